@@ -129,7 +129,8 @@ def _published(found: Run) -> float | None:
 
 
 def _uj(found: Run) -> float:
-    (power,) = resolve(found.target).soc.powers
+    power = resolve(found.target).soc.power("cluster")
+    assert power is not None
     return power.milliwatts * _ms(found)
 
 

@@ -56,7 +56,8 @@ def build(
         policy: decides where a layer runs if several cores could run it: ``"bitwidth"``,
             ``"latency"``, ``"mixed"``, a function of a `htvm.policy.LayerInfo` and its candidates,
             or a dict from layer to accelerator; the target's own by default.
-        schedule: ``"published"``, ``"decoupled"`` or ``"overlapped"``; overrides that of ``tiling``.
+        schedule: ``"published"``, ``"decoupled"`` or ``"overlapped"``; overrides that of
+            ``tiling``.
         tiling: options of the tiler.
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
         data: calibration inputs for retargeting: arrays like the model's input; by default, seeded

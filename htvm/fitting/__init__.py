@@ -48,7 +48,8 @@ def fit(
         model: a model from `htvm.load`, or anything `htvm.load` takes.
         target: one of `htvm.targets()`.
         policy: decides where a layer runs if several cores could run it, as for `htvm.build`.
-        schedule: ``"published"``, ``"decoupled"`` or ``"overlapped"``; overrides that of ``tiling``.
+        schedule: ``"published"``, ``"decoupled"`` or ``"overlapped"``; overrides that of
+            ``tiling``.
         tiling: options of the tiler, including the L1 budget.
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
         data: calibration inputs for retargeting, as for `htvm.build`.

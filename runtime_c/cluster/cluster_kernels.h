@@ -58,7 +58,8 @@ typedef struct {
     uint32_t batch, rows, k, c;
     uint32_t flags;
     cluster_requant_t requant;
-    void *scratch; /* SIMD: cluster_matmul_scratch() bytes for each core, on a word */
+    void *scratch;    /* SIMD: htvm_quad_bytes() for each working core, on a word */
+    uint32_t workers; /* SIMD: cores that work, which is a power of two; 0: all */
 } cluster_matmul_t;
 
 /* out[i] = requant(sum of all in[n][i]); each operand has `elements` bytes. */
@@ -124,7 +125,8 @@ typedef struct {
     uint32_t out_pitch;  /* from one column to the next, at least k */
     uint32_t flags;
     cluster_requant_t requant;
-    void *scratch; /* SIMD: cluster_*_scratch() bytes for each core, on a word */
+    void *scratch;    /* SIMD: cluster_*_scratch() bytes for each working core, on a word */
+    uint32_t workers; /* SIMD: as for products */
 } cluster_conv_t;
 
 /* out[c][r] = in[r][c]: rows of `columns` bytes become columns of `rows`; no gaps. */

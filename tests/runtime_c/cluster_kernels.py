@@ -17,7 +17,7 @@ from byoc_dory.layers import Layer, MulShift, Shift
 from byoc_dory.soc.cluster import records
 from byoc_dory.soc.header import render
 from byoc_dory.soc.snitch_ita.description import soc as description
-from htvm.firmware.host import driver_sources, sanitizing
+from htvm.firmware.host import sanitizing
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 
@@ -26,7 +26,6 @@ Array = npt.NDArray[Any]
 IN_UNSIGNED, OUT_UNSIGNED, WIDE, PER_CHANNEL, B_ROWS, OUT_TRANSPOSED = 1, 2, 4, 8, 16, 32
 _GUARD = 64  # bytes before and behind a result
 _FILL = 0xA5
-ROW_KERNELS = ("affine_norm", "ita_softmax", "norms", "table_softmax")
 
 _PTR, _U32, _I32 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int32
 
@@ -67,6 +66,7 @@ class Matmul(ctypes.Structure):
         *_fields(_U32, "batch rows k c flags"),
         *_REQUANT,
         *_fields(_PTR, "scratch"),
+        *_fields(_U32, "workers"),
     ]
 
 
@@ -125,6 +125,7 @@ class Conv(ctypes.Structure):
         *_fields(_U32, "in_pitch out_pitch flags"),
         *_REQUANT,
         *_fields(_PTR, "scratch"),
+        *_fields(_U32, "workers"),
     ]
 
 
@@ -140,12 +141,11 @@ class Kernels:
     def __init__(self, simd: bool = False) -> None:
         self.simd = simd
         cluster, parts = runtime_c() / "cluster", runtime_c() / "simd"
-        sources = [path for path in driver_sources(description()) if path.parent.name == "plain"]
-        includes = [cluster]
+        folders = [cluster / "rows", cluster / "plain"]
         if simd:
-            sources = [*(cluster / "simd").glob("*.c"), *parts.glob("*.c")]
-            sources += [cluster / "plain" / f"{name}.c" for name in ROW_KERNELS]
-            includes += [cluster / "plain", cluster / "simd", parts]
+            folders = [cluster / "rows", cluster / "simd", parts]
+        sources = [path for folder in folders for path in folder.glob("*.c")]
+        includes = [cluster, *folders]
         path = sanitizing_library(sorted(sources), includes)
         self._lib = ctypes.CDLL(str(path))
         self._kept: list[Array] = []

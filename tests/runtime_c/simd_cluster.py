@@ -422,7 +422,7 @@ def conv(
     pitch = case.store(scaling(acc).reshape(-1, results), kind.gap)
     case.words = [
         at, place, 0, case.out, results, c, iy, ix, oy, ox, fy, fx, stride, stride, top, left, c,
-        pitch, kind.flags | PER_CHANNEL, *scaling.words(), scratch,
+        pitch, kind.flags | PER_CHANNEL, *scaling.words(), scratch, 0,
     ]  # fmt: skip
     return case
 
@@ -442,7 +442,7 @@ def matmul(
     acc = a.astype(np.int64) @ (b.transpose(0, 2, 1) if by_rows else b).astype(np.int64)
     case.store(scaling(acc).reshape(-1, k), 0)
     flags = kind.flags | (B_ROWS if by_rows else 0)
-    case.words = [*places, case.out, batch, rows, k, c, flags, *scaling.words(), scratch]
+    case.words = [*places, case.out, batch, rows, k, c, flags, *scaling.words(), scratch, 0]
     return case
 
 

@@ -45,7 +45,14 @@ class ClusterAccelerator(ClusterCores):
         """Return a tile's use of L1, with the limit."""
         from byoc_dory.soc.cluster.tiles import tiling_problem
 
-        return tiling_problem(layer, self, soc, self.budget(soc, l1_budget))
+        working = self.working(layer, soc, l1_budget)
+        return tiling_problem(layer, working, soc, self.budget(soc, l1_budget))
+
+    def working(self, layer: Layer, soc: Soc, l1_budget: int | None) -> ClusterCores:
+        """Return the cores that compute a layer, which are fewer if L1 has no room for all."""
+        from byoc_dory.soc.cluster.tiles import working
+
+        return working(layer, self, soc, self.budget(soc, l1_budget))
 
     def tile_program(
         self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
@@ -53,13 +60,13 @@ class ClusterAccelerator(ClusterCores):
         """Return the tile-by-tile execution of a layer under a plan."""
         from byoc_dory.soc.cluster.program import cluster_program
 
-        return cluster_program(layer, plan, self)
+        return cluster_program(layer, plan, self.working(layer, soc, options.l1_budget), self.cores)
 
     def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
         """Return the cycles of kernels and transfers."""
         from byoc_dory.soc.cluster.cost import costs_of
 
-        return costs_of(layer, self, soc)
+        return costs_of(layer, self.working(layer, soc, options.l1_budget), soc)
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same for the cores and engines beside them."""

@@ -16,6 +16,7 @@ from byoc_dory.soc.cluster.cost import costs_of
 from byoc_dory.soc.cluster.layer_text import row_kernel
 from byoc_dory.soc.cluster.packing import pack, row_constants
 from byoc_dory.soc.cluster.program import cluster_program, scratch_place
+from byoc_dory.soc.cluster.tiles import working
 from byoc_dory.tileloop.cycles import predicted_cycles
 
 __all__ = ["ClusterEmitter"]
@@ -31,13 +32,17 @@ class ClusterEmitter:
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """Return the function that runs ``layer`` tile by tile."""
-        program = cluster_program(layer, plan, self.core)
-        constant = _constants(layer, plan, self.core, symbol)
+        budget = self.soc.memory(self.core.l1).size
+        if options.l1_budget is not None:
+            budget = options.l1_budget
+        core = working(layer, self.core, self.soc, budget)
+        program = cluster_program(layer, plan, core, self.core.cores)
+        constant = _constants(layer, plan, core, symbol)
         compute = call_text(program, TileWriter(program, address="cluster_l1({})"), "args")
         return row_kernel(
             layer, plan, program, compute, self.core, symbol, constant,
-            predicted_cycles(program, costs_of(layer, self.core, self.soc)),
-            scratch=scratch_place(layer, plan, self.core),
+            predicted_cycles(program, costs_of(layer, core, self.soc)),
+            scratch=scratch_place(layer, plan, core),
         )  # fmt: skip
 
 

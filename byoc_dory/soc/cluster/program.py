@@ -31,8 +31,16 @@ _WEIGHTS = Place("weights")
 _OUT = Place("out")
 
 
-def cluster_program(layer: Layer, plan: LayerPlan, core: ClusterCores) -> TileProgram:
+def cluster_program(
+    layer: Layer, plan: LayerPlan, core: ClusterCores, all_cores: int
+) -> TileProgram:
     """Return the tile program of a layer under a plan.
+
+    Args:
+        layer: the layer.
+        plan: its plan.
+        core: the cores that compute it.
+        all_cores: number of cores that are there.
 
     Raises:
         UnsupportedError: no kernel computes this layer.
@@ -62,6 +70,8 @@ def cluster_program(layer: Layer, plan: LayerPlan, core: ClusterCores) -> TilePr
     kernel, struct, fields = _kernel(layer, y, k, tile.k, operands, out, core)
     if scratch_bytes(layer, core):
         fields["scratch"] = f"cluster_l1({slot('L1_SCRATCH')})"
+        if core.cores < all_cores:
+            fields["workers"] = core.cores
     compute = Compute(
         partial(call, kernel),
         fields,

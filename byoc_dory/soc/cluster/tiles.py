@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from byoc_dory.layers import Convolution, Gemm, Layer, Matmul, Rows, Weighted
@@ -11,8 +13,9 @@ from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.packing import BLOCK_ALIGN, block_of, function_bytes
 from byoc_dory.soc.cluster.records import conv2d_scratch, depthwise_scratch, matmul_scratch
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
+from byoc_dory.tiling.shortage import shortage_of
 
-__all__ = ["block_bytes", "scratch_bytes", "tiling_problem", "units_of"]
+__all__ = ["block_bytes", "scratch_bytes", "tiling_problem", "units_of", "working"]
 
 _COLUMN_STEP = 4  # number of outputs that a kernel computes side by side
 _BEHIND = 4  # bytes behind an operand that kernels for SIMD may read
@@ -25,8 +28,26 @@ def units_of(layer: Layer) -> tuple[int, int, int]:
     return layer.oy, layer.ix * layer.C, layer.ox * layer.K
 
 
+@lru_cache(maxsize=1024)
+def working(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> ClusterCores:
+    """Return the cores that compute a layer: as many as have scratch memory, if L1 is small.
+
+    The number is ``core.cores``, or the largest power of two for which the smallest tile fits.
+    """
+    number = core.cores
+    while number > 1 and scratch_bytes(layer, core):
+        few = replace(core, cores=number)
+        if shortage_of(tiling_problem(layer, few, soc, l1_budget)) is None:
+            return few
+        number = 1 << (number - 1).bit_length() - 1
+    return replace(core, cores=number)
+
+
 def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> TilingProblem:
-    """Return a tile's use of L1: ranges of rows, and of columns where weights have columns."""
+    """Return a tile's use of L1: ranges of rows, and of columns where weights have columns.
+
+    ``core`` is of the `working` cores.
+    """
     units, in_unit, out_unit = units_of(layer)
     common: dict[str, Any] = {
         "name": layer.name,
@@ -80,6 +101,8 @@ def scratch_bytes(layer: Layer, core: ClusterCores) -> int:
     if isinstance(layer, Convolution) and layer.depthwise:
         size = depthwise_scratch(layer.fx, layer.ox, layer.stride[1], core.cores)
     elif isinstance(layer, Convolution):
+        if layer.fy == layer.fx == 1 and layer.stride == (1, 1) and not any(layer.pad):
+            return 0  # a product of matrices
         size = conv2d_scratch(layer.weight[0].size, core.cores)
     elif isinstance(layer, Matmul):
         size = matmul_scratch(layer.C, core.cores)

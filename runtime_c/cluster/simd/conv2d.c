@@ -221,6 +221,12 @@ static void pixels(convolution_t *c, cluster_share_t part, uint8_t *out)
 void cluster_conv2d(const void *args, uint32_t core, uint32_t cores)
 {
     const cluster_conv_t *const v = args;
+    if (v->workers != 0) {
+        cores = v->workers;
+    }
+    if (core >= cores) {
+        return;
+    }
     const uint32_t row = v->fx * v->c, words = cluster_words(v->fy * row);
     const bool has_runs = (v->fx == 1 || v->in_pitch == v->c) && (v->fy == 1 || row % 4u == 0);
     cluster_work_t work = cluster_quad_work(v->oy * v->ox, cluster_words(v->k), words);

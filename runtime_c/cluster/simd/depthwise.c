@@ -8,6 +8,12 @@
 void cluster_depthwise(const void *args, uint32_t core, uint32_t cores)
 {
     const cluster_conv_t *const v = args;
+    if (v->workers != 0) {
+        cores = v->workers;
+    }
+    if (core >= cores) {
+        return;
+    }
     const uint32_t log = v->stride_y == 1 ? 2u : 1u; /* of the rows of a strip */
     const uint32_t strips = (v->oy + (1u << log) - 1u) >> log;
     /* Strips take about 8 times as long as the preparation of the first one. */

@@ -137,6 +137,12 @@ static void four_columns(const cluster_matmul_t *m, uint32_t matrix, uint32_t k,
 void cluster_matmul(const void *args, uint32_t core, uint32_t cores)
 {
     const cluster_matmul_t *const m = args;
+    if (m->workers != 0) {
+        cores = m->workers;
+    }
+    if (core >= cores) {
+        return;
+    }
     const uint32_t words = cluster_words(m->c), each = cluster_words(m->k);
     const bool is_vector = m->rows == 1 && m->c % 4u == 0 &&
                            (m->flags & (CLUSTER_B_ROWS | CLUSTER_WIDE)) == CLUSTER_B_ROWS;
