@@ -34,6 +34,7 @@ NETWORKS = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos")
 SCHEDULES = ("overlapped", "published")
 CORES = ("diana", "diana.digital", "diana.analog", "diana.mixed")
 CLUSTER = ("snitch_ita", "snitch_ita.cluster")
+SIRACUSA = ("siracusa", "siracusa.cluster")
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,9 @@ EVERY_DAY = {
     "zoo:resnet8:mixed diana.mixed overlapped",
     "zoo:ds_cnn snitch_ita.cluster overlapped",
     "zoo:ds_cnn snitch_ita.cluster published",
+    "zoo:ds_cnn siracusa overlapped",
     "zoo:toyadmos diana.cpu overlapped",
+    "zoo:toyadmos diana.simd.cpu overlapped",
     "zoo:digits diana overlapped",
     "zoo:encoder:1 snitch_ita overlapped",
     "onnx:deeploy_networks/miniMobileNet snitch_ita.cluster overlapped",
@@ -75,6 +78,8 @@ def _all() -> Iterator[tuple[str, str, str]]:
     for net in NETWORKS:
         yield from ((f"zoo:{net}", t, s) for t in (*CORES, *CLUSTER) for s in SCHEDULES)
         yield from ((f"zoo:{net}", t, "overlapped") for t in ("diana.cpu", "snitch_ita.cpu"))
+        yield from ((f"zoo:{net}", t, s) for t in SIRACUSA for s in (*SCHEDULES, "decoupled"))
+        yield from ((f"zoo:{net}", t, "overlapped") for t in ("diana.simd", "diana.simd.cpu"))
         yield from ((f"zoo:{net}", "generic.cpu", o) for o in ("overlapped", "default"))
         yield from ((f"zoo:{net}:ternary", t, s) for t in CORES for s in SCHEDULES)
         yield from ((f"zoo:{net}:mixed", t, s) for t in ("diana", CORES[3]) for s in SCHEDULES)
@@ -89,7 +94,7 @@ def _all() -> Iterator[tuple[str, str, str]]:
         "tflite:ad01_int8": ("diana",),
         "onnx:deeploy_networks/miniMobileNet": ("snitch_ita.cluster",),
         "onnx:deeploy_networks/CCT/Int/ICCT_ITA": ("snitch_ita",),
-        "onnx:deeploy_networks/microLlama/INT8/microLlama1": ("snitch_ita.cluster",),
+        "onnx:deeploy_networks/microLlama/INT8/microLlama1": ("snitch_ita.cluster", "siracusa"),
         "onnx:deeploy_networks/Transformer_DeepQuant": ("snitch_ita.cluster", "generic.cpu"),
         "onnx:match_models/drone_regressor": ("snitch_ita.cluster",),
     }.items():

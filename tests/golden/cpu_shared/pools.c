@@ -134,13 +134,12 @@ void net_max_pool(const int8_t *restrict in0, int8_t *restrict out)
  * onnx_average: onnx_average
  * int8 1x5x6x8 -> int8 1x2x3x8
  * element-wise operators inlined
- * on one core; all operands in memory close to them (296 B)
+ * 48 iterations shared by the cores; all operands in memory close to them (296 B)
  */
 struct net_onnx_average_operands {
   const int8_t *in0;
   const int32_t *factors;
   int8_t *out;
-  int32_t *total;
 };
 
 static void net_onnx_average_0(const void *args, uint32_t core, uint32_t cores)
@@ -149,137 +148,134 @@ static void net_onnx_average_0(const void *args, uint32_t core, uint32_t cores)
   const int8_t *const restrict in0 = operands->in0;
   const int32_t *const restrict factors = operands->factors;
   int8_t *const restrict out = operands->out;
-  int32_t *const restrict total = operands->total;
-  (void)core;
-  (void)cores;
-  for (int32_t i1 = 0; i1 < 2; ++i1) {
-    for (int32_t i2 = 0; i2 < 3; ++i2) {
-      for (int32_t i3 = 0; i3 < 8; ++i3) {
-        total[0] = 0;
-        int32_t t1 = (i2 * 8);
-        for (int32_t ax4 = 0; ax4 < 4; ++ax4) {
-          for (int32_t ax5 = 0; ax5 < 4; ++ax5) {
-            total[0] = ((total[0] + ((int32_t)in0[(((((i1 * 48) + (ax4 * 48)) + t1) + (ax5 * 8)) + i3)])) + 3);
-          }
-        }
-        int64_t condval;
-        if ((int64_t)0 <= ((((int64_t)total[0]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
-          condval = ((((int64_t)total[0]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
-        } else {
-          condval = (((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total[0]) * ((int64_t)factors[0])));
-        }
-        int64_t v0 = condval - (int64_t)1;
-        int64_t v1 = (int64_t)0;
-        int64_t v2 = (int64_t)25 - ((int64_t)factors[1]);
-        int64_t v3 = (int64_t)0;
-        int64_t v4 = ((int64_t)factors[1]) - (int64_t)25;
-        int64_t v5 = (int64_t)0;
-        int64_t condval_1;
-        if ((int64_t)0 <= (((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
-          condval_1 = (((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
-        } else {
-          condval_1 = ((int64_t)0 - (((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
-        }
-        int64_t condval_2;
-        if ((int64_t)0 <= ((((int64_t)total[0]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
-          condval_2 = ((((int64_t)total[0]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
-        } else {
-          condval_2 = (((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total[0]) * ((int64_t)factors[0])));
-        }
-        int64_t v6 = condval_2 - (int64_t)1;
-        int64_t v7 = (int64_t)0;
-        int64_t v8 = (int64_t)25 - ((int64_t)factors[1]);
-        int64_t v9 = (int64_t)0;
-        int64_t v10 = ((int64_t)factors[1]) - (int64_t)25;
-        int64_t v11 = (int64_t)0;
-        int64_t condval_3;
-        if ((int64_t)0 <= ((((int64_t)total[0]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
-          condval_3 = ((((int64_t)total[0]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
-        } else {
-          condval_3 = (((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total[0]) * ((int64_t)factors[0])));
-        }
-        int64_t v12 = condval_3 - (int64_t)1;
-        int64_t v13 = (int64_t)0;
-        int64_t v14 = (int64_t)25 - ((int64_t)factors[1]);
-        int64_t v15 = (int64_t)0;
-        int64_t v16 = ((int64_t)factors[1]) - (int64_t)25;
-        int64_t v17 = (int64_t)0;
-        int64_t condval_4;
-        if ((int64_t)0 <= (((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
-          condval_4 = (((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
-        } else {
-          condval_4 = ((int64_t)0 - (((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
-        }
-        int64_t condval_5;
-        if ((int64_t)0 <= ((((int64_t)total[0]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
-          condval_5 = ((((int64_t)total[0]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
-        } else {
-          condval_5 = (((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total[0]) * ((int64_t)factors[0])));
-        }
-        int64_t v18 = condval_5 - (int64_t)1;
-        int64_t v19 = (int64_t)0;
-        int64_t v20 = (int64_t)25 - ((int64_t)factors[1]);
-        int64_t v21 = (int64_t)0;
-        int64_t v22 = ((int64_t)factors[1]) - (int64_t)25;
-        int64_t v23 = (int64_t)0;
-        int64_t condval_6;
-        if ((int64_t)0 <= (((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
-          condval_6 = (((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
-        } else {
-          condval_6 = ((int64_t)0 - (((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
-        }
-        int64_t condval_7;
-        if ((int64_t)0 <= ((((int64_t)total[0]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
-          condval_7 = ((((int64_t)total[0]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
-        } else {
-          condval_7 = (((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total[0]) * ((int64_t)factors[0])));
-        }
-        int64_t v24 = condval_7 - (int64_t)1;
-        int64_t v25 = (int64_t)0;
-        int64_t v26 = (int64_t)25 - ((int64_t)factors[1]);
-        int64_t v27 = (int64_t)0;
-        int64_t v28 = ((int64_t)factors[1]) - (int64_t)25;
-        int64_t v29 = (int64_t)0;
-        int64_t condval_8;
-        if ((int64_t)0 <= ((((int64_t)total[0]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
-          condval_8 = ((((int64_t)total[0]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
-        } else {
-          condval_8 = (((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total[0]) * ((int64_t)factors[0])));
-        }
-        int64_t v30 = condval_8 - (int64_t)1;
-        int64_t v31 = (int64_t)0;
-        int64_t v32 = (int64_t)25 - ((int64_t)factors[1]);
-        int64_t v33 = (int64_t)0;
-        int64_t v34 = ((int64_t)factors[1]) - (int64_t)25;
-        int64_t v35 = (int64_t)0;
-        int64_t condval_9;
-        if ((int64_t)0 <= (((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
-          condval_9 = (((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
-        } else {
-          condval_9 = ((int64_t)0 - (((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
-        }
-        total[0] = ((int32_t)((((((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) + (((((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) & (((int64_t)((((int64_t)(((uint64_t)((v0) > (v1) ? (v0) : (v1))) << ((uint64_t)((v2) > (v3) ? (v2) : (v3))))) >> ((v4) > (v5) ? (v4) : (v5))) < condval_1)) & ((int64_t)((((int64_t)(((uint64_t)((v6) > (v7) ? (v6) : (v7))) << ((uint64_t)((v8) > (v9) ? (v8) : (v9))))) >> ((v10) > (v11) ? (v10) : (v11))) < ((((int64_t)(((uint64_t)((v12) > (v13) ? (v12) : (v13))) << ((uint64_t)((v14) > (v15) ? (v14) : (v15))))) >> ((v16) > (v17) ? (v16) : (v17))) ^ condval_4)))))) + (((int64_t)((int64_t)0 < ((((int64_t)total[0]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total[0]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1))))))) & ((((int64_t)((((int64_t)(((uint64_t)((v18) > (v19) ? (v18) : (v19))) << ((uint64_t)((v20) > (v21) ? (v20) : (v21))))) >> ((v22) > (v23) ? (v22) : (v23))) < condval_6)) & ((int64_t)((((int64_t)(((uint64_t)((v24) > (v25) ? (v24) : (v25))) << ((uint64_t)((v26) > (v27) ? (v26) : (v27))))) >> ((v28) > (v29) ? (v28) : (v29))) < ((((int64_t)(((uint64_t)((v30) > (v31) ? (v30) : (v31))) << ((uint64_t)((v32) > (v33) ? (v32) : (v33))))) >> ((v34) > (v35) ? (v34) : (v35))) ^ condval_9)))) ^ (int64_t)1))));
-        int32_t v36 = total[0] + 2;
-        int32_t v37 = (v36) < (127) ? (v36) : (127);
-        out[(((i1 * 24) + t1) + i3)] = ((int8_t)((v37) > (-128) ? (v37) : (-128)));
+  const int32_t begin_0 = htvm_parallel_begin(48, core, cores);
+  const int32_t end_0 = htvm_parallel_begin(48, core + 1u, cores);
+  int32_t total;
+  for (int32_t n = begin_0; n < end_0; ++n) {
+    int32_t i1 = (n / 24);
+    int32_t i2 = ((n / 8) % 3);
+    int32_t i3 = (n % 8);
+    total = 0;
+    int32_t t1 = (i2 * 8);
+    for (int32_t ax4 = 0; ax4 < 4; ++ax4) {
+      for (int32_t ax5 = 0; ax5 < 4; ++ax5) {
+        total = ((total + ((int32_t)in0[(((((i1 * 48) + (ax4 * 48)) + t1) + (ax5 * 8)) + i3)])) + 3);
       }
     }
+    int64_t condval;
+    if ((int64_t)0 <= ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
+      condval = ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    } else {
+      condval = (((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total) * ((int64_t)factors[0])));
+    }
+    int64_t v0 = condval - (int64_t)1;
+    int64_t v1 = (int64_t)0;
+    int64_t v2 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v3 = (int64_t)0;
+    int64_t v4 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v5 = (int64_t)0;
+    int64_t condval_1;
+    if ((int64_t)0 <= (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_1 = (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
+    } else {
+      condval_1 = ((int64_t)0 - (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
+    }
+    int64_t condval_2;
+    if ((int64_t)0 <= ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
+      condval_2 = ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    } else {
+      condval_2 = (((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total) * ((int64_t)factors[0])));
+    }
+    int64_t v6 = condval_2 - (int64_t)1;
+    int64_t v7 = (int64_t)0;
+    int64_t v8 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v9 = (int64_t)0;
+    int64_t v10 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v11 = (int64_t)0;
+    int64_t condval_3;
+    if ((int64_t)0 <= ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
+      condval_3 = ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    } else {
+      condval_3 = (((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total) * ((int64_t)factors[0])));
+    }
+    int64_t v12 = condval_3 - (int64_t)1;
+    int64_t v13 = (int64_t)0;
+    int64_t v14 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v15 = (int64_t)0;
+    int64_t v16 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v17 = (int64_t)0;
+    int64_t condval_4;
+    if ((int64_t)0 <= (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_4 = (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
+    } else {
+      condval_4 = ((int64_t)0 - (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
+    }
+    int64_t condval_5;
+    if ((int64_t)0 <= ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
+      condval_5 = ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    } else {
+      condval_5 = (((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total) * ((int64_t)factors[0])));
+    }
+    int64_t v18 = condval_5 - (int64_t)1;
+    int64_t v19 = (int64_t)0;
+    int64_t v20 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v21 = (int64_t)0;
+    int64_t v22 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v23 = (int64_t)0;
+    int64_t condval_6;
+    if ((int64_t)0 <= (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_6 = (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
+    } else {
+      condval_6 = ((int64_t)0 - (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
+    }
+    int64_t condval_7;
+    if ((int64_t)0 <= ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
+      condval_7 = ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    } else {
+      condval_7 = (((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total) * ((int64_t)factors[0])));
+    }
+    int64_t v24 = condval_7 - (int64_t)1;
+    int64_t v25 = (int64_t)0;
+    int64_t v26 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v27 = (int64_t)0;
+    int64_t v28 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v29 = (int64_t)0;
+    int64_t condval_8;
+    if ((int64_t)0 <= ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
+      condval_8 = ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    } else {
+      condval_8 = (((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total) * ((int64_t)factors[0])));
+    }
+    int64_t v30 = condval_8 - (int64_t)1;
+    int64_t v31 = (int64_t)0;
+    int64_t v32 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v33 = (int64_t)0;
+    int64_t v34 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v35 = (int64_t)0;
+    int64_t condval_9;
+    if ((int64_t)0 <= (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_9 = (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
+    } else {
+      condval_9 = ((int64_t)0 - (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
+    }
+    total = ((int32_t)((((((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) + (((((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) & (((int64_t)((((int64_t)(((uint64_t)((v0) > (v1) ? (v0) : (v1))) << ((uint64_t)((v2) > (v3) ? (v2) : (v3))))) >> ((v4) > (v5) ? (v4) : (v5))) < condval_1)) & ((int64_t)((((int64_t)(((uint64_t)((v6) > (v7) ? (v6) : (v7))) << ((uint64_t)((v8) > (v9) ? (v8) : (v9))))) >> ((v10) > (v11) ? (v10) : (v11))) < ((((int64_t)(((uint64_t)((v12) > (v13) ? (v12) : (v13))) << ((uint64_t)((v14) > (v15) ? (v14) : (v15))))) >> ((v16) > (v17) ? (v16) : (v17))) ^ condval_4)))))) + (((int64_t)((int64_t)0 < ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1))))))) & ((((int64_t)((((int64_t)(((uint64_t)((v18) > (v19) ? (v18) : (v19))) << ((uint64_t)((v20) > (v21) ? (v20) : (v21))))) >> ((v22) > (v23) ? (v22) : (v23))) < condval_6)) & ((int64_t)((((int64_t)(((uint64_t)((v24) > (v25) ? (v24) : (v25))) << ((uint64_t)((v26) > (v27) ? (v26) : (v27))))) >> ((v28) > (v29) ? (v28) : (v29))) < ((((int64_t)(((uint64_t)((v30) > (v31) ? (v30) : (v31))) << ((uint64_t)((v32) > (v33) ? (v32) : (v33))))) >> ((v34) > (v35) ? (v34) : (v35))) ^ condval_9)))) ^ (int64_t)1))));
+    int32_t v36 = total + 2;
+    int32_t v37 = (v36) < (127) ? (v36) : (127);
+    out[(((i1 * 24) + t1) + i3)] = ((int8_t)((v37) > (-128) ? (v37) : (-128)));
   }
 }
 
 void net_onnx_average(const int8_t *restrict in0, const int32_t *restrict factors, int8_t *restrict out)
 {
-  int32_t total[1];
   const struct net_onnx_average_operands operands = {
     htvm_parallel_memory(16u), /* in0 */
     htvm_parallel_memory(0u), /* factors */
     htvm_parallel_memory(256u), /* out */
-    total,
   };
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_copy((void *)operands.factors, factors, 8u);
   htvm_parallel_wait();
-  net_onnx_average_0(&operands, 0u, 1u);
+  htvm_parallel_run(net_onnx_average_0, &operands);
   htvm_parallel_copy(out, operands.out, 48u);
   htvm_parallel_wait();
 }
