@@ -6,7 +6,7 @@ dispatched one by one.  A group has the name of its last operator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -56,7 +56,11 @@ def groups_of(graph: Graph) -> Iterator[Group]:
         match node.op:
             case Rescale(requantization=MulShift() as requant):
                 after = _Requantized(node, requant, node.op.clip)
-                group = _scaled_product(after, graph) or _scaled_activation(after, graph)
+                group = (
+                    _scaled_product(after, graph)
+                    or _scaled_activation(after, graph)
+                    or _scaled_bytes(after)
+                )
             case ItaActivation():
                 group = _activated_product(node, node.op.function, graph)
             case _:
@@ -102,7 +106,7 @@ def _scaled_product(after: _Requantized, graph: Graph) -> Group | None:
 
 def _scaled_activation(after: _Requantized, graph: Graph) -> Group | None:
     """Return a function of bytes with its requantization, as a table."""
-    node, requant = after.node, after.requant
+    node = after.node
     source = graph.nodes.get(node.inputs[0])
     if source is None or not isinstance(source.op, ElementWise) or not source.op.offered:
         return None
@@ -111,17 +115,30 @@ def _scaled_activation(after: _Requantized, graph: Graph) -> Group | None:
     dtype = source.input_dtypes[0]
     if dtype not in ("int8", "uint8") or node.output_dtype not in ("int8", "uint8"):
         return None
+    layer = _table_layer(after, source.inputs[0], dtype, source.op.tabulated(dtype))
+    return Group(source.kind, layer, (source.name, node.name))
+
+
+def _scaled_bytes(after: _Requantized) -> Group | None:
+    """Return a requantization of bytes into bytes, as a table."""
+    node = after.node
+    dtype = node.input_dtypes[0]
+    if dtype not in ("int8", "uint8") or node.output_dtype not in ("int8", "uint8"):
+        return None
+    values = np.arange(256, dtype="uint8").view(dtype).tolist()
+    return Group(node.kind, _table_layer(after, node.inputs[0], dtype, values), (node.name,))
+
+
+def _table_layer(after: _Requantized, source: str, dtype: str, values: Sequence[int]) -> Layer:
+    """Return the layer that looks up requantized values, one for each byte of ``source``."""
+    node, requant = after.node, after.requant
     # Computed in Python's integers, which do not overflow.
-    scaled = [
-        (value * requant.mul[0] + requant.add[0]) >> requant.shift[0]
-        for value in source.op.tabulated(dtype)
-    ]
+    scaled = [(value * requant.mul[0] + requant.add[0]) >> requant.shift[0] for value in values]
     clipped = np.clip(np.array(scaled, object), *after.clip)
     table = clipped.astype(node.output_dtype).view("uint8")
-    x = (source.inputs[0], TensorType(source.input_shapes[0], dtype))
+    x = (source, TensorType(node.input_shapes[0], dtype))
     output = TensorType(node.output_shape, node.output_dtype)
-    layer = row_layer(node.name, x, output, TableMap(table))
-    return Group(source.kind, layer, (source.name, node.name))
+    return row_layer(node.name, x, output, TableMap(table))
 
 
 def _activated_product(node: Node, function: ItaGelu, graph: Graph) -> Group | None:

@@ -171,7 +171,7 @@ def test_a_network_from_a_file() -> None:
 
     parts = partition(model.module, placed, soc, cores)
     (region,) = parts.regions.values()
-    assert len(region.layers) == 11
+    assert len(region.layers) == 12
     known = dict(interpret(model.module, inputs).tensors)
     wanted = {layer.name: known[layer.name] for layer in region.layers}
     found = results_of(parts, {tensor.name: known[tensor.name] for tensor in region.inputs})

@@ -44,9 +44,9 @@ HOST = Host(
     isa="rv32imc",  # published: RV32IMFC with XpulpV2; floating point is computed in software
     stack=CONTROLLER_STACK,
     stack_memory="L1",
-    # derived: products and pools measured on the simulated controller alone, all operands in L2 (the
-    # networks of MLPerf Tiny); assumed: the others, by how much slower L2 makes those. Kernels that
-    # share the cores take far less.
+    # derived: products and pools measured on the simulated controller alone, all operands in L2
+    # (the networks of MLPerf Tiny); assumed: the others, by how much slower L2 makes those. Kernels
+    # that share the cores take far less.
     cost=HostCost(
         conv_mac=2.3,
         pointwise_mac=2.3,

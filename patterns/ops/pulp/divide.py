@@ -30,6 +30,7 @@ class PulpDivide(ElementWise):
 
     kind = "divide"
     tag = "integer_divide"
+    offered = True
 
     numerator: int
     denominator: int

@@ -11,7 +11,9 @@ from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
 from htvm.frontend.onnx.dialects.values import Live, Products
 from htvm.frontend.onnx.graph import OnnxNode
 from htvm.frontend.onnx.windows import windows_of
+from htvm.frontend.operators import Activation
 from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.moves.transpose import Transpose
 
 _INT32_MAX = 2**31 - 1
 
@@ -131,7 +133,21 @@ def _matmul(reader: IntegerReader, node: OnnxNode) -> Live | Products:
     except ValueError:
         raise node.damaged(f"a product of shapes {list(a.shape)} and {list(b.shape)}") from None
     bound = min(a.bound * b.bound * a.shape[-1], 2**31)
-    return reader.apply(node, IntegerMatmul(), a, b, bound=bound)
+    rows = _transposed(b)
+    second = b if rows is None else Live(rows, b.bound)
+    return reader.apply(node, IntegerMatmul(rows is not None), a, second, bound=bound)
+
+
+def _transposed(value: Live) -> Activation | None:
+    """Return the matrices whose rows are the columns of ``value``, if that is how they were made.
+
+    A product reads either, and needs no transposition.
+    """
+    origin = value.activation.origin
+    if isinstance(origin, str) or not isinstance(origin.op, Transpose):
+        return None
+    rank = len(value.shape)
+    return origin.inputs[0] if origin.op.axes == (*range(rank - 2), rank - 1, rank - 2) else None
 
 
 PRODUCTS: Mapping[str, Handler] = {"Conv": _conv, "Gemm": _gemm, "MatMul": _matmul}
