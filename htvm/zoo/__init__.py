@@ -1,11 +1,12 @@
-"""The MLPerf Tiny networks and a transformer with seeded weights, and trained networks.
+"""The MLPerf Tiny networks and two transformers with seeded weights, and trained networks.
 
 The MLPerf Tiny networks are in DIANA's own number schemes, and need neither a file nor retargeting:
 their layers are in the form that the digital core executes, the analog core, or (by the published
-rule) one of both, so that a build for them computes exactly what the model does.  The transformer
-is in the Integer Transformer Accelerator's arithmetic (`htvm.zoo.transformers`).  These stand in
-for trained models in tests and benchmarks of speed and size; they recognise nothing.  The trained
-networks recognise handwritten digits (`htvm.zoo.trained`).
+rule) one of both, so that a build for them computes exactly what the model does.  One transformer
+is an encoder in the Integer Transformer Accelerator's arithmetic (`htvm.zoo.transformers`), the
+other a language model (`htvm.zoo.llama`).  These stand in for trained models in tests and
+benchmarks of speed and size; they recognise nothing.  The trained networks recognise handwritten
+digits (`htvm.zoo.trained`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from byoc_dory.errors import ModelError
+from htvm.zoo.llama import LENGTH, PROMPT, microllama, microllama_prompt
 from htvm.zoo.schemes import SCHEMES
 from htvm.zoo.trained import TRAINED, load_trained
 from htvm.zoo.transformers import LAYERS, encoder, gemm, single_head_attention
@@ -33,6 +35,8 @@ __all__ = [
     "ds_cnn",
     "encoder",
     "gemm",
+    "microllama",
+    "microllama_prompt",
     "mobilenet_v1",
     "names",
     "resnet8",
@@ -42,13 +46,15 @@ __all__ = [
 ]
 
 _ENCODER = "encoder"
+_LLAMA = "microllama"
+_TRANSFORMERS = (_ENCODER, _LLAMA)
 _NETWORKS = ("ds_cnn", "ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos")
 
 
 def names() -> tuple[str, ...]:
     """Return the names of the networks that have a `sketch`.
 
-    `build` also takes the names in `TRAINED`, and ``"encoder"``.
+    `build` also takes the names in `TRAINED`, ``"encoder"`` and ``"microllama"``.
     """
     return _NETWORKS
 
@@ -63,7 +69,7 @@ def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
         raise ModelError(
             f"there is no network {name!r}",
             where="htvm.zoo",
-            hint=f"one of {', '.join((*names(), _ENCODER, *TRAINED))}",
+            hint=f"one of {', '.join((*names(), *_TRANSFORMERS, *TRAINED))}",
         )
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ModelError(
@@ -81,12 +87,14 @@ def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: str = "8
     """Return the network called ``name`` as a model.
 
     Args:
-        name: one of `names`, or of `TRAINED`, or ``"encoder"``.
+        name: one of `names`, or of `TRAINED`, or ``"encoder"`` or ``"microllama"``.
         seed: seed of the weights; the same seed gives the same model everywhere.
         layout: order of the axes of the maps, ``"NHWC"`` (like TFLite) or ``"NCHW"`` (like ONNX);
             trained networks have the latter.
         scheme: ``"8-bit"``, ``"ternary"`` or ``"mixed"`` (see `htvm.zoo.drawing`); for the encoder,
-            the number of its layers as text instead, or ``"8-bit"`` for all of them.
+            the number of its layers as text instead, or ``"8-bit"`` for all of them; for the
+            language model, the positions of its cache, ``"8-bit"`` for 64, or ``"prompt"`` and a
+            number of tokens (16 by default) for the network that reads a prompt.
 
     Raises:
         ModelError: there is no such network or scheme; or the network is trained, and a seed or
@@ -103,6 +111,8 @@ def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: str = "8
         return load_trained(name)
     if name == _ENCODER:
         return encoder(_layers(scheme), seed=seed)
+    if name == _LLAMA:
+        return _language_model(scheme, seed)
     drawn = sketch(name, seed, cast("Scheme", scheme))
     from htvm.zoo.emit import model
 
@@ -119,6 +129,22 @@ def _layers(scheme: str) -> int:
             hint="give the number of layers: zoo:encoder:1",
         )
     return int(scheme)
+
+
+def _language_model(scheme: str, seed: int) -> Model:
+    """Return the decoding step, or the network for a prompt, that a scheme names."""
+    found = re.fullmatch("(prompt)?([1-9][0-9]{0,3})?", "" if scheme == "8-bit" else scheme)
+    if found is None:
+        raise ModelError(
+            f"a language model has no scheme {scheme!r}",
+            where="htvm.zoo, network 'microllama'",
+            hint="give the positions of its cache, zoo:microllama:64, or a prompt's number of "
+            "tokens, zoo:microllama:prompt16",
+        )
+    prompt, number = found.groups()
+    if prompt:
+        return microllama_prompt(int(number or PROMPT), seed=seed)
+    return microllama(int(number or LENGTH), seed=seed)
 
 
 def resnet8(seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:

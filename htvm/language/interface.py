@@ -1,0 +1,117 @@
+"""The interface of a decoding step: which tensors are hidden state, mask, rotation and cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from byoc_dory.errors import ModelError
+
+if TYPE_CHECKING:
+    from htvm.model import TensorInfo
+
+__all__ = ["StepInterface"]
+
+_INPUTS = 3  # hidden state, mask and rotation; the caches follow
+
+
+@dataclass(frozen=True)
+class StepInterface:
+    """Sizes of a decoding step, a network that reads one token and a cache of earlier ones.
+
+    All tensors are int8.  Inputs, in this order: the hidden state [1, 1, width]; a mask [length +
+    1] that is added to the scores of each position; the rotation of the token's position [1, 1,
+    head, head]; and for each layer a cache of keys and one of values, [1, heads, length, head].
+    Outputs: the hidden state, and the caches with the token as their last position, [1, heads,
+    length + 1, head].
+
+    Attributes:
+        width: elements of the hidden state.
+        length: positions of a cache, L.
+        heads: number of attention heads.
+        head: elements of a head's key, query or value.
+        caches: number of caches, two for each layer.
+    """
+
+    width: int
+    length: int
+    heads: int
+    head: int
+    caches: int
+
+    @classmethod
+    def of(
+        cls, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], where: str
+    ) -> StepInterface:
+        """Return the sizes of a decoding step.
+
+        Args:
+            inputs, outputs: the interface of a network.
+            where: what the network is called, for messages.
+
+        Raises:
+            ModelError: the network is no decoding step; the message names the first tensor that
+                does not fit.
+        """
+        if len(inputs) <= _INPUTS:
+            raise _refused(
+                f"{len(inputs)} inputs: it is no decoding step, it has no caches of keys and "
+                "values",
+                where,
+            )
+        hidden, cache = inputs[0], inputs[_INPUTS]
+        if len(hidden.shape) != 3 or len(cache.shape) != 4:
+            raise _refused(
+                f"the inputs '{hidden.name}' {list(hidden.shape)} and '{cache.name}' "
+                f"{list(cache.shape)} are no hidden state and no cache",
+                where,
+            )
+        width = hidden.shape[-1]
+        heads, length, head = cache.shape[1:]
+        sizes = cls(width, length, heads, head, len(inputs) - _INPUTS)
+        sizes._check("input", inputs, sizes.input_shapes, where)
+        sizes._check("output", outputs, sizes.output_shapes, where)
+        return sizes
+
+    @property
+    def input_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the inputs, in order."""
+        cache = (1, self.heads, self.length, self.head)
+        own = (1, 1, self.width), (self.length + 1,), (1, 1, self.head, self.head)
+        return own + (cache,) * self.caches
+
+    @property
+    def output_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the outputs, in order."""
+        cache = (1, self.heads, self.length + 1, self.head)
+        return ((1, 1, self.width), *(cache,) * self.caches)
+
+    def _check(
+        self,
+        what: str,
+        infos: Sequence[TensorInfo],
+        shapes: Sequence[tuple[int, ...]],
+        where: str,
+    ) -> None:
+        if len(infos) != len(shapes) or self.caches % 2:
+            raise _refused(
+                f"{len(infos)} {what}s with {self.caches} caches: there are two caches for each "
+                "layer, and each is an input and an output",
+                where,
+            )
+        for info, shape in zip(infos, shapes, strict=True):
+            if tuple(info.shape) != shape or info.dtype != "int8":
+                raise _refused(
+                    f"the {what} '{info.name}' is {info.dtype}{list(info.shape)}, a decoding step "
+                    f"with a cache of {self.length} positions has int8{list(shape)} there",
+                    where,
+                )
+
+
+def _refused(what: str, where: str) -> ModelError:
+    return ModelError(
+        what,
+        where=where,
+        hint="a decoding step takes hidden state, mask, rotation, and caches of keys and values",
+    )

@@ -1,0 +1,174 @@
+"""`LanguageModel`: a decoding step with what turns token ids into its inputs and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.errors import ModelError
+from htvm.language.interface import StepInterface
+from htvm.language.rotations import rotations as rotations_of
+from htvm.language.sampling import LARGEST_VOCABULARY
+from htvm.model import Model
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from byoc_dory.layers import Array
+
+__all__ = ["MASKED", "POSITIONS", "VOCABULARY", "LanguageModel"]
+
+MASKED = -128
+"""What is added to the scores of a position that does not count; 0 to those that do."""
+
+POSITIONS = 512
+VOCABULARY = 256
+_SCORE_SCALE = 2.0**-12
+_MATRICES = 2  # embedding and output
+_WEIGHTS = (4, 31)  # so many uniform integers are added, up to this magnitude
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LanguageModel(Model):
+    """A decoding step (see `StepInterface`) with tables that make it read and write token ids.
+
+    It is a `Model`, so everything that takes a model takes it; `htvm.generate` also does a built
+    one.  Token ``t`` at position ``p`` is read with the hidden state ``embedding[t]`` and the
+    rotation ``rotations[p]``; the cache is a window of the last `length` tokens, of which those
+    that do not exist yet are masked.  The scores of the next token are ``output @ hidden``, int32.
+
+    Attributes:
+        embedding: hidden state of each token, int8 [vocabulary, width].
+        output: row of each token, int8 [vocabulary, width].
+        rotations: rotation of each position, int8 [positions, head, head].
+        score_scale: real value of one step of a score, which temperatures refer to.
+
+    Raises:
+        ModelError: the network is no decoding step, or a table has another type or shape.
+    """
+
+    embedding: Array = field(kw_only=True)
+    output: Array = field(kw_only=True)
+    rotations: Array = field(kw_only=True)
+    score_scale: float = field(default=_SCORE_SCALE, kw_only=True)
+
+    def __post_init__(self) -> None:
+        where = f"language model '{self.name}'"
+        sizes = StepInterface.of(self.inputs, self.outputs, where)
+        vocabulary = len(self.embedding)
+        shapes = {
+            "embedding": (vocabulary, sizes.width),
+            "output": (vocabulary, sizes.width),
+            "rotations": (len(self.rotations), sizes.head, sizes.head),
+        }
+        for name, shape in shapes.items():
+            table = getattr(self, name)
+            if table.dtype != np.int8 or table.shape != shape or not table.size:
+                raise ModelError(
+                    f"{name} is {table.dtype}{list(table.shape)}, the step needs int8{list(shape)}",
+                    where=where,
+                    hint="quantize and transpose it; a table has at least one row",
+                )
+        if vocabulary > LARGEST_VOCABULARY:
+            raise ModelError(
+                f"a vocabulary of {vocabulary}", where=where, hint=f"at most {LARGEST_VOCABULARY}"
+            )
+        if not 0 < self.score_scale < float("inf"):
+            raise ModelError(
+                f"the scale of the scores cannot be {self.score_scale!r}",
+                where=where,
+                hint="the real value of one step, above 0",
+            )
+
+    @classmethod
+    def of(
+        cls,
+        step: Model,
+        *,
+        embedding: Array | None = None,
+        output: Array | None = None,
+        rotations: Array | None = None,
+        score_scale: float = _SCORE_SCALE,
+        vocabulary: int = VOCABULARY,
+        positions: int = POSITIONS,
+        seed: int = 0,
+    ) -> Self:
+        """Return the language model of a decoding step, such as one from `htvm.load`.
+
+        Args:
+            step: the decoding step.
+            embedding, output, score_scale: see `LanguageModel`.  Tables that are not given are
+                random, drawn with ``seed``: such a model has the speed of a trained one and says
+                nothing sensible.
+            rotations: rotation of each position; those of RoPE with base 10000 by default.
+            vocabulary: rows of tables that are drawn, unless one is given.
+            positions: number of rotations, if they are not given.
+            seed: seed of the random tables.
+
+        Raises:
+            ModelError: ``step`` is no decoding step, or a table has another type or shape.
+        """
+        sizes = StepInterface.of(step.inputs, step.outputs, f"model '{step.name}'")
+        given = embedding if embedding is not None else output
+        rows = vocabulary if given is None else len(given)
+        drawn = _drawn(rows, sizes.width, seed)
+        own = {each.name: getattr(step, each.name) for each in fields(Model)}
+        return cls(
+            **own,
+            embedding=drawn[0] if embedding is None else embedding,
+            output=drawn[1] if output is None else output,
+            rotations=rotations_of(positions, sizes.head) if rotations is None else rotations,
+            score_scale=score_scale,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"LanguageModel({self.name!r}, vocabulary={self.vocabulary}, length={self.length}, "
+            f"positions={self.positions}, from {self.source!r})"
+        )
+
+    @cached_property
+    def interface(self) -> StepInterface:
+        """Sizes of the decoding step."""
+        return StepInterface.of(self.inputs, self.outputs, self.name)
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of tokens."""
+        return len(self.embedding)
+
+    @property
+    def length(self) -> int:
+        """Positions of the cache, L."""
+        return self.interface.length
+
+    @property
+    def positions(self) -> int:
+        """How many tokens can be read until the rotations are used up."""
+        return len(self.rotations)
+
+    def mask(self, filled: int) -> Array:
+        """Return the mask, int8 [length + 1], of a cache whose last ``filled`` positions count."""
+        mask = np.zeros(self.length + 1, "int8")
+        mask[: self.length - filled] = MASKED
+        return mask
+
+    def scores(self, hidden: Array) -> Array:
+        """Return the score of each token, int32 [vocabulary].
+
+        Args:
+            hidden: the step's hidden state, int8 [1, 1, width].
+        """
+        return self.output.astype("int32") @ hidden.reshape(-1).astype("int32")
+
+
+def _drawn(rows: int, width: int, seed: int) -> Array:
+    """Return random embedding and output, int8 [2, rows, width], bell-shaped."""
+    count, largest = _WEIGHTS
+    drawn = np.random.default_rng([7, seed]).integers(
+        -largest, largest + 1, (_MATRICES, count, rows, width)
+    )
+    return drawn.sum(axis=1).astype("int8")

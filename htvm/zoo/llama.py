@@ -1,0 +1,163 @@
+"""A small language model of LLaMA's kind with seeded weights: microLlama's shape and operators.
+
+Eight layers of width 64, with 16 heads of 4 elements and 256 inside of the feed-forward network:
+524,288 weights.  `microllama` is a decoding step with a cache, and tables for tokens;
+`microllama_prompt` reads several tokens at once and returns their caches.  Both have the same
+weights and scales whatever the sizes of cache and prompt, and the softmax halves every 8 steps
+while masked positions are at least 64 steps below the others: they have weight 0, so that both
+forms compute the same, and a longer cache changes nothing while the tokens fit a shorter one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.errors import ModelError
+from htvm.language.model import POSITIONS, VOCABULARY, LanguageModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from byoc_dory.layers import Array
+    from htvm.model import Model
+
+__all__ = [
+    "LAYERS",
+    "LENGTH",
+    "PROMPT",
+    "LlamaLayer",
+    "drawn_layers",
+    "microllama",
+    "microllama_prompt",
+]
+
+LAYERS = 8
+LENGTH = 64
+"""Positions of the cache of ``zoo:microllama``."""
+PROMPT = 16
+"""Tokens of ``zoo:microllama:prompt``."""
+
+WIDTH = 64
+HEADS = 16
+HEAD = WIDTH // HEADS
+INNER = 256
+
+
+@dataclass(frozen=True, eq=False)
+class LlamaLayer:
+    """What differs between layers.
+
+    Attributes:
+        attention_norm, inner_norm: factors of the two norms, int32 [width].
+        key, query, value, context: matrices of the attention, int8 [width, width].
+        gate, up: matrices into the feed-forward network, int8 [inner, width].
+        down: matrix out of it, int8 [width, inner].
+    """
+
+    attention_norm: Array
+    key: Array
+    query: Array
+    value: Array
+    context: Array
+    inner_norm: Array
+    gate: Array
+    up: Array
+    down: Array
+
+
+def microllama(
+    length: int = LENGTH,
+    *,
+    layers: int = LAYERS,
+    vocabulary: int = VOCABULARY,
+    positions: int = POSITIONS,
+    seed: int = 0,
+) -> LanguageModel:
+    """Return a language model whose decoding step has a cache of ``length`` positions.
+
+    Args:
+        length: positions of the cache; ``zoo:microllama:256`` has 256.
+        layers: number of layers, 8 as in microLlama.  Models that differ only in this have the
+            same first layers.
+        vocabulary: number of tokens.
+        positions: how many tokens can be read.
+        seed: seed of the weights.
+
+    Raises:
+        ModelError: a size is not positive, or the seed is negative.
+    """
+    _check("length", length)
+    _check("layers", layers)
+    _check("vocabulary", vocabulary)
+    _check("positions", positions)
+    _check("seed", seed, least=0)
+    from htvm.zoo.llama_emit import step_model
+
+    step = step_model(f"microllama_{length}", length, drawn_layers(layers, seed), _final_norm())
+    return LanguageModel.of(step, vocabulary=vocabulary, positions=positions, seed=seed)
+
+
+def microllama_prompt(tokens: int = PROMPT, *, layers: int = LAYERS, seed: int = 0) -> Model:
+    """Return the same network for a prompt: all its tokens at once, without a cache.
+
+    All tensors are int8.  Inputs: hidden states [1, tokens, 64]; a mask, [1, tokens, tokens] or
+    [1] for one token; the rotations of the positions [1, tokens, 4, 4].  Outputs: hidden states,
+    and for each layer the keys and values [1, 16, tokens, 4].
+
+    Args:
+        tokens: number of tokens; ``zoo:microllama:prompt4`` reads 4.
+        layers, seed: as for `microllama`.
+
+    Raises:
+        ModelError: a size is not positive, or the seed is negative.
+    """
+    _check("tokens", tokens)
+    _check("layers", layers)
+    _check("seed", seed, least=0)
+    from htvm.zoo.llama_emit import prompt_model
+
+    name = f"microllama_prompt{tokens}"
+    return prompt_model(name, tokens, drawn_layers(layers, seed), _final_norm())
+
+
+def drawn_layers(layers: int, seed: int) -> Iterator[LlamaLayer]:
+    """Yield the layers, each drawn when it is needed."""
+    rng = np.random.default_rng([6, seed])
+
+    def matrix(k: int, channels: int) -> Array:
+        # The sum of four uniform integers: bell-shaped, within int8, and no floating point.
+        drawn: Array = rng.integers(-31, 32, (4, k, channels), dtype="int8")
+        return drawn.sum(axis=0, dtype="int8")
+
+    def norm() -> Array:
+        factors: Array = rng.integers(32 << 16, 48 << 16, WIDTH, dtype="int32")
+        return factors
+
+    for _ in range(layers):
+        yield LlamaLayer(
+            attention_norm=norm(),
+            key=matrix(WIDTH, WIDTH),
+            query=matrix(WIDTH, WIDTH),
+            value=matrix(WIDTH, WIDTH),
+            context=matrix(WIDTH, WIDTH),
+            inner_norm=norm(),
+            gate=matrix(INNER, WIDTH),
+            up=matrix(INNER, WIDTH),
+            down=matrix(WIDTH, INNER),
+        )
+
+
+def _final_norm() -> Array:
+    return np.full(WIDTH, 40 << 16, "int32")
+
+
+def _check(role: str, size: int, least: int = 1) -> None:
+    if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < least:
+        raise ModelError(
+            f"{role} cannot be {size!r}",
+            where="htvm.zoo.microllama",
+            hint=f"a whole number from {least} on",
+        )
