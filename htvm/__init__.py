@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from htvm.exploration import explore
     from htvm.fitting import fit
     from htvm.frontend import load
+    from htvm.generation import Generation, generate
+    from htvm.language import LanguageModel
     from htvm.model import Model, TensorInfo
     from htvm.module import Module
     from htvm.pipeline import build
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Causes",
+    "Generation",
+    "LanguageModel",
     "LayerResult",
     "Model",
     "Module",
@@ -47,6 +51,7 @@ __all__ = [
     "errors",
     "explore",
     "fit",
+    "generate",
     "load",
     "open",
     "quantize",
@@ -57,6 +62,8 @@ __all__ = [
 
 _HOMES = {
     "Causes": "htvm.result",
+    "Generation": "htvm.generation",
+    "LanguageModel": "htvm.language",
     "LayerResult": "htvm.result",
     "Model": "htvm.model",
     "Module": "htvm.module",
@@ -67,6 +74,7 @@ _HOMES = {
     "compare": "htvm.comparison",
     "explore": "htvm.exploration",
     "fit": "htvm.fitting",
+    "generate": "htvm.generation",
     "load": "htvm.frontend",
     "open": "htvm.project",
     "quantize": "htvm.quantization",

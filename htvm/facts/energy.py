@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from byoc_dory.soc.base import Power, Soc
-    from htvm.report.types import LayerRow
 
 __all__ = ["accelerators_of", "energy_of", "step_energy"]
 
@@ -28,6 +27,11 @@ class _Step(Protocol):
     def accelerator(self) -> str: ...
     @property
     def kind(self) -> str: ...
+
+
+class _TimedStep(_Step, Protocol):
+    @property
+    def cycles(self) -> int | None: ...
 
 
 def accelerators_of(steps: Iterable[_Step]) -> tuple[str, ...]:
@@ -55,7 +59,7 @@ def step_energy(
     return power, power.milliwatts * soc.cycles_to_ms(cycles)
 
 
-def energy_of(soc: Soc, rows: Sequence[LayerRow]) -> Energy | None:
+def energy_of(soc: Soc, rows: Sequence[_TimedStep]) -> Energy | None:
     """Return the energy of all steps that have one; None if no step has."""
     total, covered = 0.0, 0
     used: dict[Power, None] = {}

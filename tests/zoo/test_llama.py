@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import htvm
@@ -18,7 +19,7 @@ from patterns.reading.read import read_graph
 from tests.models_onnx import LLAMAS, onnx_path
 from tests.reference.interpreter import interpret
 
-Array = Any
+Array: TypeAlias = npt.NDArray[Any]
 RNG = np.random.default_rng(23)
 
 
@@ -28,7 +29,7 @@ def decode(model: LanguageModel, tokens: list[int]) -> tuple[list[Array], list[A
     hidden = []
     for place, token in enumerate(tokens):
         x = model.embedding[token].reshape(1, 1, -1)
-        rotation = model.rotations[place][None, None]
+        rotation = model.rotations[place].reshape(1, 1, 4, 4)
         run = interpret(model.module, [x, model.mask(place), rotation, *caches])
         hidden.append(run.outputs[0])
         caches = [each[:, :, 1:] for each in run.outputs[1:]]
