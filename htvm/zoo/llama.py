@@ -10,18 +10,15 @@ forms compute the same, and a longer cache changes nothing while the tokens fit 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byoc_dory.errors import ModelError
 from htvm.language.model import POSITIONS, VOCABULARY, LanguageModel
+from htvm.zoo.llama_draw import drawn_layers, final_norm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from byoc_dory.layers import Array
     from htvm.model import Model
 
 __all__ = [
@@ -39,33 +36,6 @@ LENGTH = 64
 """Positions of the cache of ``zoo:microllama``."""
 PROMPT = 16
 """Tokens of ``zoo:microllama:prompt``."""
-
-WIDTH = 64
-HEADS = 16
-HEAD = WIDTH // HEADS
-INNER = 256
-
-
-@dataclass(frozen=True, eq=False)
-class LlamaLayer:
-    """What differs between layers.
-
-    Attributes:
-        attention_norm, inner_norm: factors of the two norms, int32 [width].
-        key, query, value, context: matrices of the attention, int8 [width, width].
-        gate, up: matrices into the feed-forward network, int8 [inner, width].
-        down: matrix out of it, int8 [width, inner].
-    """
-
-    attention_norm: Array
-    key: Array
-    query: Array
-    value: Array
-    context: Array
-    inner_norm: Array
-    gate: Array
-    up: Array
-    down: Array
 
 
 def microllama(
@@ -96,7 +66,7 @@ def microllama(
     _check("seed", seed, least=0)
     from htvm.zoo.llama_emit import step_model
 
-    step = step_model(f"microllama_{length}", length, drawn_layers(layers, seed), _final_norm())
+    step = step_model(f"microllama_{length}", length, drawn_layers(layers, seed), final_norm())
     return LanguageModel.of(step, vocabulary=vocabulary, positions=positions, seed=seed)
 
 
@@ -120,38 +90,7 @@ def microllama_prompt(tokens: int = PROMPT, *, layers: int = LAYERS, seed: int =
     from htvm.zoo.llama_emit import prompt_model
 
     name = f"microllama_prompt{tokens}"
-    return prompt_model(name, tokens, drawn_layers(layers, seed), _final_norm())
-
-
-def drawn_layers(layers: int, seed: int) -> Iterator[LlamaLayer]:
-    """Yield the layers, each drawn when it is needed."""
-    rng = np.random.default_rng([6, seed])
-
-    def matrix(k: int, channels: int) -> Array:
-        # The sum of four uniform integers: bell-shaped, within int8, and no floating point.
-        drawn: Array = rng.integers(-31, 32, (4, k, channels), dtype="int8")
-        return drawn.sum(axis=0, dtype="int8")
-
-    def norm() -> Array:
-        factors: Array = rng.integers(32 << 16, 48 << 16, WIDTH, dtype="int32")
-        return factors
-
-    for _ in range(layers):
-        yield LlamaLayer(
-            attention_norm=norm(),
-            key=matrix(WIDTH, WIDTH),
-            query=matrix(WIDTH, WIDTH),
-            value=matrix(WIDTH, WIDTH),
-            context=matrix(WIDTH, WIDTH),
-            inner_norm=norm(),
-            gate=matrix(INNER, WIDTH),
-            up=matrix(INNER, WIDTH),
-            down=matrix(WIDTH, INNER),
-        )
-
-
-def _final_norm() -> Array:
-    return np.full(WIDTH, 40 << 16, "int32")
+    return prompt_model(name, tokens, drawn_layers(layers, seed), final_norm())
 
 
 def _check(role: str, size: int, least: int = 1) -> None:

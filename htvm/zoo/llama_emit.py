@@ -17,7 +17,7 @@ from byoc_dory.layers.layer import MulShift
 from byoc_dory.layers.rowwise import RmsNorm
 from htvm.language.interface import StepInterface
 from htvm.model import Model, TensorInfo
-from htvm.zoo.llama import HEAD, HEADS, WIDTH, LlamaLayer
+from htvm.zoo.llama_draw import HEAD, HEADS, WIDTH, LlamaLayer
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.dense import Dense, Linear
