@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from htvm.errors import InputError, ModelError
-from htvm.language import Draws, LanguageModel, pick, sharpness_of
+from htvm.language import Draws, LanguageModel, sharpness_of
+from htvm.language.loop import tokens_of
 from htvm.module import Module
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
     from byoc_dory.soc.base import Soc
+    from htvm.language.loop import Step
 
 __all__ = ["Generation", "generate"]
 
@@ -27,8 +29,8 @@ class Generation:
     """What a language model wrote, and what it took.
 
     Each token of the prompt is a step, and so is each written token but the last, which is not read
-    again.  The embedding is looked up, scores are computed and tokens are chosen on this machine:
-    the cycles are those of the network.
+    again.  Tokens are looked up and chosen on this machine: the cycles are those of the network,
+    scores of the next token included.
 
     Attributes:
         tokens: ids of the tokens that were written.
@@ -99,32 +101,9 @@ def generate(
     sharpness = sharpness_of(temperature, language.score_scale)
     _whole("seed", seed, 0)
     runner = _Simulated(model) if isinstance(model, Module) else _Computed(language)
-    written = tuple(islice(_tokens(language, runner.step, prompt, sharpness, Draws(seed)), steps))
+    endless = tokens_of(language, runner.step, prompt, sharpness, Draws(seed))
+    written = tuple(islice(endless, steps))
     return runner.generation(written, prompt)
-
-
-_Step: TypeAlias = "Callable[[list[Array]], list[Array]]"
-
-
-def _tokens(
-    language: LanguageModel, step: _Step, prompt: tuple[int, ...], sharpness: int, draws: Draws
-) -> Iterator[int]:
-    """Yield tokens without end; a token is read when the one after it is asked for."""
-    sizes = language.interface
-    caches: list[Array] = [np.zeros(shape, "int8") for shape in sizes.input_shapes[3:]]
-    position, waiting = 0, list(prompt)
-    while True:
-        hidden: Array | None = None
-        for token in waiting:
-            x = language.embedding[token].reshape(1, 1, -1)
-            rotation = language.rotations[position].reshape(1, 1, sizes.head, sizes.head)
-            mask = language.mask(min(position, sizes.length))
-            hidden, *longer = step([x, mask, rotation, *caches])
-            caches = [np.ascontiguousarray(each[:, :, 1:]) for each in longer]
-            position += 1
-        assert hidden is not None
-        waiting = [pick(language.scores(hidden), sharpness, draws)]
-        yield waiting[0]
 
 
 class _Computed:
@@ -133,7 +112,7 @@ class _Computed:
     def __init__(self, language: LanguageModel) -> None:
         from htvm.aot.reference import build_llvm_reference
 
-        self.step: _Step = build_llvm_reference(language.module)
+        self.step: Step = build_llvm_reference(language.module)
 
     def generation(self, tokens: tuple[int, ...], prompt: tuple[int, ...]) -> Generation:
         """Return what was written."""

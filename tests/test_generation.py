@@ -37,7 +37,7 @@ def expected(
     if temperature:
         sharpness = round(2**16 * 2**-12 / np.log(2) / temperature)
     return reference.written(
-        lambda inputs: interpret(model.module, inputs).outputs,
+        lambda inputs: interpret(model.step.module, inputs).outputs,
         model.embedding,
         model.output,
         prompt,
@@ -91,7 +91,8 @@ def test_a_file_becomes_a_language_model() -> None:
     step = htvm.load(onnx_path(LLAMAS[0]))
     model = LanguageModel.of(step, vocabulary=17, positions=9, seed=3)
     assert (model.vocabulary, model.length, model.positions) == (17, 1, 9)
-    assert model.module is step.module and model.sha256 == step.sha256
+    assert model.step is step and model.sha256 != step.sha256
+    assert [info.name for info in model.outputs] == [*(i.name for i in step.outputs), "scores"]
     found = htvm.generate(model, [16], 6, temperature=1, seed=8)
     assert list(found.tokens) == expected(model, [16], 6, 1, 8)
     own = LanguageModel.of(step, embedding=model.output, output=model.embedding)
@@ -192,9 +193,12 @@ def test_a_step_must_fit_together() -> None:
     with pytest.raises(ModelError, match=r"'output' is int16\[1, 1, 64\]"):
         replace(step, outputs=(wide, *step.outputs[1:]))
     with pytest.raises(ModelError, match="4 outputs with 4 caches"):
-        replace(step, outputs=step.outputs[:-1])
+        replace(step, outputs=step.outputs[1:])
     with pytest.raises(ModelError, match="two caches for each layer"):
-        replace(step, inputs=step.inputs[:-1], outputs=step.outputs[:-1])
+        replace(step, inputs=step.inputs[:-1], outputs=step.outputs[1:])
+    scores = replace(step.outputs[-1], dtype="int16")
+    with pytest.raises(ModelError, match=r"'scores' is int16\[1, 40\], .* int32\[1, 40\]"):
+        replace(step, outputs=(*step.outputs[:-1], scores))
     with pytest.raises(
         ModelError, match=r"output is int8\[40, 63\], the step needs int8\[40, 64\]"
     ):

@@ -33,23 +33,27 @@ _WEIGHTS = (4, 31)  # so many uniform integers are added, up to this magnitude
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LanguageModel(Model):
-    """A decoding step (see `StepInterface`) with tables that make it read and write token ids.
+    """A decoding step with what makes it read and write token ids; `of` makes one.
 
-    It is a `Model`, so everything that takes a model takes it; `htvm.generate` also does a built
-    one.  Token ``t`` at position ``p`` is read with the hidden state ``embedding[t]`` and the
-    rotation ``rotations[p]``; the cache is a window of the last `length` tokens, of which those
-    that do not exist yet are masked.  The scores of the next token are ``output @ hidden``, int32.
+    It is a `Model`: the step (see `StepInterface`) with one more output, the scores of the next
+    token, ``output @ hidden``, int32 [1, vocabulary].  Everything that takes a model takes it, and
+    `htvm.generate` takes what was built of it.  Token ``t`` at position ``p`` is read with the
+    hidden state ``embedding[t]`` and the rotation ``rotations[p]``; the cache is a window of the
+    last `length` tokens, of which those that do not exist yet are masked.
 
     Attributes:
+        step: the decoding step alone.
         embedding: hidden state of each token, int8 [vocabulary, width].
         output: row of each token, int8 [vocabulary, width].
         rotations: rotation of each position, int8 [positions, head, head].
         score_scale: real value of one step of a score, which temperatures refer to.
 
     Raises:
-        ModelError: the network is no decoding step, or a table has another type or shape.
+        ModelError: the network is no decoding step with scores, or a table has another type or
+            shape.
     """
 
+    step: Model = field(kw_only=True)
     embedding: Array = field(kw_only=True)
     output: Array = field(kw_only=True)
     rotations: Array = field(kw_only=True)
@@ -57,11 +61,21 @@ class LanguageModel(Model):
 
     def __post_init__(self) -> None:
         where = f"language model '{self.name}'"
-        sizes = StepInterface.of(self.inputs, self.outputs, where)
-        vocabulary = len(self.embedding)
+        sizes = StepInterface.of(self.inputs, self.outputs[:-1], where)
+        self._check_tables(sizes, where)
+        scores = self.outputs[-1]
+        if scores.dtype != "int32" or scores.shape != (1, self.vocabulary):
+            raise ModelError(
+                f"the output '{scores.name}' is {scores.dtype}{list(scores.shape)}, the scores of "
+                f"{self.vocabulary} tokens are int32[1, {self.vocabulary}]",
+                where=where,
+                hint="LanguageModel.of(step) adds them",
+            )
+
+    def _check_tables(self, sizes: StepInterface, where: str) -> None:
         shapes = {
-            "embedding": (vocabulary, sizes.width),
-            "output": (vocabulary, sizes.width),
+            "embedding": (self.vocabulary, sizes.width),
+            "output": (self.vocabulary, sizes.width),
             "rotations": (len(self.rotations), sizes.head, sizes.head),
         }
         for name, shape in shapes.items():
@@ -72,9 +86,11 @@ class LanguageModel(Model):
                     where=where,
                     hint="quantize and transpose it; a table has at least one row",
                 )
-        if vocabulary > LARGEST_VOCABULARY:
+        if self.vocabulary > LARGEST_VOCABULARY:
             raise ModelError(
-                f"a vocabulary of {vocabulary}", where=where, hint=f"at most {LARGEST_VOCABULARY}"
+                f"a vocabulary of {self.vocabulary}",
+                where=where,
+                hint=f"at most {LARGEST_VOCABULARY}",
             )
         if not 0 < self.score_scale < float("inf"):
             raise ModelError(
@@ -99,7 +115,7 @@ class LanguageModel(Model):
         """Return the language model of a decoding step, such as one from `htvm.load`.
 
         Args:
-            step: the decoding step.
+            step: the decoding step, or a language model of which only the step is taken.
             embedding, output, score_scale: see `LanguageModel`.  Tables that are not given are
                 random, drawn with ``seed``: such a model has the speed of a trained one and says
                 nothing sensible.
@@ -111,15 +127,20 @@ class LanguageModel(Model):
         Raises:
             ModelError: ``step`` is no decoding step, or a table has another type or shape.
         """
+        step = step.step if isinstance(step, LanguageModel) else step
         sizes = StepInterface.of(step.inputs, step.outputs, f"model '{step.name}'")
         given = embedding if embedding is not None else output
         rows = vocabulary if given is None else len(given)
         drawn = _drawn(rows, sizes.width, seed)
-        own = {each.name: getattr(step, each.name) for each in fields(Model)}
+        output = drawn[1] if output is None else output
+        from htvm.language.scores import with_scores  # the compiler, which takes a second to import
+
+        whole = with_scores(step, output)
         return cls(
-            **own,
+            **{each.name: getattr(whole, each.name) for each in fields(Model)},
+            step=step,
             embedding=drawn[0] if embedding is None else embedding,
-            output=drawn[1] if output is None else output,
+            output=output,
             rotations=rotations_of(positions, sizes.head) if rotations is None else rotations,
             score_scale=score_scale,
         )
@@ -133,7 +154,7 @@ class LanguageModel(Model):
     @cached_property
     def interface(self) -> StepInterface:
         """Sizes of the decoding step."""
-        return StepInterface.of(self.inputs, self.outputs, self.name)
+        return StepInterface.of(self.inputs, self.outputs[:-1], self.name)
 
     @property
     def vocabulary(self) -> int:
@@ -155,14 +176,6 @@ class LanguageModel(Model):
         mask = np.zeros(self.length + 1, "int8")
         mask[: self.length - filled] = MASKED
         return mask
-
-    def scores(self, hidden: Array) -> Array:
-        """Return the score of each token, int32 [vocabulary].
-
-        Args:
-            hidden: the step's hidden state, int8 [1, 1, width].
-        """
-        return self.output.astype("int32") @ hidden.reshape(-1).astype("int32")
 
 
 def _drawn(rows: int, width: int, seed: int) -> Array:

@@ -25,8 +25,6 @@ __all__ = [
     "LAYERS",
     "LENGTH",
     "PROMPT",
-    "LlamaLayer",
-    "drawn_layers",
     "microllama",
     "microllama_prompt",
 ]
