@@ -240,4 +240,15 @@ class Module:
             self._built.sizes,
             golden,
         )
-        return export(compiled.program, compiled.target.soc, Path(folder), golden, manifest)
+        program, soc = compiled.program, compiled.target.soc
+        return export(program, soc, Path(folder), golden, manifest, self._token_loop())
+
+    def _token_loop(self) -> dict[str, str]:
+        """Return the C files of a language model's token loop; none of another network's."""
+        from htvm.aot.token_loop import exported_loop
+        from htvm.language import LanguageModel
+
+        source = self.compiled.source
+        if not isinstance(source, LanguageModel):
+            return {}
+        return exported_loop(self.compiled.program, source)

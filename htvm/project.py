@@ -164,7 +164,8 @@ class Project:
         from htvm.firmware.manifest import StoredArray
 
         if inputs is None:
-            return export(self.program, self.soc, Path(folder), self.golden, self.manifest)
+            golden = self.golden
+            return export(self.program, self.soc, Path(folder), golden, self.manifest, self._loop())
         arrays = bind_inputs(self.inputs, inputs)
         golden = (arrays, self.run(arrays).outputs)
         manifest = replace(
@@ -172,7 +173,14 @@ class Project:
             golden_inputs=tuple(map(StoredArray.of, golden[0])),
             golden_outputs=tuple(map(StoredArray.of, golden[1])),
         )
-        return export(self.program, self.soc, Path(folder), golden, manifest)
+        return export(self.program, self.soc, Path(folder), golden, manifest, self._loop())
+
+    def _loop(self) -> dict[str, str]:
+        """Return the C files of a language model's token loop, if the export has them."""
+        from htvm.aot.token_loop import loop_parts
+
+        paths = [self.folder / "model" / part for part in loop_parts(self.name)]
+        return {path.name: _text(path) for path in paths if path.is_file()}
 
 
 def _text(path: Path) -> str:

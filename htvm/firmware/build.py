@@ -6,7 +6,7 @@ number of samples then run on it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -70,6 +70,7 @@ def build_rv32(
     cache_dir: Path | None = None,
     *,
     debug: bool = False,
+    extra: Mapping[str, str] | None = None,
 ) -> Built:
     """Build the firmware of a program for the simulated SoC.
 
@@ -79,6 +80,7 @@ def build_rv32(
         compiler: ziglang if not given.
         cache_dir: folder of the cache; the compiler's own if not given.
         debug: whether to add debug sections, which map instructions to lines; the code is the same.
+        extra: further C files, name to text; ``main.c`` replaces the one that runs an inference.
 
     Raises:
         L2OverflowError: the sum of these exceeds L2; the message lists the sizes.
@@ -88,14 +90,14 @@ def build_rv32(
     check_l2(program, soc)
     machine = machine_of(soc)
     main = render("run_rv32.c.jinja", **template_fields(program), run_mark=RUN_MARK)
-    files = {**model_sources(program), "main.c": main}
+    files = {**model_sources(program), "main.c": main, **(extra or {})}
 
     flags = _kernel_flags(program, soc)
-    extra = _DEBUG if debug else ()
+    tail = _DEBUG if debug else ()
 
     def make(folder: Path, sources: list[Path]) -> None:
         own = {
-            path: _object(path, compiler, (*flags[path.name], *extra), soc, machine.isa)
+            path: _object(path, compiler, (*flags[path.name], *tail), soc, machine.isa)
             for path in sources
             if path.name in flags
         }
@@ -106,7 +108,7 @@ def build_rv32(
             folder,
             compiler,
             soc.host.stack,
-            extra,
+            tail,
         )
 
     try:
@@ -114,7 +116,7 @@ def build_rv32(
             "firmware.elf",
             files,
             soc,
-            ("rv32", *rv32_flags(machine.isa), str(flags), *extra),
+            ("rv32", *rv32_flags(machine.isa), str(flags), *tail),
             compiler,
             cache_dir,
             make,
@@ -154,11 +156,12 @@ def build_host(
     cache_dir: Path | None = None,
     *,
     sanitize: bool = False,
+    extra: Mapping[str, str] | None = None,
 ) -> Built:
     """Build a program natively, linked with the SoC's device models.
 
     Args:
-        program, soc, compiler, cache_dir: as for :func:`build_rv32`.
+        program, soc, compiler, cache_dir, extra: as for :func:`build_rv32`.
         sanitize: whether to stop at undefined behaviour (and, with gcc or clang, at invalid
             accesses).
 
@@ -169,7 +172,7 @@ def build_host(
     compiler = compiler or Compiler.zig()
     check_l2(program, soc)
     main = render("run_host.c.jinja", **template_fields(program))
-    files = {**model_sources(program), "main.c": main}
+    files = {**model_sources(program), "main.c": main, **(extra or {})}
 
     def make(folder: Path, sources: list[Path]) -> None:
         host.build(sources, [], soc, folder, compiler, sanitize)

@@ -33,7 +33,12 @@ _BUILT = "build"
 
 
 def export(
-    program: Program, soc: Soc, folder: Path, golden: Golden, manifest: Manifest | None = None
+    program: Program,
+    soc: Soc,
+    folder: Path,
+    golden: Golden,
+    manifest: Manifest | None = None,
+    loop: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a self-contained C project that checks a stored golden.
 
@@ -43,6 +48,7 @@ def export(
         folder: folder to create; it may exist if it is empty or holds an unchanged earlier export.
         golden: inputs of one inference and the expected outputs, in the model's order.
         manifest: description of the export; without it, the export cannot be opened again.
+        loop: C files of a language model's token loop, name to text.
 
     Returns:
         The folder.
@@ -51,7 +57,7 @@ def export(
         ExportError: the folder cannot be written, or holds something else; it is left unchanged.
         InputError: the golden does not have the model's shapes and dtypes.
     """
-    files = project_files(program, soc, golden, None if manifest is None else manifest.report)
+    files = project_files(program, soc, golden, None if manifest is None else manifest.report, loop)
     if manifest is not None:
         files[FILE] = manifest_text(manifest)
     return write_project(files, folder)

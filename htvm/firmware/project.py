@@ -7,7 +7,7 @@ writes it.  The same program, SoC and golden give the same bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -121,7 +121,11 @@ def check_arrays(what: str, infos: Sequence[TensorLike], arrays: Arrays) -> None
 
 
 def project_files(
-    program: Program, soc: Soc, golden: Golden, report: Report | None = None
+    program: Program,
+    soc: Soc,
+    golden: Golden,
+    report: Report | None = None,
+    loop: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return the complete project: path inside the project -> text.
 
@@ -130,12 +134,14 @@ def project_files(
         soc: the SoC it was built for.
         golden: inputs of one inference and the expected outputs.
         report: report of the build, whose sizes and tiles appear in the README.
+        loop: C files of a language model's token loop, name to text.
 
     Raises:
         InputError: the golden does not have the model's shapes and dtypes.
     """
     files = {f"model/{name}": text for name, text in model_sources(program).items()}
     files |= {f"model/{name}": text for name, text in _golden_files(program, golden).items()}
+    files |= {f"model/{name}": text for name, text in (loop or {}).items()}
     layout = runtime_layout(soc)
     carried = {folder: runtime_c() / folder for folder in layout.folders}
     carried[f"soc/{soc.driver}"] = soc_folder(soc)
@@ -150,9 +156,9 @@ def project_files(
     files["runtime/include/htvm_soc.h"] = render_soc_header(soc)
     sources = sorted(name for name in files if name.startswith("model/") and name.endswith(".c"))
     sources = [name for name in sources if "/main_" not in name]
-    files["Makefile"] = _makefile(program, soc, layout, sources)
+    files["Makefile"] = _makefile(program, soc, layout, sources, bool(loop))
     files["CMakeLists.txt"] = _cmake(program, soc, layout, sources)
-    files["README.md"] = _readme(program, soc, layout, report)
+    files["README.md"] = _readme(program, soc, layout, report, bool(loop))
     return files
 
 
@@ -180,7 +186,9 @@ def _own_includes(soc: Soc, layout: Layout) -> list[str]:
     return [f"runtime/{name}" for name in (*folders, *layout.model_includes)]
 
 
-def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]) -> str:
+def _makefile(
+    program: Program, soc: Soc, layout: Layout, sources: Sequence[str], loop: bool
+) -> str:
     def placed(names: Iterable[str]) -> list[str]:
         return [f"runtime/{name}" for name in names]
 
@@ -194,6 +202,7 @@ def _makefile(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]
     return render(
         "Makefile.jinja",
         name=program.name,
+        loop=loop,
         origin=origin_lines(program.origin),
         host_title=soc.host.name,
         driver_include="".join(f" -I{folder}" for folder in _own_includes(soc, layout)),
@@ -234,7 +243,7 @@ def _cmake(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]) -
     )
 
 
-def _readme(program: Program, soc: Soc, layout: Layout, report: Report | None) -> str:
+def _readme(program: Program, soc: Soc, layout: Layout, report: Report | None, loop: bool) -> str:
     known = template_fields(program)
     tensors = (*program.inputs, *program.outputs)
     io_bytes = sum(math.prod(t.shape) * np.dtype(t.dtype).itemsize for t in tensors)
@@ -254,6 +263,7 @@ def _readme(program: Program, soc: Soc, layout: Layout, report: Report | None) -
     return render(
         "README.md.jinja",
         **known,
+        loop=loop,
         soc_title=soc.title,
         host_title=soc.host.name,
         device_sources=layout.devices,

@@ -1,0 +1,186 @@
+"""The token loop in C writes what `htvm.generate` does, and refuses what it cannot do untouched."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import htvm
+from htvm import zoo
+from htvm.aot.token_loop import loop_files, loop_parts
+from htvm.errors import UnsupportedError
+from htvm.firmware.build import Built, build_host
+from htvm.firmware.token_loop import build_token_loop
+from htvm.language import LanguageModel, sharpness_of
+from htvm.model import Model
+from htvm.module import Module
+from htvm.sim.host import run_host
+from htvm.sim.token_loop import run_token_loop
+from tests.reference.interpreter import interpret
+
+POSITIONS = 24
+TARGET = "siracusa.cluster"
+
+
+@cache
+def small(length: int) -> LanguageModel:
+    return zoo.microllama(length, layers=2, vocabulary=40, positions=POSITIONS, seed=length)
+
+
+@cache
+def module(length: int, platform: Any = "host") -> Module:
+    return htvm.build(small(length), TARGET, platform)
+
+
+@cache
+def loop(length: int, platform: Any = "host") -> Built:
+    built = module(length, platform)._built
+    return build_token_loop(built, small(length), sanitize=platform == "host")
+
+
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_tokens_are_those_of_the_simulated_step(length: int) -> None:
+    rng = np.random.default_rng([41, length])
+    model = small(length)
+    for _ in range(6):
+        prompt = rng.integers(0, model.vocabulary, rng.integers(1, length + 1)).tolist()
+        steps = int(rng.integers(1, POSITIONS + 2 - len(prompt)))
+        temperature, seed = float(rng.choice([0, 0.3, 1, 40])), int(rng.integers(0, 2**63))
+        wanted = htvm.generate(model, prompt, steps, temperature=temperature, seed=seed).tokens
+        sharpness = sharpness_of(temperature, model.score_scale)
+        found = run_token_loop(loop(length), model, prompt, steps, sharpness=sharpness, seed=seed)
+        assert found.code == 0 and found.tokens[:steps] == wanted
+        assert not any(found.tokens[steps:])
+
+
+def test_firmware_writes_the_same_and_costs_little_more() -> None:
+    model, built = small(3), loop(3, "rv32")
+    wanted = htvm.generate(module(3, "rv32"), [5, 9], 6, temperature=1, seed=2)
+    found = run_token_loop(built, model, [5, 9], 6, sharpness=sharpness_of(1, 2**-12), seed=2)
+    assert (found.code, found.tokens[:6]) == (0, wanted.tokens)
+    assert found.cycles is not None and wanted.cycles is not None
+    for whole, network in zip(found.cycles, wanted.cycles, strict=True):
+        assert network < whole < network + 12_000
+
+
+@pytest.mark.parametrize(
+    ("prompt", "steps", "length", "error"),
+    [
+        ([], 3, None, -4),
+        ([1, 2, 3, 4], 3, None, -4),
+        ([1], 3, 2**32 - 1, -4),
+        ([1, 40], 3, None, -3),
+        ([2**32 - 1], 3, None, -3),
+        ([1, 2], 0, None, -5),
+        ([1, 2], POSITIONS, None, -6),
+        ([1, 2], 2**32 - 1, None, -6),
+    ],
+)
+def test_errors_leave_the_tokens(
+    prompt: list[int], steps: int, length: int | None, error: int
+) -> None:
+    found = run_token_loop(loop(3), small(3), prompt, steps, prompt_length=length)
+    assert found.code == error and not any(found.tokens)
+
+
+def test_all_positions_can_be_read() -> None:
+    assert run_token_loop(loop(3), small(3), [1, 2], POSITIONS - 1).code == 0
+
+
+CALLS = """
+#include "htvm_host.h"
+
+#include <string.h>
+
+#include "microllama_3_generate.h"
+
+static _Alignas(16) uint8_t arena[MICROLLAMA_3_ARENA_BYTES + 16u];
+static microllama_3_state_t state, before;
+static int8_t caches[4][16 * 4 * 4];
+static uint32_t tokens[8];
+static struct { int32_t codes[12]; uint32_t tokens[8]; } answer;
+
+int main(void)
+{
+    const uint32_t prompt[3] = {4, 8, 15};
+    const int8_t *given[4] = {caches[0], caches[1], caches[2], caches[3]};
+    int failed = htvm_host_read(0, caches, sizeof caches);
+    int32_t *code = answer.codes;
+
+    /* Two tokens read by the other network, then this one; three steps in two calls. */
+    *code++ = microllama_3_start(&state, 0, 0);
+    *code++ = microllama_3_resume(&state, given, 2);
+    *code++ = microllama_3_generate(arena, &state, &prompt[2], 1, answer.tokens, 2);
+    *code++ = microllama_3_generate(arena, &state, &answer.tokens[1], 1, &answer.tokens[2], 1);
+
+    /* Refused, and nothing changes. */
+    memcpy(&before, &state, sizeof before);
+    *code++ = microllama_3_resume(&state, given, 4);
+    *code++ = microllama_3_resume(&state, NULL, 1);
+    given[3] = NULL;
+    *code++ = microllama_3_resume(&state, given, 1);
+    *code++ = microllama_3_generate(NULL, &state, prompt, 1, tokens, 1);
+    *code++ = microllama_3_generate(arena, &state, prompt, 1, NULL, 1);
+    *code++ = microllama_3_generate(&arena[4], &state, prompt, 1, tokens, 1);
+    *code++ = microllama_3_start(NULL, 0, 0);
+    *code++ = memcmp(&before, &state, sizeof before);
+    return failed | htvm_host_write(0, &answer, sizeof answer);
+}
+"""
+
+
+def test_caches_of_a_prompt_are_continued_or_refused() -> None:
+    """The prompt's network has read two tokens; the cache has three positions."""
+    model, prompt = small(3), zoo.microllama_prompt(2, layers=2, seed=3)
+    mask = np.array([[[0, -128], [0, 0]]], "int8")
+    inputs = [model.embedding[[4, 8]][None], mask, model.rotations[:2][None]]
+    caches = interpret(prompt.module, inputs).outputs[1:]
+    step = module(3)._built
+    files = {**loop_files(step.program, model), "main.c": CALLS}
+    built = build_host(step.program, step.soc, step.compiler, sanitize=True, extra=files)
+    assert built.native is not None
+    # Each has room for four positions, the number that is refused.
+    data = b"".join(each.tobytes().ljust(256, b"\1") for each in caches)
+    (raw,) = run_host(built.native, [data], [80])
+    answer = np.frombuffer(raw, "int32")
+    assert answer[:12].tolist() == [0, 0, 0, 0, -7, -1, -1, -1, -1, -2, -1, 0]
+    wanted = htvm.generate(model, [4, 8, 15], 3).tokens
+    assert tuple(answer[12:15].tolist()) == wanted
+
+
+def test_an_export_has_the_loop_and_checks_it(tmp_path: Path) -> None:
+    folder = module(3).export(tmp_path / "first")
+    parts = loop_parts("microllama_3")
+    assert {path.name for path in (folder / "model").iterdir()} > set(parts)
+    again = htvm.open(folder).export(tmp_path / "second")
+    for path in (*(f"model/{part}" for part in parts), "Makefile", "README.md", "CMakeLists.txt"):
+        assert (folder / path).read_bytes() == (again / path).read_bytes()
+    texts = {part: (folder / "model" / part).read_text() for part in parts}
+    step = module(3)._built
+    files = {**texts, "main.c": texts["main_generate.c"]}
+    del files["main_generate.c"]
+    built = build_host(step.program, step.soc, step.compiler, extra=files)
+    assert built.native is not None
+    run_host(built.native, [], [])
+    assert not any("microllama" in name for name in loop_files_of_another(tmp_path))
+
+
+def loop_files_of_another(folder: Path) -> list[str]:
+    plain = htvm.build(small(3).step, TARGET, "host").export(folder / "plain")
+    return [path.name for path in (plain / "model").iterdir() if "generate" in path.name]
+
+
+def test_a_softmax_in_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Groups:
+        in_order = zoo.encoder(
+            1, sequence=8, embedding=8, projection=8, heads=1, feed_forward=8, stacked=0
+        ).graph.in_order
+
+    other = LanguageModel.of(small(3))  # its graph has not been read
+    monkeypatch.setattr(Model, "graph", Groups)
+    with pytest.raises(UnsupportedError, match="order matters; layer 'layer_0_head_0_softmax'"):
+        loop_files(module(3)._built.program, other)
