@@ -84,6 +84,11 @@ class Module:
         return self.compiled.program.plan.peak
 
     @property
+    def built(self) -> Built:
+        """The program that the C compiler made."""
+        return self._built
+
+    @property
     def sizes(self) -> Sizes:
         """Sizes of the linked program's parts, in bytes."""
         return self._built.sizes

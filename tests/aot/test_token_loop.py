@@ -38,7 +38,7 @@ def module(length: int, platform: Any = "host") -> Module:
 
 @cache
 def loop(length: int, platform: Any = "host") -> Built:
-    built = module(length, platform)._built
+    built = module(length, platform).built
     return build_token_loop(built, small(length), sanitize=platform == "host")
 
 
@@ -139,7 +139,7 @@ def test_caches_of_a_prompt_are_continued_or_refused() -> None:
     mask = np.array([[[0, -128], [0, 0]]], "int8")
     inputs = [model.embedding[[4, 8]][None], mask, model.rotations[:2][None]]
     caches = interpret(prompt.module, inputs).outputs[1:]
-    step = module(3)._built
+    step = module(3).built
     files = {**loop_files(step.program, model), "main.c": CALLS}
     built = build_host(step.program, step.soc, step.compiler, sanitize=True, extra=files)
     assert built.native is not None
@@ -160,7 +160,7 @@ def test_an_export_has_the_loop_and_checks_it(tmp_path: Path) -> None:
     for path in (*(f"model/{part}" for part in parts), "Makefile", "README.md", "CMakeLists.txt"):
         assert (folder / path).read_bytes() == (again / path).read_bytes()
     texts = {part: (folder / "model" / part).read_text() for part in parts}
-    step = module(3)._built
+    step = module(3).built
     files = {**texts, "main.c": texts["main_generate.c"]}
     del files["main_generate.c"]
     built = build_host(step.program, step.soc, step.compiler, extra=files)
@@ -183,4 +183,4 @@ def test_a_softmax_in_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     other = LanguageModel.of(small(3))  # its graph has not been read
     monkeypatch.setattr(Model, "graph", Groups)
     with pytest.raises(UnsupportedError, match="order matters; layer 'layer_0_head_0_softmax'"):
-        loop_files(module(3)._built.program, other)
+        loop_files(module(3).built.program, other)

@@ -1,0 +1,253 @@
+"""A small language model on Siracusa: tokens a second, and microjoules a token.
+
+A decoding step reads one token and a cache of keys and values, and returns the hidden state;
+prompts are read by the same network without a cache, all tokens at once.  Cycles are those of the
+generated C on the simulator, transfers, drivers and host code included, from L2 to L2 at 360 MHz
+(assumed; the publication does not say its clock).  Code, caches and intermediate tensors are in L2,
+weights there or in the engine's weight memory, so all of it is on chip.  Steps and prompts are
+zoo:microllama, with seeded weights and the published network's operators; its own files are
+measured, too, where they are at hand.  Embedding and scores of the next token are not in these
+files; the table of the token loop has them.  Divisions in software take longer for larger values:
+in that table most of the cache is still empty, and the network takes less time.
+
+Published are 340 tokens/s and 490 uJ a token, with N-EUREKA; the length of the cache is not said.
+Energy is that publication's average power (167 mW) times our time: an estimate.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import htvm
+from benchmarks.artefact import Artefact, main, write
+from benchmarks.siracusa_published import TOKENS
+from byoc_dory.soc.registry import resolve
+from htvm import zoo
+from htvm.firmware.token_loop import build_token_loop
+from htvm.inputs import seeded_inputs
+from htvm.language import sharpness_of
+from htvm.model import Model
+from htvm.progress import Progress
+from htvm.report.table import Column, Table, text
+from htvm.sim.token_loop import run_token_loop
+
+__all__ = ["LENGTHS", "PROMPTS", "TARGETS", "run"]
+
+TARGETS = ("siracusa.cluster", "siracusa")
+TITLES = {"siracusa.cluster": "eight cores", "siracusa": "with N-EUREKA"}
+LENGTHS = (1, 16, 64, 256)
+PROMPTS = (1, 4, 16, 64)
+LOOP_LENGTH = 64
+LOOP_PROMPT = tuple(range(1, 5))
+LOOP_STEPS = 5
+
+# The published network's files: kind of step, its size, and the folder.
+FILES = (
+    ("decode", 1, "microLlama1"),
+    ("decode", 64, "microLlama64"),
+    ("decode", 256, "microLlama256"),
+    ("prompt", 1, "microLlama1_parallel"),
+    ("prompt", 16, "microLlama16_parallel"),
+)
+FOLDER = Path(__file__).resolve().parents[2] / "shared/models/deeploy_networks/microLlama/INT8"
+
+_COMMON = (
+    Column("weights"),
+    Column("target"),
+    Column("kcycles", number=True),
+    Column("ms", number=True),
+    Column("tokens/s", number=True),
+    Column("of published", number=True),
+    Column("uJ/token", number=True),
+    Column("published uJ", number=True),
+    Column("L2 kB", number=True),
+    Column("= reference"),
+)
+DECODE = (Column("cache", number=True), *_COMMON)
+PREFILL = (Column("tokens", number=True), *_COMMON)
+LOOP = (
+    Column("target"),
+    Column("next token"),
+    Column("kcycles", number=True),
+    Column("network", number=True),
+    Column("rest", number=True),
+    Column("tokens/s", number=True),
+    Column("L2 kB", number=True),
+    Column("= htvm.generate"),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """An inference.
+
+    Attributes:
+        kind: ``"decode"`` or ``"prompt"``.
+        size: positions of the cache, or tokens of the prompt.
+        weights: ``"seeded"`` or ``"file"``.
+        target: name of the target.
+        cycles: of the inference.
+        l2: bytes of L2: code, constants, intermediate tensors, inputs and outputs.
+        exact: whether all outputs equal the integer definition.
+    """
+
+    kind: str
+    size: int
+    weights: str
+    target: str
+    cycles: int
+    l2: int
+    exact: bool
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that are read."""
+        return 1 if self.kind == "decode" else self.size
+
+
+@dataclass(frozen=True)
+class LoopRun:
+    """A token loop in C, averaged over tokens.
+
+    Attributes:
+        target: name of the target.
+        choice: how the next token is chosen.
+        cycles, network: cycles a token, and those of the network.
+        l2: bytes of L2.
+        exact: whether it wrote the same tokens as `htvm.generate`.
+    """
+
+    target: str
+    choice: str
+    cycles: float
+    network: float
+    l2: int
+    exact: bool
+
+
+def measure(kind: str, size: int, weights: str, model: Model, target: str) -> Run:
+    """Build a network, run it on the simulator, and compare with the integer definition."""
+    inputs = seeded_inputs(model.inputs)
+    module = htvm.build(model, target=target)
+    result = module.run(inputs)
+    assert result.cycles is not None
+    pairs = zip(result.outputs, module.reference(inputs), strict=True)
+    exact = all(np.array_equal(a, b) for a, b in pairs)
+    return Run(kind, size, weights, target, result.cycles, module.sizes.total, exact)
+
+
+def measure_loop(target: str) -> Iterator[LoopRun]:
+    """Run the token loop in C, greedy and drawn."""
+    model = zoo.microllama(LOOP_LENGTH)
+    module = htvm.build(model, target=target)
+    built = build_token_loop(module.built, model)
+    for choice, temperature in (("highest score", 0.0), ("drawn", 1.0)):
+        wanted = htvm.generate(module, LOOP_PROMPT, LOOP_STEPS, temperature=temperature)
+        sharpness = sharpness_of(temperature, model.score_scale)
+        found = run_token_loop(built, model, LOOP_PROMPT, LOOP_STEPS, sharpness=sharpness)
+        assert found.cycles is not None and wanted.cycles_per_token is not None
+        # Only of the last token of the prompt, and of those behind it, is the next one chosen.
+        written = len(LOOP_PROMPT) - 1
+        whole = float(np.mean(found.cycles[written:]))
+        assert wanted.cycles is not None
+        network = float(np.mean(wanted.cycles[written:]))
+        exact = found.code == 0 and found.tokens[:LOOP_STEPS] == wanted.tokens
+        yield LoopRun(target, choice, whole, network, built.sizes.total, exact)
+
+
+def networks() -> Iterator[tuple[str, int, str, Model]]:
+    """Yield kind, size, where the weights are from, and the network."""
+    for length in LENGTHS:
+        yield "decode", length, "seeded", zoo.microllama(length).step
+    for tokens in PROMPTS:
+        yield "prompt", tokens, "seeded", zoo.microllama_prompt(tokens)
+    for kind, size, name in FILES:
+        path = FOLDER / name / "network.onnx"
+        if path.is_file():
+            yield kind, size, "file", htvm.load(path)
+
+
+def run(folder: Path, progress: Progress | None = None) -> Artefact:
+    """Put the published tokens a second on Siracusa beside ours."""
+    progress = progress or Progress()
+    runs: list[Run] = []
+    for kind, size, weights, model in networks():
+        for target in TARGETS:
+            with progress.stage(f"{kind} {size}, {weights} weights, on {target}"):
+                runs.append(measure(kind, size, weights, model, target))
+    loops: list[LoopRun] = []
+    for target in TARGETS:
+        with progress.stage(f"token loop on {target}"):
+            loops += measure_loop(target)
+    tables = [
+        _table(DECODE, runs, "decode", "Decoding, by positions of the cache"),
+        _table(PREFILL, runs, "prompt", "Prompts, by their number of tokens"),
+        text(
+            Table(
+                LOOP,
+                tuple(map(_loop_row, loops)),
+                title=f"The token loop in C: 256 tokens, a cache of {LOOP_LENGTH} positions",
+            )
+        ),
+    ]
+    exact = all(each.exact for each in (*runs, *loops))
+    words = f"All outputs as defined: {'yes' if exact else 'NO'}."
+    artefact = Artefact(
+        "llama",
+        "Siracusa: a language model that decodes on chip",
+        "\n\n".join([str(__doc__).strip(), words, *tables]),
+        {"inferences": [vars(each) for each in runs], "loops": [vars(each) for each in loops]},
+    )
+    write(artefact, folder)
+    return artefact
+
+
+def _table(columns: tuple[Column, ...], runs: list[Run], kind: str, title: str) -> str:
+    rows = sorted((each for each in runs if each.kind == kind), key=lambda each: each.size)
+    return text(Table(columns, tuple(map(_row, rows)), title=title))
+
+
+def _row(found: Run) -> tuple[str, ...]:
+    ms = resolve(found.target).soc.cycles_to_ms(found.cycles)
+    per_second = 1000 * found.tokens / ms
+    return (
+        str(found.size),
+        found.weights,
+        TITLES[found.target],
+        f"{found.cycles / 1e3:.0f}",
+        f"{ms:.2f}",
+        f"{per_second:.0f}",
+        f"{per_second / TOKENS.per_second:.2f}",
+        f"{_milliwatts(found.target) * ms / found.tokens:.0f}",
+        f"{TOKENS.uj:g}",
+        f"{found.l2 / 1e3:.0f}",
+        "yes" if found.exact else "NO",
+    )
+
+
+def _loop_row(found: LoopRun) -> tuple[str, ...]:
+    ms = resolve(found.target).soc.cycles_to_ms(found.cycles)
+    return (
+        TITLES[found.target],
+        found.choice,
+        f"{found.cycles / 1e3:.0f}",
+        f"{found.network / 1e3:.0f}",
+        f"{(found.cycles - found.network) / 1e3:.1f}",
+        f"{1000 / ms:.0f}",
+        f"{found.l2 / 1e3:.0f}",
+        "yes" if found.exact else "NO",
+    )
+
+
+def _milliwatts(target: str) -> float:
+    (power,) = resolve(target).soc.powers
+    return power.milliwatts
+
+
+if __name__ == "__main__":
+    sys.exit(main(run))
