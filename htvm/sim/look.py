@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Look", "Range", "Seen", "HostStore"]
+__all__ = ["Look", "Range", "Seen", "Store", "Wake", "Watch"]
 
 
 @dataclass(frozen=True)
@@ -20,21 +20,30 @@ class Range:
 
 
 @dataclass(frozen=True)
+class Watch:
+    """A range whose last store before cycle ``until`` is reported."""
+
+    area: Range
+    until: int
+
+
+@dataclass(frozen=True)
 class Look:
     """What to observe during a run.  Observation does not change a run.
 
     Attributes:
         snapshots: ranges to record at every mark with an odd event (the end of a step).
-        watch: range whose last store before the mark ``until`` is reported.
-        until: event of that mark.
-        stack_at: cycles at which stores are reported with their call stack.
+        watches: at most 8 ranges whose last stores are reported.
+        stack_at: at most 8 cycles at which stores to devices are reported with their call stack.
+        wakes: at most 8 numbers of wake-ups, counted from 1: who made them is reported, for each
+            hart.
         functions: addresses of all functions, to recognise jumps that are calls.
     """
 
     snapshots: tuple[Range, ...] = ()
-    watch: Range | None = None
-    until: int = 0
+    watches: tuple[Watch, ...] = ()
     stack_at: tuple[int, ...] = ()
+    wakes: tuple[int, ...] = ()
     functions: tuple[int, ...] = ()
 
     def options(self, folder: Path) -> list[str]:
@@ -44,11 +53,13 @@ class Look:
             options += ["--snapshot", f"{area.address:#x}:{area.size}"]
         if self.snapshots:
             options += ["--snapshots", str(folder / "snapshots")]
-        if self.watch is not None:
-            area = self.watch
-            options += ["--watch", f"{area.address:#x}:{area.size}:{self.until}"]
+        for watch in self.watches:
+            area = watch.area
+            options += ["--watch", f"{area.address:#x}:{area.size}:{watch.until}"]
         for cycle in self.stack_at:
             options += ["--stack-at", str(cycle)]
+        for number in self.wakes:
+            options += ["--wake", str(number)]
         if self.functions:
             words = sorted(set(self.functions))
             (folder / "functions").write_bytes(struct.pack(f"<{len(words)}I", *words))
@@ -65,26 +76,50 @@ class Look:
             for number, event in enumerate(ends)
             if self.snapshots
         }
-        last = facts.get("last_store")
         return Seen(
             moments,
-            None if last is None else _store(last),
+            tuple(_store(one) if one else None for one in facts.get("last_stores", ())),
             tuple(_store(store) for store in facts.get("stores", ())),
+            tuple(
+                Wake(wake["hart"], wake["number"], tuple(wake["pcs"]))
+                for wake in facts.get("wakes", ())
+            ),
+            tuple(facts.get("woken", ())),
         )
 
 
 @dataclass(frozen=True)
-class HostStore:
-    """A store by the host.
+class Store:
+    """A store by a hart.
 
     Attributes:
         cycle: cycle of the store.
         address: address of the store.
+        hart: number of the hart; 0 is the host.
         pcs: address of the store instruction and of the calls under way, innermost first.
+        order: the same for the wake-up by which the hart came to this; empty for one that was
+            never woken.
     """
 
     cycle: int
     address: int
+    hart: int
+    pcs: tuple[int, ...]
+    order: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wake:
+    """A wake-up of a hart: which one of this hart's, counted from 1, and who made it.
+
+    Attributes:
+        hart: number of the hart that was woken.
+        number: number of the wake-up.
+        pcs: address of the instruction that made it and of the calls under way, innermost first.
+    """
+
+    hart: int
+    number: int
     pcs: tuple[int, ...]
 
 
@@ -94,13 +129,17 @@ class Seen:
 
     Attributes:
         snapshots: event of a mark -> contents of the ranges in ``snapshots``, in their order.
-        last: the last store into the watched range; None if there was none.
-        stores: the stores at the cycles in ``stack_at``.
+        last: the last store into each watched range; None if there was none.
+        stores: the stores to devices at the cycles in ``stack_at``.
+        wakes: the wake-ups with the numbers in ``wakes``.
+        woken: number of wake-ups of each hart.
     """
 
     snapshots: Mapping[int, tuple[bytes, ...]] = field(repr=False)
-    last: HostStore | None
-    stores: tuple[HostStore, ...]
+    last: tuple[Store | None, ...] = ()
+    stores: tuple[Store, ...] = ()
+    wakes: tuple[Wake, ...] = ()
+    woken: tuple[int, ...] = ()
 
 
 def _cut(data: bytes, ranges: Sequence[Range]) -> tuple[bytes, ...]:
@@ -111,5 +150,11 @@ def _cut(data: bytes, ranges: Sequence[Range]) -> tuple[bytes, ...]:
     return tuple(parts)
 
 
-def _store(facts: Mapping[str, Any]) -> HostStore:
-    return HostStore(facts["cycle"], facts["address"], tuple(facts["pcs"]))
+def _store(facts: Mapping[str, Any]) -> Store:
+    return Store(
+        facts["cycle"],
+        facts["address"],
+        facts["hart"],
+        tuple(facts["pcs"]),
+        tuple(facts["order"]),
+    )

@@ -103,7 +103,6 @@ def first_difference(
         tile=within[0][0] if within else None,
         tiles_different=len(within),
         origins=origins(machine, observed, where, result.expected.dtype.itemsize, step),
-        watched=machine.watchable,
     )
 
 

@@ -63,11 +63,6 @@ class ObservableMachine:
         assert self._built.firmware is not None
         return self._built.firmware
 
-    @property
-    def watchable(self) -> bool:
-        """Whether the host's stores can be watched; this requires a single hart."""
-        return self.soc.cluster is None
-
     @cached_property
     def lines(self) -> Lines:
         """Debug information that maps the program's instructions to lines."""

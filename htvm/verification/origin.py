@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from htvm.aot.entry import model_sources
-from htvm.sim.causes import DMA, HOST
-from htvm.sim.look import HostStore, Look, Range
+from htvm.sim.causes import DMA
+from htvm.sim.look import Look, Range, Watch
 from htvm.verification.types import Origin
 
 if TYPE_CHECKING:
     from htvm.firmware.lines import SourceLine
+    from htvm.sim.look import Seen, Store
     from htvm.verification.observe import ObservableMachine, Observed
 
 __all__ = ["origins"]
 
 Event: TypeAlias = Mapping[str, Any]
+
+_LINKS = 6
+"""Most places of a byte that are looked at, one after another; a transfer moves it on."""
+
+_HOST_HART = 0
 
 
 def origins(
@@ -33,48 +39,54 @@ def origins(
         step: the step after which the element has the value in question.
 
     Returns:
-        The last writer first: a store of the host, or a transfer and the trigger that computed the
-        transferred data.  Without lines and without stores of the host if the machine's harts
-        cannot be watched.
+        The last writer first: transfers, and then the store of a hart or the trigger that computed
+        the transferred data.
     """
     end = observed.marks[2 * step + 1]
-    events = [event for event in observed.done.events if event["unit"] != HOST]
-    chain = _chain(events, address, end)
-    if not machine.watchable:
-        return tuple(
-            Origin(_said(event, _number(events, event)), event["issued"] - observed.begin, None)
-            for event in chain
-        )
+    events = [event for event in observed.done.events if event.get("written", 0) > 0]
+    links = _chain(events, address, end)
+    found = [link.event for link in links if link.event is not None]
+    transfers = [_number(events, event) for event in found if event["unit"] == DMA]
     look = Look(
-        watch=Range(address, size),
-        until=2 * step + 1,
-        stack_at=tuple(dict.fromkeys(event["issued"] for event in chain)),
+        watches=tuple(Watch(Range(link.address, size), link.limit) for link in links),
+        stack_at=tuple(dict.fromkeys(event["issued"] for event in found)),
+        wakes=tuple(dict.fromkeys(transfers)),
         functions=machine.lines.functions,
     )
     seen = machine.run(look).seen
     assert seen is not None
-    writer = _Writer(machine, observed.begin)
-    if seen.last is not None and (not chain or chain[0]["end"] < seen.last.cycle):
-        return (writer.store(seen.last),)
-    at = {store.cycle: store for store in seen.stores}
-    return tuple(
-        writer.device(event, _number(events, event), at.get(event["issued"])) for event in chain
-    )
+    writer = _Writer(machine, observed.begin, events, seen)
+    writers: list[Origin] = []
+    for link, last in zip(links, seen.last, strict=True):
+        if last is not None and (link.event is None or link.event["end"] <= last.cycle):
+            return (*writers, writer.store(last))
+        if link.event is not None:
+            writers.append(writer.device(link.event))
+    return tuple(writers)
 
 
-def _chain(events: Sequence[Event], address: int, end: int) -> list[Event]:
-    """Return the device events through which a byte got to its place, the last first."""
-    chain: list[Event] = []
+@dataclass(frozen=True)
+class _Link:
+    """A place of a byte before a cycle, and the last event before it that wrote there."""
+
+    address: int
+    limit: int
+    event: Event | None
+
+
+def _chain(events: Sequence[Event], address: int, end: int) -> list[_Link]:
+    """Return the places through which a byte got to its place, the last first."""
+    chain: list[_Link] = []
     limit = end
     # A transfer copies data from elsewhere; any other event is where the data originate.
-    for _ in range(4):
+    while len(chain) < _LINKS:
         found = _last_writer(events, address, limit, inclusive=not chain)
-        if found is None:
+        chain.append(_Link(address, limit, found))
+        if found is None or found["unit"] != DMA:
             break
-        chain.append(found)
-        if found["unit"] != DMA:
-            break
-        address = found["from"] + (address - found["to"])
+        number = _index(found, "to", address)
+        assert number is not None
+        address = _address(found, "from", number)
         limit = found["issued"]
     return chain
 
@@ -85,10 +97,38 @@ def _last_writer(
     covering = [
         event
         for event in events
-        if 0 <= address - event.get("to", address + 1) < event.get("written", 0)
-        and (event["end"] <= limit if inclusive else event["issued"] < limit)
+        if (event["end"] <= limit if inclusive else event["issued"] < limit)
+        and _index(event, "to", address) is not None
     ]
     return max(covering, key=lambda event: (event["issued"], event["end"]), default=None)
+
+
+def _index(event: Event, side: str, address: int) -> int | None:
+    """Return which byte of an event is at an address; None if none of them."""
+    offset: int = address - event[side]
+    if not 0 <= offset < event["written"]:
+        return None
+    rows = event.get(f"{side}_rows")
+    if rows is None:
+        return offset
+    count, stride, pixels, pixel_stride, size = rows
+    row = min(offset // stride, count - 1) if count > 1 and stride else 0
+    offset -= row * stride
+    pixel = min(offset // pixel_stride, pixels - 1) if pixels > 1 and pixel_stride else 0
+    offset -= pixel * pixel_stride
+    return (row * pixels + pixel) * size + offset if offset < size else None
+
+
+def _address(event: Event, side: str, number: int) -> int:
+    """Return the address of a byte of an event."""
+    first: int = event[side]
+    rows = event.get(f"{side}_rows")
+    if rows is None:
+        return first + number
+    _, stride, pixels, pixel_stride, size = rows
+    pixel, byte = divmod(number, size)
+    row, column = divmod(pixel, pixels)
+    return int(first + row * stride + column * pixel_stride + byte)
 
 
 def _number(events: Sequence[Event], event: Event) -> int:
@@ -97,36 +137,58 @@ def _number(events: Sequence[Event], event: Event) -> int:
     return 1 + next(i for i, other in enumerate(same) if other is event)
 
 
-def _said(event: Event, number: int) -> str:
-    if event["unit"] == DMA:
-        return f"stored by the DMA (transfer {number}, {event['written']} B)"
-    return f"computed by the {event['unit']} core (trigger {number}, {event['what']})"
-
-
 class _Writer:
     """Turns stores and events into origins."""
 
-    def __init__(self, machine: ObservableMachine, begin: int) -> None:
+    def __init__(
+        self, machine: ObservableMachine, begin: int, events: Sequence[Event], seen: Seen
+    ) -> None:
         self._lines = machine.lines
         self._begin = begin
+        self._events = events
+        self._seen = seen
         self._texts = {
             name: text.splitlines() for name, text in model_sources(machine.program).items()
         }
 
-    def store(self, store: HostStore) -> Origin:
-        """Return the origin for a store by the host."""
-        place, inner = self._places(store)
-        return Origin("stored by the host", store.cycle - self._begin, place, inner)
+    def store(self, store: Store) -> Origin:
+        """Return the origin for a store by a hart."""
+        order = () if store.hart == _HOST_HART else store.order
+        place, inner = self._places((*store.pcs, *order))
+        who = "the host" if store.hart == _HOST_HART else f"hart {store.hart}"
+        return Origin(f"stored by {who}", store.cycle - self._begin, place, inner, store.hart)
 
-    def device(self, event: Event, number: int, store: HostStore | None) -> Origin:
-        """Return the origin for a device; ``store`` is the host's store that started it."""
-        what = _said(event, number)
-        place, inner = (None, None) if store is None else self._places(store)
+    def device(self, event: Event) -> Origin:
+        """Return the origin for a device, which a hart's store started."""
+        number = _number(self._events, event)
+        if event["unit"] == DMA:
+            what = f"stored by the DMA (transfer {number}, {event['bytes']} B)"
+        else:
+            what = f"computed by the {event['unit']} core (trigger {number}, {event['what']})"
+        place, inner = self._places(self._started(event, number))
         return Origin(what, event["issued"] - self._begin, place, inner)
 
-    def _places(self, store: HostStore) -> tuple[SourceLine | None, SourceLine | None]:
+    def _started(self, event: Event, number: int) -> tuple[int, ...]:
+        """Return the calls under way where a device was started, and where that was ordered."""
+        stores = [store for store in self._seen.stores if store.cycle == event["issued"]]
+        if not stores:
+            return ()
+        # Two harts may store to devices in the same cycle, if one of them serves the DMA alone.
+        store = max(stores, key=lambda one: one.hart) if event["unit"] == DMA else stores[0]
+        if store.hart == _HOST_HART:
+            return store.pcs
+        # A hart that takes transfers from a queue is woken for each of them.
+        transfers = sum(other["unit"] == DMA for other in self._events)
+        order = next(
+            (w.pcs for w in self._seen.wakes if (w.hart, w.number) == (store.hart, number)),
+            store.order,
+        )
+        served = self._seen.woken[store.hart] == transfers
+        return (*store.pcs, *(order if served else store.order))
+
+    def _places(self, pcs: Sequence[int]) -> tuple[SourceLine | None, SourceLine | None]:
         """Return the line of generated C, and the line of the runtime it led to, if different."""
-        frames = [place for pc in store.pcs for place in self._lines.places(pc)]
+        frames = [place for pc in pcs for place in self._lines.places(pc)]
         ours = next((place for place in frames if place.file in self._texts), None)
         inner = frames[0] if frames and frames[0] != ours else None
         if ours is None:

@@ -31,12 +31,14 @@ class Origin:
         cycle: cycle of the store or command, counted from the entry function's call.
         place: the line of generated C that did it or led to it; None if there is no such line.
         inner: the line of runtime or driver that did it; None if that is ``place``.
+        hart: number of the hart that stored it; None for devices.
     """
 
     what: str
     cycle: int
     place: SourceLine | None
     inner: SourceLine | None = None
+    hart: int | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,6 @@ class Difference:
         tiles_different: number of tiles with elements that differ; 0 off accelerators.
         origins: writers of the element, the last first; empty if nothing wrote it in this run, or
             if unknown.
-        watched: whether the host's stores could be watched.
     """
 
     step: int
@@ -125,7 +126,6 @@ class Difference:
     tile: TileAt | None = None
     tiles_different: int = 0
     origins: tuple[Origin, ...] = ()
-    watched: bool = True
 
     @property
     def where(self) -> SourceLine | None:
@@ -239,7 +239,7 @@ def _difference(found: Difference) -> Iterator[str]:
     rows.append(("element", f"{axes} in {found.memory} at 0x{found.address:08X}"))
     rows.append(("values", f"{found.value} instead of {found.expected}"))
     rows.append(("differ", f"{found.different:,} of {found.elements:,} elements"))
-    rows += _origins(found.origins, found.watched)
+    rows += _origins(found.origins)
     for name, text in rows:
         yield f"  {name:8s} {text}".rstrip()
 
@@ -255,10 +255,8 @@ def _tile(found: Difference) -> str:
     return f"{tile.number} of {tile.tiles} ({spans}){more}"
 
 
-def _origins(origins: tuple[Origin, ...], watched: bool) -> Iterator[tuple[str, str]]:
-    if not watched:
-        yield "", "the machine's harts cannot be watched, so lines are not known"
-    elif not origins:
+def _origins(origins: tuple[Origin, ...]) -> Iterator[tuple[str, str]]:
+    if not origins:
         yield "written", "by nobody in this run"
     for origin in origins:
         yield "written" if origin is origins[0] else "", f"{origin.what}, cycle {origin.cycle:,}"

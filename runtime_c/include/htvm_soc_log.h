@@ -11,6 +11,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* How bytes lie in memory: rows of pixels of bytes, strides in bytes.  No bytes: all in a row. */
+typedef struct {
+    uint32_t rows, row_stride, pixels, pixel_stride, bytes;
+} htvm_rows_t;
+
 /* One entry of the timeline; times in cycles.  Entries of the unit "host" are times in which the
  * host waits: from the read that finds a device busy (or its queue full) to one that does not. */
 typedef struct {
@@ -23,6 +28,7 @@ typedef struct {
     uint64_t weights;  /* cycles spent loading weights, or waiting for them */
     uint32_t from, to; /* device address of the first byte read (DMA only) and written */
     uint64_t written;  /* number of result bytes from there on; 0 if there are no results yet */
+    htvm_rows_t from_rows, to_rows; /* which of these bytes; optional */
 } htvm_event_t;
 
 /* An object with all bytes zero is an empty log. */

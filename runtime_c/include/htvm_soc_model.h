@@ -41,7 +41,8 @@ const char *htvm_soc_error(const htvm_soc_t *soc);
  *
  * These members serve to find the origin of an element; a model may omit them: "issued" (when the
  * host started it), "from" (DMA: first address read), "to" and "written" (first address and number
- * of the bytes written). */
+ * of the bytes written), "from_rows" and "to_rows" (where there are gaps between these bytes: rows,
+ * their stride, pixels of a row, their stride, bytes of a pixel). */
 void htvm_soc_events(const htvm_soc_t *soc, FILE *out);
 
 /* Banks of L1 that devices take, and cores do not get, from a cycle on until another: in each of these

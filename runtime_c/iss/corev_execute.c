@@ -57,7 +57,7 @@ static bool increment(iss_t *iss, const insn_t *d, uint32_t addr)
         const uint32_t value = RS2;                                        \
         iss->last_effect = iss->retired;                                   \
         if (iss->watch != NULL) {                                          \
-            htvm_iss_watch_store(iss->watch, address_of(ram, d), addr, (width), value, \
+            htvm_iss_watch_store(iss->watch, 0, address_of(ram, d), addr, (width), \
                                  iss->cycles);                             \
         }                                                                  \
         if (addr - ram->base <= ram->size - (width)) {                     \

@@ -25,13 +25,13 @@ __attribute__((cold)) void htvm_iss_decode_in_place(ram_t *ram, insn_t *insn);
 
 #ifdef HTVM_ISS_WATCHED
 #define RUN htvm_iss_run_watched
-#define ON_JUMP(pc) htvm_iss_watch_jump(iss->watch, d, (pc), target)
-#define ON_STORE(addr, width, value) \
-    htvm_iss_watch_store(iss->watch, address_of(ram, d), (addr), (width), (value), cycles)
+#define ON_JUMP(pc) htvm_iss_watch_jump(iss->watch, 0, d, (pc), target)
+#define ON_STORE(addr, width) \
+    htvm_iss_watch_store(iss->watch, 0, address_of(ram, d), (addr), (width), cycles)
 #else
 #define RUN htvm_iss_run
 #define ON_JUMP(pc) ((void)0)
-#define ON_STORE(addr, width, value) ((void)0)
+#define ON_STORE(addr, width) ((void)0)
 #endif
 
 /* The loop keeps what it touches with every instruction in local variables; helpers that need
@@ -86,7 +86,7 @@ static bool crosses_word(uint32_t addr, uint32_t size) { return (addr & 3u) + si
         const uint32_t addr = RS1 + IMM;                                \
         const uint32_t value = RS2;                                     \
         last_effect = retired;                                          \
-        ON_STORE(addr, (width), value);                                 \
+        ON_STORE(addr, (width));                                        \
         if (addr - ram->base <= ram->size - (width)) {                  \
             uint8_t *p = ram->bytes + (addr - ram->base);               \
             write;                                                      \

@@ -100,6 +100,9 @@ void htvm_harts_free(harts_t *all);
 /* harts_scoreboard.c, harts_pipeline.c: as htvm_iss_run.  Leaves cycles and instructions of hart 0 in *iss. */
 bool htvm_harts_run(harts_t *all);
 
+/* harts_watched.c: the same, told to iss->watch. */
+bool htvm_harts_run_watched(harts_t *all);
+
 /* harts.c: the hart whose turn it is, and the turn of the one after it; NULL, with iss->trap set,
  * if all wait for ever. */
 hart_t *htvm_harts_next(harts_t *all, uint64_t *other);

@@ -99,6 +99,7 @@ typedef struct {
             }                                                                               \
         }                                                                                   \
         hart->last_effect = retired;                                                        \
+        ON_STORE(addr, (width), cycle);                                                     \
         write;                                                                              \
         if (increments) {                                                                   \
             INCREMENT_TO(addr + (increment));                                               \

@@ -20,6 +20,7 @@
 #include "corev.h"
 #include "fetch.h"
 #include "harts_access.h"
+#include "harts_watch.h"
 #include "operations.h"
 #include "timing.h"
 
@@ -86,7 +87,7 @@ static void explain_end(harts_t *all, const hart_t *hart, const insn_t *insn)
         }                                                \
         break;
 
-bool htvm_harts_run(harts_t *all)
+bool RUN(harts_t *all)
 {
     /* In variables, as a machine without such memory has size 0. */
     const uint32_t near_base = NEAR_BASE, near_size = NEAR_SIZE;
@@ -148,6 +149,7 @@ redirected:
             const pipeline_t pipe = {last, second, busy_at == retired ? busy : 1};
             target = d->op == OP_JAL ? pc + IMM : (RS1 + IMM) & ~1u;
             const jump_time_t time = htvm_iss_jump_cycles(d, &pipe, straddles(ram, target));
+            ON_JUMP(pc);
             x[d->rd] = pc + 2u * d->halfwords;
             cycle += time.cycles;
             retired += 1;
@@ -316,6 +318,7 @@ read_register: {
 write_register: {
     insn_t *const insn = d;
     const uint64_t now = cycle;
+    ON_STORE(access.addr, access.size, now);
     BUSY(REGISTER_WAIT);
     cycle += (uint64_t)d->cycles + REGISTER_WAIT;
     retired += 1;

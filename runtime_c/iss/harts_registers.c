@@ -8,6 +8,8 @@
 #include "harts.h"
 
 #ifdef HTVM_ISS_HARTS
+#include "watch.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +53,9 @@ void htvm_harts_sleep(harts_t *all, hart_t *hart, uint64_t now)
 {
     if (hart->woken) {
         hart->woken = false;
+        if (all->iss->watch != NULL) {
+            htvm_iss_watch_woken(all->iss->watch, hart->number);
+        }
         if (htvm_harts_controlled() && hart->number != HOST && hart->busy_since == UINT64_MAX) {
             hart->busy_since = now; /* a controller orders the next kernel early */
         }
@@ -77,6 +82,9 @@ static bool wake(harts_t *all, const hart_t *by, uint32_t mask, uint64_t now)
         hart_t *hart = &all->hart[i];
         if ((mask >> i & 1u) == 0) {
             continue;
+        }
+        if (all->iss->watch != NULL) {
+            htvm_iss_watch_wake(all->iss->watch, by->number, i, hart->asleep);
         }
         if (!hart->asleep) {
             hart->woken = true;

@@ -9,6 +9,7 @@
 
 #ifdef HTVM_CORE_SCOREBOARD
 #include "corev.h"
+#include "harts_watch.h"
 #include "operations.h"
 
 #include <inttypes.h>
@@ -123,7 +124,8 @@ static uint64_t far_access(hart_t *hart, uint64_t cycle)
         }                                                    \
         if (addr - near_base < near_size) {                  \
             p = near + (addr - near_base);                   \
-            cycle = htvm_harts_bank(all, addr, cycle, 1);        \
+            cycle = htvm_harts_bank(all, addr, cycle, 1);    \
+            ON_STORE(addr, (width), cycle);                  \
             write;                                           \
             break;                                           \
         }                                                    \
@@ -133,11 +135,12 @@ static uint64_t far_access(hart_t *hart, uint64_t cycle)
             goto write_register;                             \
         }                                                    \
         cycle = far_access(hart, cycle);                     \
+        ON_STORE(addr, (width), cycle);                      \
         write;                                               \
         break;                                               \
     }
 
-bool htvm_harts_run(harts_t *all)
+bool RUN(harts_t *all)
 {
     /* In variables, as a machine without such memory has size 0. */
     const uint32_t near_base = NEAR_BASE, near_size = NEAR_SIZE;
@@ -201,6 +204,7 @@ execute:
         case OP_JALR: {
             const uint32_t pc = address_of(ram, d);
             target = d->op == OP_JAL ? pc + IMM : (RS1 + IMM) & ~1u;
+            ON_JUMP(pc);
             x[d->rd] = pc + 4;
             cycle += 1 + HTVM_CORE_REDIRECT;
             retired += 1;
@@ -260,7 +264,11 @@ execute:
             }
             hart->last_effect = retired;
             cycle = is_near ? htvm_harts_bank(all, addr, cycle, 2) : far_access(hart, cycle);
-            x[d->rd] = htvm_harts_atomic(all, hart, d, addr, p);
+            const uint32_t result = htvm_harts_atomic(all, hart, d, addr, p);
+            if (d->op != OP_LR && (d->op != OP_SC || result == 0)) {
+                ON_STORE(addr, 4u, cycle);
+            }
+            x[d->rd] = result;
             RESULT_AT(cycle + (is_near ? HTVM_CORE_ATOMIC : HTVM_CORE_FAR));
             break;
         }
@@ -337,6 +345,7 @@ write_register: {
     insn_t *const insn = d;
     const uint64_t now = cycle;
     const uint32_t addr = RS1 + IMM, value = RS2;
+    ON_STORE(addr, size, now);
     cycle += 1;
     retired += 1;
     d += 2;

@@ -140,16 +140,12 @@ static bool apply_settings(iss_t *iss, const options_t *options)
 static int execute(iss_t *iss, const options_t *options)
 {
 #ifdef HTVM_ISS_HARTS
-    if (options->watched) {
-        htvm_iss_complain("this machine's harts cannot be watched", "--watch");
-        return UNUSABLE;
-    }
     iss->harts = htvm_harts_new(iss, options->harts);
     if (iss->harts == NULL) {
         htvm_iss_complain(iss->trap, "--harts");
         return UNUSABLE;
     }
-    return htvm_harts_run(iss->harts) ? RAN : TRAPPED;
+    return (options->watched ? htvm_harts_run_watched : htvm_harts_run)(iss->harts) ? RAN : TRAPPED;
 #else
     if (options->harts != 1) {
         htvm_iss_complain("this machine's core is alone", "--harts");
@@ -181,7 +177,6 @@ static int run(iss_t *iss, options_t *options)
         }
     }
     if (options->watched) {
-        options->watch.trace_addr = iss->bus.trace_addr;
         iss->watch = &options->watch;
     }
     const int ended = execute(iss, options);

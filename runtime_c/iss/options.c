@@ -69,14 +69,21 @@ static bool parse_look(iss_t *iss, options_t *options, const char *name, const c
         return true;
     }
     if (strcmp(name, "--watch") == 0) {
-        options->watched = watch->has_range = true;
-        return parse_u32(&value, ':', &watch->addr) && parse_u32(&value, ':', &watch->size) &&
-               parse_u32(&value, '\0', &watch->until);
+        range_t *one = &watch->ranges[watch->range_count];
+        options->watched = true;
+        return watch->range_count++ < WATCHES && parse_u32(&value, ':', &one->addr) &&
+               parse_u32(&value, ':', &one->size) &&
+               parse_number(&value, '\0', UINT64_MAX, &one->until);
     }
     if (strcmp(name, "--stack-at") == 0) {
         options->watched = true;
-        return watch->cycle_count < WATCH_CYCLES &&
+        return watch->cycle_count < WATCHES &&
                parse_number(&value, '\0', UINT64_MAX, &watch->cycles[watch->cycle_count++]);
+    }
+    if (strcmp(name, "--wake") == 0) {
+        options->watched = true;
+        return watch->wake_count < WATCHES &&
+               parse_number(&value, '\0', UINT64_MAX, &watch->wakes[watch->wake_count++]);
     }
     if (strcmp(name, "--functions") == 0) {
         options->functions = value;

@@ -4,17 +4,19 @@
  *       [--poke ADDR:FILE]... [--peek ADDR:SIZE:FILE]... [--stack LOW:HIGH]
  *       [--set ADDR:VALUE]... [--max-cycles N] [--step-polls] [--report FILE.json]
  *       [--events FILE.jsonl] [--snapshot ADDR:SIZE]... [--snapshots FILE]
- *       [--watch ADDR:SIZE:EVENT] [--stack-at CYCLE]... [--functions FILE] [--harts N]
+ *       [--watch ADDR:SIZE:CYCLE]... [--stack-at CYCLE]... [--wake N]... [--functions FILE]
+ *       [--harts N]
  *
  * Without --ram it is the bare machine: 4 MiB at 0x80000000, putchar at 0x10000000, exit at
  * 0x00100000, marks at 0x20000ff0.  Pokes are made after loading, in their order; peeks after the
  * run, also after one that trapped.  --set writes a device register before the first cycle:
  * settings of device models, which no program can change.  --snapshot appends memory (RAM, or the
  * devices' own) to the file of snapshots at every mark with an odd event, in the order given.
- * --watch reports who stored last into a range before the mark EVENT, --stack-at who stored at a
- * cycle; --functions has the addresses of all functions (ascending, 32 bits, little-endian), by
- * which a jump to another function is told from others.  --harts is the number of harts, 1 unless
- * given; machines whose core is alone have no more (core.h), and others cannot be watched.
+ * --watch reports who stored last into a range before CYCLE, --stack-at who stored to a device at a
+ * cycle, --wake who made the Nth wake-up of each hart (from 1); --functions has the addresses of all
+ * functions (ascending, 32 bits, little-endian), by which a jump to another function is told from
+ * others.  --harts is the number of harts, 1 unless given; machines whose core is alone have no more
+ * (core.h).
  */
 #ifndef HTVM_ISS_OPTIONS_H
 #define HTVM_ISS_OPTIONS_H

@@ -1,8 +1,12 @@
 /* Who stores: the calls under way at a store.
  *
- * A watched run keeps the stack of calls.  It remembers the last store into a range of addresses
- * before a mark, and the stores at given cycles: runs repeat exactly, so a cycle of one run names
- * the same store in the next.
+ * A watched run keeps the stack of calls of each hart.  It remembers the last store into ranges of
+ * addresses before given cycles, and the stores to devices at given cycles: runs repeat exactly, so
+ * a cycle of one run means the same in the next.
+ *
+ * A hart that sleeps until it is woken works for whoever woke it.  So the calls that were under way
+ * at its wake-up are remembered with its stores.  A hart that serves a queue may be woken again
+ * before it sleeps; for that, the calls at wake-ups can be asked for by number.
  */
 #ifndef HTVM_ISS_WATCH_H
 #define HTVM_ISS_WATCH_H
@@ -10,46 +14,74 @@
 #include <stdio.h>
 
 #include "bus.h"
+#include "core.h"
 
-enum { WATCH_DEPTH = 64, WATCH_CYCLES = 8 };
+enum { WATCH_DEPTH = 64, WATCHES = 8 };
+#ifdef HTVM_ISS_HARTS
+enum { WATCHED_HARTS = MAX_HARTS };
+#else
+enum { WATCHED_HARTS = 1 };
+#endif
 
-/* Instructions that are being executed: a store, and below it the calls that led there. */
+/* An instruction that a hart executes, and below it the calls that led there, innermost first. */
+typedef struct {
+    uint32_t hart;
+    uint32_t depth; /* 0: nothing is known */
+    uint32_t pc[WATCH_DEPTH];
+} calls_t;
+
 typedef struct {
     uint64_t cycle;
     uint32_t addr;
-    uint32_t depth;
-    uint32_t pc[WATCH_DEPTH]; /* innermost first */
-} stores_t;
+    calls_t calls;
+    calls_t order; /* at the wake-up of the hart that stores */
+} stored_t;
 
 typedef struct {
     uint32_t pc;
     bool tail; /* a jump to another function, which returns to this one's caller */
 } frame_t;
 
+typedef struct {
+    frame_t frames[WATCH_DEPTH];
+    uint32_t depth;      /* may exceed WATCH_DEPTH, whose frames are the outermost */
+    uint32_t storing_pc; /* of its last store */
+    calls_t order, next; /* at its last wake-up, and at one that came before it slept */
+    uint64_t woken;      /* how often */
+} watched_t;
+
+typedef struct {
+    uint32_t addr, size;
+    uint64_t until; /* cycle from which stores do not count */
+    bool stored;
+    stored_t last;
+} range_t;
+
 typedef struct watch {
-    bool has_range;
-    uint32_t addr, size; /* the range */
-    uint32_t until;      /* mark after which stores into it do not count */
-    bool over;
-    uint32_t trace_addr;
-    uint64_t cycles[WATCH_CYCLES];
+    range_t ranges[WATCHES];
+    size_t range_count;
+    uint64_t cycles[WATCHES]; /* whose stores to devices are told */
     size_t cycle_count;
+    uint64_t wakes[WATCHES]; /* numbers of wake-ups that are told, from 1 */
+    size_t wake_count;
     const uint8_t *functions; /* their addresses, ascending, little-endian words */
     size_t function_count;
-    frame_t frames[WATCH_DEPTH];
-    uint32_t depth; /* may exceed WATCH_DEPTH, whose frames are the outermost */
-    bool stored;
-    stores_t last;               /* into the range */
-    stores_t at[WATCH_CYCLES];   /* of each cycle */
-    bool found[WATCH_CYCLES];
+    watched_t harts[WATCHED_HARTS];
+    stored_t at[WATCHES][WATCHED_HARTS]; /* of each cycle; depth 0 where there was no store */
+    calls_t waking[WATCHES][WATCHED_HARTS];
 } watch_t;
 
-/* Before a jump is made. */
-void htvm_iss_watch_jump(watch_t *watch, const insn_t *insn, uint32_t pc, uint32_t target);
+/* Before a hart makes a jump. */
+void htvm_iss_watch_jump(watch_t *watch, uint32_t hart, const insn_t *insn, uint32_t pc,
+                         uint32_t target);
 
-/* Before a store is made. */
-void htvm_iss_watch_store(watch_t *watch, uint32_t pc, uint32_t addr, uint32_t width,
-                          uint32_t value, uint64_t now);
+/* Before a hart makes a store. */
+void htvm_iss_watch_store(watch_t *watch, uint32_t hart, uint32_t pc, uint32_t addr,
+                          uint32_t width, uint64_t now);
+
+/* A hart's store wakes another, now or at its next sleep; and that one goes on without sleeping. */
+void htvm_iss_watch_wake(watch_t *watch, uint32_t by, uint32_t hart, bool asleep);
+void htvm_iss_watch_woken(watch_t *watch, uint32_t hart);
 
 /* What was seen, as members of a JSON object. */
 void htvm_iss_watch_report(const watch_t *watch, FILE *out);

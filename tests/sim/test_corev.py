@@ -16,7 +16,7 @@ from htvm.firmware.elf import read_elf
 from htvm.firmware.machine import BARE, SocModel
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import IssResult, TrapError, run_elf
-from htvm.sim.look import Look, Range
+from htvm.sim.look import Look, Range, Watch
 from tests.rtl.corev_text import EXTENSIONS, PRINT_HEX, hardware_loop
 from tests.sim.bare import COREV_HEADERS, assemble, bare_corev
 from tests.sim.corev_timing_rules import COREV_CASES
@@ -155,10 +155,10 @@ def test_watched_stores(compiler: Compiler, tmp_path: Path) -> None:
     lines += END
     text = [EXTENSIONS, ".globl _start", "_start:", *lines, ".bss", "buffer:", "    .space 64"]
     elf = assemble("\n".join(text) + "\n", tmp_path, compiler)
-    look = Look(watch=Range(0x8000_0000, 1 << 20), until=1)
+    look = Look(watches=(Watch(Range(0x8000_0000, 1 << 20), 1000),))
     seen = run_elf(elf, bare_corev(), compiler=compiler, look=look).seen
-    assert seen is not None and seen.last is not None
-    assert seen.last.pcs == (0x8000_0008,)
+    assert seen is not None and seen.last[0] is not None
+    assert seen.last[0].pcs == (0x8000_0008,)
 
 
 def test_stack_overflow_by_an_increment(compiler: Compiler, tmp_path: Path) -> None:

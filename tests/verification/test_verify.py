@@ -249,20 +249,6 @@ def test_values_are_those_of_the_two_programs(tiled: Compiled) -> None:
     assert difference.different == np.count_nonzero(values != -77)
 
 
-def test_harts_that_cannot_be_watched(tiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Layer, tile and element are known all the same; lines are not."""
-    from htvm.verification.observe import ObservableMachine
-
-    monkeypatch.setattr(ObservableMachine, "watchable", False)
-    result = verified(tiled, fault(3, 5, 1))
-    difference = result.difference
-    assert difference is not None and difference.layer == "conv2d_0"
-    assert difference.tile is not None and difference.tile.number == 2
-    assert [origin.place for origin in difference.origins] == [None, None]
-    assert "computed by the digital core (trigger 3, conv2d)" in str(result)
-    assert "harts cannot be watched, so lines are not known" in str(result)
-
-
 def test_rows_of_channels() -> None:
     """The cluster has another layout than DIANA's cores."""
     from htvm.zoo.drawing import Sketch

@@ -44,6 +44,15 @@ const char *htvm_log_error(const htvm_log_t *log)
     return log->complained ? log->complaint : NULL;
 }
 
+static void print_rows(FILE *out, const char *name, const htvm_rows_t *rows)
+{
+    if (rows->bytes != 0) {
+        fprintf(out,
+                ",\"%s\":[%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", name,
+                rows->rows, rows->row_stride, rows->pixels, rows->pixel_stride, rows->bytes);
+    }
+}
+
 void htvm_log_print(const htvm_log_t *log, FILE *out)
 {
     for (size_t i = 0; i < log->count; i++) {
@@ -52,8 +61,11 @@ void htvm_log_print(const htvm_log_t *log, FILE *out)
                 "{\"unit\":\"%s\",\"start\":%" PRIu64 ",\"end\":%" PRIu64
                 ",\"what\":\"%s\",\"bytes\":%" PRIu64 ",\"macs\":%" PRIu64 ",\"array\":%" PRIu64
                 ",\"weights\":%" PRIu64 ",\"issued\":%" PRIu64 ",\"from\":%" PRIu32
-                ",\"to\":%" PRIu32 ",\"written\":%" PRIu64 "}\n",
+                ",\"to\":%" PRIu32 ",\"written\":%" PRIu64,
                 e->unit, e->start, e->end, e->what, e->bytes, e->macs, e->array, e->weights,
                 e->issued, e->from, e->to, e->written);
+        print_rows(out, "from_rows", &e->from_rows);
+        print_rows(out, "to_rows", &e->to_rows);
+        fprintf(out, "}\n");
     }
 }

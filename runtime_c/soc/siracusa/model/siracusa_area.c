@@ -21,6 +21,12 @@ uint64_t siracusa_span(const siracusa_area_t *area)
            (uint64_t)(area->pixels - 1u) * area->pixel_stride + area->bytes;
 }
 
+htvm_rows_t siracusa_rows(const siracusa_area_t *area)
+{
+    return (htvm_rows_t){area->rows, area->row_stride, area->pixels, area->pixel_stride,
+                         area->bytes};
+}
+
 static bool holds(const memory_t *memory, uint32_t addr)
 {
     return addr - memory->base < memory->size;

@@ -231,6 +231,8 @@ static void note(htvm_soc_t *soc, const siracusa_transfer_t *transfer, uint64_t 
         .from = transfer->sides[SOURCE].first,
         .to = to->first,
         .written = siracusa_span(to),
+        .from_rows = siracusa_rows(&transfer->sides[SOURCE]),
+        .to_rows = siracusa_rows(to),
     };
     htvm_log_event(&soc->log, event);
 }

@@ -162,6 +162,9 @@ bool siracusa_unchanged(htvm_soc_t *soc, const siracusa_job_t *job);
 /* Bytes from the first to the last of an area, with the gaps. */
 uint64_t siracusa_span(const siracusa_area_t *area);
 
+/* The rows of an area, for the log. */
+htvm_rows_t siracusa_rows(const siracusa_area_t *area);
+
 /* Cycles of a job, and those of them in which the array computes. */
 uint64_t siracusa_cycles(const siracusa_job_t *job);
 uint64_t siracusa_array_cycles(const siracusa_job_t *job);

@@ -97,6 +97,7 @@ static void note_job(htvm_soc_t *soc, const siracusa_job_t *job)
         .from = job->areas[INPUT].first,
         .to = output->first,
         .written = siracusa_span(output),
+        .to_rows = siracusa_rows(output),
     };
     htvm_log_event(&soc->log, event);
 }

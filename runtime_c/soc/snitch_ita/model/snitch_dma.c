@@ -118,6 +118,8 @@ void snitch_dma_take(htvm_soc_t *soc)
         .from = order.areas[SOURCE].first,
         .to = dest->first,
         .written = snitch_span(dest),
+        .from_rows = snitch_rows(&order.areas[SOURCE]),
+        .to_rows = snitch_rows(dest),
     };
     htvm_log_event(&soc->log, event);
 }

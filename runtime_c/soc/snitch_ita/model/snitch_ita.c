@@ -299,6 +299,7 @@ void snitch_ita_take(htvm_soc_t *soc)
         .from = order.areas[LEFT].first,
         .to = order.areas[OUT].first,
         .written = snitch_span(&order.areas[OUT]),
+        .to_rows = snitch_rows(&order.areas[OUT]),
     };
     htvm_log_event(&soc->log, event);
 }

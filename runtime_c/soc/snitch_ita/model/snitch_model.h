@@ -86,6 +86,12 @@ static inline uint64_t snitch_span(const snitch_area_t *area)
     return (uint64_t)(area->rows - 1u) * area->stride + area->bytes;
 }
 
+/* The rows of an area, for the log. */
+static inline htvm_rows_t snitch_rows(const snitch_area_t *area)
+{
+    return (htvm_rows_t){area->rows, area->stride, 1, 0, area->bytes};
+}
+
 /* Puts the device into its error state and keeps the message if it is the first of the run.
  * Always returns false, so that checks can end with `return snitch_complain(...)`. */
 bool snitch_complain(htvm_soc_t *soc, snitch_device_t *device, uint32_t code, const char *format,
