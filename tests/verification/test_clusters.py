@@ -120,6 +120,32 @@ def test_a_wrong_argument_of_a_tiled_layer(target: str) -> None:
 
 
 @TARGETS
+def test_which_of_many_transfers(target: str) -> None:
+    """The result leaves in six parts that are ordered faster than they move."""
+    result = """    cluster_dma_start(&(cluster_dma_t){ /* result */
+        .to = out,
+        .from = cluster_l1(L1_OUT),
+        .bytes = 7680,
+        .rows = 1,
+    });
+"""
+    parts = [
+        f"    cluster_dma_start(&(cluster_dma_t){{ .to = out + {at}, .from = cluster_l1(L1_OUT + {at}"
+        f"), .bytes = 1280, .rows = 1 }}); /* part {number} */\n"
+        for number, at in enumerate(range(0, 7680, 1280))
+    ]
+    spoilt = "    ((int8_t *)cluster_l1(L1_OUT))[5 * 1280 + 9] ^= 1;\n"
+    work = broken(
+        compiled(probe(), target),
+        "layers_source",
+        lambda text: in_conv2d_1(text, (result, spoilt + "".join(parts))),
+    )
+    moved, stored = found(work).origins
+    assert line_of(work, moved, "probe_layers.c").endswith("/* part 5 */")
+    assert stored.hart == 0 and "[5 * 1280 + 9] ^= 1" in line_of(work, stored, "probe_layers.c")
+
+
+@TARGETS
 def test_a_watched_run_counts_the_same(target: str) -> None:
     from htvm.sim.look import Look, Range, Watch
 
