@@ -1,7 +1,8 @@
 """The choices of a layer for joint planning: tiles, one or two buffers, resident tensors.
 
 Only tensors with untiled rows and columns can stay: a range of channels of a whole map is
-contiguous, in L1 as in L2.  While a result that stays is being written, the accelerator may
+contiguous, in L1 as in L2.  The exception are layouts with ranges of rows that are contiguous
+(`TilingProblem.rows_apart`).  While a result that stays is being written, the accelerator may
 overwrite maps behind it (`surplus`).
 """
 
@@ -191,11 +192,13 @@ class Offer:
     # ------------------------------------------------------------------ residents
 
     def _resident(self, mask: tuple[bool, ...], leave: bool) -> list[Choice]:
-        """Return choices with these residents: whole maps, ranges of channels."""
+        """Return choices with these residents: whole maps, ranges of channels or of rows."""
         found = []
         every = all(mask) and leave and not self.tiler.problem.weights.in_l1
-        for tile in self._whole_maps():
-            for buffers in (1,) if every or tile.k >= self.tiler.problem.k.size else (1, 2):
+        whole = self.tiler.problem.whole
+        for tile in (*self._whole_maps(), *self._whole_rows()):
+            single = tile.k >= whole.k and tile.y >= whole.y
+            for buffers in (1,) if every or single else (1, 2):
                 choice = self.choice(tile, buffers, mask, leave)
                 if choice is not None:
                     found.append(choice)
@@ -213,6 +216,14 @@ class Offer:
         ]
         # Heuristics do not apply to maps that do not move: use as few tiles as possible.
         return fitting if self.tiler.objective is None else fitting[:1]
+
+    def _whole_rows(self) -> list[Tile]:
+        """Return tiles of ranges of rows with all channels, the largest first."""
+        problem = self.tiler.problem
+        if not problem.rows_apart or self.tiler.objective is not None:
+            return []
+        rows = sizes(problem, problem.y)[::-1].tolist()
+        return [replace(problem.whole, y=y) for y in rows if y < problem.y.size]
 
     # ------------------------------------------------------------------ heuristics
 

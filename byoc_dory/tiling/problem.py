@@ -172,6 +172,8 @@ class TilingProblem:
             the operand's next tile is loaded when nothing reads the previous one any more.
         may_find: whether operands may be in L1 as a whole.
         may_stay: whether the result may stay in L1.
+        rows_apart: whether ranges of rows of tensors that are in L1 as a whole can be tiles: the
+            layout has all channels of a row side by side.
     """
 
     name: str
@@ -192,6 +194,7 @@ class TilingProblem:
     inputs_once: bool = False
     may_find: bool = True
     may_stay: bool = True
+    rows_apart: bool = False
 
     def __post_init__(self) -> None:
         powers = (self.rounding.k, self.rounding.c, self.rounding.y, self.rounding.x)

@@ -147,7 +147,7 @@ NEUREKA = NeurekaAccelerator(
     wait_cycles=5,
     call_cycles=20,
     relu_cycles=110,
-    relu_word_cycles=9,
+    relu_word_cycles=6,
     relu_row_cycles=70,
     keep_word_cycles=14,
 )

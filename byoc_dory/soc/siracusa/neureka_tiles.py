@@ -170,4 +170,5 @@ def tiling_problem(layer: Weighted, core: Neureka, soc: Soc, l1_budget: int) -> 
         fixed=FixedBytes(slack=3 * ALIGNMENT),
         sums=view.row_step * view.column_step - (view.column_step == 1),
         may_stay=not drops,
+        rows_apart=True,
     )

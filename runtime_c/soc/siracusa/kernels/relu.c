@@ -1,18 +1,33 @@
 /* siracusa_neureka_relu: four bytes at a time. */
 #include "siracusa_neureka_relu.h"
 
+#include "htvm_simd.h"
 #include "siracusa_neureka_words.h"
 
 static void clip_words(word_t *words, uint32_t count)
 {
+#if HTVM_SIMD
     /* Four at a time, so that no load is waited for. */
-    for (; count >= 4; count -= 4, words += 4) {
-        const uint32_t a = words[0], b = words[1], c = words[2], d = words[3];
-        words[0] = clipped(a);
-        words[1] = clipped(b);
-        words[2] = clipped(c);
-        words[3] = clipped(d);
+    const word_t *from = words;
+    uint32_t a, b, c, d;
+    if (count >= 4) {
+        __asm__ volatile(
+            HTVM_LOOP
+            ".insn r 0x2b, 4, 0, x10, %[fours], x0\n" /* cv.count 0 */
+            "3: cv.lw %[a], (%[from]), 4\ncv.lw %[b], (%[from]), 4\n"
+            "cv.lw %[c], (%[from]), 4\ncv.lw %[d], (%[from]), 4\n"
+            "cv.max.sci.b %[a], %[a], 0\ncv.max.sci.b %[b], %[b], 0\n"
+            "cv.max.sci.b %[c], %[c], 0\ncv.max.sci.b %[d], %[d], 0\n"
+            "cv.sw %[a], (%[to]), 4\ncv.sw %[b], (%[to]), 4\n"
+            "cv.sw %[c], (%[to]), 4\ncv.sw %[d], (%[to]), 4\n"
+            "4:\n.option pop\n"
+            : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [from] "+&r"(from),
+              [to] "+&r"(words)
+            : [fours] "r"(count / 4u)
+            : "memory");
+        count %= 4u;
     }
+#endif
     for (; count != 0; count--, words++) {
         *words = clipped(*words);
     }
