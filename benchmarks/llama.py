@@ -245,7 +245,8 @@ def _loop_row(found: LoopRun) -> tuple[str, ...]:
 
 
 def _milliwatts(target: str) -> float:
-    (power,) = resolve(target).soc.powers
+    power = resolve(target).soc.power("cluster")
+    assert power is not None
     return power.milliwatts
 
 
