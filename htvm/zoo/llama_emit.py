@@ -145,9 +145,8 @@ class _Writer:
         tokens = shape_of(x)[1]
         key = self._heads(self._rotated(normed, layer.key, "key"), "key")
         keys = key if self.earlier is None else self._joined(self.earlier[0], key, "keys")
-        turned = self._turned(keys)
         query = self._heads(self._rotated(normed, layer.query, "query"), "query")
-        weights = self._attention(query, turned)
+        weights = self._attention(query, keys)
         value = self._split(self._product(normed, layer.value, _INTO_LAYER, "value"), "value")
         value = self._heads(value, "value")
         values = value if self.earlier is None else self._joined(self.earlier[1], value, "values")
@@ -160,16 +159,10 @@ class _Writer:
         x = self._added(x, y, "attention")
         return self._added(x, self._inner(x, layer), "inner"), keys, values
 
-    def _turned(self, keys: Expr) -> Expr:
-        """Put a head's elements before the positions."""
-        heads, positions, head = shape_of(keys)[1:]
-        if positions == 1:
-            return self._reshaped(keys, (1, heads, head, positions), "keys_turned")
-        return Transpose((0, 1, 3, 2)).write(self.bb, [keys], self._name("keys_turned"))
-
-    def _attention(self, query: Expr, turned: Expr) -> Expr:
+    def _attention(self, query: Expr, keys: Expr) -> Expr:
         """Write the weights of all positions, for each head and token."""
-        sums = IntegerMatmul().write(self.bb, [query, turned], self._name("similarity"))
+        similarity = IntegerMatmul(transpose_b=True)
+        sums = similarity.write(self.bb, [query, keys], self._name("similarity"))
         scores = self._rescaled(sums, _SCORES, HEAD * 128 * 128, "similarity_int8")
         divided = _DIVIDE.write(self.bb, [scores], self._name("divided"))
         scores = self._rescaled(divided, _DIVIDED, 128 * 8192 - 2, "scores")
