@@ -30,11 +30,11 @@ def networks() -> dict[str, list[Case]]:
     rng = np.random.default_rng(0)
     resnet = [
         s.conv(rng, 16, 3, (32, 32)), s.conv(rng, 16, 16, (32, 32)), s.conv(rng, 16, 16, (32, 32)),
-        s.add(rng, 16384),
+        s.add(rng, 16384, looked_up=True),
         s.conv(rng, 32, 16, (32, 32), stride=2), s.conv(rng, 32, 32, (16, 16)),
-        s.conv(rng, 32, 16, (32, 32), (1, 1), 2), s.add(rng, 8192),
+        s.conv(rng, 32, 16, (32, 32), (1, 1), 2), s.add(rng, 8192, looked_up=True),
         s.conv(rng, 64, 32, (16, 16), stride=2), s.conv(rng, 64, 64, (8, 8)),
-        s.conv(rng, 64, 32, (16, 16), (1, 1), 2), s.add(rng, 4096),
+        s.conv(rng, 64, 32, (16, 16), (1, 1), 2), s.add(rng, 4096, looked_up=True),
         s.gemm(rng, 1, 10, 64),
     ]  # fmt: skip
     keyword = [s.conv(rng, 64, 1, (49, 10), (10, 4), 2)]
@@ -92,10 +92,12 @@ def samples() -> list[tuple[Case, tuple[Work, ...]]]:
         for by_rows in (True, False):
             work = simd_work.products(*sizes, _CORES, by_rows=by_rows)
             found.append((s.matmul(rng, *sizes, by_rows=by_rows), work))
-    for elements in (64, 200, 1024, 4096, 16384):
+    for elements in (64, 200, 1000, 1024, 2500, 4096, 16384):
         for operands in (2, 3, 4):
             work = simd_work.elementwise(elements, _CORES, operands)
             found.append((s.add(rng, elements, operands), work))
+        work = simd_work.elementwise(elements, _CORES, 2, looked_up=True)
+        found.append((s.add(rng, elements, looked_up=True), work))
         found.append((s.lookup(rng, elements), simd_work.elementwise(elements, _CORES)))
     for rows, columns in ((64, 64), (128, 128), (64, 256), (30, 50), (12, 16), (41, 35), (64, 3)):
         work = simd_work.transposition(rows, columns, _CORES)

@@ -70,6 +70,7 @@ typedef struct {
     uint32_t operands, elements;
     uint32_t flags; /* CLUSTER_IN_UNSIGNED is for all operands */
     cluster_requant_t requant;
+    const uint8_t *table; /* SIMD: as in htvm_add.h, or NULL */
 } cluster_add_t;
 
 /* out[i] = table[in[i]]; may be in place. */

@@ -1,6 +1,9 @@
 /* Sums of elements; see htvm_add.h.  A dot product with a word that has one element picks an element
- * of another word, multiplies it, and adds it to a sum. */
+ * of another word, multiplies it, and adds it to a sum.  Of two operands, halves of two words are put
+ * into one before, so that a product adds elements of both. */
 #include "htvm_add.h"
+
+#include <stddef.h>
 
 #include "htvm_scale.h"
 
@@ -11,12 +14,19 @@ typedef struct {
     const uint8_t *a, *b;
     uint8_t *out;
     uint32_t blocks;
-    uint32_t unit; /* the byte that elements are multiplied with */
+    uint32_t unit; /* the byte that elements are multiplied with, twice: in bytes 0 and 2 */
 } pair_t;
 
-#define PICK(op, x)                                                                                \
-    op " %[s0], %[" x "], %[u0]\n" op " %[s1], %[" x "], %[u1]\n"                                  \
-    op " %[s2], %[" x "], %[u2]\n" op " %[s3], %[" x "], %[u3]\n"
+/* Four sums s of the words x and y, in whose place is left what they no longer need. */
+#define HALVES(x, y, z)                                                                            \
+    "cv.pack.h %[" z "], %[" y "], %[" x "]\ncv.pack %[" x "], %[" y "], %[" x "]\n"
+#define SUMS(op, x, z)                                                                             \
+    op " %[s0], %[" x "], %[even]\n" op " %[s1], %[" x "], %[odd]\n"                              \
+    op " %[s2], %[" z "], %[even]\n" op " %[s3], %[" z "], %[odd]\n"
+#define LOAD(x, y) "cv.lw %[" x "], (%[a]), 4\ncv.lw %[" y "], (%[b]), 4\n"
+#define STORE                                                                                      \
+    "cv.packlo.b %[s0], %[s1], %[s0]\ncv.packhi.b %[s0], %[s3], %[s2]\n"                          \
+    "cv.sw %[s0], (%[out]), 4\n"
 #define FOR_ALL(text) text("s0") text("s1") text("s2") text("s3")
 #define SCALE(s) "mul %[" s "], %[" s "], %[mul]\n"
 #define NO_SCALE(s)
@@ -24,28 +34,29 @@ typedef struct {
 #define CLIP_SIGNED(s) "cv.clipr %[" s "], %[" s "], %[high]\n"
 #define CLIP_LIMITS(s) "cv.max %[" s "], %[" s "], %[low]\ncv.min %[" s "], %[" s "], %[high]\n"
 
-/* Four elements of two operands a round. */
+/* Eight elements of two operands a round. */
 #define PAIR(name, kind, scale, clip)                                                              \
     static void name(const htvm_add_t *p, const pair_t *pair)                                      \
     {                                                                                              \
         const uint8_t *a = pair->a, *b = pair->b;                                                  \
         uint8_t *out = pair->out;                                                                  \
         int32_t s0, s1, s2, s3;                                                                    \
-        uint32_t x, y;                                                                             \
+        uint32_t x, y, v, w, z;                                                                    \
         __asm__ volatile(                                                                          \
             HTVM_LOOP                                                                              \
             ".insn r 0x2b, 4, 0, x10, %[blocks], x0\n" /* cv.count 0 */                            \
-            "3: cv.lw %[x], (%[a]), 4\ncv.lw %[y], (%[b]), 4\n"                                    \
-            PICK("cv.dot" kind ".b", "x") PICK("cv.sdot" kind ".b", "y")                           \
-            FOR_ALL(scale) FOR_ALL(SHIFT) FOR_ALL(clip)                                            \
-            "cv.packlo.b %[s0], %[s1], %[s0]\ncv.packhi.b %[s0], %[s3], %[s2]\n"                   \
-            "cv.sw %[s0], (%[out]), 4\n"                                                           \
+            "3: " LOAD("x", "y") LOAD("v", "w")                                                    \
+            HALVES("x", "y", "z") SUMS("cv.dot" kind ".b", "x", "z")                               \
+            FOR_ALL(scale) FOR_ALL(SHIFT) FOR_ALL(clip) STORE                                      \
+            HALVES("v", "w", "z") SUMS("cv.dot" kind ".b", "v", "z")                               \
+            FOR_ALL(scale) FOR_ALL(SHIFT) FOR_ALL(clip) STORE                                      \
             "4:\n.option pop\n"                                                                    \
             : [a] "+&r"(a), [b] "+&r"(b), [out] "+&r"(out), [x] "=&r"(x), [y] "=&r"(y),            \
-              [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3)                       \
-            : [blocks] "r"(pair->blocks), [u0] "r"(pair->unit), [u1] "r"(pair->unit << 8),         \
-              [u2] "r"(pair->unit << 16), [u3] "r"(pair->unit << 24), [mul] "r"(p->mul),           \
-              [add] "r"(p->add), [shift] "r"(p->shift), [low] "r"(p->low), [high] "r"(p->high)     \
+              [v] "=&r"(v), [w] "=&r"(w), [z] "=&r"(z), [s0] "=&r"(s0), [s1] "=&r"(s1),            \
+              [s2] "=&r"(s2), [s3] "=&r"(s3)                                                       \
+            : [blocks] "r"(pair->blocks), [even] "r"(pair->unit), [odd] "r"(pair->unit << 8),      \
+              [mul] "r"(p->mul), [add] "r"(p->add), [shift] "r"(p->shift), [low] "r"(p->low),      \
+              [high] "r"(p->high)                                                                  \
             : "memory");                                                                           \
     }
 
@@ -58,14 +69,46 @@ PAIR(unsigned_to_limits, "usp", SCALE, CLIP_LIMITS)
 PAIR(unsigned_small_to_signed, "usp", NO_SCALE, CLIP_SIGNED)
 PAIR(unsigned_small_to_limits, "usp", NO_SCALE, CLIP_LIMITS)
 
+/* The same with a table. */
+#define LOOKED(s) "cv.lbu %[" s "], %[" s "](%[table])\n"
+#define LOOKED_UP(name, kind)                                                                      \
+    static void name(const uint8_t *table, const pair_t *pair)                                     \
+    {                                                                                              \
+        const uint8_t *a = pair->a, *b = pair->b;                                                  \
+        uint8_t *out = pair->out;                                                                  \
+        uint32_t x, y, v, w, z, s0, s1, s2, s3;                                                    \
+        __asm__ volatile(                                                                          \
+            HTVM_LOOP                                                                              \
+            ".insn r 0x2b, 4, 0, x10, %[blocks], x0\n" /* cv.count 0 */                            \
+            "3: " LOAD("x", "y") LOAD("v", "w")                                                    \
+            HALVES("x", "y", "z") SUMS("cv.dot" kind ".b", "x", "z") FOR_ALL(LOOKED) STORE         \
+            HALVES("v", "w", "z") SUMS("cv.dot" kind ".b", "v", "z") FOR_ALL(LOOKED) STORE         \
+            "4:\n.option pop\n"                                                                    \
+            : [a] "+&r"(a), [b] "+&r"(b), [out] "+&r"(out), [x] "=&r"(x), [y] "=&r"(y),            \
+              [v] "=&r"(v), [w] "=&r"(w), [z] "=&r"(z), [s0] "=&r"(s0), [s1] "=&r"(s1),            \
+              [s2] "=&r"(s2), [s3] "=&r"(s3)                                                       \
+            : [blocks] "r"(pair->blocks), [even] "r"(pair->unit), [odd] "r"(pair->unit << 8),      \
+              [table] "r"(table)                                                                   \
+            : "memory");                                                                           \
+    }
+
+LOOKED_UP(signed_looked_up, "sp")
+LOOKED_UP(unsigned_looked_up, "usp")
+
+/* Computes `blocks` blocks of eight elements. */
 static void add_two(const htvm_add_t *p, uint8_t *out, uint32_t at, uint32_t blocks)
 {
     const bool is_signed = p->low == -p->high - 1, is_small = p->mul >= -128 && p->mul <= 127;
+    const uint32_t unit = p->table == NULL && is_small ? (uint8_t)p->mul : 1u;
     const pair_t pair = {
         (const uint8_t *)p->in[0] + at, (const uint8_t *)p->in[1] + at, out + at, blocks,
-        is_small ? (uint8_t)p->mul : 1u,
+        unit | unit << 16,
     };
-    if (p->in_unsigned && is_small) {
+    if (p->table != NULL && p->in_unsigned) {
+        unsigned_looked_up(p->table, &pair);
+    } else if (p->table != NULL) {
+        signed_looked_up(p->table + 256, &pair);
+    } else if (p->in_unsigned && is_small) {
         (is_signed ? unsigned_small_to_signed : unsigned_small_to_limits)(p, &pair);
     } else if (p->in_unsigned) {
         (is_signed ? unsigned_to_signed : unsigned_to_limits)(p, &pair);
@@ -113,31 +156,43 @@ static void one(const htvm_add_t *p, uint8_t *out, uint32_t at)
         const uint8_t byte = ((const uint8_t *)p->in[n])[at];
         sum += p->in_unsigned ? (int32_t)byte : (int32_t)(int8_t)byte;
     }
-    if (p->wide) {
+    if (p->table != NULL) {
+        out[at] = p->table[sum + (p->in_unsigned ? 0 : 256)];
+    } else if (p->wide) {
         out[at] = (uint8_t)htvm_scale_wide(sum, p->mul, p->add, p->shift, p->low, p->high);
     } else {
         out[at] = (uint8_t)htvm_limit(htvm_scale(sum, p->mul, p->add, p->shift), p->low, p->high);
     }
 }
 
-void htvm_add(const htvm_add_t *what, uint8_t *out, uint32_t at, uint32_t end)
+/* Elements of which there are no eights, or that assembly does not compute. */
+HTVM_CALLED void rest(const htvm_add_t *what, uint8_t *out, uint32_t at, uint32_t end)
 {
     const htvm_add_t p = *what; /* stored bytes cannot change it */
-#if HTVM_SIMD
-    if (!p.wide && p.operands == 2 && at + LANES <= end) {
-        const uint32_t blocks = (end - at) / LANES;
-        add_two(&p, out, at, blocks);
-        at += LANES * blocks;
-    }
-#endif
-    if (!p.wide && p.in_unsigned) {
+    if (p.wide || p.table != NULL) {
+        /* one by one */
+    } else if (p.in_unsigned) {
         at = fours(&p, out, at, end, p.operands, true);
-    } else if (!p.wide && p.operands == 3) {
+    } else if (p.operands == 3) {
         at = fours(&p, out, at, end, 3, false);
-    } else if (!p.wide) {
+    } else {
         at = fours(&p, out, at, end, p.operands, false);
     }
     for (; at < end; at++) {
         one(&p, out, at);
+    }
+}
+
+void htvm_add(const htvm_add_t *what, uint8_t *out, uint32_t at, uint32_t end)
+{
+#if HTVM_SIMD
+    if ((!what->wide || what->table != NULL) && what->operands == 2 && at + 2u * LANES <= end) {
+        const uint32_t blocks = (end - at) / (2u * LANES);
+        add_two(what, out, at, blocks);
+        at += 2u * LANES * blocks;
+    }
+#endif
+    if (at < end) {
+        rest(what, out, at, end);
     }
 }

@@ -6,9 +6,13 @@
 #include <stdint.h>
 
 /* out[i] = clip((sum of all in[n][i] * mul + add) >> shift, low, high).  Operands are int8 or uint8;
- * the limits are within those of int8 or of uint8. */
+ * the limits are within those of int8 or of uint8.
+ *
+ * A table has the results of all sums of two operands, from the lowest sum on: -256 if operands are
+ * int8, else 0.  To look up is faster than to multiply, add, shift and clip. */
 typedef struct {
     const void *const *in;
+    const uint8_t *table; /* 511 bytes; NULL: none, or other than two operands */
     uint32_t operands;
     int32_t mul, add;
     uint32_t shift; /* 0 to 31; wide: 0 to 63 */

@@ -78,6 +78,7 @@ class Add(ctypes.Structure):
         ("out", _PTR),
         *_fields(_U32, "operands elements flags"),
         *_REQUANT,
+        *_fields(_PTR, "table"),
     ]
 
 

@@ -446,8 +446,16 @@ def matmul(
     return case
 
 
-def add(rng: Rng, elements: int, operands: int = 2, kind: Kind = PLAIN, mul: int = 0) -> Case:
-    """A sum."""
+def add(
+    rng: Rng,
+    elements: int,
+    operands: int = 2,
+    kind: Kind = PLAIN,
+    mul: int = 0,
+    *,
+    looked_up: bool = False,
+) -> Case:
+    """A sum; ``looked_up``: in a table of the results of all sums of two operands."""
     case = Case("add", f"{operands} of {elements}", elements)
     values = [kind.data(rng, elements) for _ in range(operands)]
     places = [case.put(value) for value in values]
@@ -455,9 +463,14 @@ def add(rng: Rng, elements: int, operands: int = 2, kind: Kind = PLAIN, mul: int
     factor = np.array([mul or int(rng.integers(5000, 14000))])
     scaling = Scaling(kind, np.array([0]), factor, np.array([50]), np.array([shift]))
     case.store(scaling(np.sum([value.astype(np.int64) for value in values], axis=0)[None]), 0)
+    table = 0
+    if looked_up:
+        info = np.iinfo(kind.in_type)
+        low, high = 2 * int(info.min), 2 * int(info.max)
+        table = case.put(scaling(np.arange(low, high + 1)[None]))
     padding = [0] * (8 - operands)
     case.words = [
-        *places, *padding, case.out, operands, elements, kind.flags, *scaling.words(),
+        *places, *padding, case.out, operands, elements, kind.flags, *scaling.words(), table,
     ]  # fmt: skip
     return case
 

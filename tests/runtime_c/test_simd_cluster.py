@@ -44,6 +44,7 @@ def random_cases(rng: np.random.Generator, count: int) -> list[Case]:
             s.matmul(rng, size(1, 3), rows, k, c, kind, by_rows=flag),
             s.add(rng, size(1, 70), size(1, 4), kind, size(-128, 127)),
             s.add(rng, size(1, 70), 2, narrow),
+            s.add(rng, size(1, 300), 2, kind, looked_up=True),
             s.lookup(rng, size(1, 70)),
             s.transpose(rng, size(1, 20), size(1, 20)),
         ]

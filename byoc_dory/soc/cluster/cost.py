@@ -9,7 +9,7 @@ from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm,
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster import simd_work
 from byoc_dory.soc.cluster.core import ClusterCores
-from byoc_dory.soc.cluster.packing import per_channel
+from byoc_dory.soc.cluster.packing import has_sum_table, per_channel
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
 from byoc_dory.soc.cluster.rows import moved
 from byoc_dory.soc.cluster.work import (
@@ -58,7 +58,11 @@ def _kernel_cycles(layer: Layer, call: Call, core: ClusterCores, more: Cycles) -
         return ceil(slowest(works, (*cycles, *more)))
     element_work = simd_work.elementwise if core.simd else elementwise
     if isinstance(layer, Add):
-        works = element_work(call.number("elements"), core.cores, len(layer.inputs))
+        sizes = (call.number("elements"), core.cores, len(layer.inputs))
+        if core.simd:
+            works = simd_work.elementwise(*sizes, looked_up=has_sum_table(layer))
+        else:
+            works = elementwise(*sizes)
         return ceil(slowest(works, core.add))
     assert isinstance(layer, Rows)
     cycles = _row_function(layer, core)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from byoc_dory.emit.staged import call_text
 from byoc_dory.emit.tile_text import TileWriter
-from byoc_dory.layers import Layer, Rows, Weighted
+from byoc_dory.layers import Layer, Weighted
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
@@ -14,7 +14,7 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.cost import costs_of
 from byoc_dory.soc.cluster.layer_text import row_kernel
-from byoc_dory.soc.cluster.packing import pack, row_constants
+from byoc_dory.soc.cluster.packing import constants_of, pack
 from byoc_dory.soc.cluster.program import cluster_program, scratch_place
 from byoc_dory.soc.cluster.tiles import working
 from byoc_dory.tileloop.cycles import predicted_cycles
@@ -50,7 +50,7 @@ def _constants(layer: Layer, plan: LayerPlan, core: ClusterCores, symbol: str) -
     if isinstance(layer, Weighted):
         data = pack(layer, plan.solution.tile.k, simd=core.simd)
         return Constant(f"{symbol}_weights", data, f"weights and biases of {layer.name}")
-    data = row_constants(layer.function) if isinstance(layer, Rows) else None
-    if data is None or not data.size:
+    data = constants_of(layer, simd=core.simd)
+    if not data.size:
         return None
     return Constant(f"{symbol}_constants", data, f"constants of {layer.name}")

@@ -5,7 +5,8 @@ shifts of its columns (the last three if they differ between columns), weights `
 and a table of 256 bytes if there is an activation function.  The block of a shorter last range has
 the layout of a full one.  Functions of rows have their own kind of block.
 
-For kernels of cores with SIMD, the first five parts are records (`byoc_dory.soc.cluster.records`).
+For kernels of cores with SIMD, the first five parts are records (`byoc_dory.soc.cluster.records`),
+and sums of two large operands have a table of their results.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layers import Array, Convolution, Gemm, Layer, Weighted
+from byoc_dory.layers import Add, Array, Convolution, Gemm, Layer, Rows, Weighted
 from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaGelu,
@@ -28,9 +29,18 @@ from byoc_dory.soc.base import round_up
 from byoc_dory.soc.cluster.records import channel_bytes, pack_channels, pack_quads, quad_bytes
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
 
-__all__ = ["BLOCK_ALIGN", "ConstantBlock", "block_of", "byte_table", "function_bytes", "pack"]
+__all__ = [
+    "BLOCK_ALIGN",
+    "ConstantBlock",
+    "block_of",
+    "byte_table",
+    "constants_of",
+    "has_sum_table",
+    "pack",
+]
 
 BLOCK_ALIGN = 16
+_TABLED = 1024  # elements from which on a table saves more cycles than its transfer takes
 
 
 @dataclass(frozen=True)
@@ -202,6 +212,29 @@ def row_constants(function: RowFunction) -> Array:
     return np.pad(data, (0, round_up(data.size, BLOCK_ALIGN) - data.size))
 
 
-def function_bytes(function: RowFunction) -> int:
-    """Return the size of the block of a function of rows, in bytes."""
-    return int(row_constants(function).size)
+def has_sum_table(layer: Layer) -> bool:
+    """Whether kernels for SIMD look up the results of an add, instead of computing them."""
+    is_pair = isinstance(layer, Add) and len(layer.inputs) == 2
+    return is_pair and mul_shift(layer) is not None and layer.output.elements >= _TABLED
+
+
+def sum_table(layer: Add) -> Array:
+    """Return the results of all sums of two operands, from the lowest one on; uint8."""
+    requant = mul_shift(layer)
+    assert requant is not None
+    info = np.iinfo(layer.inputs[0].dtype)
+    sums = np.arange(2 * int(info.min), 2 * int(info.max) + 1, dtype=np.int64)
+    values = (sums * requant.mul[0] + requant.add[0]) >> requant.shift[0]
+    table = np.clip(values, *layer.clip).astype(layer.output.dtype).view(np.uint8)
+    return np.pad(table, (0, round_up(table.size, BLOCK_ALIGN) - table.size))
+
+
+def constants_of(layer: Layer, *, simd: bool = False) -> Array:
+    """Return the block of a layer without weights; uint8, empty if it needs none.
+
+    Args:
+        simd: for cores with SIMD.
+    """
+    if simd and isinstance(layer, Add) and has_sum_table(layer):
+        return sum_table(layer)
+    return row_constants(layer.function) if isinstance(layer, Rows) else np.zeros(0, np.uint8)

@@ -10,7 +10,7 @@ from byoc_dory.layers import Add, Convolution, Dense, Gemm, Layer, Matmul, Rows,
 from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.cluster.core import ClusterCores
-from byoc_dory.soc.cluster.packing import block_of, per_channel
+from byoc_dory.soc.cluster.packing import block_of, has_sum_table, per_channel
 from byoc_dory.soc.cluster.pipelines import CORES_BESIDE, CORES_IN_TURN
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift, norm_leaves_32_bits
 from byoc_dory.soc.cluster.rows import (
@@ -150,7 +150,7 @@ def _kernel(
         case Matmul():
             return "cluster_matmul", "cluster_matmul", _matmul(layer, y)
         case Add():
-            return "cluster_add", "cluster_add", _add(layer, y, operands)
+            return "cluster_add", "cluster_add", _add(layer, y, operands, core)
         case Rows():
             kernel, struct = _ROW_KERNELS.get(type(layer.function), _MAP)
             return kernel, struct, _rows(layer, y)
@@ -285,7 +285,12 @@ def _matmul(layer: Matmul, y: TileAxis) -> dict[str, Entry]:
     }
 
 
-def _add(layer: Add, y: TileAxis, operands: tuple[Operand, ...]) -> dict[str, Entry]:
+def _add(
+    layer: Add, y: TileAxis, operands: tuple[Operand, ...], core: ClusterCores
+) -> dict[str, Entry]:
+    table: dict[str, Entry] = {}
+    if core.simd and has_sum_table(layer):
+        table["table"] = _WEIGHTS
     return {
         "in": tuple(Place(operand.name) for operand in operands),
         "out": _OUT,
@@ -293,6 +298,7 @@ def _add(layer: Add, y: TileAxis, operands: tuple[Operand, ...]) -> dict[str, En
         "elements": y.out_size * units_of(layer)[1],
         "flags": _flags(layer),
         **_requant(layer, 0),
+        **table,
     }
 
 

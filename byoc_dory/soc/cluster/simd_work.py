@@ -290,12 +290,23 @@ def _strips(tile: ConvolutionTile, begin: int, end: int, fours: int) -> Work:
 # ---------------------------------------------------------------------- elements
 
 
-def elementwise(elements: int, cores: int, operands: int = 0) -> tuple[Work, ...]:
-    """Return the work of a sum of this many operands, or of a table."""
+def elementwise(
+    elements: int, cores: int, operands: int = 0, *, looked_up: bool = False
+) -> tuple[Work, ...]:
+    """Return the work of a sum of this many operands, or of a table.
+
+    Args:
+        elements: of the result.
+        cores: number of cores.
+        operands: of the sum.
+        looked_up: results of sums are in a table.
+    """
     share = min(4 * -(-_fours(elements) // cores), elements)
-    name = "element" if operands <= 2 else "slow"
+    name = "looked" if looked_up else "element" if operands <= 2 else "slow"
     more = share * max(operands - 3, 0)
-    return ({"call": 1, name: share, "operand": more, "single": share % 4},)
+    rest = share % 8 if operands == 2 else 0
+    work = {"call": 1, name: share - rest, "rest": rest, "rests": int(rest > 0), "operand": more}
+    return (work,)
 
 
 def transposition(rows: int, columns: int, cores: int) -> tuple[Work, ...]:

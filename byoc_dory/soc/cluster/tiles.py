@@ -6,11 +6,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from byoc_dory.layers import Convolution, Gemm, Layer, Matmul, Rows, Weighted
+from byoc_dory.layers import Convolution, Gemm, Layer, Matmul, Weighted
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.cluster.core import ClusterCores
-from byoc_dory.soc.cluster.packing import BLOCK_ALIGN, block_of, function_bytes
+from byoc_dory.soc.cluster.packing import BLOCK_ALIGN, block_of, constants_of
 from byoc_dory.soc.cluster.records import conv2d_scratch, depthwise_scratch, matmul_scratch
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 from byoc_dory.tiling.shortage import shortage_of
@@ -115,4 +115,4 @@ def block_bytes(layer: Layer, k: int, core: ClusterCores) -> int:
     """Return the bytes of the constants of ``k`` columns; 0 without constants."""
     if isinstance(layer, Weighted):
         return block_of(layer, k, simd=core.simd).bytes
-    return function_bytes(layer.function) if isinstance(layer, Rows) else 0
+    return int(constants_of(layer, simd=core.simd).size)

@@ -113,10 +113,13 @@ CLUSTER_CORES = ClusterAccelerator(
         ("strip", 248.99),
     ),
     add=(
-        ("call", 207.04),
-        ("element", 6.46),
-        ("operand", 8.08),
-        ("slow", 12.08),
+        ("call", 182.7),
+        ("element", 5.96),
+        ("looked", 3.78),
+        ("operand", 8.17),
+        ("rest", 37.75),
+        ("rests", 9.44),
+        ("slow", 12.5),
     ),
     map=(
         ("call", 67.0),

@@ -10,6 +10,7 @@ void cluster_add(const void *args, uint32_t core, uint32_t cores)
     const uint32_t end = 4u * part.end < a->elements ? 4u * part.end : a->elements;
     const htvm_add_t add = {
         .in = a->in,
+        .table = a->table,
         .operands = a->operands,
         .mul = a->requant.mul,
         .add = a->requant.add,
