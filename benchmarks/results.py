@@ -18,7 +18,7 @@ from htvm.cli.terminal import shown_progress
 
 BENCHMARKS = (
     "table_i", "table_ii", "fig2", "fig4", "fig5", "tiling", "digits", "predicted",
-    "snitch_table_i",
+    "snitch_table_i", "siracusa", "siracusa_l1", "llama",
 )  # fmt: skip
 """Modules of this package, in the order of the page."""
 
@@ -32,8 +32,8 @@ def page(artefacts: list[Artefact]) -> str:
         "Published figures and ours, made by `make bench`. All of ours come from runs of the "
         "generated C on the simulated SoC, or, where a table says so, from the cycle model. "
         "Simulated cycles are no measurements on the chip: what is published, derived and assumed "
-        "about it stands in the `description.py` of `byoc_dory/soc/diana` and "
-        "`byoc_dory/soc/snitch_ita`.",
+        "about it stands in the `description.py` of `byoc_dory/soc/diana`, "
+        "`byoc_dory/soc/snitch_ita` and `byoc_dory/soc/siracusa`.",
     ]
     for artefact in artefacts:
         parts.append(f"## {artefact.title}")
