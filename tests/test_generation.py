@@ -81,7 +81,8 @@ def test_simulated_targets_write_the_same(target: str, platform: str) -> None:
     if target == "generic.cpu":
         assert found.uj is None and found.uj_per_token is None
     else:
-        (power,) = soc.powers
+        power = soc.power("cluster")
+        assert power is not None
         assert found.uj == pytest.approx(power.milliwatts * soc.cycles_to_ms(found.uj_cycles))
         assert 0 < found.uj_cycles <= sum(found.cycles)
         assert found.uj_per_token == pytest.approx(found.uj / 6)
@@ -136,6 +137,13 @@ def test_draws_follow_the_weights() -> None:
     shares = np.array([1, 0, 1 / 32, 0, 1]) / (2 + 1 / 32)
     np.testing.assert_allclose(counts / 4000, shares, atol=0.03)
     assert pick(np.array([3, 5, 5], "int32"), 0, draws) == 1
+
+
+def test_a_draw_between_two_tokens_is_the_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    even = np.zeros(2, "int32")
+    for number, token in ((0, 0), (2**31 - 1, 0), (2**31, 1), (2**32 - 1, 1)):
+        monkeypatch.setattr(Draws, "next", lambda _, number=number: number)
+        assert pick(even, 65536, Draws(0)) == reference.draw([0, 0], 65536, number) == token
 
 
 def test_sharpness() -> None:
