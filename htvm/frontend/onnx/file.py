@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
+from htvm.frontend.onnx.fold import folded
 from htvm.frontend.onnx.graph import Attribute, OnnxGraph, OnnxNode
 from htvm.frontend.onnx.interface import Sizes, declared
-from htvm.frontend.onnx.order import needed, ordered
+from htvm.frontend.onnx.order import needed, ordered, used
 from htvm.frontend.onnx.tensors import DAMAGED, array_of, is_external, text_of
 
 if TYPE_CHECKING:
@@ -80,10 +81,12 @@ def read_file(
             constants[item.name] = np.zeros(item.shape, np.float32)
     inputs = tuple(item for item in inputs if item.name not in constants)
     known = {item.name for item in inputs} | set(constants)
-    kept = needed(ordered(nodes, known, source), [item.name for item in outputs], known, source)
+    results, opset = [item.name for item in outputs], _opset(model, source)
+    kept = needed(ordered(nodes, known, source), results, known, source)
+    kept = used(folded(model, kept, constants, inputs, opset), results)
     return OnnxGraph(
         source,
-        _opset(model, source),
+        opset,
         inputs,
         outputs,
         kept,
@@ -197,7 +200,7 @@ def _attribute(proto: AttributeProto, where: str) -> Attribute:
 
 
 def _constant(node: OnnxNode) -> Array:
-    for name, value in node.attributes.items():
+    for name, value in node.set_attributes.items():
         if name == "value" and isinstance(value, np.ndarray):
             return value
         if name in ("value_int", "value_ints"):

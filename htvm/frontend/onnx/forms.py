@@ -19,6 +19,7 @@ __all__ = [
     "axes_of",
     "axis_of",
     "flattened",
+    "padded",
     "permuted",
     "reshaped",
     "sliced",
@@ -153,3 +154,22 @@ def sliced(node: OnnxNode, source: Sequence[int], given: Given) -> Slice:
             raise node.damaged(f"a slice of {list(source)} that leaves nothing")
         begin[axis], sizes[axis], strides[axis] = chosen[0], len(chosen), step
     return Slice(tuple(begin), tuple(sizes), tuple(strides))
+
+
+def padded(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[tuple[int, int], ...]:
+    """Return the widths (before, after) of a Pad for each axis, from inputs or an attribute.
+
+    Raises:
+        ModelError: they do not fit the axes.
+        UnsupportedError: widths are negative.
+    """
+    rank = len(source)
+    pads = node.integers("pads") if "pads" in node.attributes else given(1, "widths")
+    named = given(3, "axes") if node.input(3) else tuple(range(rank))
+    axes = [axis_of(node, axis, rank) for axis in named]
+    if len(pads) != 2 * len(axes) or len(set(axes)) != len(axes):
+        raise node.damaged(f"widths {list(pads)} for {len(axes)} of {rank} axes")
+    if min(pads, default=0) < 0:
+        raise node.unsupported(f"widths {list(pads)}", "cut with a Slice")
+    pairs = dict(zip(axes, zip(pads[: len(axes)], pads[len(axes) :], strict=True), strict=True))
+    return tuple(pairs.get(axis, (0, 0)) for axis in range(rank))

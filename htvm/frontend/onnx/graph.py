@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
+from htvm.frontend.onnx.looks import Looks, Watched
 
 __all__ = ["Attribute", "OnnxGraph", "OnnxNode", "OnnxTensor"]
 
@@ -46,6 +47,7 @@ class OnnxNode:
         outputs: names of tensors, likewise.
         attributes: decoded attributes: integers, reals, texts, tuples of these, arrays.
         place: description of its place, for messages.
+        looks: what has been read of it (`htvm.frontend.onnx.reads`).
     """
 
     op: str
@@ -56,6 +58,33 @@ class OnnxNode:
     outputs: tuple[str, ...]
     attributes: Mapping[str, Attribute]
     place: str
+    looks: Looks = field(default_factory=Looks)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", Watched(self.set_attributes, self.looks))
+
+    @property
+    def set_attributes(self) -> Mapping[str, Attribute]:
+        """The attributes; looking at them here is not recorded."""
+        given = self.attributes
+        return given.set() if isinstance(given, Watched) else given
+
+    def check_outputs(self, count: int) -> None:
+        """Check that no outputs but the first ``count`` are used.
+
+        Raises:
+            UnsupportedError: one is.
+        """
+        for index, name in enumerate(self.outputs[count:], start=count):
+            if name:
+                raise self.unsupported(
+                    f"its output {index} ('{name}') is used", "only the first is supported"
+                )
+
+    def ignore(self, *attributes: str, inputs: Sequence[int] = ()) -> None:
+        """State that some attributes and inputs have no effect on the result."""
+        self.looks.attributes.update(attributes)
+        self.looks.inputs.update(inputs)
 
     @property
     def where(self) -> str:
@@ -72,6 +101,7 @@ class OnnxNode:
 
     def input(self, index: int) -> str:
         """Return the name of an input, ``""`` if it is omitted."""
+        self.looks.inputs.add(index)
         return self.inputs[index] if index < len(self.inputs) else ""
 
     # ------------------------------------------------------------------ attributes

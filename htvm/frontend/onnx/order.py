@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from byoc_dory.errors import ModelError
 from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["needed", "ordered"]
+__all__ = ["needed", "ordered", "used"]
 
 
 def ordered(nodes: Sequence[OnnxNode], known: Collection[str], source: str) -> list[OnnxNode]:
@@ -92,3 +93,18 @@ def needed(
     if missing:
         raise ModelError(f"output '{missing[0]}' is computed by no node", where=source)
     return tuple(reversed(kept))
+
+
+def used(nodes: Sequence[OnnxNode], outputs: Sequence[str]) -> tuple[OnnxNode, ...]:
+    """Return the nodes without the names of optional outputs that nobody reads.
+
+    The first output keeps its name: messages use it.
+    """
+    read = {*outputs, *(name for node in nodes for name in node.inputs)}
+    result = []
+    for node in nodes:
+        names = tuple(
+            name if not at or name in read else "" for at, name in enumerate(node.outputs)
+        )
+        result.append(node if names == node.outputs else replace(node, outputs=names))
+    return tuple(result)

@@ -248,8 +248,11 @@ def _unary(function: Any) -> Handler:
 
 
 def _softmax(reader: Reader, node: OnnxNode) -> Value:
-    view = _view(reader, node, 0)
-    pending = pointwise.softmax(reader, node, view, node.integer("axis", -1))
+    view, old = _view(reader, node, 0), node.integer("opset", 13) < 13
+    axis = node.integer("axis", 1 if old else -1)
+    if old and axis % len(view.shape) != len(view.shape) - 1:
+        raise node.unsupported(f"a softmax over axis {axis} and those after it", "the last")
+    pending = pointwise.softmax(reader, node, view, axis)
     return _finished(reader, node, pending, 3)
 
 

@@ -67,7 +67,7 @@ def check_node(node: OnnxNode) -> None:
     if not form.least <= len(node.inputs) <= form.most:
         number = str(form.least) if form.least == form.most else f"{form.least} to {form.most}"
         raise node.damaged(f"{len(node.inputs)} inputs", f"{node.op} has {number}")
-    unknown = [] if node.domain else [n for n in node.attributes if n not in form.attributes]
+    unknown = [] if node.domain else [n for n in node.set_attributes if n not in form.attributes]
     if unknown:
         near = difflib.get_close_matches(unknown[0], sorted(form.attributes), n=1)
         known = ", ".join(sorted(form.attributes)) or "no attributes"

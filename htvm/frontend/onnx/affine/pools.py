@@ -31,6 +31,7 @@ def _max_pool(reader: Reader, node: OnnxNode) -> Value:
         raise node.unsupported("a maximum of what is not quantized", "quantize its input")
     source = value.activation
     windows = windows_of(node, source.shape[2:])
+    node.ignore("storage_order")  # of the indices
     if windows.dilation != (1, 1) or len([name for name in node.outputs if name]) > 1:
         raise node.unsupported("a maximum with dilation, or with its indices")
     shape = (*source.shape[:2], *windows.outputs)
@@ -56,7 +57,8 @@ def average_windows(node: OnnxNode, view: View) -> Windows:
         UnsupportedError: windows average different numbers of elements.
     """
     windows = windows_of(node, view.shape[2:])
-    if any(windows.padding) and not node.integer("count_include_pad", 0):
+    counted = node.integer("count_include_pad", 0)
+    if any(windows.padding) and not counted:
         raise node.unsupported(
             "an average that does not count its padding", "pad with zeros before, or count it"
         )

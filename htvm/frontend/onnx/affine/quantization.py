@@ -114,6 +114,7 @@ def dequantized(
 
 def _dequantize(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
+    node.ignore("axis")  # read with several scales
     if isinstance(value, Constant):
         if value.scale is not None:
             raise node.damaged("it dequantizes reals")
@@ -163,7 +164,10 @@ def real_of_sums(
 
 def _quantize(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
+    node.ignore("axis", "saturate", "precision")  # of several scales, and of reals of 8 bits
     step, dtype = step_of(reader, node, 1)
+    if node.integer("output_dtype", 0) not in (0, {"int8": 3, "uint8": 2}[dtype]):
+        raise node.unsupported(f"output_dtype {node.integer('output_dtype')}", "as the zero point")
     if isinstance(value, View):
         return Quantized(_requantized(reader, node, value, step), dtype)
     if isinstance(value, Pending):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -21,6 +22,7 @@ from htvm.frontend.onnx.affine.values import (
 )
 from htvm.frontend.onnx.forms import Given
 from htvm.frontend.onnx.network import Network
+from htvm.frontend.onnx.reads import read_whole
 from htvm.frontend.operators import Activation, Applied, Quantization
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.integer.rescale import Rescale
@@ -67,10 +69,11 @@ class Reader:
         inputs = [(item.name, self._enter(item)) for item in self.graph.inputs]
         for node in self.graph.nodes:
             handler = self._handlers.get(node.op)
-            if handler is None:
+            if handler is None or node.domain not in ("", "com.microsoft"):
                 raise self._unknown(node)
-            result = handler(self, node)
+            result = read_whole(node, self.graph.opset, partial(handler, self, node))
             values = result if isinstance(result, list) else [result]
+            node.check_outputs(len(values))
             for name, value in zip(node.outputs, values, strict=False):
                 self._values[name] = value
                 if isinstance(value, Quantized | Real | Sums):
@@ -81,8 +84,9 @@ class Reader:
     def _unknown(self, node: OnnxNode) -> UnsupportedError:
         near = difflib.get_close_matches(node.op, list(self._handlers), n=1, cutoff=0.4)
         hint = f"the nearest supported form is {near[0]}; " if near else ""
+        domain = f" of the domain '{node.domain}'" if node.domain else ""
         return node.unsupported(
-            f"operator {node.op} is not supported between quantized tensors",
+            f"operator {node.op}{domain} is not supported between quantized tensors",
             f"{hint}supported are {', '.join(sorted(self._handlers))}",
         )
 

@@ -26,6 +26,7 @@ _LARGEST = 1 << 12
 def resize(reader: Reader, node: OnnxNode) -> Value:
     """Height and width of maps, by constant sizes or scales; nearest and linear."""
     value = reader.value(node, 0)
+    node.ignore("cubic_coeff_a", "extrapolation_value")  # of cubic, and of tf_crop_and_resize
     mode, rounding = node.text("mode", "nearest"), node.text("nearest_mode", "round_prefer_floor")
     if node.integer("antialias", 0) or node.text("keep_aspect_ratio_policy", "stretch") != (
         "stretch"
@@ -57,9 +58,11 @@ def _axes(reader: Reader, node: OnnxNode, shape: tuple[int, ...]) -> list[tuple[
     if len(shape) != 4 or "axes" in node.attributes:
         raise node.unsupported(f"a tensor of {list(shape)}, or axes", "all of (N, C, y, x)")
     if node.input(3):
+        node.ignore(inputs=(1, 2))
         sizes = [int(size) for size in reader.array(node, 3, "sizes").reshape(-1)]
         ratios = [after / before for before, after in zip(shape, sizes, strict=False)]
     else:
+        node.ignore(inputs=(1,))  # regions, which only tf_crop_and_resize has
         given = reader.array(node, min(2, len(node.inputs) - 1), "scales").reshape(-1)
         ratios = [float(ratio) for ratio in given]
         if not all(math.isfinite(ratio) and ratio <= _LARGEST for ratio in ratios):

@@ -168,16 +168,14 @@ def _pad(reader: Reader, node: OnnxNode) -> Value:
             "pad quantized tensors with a constant",
         )
     source = value.activation.shape
-    if "pads" in node.attributes:
-        pads, fill = node.integers("pads"), node.number("value", 0.0)
+    widths = forms.padded(node, source, reader.given(node))
+    if "value" in node.attributes:
+        fill = node.number("value", 0.0)
     else:
-        pads = tuple(int(n) for n in reader.array(node, 1, "widths").reshape(-1))
         constant = reader.value(node, 2) if node.input(2) else None
         if constant is not None and not isinstance(constant, Constant):
             raise node.unsupported("its value is computed at run time", "make it constant")
         fill = float(constant.real.reshape(-1)[0]) if constant is not None else 0.0
-    if len(pads) != 2 * len(source) or min(pads) < 0:
-        raise node.damaged(f"widths {pads} for a tensor of {len(source)} axes")
     if not math.isfinite(fill):
         raise node.unsupported(f"a padding with {fill}", "pad with a number")
     number = int(fill)
@@ -186,9 +184,8 @@ def _pad(reader: Reader, node: OnnxNode) -> Value:
         number = int(min(max(ratio + value.step.zero_point, -128), 127))
     elif value.dtype == "uint8":
         number -= 128
-    widths = list(zip(pads[: len(source)], pads[len(source) :], strict=True))
     shape = tuple(n + sum(width) for n, width in zip(source, widths, strict=True))
-    return _moved(reader, node, PadAxes(number, tuple(widths)), shape)
+    return _moved(reader, node, PadAxes(number, widths), shape)
 
 
 def concat(reader: Reader, node: OnnxNode, views: Sequence[View], axis: int) -> Pending:
@@ -223,6 +220,13 @@ def _identity(reader: Reader, node: OnnxNode) -> Value:
     return reader.value(node, 0)
 
 
+def _dropout(reader: Reader, node: OnnxNode) -> Value:
+    node.ignore("ratio", "seed", inputs=(1,))
+    if node.input(2) and reader.array(node, 2, "training mode").any():
+        raise node.unsupported("a Dropout in training mode", "export the network for inference")
+    return reader.value(node, 0)
+
+
 def _cast(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     if not isinstance(value, Sums) or node.integer("to") != 1:
@@ -236,7 +240,7 @@ def _cast(reader: Reader, node: OnnxNode) -> Value:
 HANDLERS: dict[str, Handler] = {
     "Cast": _cast,
     "Concat": _concat,
-    "Dropout": _identity,
+    "Dropout": _dropout,
     "Flatten": _flatten,
     "Identity": _identity,
     "Pad": _pad,

@@ -116,21 +116,16 @@ def _gather(reader: IntegerReader, node: OnnxNode) -> Live:
 def _pad(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
     rank = len(source.shape)
-    pads = reader.integers(node, 1).reshape(-1).tolist() if node.input(1) else None
-    widths = list(node.integers("pads")) if pads is None else pads
+    pairs = forms.padded(node, source.shape, _given(reader, node))
     value = int(reader.integers(node, 2).reshape(-1)[0]) if node.input(2) else None
     value = node.integer("value", 0) if value is None else value
-    if node.text("mode", "constant") != "constant" or len(widths) != 2 * rank or min(widths) < 0:
-        raise node.unsupported(
-            f"a padding of {widths} in mode {node.text('mode', 'constant')}",
-            "constant borders, before and after each axis",
-        )
+    if node.text("mode", "constant") != "constant":
+        raise node.unsupported(f"a padding in mode {node.text('mode')}", "constant borders")
     limits = np.iinfo(source.activation.dtype)
     if not limits.min <= value <= limits.max:
         raise node.unsupported(f"a border of {value} around {source.activation.dtype}")
-    pairs = [(widths[axis], widths[axis + rank]) for axis in range(rank)]
     if rank != 4 or pairs[0] != (0, 0) or pairs[1] != (0, 0):
-        raise node.unsupported(f"a padding of {widths}", "height and width of NCHW maps")
+        raise node.unsupported(f"a padding of {list(pairs)}", "height and width of NCHW maps")
     padding = (pairs[2][0], pairs[3][0], pairs[2][1], pairs[3][1])
     op = Pad(value, padding, layout="NCHW")
     return reader.apply(node, op, source, bound=max(source.bound, abs(value)))

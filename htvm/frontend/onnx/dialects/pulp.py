@@ -92,17 +92,27 @@ def _bytes(reader: IntegerReader, node: OnnxNode) -> Live:
     return live
 
 
+def _byte_levels(node: OnnxNode) -> None:
+    """Check that a norm's results are all of int8, if the node says how many levels they have."""
+    levels = node.integer("n_levels", 256)
+    if levels != 256:
+        raise node.unsupported(f"{levels} levels", "256, which is int8")
+
+
 def _layer_norm(reader: IntegerReader, node: OnnxNode) -> Live:
+    _byte_levels(node)
     source, weight, bias = _bytes(reader, node), reader.integers(node, 1), reader.integers(node, 2)
     return reader.apply(node, PulpLayerNorm.of(weight, bias, node.integer("D")), source)
 
 
 def _rms_norm(reader: IntegerReader, node: OnnxNode) -> Live:
+    _byte_levels(node)
     source, weight = _bytes(reader, node), reader.integers(node, 1)
     return reader.apply(node, PulpRmsNorm.of(weight, node.integer("D")), source)
 
 
 def _no_norm(reader: IntegerReader, node: OnnxNode) -> Live:
+    _byte_levels(node)
     source, weight, bias = _bytes(reader, node), reader.integers(node, 1), reader.integers(node, 2)
     op = PulpAffineNorm.of(weight, bias, node.integer("mul"), node.integer("D"))
     return reader.apply(node, op, source)

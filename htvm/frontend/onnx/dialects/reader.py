@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ from htvm.frontend.onnx.dialects.values import Live, PendingSum, Products, Scale
 from htvm.frontend.onnx.dialects.write import write_products, write_sum
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Network, Options
+from htvm.frontend.onnx.reads import read_whole
 from htvm.frontend.operators import Activation, Applied
 from patterns.op import TensorType
 from patterns.ops.integer.cast import Cast
@@ -77,7 +79,8 @@ class IntegerReader:
             handler = self._handlers.get(node.op)
             if handler is None or node.domain not in ("", "PACTOps"):
                 raise unknown_operator(node, self._handlers, self._title)
-            value = _handled(handler, self, node)
+            value = read_whole(node, self.graph.opset, partial(_handled, handler, self, node))
+            node.check_outputs(1)
             if isinstance(value, Live) and not isinstance(value.activation.origin, str):
                 self._sources.setdefault(value.activation, node.outputs[0])
             self._values[node.outputs[0]] = value

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ from htvm.frontend.onnx.dialects.evidence import has_only, holds_integers
 from htvm.frontend.onnx.dialects.reader import unknown_operator
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Network, Options
+from htvm.frontend.onnx.reads import read_whole
 from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.registration import registered
 from patterns.ops.float32.combine import Function, RealCombine
@@ -63,7 +65,9 @@ class _Reader:
             handler = HANDLERS.get(node.op)
             if handler is None or node.domain:
                 raise unknown_operator(node, HANDLERS, "networks of reals")
-            self._values[node.outputs[0]] = handler(self, node)
+            value = read_whole(node, self.graph.opset, partial(handler, self, node))
+            node.check_outputs(1)
+            self._values[node.outputs[0]] = value
         outputs = []
         for item in self.graph.outputs:
             value = self._values[item.name]
@@ -135,11 +139,14 @@ def _known(node: OnnxNode, value: Value) -> Array | None:
 
 def _binary(function: Function, fold: Callable[[Array, Array], Array]) -> _Handler:
     def handle(reader: _Reader, node: OnnxNode) -> Value:
-        a, b = reader.value(node, 0), reader.value(node, 1)
-        if isinstance(a, Activation) or isinstance(b, Activation):
-            return reader.combine(node, function, a, b)
-        with np.errstate(all="ignore"):
-            result: Array = fold(a, b).astype(np.result_type(a, b))
+        result = reader.value(node, 0)
+        for index in range(1, len(node.inputs)):
+            other = reader.value(node, index)
+            if isinstance(result, Activation) or isinstance(other, Activation):
+                result = reader.combine(node, function, result, other)
+                continue
+            with np.errstate(all="ignore"):
+                result = fold(result, other).astype(np.result_type(result, other))
         return result
 
     return handle

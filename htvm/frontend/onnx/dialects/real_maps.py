@@ -68,6 +68,7 @@ def _conv(reader: Any, node: OnnxNode) -> Activation:
 def _batch_norm(reader: Any, node: OnnxNode) -> Activation:
     """Apply an exported network's batch normalisation: a factor and a summand per channel."""
     source = _map(reader, node)
+    node.ignore("momentum", "spatial")
     if node.integer("training_mode", 0):
         raise node.unsupported("training_mode", "export the network for inference")
     parts = [

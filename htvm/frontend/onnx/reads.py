@@ -1,0 +1,99 @@
+"""What a handler looks at in a node; whatever else the node has set is refused by its name.
+
+An input or attribute that no handler reads would otherwise change nothing, and the result would be
+wrong without a word.  So every look is recorded (`OnnxNode.looks`), and after a handler
+has returned, `read_whole` compares what it looked at with what the node has.  An attribute with the
+value that the standard gives it by default counts as not set; so does what a handler names as
+without effect (`OnnxNode.ignore`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import OnnxNode
+
+__all__ = ["read_whole"]
+
+_Result = TypeVar("_Result")
+
+
+def read_whole(node: OnnxNode, opset: int, handle: Callable[[], _Result]) -> _Result:
+    """Return the result of a handler, after checking that it has read all of the node.
+
+    Args:
+        node: the node.
+        opset: version of the standard that the file follows, which decides on default values.
+        handle: calls the handler.
+
+    Raises:
+        UnsupportedError: an input or an attribute is set that the handler does not read.
+    """
+    node.looks.clear()
+    result = handle()
+    inputs = [
+        index for index, name in enumerate(node.inputs) if name and index not in node.looks.inputs
+    ]
+    attributes = [
+        name
+        for name, value in node.set_attributes.items()
+        if name not in node.looks.attributes and not _is_default(node, opset, name, value)
+    ]
+    if not inputs and not attributes:
+        return result
+    from htvm.frontend.onnx.schema import check_node
+
+    check_node(node)  # its errors are better for what the standard does not have
+    if inputs:
+        role = _roles(node.op).get(inputs[0], "")
+        named = f"input {inputs[0]}" + (f" ({role})" if role else "")
+        raise node.unsupported(
+            f"{named} is given, and not supported", f"export {node.op} without it"
+        )
+    value = node.set_attributes[attributes[0]]
+    raise node.unsupported(
+        f"attribute '{attributes[0]}' is {_brief(value)}, and not supported",
+        f"export {node.op} without it",
+    )
+
+
+def _brief(value: object) -> str:
+    text = str(value)
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def _is_default(node: OnnxNode, opset: int, name: str, value: object) -> bool:
+    defaults = _defaults(node.op, "" if node.domain == "com.microsoft" else node.domain, opset)
+    return name in defaults and bool(np.array_equal(np.asarray(defaults[name]), np.asarray(value)))
+
+
+@cache
+def _defaults(op: str, domain: str, opset: int) -> Mapping[str, object]:
+    from onnx import AttributeProto, defs, helper
+
+    try:
+        schema = defs.get_schema(op, opset, domain)
+    except defs.SchemaError:
+        return {}
+    result: dict[str, object] = {}
+    for name, attribute in schema.attributes.items():
+        if attribute.default_value.type != AttributeProto.UNDEFINED:
+            value = helper.get_attribute_value(attribute.default_value)
+            result[name] = value.decode() if isinstance(value, bytes) else value
+    return result
+
+
+@cache
+def _roles(op: str) -> Mapping[int, str]:
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(op)
+    except defs.SchemaError:
+        return {}
+    return {index: item.name for index, item in enumerate(schema.inputs)}
