@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from htvm.project import Project, open
     from htvm.quantization import quantize
     from htvm.result import Causes, LayerResult, RunResult
-    from htvm.target import targets
+    from htvm.target import soc, targets
 
 __all__ = [
     "Causes",
@@ -56,6 +56,7 @@ __all__ = [
     "open",
     "quantize",
     "report",
+    "soc",
     "targets",
     "zoo",
 ]
@@ -78,6 +79,7 @@ _HOMES = {
     "load": "htvm.frontend",
     "open": "htvm.project",
     "quantize": "htvm.quantization",
+    "soc": "htvm.target",
     "targets": "htvm.target",
 }
 

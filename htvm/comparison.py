@@ -59,7 +59,7 @@ class _Configuration:
 
 def compare(
     model: Model | IRModule | str | Path,
-    target: str = "diana",
+    target: str | Target = "diana",
     inputs: Inputs | Sequence[Inputs] | None = None,
     *,
     policy: Policy | None = None,
@@ -88,7 +88,8 @@ def compare(
     from htvm.frontend import load
 
     progress = progress or Progress()
-    configurations = _configurations(target, policy, schedule)
+    place = resolve(target)
+    configurations = _configurations(place.name, policy, schedule)
     # Report errors of the last configuration before the others are built.
     if policy is not None:
         check_policy(policy)
@@ -104,8 +105,7 @@ def compare(
         with progress.stage(configuration.name, (number, len(configurations))):
             rows.append(_row(source, configuration, samples, wanted, progress))
     macs = _macs(source)
-    place = resolve(target)
-    beside = published(macs, target)
+    beside = published(macs, place.name)
     return Comparison(
         network=source.name,
         macs=macs,

@@ -32,7 +32,7 @@ _Placed: TypeAlias = "list[tuple[Layer, Accelerator]]"
 
 def explore(
     what: Layer | Sequence[Layer] | Model | IRModule | str | Path,
-    target: str = "diana",
+    target: str | Target = "diana",
     *,
     objectives: Sequence[str | Objective] = (),
     alphas: Sequence[int] = (),
@@ -50,7 +50,8 @@ def explore(
     Args:
         what: a `Layer` or several (no TVM needed), or a model as for `htvm.build`, whose
             accelerated layers are explored.
-        target: one of `htvm.targets()`.  Each accelerator that takes a layer is tried.
+        target: one of `htvm.targets()`, or what `htvm.soc` returns.  Each accelerator that takes a
+            layer is tried.
         objectives: names of the accelerators' objectives, ``"latency"``, or
             `byoc_dory.tiling.Objective`s; all of them by default.
         alphas: weights of a byte of L1 in use; those of the objectives by default.

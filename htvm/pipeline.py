@@ -34,7 +34,7 @@ _STAGES = 8  # number of stages of `build`, including the C compiler
 
 def build(
     model: Model | IRModule | str | Path,
-    target: str = "diana",
+    target: str | Target = "diana",
     platform: Platform = "rv32",
     *,
     cpu_kernels: Literal["scheduled", "default"] = "scheduled",
@@ -49,7 +49,7 @@ def build(
 
     Args:
         model: a model from `htvm.load`, or anything `htvm.load` takes.
-        target: one of `htvm.targets()`.
+        target: one of `htvm.targets()`, also with parameters, or what `htvm.soc` returns.
         platform: ``"rv32"``: firmware on the instruction-set simulator, with cycles; ``"host"``:
             the same C compiled natively and linked with the same device models, without cycles.
         cpu_kernels: ``"scheduled"`` or ``"default"`` (plain TVM's).
@@ -125,7 +125,7 @@ def _check_name(name: str, soc: Soc) -> None:
 
 def compile_model(
     model: Model | IRModule | str | Path,
-    target: str,
+    target: str | Target,
     options: BuildOptions,
     *,
     data: Any = None,

@@ -13,12 +13,13 @@ host.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from byoc_dory.errors import TargetError
 from byoc_dory.soc.cores import Cluster, CoreTiming, Host, HostCost
+from byoc_dory.soc.parameters import Parameter, Value, parse_parameters
 from byoc_dory.soc.parts import Dma, Memory, Power, SimControl, TargetSpec, round_up
 from byoc_dory.soc.schemes import NumberScheme, ShiftScheme
 from byoc_dory.verdict import Accepted, Refused, Verdict, statement
@@ -41,6 +42,7 @@ __all__ = [
     "Host",
     "HostCost",
     "Memory",
+    "Parameter",
     "Power",
     "Rule",
     "SimControl",
@@ -234,6 +236,10 @@ class Soc:
         package: importable package with drivers and device models in its folder ``runtime``; empty
             if they are in ``runtime_c/soc/<driver>``.
         libraries: folders below ``runtime_c`` whose C files belong to the drivers, too.
+        parameters: what the user can set in a target's name, e.g. ``siracusa:cores=4``.
+        design: returns the SoC for values of all parameters, given by name; it refuses values that
+            contradict each other with a `TargetError`.
+        values: values of the parameters, by name, in their order; empty for the defaults.
         adjustable: names of the memories whose size the user can choose.
         cluster: harts besides the host core; None if the host is the only one.
         powers: average powers, each for a set of working accelerators; may be empty.
@@ -254,6 +260,32 @@ class Soc:
     powers: tuple[Power, ...] = ()
     package: str = ""
     libraries: tuple[str, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    design: Callable[..., Soc] | None = field(default=None, repr=False, compare=False)
+    values: tuple[tuple[str, Value], ...] = ()
+
+    def designed(self, given: Mapping[str, object], where: str = "") -> Soc:
+        """Return the SoC with other values of its parameters; those not given keep defaults.
+
+        Args:
+            given: values by name, as text or Python values.
+            where: what to name in an error.
+
+        Raises:
+            TargetError: a parameter is unknown, a value is not possible, or values contradict each
+                other.
+        """
+        values = parse_parameters(self.parameters, given, where or f"SoC {self.name}")
+        if self.design is None or all(
+            values[entry.name] == entry.default for entry in self.parameters
+        ):
+            return self
+        return replace(self.design(**values), values=tuple(values.items()))
+
+    @property
+    def settings(self) -> dict[str, Value]:
+        """The value of each parameter by name."""
+        return dict(self.values) or {entry.name: entry.default for entry in self.parameters}
 
     def memory(self, name: str) -> Memory:
         """Return the memory called ``name``.
@@ -335,7 +367,8 @@ class Target:
     """The target of a build: a SoC and the accelerators that may be used.
 
     Attributes:
-        name: name as the user wrote it, e.g. "diana.digital".
+        name: name, with the parameters that differ from their defaults, e.g. "diana.digital" or
+            "siracusa.cluster:cores=4".
         soc: description of the SoC.
         accelerators: subset of ``soc.accelerators``; empty for a CPU target.
         policy: name of the default policy.
@@ -345,3 +378,6 @@ class Target:
     soc: Soc
     accelerators: tuple[Accelerator, ...]
     policy: str = "bitwidth"
+
+    def __str__(self) -> str:
+        return self.name

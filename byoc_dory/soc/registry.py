@@ -7,15 +7,27 @@ the distribution; :data:`BUILT_IN` repeats them for a source tree that was never
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Soc, Target
+from byoc_dory.soc.parameters import written
+from byoc_dory.soc.parts import TargetSpec
 from byoc_dory.soc.schemes import NumberScheme
 
-__all__ = ["BUILT_IN", "GROUP", "cpu_target", "resolve", "scheme_of", "socs", "targets"]
+__all__ = [
+    "BUILT_IN",
+    "GROUP",
+    "cpu_target",
+    "resolve",
+    "scheme_of",
+    "socs",
+    "split_name",
+    "targets",
+]
 
 _Kind = TypeVar("_Kind", bound=NumberScheme)
 
@@ -93,19 +105,46 @@ def scheme_of(kind: type[_Kind]) -> _Kind:
     raise TargetError(f"no known accelerator has a {kind.__name__}")
 
 
+def split_name(name: str) -> tuple[str, dict[str, str]]:
+    """Return the name of a target without parameters, and the parameters' texts by name.
+
+    Raises:
+        TargetError: a parameter has no value, or is given twice.
+    """
+    base, colon, listed = name.partition(":")
+    given: dict[str, str] = {}
+    for entry in listed.split(",") if colon else ():
+        parameter, equals, value = (part.strip() for part in entry.partition("="))
+        if not parameter or not equals or not value:
+            raise TargetError(
+                f"{entry.strip()!r} is not a parameter with its value",
+                where=f"target {name!r}",
+                hint=f"write {base}:NAME=VALUE,NAME=VALUE",
+            )
+        if parameter in given:
+            raise TargetError(
+                f"{parameter} is given twice: {given[parameter]} and {value}",
+                where=f"target {name!r}",
+                hint="give each parameter once",
+            )
+        given[parameter] = value
+    return base.strip(), given
+
+
 def cpu_target(name: str) -> str:
-    """Return the target without accelerators of the same SoC and host as a target.
+    """Return the target without accelerators of the same SoC, parameters and host as a target.
 
     Raises:
         TargetError: the name is unknown, or there is no such target.
     """
+    base, _ = split_name(name)
     for soc in map(_load, _references().values()):
         for spec in soc.targets:
-            if spec.name != name:
+            if spec.name != base:
                 continue
             for other in soc.targets:
                 if not other.accelerators and other.host == spec.host:
-                    return other.name
+                    return resolve(other.name + name[len(base) :]).name
             raise TargetError(
                 "there is no target without accelerators to compare with",
                 where=f"SoC {soc.name}",
@@ -114,29 +153,63 @@ def cpu_target(name: str) -> str:
     return resolve(name).name
 
 
-def resolve(name: str, *, l2_bytes: int | None = None) -> Target:
+def resolve(
+    name: str | Target,
+    *,
+    l2_bytes: int | None = None,
+    parameters: Mapping[str, object] | None = None,
+) -> Target:
     """Return the target called ``name``.
 
     Args:
-        name: name of the target, e.g. "diana.digital"; :func:`targets` lists them.
+        name: name of the target, e.g. "diana.digital" or "siracusa:cores=4" (:func:`targets` lists
+            the names without parameters), or a target, which is returned as it is.
         l2_bytes: size of L2 in bytes, for SoCs whose L2 is adjustable.
+        parameters: values of parameters by name, in addition to those in the name.
 
     Raises:
-        TargetError: the name is unknown (the message lists the known ones), or L2 cannot have that
-            size.
+        TargetError: the name or a parameter is unknown (the message lists the known ones), a
+            parameter's value is not possible or given twice, or L2 cannot have that size.
     """
+    if isinstance(name, Target):
+        if l2_bytes is None and not parameters:
+            return name
+        name = name.name
+    if not isinstance(name, str):
+        raise TargetError(
+            f"a {type(name).__name__} is not a target",
+            hint="give a name, such as diana, or what htvm.soc(...) returns",
+        )
+    base, texts = split_name(name)
+    for parameter, value in (parameters or {}).items():
+        if parameter in texts:
+            raise TargetError(
+                f"{parameter} is given twice: {texts[parameter]} and {value}",
+                where=f"target {name!r}",
+                hint="give each parameter once",
+            )
+    given: dict[str, object] = {**texts, **(parameters or {})}
     known = []
     # One after another: a package that cannot be loaded must not affect another's target.
     for soc in map(_load, _references().values()):
         for spec in soc.targets:
             known.append(spec.name)
-            if spec.name == name:
-                hosted = soc if spec.host is None else replace(soc, host=spec.host)
-                sized = hosted if l2_bytes is None else hosted.resized("L2", l2_bytes)
-                return Target(
-                    name=name,
-                    soc=sized,
-                    accelerators=tuple(sized.accelerator(entry) for entry in spec.accelerators),
-                    policy=spec.policy,
-                )
-    raise TargetError(f"unknown target {name!r}", hint="known targets: " + ", ".join(known))
+            if spec.name == base:
+                designed = soc.designed(given, f"target {name!r}") if given else soc
+                return _target(designed, spec, l2_bytes)
+    raise TargetError(f"unknown target {base!r}", hint="known targets: " + ", ".join(known))
+
+
+def _target(soc: Soc, found: TargetSpec, l2_bytes: int | None) -> Target:
+    """Return a target of a SoC with the values of its parameters."""
+    # The description may have made other targets for these values, e.g. with another host.
+    spec = next((entry for entry in soc.targets if entry.name == found.name), found)
+    hosted = soc if spec.host is None else replace(soc, host=spec.host)
+    sized = hosted if l2_bytes is None else hosted.resized("L2", l2_bytes)
+    values = written(soc.parameters, soc.settings)
+    return Target(
+        name=f"{spec.name}:{values}" if values else spec.name,
+        soc=sized,
+        accelerators=tuple(sized.accelerator(entry) for entry in spec.accelerators),
+        policy=spec.policy,
+    )

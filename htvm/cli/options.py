@@ -81,10 +81,16 @@ def _known_target(_context: click.Context, _option: click.Parameter, name: str) 
 
 
 def complete_target(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
-    """Complete names of targets for the shell."""
-    from byoc_dory.soc.registry import targets
+    """Complete names of targets, and of parameters after ``NAME:``, for the shell."""
+    from byoc_dory.soc.registry import resolve, targets
 
-    return [name for name in targets() if name.startswith(begun)]
+    base, colon, given = begun.partition(":")
+    if not colon or base not in targets():
+        return [name for name in targets() if name.startswith(begun)]
+    done, _, last = given.rpartition(",")
+    head = f"{base}:{done}," if done else f"{base}:"
+    names = (entry.name for entry in resolve(base).soc.parameters)
+    return [f"{head}{name}=" for name in names if name.startswith(last)]
 
 
 class _ModelName(_Text):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
 
     from byoc_dory.options import ScheduleKind
+    from byoc_dory.soc.base import Target
     from htvm.policy import Policy
 
 __all__ = ["fit"]
@@ -29,7 +30,7 @@ __all__ = ["fit"]
 
 def fit(
     model: Model | IRModule | str | Path,
-    target: str = "diana",
+    target: str | Target = "diana",
     *,
     policy: Policy | None = None,
     schedule: ScheduleKind | None = None,
@@ -93,7 +94,7 @@ class _Planner:
         self._progress = progress
 
     def plan(
-        self, target: str, options: BuildOptions
+        self, target: str | Target, options: BuildOptions
     ) -> tuple[Compiled, tuple[LayerDemand, ...], tuple[Level, ...]]:
         """Compile, using all of L1 if the budget is too small for a layer."""
         budget = options.tiling.l1_budget
@@ -112,7 +113,7 @@ class _Planner:
         compiled, demands, levels = self.plan(target, options)
         return Fit(compiled.source.name, target, "", levels, demands).fits, levels
 
-    def _compiled(self, target: str, options: BuildOptions) -> Compiled:
+    def _compiled(self, target: str | Target, options: BuildOptions) -> Compiled:
         compiled = compile_model(
             self._model, target, options, data=self._data, progress=self._progress
         )

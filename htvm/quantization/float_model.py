@@ -35,7 +35,7 @@ _QUANTIZED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
 
 def quantize(
     model: Source,
-    target: str,
+    target: str | Target,
     data: Data,
     *,
     name: str | None = None,

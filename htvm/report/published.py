@@ -70,9 +70,10 @@ def published(macs: int, target: str = "diana.digital") -> tuple[Published, ...]
 
     Args:
         macs: multiply-accumulates per inference, which identify the network.
-        target: the target of the build; figures exist for DIANA only.
+        target: the target of the build; figures exist for DIANA only, as it was made: there are
+            none for other values of its parameters.
     """
-    if macs not in _KNOWN or target.split(".")[0] != "diana":
+    if macs not in _KNOWN or target.split(".")[0] != "diana" or ":" in target:
         return ()
     row, remark = _KNOWN[macs]
     cpu, digital = TABLE_I[row]

@@ -13,7 +13,7 @@ from htvm.report.table import Column, Table, count, text
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc, Target
 
-__all__ = ["target_data", "target_text"]
+__all__ = ["parameters_data", "target_data", "target_text"]
 
 # Fields that are printed in another way, or are of no use to the reader.
 _ELSEWHERE = {field.name for field in dataclasses.fields(Accelerator)}
@@ -27,6 +27,7 @@ def target_data(target: Target) -> dict[str, Any]:
         "soc": soc.title,
         "clock_hz": soc.clock_hz,
         "policy": target.policy,
+        "parameters": parameters_data(soc),
         "memories": [
             {"name": entry.name, "title": entry.title, "base": entry.base, "bytes": entry.size,
              "adjustable": entry.name in soc.adjustable}
@@ -40,6 +41,16 @@ def target_data(target: Target) -> dict[str, Any]:
         "accelerators": [_accelerator(entry) for entry in target.accelerators],
         "powers": _powers(target),
     }  # fmt: skip
+
+
+def parameters_data(soc: Soc) -> list[dict[str, Any]]:
+    """Return the parameters of a SoC and their values as JSON data."""
+    return [
+        {"name": entry.name, "kind": entry.kind, "unit": entry.unit, "title": entry.title,
+         "value": soc.settings[entry.name], "default": entry.default, "low": entry.low,
+         "high": entry.high, "step": entry.step, "choices": list(entry.choices)}
+        for entry in soc.parameters
+    ]  # fmt: skip
 
 
 def _accelerator(entry: Accelerator) -> dict[str, Any]:
@@ -100,7 +111,10 @@ def target_text(target: Target) -> str:
         f"{target.name}: {data['soc']} at {data['clock_hz'] / 1e6:g} MHz, accelerators: {names}"
         + (f", policy {data['policy']}" if len(target.accelerators) > 1 else "")
     )
-    parts = [head, _memories(target.soc), _host(data["host"])]
+    parts = [head]
+    if target.soc.parameters:
+        parts.append(_parameters(target))
+    parts += [_memories(target.soc), _host(data["host"])]
     if data["dma"] is not None:
         parts.append("DMA between L2 and L1 (bytes, cycles)\n" + _listed(data["dma"], ("name",)))
     parts += [_accelerator_text(entry) for entry in data["accelerators"]]
@@ -112,6 +126,23 @@ def target_text(target: Target) -> str:
         ]
         parts.append("\n".join(["average powers", *lines]))
     return "\n\n".join(parts)
+
+
+def _parameters(target: Target) -> str:
+    """Return the parameters as a table, below an example of their use."""
+    soc = target.soc
+    columns = tuple(map(Column, ("parameter", "value", "default", "possible", "what it is")))
+    rows = tuple(
+        (
+            entry.name,
+            entry.text(soc.settings[entry.name]),
+            entry.text(entry.default),
+            entry.domain,
+            entry.title,
+        )
+        for entry in soc.parameters
+    )
+    return text(Table(columns, rows))
 
 
 def _memories(soc: Soc) -> str:

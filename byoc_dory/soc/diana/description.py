@@ -7,10 +7,13 @@ to the published latency tables, or arithmetic) or *assumed* (ours, not the chip
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from byoc_dory.soc.base import (
     Dma,
     Host,
     Memory,
+    Parameter,
     Power,
     SimControl,
     Soc,
@@ -152,6 +155,50 @@ def _targets(name: str, host: Host | None) -> tuple[TargetSpec, ...]:
     )
 
 
+# What a user may set.  The chip's numbers are the defaults; what else is possible is assumed.
+PARAMETERS = (
+    Parameter(
+        "rows", DIGITAL.lanes, "rows of the digital array: output channels at a time",
+        choices=(16, 32, 64),
+    ),
+    Parameter(
+        "columns", DIGITAL.columns, "columns of the digital array: output columns at a time",
+        choices=(4, 8, 16, 32, 64),
+    ),
+    Parameter("weights", DIGITAL.weight_memory, "weight memory of the digital array", unit="B",
+              low=4096, high=1 << 20, step=16),
+    Parameter("l1", L1_BYTES, "L1, shared by both cores", unit="B",
+              low=1024, high=16 << 20, step=64),
+    Parameter("dma", DMA.bytes_per_cycle, "width of the DMA's port", unit="B/cycle",
+              choices=(4, 8, 16, 32)),
+)  # fmt: skip
+
+
+def _design(*, rows: int, columns: int, weights: int, l1: int, dma: int) -> Soc:
+    """Return DIANA with other sizes; its constant cycles, fitted to the chip, stay the same."""
+    array = replace(
+        DIGITAL,
+        title=f"digital {rows}x{columns} array",
+        lanes=rows,
+        columns=columns,
+        weight_memory=weights,
+        bias_bytes=DIGITAL.bias_bytes // DIGITAL.lanes * rows,
+        dense_bias_bytes=DIGITAL.dense_bias_bytes // DIGITAL.lanes * rows,
+        dense_max_k=rows,
+    )
+    # The powers are those of the chip's array; they say nothing about another.
+    same = (rows, columns, weights) == (DIGITAL.lanes, DIGITAL.columns, DIGITAL.weight_memory)
+    return replace(
+        DIANA,
+        memories=tuple(
+            replace(entry, size=l1) if entry.name == "L1" else entry for entry in DIANA.memories
+        ),
+        dma=replace(DMA, bytes_per_cycle=dma),
+        accelerators=(array, ANALOG),
+        powers=DIANA.powers if same else (),
+    )
+
+
 DIANA = Soc(
     name="diana",
     title="DIANA",
@@ -176,6 +223,8 @@ DIANA = Soc(
         Power(("analog",), 28.74, ODIMO),
         Power(("digital", "analog"), 42.39, ODIMO),
     ),
+    parameters=PARAMETERS,
+    design=_design,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from byoc_dory.soc.base import Memory, SimControl, Soc, TargetSpec
+from byoc_dory.soc.base import Memory, Parameter, SimControl, Soc, TargetSpec
 from byoc_dory.soc.hosts import CV32E40P
 
 __all__ = ["soc"]
@@ -15,6 +15,13 @@ SIM_REGISTERS = 0x80000000
 
 # assumed: 4 MiB by default; networks that overflow DIANA's L2 fit.
 L2_BYTES = 4 * 1024 * 1024
+
+PARAMETERS = (Parameter("l2", L2_BYTES, "L2", unit="B", low=16 << 10, high=1 << 30, step=16),)
+
+
+def _design(*, l2: int) -> Soc:
+    return GENERIC.resized("L2", l2)
+
 
 GENERIC = Soc(
     name="generic",
@@ -31,6 +38,8 @@ GENERIC = Soc(
     targets=(TargetSpec("generic.cpu", ()),),
     driver="none",
     adjustable=("L2",),
+    parameters=PARAMETERS,
+    design=_design,
 )
 
 

@@ -10,10 +10,13 @@ the chip's cores have the same operations in the older XpulpV2 encoding.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from byoc_dory.soc.base import (
     Cluster,
     Host,
     HostCost,
+    Parameter,
     Power,
     SimControl,
     Soc,
@@ -24,11 +27,13 @@ from byoc_dory.soc.siracusa.mchan import Mchan
 from byoc_dory.soc.siracusa.memories import (
     CONTROLLER_STACK,
     L1,
+    L1_BYTES,
     L2,
     MRAM,
     SRAM,
     WORKER_STACK,
     WORKERS,
+    l1_memory,
 )
 from byoc_dory.soc.siracusa.neureka import NEUREKA
 
@@ -95,6 +100,33 @@ DMA = Mchan(
     outstanding=8,  # public code
 )
 
+# What a user may set.  The chip's numbers are the defaults; what else is possible is assumed.
+PARAMETERS = (
+    Parameter("cores", WORKERS, "compute cores of the cluster", low=1, high=WORKERS),
+    Parameter("l1", L1_BYTES, "L1, the cores' stacks included", unit="B",
+              low=16 << 10, high=4 << 20, step=1024),
+    Parameter("l2", L2.size, "L2", unit="B", low=64 << 10, high=32 << 20, step=1024),
+    Parameter("dma", DMA.bytes_per_cycle, "bytes the DMA moves in each direction",
+              unit="B/cycle", choices=(4, 8, 16, 32)),
+)  # fmt: skip
+
+
+def _design(*, cores: int, l1: int, l2: int, dma: int) -> Soc:
+    """Return Siracusa with other sizes; the constant cycles stay those of eight cores."""
+    sizes = {"L1": l1_memory(l1, cores), "L2": replace(L2, size=l2)}
+    return replace(
+        SIRACUSA,
+        memories=tuple(sizes.get(entry.name, entry) for entry in SIRACUSA.memories),
+        dma=replace(DMA, bytes_per_cycle=dma, granule=dma),
+        accelerators=(
+            NEUREKA,
+            replace(CLUSTER_CORES, title=f"cluster of {cores} cores", cores=cores),
+        ),
+        cluster=replace(CLUSTER, harts=1 + cores, cores=cores),
+        powers=(),  # what is published is for the chip
+    )
+
+
 SIRACUSA = Soc(
     name="siracusa",
     title="Siracusa",
@@ -121,6 +153,8 @@ SIRACUSA = Soc(
         Power(units, 167.0, "derived: 490 uJ a token at 340 tokens/s, both published by Deeploy")
         for units in (("cluster",), ("neureka",), ("neureka", "cluster"))
     ),
+    parameters=PARAMETERS,
+    design=_design,
 )
 
 

@@ -5,9 +5,20 @@ Sizes are *published*; addresses are from *public code* (GVSoC's model of the ch
 
 from __future__ import annotations
 
-from byoc_dory.soc.parts import Memory
+from byoc_dory.errors import TargetError
+from byoc_dory.soc.parts import Memory, round_up
 
-__all__ = ["CONTROLLER_STACK", "L1", "L2", "MRAM", "SRAM", "WORKER_STACK", "WORKERS"]
+__all__ = [
+    "CONTROLLER_STACK",
+    "L1",
+    "L1_BYTES",
+    "L2",
+    "MRAM",
+    "SRAM",
+    "WORKER_STACK",
+    "WORKERS",
+    "l1_memory",
+]
 
 WORKERS = 8  # published: compute cores; the controller core comes in addition
 
@@ -17,16 +28,35 @@ CONTROLLER_STACK = 4 * 1024
 WORKER_STACK = 1024
 # assumed: mailbox of the cores, and what is known of transfers.
 RUNTIME_BYTES = 256
-L1_RESERVED = CONTROLLER_STACK + WORKERS * WORKER_STACK + RUNTIME_BYTES
+_LEAST = 2 * 1024  # assumed: what is of any use for tiles
+L1_BYTES = 256 * 1024
 
-L1 = Memory(
-    "L1",
-    0x10000000,
-    256 * 1024 - L1_RESERVED,
-    "L1: tightly coupled data memory",
-    mapped=True,
-    reserved=L1_RESERVED,
-)
+
+def l1_memory(size: int, cores: int) -> Memory:
+    """Return an L1 of ``size`` bytes, at whose end are the stacks of controller and cores.
+
+    Raises:
+        TargetError: the stacks leave no room for tiles.
+    """
+    reserved = CONTROLLER_STACK + cores * WORKER_STACK + RUNTIME_BYTES
+    if size - reserved < _LEAST:
+        raise TargetError(
+            f"{cores} cores leave {size - reserved} B of an L1 of {size} B",
+            where="SoC siracusa",
+            hint=f"stacks take {reserved} B; give l1 at least {round_up(reserved + _LEAST, 1024)} B"
+            ", or fewer cores",
+        )
+    return Memory(
+        "L1",
+        0x10000000,
+        size - reserved,
+        "L1: tightly coupled data memory",
+        mapped=True,
+        reserved=reserved,
+    )
+
+
+L1 = l1_memory(L1_BYTES, WORKERS)
 
 # The two halves of the window of the weight memory, which begins with the MRAM.
 MRAM = Memory(

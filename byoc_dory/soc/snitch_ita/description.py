@@ -7,6 +7,9 @@ our simulator) or *assumed* (ours, not the chip's).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import (
     Cluster,
     CoreTiming,
@@ -14,6 +17,7 @@ from byoc_dory.soc.base import (
     Host,
     HostCost,
     Memory,
+    Parameter,
     Power,
     SimControl,
     Soc,
@@ -45,7 +49,28 @@ HOST_STACK = 8 * 1024
 WORKER_STACK = 1024
 # assumed: mailbox and queue of the DMA core.
 RUNTIME_BYTES = 1024
-L1_RESERVED = HOST_STACK + (HARTS - 1) * WORKER_STACK + RUNTIME_BYTES
+_LEAST = 4 * 1024  # assumed: what is of any use for tiles
+
+
+def _l1(size: int, harts: int) -> Memory:
+    """Return an L1 of ``size`` bytes, at whose end are the harts' stacks."""
+    reserved = HOST_STACK + (harts - 1) * WORKER_STACK + RUNTIME_BYTES
+    if size - reserved < _LEAST:
+        raise TargetError(
+            f"{harts - 1} cores leave {size - reserved} B of an L1 of {size} B",
+            where="SoC snitch_ita",
+            hint=f"stacks take {reserved} B; give l1 at least {reserved + _LEAST} B, or fewer "
+            "cores",
+        )
+    return Memory(
+        "L1",
+        L1_BASE,
+        size - reserved,
+        "L1: tightly coupled data memory",
+        mapped=True,
+        reserved=reserved,
+    )
+
 
 # assumed, all of it: Snitch issues one instruction per cycle in order and hides latencies behind a
 # scoreboard (published), with these latencies.  Instruction fetches always hit the cache.
@@ -111,19 +136,52 @@ DMA = Dma(
     driver_next_cycles=0,
 )
 
+# What a user may set.  The paper's numbers are the defaults; what else is possible is assumed.
+PARAMETERS = (
+    Parameter("cores", CLUSTER.cores, "compute cores of the cluster", low=1, high=16),
+    Parameter("pes", ITA.lanes, "dot products of ITA at a time", choices=(4, 8, 16, 32, 64)),
+    Parameter("l1", L1_BYTES, "L1, the cores' stacks included", unit="B",
+              low=16 << 10, high=4 << 20, step=1024),
+    Parameter("dma", DMA.bytes_per_cycle, "width of the DMA's port", unit="B/cycle",
+              choices=(8, 16, 32, 64)),
+)  # fmt: skip
+
+
+def _design(*, cores: int, pes: int, l1: int, dma: int) -> Soc:
+    """Return the cluster with other sizes; the other constant cycles stay the same.
+
+    A tile of ITA takes as many cycles as its lanes need for the products, and its port for weights
+    is as wide as its lanes.
+    """
+    ita = replace(
+        ITA,
+        title=f"integer transformer accelerator {pes}x{ITA.vector}",
+        lanes=pes,
+        tile_cycles=ITA.tile**3 // (pes * ITA.vector),
+        weight_bytes_per_cycle=ITA.weight_bytes_per_cycle * pes // ITA.lanes,
+    )
+    harts = cores + 1
+    return replace(
+        SNITCH_ITA,
+        memories=tuple(
+            _l1(l1, harts) if entry.name == "L1" else entry for entry in SNITCH_ITA.memories
+        ),
+        dma=replace(DMA, bytes_per_cycle=dma, granule=dma),
+        accelerators=(
+            ita,
+            replace(CLUSTER_CORES, title=f"cluster of {cores} cores", cores=cores),
+        ),
+        cluster=replace(CLUSTER, harts=harts, cores=cores),
+        powers=(),  # what is published is for the paper's cluster
+    )
+
+
 SNITCH_ITA = Soc(
     name="snitch_ita",
     title="Snitch cluster with ITA",
     clock_hz=425_000_000,  # published: all results are at 425 MHz, 0.65 V
     memories=(
-        Memory(
-            "L1",
-            L1_BASE,
-            L1_BYTES - L1_RESERVED,
-            "L1: tightly coupled data memory",
-            mapped=True,
-            reserved=L1_RESERVED,
-        ),
+        _l1(L1_BYTES, HARTS),
         Memory("L2", L2_BASE, L2_BYTES, "L2: code, constants, arena"),
     ),
     host=HOST,
@@ -143,6 +201,8 @@ SNITCH_ITA = Soc(
     cluster=CLUSTER,
     # The second power is that of a network on both; for ITA alone nothing is published.
     powers=(Power(("cluster",), 26.0, TABLE_I), Power(("ita", "cluster"), 52.0, TABLE_I)),
+    parameters=PARAMETERS,
+    design=_design,
 )
 
 

@@ -18,6 +18,7 @@ __all__ = ["command"]
         "htvm targets",
         "htvm targets list --json",
         "htvm targets show diana.digital",
+        "htvm targets show siracusa:cores=4,l1=128KiB",
         "htvm targets new mychip",
     ),
 )
@@ -87,6 +88,7 @@ def new_command(name: str, folder: Path | None, as_json: bool) -> None:
 def _list(as_json: bool) -> None:
     from byoc_dory.soc.registry import resolve, targets
     from htvm.report.table import Column, Table, count, text
+    from htvm.report.target import parameters_data
 
     known = [resolve(name) for name in targets()]
     if as_json:
@@ -98,6 +100,7 @@ def _list(as_json: bool) -> None:
                 "clock_hz": target.soc.clock_hz,
                 "l2_bytes": target.soc.memory("L2").size,
                 "host": target.soc.host.name,
+                "parameters": parameters_data(target.soc),
             }
             for target in known
         ]
@@ -110,6 +113,7 @@ def _list(as_json: bool) -> None:
         Column("L2 bytes", number=True),
         Column("SoC"),
         Column("host"),
+        Column("parameters"),
     )
     rows = tuple(
         (
@@ -119,7 +123,10 @@ def _list(as_json: bool) -> None:
             count(target.soc.memory("L2").size),
             target.soc.title,
             target.soc.host.name,
+            ", ".join(entry.name for entry in target.soc.parameters) or "none",
         )
         for target in known
     )
     click.echo(text(Table(columns, rows)))
+    click.echo("\nParameters are given with the name, e.g. siracusa:cores=4,l1=128KiB;")
+    click.echo("htvm targets show NAME says what they are and which values they can have.")
