@@ -29,6 +29,8 @@ TEST += DIGITS
 # What the notebooks need besides a program to open them with.
 NOTEBOOKS = ["ipykernel>=6.29,<8", "ipywidgets>=8.1,<9", "nbclient>=0.10,<1", *EXPLORE, *DIGITS]
 TEST += NOTEBOOKS
+BOARDS = ["unicorn>=2.1.3,<2.2"]
+TEST += BOARDS
 # The site of the documentation.
 DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=0.27,<2"]
 TEST += DOCS
@@ -87,6 +89,8 @@ setup(
         "explore": EXPLORE,
         "quantize": QUANTIZE,
         "digits": DIGITS,
+        # The emulator that runs firmware for Arm's microcontrollers.
+        "boards": BOARDS,
         "notebooks": NOTEBOOKS,
         "docs": DOCS,
         "test": TEST,
@@ -100,6 +104,7 @@ setup(
         "htvm.socs": [
             "diana = byoc_dory.soc.diana.description:soc",
             "generic = byoc_dory.soc.generic.description:soc",
+            "microcontroller = byoc_dory.soc.boards.description:soc",
             "siracusa = byoc_dory.soc.siracusa.description:soc",
             "snitch_ita = byoc_dory.soc.snitch_ita.description:soc",
         ],

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BuildOptions", "Compiled", "Platform"]
 
-Platform: TypeAlias = Literal["rv32", "host"]
+Platform: TypeAlias = Literal["rv32", "arm", "host"]
 
 
 @dataclass(frozen=True)

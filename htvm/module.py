@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from byoc_dory.errors import TargetError
 from htvm.facts.report import report_of
 from htvm.inputs import Inputs, bind_inputs
 
@@ -233,6 +234,11 @@ class Module:
         from htvm.inputs import seeded_inputs
 
         compiled = self.compiled
+        if compiled.target.soc.host.platform != "rv32":
+            raise TargetError(
+                f"there is no project for {compiled.target.soc.host.name} yet",
+                where=f"target '{self.target}'",
+            )
         infos = compiled.source.inputs
         arrays = seeded_inputs(infos) if inputs is None else bind_inputs(infos, inputs)
         golden = (arrays, self._reference(arrays))

@@ -35,7 +35,7 @@ _STAGES = 8  # number of stages of `build`, including the C compiler
 def build(
     model: Model | IRModule | str | Path,
     target: str | Target = "diana",
-    platform: Platform = "rv32",
+    platform: Platform | None = None,
     *,
     cpu_kernels: Literal["scheduled", "default"] = "scheduled",
     policy: Policy | None = None,
@@ -50,8 +50,10 @@ def build(
     Args:
         model: a model from `htvm.load`, or anything `htvm.load` takes.
         target: one of `htvm.targets()`, also with parameters, or what `htvm.soc` returns.
-        platform: ``"rv32"``: firmware on the instruction-set simulator, with cycles; ``"host"``:
-            the same C compiled natively and linked with the same device models, without cycles.
+        platform: ``"rv32"``: firmware on the instruction-set simulator, with cycles; ``"arm"``:
+            firmware for a Cortex-M core on an emulator, with counts of instructions; ``"host"``:
+            the same C compiled natively and linked with the same device models, without either.
+            By default, the one of the target's core.
         cpu_kernels: ``"scheduled"`` or ``"default"`` (plain TVM's).
         policy: decides where a layer runs if several cores could run it: ``"bitwidth"``,
             ``"latency"``, ``"mixed"``, a function of a `htvm.policy.LayerInfo` and its candidates,
@@ -75,10 +77,16 @@ def build(
         L2OverflowError: the program exceeds L2.
         ToolchainError: there is no C compiler, or it failed.
     """
-    from htvm.firmware.build import build_host, build_rv32
+    from htvm.firmware.build import build_arm, build_host, build_rv32
     from htvm.module import Module
 
-    makers: dict[str, Callable[[Program, Soc], Built]] = {"rv32": build_rv32, "host": build_host}
+    makers: dict[str, Callable[[Program, Soc], Built]] = {
+        "rv32": build_rv32,
+        "arm": build_arm,
+        "host": build_host,
+    }
+    if platform is None:
+        platform = resolve(target).soc.host.platform
     if not isinstance(platform, str) or platform not in makers:
         raise TargetError(
             f"unknown platform {platform!r}", hint=f"known platforms: {', '.join(makers)}"
@@ -167,7 +175,7 @@ def compile_model(
             source.name,
             kernels=options.cpu_kernels,
             cores=cores,
-            simd=soc.host.corev,
+            simd=soc.host.simd,
         )
     with progress.stage("assembling", (7, _STAGES)):
         program = assemble(

@@ -97,6 +97,8 @@ class LayerResult:
         causes: the cycles by cause; None on a platform without host cycles.
         start: cycle of the call, counted from the entry function's; None on a platform without
             cycles.
+        instructions: instructions from call to return; None on a platform that does not count them,
+            and for a copy there, which is a part of the entry function.
     """
 
     name: str
@@ -107,6 +109,7 @@ class LayerResult:
     macs: int
     causes: Causes | None = None
     start: int | None = None
+    instructions: int | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,6 +126,8 @@ class RunResult:
         units: busy cycles of each device ("dma", "digital").
         causes: the cycles by cause; None on a platform without cycles.
         timeline: the work of every device over time, by start; empty on a platform without cycles.
+        instructions: instructions from the entry function's call to its return; None on a platform
+            that does not count them.  They are no cycles.
     """
 
     outputs: list[NDArray[np.generic]]
@@ -133,12 +138,13 @@ class RunResult:
     units: tuple[tuple[str, int], ...] = ()
     causes: Causes | None = None
     timeline: tuple[Interval, ...] = ()
+    instructions: int | None = None
 
     def __repr__(self) -> str:
         """Return a summary in one line; the fields have the values."""
         outputs = ", ".join(f"{array.dtype}{list(array.shape)}" for array in self.outputs)
         time = "" if self.latency_ms is None else f", latency_ms={self.latency_ms:.3f}"
-        return (
-            f"RunResult(outputs=[{outputs}], cycles={self.cycles}{time}, "
-            f"layers={len(self.layers)} steps)"
-        )
+        counted = f"cycles={self.cycles}"
+        if self.instructions is not None:
+            counted = f"instructions={self.instructions}"
+        return f"RunResult(outputs=[{outputs}], {counted}{time}, layers={len(self.layers)} steps)"

@@ -225,7 +225,8 @@ class Soc:
     Attributes:
         name: name in messages and files.
         clock_hz: clock for converting cycles to times.
-        memories: all memories; "L2" holds code, constants, arena and stack.
+        memories: all memories; "L2" holds arena and stack, and code and constants unless
+            ``code_memory`` is another.
         host: the core that runs the firmware.
         sim: registers of the simulator.
         dma: the DMA engine; None if there is none.
@@ -236,6 +237,7 @@ class Soc:
         package: importable package with drivers and device models in its folder ``runtime``; empty
             if they are in ``runtime_c/soc/<driver>``.
         libraries: folders below ``runtime_c`` whose C files belong to the drivers, too.
+        code_memory: name of the memory with code and constants, if that is not L2.
         parameters: what the user can set in a target's name, e.g. ``siracusa:cores=4``.
         design: returns the SoC for values of all parameters, given by name; it refuses values that
             contradict each other with a `TargetError`.
@@ -260,6 +262,7 @@ class Soc:
     powers: tuple[Power, ...] = ()
     package: str = ""
     libraries: tuple[str, ...] = ()
+    code_memory: str = "L2"
     parameters: tuple[Parameter, ...] = ()
     design: Callable[..., Soc] | None = field(default=None, repr=False, compare=False)
     values: tuple[tuple[str, Value], ...] = ()

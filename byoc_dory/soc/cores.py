@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-__all__ = ["Cluster", "CoreTiming", "Host", "HostCost"]
+__all__ = ["ArmCore", "Cluster", "CoreTiming", "Host", "HostCost"]
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,22 @@ class Cluster:
 
 
 @dataclass(frozen=True)
+class ArmCore:
+    """A Cortex-M core, as the tools call it.
+
+    Attributes:
+        cpu: the compiler's name, as in ``-mcpu=cortex-m4``.
+        dsp: whether it has the DSP extension: products of pairs of halfwords (SMLAD) and others.
+        emulator: the emulator's name for the core that executes its programs: itself, or one with
+            the same instructions.
+    """
+
+    cpu: str
+    dsp: bool
+    emulator: str
+
+
+@dataclass(frozen=True)
 class Host:
     """The host core that runs the firmware.
 
@@ -119,6 +136,8 @@ class Host:
             multiply-accumulate, post-increment, hardware loops and more:
             ``runtime_c/iss/corev.h``); on a core without them they are illegal instructions. A core
             with a scoreboard cannot have them.
+        arm: what tools must know of a Cortex-M core; None for RISC-V.  Its cycles are not
+            simulated: its programs run on an emulator, which counts instructions.
     """
 
     name: str
@@ -128,3 +147,16 @@ class Host:
     stack_memory: str = "L2"
     timing: CoreTiming | None = None
     corev: bool = False
+    arm: ArmCore | None = None
+
+    @property
+    def platform(self) -> Literal["rv32", "arm"]:
+        """The platform that runs its programs."""
+        return "rv32" if self.arm is None else "arm"
+
+    @property
+    def simd(self) -> Literal["", "corev", "dsp"]:
+        """The kind of its SIMD instructions; empty without any."""
+        if self.arm is not None:
+            return "dsp" if self.arm.dsp else ""
+        return "corev" if self.corev else ""

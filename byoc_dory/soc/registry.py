@@ -36,6 +36,7 @@ GROUP = "htvm.socs"
 BUILT_IN = {
     "diana": "byoc_dory.soc.diana.description:soc",
     "generic": "byoc_dory.soc.generic.description:soc",
+    "microcontroller": "byoc_dory.soc.boards.description:soc",
     "siracusa": "byoc_dory.soc.siracusa.description:soc",
     "snitch_ita": "byoc_dory.soc.snitch_ita.description:soc",
 }

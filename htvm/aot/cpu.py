@@ -31,7 +31,7 @@ from htvm.aot.intrinsics import INTRINSICS, SIMD, call_clip
 from htvm.aot.lower import lower
 from htvm.aot.parallel import HEADER, Cores, share
 from htvm.aot.ranges import check_ranges
-from htvm.aot.schedules import Scheduled, schedule
+from htvm.aot.schedules import Scheduled, Simd, schedule
 from htvm.aot.steps import Alias, ModelCall, Value
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def compile_cpu(
     *,
     kernels: Kernels = "scheduled",
     cores: Cores | None = None,
-    simd: bool = False,
+    simd: Simd = "",
 ) -> CpuCode:
     """Compile everything in ``main`` except calls of regions.
 
@@ -120,15 +120,15 @@ def compile_cpu(
             buffers.
         cores: cores that share scheduled kernels; by default, kernels run on the host core with
             operands in place.
-        simd: whether scheduled kernels use the intrinsics of ``htvm_intrinsics.h``, because the
-            cores that run them have SIMD instructions.
+        simd: kind of the SIMD instructions of the cores that run them, which scheduled kernels use
+            through the intrinsics of ``htvm_intrinsics.h``; empty without any.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
         UnsupportedError: an operator has no plain C form, or an int32 value may overflow.
     """
     intervals = check_ranges(module)
-    simd = simd and kernels == "scheduled"
+    simd = simd if kernels == "scheduled" else ""
     fused = fuse(module, rewrite=kernels == "scheduled", intervals=intervals if simd else None)
     return _Compiler(fused, prefix, kernels, cores, simd).run()
 
@@ -137,7 +137,7 @@ class _Compiler:
     """Walks ``main`` once; every called PrimFunc becomes a kernel."""
 
     def __init__(
-        self, fused: Fused, prefix: str, kernels: Kernels, cores: Cores | None, simd: bool
+        self, fused: Fused, prefix: str, kernels: Kernels, cores: Cores | None, simd: Simd
     ) -> None:
         self.fused = fused
         self.prefix = prefix

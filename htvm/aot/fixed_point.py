@@ -36,6 +36,9 @@ __all__ = [
 SCALE_SUMS, SCALE_SHIFT = 2**29, 28
 """``htvm_scale`` takes sums below the one, and divides by powers of two up to the other."""
 
+NORMALIZED = 1 << 30
+"""It takes Q31 multipliers from this on, which all are that TFLite makes, except 0."""
+
 
 def name_wide_operands(func: PrimFunc) -> PrimFunc:
     """Store the 32-bit operands and results of 64-bit arithmetic in local variables.
@@ -179,7 +182,7 @@ def scaled_requantize(
     Returns:
         As for `short_requantize`; ``None`` also if ``htvm_scale`` might overflow.
     """
-    if shift.size != multiplier.size or shift.max() >= 0 or multiplier.min() < 0:
+    if shift.size != multiplier.size or shift.max() >= 0 or multiplier.min() < NORMALIZED:
         return None
     if magnitude >= SCALE_SUMS or shift.min() < -SCALE_SHIFT:
         return None
@@ -234,7 +237,8 @@ def short_add(
     def scaled(value: Any, index: int) -> Any:
         if multipliers[index] == 1 << 30 and shifts[index] == 0 and index < 2:
             return value >> 1  # exactly half of a multiple of 2**20
-        if simd and -SCALE_SHIFT <= shifts[index] < 0:
+        normalized = multipliers[index] >= NORMALIZED
+        if simd and normalized and -SCALE_SHIFT <= shifts[index] < 0:
             # Operands are below 2**28, and factors of both at most 1/2.
             drop = tirx.const(1 - shifts[index], "uint32")
             doubled = tirx.Cast("uint32", factor(index))

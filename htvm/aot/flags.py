@@ -1,6 +1,11 @@
-"""Compiler flags for CPU kernels on the simulated core."""
+"""Compiler flags for CPU kernels, by core."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.cores import Host
 
 __all__ = ["RV32_CFLAGS", "kernel_flags"]
 
@@ -22,6 +27,12 @@ one lets it use ``memcpy`` and ``memset``, which the platform has.
 _SIMD_CFLAGS = ("-mllvm", "-misched-cluster=false")
 
 
-def kernel_flags(*, simd: bool) -> tuple[str, ...]:
-    """Return the flags of CPU kernels for a simulated core, with or without SIMD instructions."""
-    return (*RV32_CFLAGS, *(_SIMD_CFLAGS if simd else ()))
+# Kernels may call memcpy and memset; everything else is freestanding.
+_ARM_CFLAGS = ("-fhosted",)
+
+
+def kernel_flags(host: Host) -> tuple[str, ...]:
+    """Return the flags of CPU kernels for a core."""
+    if host.arm is not None:
+        return _ARM_CFLAGS
+    return (*RV32_CFLAGS, *(_SIMD_CFLAGS if host.corev else ()))

@@ -136,10 +136,9 @@ schedule = click.option(
 )
 platform = click.option(
     "--platform",
-    type=click.Choice(["rv32", "host"]),
-    default="rv32",
-    show_default=True,
-    help="Firmware on the instruction-set simulator, or the same C natively (no cycles).",
+    type=click.Choice(["rv32", "arm", "host"]),
+    help="Firmware on the instruction-set simulator (cycles) or on an emulator of Arm's cores "
+    "(instructions), or the same C natively (neither); the one of the target's core by default.",
 )
 given_input = click.option(
     "--input",

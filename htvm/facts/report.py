@@ -41,6 +41,7 @@ def memory_of(compiled: Compiled, sizes: Sizes, result: RunResult | None) -> L2U
             (name, compiled.program.bytes_in(name), soc.memory(name).size)
             for name in compiled.program.constant_memories
         ),
+        flash_limit=None if soc.code_memory == "L2" else soc.memory(soc.code_memory).size,
     )
 
 
@@ -97,6 +98,7 @@ def _layer_row(
         l2_written=traffic.written,
         l2_weights=traffic.weights,
         energy_uj=None if energy is None else energy[1],
+        instructions=None if measured is None else measured.instructions,
     )
 
 
@@ -157,6 +159,7 @@ def report_of(
             clock_hz=compiled.target.soc.clock_hz,
             memory=memory_of(compiled, sizes, result),
             cycles=cycles,
+            instructions=None if result is None else result.instructions,
             units=() if result is None else units_of(compiled.target.soc, result),
             causes=None if result is None else result.causes,
             policy=compiled.planned.policy if compiled.target.accelerators else "",

@@ -36,6 +36,7 @@ def with_run(report: Report, result: RunResult, soc: Soc) -> Report:
         report.summary,
         memory=memory,
         cycles=result.cycles,
+        instructions=result.instructions,
         units=units_of(soc, result),
         causes=result.causes,
     )
@@ -54,6 +55,7 @@ def _row(row: LayerRow, measured: LayerResult, soc: Soc, used: tuple[str, ...]) 
         row,
         cycles=measured.cycles,
         causes=measured.causes,
+        instructions=measured.instructions,
         start=measured.start,
         energy_uj=None if energy is None else energy[1],
     )

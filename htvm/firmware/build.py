@@ -16,11 +16,12 @@ from byoc_dory.soc.base import Soc
 from htvm.aot.entry import model_sources, render, template_fields
 from htvm.aot.flags import kernel_flags
 from htvm.aot.program import Program
-from htvm.firmware import host, rv32
+from htvm.firmware import arm, host, rv32
 from htvm.firmware.builds import kept_build
 from htvm.firmware.paths import driver_folders, simd_folders
 from htvm.firmware.sizes import (
     Sizes,
+    arm_sizes,
     check_l2,
     dominant,
     firmware_sizes,
@@ -30,7 +31,7 @@ from htvm.firmware.sizes import (
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import HOST_FLAGS, Compiler, rv32_flags
 
-__all__ = ["RUN_MARK", "Built", "build_host", "build_rv32"]
+__all__ = ["RUN_MARK", "Built", "build_arm", "build_host", "build_rv32"]
 
 RUN_MARK = 2 * 0x7FFFFFFE
 """Event of the mark at the beginning of the run; its end has the next number."""
@@ -44,16 +45,16 @@ class Built:
     """A program built for a platform.
 
     Attributes:
-        platform: ``"rv32"`` or ``"host"``.
+        platform: ``"rv32"``, ``"arm"`` or ``"host"``.
         program: the program it was built from.
         soc: the SoC it was built for.
         path: the firmware (ELF) or the native executable.
         sizes: sizes of its parts.
-        firmware, native: the platform-specific result; one of them is None.
+        firmware, native, arm: the platform-specific result; the others are None.
         compiler: the compiler, which also builds the simulator.
     """
 
-    platform: Literal["rv32", "host"]
+    platform: Literal["rv32", "arm", "host"]
     program: Program
     soc: Soc
     path: Path
@@ -61,6 +62,7 @@ class Built:
     compiler: Compiler = field(repr=False)
     firmware: rv32.Firmware | None = field(default=None, repr=False)
     native: host.HostProgram | None = field(default=None, repr=False)
+    arm: arm.ArmFirmware | None = field(default=None, repr=False)
 
 
 def build_rv32(
@@ -139,7 +141,7 @@ def _kernel_flags(program: Program, soc: Soc) -> dict[str, tuple[str, ...]]:
     """Return the files that are compiled with flags of their own for this core."""
     if not program.cpu_source:
         return {}
-    return {f"{program.name}_cpu.c": kernel_flags(simd=soc.host.corev)}
+    return {f"{program.name}_cpu.c": kernel_flags(soc.host)}
 
 
 def _object(path: Path, compiler: Compiler, flags: Sequence[str], soc: Soc, isa: str) -> Path:
@@ -147,6 +149,52 @@ def _object(path: Path, compiler: Compiler, flags: Sequence[str], soc: Soc, isa:
     flags = [*flags, "-c", "-Wl,--no-gc-sections"]
     folders = (*rv32.include_folders(), *simd_folders(soc))
     return compiler.compile_rv32([path], path.with_suffix(".o"), folders, None, flags, isa)
+
+
+def build_arm(
+    program: Program,
+    soc: Soc,
+    compiler: Compiler | None = None,
+    cache_dir: Path | None = None,
+) -> Built:
+    """Build the firmware of a program for a Cortex-M core.
+
+    Args:
+        program, compiler, cache_dir: as for :func:`build_rv32`.
+        soc: a SoC whose host is such a core.
+
+    Raises:
+        TargetError: its host is another core.
+        L2OverflowError: the program exceeds flash or RAM; the message lists the sizes.
+        ToolchainError: there is no compiler, or it fails.
+    """
+    core = arm.core_of(soc)
+    compiler = compiler or Compiler.zig()
+    check_l2(program, soc)
+    main = render("run_rv32.c.jinja", **template_fields(program), run_mark=RUN_MARK)
+    files = {**model_sources(program), "main.c": main}
+    flags, own = arm.arm_flags(core), _kernel_flags(program, soc)
+
+    def make(folder: Path, sources: list[Path]) -> None:
+        objects = [
+            compiler.compile_cross(
+                [path],
+                path.with_suffix(".o"),
+                arm.include_folders(soc),
+                flags,
+                flags=(*own[path.name], "-c", "-Wl,--no-gc-sections"),
+            )
+            if path.name in own
+            else path
+            for path in sources
+        ]
+        arm.build_firmware(objects, soc, folder, compiler)
+
+    variant = ("arm", *flags, str(own))
+    path = kept_build("firmware.elf", files, soc, variant, compiler, cache_dir, make)
+    firmware = arm.open_firmware(path, soc)
+    sizes = arm_sizes(firmware, program)
+    return Built("arm", program, soc, path, sizes, compiler, arm=firmware)
 
 
 def build_host(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from byoc_dory.errors import SimulationError
 
-__all__ = ["Elf", "Section", "Symbol", "read_elf"]
+__all__ = ["Elf", "Section", "Segment", "Symbol", "read_elf", "read_segments"]
 
 # Read as a whole: for a debug build, creating one object for each of thousands of labels takes a
 # third of a second.
@@ -44,6 +44,14 @@ class Symbol:
     name: str
     address: int
     size: int
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Bytes that a program is loaded with, from ``address`` on."""
+
+    address: int
+    data: bytes
 
 
 @dataclass(frozen=True)
@@ -112,3 +120,23 @@ def _parse(path: Path, data: bytes) -> Elf:
         sections,
         {name: Symbol(name, address, size) for name, (address, size, *_) in symbols.items()},
     )
+
+
+def read_segments(path: Path) -> tuple[Segment, ...]:
+    """Return what a program is loaded with, at the addresses where it is stored (not used).
+
+    Raises:
+        SimulationError: the file cannot be read, has another format, or is corrupt.
+    """
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        elf = ELFFile(io.BytesIO(path.read_bytes()))
+        return tuple(
+            Segment(segment["p_paddr"], segment.data())
+            for segment in elf.iter_segments("PT_LOAD")
+            if segment["p_filesz"]
+        )
+    except (OSError, ELFError, *_CORRUPT) as error:
+        raise SimulationError("not a program that can be loaded", where=str(path)) from error

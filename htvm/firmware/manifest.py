@@ -105,7 +105,7 @@ class Manifest:
     htvm: str
     name: str
     target: str
-    platform: Literal["rv32", "host"]
+    platform: Literal["rv32", "arm", "host"]
     l2_bytes: int | None
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
@@ -128,7 +128,7 @@ class Manifest:
         program: Program,
         target: str,
         l2_bytes: int | None,
-        platform: Literal["rv32", "host"],
+        platform: Literal["rv32", "arm", "host"],
         report: Report,
         sizes: Sizes,
         golden: tuple[Sequence[Array], Sequence[Array]],

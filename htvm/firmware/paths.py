@@ -79,7 +79,7 @@ def driver_folders(soc: Soc) -> tuple[Path, ...]:
 
 def simd_folders(soc: Soc) -> tuple[Path, ...]:
     """Return the include folders of generated code for hosts with SIMD; none for other hosts."""
-    return (runtime_c() / "simd",) if soc.host.corev else ()
+    return (runtime_c() / "simd",) if soc.host.simd else ()
 
 
 def cache_root() -> Path:

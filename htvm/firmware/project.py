@@ -193,7 +193,7 @@ def _makefile(
         return [f"runtime/{name}" for name in names]
 
     kernels = [name for name in sources if name == f"model/{program.name}_cpu.c"]
-    own_flags = kernel_flags(simd=soc.host.corev) if kernels else ()
+    own_flags = kernel_flags(soc.host) if kernels else ()
     isa = compiled_isa(soc.host)
     flags = rv32_flags(isa)
     split = flags.index("-std=c11")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +17,12 @@ from htvm.firmware.rv32 import Firmware
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.aot.program import Program
+    from htvm.firmware.arm import ArmFirmware
+    from htvm.firmware.elf import Symbol
 
 __all__ = [
     "Sizes",
+    "arm_sizes",
     "check_l2",
     "dominant",
     "firmware_sizes",
@@ -30,7 +33,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of a linked program's parts in bytes; on ``rv32`` they are in L2.
+    """Sizes of a linked program's parts in bytes; on ``rv32`` they are in L2, on ``arm`` code and
+    constants are in flash and all others in RAM.
 
     Attributes:
         code: machine code, including runtime and drivers; on the host platform, this machine's code
@@ -82,6 +86,9 @@ def check_l2(program: Program, soc: Soc) -> None:
         "inputs and outputs": tensor_bytes((*program.inputs, *program.outputs)),
         "stack": soc.host.stack if soc.host.stack_memory == "L2" else 0,
     }
+    if soc.code_memory != "L2":
+        _check_flash(program, soc)
+        del parts["constants"]
     need = sum(parts.values())
     if need <= limit:
         return
@@ -91,6 +98,16 @@ def check_l2(program: Program, soc: Soc) -> None:
         where=f"{program.name} on {soc.name}",
         hint=dominant(program),
     )
+
+
+def _check_flash(program: Program, soc: Soc) -> None:
+    memory, need = soc.memory(soc.code_memory), program.constant_bytes
+    if need > memory.size:
+        raise L2OverflowError(
+            f"the constants need {need:,} B of {memory.name}, there are {memory.size:,} B",
+            where=f"{program.name} on {soc.name}",
+            hint=dominant(program),
+        )
 
 
 def dominant(program: Program) -> str:
@@ -115,7 +132,26 @@ def dominant(program: Program) -> str:
 
 def firmware_sizes(firmware: Firmware, program: Program) -> Sizes:
     """Return the sizes of a firmware, from its sections and symbols."""
-    use, symbols = firmware.memory, firmware.symbols
+    use = firmware.memory
+    variables = use.data + use.zeroed + use.uninitialised
+    return _sizes(firmware.symbols, program, use.code, use.constants, variables, use.stack)
+
+
+def arm_sizes(firmware: ArmFirmware, program: Program) -> Sizes:
+    """Return the sizes of a Cortex-M core's firmware."""
+    use = firmware.memory
+    variables = use.data + use.zeroed + use.uninitialised
+    return _sizes(firmware.symbols, program, use.code, use.constants, variables, use.stack)
+
+
+def _sizes(
+    symbols: Mapping[str, Symbol],
+    program: Program,
+    code: int,
+    constants: int,
+    variables: int,
+    stack: int,
+) -> Sizes:
     # Without intermediates the static arena is 16 unused bytes.
     arena = symbols[f"{program.name}_arena"].size if f"{program.name}_arena" in symbols else 0
     io = sum(
@@ -123,12 +159,11 @@ def firmware_sizes(firmware: Firmware, program: Program) -> Sizes:
         for name, symbol in symbols.items()
         if name.startswith(("htvm_run_input_", "htvm_run_output_"))
     )
-    variables = use.data + use.zeroed + use.uninitialised
     return Sizes(
-        code=use.code,
-        constants=use.constants,
+        code=code,
+        constants=constants,
         arena=arena,
-        stack=use.stack,
+        stack=stack,
         io=io,
         other=variables - arena - io,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render
 from htvm.firmware.host import model_sources
@@ -13,7 +14,17 @@ __all__ = ["machine_of"]
 
 
 def machine_of(soc: Soc) -> Machine:
-    """Return the simulated machine of a SoC: harts, memories they reach, devices, registers."""
+    """Return the simulated machine of a SoC: harts, memories they reach, devices, registers.
+
+    Raises:
+        TargetError: its core is not simulated.
+    """
+    if soc.host.platform != "rv32":
+        raise TargetError(
+            f"the simulator has no {soc.host.name}",
+            where="platform 'rv32'",
+            hint=f"use platform='{soc.host.platform}'",
+        )
     memory = soc.memory("L2")
     near = [other for other in soc.memories if other.mapped]
     stacks = [other for other in near if other.name == soc.host.stack_memory]

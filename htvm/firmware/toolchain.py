@@ -170,8 +170,23 @@ class Compiler:
             CompileError: the compiler failed; the message has its first errors, ``output``
                 everything.
         """
+        return self.compile_cross(sources, out, includes, rv32_flags(isa), linker_script, flags)
+
+    def compile_cross(
+        self,
+        sources: Sequence[Path],
+        out: Path,
+        includes: Sequence[Path],
+        core: Sequence[str],
+        linker_script: Path | None = None,
+        flags: Sequence[str] = (),
+    ) -> Path:
+        """Compile and link sources for a core that ``core``, the first flags, describes.
+
+        The other arguments and the errors are those of `compile_rv32`.
+        """
         script = ("-T", str(linker_script)) if linker_script is not None else ()
-        return self._run((*self.cross, *rv32_flags(isa), *script), sources, out, includes, flags)
+        return self._run((*self.cross, *core, *script), sources, out, includes, flags)
 
     def built(
         self,

@@ -11,7 +11,7 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.tiling.shortage import shortage_of
 from htvm.compiled import BuildOptions, Compiled
 from htvm.fitting.changes import changes_for_l1, changes_for_l2, nearest_first
-from htvm.fitting.levels import l2_level, layer_demands, layer_levels
+from htvm.fitting.levels import l2_levels, layer_demands, layer_levels
 from htvm.model import Model
 from htvm.pipeline import compile_model
 from htvm.policy import CPU
@@ -106,7 +106,7 @@ class _Planner:
             whole = replace(options, tiling=replace(options.tiling, l1_budget=None))
             compiled = self._compiled(target, whole)
         demands = layer_demands(compiled, budget)
-        return compiled, demands, (*layer_levels(compiled, demands), l2_level(compiled))
+        return compiled, demands, (*layer_levels(compiled, demands), *l2_levels(compiled))
 
     def attempt(self, target: str, options: BuildOptions) -> tuple[Answer, tuple[Level, ...]]:
         """Return whether a variant fits, and its levels."""
@@ -126,7 +126,7 @@ def _changes(compiled: Compiled, found: Fit, planner: _Planner) -> list[Change]:
     for level in found.levels:
         if level.fits != "no":
             continue
-        if level.memory == "L2":
+        if level.memory in ("L2", compiled.target.soc.code_memory):
             changes += changes_for_l2(compiled, level, planner.attempt)
         else:
             lacking = tuple(d.layer for d in found.layers if d.l1_least > d.l1_limit)

@@ -90,6 +90,8 @@ def _other_targets(compiled: Compiled) -> list[str]:
             others = [entry.name for entry in target.accelerators]
             if target.soc.host == own.soc.host and others != cores:
                 same.append(name)
+        elif target.soc.host.platform != own.soc.host.platform:
+            continue  # another instruction set is no change to a program that is too large
         elif target.soc.memory("L2").size > limit and target.soc.name not in seen:
             seen.add(target.soc.name)
             larger.append(name)

@@ -19,46 +19,48 @@ if TYPE_CHECKING:
     from htvm.aot.program import Program
     from htvm.compiled import Compiled
 
-__all__ = ["constants_by_layer", "l2_level", "layer_demands", "layer_levels", "too_full"]
+__all__ = ["constants_by_layer", "l2_levels", "layer_demands", "layer_levels", "too_full"]
 
 # Data other than the model's tensors and code: results of checks, the outputs' addresses.
 _OTHER = 32
 
 
-def l2_level(compiled: Compiled) -> Level:
+def l2_levels(compiled: Compiled) -> tuple[Level, ...]:
     """Return the level of L2: constants, arena, code, stack, inputs and outputs.
 
+    Where code and constants are in a memory of their own, that has a level before it.
     Everything is exact except for the code and the records that layers pass to drivers, which are
     estimated.
     """
     program, soc = compiled.program, compiled.target.soc
     plan = program.plan
     code = code_bytes(compiled)
-    parts = [
+    fixed = [
         MemoryItem(f"constants of {layer}", size)
         for layer, size in constants_by_layer(compiled).items()
     ]
-    parts += [
+    fixed.append(MemoryItem("code", code, f"estimated from the C, +-{TOLERANCE:.0%}"))
+    parts = [
         MemoryItem("arena", plan.peak, _arena_note(program)),
-        MemoryItem("code", code, f"estimated from the C, +-{TOLERANCE:.0%}"),
         MemoryItem("stack", soc.host.stack if soc.host.stack_memory == "L2" else 0, "reserved"),
         MemoryItem(
             "inputs and outputs", tensor_bytes((*program.inputs, *program.outputs)) + _OTHER
         ),
         MemoryItem("layers' descriptors", descriptor_bytes(compiled), "estimated"),
     ]
-    parts = sorted((part for part in parts if part.bytes), key=lambda part: -part.bytes)
-    demand = sum(part.bytes for part in parts)
     bound = "no smaller arena exists" if plan.optimal else f"no arena is below {plan.bound:,} B"
-    return Level(
-        memory="L2",
-        limit=soc.memory("L2").size,
-        demand=demand,
-        planned=demand,
-        slack=math.ceil(TOLERANCE * code),
-        parts=tuple(parts),
-        note=bound if plan.peak else "",
-    )
+    note, slack = bound if plan.peak else "", math.ceil(TOLERANCE * code)
+    ram = soc.memory("L2").size
+    if soc.code_memory == "L2":
+        return (_level("L2", ram, [*fixed, *parts], slack, note),)
+    flash = soc.memory(soc.code_memory)
+    return (_level(flash.name, flash.size, fixed, slack, ""), _level("L2", ram, parts, 0, note))
+
+
+def _level(name: str, limit: int, parts: list[MemoryItem], slack: int, note: str) -> Level:
+    used = sorted((part for part in parts if part.bytes), key=lambda part: -part.bytes)
+    demand = sum(part.bytes for part in used)
+    return Level(name, limit, demand, demand, slack, tuple(used), note)
 
 
 def constants_by_layer(compiled: Compiled) -> dict[str, int]:

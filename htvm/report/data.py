@@ -50,6 +50,8 @@ class LayerRow:
         l2_weights: bytes of weights, biases and tables that it reads, counting repeated reads.
         energy_uj: energy in microjoules, derived from a published average power; None without a
             power.
+        instructions: instructions from call to return, counted by an emulator; None without a run,
+            and on a platform that counts none.  They are no cycles.
     """
 
     name: str
@@ -72,6 +74,7 @@ class LayerRow:
     l2_written: int | None = None
     l2_weights: int | None = None
     energy_uj: float | None = None
+    instructions: int | None = None
 
     @property
     def label(self) -> str:
@@ -111,6 +114,7 @@ class L2Use:
         arena_bound: proven lower bound of any arena; None if unknown.
         io: the inputs and outputs, which belong to the caller, and the runtime's variables.
         apart: (name, bytes, size) of the other memories that hold weights.
+        flash_limit: size of the flash, if code and constants are there and L2 is the RAM.
     """
 
     code: int
@@ -121,11 +125,18 @@ class L2Use:
     arena_bound: int | None = None
     io: int = 0
     apart: tuple[tuple[str, int, int], ...] = ()
+    flash_limit: int | None = None
 
     @property
     def total(self) -> int:
         """Total bytes of L2 in use."""
-        return self.code + self.constants + self.arena + self.stack + self.io
+        variables = self.arena + self.stack + self.io
+        return variables if self.flash_limit is not None else variables + self.flash
+
+    @property
+    def flash(self) -> int:
+        """Total bytes of code and constants."""
+        return self.code + self.constants
 
 
 @dataclass(frozen=True)
@@ -162,7 +173,7 @@ class Summary:
     Attributes:
         network: name of the model.
         target: e.g. "diana.digital".
-        platform: "rv32" or "host".
+        platform: "rv32", "arm" or "host".
         clock_hz: clock for converting cycles to milliseconds.
         memory: use of L2.
         cycles: simulated cycles of the inference; None before a run, or on a platform without
@@ -171,6 +182,8 @@ class Summary:
         causes: the cycles by cause; None without a run.
         notes: sentences to print below the tables, e.g. what the numbers do not include.
         policy, schedule: how layers were dispatched and executed; empty without accelerators.
+        instructions: instructions of the inference, counted by an emulator; None before a run, or
+            on a platform that counts none.  They are no cycles.
     """
 
     network: str
@@ -184,6 +197,7 @@ class Summary:
     causes: Causes | None = None
     policy: str = ""
     schedule: str = ""
+    instructions: int | None = None
 
     @property
     def latency_ms(self) -> float | None:
@@ -246,4 +260,6 @@ class ReportData:
         """The reason why there are no cycles; empty if there are cycles."""
         if self.summary.cycles is not None:
             return ""
+        if self.summary.instructions is not None:
+            return "an emulator counts instructions"
         return "this platform counts none" if self.summary.platform == "host" else "not run yet"

@@ -48,6 +48,8 @@ def layer_table(report: ReportData) -> Table:
         Column("predicted", number=True),
         Column("%", number=True),
         Column("MAC/cycle", number=True),
+        Column("instructions", number=True),
+        Column("per MAC", number=True),
         Column("uJ", number=True),
         Column("tile (kcyx)"),
     )
@@ -66,6 +68,8 @@ def layer_table(report: ReportData) -> Table:
         count(known) if predicted and None not in predicted else "",
         "",
         ratio(macs, total),
+        count(report.summary.instructions),
+        ratio(report.summary.instructions, macs) if macs else "",
         "",
         "",
     )
@@ -84,6 +88,8 @@ def _layer_cells(row: LayerRow, total: int | None) -> tuple[str, ...]:
         count(row.predicted_cycles),
         share,
         rate,
+        count(row.instructions),
+        ratio(row.instructions, row.macs) if row.macs else "",
         "" if row.energy_uj is None else f"{row.energy_uj:.2f}",
         row.tile,
     )
@@ -91,6 +97,8 @@ def _layer_cells(row: LayerRow, total: int | None) -> tuple[str, ...]:
 
 def memory_text(memory: L2Use) -> str:
     """Return lines on the use of L2, and of memories with weights of their own."""
+    if memory.flash_limit is not None:
+        return "\n".join([*_flash_and_ram(memory), *_arena_lines(memory)])
     parts = (
         f"code {count(memory.code)} + constants {count(memory.constants)} + "
         f"arena {count(memory.arena)} + stack {count(memory.stack)}"
@@ -100,11 +108,25 @@ def memory_text(memory: L2Use) -> str:
     line = f"L2: {count(memory.total)}{limit} B = {parts} B"
     for name, size, whole in memory.apart:
         line += f"\n{name}: {count(size)} of {count(whole)} B = weights"
+    return "\n".join([line, *_arena_lines(memory)])
+
+
+def _flash_and_ram(memory: L2Use) -> list[str]:
+    limit = "" if memory.limit is None else f" of {count(memory.limit)}"
+    return [
+        f"flash: {count(memory.flash)} of {count(memory.flash_limit)} B = "
+        f"code {count(memory.code)} + constants {count(memory.constants)} B",
+        f"RAM: {count(memory.total)}{limit} B = arena {count(memory.arena)} + "
+        f"stack {count(memory.stack)} + inputs and outputs {count(memory.io)} B",
+    ]
+
+
+def _arena_lines(memory: L2Use) -> list[str]:
     if memory.arena_bound is None:
-        return line
+        return []
     gap = memory.arena - memory.arena_bound
     proof = "no plan is smaller" if gap == 0 else f"the plan takes {count(gap)} B more"
-    return f"{line}\narena: at least {count(memory.arena_bound)} B are needed, {proof}"
+    return [f"arena: at least {count(memory.arena_bound)} B are needed, {proof}"]
 
 
 def l1_text(uses: Sequence[L1Use]) -> str:
@@ -236,6 +258,8 @@ def _headline(report: ReportData) -> str:
     line = f"{summary.network} for {summary.target}, platform {summary.platform}"
     if summary.policy:
         line += f", policy {summary.policy}, schedule {summary.schedule}"
+    if summary.instructions is not None:
+        return f"{line}: {count(summary.instructions)} instructions (no cycles: an emulator ran it)"
     if summary.cycles is None:
         return f"{line}: no cycles, {report.no_cycles}"
     return (

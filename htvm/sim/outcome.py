@@ -26,6 +26,7 @@ def outcome(raw: RawResult, steps: Sequence[Step], soc: Soc) -> RunResult:
     """
     timeline = EventLog(raw.events)
     spans: Sequence[tuple[int, int] | None] = raw.spans or [None] * len(steps)
+    counts: Sequence[tuple[int, int] | None] = raw.step_instructions or [None] * len(steps)
     layers = tuple(
         LayerResult(
             step.layer,
@@ -36,8 +37,9 @@ def outcome(raw: RawResult, steps: Sequence[Step], soc: Soc) -> RunResult:
             step.macs,
             None if span is None else timeline.causes(*span),
             None if span is None else span[0],
+            None if count is None else count[1] - count[0],
         )
-        for step, span in zip(steps, spans, strict=True)
+        for step, span, count in zip(steps, spans, counts, strict=True)
     )
     return RunResult(
         outputs=list(raw.outputs),
@@ -48,4 +50,5 @@ def outcome(raw: RawResult, steps: Sequence[Step], soc: Soc) -> RunResult:
         units=timeline.busy(),
         causes=None if raw.cycles is None else timeline.causes(0, raw.cycles),
         timeline=() if raw.cycles is None else timeline.intervals(),
+        instructions=raw.instructions,
     )

@@ -14,6 +14,7 @@ from htvm.aot.program import Program
 from htvm.firmware.build import RUN_MARK, Built
 from htvm.firmware.project import check_arrays
 from htvm.firmware.sizes import tensor_bytes
+from htvm.sim.arm import ArmRun, run_arm
 from htvm.sim.host import run_host
 from htvm.sim.rv32 import run_rv32
 
@@ -33,6 +34,10 @@ class RawResult:
         events: device events, and the times when the host waited (unit "host"), counted from the
             call (on the host platform: in accesses and waited device cycles since the start).
         stack_used: largest use of the stack in bytes; None on the host platform.
+        instructions: instructions from the call of the entry function to its return; None on
+            platforms that do not count them.
+        step_instructions: (first, last) instruction of every step, counted from the call; None for
+            a copy, which is a part of the entry function; empty without counts.
     """
 
     outputs: tuple[Array, ...]
@@ -40,6 +45,8 @@ class RawResult:
     spans: tuple[tuple[int, int], ...]
     events: tuple[Mapping[str, Any], ...] = field(repr=False)
     stack_used: int | None
+    instructions: int | None = None
+    step_instructions: tuple[tuple[int, int] | None, ...] = ()
 
     @property
     def step_cycles(self) -> list[int]:
@@ -69,6 +76,8 @@ def run(
         events: list[dict[str, Any]] = []
         raw = run_host(built.native, data, sizes, events=events, settings=settings)
         return RawResult(_arrays(program, raw), None, (), tuple(events), None)
+    if built.arm is not None:
+        return _run_arm(built, data, sizes)
     assert built.firmware is not None
     outputs = {f"htvm_run_output_{i}": size for i, size in enumerate(sizes)}
     result = run_rv32(
@@ -92,6 +101,48 @@ def run(
         ),
         stack_used=result.stack_used,
     )
+
+
+def _run_arm(built: Built, data: Sequence[bytes], sizes: Sequence[int]) -> RawResult:
+    program = built.program
+    assert built.arm is not None
+    outputs = {f"htvm_run_output_{i}": size for i, size in enumerate(sizes)}
+    called = [step.function or step.symbol for step in program.steps if step.kind != "copy"]
+    result = run_arm(
+        built.arm,
+        {f"htvm_run_input_{i}": value for i, value in enumerate(data)},
+        {**outputs, "htvm_run_code": 4},
+        entry=f"{program.name}_run",
+        kernels=called,
+        compiler=built.compiler,
+    )
+    code = int.from_bytes(result.outputs["htvm_run_code"], "little", signed=True)
+    if code != 0:
+        raise failure(built, code, ())
+    return RawResult(
+        outputs=_arrays(program, [result.outputs[name] for name in outputs]),
+        cycles=None,
+        spans=(),
+        events=(),
+        stack_used=result.stack_used,
+        instructions=result.instructions,
+        step_instructions=_step_instructions(program, called, result),
+    )
+
+
+def _step_instructions(
+    program: Program, called: Sequence[str], result: ArmRun
+) -> tuple[tuple[int, int] | None, ...]:
+    if [name for name, _, _ in result.steps] != list(called):
+        raise SimulationError(
+            f"the firmware called {len(result.steps)} kernels, the program has {len(called)}",
+            where=f"program '{program.name}'",
+        )
+    counted = iter(result.steps)
+    spans: list[tuple[int, int] | None] = []
+    for step in program.steps:
+        spans.append(None if step.kind == "copy" else next(counted)[1:])
+    return tuple(spans)
 
 
 def _arrays(program: Program, raw: Sequence[bytes]) -> tuple[Array, ...]:

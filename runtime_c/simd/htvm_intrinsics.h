@@ -1,7 +1,7 @@
 /* Operations that generated kernels call: on words of four elements (htvm_simd.h), and on sums.
  *
- * These are few instructions on a core with the CORE-V extensions, and plain C
- * with the same results elsewhere.
+ * These are few instructions on a core with the CORE-V or the Arm DSP extension, and plain C with the
+ * same results elsewhere.
  */
 #ifndef HTVM_INTRINSICS_H
 #define HTVM_INTRINSICS_H
@@ -47,15 +47,22 @@ HTVM_INLINE int32_t htvm_add_round(int32_t a, int32_t b, uint32_t shift)
 
 /* Returns TFLite's requantization of a sum by doubled / 2^32 / 2^(shift - 1): the product is rounded
  * to the nearest, halves up; the division rounds halves away from zero.  `doubled` is twice the Q31
- * multiplier.  |sum| < 2^29, and 2 <= shift <= 29.
+ * multiplier, and at least 2^31.  |sum| < 2^29, and 2 <= shift <= 29.
  *
  * With q = floor(sum * doubled / 2^31), the first result is (q + 1) >> 1, and the second is
  * (q + 1 + 2^(shift - 1) - (2 if q is negative, else 0)) >> shift.  That is right for q = -1, too,
  * where the first result is 0: both ways give 0. */
 HTVM_INLINE int32_t htvm_scale(int32_t sum, uint32_t doubled, uint32_t shift)
 {
+#if HTVM_DSP
+    /* The first result at once: the product with doubled - 2^32, plus sum * 2^32. */
+    int32_t first;
+    __asm__("smmlar %0, %1, %2, %1" : "=r"(first) : "r"(sum), "r"(doubled));
+    return (((first + (first >> 31)) >> (shift - 2u)) + 1) >> 1;
+#else
     const int32_t q = (int32_t)(((int64_t)(sum * 2) * (int64_t)doubled) >> 32);
     return htvm_add_round(q, (q >> 31) | 1, shift);
+#endif
 }
 
 /* Returns the number limited to low..high; -128 <= low <= high <= 127.  Ranges of whole bytes are
@@ -71,6 +78,11 @@ HTVM_INLINE int32_t htvm_clip(int32_t value, int32_t low, int32_t high)
             __asm__("cv.clip %0, %1, 8" : "=r"(clipped) : "r"(value));
         }
         return clipped;
+    }
+#endif
+#if HTVM_DSP
+    if (high == 127 && low == -128) {
+        return __ssat(value, 8);
     }
 #endif
     return htvm_min(htvm_max(value, low), high);

@@ -17,16 +17,33 @@
 #define HTVM_SIMD 0
 #endif
 
+/* Cortex-M cores with the DSP extension: their instructions multiply pairs of halfwords. */
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__)
+#define HTVM_DSP 1
+#include <arm_acle.h>
+#else
+#define HTVM_DSP 0
+#endif
+
 /* Inlined always, so that constant arguments yield a specialized copy. */
 #define HTVM_INLINE static inline __attribute__((always_inline))
 
 /* Called, never inlined: so that callers need not save the registers of rare or long parts. */
 #define HTVM_CALLED static __attribute__((noinline))
 
-#if HTVM_SIMD
+#if HTVM_SIMD || HTVM_DSP
 /* Four bytes of whatever type. */
 typedef uint32_t __attribute__((may_alias)) htvm_word_t;
+#endif
 
+#if HTVM_DSP
+/* The same at any address: LDR reaches it, but no pair of such accesses may become LDRD or LDM. */
+typedef struct __attribute__((packed, may_alias)) {
+    uint32_t word;
+} htvm_unaligned_t;
+#endif
+
+#if HTVM_SIMD
 /* Begins a statement with hardware loops: loop 0 goes from label 3 to 4, and inside loop 1 from 2 to
  * 5.  It ends with .option pop.  .balign comes first, because GNU as ignores it behind norvc. */
 #define HTVM_LOOPS                                                                                 \
@@ -49,6 +66,9 @@ HTVM_INLINE int32_t htvm_dot4(uint32_t a, uint32_t b, int32_t sum)
 #if HTVM_SIMD
     __asm__("cv.sdotsp.b %0, %1, %2" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
+#elif HTVM_DSP
+    sum = __smlad(__sxtb16(a), __sxtb16(b), sum);
+    return __smlad(__sxtb16(__ror(a, 8)), __sxtb16(__ror(b, 8)), sum);
 #else
     uint32_t total = (uint32_t)sum;
     for (uint32_t i = 0; i < 32; i += 8) {
@@ -90,6 +110,8 @@ HTVM_INLINE uint32_t htvm_load4(const void *from)
     const uint8_t *const at = from;
 #if HTVM_SIMD
     return *(const htvm_word_t *)at;
+#elif HTVM_DSP
+    return ((const htvm_unaligned_t *)at)->word;
 #else
     uint32_t word = 0;
     for (uint32_t i = 0; i < 4; i++) {
@@ -105,6 +127,8 @@ HTVM_INLINE void htvm_store4(void *to, uint32_t word)
     uint8_t *const at = to;
 #if HTVM_SIMD
     *(htvm_word_t *)at = word;
+#elif HTVM_DSP
+    ((htvm_unaligned_t *)at)->word = word;
 #else
     for (uint32_t i = 0; i < 4; i++) {
         at[i] = (uint8_t)(word >> (8 * i));

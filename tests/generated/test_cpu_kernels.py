@@ -49,6 +49,6 @@ def test_kernels_that_cores_share(group: str, update_golden: bool) -> None:
 
 @pytest.mark.parametrize("group", SIMD)
 def test_kernels_with_intrinsics(group: str, update_golden: bool) -> None:
-    code = compile_cpu(module_of(*GROUPS[group]), "net", simd=True)
+    code = compile_cpu(module_of(*GROUPS[group]), "net", simd="corev")
     assert any("htvm_intrinsics.h" in kernel.headers for kernel in code.kernels)
     check_golden(f"cpu_simd/{group}.c", text_of(code), update_golden)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from htvm.aot.schedules.bias import start_with_bias
 from htvm.aot.schedules.blocks import Scheduled
@@ -16,7 +16,10 @@ from htvm.aot.schedules.pad import schedule_pad
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["Scheduled", "schedule"]
+__all__ = ["Scheduled", "Simd", "schedule"]
+
+Simd: TypeAlias = Literal["", "corev", "dsp"]
+"""Kind of a core's SIMD instructions (`byoc_dory.soc.cores.Host.simd`)."""
 
 _SPECIAL: dict[str, Callable[[PrimFunc], Scheduled | None]] = {
     "conv2d": schedule_conv2d,
@@ -35,7 +38,7 @@ def schedule(
     func: PrimFunc,
     operators: Sequence[str],
     *,
-    simd: bool = False,
+    simd: Simd = "",
     constants: Collection[int] = (),
 ) -> Scheduled:
     """Schedule a fused PrimFunc.
@@ -43,7 +46,7 @@ def schedule(
     Args:
         func: function with the blocks that legalization and fusion made.
         operators: names of its operators; see `htvm.aot.fuse.FusedGroup`.
-        simd: whether the core has SIMD instructions (`htvm.aot.intrinsics`).
+        simd: kind of the core's SIMD instructions (`htvm.aot.intrinsics`); empty without any.
         constants: indices of the parameters that are constants, whose layout can be changed.
     """
     for operator in operators:

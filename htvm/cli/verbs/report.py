@@ -136,6 +136,8 @@ def _with_command(report: Report, model: str) -> Report:
     words = ["htvm", "report", model]
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")
+        if parameter.name == "platform":
+            value = report.summary.platform  # the target's own, if none was given
         if parameter.name in _BUILD and value is not None:
             words += [max(parameter.opts, key=len), str(value)]
     path = Path(model)

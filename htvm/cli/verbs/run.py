@@ -87,6 +87,7 @@ def _run_data(
     return {
         "cycles": result.cycles,
         "latency_ms": result.latency_ms,
+        "instructions": result.instructions,
         "equal_to_reference": equal,
         "outputs": {name: array.tolist() for name, array in outputs.items()},
         "layers": [asdict(layer) for layer in result.layers],

@@ -88,6 +88,9 @@ def _tiles(report: ReportData) -> list[_Tile]:
     clock = f"at {summary.clock_hz / 1e6:g} MHz"
     macs = sum(row.macs for row in report.layers)
     tiles = [_Tile("latency", "–", f"no cycles: {report.no_cycles}")]
+    if summary.instructions is not None:
+        said = "of one inference, counted by an emulator"
+        tiles = [_Tile("instructions", count(summary.instructions), said)]
     if summary.cycles is not None:
         tiles = [
             _Tile("cycles", count(summary.cycles), "of one inference, simulated"),
@@ -101,7 +104,8 @@ def _tiles(report: ReportData) -> list[_Tile]:
         tiles.append(_Tile("energy", _energy(report.energy.microjoules), said))
     if memory.limit is not None:
         free = memory.limit - memory.total
-        title, word = ("L2 fits", "free") if free >= 0 else ("L2 overflows", "too many")
+        name = "L2" if memory.flash_limit is None else "RAM"
+        title, word = (f"{name} fits", "free") if free >= 0 else (f"{name} overflows", "too many")
         said = f"of {count(memory.limit)} B, {count(abs(free))} B {word}"
         tiles.append(_Tile(title, f"{count(memory.total)} B", said))
     else:
@@ -158,14 +162,22 @@ def _units(report: ReportData, classes: Mapping[str, str]) -> list[dict[str, Any
 def _memory(report: ReportData) -> tuple[BarPart, ...]:
     memory = report.summary.memory
     whole = max(memory.total, memory.limit or 0)
+    there = [
+        ("l-0", "code", memory.code, "instructions and their read-only data"),
+        ("l-1", "constants", memory.constants, "weights, biases, tables"),
+    ]
     return stacked(
         [
-            ("l-0", "code", memory.code, "instructions and their read-only data"),
-            ("l-1", "constants", memory.constants, "weights, biases, tables"),
+            *(there if memory.flash_limit is None else []),
             ("l-2", "arena", memory.arena, "intermediates and workspaces"),
             ("l-3", "inputs and outputs", memory.io, "the caller's, and the runtime's variables"),
             ("l-4", "stack", memory.stack, "reserved, or its high-water mark if a run measured it"),
-            ("l-5", "free", whole - memory.total, "of L2"),
+            (
+                "l-5",
+                "free",
+                whole - memory.total,
+                "of RAM" if memory.flash_limit is not None else "of L2",
+            ),
         ],
         whole,
     )

@@ -38,7 +38,7 @@ MODES = ("scheduled", "default", "simd")
 def compiled(module, prefix: str, mode: str) -> CpuCode:
     """The kernels of a module in one of the modes."""
     if mode == "simd":
-        return compile_cpu(module, prefix, simd=True)
+        return compile_cpu(module, prefix, simd="corev")
     return compile_cpu(module, prefix, kernels=mode)
 
 

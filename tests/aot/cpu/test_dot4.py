@@ -95,7 +95,7 @@ def test_weights_are_packed_in_words():
 def test_a_padding_makes_words_of_channels():
     """No padding without them: the padding before the convolution is replaced."""
     case = conv_case(6, 6, 3, 8, (3, 3), (1, 1), (1, 1, 1, 1), "tflite")
-    code = compile_cpu(case.module, "net", simd=True)
+    code = compile_cpu(case.module, "net", simd="corev")
     assert [kernel.symbol for kernel in code.kernels] == ["net_conv2d_0_pad", "net_conv2d_0"]
     assert code.kernels[0].params[-1][2] == (8 * 8 * 4,)
     assert [call.macs for call in code.calls] == [0, 6 * 6 * 8 * 27]
@@ -109,7 +109,7 @@ def test_requantizations_that_might_overflow_stay_exact(tmp_path, compiler):
     acc = data.astype("int64") @ weight.T.astype("int64") + bias
     op = Linear(weight, bias, requant)
     built = module({"x": data.shape}, lambda bb, v: op.write(bb, [v], "linear_0"))
-    (kernel,) = compile_cpu(built, "net", simd=True).kernels
+    (kernel,) = compile_cpu(built, "net", simd="corev").kernels
     assert "htvm_dot4(" in kernel.source and "htvm_scale(" not in kernel.source
     (made,) = on_the_core(built, data, compiler, tmp_path, "simd").outputs
     np.testing.assert_array_equal(made, requantized(acc, requant, (-128, 127)))

@@ -1,0 +1,1 @@
+"""Microcontrollers without accelerators: their cores, and the boards that carry them."""

@@ -1,0 +1,73 @@
+"""The cores of microcontrollers: what compiler and emulator must know of each."""
+
+from __future__ import annotations
+
+from byoc_dory.soc.cores import ArmCore, Host, HostCost
+
+__all__ = ["CORES"]
+
+# assumed: generous for generated code, which is not recursive (runs measure what is used).
+_STACK = 4_096
+
+# Estimates for verdicts only, in instructions: derived on ResNet-8 in the emulator.
+_DSP = HostCost(
+    conv_mac=1.5,
+    pointwise_mac=1.5,
+    dense_mac=1.6,
+    depthwise_mac=4.0,
+    add_element=15.0,
+    pool_element=4.0,
+    softmax_element=100.0,
+    move_element=3.0,
+    real_element=200.0,
+    layout_byte=3.0,
+)
+_SCALAR = HostCost(
+    conv_mac=3.0,
+    pointwise_mac=3.0,
+    dense_mac=3.5,
+    depthwise_mac=5.0,
+    add_element=25.0,
+    pool_element=4.0,
+    softmax_element=120.0,
+    move_element=3.0,
+    real_element=250.0,
+    layout_byte=3.0,
+)
+_SMALL = HostCost(
+    conv_mac=6.0,
+    pointwise_mac=6.0,
+    dense_mac=6.5,
+    depthwise_mac=9.0,
+    add_element=60.0,
+    pool_element=6.0,
+    softmax_element=300.0,
+    move_element=4.0,
+    real_element=400.0,
+    layout_byte=4.0,
+)
+
+
+def _arm(name: str, isa: str, cost: HostCost, arm: ArmCore) -> Host:
+    return Host(name=f"Arm {name}", isa=isa, stack=_STACK, cost=cost, arm=arm)
+
+
+CORES: dict[str, Host] = {
+    # The M0 has the M0+'s instructions (both are Armv6-M).
+    "cortex_m0plus": _arm(
+        "Cortex-M0+", "armv6-m", _SMALL, ArmCore("cortex-m0plus", dsp=False, emulator="cortex-m0")
+    ),
+    "cortex_m3": _arm(
+        "Cortex-M3", "armv7-m", _SCALAR, ArmCore("cortex-m3", dsp=False, emulator="cortex-m3")
+    ),
+    "cortex_m4": _arm(
+        "Cortex-M4", "armv7e-m", _DSP, ArmCore("cortex-m4", dsp=True, emulator="cortex-m4")
+    ),
+    "cortex_m7": _arm(
+        "Cortex-M7", "armv7e-m", _DSP, ArmCore("cortex-m7", dsp=True, emulator="cortex-m7")
+    ),
+    "cortex_m33": _arm(
+        "Cortex-M33", "armv8-m.main", _DSP, ArmCore("cortex-m33", dsp=True, emulator="cortex-m33")
+    ),
+}
+"""Each core by the name of its target."""

@@ -1,0 +1,253 @@
+"""Firmware for Cortex-M cores: compiled, linked, measured.
+
+Code and constants are in flash, variables and stack in RAM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byoc_dory.errors import ExportError, L2OverflowError, TargetError
+from byoc_dory.soc.header import render
+from htvm.firmware.elf import Elf, Symbol, read_elf
+from htvm.firmware.paths import runtime_c, simd_folders
+from htvm.firmware.toolchain import CompileError, Compiler
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc
+    from byoc_dory.soc.cores import ArmCore
+
+__all__ = [
+    "ArmFirmware",
+    "FlashUse",
+    "arm_flags",
+    "build_firmware",
+    "core_of",
+    "include_folders",
+    "linker_script",
+    "open_firmware",
+    "platform_sources",
+]
+
+# Floating point in software on all cores: networks are integers, so a board's own unit need not be
+# switched on, and cores with and without one count the same instructions.
+_FLAGS = (
+    "-mthumb",
+    "-mfloat-abi=soft",
+    "-std=c11",
+    "-O2",
+    "-fomit-frame-pointer",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-ffreestanding",
+    "-fno-sanitize=all",
+    "-fno-stack-protector",
+    "-fno-unwind-tables",
+    "-g0",
+    "-Wl,--gc-sections",
+)
+
+# Messages of a linker if a memory is too small: its own, and that of link.ld.in.
+_OVERFLOW_MESSAGES = ("will not fit in region", "RAM overflow", "overflowed by")
+
+_ENDLESS = 1 << 28
+"""Bytes of each memory when a firmware is linked only to learn its size."""
+
+
+def core_of(soc: Soc) -> ArmCore:
+    """Return the SoC's Cortex-M core.
+
+    Raises:
+        TargetError: its host is no such core.
+    """
+    if soc.host.arm is None:
+        raise TargetError(
+            f"{soc.host.name} is no Cortex-M core",
+            where="platform 'arm'",
+            hint="use platform='rv32', or a target such as cortex_m4",
+        )
+    return soc.host.arm
+
+
+def arm_flags(core: ArmCore) -> tuple[str, ...]:
+    """Return the flags of every build for a core."""
+    return (
+        *("-target", "thumb-freestanding-eabi"),
+        f"-mcpu={core.cpu.replace('-', '_')}",
+        *_FLAGS,
+    )
+
+
+@dataclass(frozen=True)
+class FlashUse:
+    """Bytes of a firmware's memories by use.
+
+    Attributes:
+        code: bytes of instructions and vectors, in flash.
+        constants: bytes of read-only data, in flash.
+        data: bytes of initialised variables, in RAM and, as initial values, in flash.
+        zeroed: bytes of variables that start as zero, in RAM.
+        uninitialised: bytes of the section ``.noinit``, in RAM.
+        stack: bytes reserved for the stack, in RAM.
+    """
+
+    code: int
+    constants: int
+    data: int
+    zeroed: int
+    uninitialised: int
+    stack: int
+
+    @property
+    def flash(self) -> int:
+        """Bytes of flash."""
+        return self.code + self.constants + self.data
+
+    @property
+    def ram(self) -> int:
+        """Bytes of RAM, including the stack."""
+        return self.data + self.zeroed + self.uninitialised + self.stack
+
+    def describe(self) -> str:
+        """Return the uses as text."""
+        return (
+            f"code {self.code:,} B, constants {self.constants:,} B, data {self.data:,} B, "
+            f"zeroed {self.zeroed:,} B, uninitialised {self.uninitialised:,} B, "
+            f"stack {self.stack:,} B"
+        )
+
+
+@dataclass(frozen=True)
+class ArmFirmware:
+    """A linked firmware.
+
+    Attributes:
+        elf: the executable.
+        soc: the SoC it was linked for.
+        symbols: its functions and data by name.
+        memory: its use of flash and RAM.
+    """
+
+    elf: Path
+    soc: Soc
+    symbols: dict[str, Symbol] = field(repr=False)
+    memory: FlashUse
+
+
+def platform_sources() -> tuple[Path, ...]:
+    """Return the sources that every firmware contains: start-up, missing libc parts."""
+    arm, shared = runtime_c() / "platform" / "arm", runtime_c() / "platform" / "rv32"
+    return (arm / "startup.c", arm / "memory.c", shared / "memory.c", shared / "real.c")
+
+
+def include_folders(soc: Soc) -> tuple[Path, ...]:
+    """Return the include folders of the HAL and the small libc (except that of ``htvm_soc.h``)."""
+    root = runtime_c()
+    platforms = root / "platform"
+    libc = platforms / "rv32" / "libc"
+    return (platforms / "arm", libc, root / "include", *simd_folders(soc))
+
+
+def linker_script(soc: Soc, size: int | None = None) -> str:
+    """Return the linker script for a SoC's flash and RAM.
+
+    Args:
+        soc: the SoC.
+        size: bytes of each memory, if other than its own, to learn how much a firmware would need.
+    """
+    flash, ram = soc.memory(soc.code_memory), soc.memory("L2")
+    text = (runtime_c() / "platform" / "arm" / "link.ld.in").read_text(encoding="utf-8")
+    values = {
+        "@FLASH@": f"{flash.base:#010x}",
+        "@FLASH_SIZE@": str(flash.size if size is None else size),
+        "@RAM@": f"{ram.base:#010x}",
+        "@RAM_SIZE@": str(ram.size if size is None else size),
+        "@STACK@": str(soc.host.stack),
+    }
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text
+
+
+def build_firmware(sources: Sequence[Path], soc: Soc, out_dir: Path, compiler: Compiler) -> None:
+    """Compile and link ``firmware.elf``.
+
+    Args:
+        sources: C and object files with an ``int main(void)``.  The platform's own files are added
+            here.
+        soc: the SoC it will run on.
+        out_dir: folder for ``firmware.elf`` and ``link.ld``; created if necessary.
+        compiler: the cross compiler.
+
+    Raises:
+        L2OverflowError: flash or RAM is too small; the message lists the sizes.
+        ToolchainError: there is no compiler, or it fails.
+        ExportError: ``out_dir`` cannot be written.
+    """
+    files = [*sources, *platform_sources()]
+    elf = out_dir / "firmware.elf"
+    try:
+        _link(files, soc, elf, linker_script(soc), compiler)
+    except CompileError as error:
+        if not any(message in error.output for message in _OVERFLOW_MESSAGES):
+            raise
+        measured = out_dir / "measure.elf"
+        try:
+            _link(files, soc, measured, linker_script(soc, _ENDLESS), compiler)
+            raise _overflow(soc, _use_of(read_elf(measured), soc)) from error
+        finally:
+            measured.unlink(missing_ok=True)
+
+
+def _link(files: Sequence[Path], soc: Soc, elf: Path, script_text: str, compiler: Compiler) -> None:
+    script = elf.with_suffix(".ld")
+    try:
+        elf.parent.mkdir(parents=True, exist_ok=True)
+        script.write_text(script_text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise ExportError(
+            f"cannot write the firmware: {error.strerror}",
+            where=str(elf.parent),
+            hint="choose a folder that can be written",
+        ) from error
+    folders = [compiler.headers([("htvm_soc.h", render(soc))]), *include_folders(soc)]
+    compiler.compile_cross(files, elf, folders, arm_flags(core_of(soc)), script)
+
+
+def open_firmware(path: Path, soc: Soc) -> ArmFirmware:
+    """Return a firmware that was linked before.
+
+    Raises:
+        SimulationError: the file is missing or not a firmware.
+    """
+    linked = read_elf(path)
+    return ArmFirmware(path, soc, linked.symbols, _use_of(linked, soc))
+
+
+def _use_of(linked: Elf, soc: Soc) -> FlashUse:
+    sizes = {section.name: section.size for section in linked.sections}
+    return FlashUse(
+        code=sizes.get(".vectors", 0) + sizes.get(".text", 0),
+        constants=sizes.get(".rodata", 0),
+        data=sizes.get(".data", 0),
+        zeroed=sizes.get(".bss", 0),
+        uninitialised=sizes.get(".noinit", 0),
+        stack=soc.host.stack,
+    )
+
+
+def _overflow(soc: Soc, use: FlashUse) -> L2OverflowError:
+    flash, ram = soc.memory(soc.code_memory), soc.memory("L2")
+    too_small = [
+        f"{need:,} B of {name}, there are {memory.size:,} B"
+        for name, need, memory in (("flash", use.flash, flash), ("RAM", use.ram, ram))
+        if need > memory.size
+    ]
+    return L2OverflowError(
+        f"the firmware needs {' and '.join(too_small)}: {use.describe()}",
+        where=soc.name,
+        hint="use a smaller network, or a board with more memory",
+    )
