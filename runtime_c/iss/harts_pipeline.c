@@ -10,6 +10,7 @@
  * The core waits with the access in its execute stage, whatever follows; a jump behind hides one of
  * these cycles, as behind every instruction that keeps that stage busy.  An access that crosses a word
  * boundary is two, the second one cycle after the first was served.  wfi leaves an empty pipeline.
+ * The RTL does the same where accesses are granted late (tests/rtl/test_cluster.py).
  *
  * Each instruction is compared with the ends of its hart's hardware loops: marks in the decode cache
  * (corev_marks.c) would be seen by all harts.

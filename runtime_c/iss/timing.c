@@ -35,6 +35,8 @@ uint8_t htvm_iss_static_cycles(const insn_t *insn, const insn_t *next)
         cycles += htvm_iss_csr_flushes((uint32_t)insn->imm) ? CSR_EXTRA : 0;
     } else if (insn->op == OP_FENCE || insn->op == OP_FENCE_I) {
         cycles += FENCE_EXTRA;
+    } else if (insn->op == OP_WFI) {
+        cycles += WFI_EXTRA;
     } else if (insn_is_load(insn) && !insn_is_jump(next)) {
         /* A jump looks after itself: see htvm_iss_jump_cycles(). */
         if (reads(next, insn->rd) || insn_writes_from_alu(next, insn->rd)) {

@@ -10,6 +10,7 @@
  *                  mulh, mulhsu, mulhu                                         +4
  *                  access to a counter or trap CSR                             +3
  *                  fence, fence.i: flushes, then fetches anew                  +3
+ *                  wfi, even if there is no need to wait                       +5
  *   at execution   div, rem                              +2 + leading zeros of the divisor
  *                  access that crosses a word boundary                         +1
  *                  taken branch                                                +2
@@ -25,7 +26,14 @@
 
 #include "insn.h"
 
-enum { MULH_EXTRA = 4, CSR_EXTRA = 3, FENCE_EXTRA = 3, CROSSING_EXTRA = 1, BRANCH_EXTRA = 2 };
+enum {
+    MULH_EXTRA = 4,
+    CSR_EXTRA = 3,
+    FENCE_EXTRA = 3,
+    WFI_EXTRA = 5,
+    CROSSING_EXTRA = 1,
+    BRANCH_EXTRA = 2
+};
 
 /* Whether accesses to this CSR flush the pipeline. */
 bool htvm_iss_csr_flushes(uint32_t csr);

@@ -1,16 +1,21 @@
-// Runs one bare-metal ELF file on the CV32E40P RTL (top cv32e40p_core) with memories that never
-// wait.  The machine is the bare machine of the simulator: 4 MiB of RAM at 0x80000000, a byte
-// stored to 0x10000000 is printed, a word stored to 0x00100000 ends the run,
-// a word stored to 0x20000ff0 is a mark.
+// Runs one bare-metal ELF file on the CV32E40P RTL (top cv32e40p_core).  The machine is the bare
+// machine of the simulator: 4 MiB of RAM at 0x80000000, a byte stored to 0x10000000 is printed, a
+// word stored to 0x00100000 ends the run, a word stored to 0x20000ff0 is a mark.
 //
 //   bench FILE.elf [--max-cycles N] [--poke ADDR:FILE]... [--marks FILE] [--trace FILE]
+//         [--slow BEGIN:END:GRANT:RESPONSE] [--wake ADDR]
 //
+// Memories never wait, except for data accesses from BEGIN to END - 1: those are granted so many cycles
+// later, and answered so many cycles after that.  A word n stored to the address of --wake raises an
+// interrupt n cycles later, and 0 ends it.
 // The marks have one line "cycle event" each, the trace one line "cycle pc" per instruction that
 // leaves the decode stage.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
 
 #include "Vcv32e40p_core.h"
@@ -24,6 +29,7 @@ constexpr uint32_t kRamBytes = 4u << 20;
 constexpr uint32_t kPutchar = 0x10000000u;
 constexpr uint32_t kExit = 0x00100000u;
 constexpr uint32_t kMark = 0x20000ff0u;
+constexpr uint32_t kInterrupt = 1u << 16;
 
 uint8_t ram[kRamBytes];
 
@@ -79,11 +85,36 @@ struct Port {  // answers one cycle after the request, never waits
     uint32_t data = 0;
 };
 
+struct Slow {  // a part of memory, and the cycles that it takes longer
+    uint32_t begin = 0, end = 0;
+    unsigned grant = 0, response = 0;
+    bool holds(uint32_t addr) const { return addr >= begin && addr < end; }
+};
+
+struct Response {
+    uint64_t cycle;
+    uint32_t data;
+};
+
+Slow slow_part(const char *text) {
+    Slow part;
+    char *at = nullptr;
+    part.begin = static_cast<uint32_t>(std::strtoul(text, &at, 0));
+    if (*at == ':') part.end = static_cast<uint32_t>(std::strtoul(at + 1, &at, 0));
+    if (*at == ':') part.grant = static_cast<unsigned>(std::strtoul(at + 1, &at, 0));
+    if (*at == ':') part.response = static_cast<unsigned>(std::strtoul(at + 1, &at, 0));
+    if (*at != '\0' || part.begin >= part.end) die("a slow part is not possible");
+    return part;
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
     uint64_t max_cycles = 1000000000ull;
     std::FILE *trace = nullptr, *marks = nullptr;
+    Slow slow;
+    uint32_t wake_addr = 0;
+    uint64_t wake_at = UINT64_MAX;
     if (argc < 2 || argc % 2 != 0) die("usage: bench FILE.elf [--option VALUE]...");
     const uint32_t entry = load_elf(argv[1]);
     for (int i = 2; i < argc; i += 2) {
@@ -91,6 +122,9 @@ int main(int argc, char **argv) {
         else if (!std::strcmp(argv[i], "--poke")) poke(argv[i + 1]);
         else if (!std::strcmp(argv[i], "--marks")) marks = std::fopen(argv[i + 1], "w");
         else if (!std::strcmp(argv[i], "--trace")) trace = std::fopen(argv[i + 1], "w");
+        else if (!std::strcmp(argv[i], "--slow")) slow = slow_part(argv[i + 1]);
+        else if (!std::strcmp(argv[i], "--wake"))
+            wake_addr = static_cast<uint32_t>(std::strtoul(argv[i + 1], nullptr, 0));
         else die("unknown option");
     }
     VerilatedContext context;
@@ -111,15 +145,29 @@ int main(int argc, char **argv) {
     core.apu_gnt_i = 0;
     core.apu_rvalid_i = 0;
     core.rst_ni = 0;
-    Port fetch, data;
+    Port fetch;
+    std::deque<Response> responses;  // to data accesses, in their order
+    unsigned waited = 0;             // of the data access that is not granted yet
     for (uint64_t cycle = 0; cycle < max_cycles; ++cycle) {
         core.rst_ni = cycle >= 4;
         core.clk_i = 0;
         core.instr_rvalid_i = fetch.pending;
         core.instr_rdata_i = fetch.data;
-        core.data_rvalid_i = data.pending;
-        core.data_rdata_i = data.data;
+        core.data_rvalid_i = !responses.empty() && responses.front().cycle <= cycle;
+        if (core.data_rvalid_i) {
+            core.data_rdata_i = responses.front().data;
+            responses.pop_front();
+        }
+        core.irq_i = cycle >= wake_at ? kInterrupt : 0;
         core.eval();
+        unsigned response = 0;
+        core.data_gnt_i = 1;
+        if (core.data_req_o && slow.holds(core.data_addr_o)) {
+            core.data_gnt_i = waited >= slow.grant;
+            waited = core.data_gnt_i ? 0 : waited + 1;
+            response = slow.response;
+            core.eval();
+        }
         if (cycle < 4) {
             core.clk_i = 1;
             core.eval();
@@ -131,10 +179,10 @@ int main(int argc, char **argv) {
                          root->cv32e40p_core__DOT__pc_id);
         fetch.pending = core.instr_req_o;
         if (fetch.pending) fetch.data = word_at(core.instr_addr_o);
-        data.pending = core.data_req_o;
-        if (data.pending) {
+        if (core.data_req_o && core.data_gnt_i) {
             const uint32_t addr = core.data_addr_o;
-            data.data = word_at(addr);
+            const uint64_t last = responses.empty() ? 0 : responses.back().cycle;
+            responses.push_back({std::max(cycle + 1 + response, last + 1), word_at(addr)});
             if (core.data_we_o) {
                 const uint32_t word = addr & ~3u;
                 if (word == kPutchar) {
@@ -148,6 +196,8 @@ int main(int argc, char **argv) {
                     if (marks)
                         std::fprintf(marks, "%llu %u\n", static_cast<unsigned long long>(cycle),
                                      core.data_wdata_o);
+                } else if (wake_addr != 0 && word == wake_addr) {
+                    wake_at = core.data_wdata_o ? cycle + core.data_wdata_o : UINT64_MAX;
                 } else if (word - kRamBase < kRamBytes) {
                     for (unsigned lane = 0; lane < 4; ++lane)
                         if (core.data_be_o >> lane & 1)

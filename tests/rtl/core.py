@@ -7,7 +7,7 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -101,13 +101,27 @@ def _run(line: list[str], variables: dict[str, str]) -> None:
 
 
 class RtlRun:
-    """What a program printed and marked on the RTL."""
+    """What a program printed and marked on the RTL.
+
+    Args:
+        bench: of `build_bench`.
+        elf: the program.
+        folder: for files.
+        pokes: address -> what is there at the start.
+        options: further options of ``bench.cpp``.
+    """
 
     def __init__(
-        self, bench: Path, elf: Path, folder: Path, pokes: Mapping[int, bytes] | None = None
+        self,
+        bench: Path,
+        elf: Path,
+        folder: Path,
+        pokes: Mapping[int, bytes] | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         marks = folder / "marks"
         line = [str(bench), str(elf), "--max-cycles", str(MAX_CYCLES), "--marks", str(marks)]
+        line += options
         for address, data in (pokes or {}).items():
             file = folder / f"poke{address:x}"
             file.write_bytes(data)

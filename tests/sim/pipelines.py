@@ -71,8 +71,23 @@ def assemble(text: str, folder: Path, compiler: Compiler) -> Path:
     return compiler.compile_rv32([source], elf, [], script, isa=compiled_isa(SOC.host))
 
 
-def bare_hart(*, corev: bool = True, near: bool = False, sources: tuple[Path, ...] = ()) -> Machine:
-    """Return the bare machine with one such hart; its memory is L1, or another that never waits."""
+def bare_hart(
+    *,
+    corev: bool = True,
+    near: bool = False,
+    near_bytes: int = BARE.ram[0][1],
+    far_wait: int = 0,
+    sources: tuple[Path, ...] = (),
+) -> Machine:
+    """Return the bare machine with one such hart.
+
+    Args:
+        corev: it has the CORE-V extensions.
+        near: its memory is L1, or at least ``near_bytes`` of it.
+        near_bytes: size of L1.
+        far_wait: cycles that it waits for other memory.
+        sources: of devices.
+    """
     values = {
         "HARTS": 1,
         "CORES": 1,
@@ -83,15 +98,15 @@ def bare_hart(*, corev: bool = True, near: bool = False, sources: tuple[Path, ..
         "BANK_BYTES": 4,
         "RELEASE": 2,
         "WAKE": 2,
-        "FAR_WAIT": 0,
+        "FAR_WAIT": far_wait,
         "REGISTER_WAIT": 0,
     }
     lines = [f"#define HTVM_CLUSTER_{name} {value}u" for name, value in values.items()]
     lines += ["#define HTVM_CORE_COREV 1"] if corev else []
     if near:
-        base, size = BARE.ram[0]
         lines += ["#define HTVM_L1_MAPPED 1", "#define HTVM_L1_RESERVED 0u"]
-        lines += [f"#define HTVM_L1_BASE {base}u", f"#define HTVM_L1_SIZE {size}u"]
+        lines += [f"#define HTVM_L1_BASE {BARE.ram[0][0]}u"]
+        lines += [f"#define HTVM_L1_SIZE {near_bytes}u"]
     return dataclasses.replace(
         BARE,
         name="bare-hart",

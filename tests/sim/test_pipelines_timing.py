@@ -50,7 +50,7 @@ CASES = (
         f"{hardware_loop('setupi', 0, '4', '3f')}; lw a0, 0(s1); nop; nop; 3: nop",
         1 + 4 * (3 + FAR) + 1,
     ),
-    Case("wfi of a hart that was woken", "li a0, 1; sw a0, 8(s2); wfi; nop", 2 + REGISTER + 2),
+    Case("wfi of a hart that was woken", "li a0, 1; sw a0, 8(s2); wfi; nop", 2 + REGISTER + 6 + 1),
 )
 
 

@@ -75,10 +75,13 @@ CLUSTER = Cluster(
     worker_stack=WORKER_STACK,
     banks=16,  # published
     bank_bytes=4,  # public code
-    # assumed: barrier and wake-up of the event unit take effect two cycles later.
+    # assumed: barrier and wake-up of the event unit take effect two cycles later.  The RTL of the
+    # core, asleep in wfi, goes on three cycles after that.
     release=2,
-    wake=2,
-    far_wait=12,  # assumed: through the cluster's bus to L2, and back
+    wake=5,
+    # assumed: through the cluster's bus to L2, and back, where accesses are granted late.  If they
+    # were answered late instead, the RTL would wait a little less: it goes on behind its stores.
+    far_wait=12,
     register_wait=1,  # assumed: the cluster's peripheral interconnect
 )
 
