@@ -121,7 +121,8 @@ def _buffers_alone(
     result = PlacedBuffer(
         layer.output.name, plan.l1_output, plan.solution.l1_out, number, number, False
     )
-    weights = problem.fixed.scratch + (plan.solution.l1_weights if problem.weights.in_l1 else 0)
+    scratch = problem.scratch_bytes(plan.solution.tile.x)
+    weights = scratch + (plan.solution.l1_weights if problem.weights.in_l1 else 0)
     if weights:
         name = f"weights of {layer.output.name}"
         found.append(PlacedBuffer(name, plan.l1_weights, weights, number, number, False))

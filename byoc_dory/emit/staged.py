@@ -179,9 +179,11 @@ def _about(
 ) -> tuple[str, ...]:
     """Return the lines of the comment before the function."""
     tile, two = plan.solution.tile, ", two of them in L1" if program.pipelined else ""
+    narrow = any(axis.name == "x" and axis.count > 1 for axis in program.axes)
+    sizes = f"k={tile.k}, y={tile.y}" + (f", x={tile.x}" if narrow else "")
     return (
         f"{layer.op} {comment(layer.shape_text)}",
-        f"on the {title}; tile k={tile.k}, y={tile.y} ({program.tiles} in all{two})",
+        f"on the {title}; tile {sizes} ({program.tiles} in all{two})",
         f"predicted: {cycles} cycles",
     )
 

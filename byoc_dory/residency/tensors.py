@@ -70,7 +70,7 @@ def tensors_in_l1(
             ]
         ),
         0 if resident_output else round_up(min(buffers, tiles) * one_out, ALIGNMENT),
-        round_up(weights + problem.fixed.scratch, ALIGNMENT),
+        round_up(weights + problem.scratch_bytes(tile.x), ALIGNMENT),
         _surplus(problem, tile) if resident_output else 0,
     )
 

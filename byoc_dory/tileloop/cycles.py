@@ -50,10 +50,14 @@ class ComputeCost:
 
 @dataclass(frozen=True)
 class Moved:
-    """The cost of one transfer: cycles of the mover, and number of commands."""
+    """The cost of one transfer: cycles of the mover, number of commands.
+
+    ``host``: host cycles for starting it, beyond those of any transfer.
+    """
 
     cycles: int
     commands: int = 0
+    host: int = 0
 
 
 @dataclass(frozen=True)
@@ -255,7 +259,7 @@ class _Timeline:
 
     def _order(self, moved: Moved) -> None:
         self.transfers += moved.cycles
-        self.host += self.order
+        self.host += self.order + moved.host
         ready = self.host + self.latency
         if self.blocking:
             self.host = self.dma = ready + moved.cycles

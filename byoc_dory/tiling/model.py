@@ -202,10 +202,9 @@ class TilingModel:
         weights = p.weights.fixed + self._product(
             "weights", blocks, per_block, p.weights.channel * c.upper + p.weights.block
         )
-        if p.weights.in_l1:
-            self.lp += p.buffering * (used_in + used_out + weights) <= p.l1_limit - p.fixed_bytes
-        else:
-            self.lp += p.buffering * (used_in + used_out) <= p.l1_limit - p.fixed_bytes
+        copied = used_in + used_out + (weights if p.weights.in_l1 else 0)
+        self.lp += p.buffering * copied + p.fixed.column * x.expr <= p.l1_limit - p.fixed_bytes
+        if not p.weights.in_l1:
             self.lp += p.buffering * weights <= p.weights.limit
         return used_in + used_out + weights
 

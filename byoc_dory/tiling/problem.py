@@ -125,17 +125,19 @@ class TileWeights:
 
 @dataclass(frozen=True)
 class FixedBytes:
-    """Bytes of L1 that do not depend on the tile.
+    """Bytes of L1 that exist once, whatever the number of buffers.
 
     Attributes:
         operands: bytes of each further operand that L1 holds as a whole for any tile.
         scratch: bytes that every tile needs in addition, once.
         slack: bytes that may be lost between tensors whose sizes are not aligned.
+        column: further bytes of scratch per output column of a tile.
     """
 
     operands: tuple[int, ...] = ()
     scratch: int = 0
     slack: int = 0
+    column: int = 0
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class TilingProblem:
             input channels.
         buffering: number of copies of every tile in memory, 2 with double buffering.
         unit: name of what the limits belong to, for messages.
-        fixed: bytes of L1 that do not depend on the tile.
+        fixed: bytes of L1 that exist once.
         inputs_once: whether L1 may hold a single tile of each operand and two of everything else:
             the operand's next tile is loaded when nothing reads the previous one any more.
         may_find: whether operands may be in L1 as a whole.
@@ -259,7 +261,11 @@ class TilingProblem:
         copied = self.in_bytes(k, c, y, x) + self.out_bytes(k, c, y, x)
         if self.weights.in_l1:
             copied = copied + self.weight_bytes(k, c, y, x)
-        return self.buffering * copied + self.fixed_bytes
+        return self.buffering * copied + self.fixed_bytes + self.fixed.column * x
+
+    def scratch_bytes(self, x: int) -> int:
+        """Return the bytes of scratch for tiles of ``x`` output columns."""
+        return self.fixed.scratch + self.fixed.column * x
 
     def fits(self, k: Any, c: Any, y: Any, x: Any) -> Any:
         """Whether a tile satisfies both limits."""

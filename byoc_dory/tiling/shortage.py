@@ -87,8 +87,9 @@ def _of_activations(problem: TilingProblem, tile: Tile, smallest: int) -> Shorta
     parts = f"{_copies(problem)}input {used_in}, output {used_out}"
     if problem.weights.in_l1:
         parts += f", weights {used_weights}"
-    if problem.fixed_bytes:
-        parts += f"; once, {problem.fixed_bytes}"
+    once = problem.fixed_bytes + problem.fixed.column * tile.x
+    if once:
+        parts += f"; once, {once}"
     return Shortage(
         layer=problem.name,
         memory=problem.unit,

@@ -152,6 +152,7 @@ def _layer_demand(
     least_in, least_out, least_weights = problem.memory(problem.smallest)
     whole_in, whole_out, whole_weights = problem.memory(problem.whole)
     least, whole = least_in + least_out, whole_in + whole_out
+    once, column = problem.fixed_bytes, problem.fixed.column
     weights: int | None = solution.l1_weights
     if problem.weights.in_l1:
         # There is no separate memory for weights.
@@ -161,8 +162,8 @@ def _layer_demand(
         layer=kernel.layer_name,
         accelerator=kernel.accelerator,
         l1_planned=used if planned else None,
-        l1_least=problem.buffering * least + problem.fixed_bytes,
-        l1_whole=whole + problem.fixed_bytes,
+        l1_least=problem.buffering * least + once + column * problem.smallest.x,
+        l1_whole=whole + once + column * problem.whole.x,
         l1_limit=problem.l1_limit,
         tile=",".join(str(size) for size in astuple(solution.tile)) if planned else "",
         weights_planned=weights if planned else None,

@@ -23,6 +23,21 @@ typedef struct {
  * copied; the bytes to move must not change until the transfer is done. */
 uint32_t cluster_dma_start(const cluster_dma_t *what);
 
+/* Starts a transfer for each of `planes` blocks of rows, `to_stride` and `from_stride` bytes apart, and
+ * returns the ticket of the last. */
+static inline uint32_t cluster_dma_start_planes(const cluster_dma_t *what, uint32_t planes,
+                                                uint32_t to_stride, uint32_t from_stride)
+{
+    cluster_dma_t plane = *what;
+    uint32_t ticket = cluster_dma_start(&plane);
+    for (uint32_t n = 1; n < planes; n++) {
+        plane.to = (uint8_t *)plane.to + to_stride;
+        plane.from = (const uint8_t *)plane.from + from_stride;
+        ticket = cluster_dma_start(&plane);
+    }
+    return ticket;
+}
+
 /* Waits until the transfer with this ticket, and thus all before it, are done. */
 void cluster_dma_wait(uint32_t ticket);
 

@@ -128,6 +128,8 @@ typedef struct {
     cluster_requant_t requant;
     void *scratch;    /* SIMD: cluster_*_scratch() bytes for each working core, on a word */
     uint32_t workers; /* SIMD: as for products */
+    uint32_t windows; /* SIMD, not depthwise: windows that scratch memory has room for; 0: as many as
+                       * cluster_conv2d_windows() says */
 } cluster_conv_t;
 
 /* out[c][r] = in[r][c]: rows of `columns` bytes become columns of `rows`; no gaps. */

@@ -26,9 +26,15 @@ from tests.byoc_dory.program import Case, main_program, packed
 from tests.reference.matrix_layers import stored
 
 
-def case_of(layer: Layer, options: TilingOptions, prefix: str, soc: Soc = SIRACUSA) -> Case:
+def case_of(
+    layer: Layer,
+    options: TilingOptions,
+    prefix: str,
+    soc: Soc = SIRACUSA,
+    home: str = "neureka",
+) -> Case:
     region = Region(prefix, (layer,), layer.inputs, (layer.output,))
-    code = generate(region, soc, options, prefix, "neureka")
+    code = generate(region, soc, options, prefix, home)
     rng = np.random.default_rng(len(prefix))
     (tensor,) = layer.inputs
     limits = np.iinfo(tensor.dtype)

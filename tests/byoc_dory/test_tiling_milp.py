@@ -63,6 +63,7 @@ def brute_force(problem: TilingProblem, objective: Objective) -> tuple[int, Tile
             c * problem.weights.channel + problem.weights.block
         )
         once = sum(problem.fixed.operands) + problem.fixed.scratch + problem.fixed.slack
+        once += x * problem.fixed.column
         in_l1 = used_in + used_out + (used_w if problem.weights.in_l1 else 0)
         if problem.buffering * in_l1 + once > problem.l1_limit:
             continue

@@ -50,7 +50,7 @@ class ClusterAccelerator(ClusterCores):
 
     def working(self, layer: Layer, soc: Soc, l1_budget: int | None) -> ClusterCores:
         """Return the cores that compute a layer, which are fewer if L1 has no room for all."""
-        from byoc_dory.soc.cluster.tiles import working
+        from byoc_dory.soc.cluster.working import working
 
         return working(layer, self, soc, self.budget(soc, l1_budget))
 

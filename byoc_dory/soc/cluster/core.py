@@ -24,6 +24,7 @@ class ClusterCores(Accelerator):
         cores: number of cores.
         fork_cycles: cycles from the host's call until all cores work, and back.
         order_cycles: host cycles for starting a transfer.
+        plane_cycles: host cycles for starting each further transfer of a tile with several planes.
         latency_cycles: cycles from then until an idle DMA begins, for the core that programs it.
         wait_cycles: host cycles for noticing that a transfer is done.
         call_cycles: additional cycles per call of a layer's function.
@@ -35,11 +36,14 @@ class ClusterCores(Accelerator):
         kernels: the set of kernels: ``"plain"`` C (``runtime_c/cluster/plain``), or for cores with
             ``"simd"`` instructions (``runtime_c/cluster/simd``). Each has its own units of work,
             and its own layout of constants.
+        windows: number of windows of a convolution that a core may copy at a time; 0: as many as
+            the kernel prefers. Fewer need less scratch memory.
     """
 
     cores: int
     fork_cycles: int
     order_cycles: int
+    plane_cycles: int
     latency_cycles: int
     wait_cycles: int
     call_cycles: int
@@ -59,6 +63,7 @@ class ClusterCores(Accelerator):
     rms_norm: Cycles
     affine_norm: Cycles
     kernels: Literal["plain", "simd"] = "plain"
+    windows: int = 0
 
     @property
     def simd(self) -> bool:

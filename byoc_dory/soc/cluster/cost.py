@@ -43,7 +43,7 @@ def costs_of(layer: Layer, core: ClusterCores, soc: Soc) -> Costs:
     more = _storing(layer, core)
     return Costs(
         compute=lambda call: ComputeCost(_kernel_cycles(layer, call, core, more)),
-        move=lambda block, by_rows: moved(block, dma),
+        move=lambda block, by_rows: moved(block, dma, core.plane_cycles),
         overheads=overheads,
     )
 
@@ -89,17 +89,18 @@ def _product_work(
         return products(*matrices), cycles
     assert isinstance(layer, Convolution)
     tile = ConvolutionTile(
-        layer.C,
+        number("c"),
         number("k"),
         number("iy"),
-        layer.ix,
+        number("ix"),
         number("oy"),
-        layer.ox,
+        number("ox"),
         layer.fy,
         layer.fx,
         layer.stride,
-        (number("pad_top"), layer.pad[1]),
+        (number("pad_top"), number("pad_left")),
         depthwise=layer.depthwise,
+        windows=core.windows,
     )
     works = (simd_work.convolution if core.simd else convolution)(tile, core.cores)
     return works, core.depthwise if tile.depthwise else core.conv2d

@@ -16,7 +16,7 @@ from byoc_dory.soc.cluster.cost import costs_of
 from byoc_dory.soc.cluster.layer_text import row_kernel
 from byoc_dory.soc.cluster.packing import constants_of, pack
 from byoc_dory.soc.cluster.program import cluster_program, scratch_place
-from byoc_dory.soc.cluster.tiles import working
+from byoc_dory.soc.cluster.working import working
 from byoc_dory.tileloop.cycles import predicted_cycles
 
 __all__ = ["ClusterEmitter"]

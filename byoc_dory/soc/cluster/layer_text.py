@@ -73,5 +73,12 @@ def move_rows(transfer: Transfer, comment: str) -> str:
     if not transfer.contiguous:
         near, far = ("from_stride", "to_stride") if stores else ("to_stride", "from_stride")
         fields |= {near: transfer.l1_pitch, far: transfer.l2_pitch}
-    begin = f"cluster_dma_start(&(cluster_dma_t){{ {comment}".rstrip()
-    return f"{begin}\n{initialiser(fields)}}})"
+    several = transfer.channels != 1
+    function = "cluster_dma_start_planes" if several else "cluster_dma_start"
+    begin = f"{function}(&(cluster_dma_t){{ {comment}".rstrip()
+    planes = ""
+    if several:
+        strides = (transfer.l1_channel, transfer.l2_channel)
+        near_far = strides[::-1] if stores else strides
+        planes = "".join(f", {number}" for number in (transfer.channels, *near_far))
+    return f"{begin}\n{initialiser(fields)}}}{planes})"

@@ -10,6 +10,7 @@ from byoc_dory.layers import Add, Convolution, Dense, Gemm, Layer, Matmul, Rows,
 from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.cluster.core import ClusterCores
+from byoc_dory.soc.cluster.maps import map_tiles
 from byoc_dory.soc.cluster.packing import block_of, has_sum_table, per_channel
 from byoc_dory.soc.cluster.pipelines import CORES_BESIDE, CORES_IN_TURN
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift, norm_leaves_32_bits
@@ -48,16 +49,44 @@ def cluster_program(
     tile = plan.solution.tile
     units, _, out_unit = units_of(layer)
     weighted = isinstance(layer, Weighted)
-    height = layer.iy if isinstance(layer, Convolution) else units
+    height, width = units, 1
+    if isinstance(layer, Convolution):
+        height, width = layer.iy, layer.ix
     y = halo_axis("y", "rows", units, tile.y, height, layer.fy, layer.stride[0], layer.pad[0])
     k = plain_axis("k", "columns", layer.K if weighted else out_unit, tile.k)
-    operands = _operands(layer, plan, y)
+    if isinstance(layer, Convolution):
+        horizontal = (layer.fx, layer.stride[1], layer.pad[1])
+        x = halo_axis("x", "columns of the map", layer.ox, tile.x, width, *horizontal)
+        axes, operands, out = map_tiles(layer, plan, y, x, k)
+        kernel = "cluster_depthwise" if layer.depthwise else "cluster_conv2d"
+        struct, fields = "cluster_conv", _conv(layer, (y, x, k), operands[0], out, core)
+    else:
+        axes, operands, out = (y, k), _operands(layer, plan, y), _matrix(layer, plan, y, k)
+        kernel, struct, fields = _kernel(layer, y, k, tile.k, operands, out, core)
     block = block_bytes(layer, tile.k, core)
     if block:
         operands += (weights_of(plan, k.index * block, BlockOf.run(block), block),)
-    per_y = layer.ox if weighted else 1
+    if scratch_bytes(layer, core):
+        fields["scratch"] = f"cluster_l1({slot('L1_SCRATCH')})"
+        if core.cores < all_cores:
+            fields["workers"] = core.cores
+        if core.windows and kernel == "cluster_conv2d":
+            fields["windows"] = core.windows
+    compute = Compute(
+        partial(call, kernel),
+        fields,
+        struct=f"{struct}_t",
+        function=f"cluster_run({kernel}, &{{}})",
+    )
+    return row_program(layer, plan, axes, operands, out, compute, CORES_IN_TURN, CORES_BESIDE)
+
+
+def _matrix(layer: Layer, plan: LayerPlan, y: TileAxis, k: TileAxis) -> Operand:
+    """Return the result of a layer that is no convolution."""
+    units, tile = y.size, plan.solution.tile
+    per_y = layer.ox if isinstance(layer, Weighted) else 1
     transposed = isinstance(layer, Gemm) and layer.transposed
-    out = matrix_result(
+    return matrix_result(
         plan,
         y,
         k,
@@ -67,18 +96,6 @@ def cluster_program(
         buffer=max(span.out_size for span in y.spans) * per_y * tile.k,
         transposed=transposed,
     )
-    kernel, struct, fields = _kernel(layer, y, k, tile.k, operands, out, core)
-    if scratch_bytes(layer, core):
-        fields["scratch"] = f"cluster_l1({slot('L1_SCRATCH')})"
-        if core.cores < all_cores:
-            fields["workers"] = core.cores
-    compute = Compute(
-        partial(call, kernel),
-        fields,
-        struct=f"{struct}_t",
-        function=f"cluster_run({kernel}, &{{}})",
-    )
-    return row_program(layer, plan, (y, k), operands, out, compute, CORES_IN_TURN, CORES_BESIDE)
 
 
 def scratch_place(layer: Layer, plan: LayerPlan, core: ClusterCores) -> int | None:
@@ -100,7 +117,7 @@ def _operands(layer: Layer, plan: LayerPlan, y: TileAxis) -> tuple[Operand, ...]
         whole = isinstance(layer, Matmul) and number == 1
         size = layer.inputs[number].elements if whole else in_unit
         rows = RowsOf(
-            rows=1 if whole else (layer.iy if isinstance(layer, Convolution) else units),
+            rows=1 if whole else units,
             row_bytes=size,
             pitch=size,
             buffer=size if whole else most_rows * size,
@@ -144,9 +161,6 @@ def _kernel(
     match layer:
         case Gemm() | Dense():
             return "cluster_gemm", "cluster_gemm", _gemm(layer, y, k, tile_k, _pitch(out), core)
-        case Convolution():
-            kernel = "cluster_depthwise" if layer.depthwise else "cluster_conv2d"
-            return kernel, "cluster_conv", _conv(layer, y, k, tile_k, _pitch(out), core)
         case Matmul():
             return "cluster_matmul", "cluster_matmul", _matmul(layer, y)
         case Add():
@@ -238,32 +252,33 @@ def _gemm(
 
 def _conv(
     layer: Convolution,
-    y: TileAxis,
-    k: TileAxis,
-    tile_k: int,
-    out_pitch: Value,
+    axes: tuple[TileAxis, TileAxis, TileAxis],
+    source: Operand,
+    out: Operand,
     core: ClusterCores,
 ) -> dict[str, Entry]:
+    y, x, k = axes
+    splits = layer.depthwise and k.count > 1
     return {
         "in": Place("in"),
-        **_weights(layer, tile_k, core),
+        **_weights(layer, k.step, core),
         "out": _OUT,
         "k": k.out_size,
-        "c": layer.C,
+        "c": k.out_size if splits else layer.C,
         "iy": y.in_size,
-        "ix": layer.ix,
+        "ix": x.in_size,
         "oy": y.out_size,
-        "ox": layer.ox,
+        "ox": x.out_size,
         "fy": layer.fy,
         "fx": layer.fx,
         "stride_y": layer.stride[0],
         "stride_x": layer.stride[1],
         "pad_top": y.pad,
-        "pad_left": layer.pad[1],
-        "in_pitch": layer.C,
-        "out_pitch": out_pitch,
+        "pad_left": x.pad,
+        "in_pitch": k.step if splits and not source.resident else layer.C,
+        "out_pitch": layer.K if out.resident else k.step,
         "flags": _flags(layer),
-        **_requant(layer, tile_k, core),
+        **_requant(layer, k.step, core),
     }
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from byoc_dory.layers import Array
 
 __all__ = [
+    "QUAD",
     "channel_bytes",
     "conv2d_scratch",
     "depthwise_scratch",
@@ -21,7 +22,8 @@ __all__ = [
     "quad_bytes",
 ]
 
-_QUAD = 4  # channels
+QUAD = 4
+"""Channels of a record of products."""
 
 
 def _words(size: int) -> int:
@@ -44,12 +46,12 @@ def pack_quads(
         wide: requantization leaves 32 bits, so that biases cannot be a part of ``add``.
     """
     k, window = weights.shape
-    quads, words = -(-k // _QUAD), _words(window)
-    whole = np.zeros((quads * _QUAD, 4 * words), np.int8)
+    quads, words = -(-k // QUAD), _words(window)
+    whole = np.zeros((quads * QUAD, 4 * words), np.int8)
     whole[:k, :window] = weights
-    blocks = whole.reshape(quads, _QUAD, words, 4).transpose(0, 2, 1, 3)
-    factors = np.zeros((quads * _QUAD, 3), "<i4")
-    rest = np.zeros(quads * _QUAD, "<i4")
+    blocks = whole.reshape(quads, QUAD, words, 4).transpose(0, 2, 1, 3)
+    factors = np.zeros((quads * QUAD, 3), "<i4")
+    rest = np.zeros(quads * QUAD, "<i4")
     factors[:k, 0], factors[:k, 2] = mul, shift
     factors[:k, 1] = add if wide else _folded(bias, mul, add)
     rest[:k] = bias if wide else 0
@@ -101,11 +103,17 @@ def pack_channels(
     return np.concatenate(parts, axis=1).reshape(-1)
 
 
-def conv2d_scratch(window: int, cores: int) -> int:
-    """Return the bytes of scratch memory for windows of ``window`` bytes."""
+def conv2d_scratch(window: int, cores: int, windows: int = 0) -> int:
+    """Return the bytes of scratch memory for windows of ``window`` bytes.
+
+    Args:
+        window: bytes of a window.
+        cores: number of cores that work.
+        windows: how many windows a core may copy at a time; 0: as many as the kernel prefers.
+    """
     words = _words(window)
-    windows = 16 if words <= 16 else 8 if words <= 32 else 4
-    return cores * (4 * windows * words + 16)
+    preferred = 16 if words <= 16 else 8 if words <= 32 else 4
+    return cores * (4 * (windows or preferred) * words + 16)
 
 
 def matmul_scratch(c: int, cores: int) -> int:

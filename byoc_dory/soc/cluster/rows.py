@@ -7,7 +7,7 @@ ranges; operands that are needed as a whole are loaded with the first tile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from byoc_dory.layers import Layer
 from byoc_dory.plan import LayerPlan
@@ -95,7 +95,7 @@ def matrix_result(
 def row_program(
     layer: Layer,
     plan: LayerPlan,
-    axes: tuple[TileAxis, TileAxis],
+    axes: tuple[TileAxis, ...],
     operands: tuple[Operand, ...],
     out: Operand,
     compute: Compute,
@@ -112,7 +112,13 @@ def transfer_cycles(size: int, rows: int, dma: Dma) -> int:
     return dma.call_cycles + rows * dma.row_cycles(size)
 
 
-def moved(block: Block, dma: Dma) -> Moved:
-    """Return the DMA's cost for a transfer."""
-    commands, size = block.commands()
-    return Moved(transfer_cycles(size, commands, dma))
+def moved(block: Block, dma: Dma, plane_cycles: int = 0) -> Moved:
+    """Return the DMA's cost for a transfer.
+
+    A block with several planes is one transfer for each of them; ``plane_cycles`` are the host's
+    cycles for starting a further one.
+    """
+    further = block.channels - 1
+    commands, size = replace(block, channels=1).commands()
+    cycles = transfer_cycles(size, commands, dma)
+    return Moved(block.channels * cycles, host=further * plane_cycles)

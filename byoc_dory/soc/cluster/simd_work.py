@@ -193,7 +193,8 @@ class _Pixels:
         self.rows = _inside(tile.oy, tile.stride[0], tile.pad[0], tile.fy, tile.iy)
         self.columns = _inside(tile.ox, tile.stride[1], tile.pad[1], tile.fx, tile.ix)
         self.has_runs = tile.fy == 1 or self.row % 4 == 0
-        self.most = 16 if self.words <= 16 else 8 if self.words <= 32 else 4
+        preferred = 16 if self.words <= 16 else 8 if self.words <= 32 else 4
+        self.most = tile.windows or preferred
 
     def work(self, begin: int, end: int, k: int) -> Work:
         tile = self.tile
@@ -201,7 +202,7 @@ class _Pixels:
         if plain and tile.ox == tile.ix and tile.oy <= tile.iy:
             return _run(end - begin, k, self.words)
         total: Counter[str] = Counter()
-        has_copies = tile.fx >= tile.stride[1] and tile.channels % 4 == 0
+        has_copies = tile.fx >= tile.stride[1] and tile.channels % 4 == 0 and self.most >= 4
         while begin < end:
             y, x = divmod(begin, tile.ox)
             taps = self._taps(y)
@@ -219,7 +220,7 @@ class _Pixels:
                     words = taps * columns * tile.channels // 4
                     total.update({"patch": 1, "patch_row": taps, "copy_word": words})
             if not count:
-                count = min(left, 4 if self.has_runs else self.most)
+                count = min(left, min(4, self.most) if self.has_runs else self.most)
                 total.update(_run(count, k, self.words))
                 self._windows(total, begin, count)
             total["step"] += 1
@@ -262,7 +263,8 @@ def depthwise(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
         if begin < end and first < last:
             fours = (last - first) // 4 if is_fast else 0
             singles = (last - first - 4 * fours) * (end - begin) * tile.ox
-            work.update({"single": singles, "single_mac": singles * tile.fy * tile.fx})
+            work.update({"single": singles, "single_column": singles * tile.fx})
+            work.update({"single_mac": singles * tile.fy * tile.fx})
             if fours:
                 work["border"] = 1
                 work.update(_strips(tile, begin, end, fours))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from byoc_dory.layers import Convolution, Gemm, Layer, Matmul, Weighted
@@ -11,11 +9,19 @@ from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.packing import BLOCK_ALIGN, block_of, constants_of
-from byoc_dory.soc.cluster.records import conv2d_scratch, depthwise_scratch, matmul_scratch
+from byoc_dory.soc.cluster.records import QUAD, conv2d_scratch, depthwise_scratch, matmul_scratch
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 from byoc_dory.tiling.shortage import shortage_of
 
-__all__ = ["block_bytes", "scratch_bytes", "tiling_problem", "units_of", "working"]
+__all__ = [
+    "block_bytes",
+    "is_narrow",
+    "may_be_narrow",
+    "scratch_bytes",
+    "scratch_column",
+    "tiling_problem",
+    "units_of",
+]
 
 _COLUMN_STEP = 4  # number of outputs that a kernel computes side by side
 _BEHIND = 4  # bytes behind an operand that kernels for SIMD may read
@@ -28,70 +34,102 @@ def units_of(layer: Layer) -> tuple[int, int, int]:
     return layer.oy, layer.ix * layer.C, layer.ox * layer.K
 
 
-@lru_cache(maxsize=1024)
-def working(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> ClusterCores:
-    """Return the cores that compute a layer: as many as have scratch memory, if L1 is small.
-
-    The number is ``core.cores``, or the largest power of two for which the smallest tile fits.
-    """
-    number = core.cores
-    while number > 1 and scratch_bytes(layer, core):
-        few = replace(core, cores=number)
-        if shortage_of(tiling_problem(layer, few, soc, l1_budget)) is None:
-            return few
-        number = 1 << (number - 1).bit_length() - 1
-    return replace(core, cores=number)
-
-
 def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> TilingProblem:
     """Return a tile's use of L1: ranges of rows, and of columns where weights have columns.
 
-    ``core`` is of the `working` cores.
+    Where not even one row of a convolution fits, tiles are ranges of its columns, too, and
+    depthwise of its channels: such tiles are moved row by row.  ``core`` is of the `working` cores.
     """
-    units, in_unit, out_unit = units_of(layer)
     common: dict[str, Any] = {
         "name": layer.name,
         "l1_limit": min(l1_budget, soc.memory(core.l1).size - (_BEHIND if core.simd else 0)),
+        # Nothing is padded, but every tensor starts aligned.
+        "slack": ALIGNMENT * (len(layer.inputs) + 2),
     }
-    # Nothing is padded, but every tensor starts aligned.
-    slack = ALIGNMENT * (len(layer.inputs) + 2)
     if not isinstance(layer, Weighted):
-        whole: tuple[int, ...] = ()
-        if isinstance(layer, Matmul):
-            whole = (layer.inputs[1].elements,)
-        return TilingProblem(
-            k=Axis(out_unit, tiled=False),
-            c=Axis(in_unit, tiled=False),
-            y=Axis(units),
-            x=Axis(1, tiled=False),
-            window=InputWindow(units, 1),
-            copies=len(layer.inputs) - len(whole),
-            weights=TileWeights(fixed=block_bytes(layer, 0, core), in_l1=True),
-            fixed=FixedBytes(whole, scratch=scratch_bytes(layer, core), slack=slack),
-            **common,
-        )
+        return _of_rows(layer, core, **common)
+    problem = _weighted(layer, core, narrow=False, **common)
+    if not may_be_narrow(layer) or shortage_of(problem) is None:
+        return problem
+    return _weighted(layer, core, narrow=True, **common)
+
+
+def is_narrow(problem: TilingProblem) -> bool:
+    """Whether tiles are ranges of columns, or of a depthwise layer's channels."""
+    return problem.x.tiled or problem.channels_follow_k
+
+
+def may_be_narrow(layer: Layer) -> bool:
+    """Whether tiles can be ranges of columns, each of which reads some input, or of channels."""
+    return isinstance(layer, Convolution) and (layer.depthwise or _splits_columns(layer))
+
+
+def _splits_columns(layer: Weighted) -> bool:
+    _, left, _, right = layer.pad
+    return layer.ox > 1 and max(left, right) < layer.fx
+
+
+def _of_rows(layer: Layer, core: ClusterCores, name: str, l1_limit: int, slack: int) -> (
+    TilingProblem
+):  # fmt: skip
+    units, in_unit, out_unit = units_of(layer)
+    whole: tuple[int, ...] = ()
+    if isinstance(layer, Matmul):
+        whole = (layer.inputs[1].elements,)
+    return TilingProblem(
+        name=name,
+        k=Axis(out_unit, tiled=False),
+        c=Axis(in_unit, tiled=False),
+        y=Axis(units),
+        x=Axis(1, tiled=False),
+        window=InputWindow(units, 1),
+        l1_limit=l1_limit,
+        copies=len(layer.inputs) - len(whole),
+        weights=TileWeights(fixed=block_bytes(layer, 0, core), in_l1=True),
+        fixed=FixedBytes(whole, scratch=scratch_bytes(layer, core), slack=slack),
+    )
+
+
+def _weighted(
+    layer: Weighted, core: ClusterCores, name: str, l1_limit: int, slack: int, *, narrow: bool
+) -> TilingProblem:
     one, two = (block_of(layer, k, simd=core.simd) for k in (4, 8))
     each = layer.weight[0].size
     depthwise = isinstance(layer, Convolution) and layer.depthwise
+    columns = narrow and _splits_columns(layer)
     # The bytes per column besides its weights; then those that do not depend on columns, and the
     # slack of alignments, once.
     per_column = -(-(two.bytes - one.bytes) // 4) - each + BLOCK_ALIGN // 4
     table = 256 if isinstance(layer, Gemm) and layer.function is not None else 0
+    # A record has four channels, and the last one may be partly empty.
+    missing = -layer.K % QUAD if core.simd and not depthwise else 0
+    scratch = scratch_bytes(layer, core)
+    per_x = scratch_column(layer, core) if columns else 0
     return TilingProblem(
-        k=Axis(layer.K, tiled=not depthwise, step=_COLUMN_STEP),
+        name=name,
+        k=Axis(layer.K, tiled=narrow or not depthwise, step=_COLUMN_STEP),
         c=Axis(layer.C, tiled=False),
         y=Axis(layer.oy),
-        x=Axis(layer.ox, tiled=False),
+        x=Axis(layer.ox, tiled=columns),
         window=InputWindow(layer.iy, layer.ix, layer.fy, layer.fx, layer.stride),
+        l1_limit=l1_limit,
+        channels_follow_k=narrow and depthwise,
         weights=TileWeights(
             channel=0 if depthwise else layer.fy * layer.fx,
             block=per_column + (each if depthwise else 0),
-            fixed=table + 2 * BLOCK_ALIGN,
+            fixed=table + 2 * BLOCK_ALIGN + missing * (per_column + each),
             in_l1=True,
         ),
-        fixed=FixedBytes(scratch=scratch_bytes(layer, core), slack=slack),
-        **common,
+        fixed=FixedBytes(scratch=scratch - per_x * layer.ox, slack=slack, column=per_x),
     )
+
+
+def scratch_column(layer: Layer, core: ClusterCores) -> int:
+    """Return the bytes of scratch memory for each further column of a tile, of all cores."""
+    if not (core.simd and isinstance(layer, Convolution) and layer.depthwise):
+        return 0
+    two, one = (depthwise_scratch(layer.fx, x, layer.stride[1], core.cores) for x in (2, 1))
+    return two - one
 
 
 def scratch_bytes(layer: Layer, core: ClusterCores) -> int:
@@ -103,7 +141,7 @@ def scratch_bytes(layer: Layer, core: ClusterCores) -> int:
     elif isinstance(layer, Convolution):
         if layer.fy == layer.fx == 1 and layer.stride == (1, 1) and not any(layer.pad):
             return 0  # a product of matrices
-        size = conv2d_scratch(layer.weight[0].size, core.cores)
+        size = conv2d_scratch(layer.weight[0].size, core.cores, core.windows)
     elif isinstance(layer, Matmul):
         size = matmul_scratch(layer.C, core.cores)
     else:

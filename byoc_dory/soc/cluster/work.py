@@ -102,7 +102,10 @@ def _blocks(rows: int, columns: int, inner: int) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class ConvolutionTile:
-    """A tile of a convolution; ``pad`` and ``stride`` are (y, x), map sizes those of the tile."""
+    """A tile of a convolution; ``pad`` and ``stride`` are (y, x), map sizes those of the tile.
+
+    ``windows``: how many windows a core may copy at a time; 0: as many as the kernel prefers.
+    """
 
     channels: int
     results: int
@@ -115,6 +118,7 @@ class ConvolutionTile:
     stride: tuple[int, int]
     pad: tuple[int, int]
     depthwise: bool
+    windows: int = 0
 
 
 @cache

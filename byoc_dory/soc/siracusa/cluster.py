@@ -18,6 +18,7 @@ CLUSTER_CORES = ClusterAccelerator(
     fork_cycles=74,
     # derived: measured on our simulator, for our drivers and the code around them.
     order_cycles=53,
+    plane_cycles=146,
     latency_cycles=32,
     wait_cycles=8,
     call_cycles=10,
@@ -109,6 +110,9 @@ CLUSTER_CORES = ClusterAccelerator(
         ("near_2", 17.15),
         ("near_3", 27.66),
         ("near_4", 31.05),
+        ("single", 102.2),
+        ("single_column", 8.1),
+        ("single_mac", 12.2),
         ("split", 14.19),
         ("strip", 248.99),
     ),

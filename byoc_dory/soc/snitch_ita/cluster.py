@@ -17,6 +17,7 @@ CLUSTER_CORES = ClusterAccelerator(
     fork_cycles=74,
     # derived: measured on our simulator, for our drivers and the code around them.
     order_cycles=53,
+    plane_cycles=26,
     latency_cycles=32,
     wait_cycles=8,
     call_cycles=10,

@@ -15,9 +15,11 @@ CLUSTER_INLINE uint32_t cluster_conv2d_windows(uint32_t window)
     return words <= 16u ? 16u : words <= 32u ? 8u : 4u;
 }
 
-CLUSTER_INLINE uint32_t cluster_conv2d_scratch(uint32_t window)
+/* Bytes of scratch memory for so many windows; 0: as many as convolutions copy at once. */
+CLUSTER_INLINE uint32_t cluster_conv2d_scratch(uint32_t window, uint32_t windows)
 {
-    return 4u * cluster_conv2d_windows(window) * cluster_words(window) + 16u;
+    const uint32_t most = windows != 0 ? windows : cluster_conv2d_windows(window);
+    return 4u * most * cluster_words(window) + 16u;
 }
 
 #endif

@@ -187,7 +187,8 @@ static void pixels(convolution_t *c, cluster_share_t part, uint8_t *out)
 {
     const cluster_conv_t *const v = c->conv;
     /* A row's copy is to be no longer than the windows' copies. */
-    const bool has_copies = v->fx >= v->stride_x && v->in_pitch == v->c && v->c % 4u == 0;
+    const bool has_copies = v->fx >= v->stride_x && v->in_pitch == v->c && v->c % 4u == 0 &&
+                            c->most_windows >= PIXELS;
     uint32_t y = part.begin / v->ox, x = part.begin - y * v->ox, left = part.end - part.begin;
     while (left != 0) {
         const uint32_t in_row = v->ox - x < left ? v->ox - x : left;
@@ -204,7 +205,8 @@ static void pixels(convolution_t *c, cluster_share_t part, uint8_t *out)
             }
         }
         if (count == 0) {
-            const uint32_t most = c->has_runs ? PIXELS : c->most_windows;
+            const bool few = c->has_runs && c->most_windows > PIXELS;
+            const uint32_t most = few ? PIXELS : c->most_windows;
             count = left < most ? left : most;
             from_windows(c, y, x, count, out);
         }
@@ -257,10 +259,10 @@ void cluster_conv2d(const void *args, uint32_t core, uint32_t cores)
         .conv = v,
         .runs = copied,
         .copied = copied,
-        .scratch = (uint8_t *)v->scratch + core * cluster_conv2d_scratch(v->fy * row),
+        .scratch = (uint8_t *)v->scratch + core * cluster_conv2d_scratch(v->fy * row, v->windows),
         .windows = {v->fy, cluster_words(row), v->ix * v->in_pitch, row,
                     v->stride_x * v->in_pitch, 4u * words},
-        .most_windows = cluster_conv2d_windows(v->fy * row),
+        .most_windows = v->windows != 0 ? v->windows : cluster_conv2d_windows(v->fy * row),
         .has_runs = has_runs,
         .rows = inside(v->oy, v->stride_y, v->pad_top, v->fy, v->iy),
         .columns = inside(v->ox, v->stride_x, v->pad_left, v->fx, v->ix),

@@ -1,0 +1,76 @@
+"""The cores that compute a layer where L1 has no room for the scratch memory of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from byoc_dory.layers import Convolution, Layer
+from byoc_dory.options import TilingOptions
+from byoc_dory.plan import alone
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.core import ClusterCores
+from byoc_dory.soc.cluster.cost import costs_of
+from byoc_dory.soc.cluster.program import cluster_program
+from byoc_dory.soc.cluster.tiles import is_narrow, scratch_bytes, tiling_problem
+from byoc_dory.tileloop.cycles import predicted_cycles
+from byoc_dory.tiling import Tile, TilingProblem, quickest, shortage_of
+from byoc_dory.tiling.problem import solution_of
+
+__all__ = ["working"]
+
+
+@lru_cache(maxsize=1024)
+def working(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> ClusterCores:
+    """Return the cores that compute a layer: all, if whole rows and their scratch memory fit.
+
+    Otherwise fewer cores compute larger tiles, or more cores smaller ones, with less scratch memory
+    each: what is predicted to be quickest.
+    """
+
+    if not scratch_bytes(layer, core):
+        return core
+    found = list(_ways(layer, core, soc, l1_budget))
+    if len(found) == 1 or found[0] is core or not isinstance(layer, Convolution):
+        return found[0]
+    return min(
+        found,
+        key=lambda way: _cycles(layer, way, core, soc, tiling_problem(layer, way, soc, l1_budget)),
+    )
+
+
+def _ways(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> Iterator[ClusterCores]:
+    """Yield fewer and fewer cores for which a tile fits; one core if none does.
+
+    Of each number, those with most scratch memory, unless only less leaves room for whole rows.
+    """
+    number, any_fits = core.cores, False
+    while number:
+        fitting = []
+        few = core if number == core.cores else replace(core, cores=number)
+        for way in (few, replace(few, windows=1)):
+            problem = tiling_problem(layer, way, soc, l1_budget)
+            if shortage_of(problem) is None:
+                fitting.append((is_narrow(problem), way))
+        if fitting:
+            any_fits = True
+            yield min(fitting, key=lambda each: each[0])[1]
+        if number == 1:
+            break
+        number = 1 << (number - 1).bit_length() - 1
+    if not any_fits:
+        yield replace(core, cores=1, windows=1)
+
+
+def _cycles(
+    layer: Layer, way: ClusterCores, core: ClusterCores, soc: Soc, problem: TilingProblem
+) -> int:
+    """Return the predicted cycles of the quickest tile, one after another."""
+    costs = costs_of(layer, way, soc)
+
+    def cycles(tile: Tile) -> int:
+        plan = alone(layer, solution_of(problem, tile), core.name, problem)
+        return predicted_cycles(cluster_program(layer, plan, way, core.cores), costs)
+
+    return quickest(problem, cycles, (), TilingOptions()).objective
