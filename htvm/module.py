@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from htvm.firmware.sizes import Sizes
     from htvm.model import Model
     from htvm.progress import Progress
-    from htvm.report.explain import Explanation
+    from htvm.report.explain import Explanation, VerdictRow
     from htvm.report.types import Report
     from htvm.result import RunResult
     from htvm.verification.golden import Golden
@@ -182,9 +183,19 @@ class Module:
 
     # ------------------------------------------------------------------ looking
 
-    def report(self) -> Report:
-        """Return the report of this build; with cycles if `run` has been called on ``rv32``."""
-        return report_of(self.compiled, self.platform, self._built.sizes, self._last)
+    def report(self, changes: int = 0) -> Report:
+        """Return the report of this build; with cycles if `run` has been called on ``rv32``.
+
+        Args:
+            changes: largest number of changes to the model to advise, as for `explain`.
+        """
+        report = report_of(self.compiled, self.platform, self._built.sizes, self._last)
+        advice = self.explain(changes).improvements if changes else ()
+        return replace(report, verdicts=self._verdict_rows, advice=advice)
+
+    @cached_property
+    def _verdict_rows(self) -> tuple[VerdictRow, ...]:
+        return self.explain(0).rows
 
     def save_report(self, path: str | Path) -> Path:
         """Write the report to a file, in the format of its suffix: ``report().save(path)``.

@@ -33,6 +33,7 @@ else:
 
 __all__ = [
     "EXPORT_FOLDER",
+    "all_tables",
     "common",
     "complete_target",
     "examples",
@@ -139,6 +140,12 @@ platform = click.option(
     type=click.Choice(["rv32", "arm", "host"]),
     help="Firmware on the instruction-set simulator (cycles) or on an emulator of Arm's cores "
     "(instructions), or the same C natively (neither); the one of the target's core by default.",
+)
+all_tables = click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Print all tables: each layer, causes, memories, accuracy; else the first screen.",
 )
 given_input = click.option(
     "--input",

@@ -1,19 +1,23 @@
-"""Output of verbs for other programs: JSON on stdout, arrays in files."""
+"""Output of verbs: reports on the terminal, JSON on stdout for programs, arrays in files."""
 
 from __future__ import annotations
 
 import io
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from htvm.files import write_whole
 
-__all__ = ["SCHEMA", "print_json", "save_arrays"]
+if TYPE_CHECKING:
+    from htvm.report.types import Report
+
+__all__ = ["SCHEMA", "print_json", "print_report", "save_arrays"]
 
 SCHEMA = 1
 """Version of the ``--json`` output: raised when a field is removed or changes its meaning."""
@@ -27,6 +31,22 @@ def print_json(kind: str, data: Mapping[str, Any]) -> None:
         data: values that JSON can hold.
     """
     click.echo(json.dumps({"schema": SCHEMA, "kind": kind, **data}, indent=2))
+
+
+def print_report(report: Report, everything: bool, hint: str) -> None:
+    """Print the first screen of a report, as wide as the terminal, or all of its tables.
+
+    Args:
+        report: what to print.
+        everything: print all tables.
+        hint: the last line of the first screen: what to type for more.
+    """
+    from htvm.report.screen import screen_text
+
+    if everything:
+        click.echo(str(report))
+    else:
+        click.echo(screen_text(report, shutil.get_terminal_size().columns, hint))
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from htvm.report.explain import Improvement, VerdictRow
 from htvm.report.picture_types import Energy, MemoryMap, NetworkNode, Recipe, SocInfo
 from htvm.result import Causes, Interval
 
@@ -239,6 +240,8 @@ class ReportData:
         graph: the operators of the network, in execution order.
         energy: energy of the run; None without cycles or powers.
         recipe: how to reproduce the build; None if unknown.
+        verdicts: where each operator runs, and how each accelerator answered.
+        advice: changes to the model that would gain most, the best first; empty if not looked for.
     """
 
     summary: Summary
@@ -254,6 +257,8 @@ class ReportData:
     graph: tuple[NetworkNode, ...] = ()
     energy: Energy | None = None
     recipe: Recipe | None = None
+    verdicts: tuple[VerdictRow, ...] = ()
+    advice: tuple[Improvement, ...] = ()
 
     @property
     def no_cycles(self) -> str:

@@ -72,6 +72,12 @@ class Improvement:
     would_run_on: str
     note: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """The layers, the change, and its predicted gain."""
+        names = ", ".join(self.layers)
+        return f"{names}: {self.change}: -{count(self.gain)} cycles (predicted)"
+
 
 @dataclass(frozen=True, repr=False)
 class Explanation:

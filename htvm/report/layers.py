@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from htvm.report.accuracy import accuracy_text
 from htvm.report.data import L1Use, L2Use, LayerRow, ReportData, Summary
+from htvm.report.screen import cost_lines
 from htvm.report.table import (
     Column,
     Table,
@@ -294,6 +295,7 @@ def report_text(report: ReportData) -> str:
     """Return the whole report as text."""
     parts = [
         _headline(report),
+        "\n".join(cost_lines(report)),
         text(layer_table(report)),
         text(causes_table(report)) if causes_table(report).rows else "",
         overlap_text(report.summary.causes),

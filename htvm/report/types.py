@@ -17,7 +17,8 @@ __all__ = ["L1Use", "LayerRow", "L2Use", "Report", "SqnrRow", "Summary", "Unit"]
 class Report(ReportData):
     """The results of `Module.report()`, with the fields of `htvm.report.data.ReportData`.
 
-    Printing it shows a table; `save` writes pages, figures, tables and JSON.
+    Printing it shows all tables, an interactive session the first screen; `save` writes pages,
+    figures, tables and JSON.
     """
 
     def __str__(self) -> str:
@@ -26,7 +27,19 @@ class Report(ReportData):
 
         return report_text(self)
 
-    __repr__ = __str__  # so that an interactive session shows the table
+    def __repr__(self) -> str:
+        """Return the first screen, so that an interactive session shows it."""
+        return self.screen()
+
+    def screen(self, width: int = 80) -> str:
+        """Return the answer in about 15 lines: latency, memories, the dearest steps and why.
+
+        Args:
+            width: characters per line, at least 60; longer lines are cut.
+        """
+        from htvm.report.screen import screen_text
+
+        return screen_text(self, width)
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file; its suffix selects the format (see `htvm.report.save`).

@@ -209,6 +209,8 @@ def test_interrupting_is_clean(verb: str, tmp_path: Path) -> None:
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     out, rest = process.communicate(timeout=120)
-    assert process.returncode == 130, first + rest
+    # Python ends itself by the signal if it arrived while a class of some import was being made (it
+    # then ran a text by `exec`); shells say 130 of that, too.
+    assert process.returncode in (130, -signal.SIGINT), first + rest
     assert "interrupted" in rest and "Traceback" not in rest and out == ""
     assert list(tmp_path.iterdir()) == []

@@ -256,7 +256,7 @@ def test_long_names_of_a_source_are_shortened_in_text_only() -> None:
     assert name in report_json(report) and name in report_csv(report)
 
 
-@pytest.mark.parametrize("report", [REPORT, COMPARISON, VERDICTS])
+@pytest.mark.parametrize("report", [COMPARISON, VERDICTS])
 def test_an_interactive_session_shows_the_table(report: object) -> None:
     assert repr(report) == str(report)
 

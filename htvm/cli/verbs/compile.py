@@ -11,7 +11,7 @@ import click
 import htvm
 from htvm.cli import options
 from htvm.cli.arguments import open_model
-from htvm.cli.output import print_json
+from htvm.cli.output import print_json, print_report
 from htvm.cli.terminal import shown_progress
 
 __all__ = ["command"]
@@ -27,12 +27,19 @@ __all__ = ["command"]
 @options.target
 @options.policy
 @options.schedule
+@options.all_tables
 @click.option(
     "--out", "-o", required=True, type=click.Path(path_type=Path), help=options.EXPORT_FOLDER
 )
 @options.common
 def command(
-    model: str, target: str, policy: str | None, schedule: Any, out: Path, as_json: bool
+    model: str,
+    target: str,
+    policy: str | None,
+    schedule: Any,
+    everything: bool,
+    out: Path,
+    as_json: bool,
 ) -> None:
     """Write a self-contained C project for MODEL into a folder."""
     from htvm.report.json_file import report_json
@@ -47,4 +54,6 @@ def command(
     if as_json:
         print_json("compile", {"folder": str(folder), "report": json.loads(report_json(report))})
     else:
-        click.echo(f"{report}\n\nwritten to {folder}")
+        more = f"all tables: --all   cycles: htvm run {model} -t {target}"
+        print_report(report, everything, more)
+        click.echo(f"\nwritten to {folder}")

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 import htvm
 from htvm.cli import options
 from htvm.cli.arguments import open_model, read_inputs
+from htvm.cli.output import print_report
 from htvm.cli.terminal import shown_progress
 from htvm.errors import ExportError, InputError
 from htvm.inputs import bind_inputs
@@ -34,6 +35,8 @@ _FORMS = {
     "png": ".png",
 }
 
+_ADVICE = 3  # changes to the model that a report advises
+
 # Options that a saved report has already fixed.
 _BUILD = ("target", "policy", "schedule", "platform", "given")
 
@@ -51,6 +54,7 @@ _BUILD = ("target", "policy", "schedule", "platform", "given")
 @options.schedule
 @options.platform
 @options.given_input
+@options.all_tables
 @click.option(
     "--out",
     "-o",
@@ -69,6 +73,7 @@ def command(
     schedule: Any,
     platform: Any,
     given: str,
+    everything: bool,
     outs: tuple[Path, ...],
     form: str | None,
     as_json: bool,
@@ -93,13 +98,14 @@ def command(
             )  # fmt: skip
             with progress.stage("simulating"):
                 module.run(inputs)
-        report = _with_command(module.report(), model)
+        report = _with_command(module.report(_ADVICE), model)
     for path, suffix in zip(outs, suffixes, strict=True):
         htvm.report.save(report, path, form=suffix, where=f"--out {path}")
     if as_json:
         click.echo(report_json(report))
     elif not outs:
-        click.echo(str(report))
+        page = f"all tables: --all   page: htvm report {model} -o report.html"
+        print_report(report, everything, page)
     for path in outs:
         click.echo(f"written: {path}", err=True)
 

@@ -13,7 +13,7 @@ import numpy as np
 import htvm
 from htvm.cli import options
 from htvm.cli.arguments import open_model, read_inputs
-from htvm.cli.output import print_json, save_arrays
+from htvm.cli.output import print_json, print_report, save_arrays
 from htvm.cli.terminal import shown_progress
 from htvm.inputs import bind_inputs
 
@@ -36,6 +36,7 @@ __all__ = ["command"]
 @options.schedule
 @options.platform
 @options.given_input
+@options.all_tables
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Write the outputs as .npz.")
 @click.option("--check", is_flag=True, help="Compare with the reference; exit code 1 if not equal.")
 @options.common
@@ -46,6 +47,7 @@ def command(
     schedule: Any,
     platform: Any,
     given: str,
+    everything: bool,
     out: Path | None,
     check: bool,
     as_json: bool,
@@ -71,7 +73,9 @@ def command(
     if as_json:
         print_json("run", _run_data(outputs, result, equal))
     else:
-        click.echo(f"{module.report()}\n")
+        more = f"all tables: --all   reasons: htvm explain {model} -t {target}"
+        print_report(module.report(), everything, more)
+        click.echo()
         for name, array in outputs.items():
             click.echo(f"{name}: {_brief(array)}")
         if equal is not None:

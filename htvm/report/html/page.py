@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from htvm.report.accuracy import accuracy_of, accuracy_text
+from htvm.report.accuracy import accuracy_text
 from htvm.report.html.graph import graph_of
 from htvm.report.html.parts import COLOURS, BarPart, cause_parts, stacked, unit_classes
 from htvm.report.html.roofline import roofline_of
 from htvm.report.html.tables import bytes_grid, layers_grid
 from htvm.report.html.timeline import timeline_of
 from htvm.report.layers import overlap_text
+from htvm.report.reasons import accelerated_text, group_text, reason_of, speed_up_of
 from htvm.report.table import count, milliseconds, ratio
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def report_html(report: ReportData) -> str:
         tiles=_tiles(report),
         whole=_whole(report),
         longest=_longest(report),
+        group=group_text(report),
         overlap=overlap_text(report.summary.causes).replace("\n", "; "),
         units=_units(report, classes),
         layers=layers_grid(report, classes),
@@ -110,11 +112,15 @@ def _tiles(report: ReportData) -> list[_Tile]:
         tiles.append(_Tile(title, f"{count(memory.total)} B", said))
     else:
         tiles.append(_Tile("L2", f"{count(memory.total)} B", "no limit"))
-    accuracy = accuracy_of([row for row in report.layers if row.kind == "layer"])
-    if accuracy is not None:
-        said = f"median of {accuracy.steps} layers; worst {accuracy.worst} "
-        said += f"({100 * accuracy.worst_error:+.1f} %)"
-        tiles.append(_Tile("prediction off by", f"{100 * accuracy.median:.1f} %", said))
+    speed_up = speed_up_of(report)
+    if speed_up is not None:
+        said = f"over one CPU core: {count(speed_up.baseline)} cycles, estimated"
+        tiles.append(_Tile("speed-up", f"{speed_up.times:.1f}x", said))
+    share = accelerated_text(report)
+    if share:
+        tiles.append(
+            _Tile("accelerated", share.split(" of ")[0], f"of {share.split(' of ', 1)[1]}")
+        )
     return tiles
 
 
@@ -138,6 +144,7 @@ def _longest(report: ReportData) -> list[dict[str, Any]]:
             "cycles": row.cycles,
             "share": ratio(100 * (row.cycles or 0), report.summary.cycles, 1),
             "parts": cause_parts(row.causes, top) if row.causes is not None else (),
+            "reason": reason_of(row, report.verdicts),
         }
         for row in known[:_LONGEST]
     ]

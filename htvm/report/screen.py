@@ -1,0 +1,134 @@
+"""The first screen of a report: the answer in about 15 lines that fit a terminal.
+
+It says how fast the network is, what it is compared with, what the accelerators do, how full the
+memories are, which steps cost most and why, what was lost in accuracy, and what to type next.
+Everything else is in the tables of :mod:`htvm.report.layers`.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from htvm.report.data import LayerRow, ReportData
+from htvm.report.explain import Improvement
+from htvm.report.reasons import accelerated_text, group_text, reason_of, speed_up_of
+from htvm.report.table import count, milliseconds
+
+__all__ = ["cost_lines", "screen_text"]
+
+_DEAREST = 3  # number of steps that are shown with their reasons
+_NAME = 18  # characters of a step's name
+_BAR = 20  # characters of a bar
+_NARROWEST = 60  # narrower terminals get lines of this width
+
+
+def screen_text(report: ReportData, width: int = 80, hint: str = "") -> str:
+    """Return the first screen.
+
+    Args:
+        report: the report; without cycles, what needs them is left out.
+        width: characters per line, at least 60; longer lines are cut.
+        hint: a last line, e.g. the next commands to type.
+    """
+    width = max(width, _NARROWEST)
+    facts = [
+        ("speed-up", _speed_up(report)),
+        ("accelerated", accelerated_text(report)),
+        *_memories(report),
+        ("accuracy", _accuracy(report)),
+        ("energy", _energy(report)),
+    ]
+    longest = max(len(name) for name, value in facts if value)
+    lines = [f"{name:<{longest}}  {value}" for name, value in facts if value]
+    parts = [[_headline(report)], lines, cost_lines(report, width), [hint] if hint else []]
+    return "\n\n".join("\n".join(_cut(line, width) for line in part) for part in parts if part)
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else f"{line[: width - 3].rstrip()}..."
+
+
+def _headline(report: ReportData) -> str:
+    summary = report.summary
+    line = f"{summary.network} on {summary.target}"
+    if summary.cycles is None or summary.latency_ms is None:
+        return f"{line}, platform {summary.platform}: no cycles, {report.no_cycles}"
+    rate = 1000 / summary.latency_ms
+    return (
+        f"{line}: {milliseconds(summary.latency_ms)} ms, "
+        f"{rate:,.0f} inferences/s ({count(summary.cycles)} cycles at "
+        f"{summary.clock_hz / 1e6:g} MHz)"
+    )
+
+
+def _speed_up(report: ReportData) -> str:
+    found = speed_up_of(report)
+    if found is None:
+        return ""
+    return f"{found.times:.1f}x over one CPU core ({count(found.baseline)} cycles, estimated)"
+
+
+def _memories(report: ReportData) -> list[tuple[str, str]]:
+    memory = report.summary.memory
+    uses = [("L2", memory.total, memory.limit)]
+    if report.l1:
+        fullest = max(report.l1, key=lambda use: use.peak)
+        uses.append(("L1", fullest.peak, fullest.limit))
+    uses += list(memory.apart)
+    return [(name, _bar(used, limit)) for name, used, limit in uses]
+
+
+def _bar(used: int, limit: int | None) -> str:
+    if not limit:
+        return f"{count(used)} B"
+    filled = min(_BAR, -(-used * _BAR // limit))
+    bar = "#" * filled + "." * (_BAR - filled)
+    return f"[{bar}] {100 * used / limit:4.1f} %  {count(used)} of {count(limit)} B"
+
+
+def _accuracy(report: ReportData) -> str:
+    if report.output_sqnr_db is None:
+        return ""
+    text = f"SQNR {report.output_sqnr_db:.1f} dB against the source model"
+    if report.same_decision is not None:
+        text += f", same decision {100 * report.same_decision:.1f} %"
+    return text
+
+
+def _energy(report: ReportData) -> str:
+    if report.energy is None or not report.summary.cycles:
+        return ""
+    share = 100 * report.energy.cycles / report.summary.cycles
+    return f"{report.energy.microjoules:.2f} uJ for {share:.1f} % of the cycles (published powers)"
+
+
+def cost_lines(report: ReportData, width: int = 120) -> list[str]:
+    """Return the dearest steps with their reasons, the dearest kind of layer, and an advice."""
+    total = report.summary.cycles
+    timed = [row for row in report.layers if row.cycles]
+    if not total or not timed:
+        return []
+    dearest = sorted(timed, key=lambda row: -(row.cycles or 0))[:_DEAREST]
+    group = group_text(report)
+    return [
+        "the dearest steps:",
+        *_dearest_lines(dearest, total, report),
+        *([f"  {group}"] if group else []),
+        *(line for change in report.advice[:1] for line in _advice_lines(change, width)),
+    ]
+
+
+def _advice_lines(change: Improvement, width: int) -> list[str]:
+    return textwrap.wrap(
+        f"advice: {change.sentence}", width, initial_indent="  ", subsequent_indent="    "
+    )
+
+
+def _dearest_lines(rows: Sequence[LayerRow], total: int, report: ReportData) -> list[str]:
+    longest = min(_NAME, max(len(row.label) for row in rows))
+    return [
+        f"  {_cut(row.label, longest):<{longest}}  {100 * (row.cycles or 0) / total:4.1f} %  "
+        f"{reason_of(row, report.verdicts)}"
+        for row in rows
+    ]

@@ -1,0 +1,125 @@
+"""The first screen of a report: what is said first, and that it fits a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from byoc_dory.verdict import OperatorVerdict
+from htvm.report.explain import Improvement, VerdictRow
+from htvm.report.html.page import report_html
+from htvm.report.reasons import dearest_group, reason_of, speed_up_of
+from htvm.report.screen import screen_text
+from htvm.report.types import LayerRow
+from htvm.result import Causes
+
+from .whole import WHOLE, deep
+
+HOST = Causes(0, 0, 0, 0, 0, 2_000, 2_000, 0)
+REFUSED = OperatorVerdict("digital", False, "the kernel is 10x4, larger than 7x7", "at most 7x7")
+TAKEN = OperatorVerdict("digital", True, cycles=100)
+ADVICE = Improvement(
+    ("conv2d_9",), "replace the 10x4 kernel by 7x6", 900, 1_000, 100, "cpu", "digital"
+)
+CPU = LayerRow(
+    "conv2d_9", "conv2d", "cpu", macs=50_000, cycles=2_000, causes=HOST, kind="cpu", start=1_500
+)
+FILLED = replace(
+    WHOLE,
+    summary=replace(WHOLE.summary, cycles=3_500),
+    layers=(*WHOLE.layers, CPU),
+    graph=(),
+    verdicts=(
+        VerdictRow("conv2d_0", "conv2d", "digital", (TAKEN,), 8_000),
+        VerdictRow("conv2d_9", "conv2d", "cpu", (REFUSED,), 2_500),
+    ),
+    advice=(ADVICE,),
+)
+
+
+def test_the_screen_says_first_what_a_newcomer_asks() -> None:
+    screen = screen_text(FILLED, 100, "more: --all")
+    assert screen.startswith(
+        "tiny on diana: 0.01 ms, 74,286 inferences/s (3,500 cycles at 260 MHz)"
+    )
+    for said in (
+        "3.0x over one CPU core (10,500 cycles, estimated)",
+        "83.7 % of the MACs, in 28.6 % of the cycles",
+        "SQNR 27.2 dB against the source model, same decision 96.0 %",
+        "conv2d_9",
+        "CPU, not digital: the kernel is 10x4, larger than 7x7",
+        "advice: conv2d_9: replace the 10x4 kernel by 7x6: -900 cycles (predicted)",
+    ):
+        assert said in screen
+    assert screen.endswith("\n\nmore: --all")
+    assert len(screen.splitlines()) <= 20
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+@pytest.mark.parametrize(
+    "report", [WHOLE, FILLED, deep(300, 5, 4)], ids=["whole", "filled", "deep"]
+)
+def test_no_line_is_wider_than_the_terminal(report: object, width: int) -> None:
+    lines = screen_text(report, width, "x" * 300).splitlines()  # type: ignore[arg-type]
+    assert max(map(len, lines)) <= max(width, 60)
+    assert len(lines) <= 20
+
+
+def test_without_cycles_nothing_is_said_of_them() -> None:
+    summary = replace(WHOLE.summary, cycles=None, platform="host")
+    layers = tuple(replace(row, cycles=None, causes=None) for row in WHOLE.layers)
+    screen = screen_text(replace(FILLED, summary=summary, layers=layers))
+    assert "no cycles, this platform counts none" in screen
+    assert "dearest" not in screen and "speed-up" not in screen and "inferences/s" not in screen
+    assert "L2 " in screen
+
+
+def test_a_step_is_explained_by_who_refused_it_or_by_what_it_does() -> None:
+    assert reason_of(CPU, FILLED.verdicts) == "CPU, not digital: " + REFUSED.reason
+    assert reason_of(replace(CPU, name="a + conv2d_9"), FILLED.verdicts).endswith(REFUSED.reason)
+    able = (VerdictRow("conv2d_9", "conv2d", "cpu", (TAKEN,)),)
+    assert reason_of(CPU, able) == "CPU, though digital could: the policy chose so"
+    assert reason_of(CPU, ()) == "CPU"
+    assert reason_of(replace(CPU, kind="prologue"), ()).startswith("converts its input")
+    causes = Causes(60, 0, 30, 0, 0, 10, 10, 0)
+    there = replace(CPU, accelerator="digital", kind="layer", causes=causes)
+    assert reason_of(there, ()) == "digital: 60 % computing, 30 % starting the core"
+
+
+def test_a_speed_up_needs_an_estimate_of_every_operator_and_an_accelerator() -> None:
+    found = speed_up_of(FILLED)
+    assert found is not None and found.baseline == 10_500 and found.times == 3.0
+    unknown = replace(FILLED.verdicts[1], cpu_cycles=None)
+    assert speed_up_of(replace(FILLED, verdicts=(FILLED.verdicts[0], unknown))) is None
+    assert speed_up_of(replace(FILLED, verdicts=FILLED.verdicts[1:])) is None
+    assert speed_up_of(replace(FILLED, verdicts=())) is None
+
+
+def test_the_kind_of_layer_that_is_out_of_proportion_is_named() -> None:
+    def rows(*values: tuple[str, int, int]) -> list[LayerRow]:
+        return [
+            LayerRow(f"{op}_{i}", op, "digital", macs=macs, cycles=cycles)
+            for i, (op, macs, cycles) in enumerate(values)
+        ]
+
+    proportionate = rows(("conv2d", 50, 50), ("conv2d", 50, 50))
+    assert dearest_group(proportionate, 100) is None
+    single = rows(("depthwise", 10, 80), ("conv2d", 90, 20))
+    assert dearest_group(single, 100) is None
+    group = dearest_group([*single, *rows(("depthwise", 10, 80))], 180)
+    assert group is not None and (group.op, group.layers) == ("depthwise", 2)
+    assert round(group.cycles, 2) == 0.89 and round(group.macs, 2) == 0.18
+    assert dearest_group(rows(("softmax", 0, 9), ("softmax", 0, 9)), 18) is None
+
+
+def test_the_page_has_reasons_and_advice() -> None:
+    page = report_html(FILLED)
+    assert "CPU, not digital: the kernel is 10x4, larger than 7x7" in page
+    assert "replace the 10x4 kernel by 7x6: -900 cycles (predicted)" in page
+    assert "3.0x" in page and "over one CPU core" in page
+
+
+def test_an_interactive_session_shows_the_first_screen() -> None:
+    assert repr(FILLED) == screen_text(FILLED)
+    assert len(str(FILLED)) > len(repr(FILLED))
