@@ -16,6 +16,11 @@ DATA += ["**/*.onnx"]
 
 EXPLORE = ["pandas>=2.2,<4", "matplotlib>=3.8,<4"]
 
+# Sweeps over designs: data frames and figures, results in Parquet, several processes.
+SWEEP = [*EXPLORE, "pyarrow>=15", "joblib>=1.3,<2"]
+SEARCH = ["optuna>=4,<5"]
+CLUSTER = ["distributed>=2024.1"]
+
 TEST = ["pytest>=8,<10", "pytest-xdist>=3.5,<4", "hypothesis>=6.100,<7", "setuptools>=77", *EXPLORE]
 # Checks saved reports against the schema that they declare.
 TEST += ["jsonschema>=4.18,<5"]
@@ -26,8 +31,9 @@ QUANTIZE = ["onnxruntime>=1.17,<2"]
 # The data that the zoo's digits networks are calibrated and demonstrated with.
 DIGITS = [*QUANTIZE, "scikit-learn>=1.4,<2"]
 TEST += DIGITS
+TEST += [*SWEEP, *SEARCH, *CLUSTER]
 # What the notebooks need besides a program to open them with.
-NOTEBOOKS = ["ipykernel>=6.29,<8", "ipywidgets>=8.1,<9", "nbclient>=0.10,<1", *EXPLORE, *DIGITS]
+NOTEBOOKS = ["ipykernel>=6.29,<8", "ipywidgets>=8.1,<9", "nbclient>=0.10,<1", *SWEEP, *DIGITS]
 TEST += NOTEBOOKS
 BOARDS = ["unicorn>=2.1.3,<2.2"]
 TEST += BOARDS
@@ -87,6 +93,10 @@ setup(
     extras_require={
         # Data frames and figures of htvm.explore, and the figures of the benchmarks.
         "explore": EXPLORE,
+        # Sweeps over parameters of SoCs; their multi-objective search; on several machines.
+        "sweep": SWEEP,
+        "search": SEARCH,
+        "cluster": CLUSTER,
         "quantize": QUANTIZE,
         "digits": DIGITS,
         # The emulator that runs firmware for Arm's microcontrollers.

@@ -8,6 +8,7 @@ that every package can raise them; ``htvm.errors`` re-exports them.
 from __future__ import annotations
 
 __all__ = [
+    "CapacityError",
     "DependencyError",
     "ExportError",
     "HtvmError",
@@ -71,7 +72,48 @@ class TargetError(HtvmError):
     """The target is unknown."""
 
 
-class TilingError(HtvmError):
+class CapacityError(HtvmError):
+    """A memory is too small.
+
+    Args:
+        what, where, hint: as for all errors.
+        limit: size of the memory in bytes.
+        demand: bytes that would be needed for the whole.
+        smallest: bytes that the smallest tile needs, if less than the whole would do.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        hint: str = "",
+        limit: int | None = None,
+        demand: int | None = None,
+        smallest: int | None = None,
+    ) -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.limit = limit
+        self.demand = demand
+        self.smallest = smallest
+
+    def __reduce__(self) -> tuple[object, ...]:
+        numbers = (self.limit, self.demand, self.smallest)
+        return (_rebuild_capacity, (type(self), self.what, self.where, self.hint, numbers))
+
+
+def _rebuild_capacity(
+    kind: type[CapacityError],
+    what: str,
+    where: str,
+    hint: str,
+    numbers: tuple[int | None, int | None, int | None],
+) -> CapacityError:
+    limit, demand, smallest = numbers
+    return kind(what, where=where, hint=hint, limit=limit, demand=demand, smallest=smallest)
+
+
+class TilingError(CapacityError):
     """No tile of the layer fits L1; names demand, limit, and options that would help."""
 
 
@@ -83,7 +125,7 @@ class PolicyError(HtvmError):
     """A policy names an unknown layer or accelerator, or one that refuses the layer."""
 
 
-class L2OverflowError(HtvmError):
+class L2OverflowError(CapacityError):
     """Code, constants, arena and stack exceed L2, or weights their memory; names the demand."""
 
 

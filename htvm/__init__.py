@@ -33,10 +33,15 @@ if TYPE_CHECKING:
     from htvm.project import Project, open
     from htvm.quantization import quantize
     from htvm.result import Causes, LayerResult, RunResult
+    from htvm.sweeping.costs import Costs
+    from htvm.sweeping.designs import Designs
+    from htvm.sweeping.sweep import sweep
     from htvm.target import soc, targets
 
 __all__ = [
     "Causes",
+    "Costs",
+    "Designs",
     "Generation",
     "LanguageModel",
     "LayerResult",
@@ -57,6 +62,7 @@ __all__ = [
     "quantize",
     "report",
     "soc",
+    "sweep",
     "targets",
     "zoo",
 ]
@@ -79,7 +85,10 @@ _HOMES = {
     "load": "htvm.frontend",
     "open": "htvm.project",
     "quantize": "htvm.quantization",
+    "Costs": "htvm.sweeping.costs",
+    "Designs": "htvm.sweeping.designs",
     "soc": "htvm.target",
+    "sweep": "htvm.sweeping.sweep",
     "targets": "htvm.target",
 }
 

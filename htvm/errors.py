@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from byoc_dory.errors import (
+    CapacityError,
     DependencyError,
     ExportError,
     HtvmError,
@@ -19,6 +20,7 @@ from byoc_dory.errors import (
 )
 
 __all__ = [
+    "CapacityError",
     "DependencyError",
     "ExportError",
     "HtvmError",

@@ -242,6 +242,8 @@ class Soc:
         design: returns the SoC for values of all parameters, given by name; it refuses values that
             contradict each other with a `TargetError`.
         values: values of the parameters, by name, in their order; empty for the defaults.
+        sweeps: ``"module:class"`` of a `byoc_dory.soc.sweeps.RegionRunner`, which executes regions
+            on many designs without compiling them anew; empty if there is none.
         adjustable: names of the memories whose size the user can choose.
         cluster: harts besides the host core; None if the host is the only one.
         powers: average powers, each for a set of working accelerators; may be empty.
@@ -266,6 +268,7 @@ class Soc:
     parameters: tuple[Parameter, ...] = ()
     design: Callable[..., Soc] | None = field(default=None, repr=False, compare=False)
     values: tuple[tuple[str, Value], ...] = ()
+    sweeps: str = ""
 
     def designed(self, given: Mapping[str, object], where: str = "") -> Soc:
         """Return the SoC with other values of its parameters; those not given keep defaults.

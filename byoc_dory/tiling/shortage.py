@@ -44,6 +44,9 @@ class Shortage:
             f"the limit is {self.limit} B, and the whole layer would need {self.demand} B",
             where=f"layer '{self.layer}'",
             hint=f"{', '.join(self.levers[:-1])}, or {self.levers[-1]}",
+            limit=self.limit,
+            demand=self.demand,
+            smallest=self.smallest,
         )
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htvm.arrays import read_arrays
-from htvm.errors import InputError, ModelError
+from htvm.errors import InputError
 from htvm.inputs import seeded_inputs
+from htvm.zoo import SEED_DIGITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +21,6 @@ __all__ = ["open_model", "read_inputs", "read_samples"]
 
 _ZOO = "zoo:"
 _RANDOM = "random"
-_SEED_DIGITS = 18
 
 
 def open_model(text: str) -> Model:
@@ -33,15 +33,7 @@ def open_model(text: str) -> Model:
     if text.startswith(_ZOO):
         from htvm import zoo
 
-        named, _, seed = text[len(_ZOO) :].partition("@")
-        name, _, scheme = named.partition(":")
-        if seed and not _is_seed(seed):
-            raise ModelError(
-                f"the seed {seed[:40]!r} is not a number of at most {_SEED_DIGITS} digits",
-                where=f"MODEL {_ZOO}{named}",
-                hint=f"e.g. {_ZOO}{named}@1",
-            )
-        return zoo.build(name, int(seed or 0), scheme=scheme or "8-bit")
+        return zoo.named(text)
     import htvm
 
     return htvm.load(text)
@@ -99,7 +91,7 @@ def _seed(text: str) -> int | None:
         return None
     if seed and not _is_seed(seed):
         raise InputError(
-            f"the seed {seed[:40]!r} is not a number of at most {_SEED_DIGITS} digits",
+            f"the seed {seed[:40]!r} is not a number of at most {SEED_DIGITS} digits",
             where="--input",
             hint="e.g. random:1",
         )
@@ -107,7 +99,7 @@ def _seed(text: str) -> int | None:
 
 
 def _is_seed(text: str) -> bool:
-    return text.isdecimal() and len(text) <= _SEED_DIGITS
+    return text.isdecimal() and len(text) <= SEED_DIGITS
 
 
 def _load(path: Path, infos: Sequence[TensorInfo]) -> dict[str, NDArray[Any]]:

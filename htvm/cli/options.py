@@ -38,6 +38,7 @@ __all__ = [
     "complete_target",
     "examples",
     "given_input",
+    "known_target",
     "model",
     "platform",
     "policy",
@@ -75,7 +76,8 @@ def common(command: Command) -> Command:
     return wrapped  # type: ignore[return-value]
 
 
-def _known_target(_context: click.Context, _option: click.Parameter, name: str) -> str:
+def known_target(_context: click.Context, _option: click.Parameter, name: str) -> str:
+    """Return the full name of a target, or raise `TargetError`."""
     from byoc_dory.soc.registry import resolve
 
     return resolve(name).name
@@ -119,7 +121,7 @@ target = click.option(
     "-t",
     default="diana",
     show_default=True,
-    callback=_known_target,
+    callback=known_target,
     shell_complete=complete_target,
     help="What to build for; `htvm targets` lists them.",
 )

@@ -78,6 +78,8 @@ def check_l2(program: Program, soc: Soc) -> None:
                 f"the weights need {size:,} B of {name}, there are {memory.size:,} B",
                 where=f"{program.name} on {soc.name}",
                 hint="use a network with fewer weights, or a target whose weights are elsewhere",
+                limit=memory.size,
+                demand=size,
             )
     limit = soc.memory("L2").size
     parts = {
@@ -97,6 +99,8 @@ def check_l2(program: Program, soc: Soc) -> None:
         f"the program needs {need:,} B of L2 without its code, there are {limit:,} B: {words}",
         where=f"{program.name} on {soc.name}",
         hint=dominant(program),
+        limit=limit,
+        demand=need,
     )
 
 

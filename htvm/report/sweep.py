@@ -289,8 +289,8 @@ def _bars(axes: Axes, rows: list[tuple[str, Tried]], value: Any) -> None:
     axes.set_xticks([])
 
 
-def optional(module: str, purpose: str) -> Any:
-    """Import a module of the extra ``explore``.
+def optional(module: str, purpose: str, extra: str = "explore") -> Any:
+    """Import a module of an extra.
 
     Raises:
         DependencyError: it is not installed.
@@ -300,6 +300,6 @@ def optional(module: str, purpose: str) -> Any:
     except ImportError as error:
         raise DependencyError(
             f"{purpose} need the package '{module.split('.')[0]}', which is not installed",
-            where="results of htvm.explore",
-            hint="pip install 'htvm[explore]'",
+            where=f"results of htvm.{extra}",
+            hint=f"pip install 'htvm[{extra}]'",
         ) from error

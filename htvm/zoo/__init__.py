@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCHEMES",
+    "SEED_DIGITS",
     "TRAINED",
     "build",
     "digits",
@@ -38,6 +39,7 @@ __all__ = [
     "microllama",
     "microllama_prompt",
     "mobilenet_v1",
+    "named",
     "names",
     "resnet8",
     "single_head_attention",
@@ -117,6 +119,28 @@ def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: str = "8
     from htvm.zoo.emit import model
 
     return model(drawn, layout)
+
+
+SEED_DIGITS = 18
+"""Most digits of a seed in a name."""
+
+
+def named(text: str) -> Model:
+    """Return the network with a name as on the command line: ``zoo:NAME[:SCHEME][@SEED]``.
+
+    Raises:
+        ModelError: there is no such network or scheme, or the seed is not a number.
+        DependencyError: the network is trained, and the extra ``digits`` is not installed.
+    """
+    whole, _, seed = text.removeprefix("zoo:").partition("@")
+    name, _, scheme = whole.partition(":")
+    if seed and not (seed.isdecimal() and len(seed) <= SEED_DIGITS):
+        raise ModelError(
+            f"the seed {seed[:40]!r} is not a number of at most {SEED_DIGITS} digits",
+            where=f"MODEL zoo:{whole}",
+            hint=f"e.g. zoo:{whole}@1",
+        )
+    return build(name, int(seed or 0), scheme=scheme or "8-bit")
 
 
 def _layers(scheme: str) -> int:

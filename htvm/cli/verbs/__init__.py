@@ -17,6 +17,7 @@ VERBS = (
     "fit",
     "report",
     "explore",
+    "sweep",
     "targets",
     "completion",
 )

@@ -1,0 +1,108 @@
+"""``htvm sweep``: networks on many designs of a SoC, each compiled and executed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from htvm.cli import options
+from htvm.cli.output import print_json
+from htvm.cli.terminal import EXIT_INTERRUPTED, shown_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["command"]
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True},
+    options_metavar="[OPTIONS] --PARAMETER VALUES",
+    epilog=options.examples(
+        "htvm sweep zoo:digits --target siracusa --cores 1,2,4,8 --l1 64KiB,256KiB",
+        "htvm sweep zoo:resnet8 zoo:ds_cnn -t diana --l1 16k,64k,256k --dma 8,16 --out designs",
+        "htvm sweep zoo:digits -t snitch_ita --cores 1..16 --method latin --samples 8",
+    ),
+)
+@click.argument("words", metavar="MODEL...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option(
+    "--target",
+    "-t",
+    default="diana",
+    show_default=True,
+    callback=options.known_target,
+    shell_complete=options.complete_target,
+    help="Whose parameters are swept; it may set others: siracusa:l2=1MiB.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["grid", "random", "latin", "search"]),
+    default="grid",
+    show_default=True,
+    help="All combinations, a random or a Latin-hypercube sample of them, or a search.",
+)
+@click.option("--samples", type=int, help="Number of designs, for all methods but the grid.")
+@click.option(
+    "--objective", "objectives", multiple=True, help="What a search minimises; cycles by default."
+)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
+@click.option(
+    "--results",
+    "-r",
+    type=click.Path(path_type=Path),
+    help="Results file, .parquet or .csv; the same sweep with the same file goes on.",
+)
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="Folder for CSV and figures.")
+@click.option("--jobs", "-j", type=int, help="Processes; all cores by default.")
+@click.option("--scheduler", help="Address of a dask scheduler to execute on instead.")
+@click.option("--mac-pj", type=float, help="Energy of a multiply-accumulate, in pJ.")
+@click.option("--byte-pj", type=float, help="Energy of a byte to or from L2, in pJ.")
+@click.option("--cycle-pj", type=float, help="Energy of a cycle, in pJ.")
+@click.option("--area", "areas", multiple=True, metavar="PARAMETER=A", help="Area of each unit.")
+@options.policy
+@options.schedule
+@options.common
+def command(
+    words: Sequence[str],
+    as_json: bool,
+    out: Path | None,
+    scheduler: str | None,
+    mac_pj: float | None,
+    byte_pj: float | None,
+    cycle_pj: float | None,
+    areas: Sequence[str],
+    **choices: Any,
+) -> None:
+    """Compile and execute each MODEL on every design of a grid of parameters.
+
+    Values are separated by commas; 1..8 stands for all from 1 to 8 that are possible. The
+    parameters of a target are those that `htvm targets show NAME` lists.
+    """
+    import htvm
+    from htvm.cli.sweep_arguments import area_of, connected, split_words
+
+    models, grid = split_words(words, choices["target"])
+    costs = htvm.Costs(mac_pj, byte_pj, cycle_pj, area_of(areas))
+    objectives = choices.pop("objectives") or ("cycles",)
+    with connected(scheduler) as client, shown_progress() as progress:
+        found = htvm.sweep(
+            models,
+            grid,
+            objectives=objectives,
+            costs=costs,
+            client=client,
+            progress=progress,
+            **choices,
+        )
+    files = [] if out is None else found.save(out)
+    if as_json:
+        data = {"rows": found.records, "interrupted": found.interrupted}
+        print_json("sweep", data)
+    else:
+        click.echo(str(found))
+    for path in files:
+        click.echo(f"written: {path}", err=True)
+    if found.interrupted:
+        raise click.exceptions.Exit(EXIT_INTERRUPTED)

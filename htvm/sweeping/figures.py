@@ -1,0 +1,130 @@
+"""Figures of sweeps, drawn with matplotlib."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from htvm.report.sweep import optional
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from htvm.sweeping.space import Axis, Space
+
+__all__ = ["heat", "parallel", "pareto", "png"]
+
+_LABELS = {
+    "cycles": "cycles, all networks",
+    "ms": "ms, all networks",
+    "energy_uj": "energy in µJ, all networks",
+    "moved_bytes": "bytes to and from L2, all networks",
+}
+
+
+def _figure(width: float, height: float) -> Figure:
+    figures = optional("matplotlib.figure", "figures", "sweep")
+    figure: Figure = figures.Figure(figsize=(width, height), layout="constrained")
+    return figure
+
+
+def png(figure: Figure) -> bytes:
+    """Return a figure as PNG, the same bytes for the same figure."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=110, metadata={"Software": None})
+    return stream.getvalue()
+
+
+def _wide(values: np.ndarray) -> bool:
+    """Whether values need a logarithmic axis."""
+    return bool(values.min() > 0 and values.max() > 20 * values.min())
+
+
+def pareto(
+    totals: DataFrame,
+    values: np.ndarray,
+    names: tuple[str, str],
+    colour: str | None,
+    best: np.ndarray,
+) -> Figure:
+    """Draw designs as points, and the front as steps through those that nothing beats."""
+    figure = _figure(6.4, 4.2)
+    axes = figure.add_subplot()
+    groups: Any = [("", totals.index)] if colour is None else totals.groupby(colour).groups.items()
+    for label, rows in groups:
+        shown = None if colour is None else f"{colour}={label}"
+        axes.scatter(values[rows, 0], values[rows, 1], s=18, alpha=0.7, label=shown)
+    order = np.argsort(values[best, 0], kind="stable")
+    axes.step(*values[best][order].T, where="post", color="black", lw=1.2, label="Pareto front")
+    axes.set_xlabel(_LABELS.get(names[0], names[0]))
+    axes.set_ylabel(_LABELS.get(names[1], names[1]))
+    if _wide(values[:, 0]):
+        axes.set_xscale("log", base=2)
+    if _wide(values[:, 1]):
+        axes.set_yscale("log")
+    if len(groups) <= 10:
+        axes.legend(fontsize=8)
+    return figure
+
+
+def parallel(totals: DataFrame, space: Space, chosen: Sequence[str]) -> Figure:
+    """Draw one line for each design over parameters and figures, coloured by the last figure."""
+    colours = optional("matplotlib", "figures", "sweep").colormaps["viridis"]
+    columns: list[tuple[str, np.ndarray, list[tuple[float, str]]]] = []
+    for axis in space.axes:
+        levels = {value: number for number, value in enumerate(_ordered(axis))}
+        top = max(len(levels) - 1, 1)
+        places = np.array([levels[value] / top for value in totals[axis.parameter.name]])
+        ticks = [(number / top, axis.parameter.text(value)) for value, number in levels.items()]
+        columns.append((axis.parameter.name, places, ticks[:: max(1, len(ticks) // 8)]))
+    for name in chosen:
+        values = totals[name].to_numpy(dtype=float)
+        low, high = values.min(), values.max()
+        places = (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
+        columns.append((name, places, [(0.0, f"{low:,.4g}"), (1.0, f"{high:,.4g}")]))
+    figure = _figure(1.5 * len(columns) + 1.5, 4.0)
+    axes = figure.add_subplot()
+    for number in np.argsort(-columns[-1][1], kind="stable"):
+        line = [places[number] for _, places, _ in columns]
+        axes.plot(range(len(columns)), line, color=colours(1 - columns[-1][1][number]), lw=1, alpha=0.6)  # fmt: skip  # noqa: E501
+    for number, (_, _, ticks) in enumerate(columns):
+        axes.axvline(number, color="0.6", lw=0.8)
+        for place, label in ticks:
+            axes.annotate(label, (number, place), fontsize=7, xytext=(3, 2),
+                          textcoords="offset points")  # fmt: skip
+    axes.set_xticks(range(len(columns)), [name for name, _, _ in columns])
+    axes.set_yticks([])
+    axes.set_xlim(-0.2, len(columns) - 0.5)
+    return figure
+
+
+def heat(totals: DataFrame, x: Axis, y: Axis, name: str) -> Figure:
+    """Draw the smallest value of a figure for each pair of values of two parameters."""
+    across, up = _ordered(x), _ordered(y)
+    least = totals.groupby([x.parameter.name, y.parameter.name])[name].min()
+    cells = np.array([[float(least.get((a, b), np.nan)) for a in across] for b in up])
+    figure = _figure(1.2 + 0.8 * max(len(across), 4), 1.2 + 0.5 * max(len(up), 4))
+    axes = figure.add_subplot()
+    image = axes.imshow(cells, origin="lower", aspect="auto", cmap="viridis_r")
+    axes.set_xticks(range(len(across)), [x.parameter.text(value) for value in across])
+    axes.set_yticks(range(len(up)), [y.parameter.text(value) for value in up])
+    axes.set_xlabel(x.parameter.name)
+    axes.set_ylabel(y.parameter.name)
+    for row, column in np.ndindex(cells.shape):
+        value = cells[row, column]
+        shown = "nothing\nran" if np.isnan(value) else f"{value:,.4g}"
+        axes.annotate(shown, (column, row), ha="center", va="center", fontsize=7,
+                      color="0.3" if np.isnan(value) else "white")  # fmt: skip
+    figure.colorbar(image, label=f"least {_LABELS.get(name, name)}")
+    return figure
+
+
+def _ordered(axis: Axis) -> list[Any]:
+    """Return the values of an axis: numbers by size, others as given."""
+    values: list[Any] = list(axis.values)
+    return values if axis.parameter.kind in ("text", "switch") else sorted(values)

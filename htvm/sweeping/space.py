@@ -1,0 +1,159 @@
+"""The designs of a sweep: full grids, random and Latin-hypercube samples of a grid."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.errors import TargetError
+from byoc_dory.soc.parameters import described
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Target
+    from byoc_dory.soc.parameters import Parameter, Value
+
+__all__ = ["METHODS", "Axis", "Space", "space_of"]
+
+METHODS = ("grid", "random", "latin", "search")
+_MOST = 1_000_000  # designs; the rows of larger sweeps would not fit memory
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One parameter and the values to try, without repetitions, in the order given."""
+
+    parameter: Parameter
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Space:
+    """Axes of a grid of designs around a target.
+
+    Attributes:
+        target: the target whose other parameters all designs share.
+        axes: what is swept, in the order of the SoC's parameters.
+    """
+
+    target: Target
+    axes: tuple[Axis, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of designs in the full grid."""
+        return math.prod(len(axis.values) for axis in self.axes)
+
+    def design(self, levels: Sequence[int]) -> dict[str, Value]:
+        """Return the values at the given level of each axis."""
+        return {
+            axis.parameter.name: axis.values[level]
+            for axis, level in zip(self.axes, levels, strict=True)
+        }
+
+    def grid(self) -> Iterator[dict[str, Value]]:
+        """Yield all designs; the last axis changes fastest."""
+        for levels in itertools.product(*(range(len(axis.values)) for axis in self.axes)):
+            yield self.design(levels)
+
+    def random(self, samples: int, seed: int) -> Iterator[dict[str, Value]]:
+        """Yield random designs, all different."""
+        rng = np.random.default_rng(seed)
+        for number in rng.choice(self.size, size=min(samples, self.size), replace=False):
+            yield self.design(np.unravel_index(int(number), self._lengths))
+
+    def latin(self, samples: int, seed: int) -> Iterator[dict[str, Value]]:
+        """Yield a Latin hypercube of the levels (McKay et al. 1979).
+
+        Each axis is cut into as many strata as there are samples, and every stratum is used once,
+        so each level occurs equally often up to one.  Designs may repeat if there are few levels.
+        """
+        rng = np.random.default_rng(seed)
+        strata = np.stack([rng.permutation(samples) for _ in self.axes], axis=1)
+        places = (strata + rng.random(strata.shape)) / samples
+        for place in places:
+            yield self.design([int(at * n) for at, n in zip(place, self._lengths, strict=True)])
+
+    def designs(self, method: str, samples: int | None, seed: int) -> list[dict[str, Value]]:
+        """Return the designs of a method other than a search, in order, all different.
+
+        Raises:
+            TargetError: there are too many, or the number of samples is missing or not positive.
+        """
+        if method == "grid":
+            if samples is not None:
+                raise TargetError(
+                    "a grid has no number of samples",
+                    where="option 'samples'",
+                    hint="leave it out, or give method='random' or 'latin'",
+                )
+            if self.size > _MOST:
+                raise TargetError(
+                    f"the grid has {self.size:,} designs",
+                    where="grid",
+                    hint="draw samples of it: method='random' or 'latin' with samples=N",
+                )
+            return list(self.grid())
+        count = check_samples(samples)
+        drawn = self.random(count, seed) if method == "random" else self.latin(count, seed)
+        unique = {tuple(design.items()): design for design in drawn}
+        return list(unique.values())
+
+    @property
+    def _lengths(self) -> tuple[int, ...]:
+        return tuple(len(axis.values) for axis in self.axes)
+
+
+def check_samples(samples: int | None) -> int:
+    """Return the number of samples.
+
+    Raises:
+        TargetError: it is missing, or not a positive number below a million.
+    """
+    whole = isinstance(samples, int) and not isinstance(samples, bool)
+    if samples is None or not whole or not 0 < samples <= _MOST:
+        raise TargetError(
+            f"{samples} is not a number of samples",
+            where="option 'samples'",
+            hint=f"give a number from 1 to {_MOST:,}",
+        )
+    return samples
+
+
+def space_of(target: Target, grid: Mapping[str, object]) -> Space:
+    """Return the space of a grid: lists of values (or one value) by name of the parameter.
+
+    Raises:
+        TargetError: the target has no parameters, a name is unknown, a list is empty, or a value is
+            not possible.
+    """
+    parameters = {entry.name: entry for entry in target.soc.parameters}
+    where = f"target '{target.name}'"
+    if not isinstance(grid, Mapping) or not grid:
+        raise TargetError(
+            "there is nothing to sweep",
+            where="grid",
+            hint=f"give values of its parameters: {described(target.soc.parameters)}",
+        )
+    for name in grid:
+        if name not in parameters:
+            raise TargetError(
+                f"there is no parameter {name!r}",
+                where=where,
+                hint=f"its parameters are {described(target.soc.parameters)}",
+            )
+    axes = []
+    for name, parameter in parameters.items():
+        if name in grid:
+            given = grid[name]
+            several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
+            listed: list[object] = list(given) if several else [given]  # type: ignore[call-overload]
+            values = [parameter.parse(value, where) for value in listed]
+            if not values:
+                raise TargetError(f"no values of {name}", where="grid", hint="give at least one")
+            axes.append(Axis(parameter, tuple(dict.fromkeys(values))))
+    return Space(target, tuple(axes))

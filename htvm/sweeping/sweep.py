@@ -1,0 +1,228 @@
+"""`sweep`: networks on many designs of a SoC, each compiled and executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from byoc_dory.errors import ModelError, TargetError
+from byoc_dory.options import TilingOptions
+from byoc_dory.soc.registry import resolve
+from htvm.compiled import BuildOptions
+from htvm.model import Model
+from htvm.progress import Progress
+from htvm.sweeping.costs import Costs
+from htvm.sweeping.designs import Designs
+from htvm.sweeping.evaluate import Job, Task, open_network
+from htvm.sweeping.search import Search
+from htvm.sweeping.space import METHODS, Space, check_samples, space_of
+from htvm.sweeping.store import SCHEMA, Store, fingerprint
+from htvm.sweeping.workers import Chunk, executed, usable_cores
+from htvm.version import __version__
+
+if TYPE_CHECKING:
+    from byoc_dory.options import ScheduleKind
+    from byoc_dory.soc.base import Target
+    from byoc_dory.soc.parameters import Value
+    from htvm.policy import Policy
+
+__all__ = ["sweep"]
+
+
+def sweep(
+    models: str | Path | Model | Sequence[str | Path | Model],
+    grid: Mapping[str, object],
+    target: str | Target = "dla",
+    *,
+    method: Literal["grid", "random", "latin", "search"] = "grid",
+    samples: int | None = None,
+    objectives: Sequence[str] = ("cycles",),
+    costs: Costs | None = None,
+    results: str | Path | None = None,
+    seed: int = 0,
+    schedule: ScheduleKind | None = None,
+    tiling: TilingOptions | None = None,
+    policy: Policy | None = None,
+    jobs: int | None = None,
+    client: Any = None,
+    progress: Progress | None = None,
+) -> Designs:
+    """Compile and execute networks on many designs of a SoC.
+
+    Each row of the result is a program that ran on the simulated SoC with that design, and whose
+    outputs were compared with the reference, element for element.  A design whose memories are too
+    small is a row that says so, with limit, demand and what would help; one that fails for any
+    other reason is a row with the reason.  Ctrl-C ends the sweep early with the rows so far.
+
+    Args:
+        models: files or ``zoo:NAME``s; a `Model` only with ``jobs=1``.
+        grid: lists of values by name of the target's parameter, or single values.
+        target: the target whose parameters are swept, possibly with values of others.
+        method: ``"grid"``: all combinations; ``"random"``, ``"latin"`` (hypercube): ``samples`` of
+            them; ``"search"``: ``samples`` designs chosen by a multi-objective search (optuna).
+        samples: number of designs, for all methods but the grid.
+        objectives: for a search, the columns to minimise, each summed over the networks: a figure
+            (``"cycles"``, ``"energy_uj"``, ``"area"``, ``"moved_bytes"``) or a swept number.
+        costs: coefficients of energy and area; none by default.
+        results: file to write, ``.parquet`` or ``.csv``.  Rows are appended to ``NAME.part`` beside
+            it as they come; the same sweep with the same file goes on where it ended.
+        seed: seed of samples, search and inputs.
+        schedule, tiling, policy: as for `htvm.build`.
+        jobs: number of processes; all cores by default.
+        client: a ``dask.distributed.Client`` to execute on instead.
+        progress: receives the designs as they are done.
+
+    Returns:
+        All rows, ordered by design and network.
+
+    Raises:
+        TargetError: a target, parameter, value or option is not possible.
+        ModelError, UnsupportedError: a network cannot be read.
+        ExportError: the results file cannot be written, or holds another sweep's results.
+        DependencyError: an optional package is missing.
+    """
+    place = resolve(target)
+    space = space_of(place, grid)
+    _check(method, jobs)
+    costs = costs or Costs()
+    costs.check(place.soc.parameters)
+    given = _several(models)
+    loaded = [open_network(model) for model in given]
+    parallel = client is not None or (jobs or usable_cores()) > 1
+    if parallel and any(isinstance(model, Model) for model in given):
+        raise TargetError(
+            "a Model in memory cannot be handed to other processes",
+            where="option 'jobs'",
+            hint="give its file or zoo:NAME instead, or jobs=1",
+        )
+    options = BuildOptions("scheduled", _tiling(tiling, schedule), None, policy)
+    names = _names(loaded)
+    what = {
+        "schema": SCHEMA,
+        "version": __version__,
+        "target": place.name,
+        "models": [[name, model.sha256] for name, model in zip(names, loaded, strict=True)],
+        "axes": [[axis.parameter.name, list(axis.values)] for axis in space.axes],
+        "method": [method, samples, seed, list(objectives) if method == "search" else []],
+        "options": [asdict(options.tiling), repr(policy)],
+        "costs": asdict(costs),
+    }
+    digest = fingerprint(what)
+    job = Job(
+        digest, place.name, tuple(given), names, options, costs, seed, quick=place.soc.sweeps != ""
+    )
+    sweeper = _Sweeper(job, space, jobs or usable_cores(), client, progress or Progress())
+    axes = tuple(axis.parameter.name for axis in space.axes)
+    with Store(results, digest, axes) as store:
+        if method == "search":
+            search = Search(space, check_samples(samples), seed, tuple(objectives))
+            interrupted = not sweeper.search(search, store)
+        else:
+            interrupted = not sweeper.run(space.designs(method, samples, seed), store)
+        found = Designs.of(store.rows.values(), space, names, interrupted)
+        if not interrupted:
+            store.finish(found.frame)
+    return found
+
+
+def _check(method: str, jobs: int | None) -> None:
+    if method not in METHODS:
+        raise TargetError(
+            f"there is no method {method!r}",
+            where="option 'method'",
+            hint=f"one of {', '.join(METHODS)}",
+        )
+    if jobs is not None and (not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1):
+        raise TargetError(
+            f"{jobs} is not a number of processes", where="option 'jobs'", hint="give at least 1"
+        )
+
+
+def _several(models: Any) -> list[str | Path | Model]:
+    listed = [models] if isinstance(models, str | Path | Model) else models
+    if not isinstance(listed, Iterable) or not (several := list(listed)):
+        raise ModelError("there is no network to run", hint="give a file, zoo:NAME, or a list")
+    return several
+
+
+def _names(models: Sequence[Model]) -> tuple[str, ...]:
+    """Return the networks' names; equal ones get a number."""
+    names: list[str] = []
+    for model in models:
+        alike = sum(name.split("#")[0] == model.name for name in names)
+        names.append(f"{model.name}#{alike + 1}" if alike else model.name)
+    return tuple(names)
+
+
+def _tiling(tiling: TilingOptions | None, schedule: ScheduleKind | None) -> TilingOptions:
+    from dataclasses import replace
+
+    options = tiling or TilingOptions()
+    return options if schedule is None else replace(options, schedule=schedule)
+
+
+@dataclass(frozen=True)
+class _Sweeper:
+    """Executes designs that have no row yet."""
+
+    job: Job
+    space: Space
+    jobs: int
+    client: Any
+    progress: Progress
+
+    def run(self, designs: Sequence[Mapping[str, Value]], store: Store) -> bool:
+        """Add the rows of all designs; return whether the sweep was completed."""
+        numbered = list(enumerate(designs))
+        try:
+            self._add(numbered, store, len(numbered) * len(self.job.names))
+        except KeyboardInterrupt:
+            return False
+        return True
+
+    def search(self, search: Search, store: Store) -> bool:
+        """Add the rows of the designs that the search asks for, batch by batch."""
+        total = search.samples * len(self.job.names)
+        try:
+            for batch in search.batches():
+                self._add(batch, store, total)
+                for number, _ in batch:
+                    rows = [store.rows[number, name] for name in self.job.names]
+                    search.tell(number, rows)
+        except KeyboardInterrupt:
+            return False
+        return True
+
+    def _add(
+        self, designs: Sequence[tuple[int, Mapping[str, Value]]], store: Store, total: int
+    ) -> None:
+        chunks = list(self._chunks(designs, store))
+        running = executed(self.job, chunks, self.jobs, self.client)
+        for _ in chunks:
+            part = (len(store.rows) + 1, total)
+            with self.progress.stage(f"design {part[0]} of {total}", part):
+                store.add(next(running))
+
+    def _chunks(
+        self, designs: Sequence[tuple[int, Mapping[str, Value]]], store: Store
+    ) -> Iterator[Chunk]:
+        """Yield the tasks that are still to do; quick ones together, by network."""
+        left = [
+            Task(number, model, tuple(values.items()))
+            for number, values in designs
+            for model, name in enumerate(self.job.names)
+            if (number, name) not in store.rows
+        ]
+        if not self.job.quick:
+            yield from ((task,) for task in left)
+            return
+        for model in range(len(self.job.names)):
+            tasks = [task for task in left if task.model == model]
+            size = max(1, min(_CHUNK, -(-len(tasks) // (4 * self.jobs))))
+            for first in range(0, len(tasks), size):
+                yield tuple(tasks[first : first + size])
+
+
+_CHUNK = 25  # quick tasks that are handed out together
