@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from byoc_dory.emit.text import c_identifier
-from byoc_dory.errors import TargetError, UnsupportedError
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.expansion import expand
 from byoc_dory.layers import Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
@@ -26,6 +27,7 @@ def generate(
     options: TilingOptions,
     prefix: str,
     accelerator: str | None = None,
+    weights: Mapping[str, str] | None = None,
 ) -> RegionCode:
     """Generate the code of a region.
 
@@ -36,6 +38,9 @@ def generate(
         prefix: prefix of all C names, usually the model's name.
         accelerator: name of the accelerator for layers without a home in the region; the SoC's
             first one by default.
+        weights: name of the memory that keeps a layer's weights, "" if they are loaded with its
+            tiles (`byoc_dory.pinning`); layers that are not in it do as their accelerator is
+            described.
 
     Returns:
         Kernels in execution order (conversions of inputs, layers, conversions of outputs) and the
@@ -47,36 +52,13 @@ def generate(
         UnsupportedError: the accelerator's rules refuse a layer, or a border layout is unknown.
         TilingError: no tile of a layer fits.
     """
-    homes = {layer.name: _accelerator(soc, accelerator) for layer in region.layers}
-    for layer, home in zip(region.layers, region.homes, strict=False):
-        homes[layer.name] = soc.accelerator(home)
-    homes = {name: home.configured(options) for name, home in homes.items()}
-    region, homes = _expanded(region, homes, soc, options)
-    return _Generator(region, soc, homes, options, prefix).run()
-
-
-def _accelerator(soc: Soc, name: str | None) -> Accelerator:
-    if name is not None:
-        return soc.accelerator(name)
-    if not soc.accelerators:
-        raise TargetError("there is no accelerator to generate code for", where=f"SoC {soc.name}")
-    return soc.accelerators[0]
-
-
-def _expanded(
-    region: Region, homes: Mapping[str, Accelerator], soc: Soc, options: TilingOptions
-) -> tuple[Region, dict[str, Accelerator]]:
-    """Return the region with expanded layers in place of the original ones, and their homes."""
-    layers: list[Layer] = []
-    found: dict[str, Accelerator] = {}
-    for layer in region.layers:
-        home = homes[layer.name]
-        for part, name in home.expand(layer, soc):
-            layers.append(part)
-            found[part.name] = (
-                home if name == home.name else soc.accelerator(name).configured(options)
-            )
-    return replace(region, layers=tuple(layers), homes=()), found
+    found = expand(region, soc, options, accelerator)
+    kept = {} if weights is None else weights
+    homes = {
+        name: home.keeping(kept[name]) if name in kept else home
+        for name, home in found.homes.items()
+    }
+    return _Generator(found.region, soc, homes, options, prefix).run()
 
 
 class _Generator:
@@ -95,8 +77,7 @@ class _Generator:
         self.homes = homes
         self.options = options
         self.prefix = c_identifier(prefix)
-        used = {home.name: home for home in homes.values()}
-        self._emitters = {name: home.emitter(soc) for name, home in used.items()}
+        self._emitters = {name: home.emitter(soc) for name, home in homes.items()}
         # All emitters belong to one family, so they share one layout.
         self.layout = homes[region.layers[0].name].layout(soc)
         self._symbols: set[str] = set()
@@ -159,7 +140,7 @@ class _Generator:
         return self.layout.prologue(tensor, renamed[tensor.name], symbol, mapped)
 
     def _layer(self, layer: Layer, plan: LayerPlan) -> Kernel:
-        emitter = self._emitters[plan.accelerator]
+        emitter = self._emitters[layer.name]
         return emitter.layer(layer, plan, self.options, self._symbol(layer.name))
 
     def _symbol(self, name: str) -> str:

@@ -12,8 +12,9 @@ from htvm.policy import check_policy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from byoc_dory.pinning import WeightPlan
     from byoc_dory.region import RegionCode
-    from byoc_dory.soc.base import Target
+    from byoc_dory.soc.base import Accelerator, Target
     from htvm.aot.cpu import CpuKernel
     from htvm.aot.program import Program
     from htvm.model import Model
@@ -78,6 +79,7 @@ class Compiled:
         retargeted: the model in the scheme of the target's accelerators, and the loss of accuracy.
         dispatch: where each operator runs, and why.
         regions: code of the accelerators' regions, by name of the region.
+        weights: where the weights of accelerators' layers are, if these have a choice.
         cpu_kernels: kernels compiled by TVM.
         program: C sources, memory plan, entry function.
     """
@@ -89,8 +91,15 @@ class Compiled:
     retargeted: Retargeted
     dispatch: Dispatch
     regions: Mapping[str, RegionCode]
+    weights: WeightPlan
     cpu_kernels: tuple[CpuKernel, ...]
     program: Program
+
+    def home(self, layer: str, accelerator: str) -> Accelerator:
+        """Return an accelerator as it is configured for a layer, given the names of both."""
+        home = self.target.soc.accelerator(accelerator).configured(self.options.tiling)
+        memory = self.weights.homes.get(layer)
+        return home if memory is None or not home.weight_memories else home.keeping(memory)
 
     def __repr__(self) -> str:
         return f"Compiled({self.source.name!r}, target={self.target.name!r})"

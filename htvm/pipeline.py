@@ -200,6 +200,7 @@ def compile_model(
         retargeted=retargeted,
         dispatch=placed,
         regions=generated.code,
+        weights=generated.weights,
         cpu_kernels=cpu.kernels,
         program=program,
     )

@@ -140,6 +140,21 @@ class Accelerator(ABC):
         """
         return ((layer, self.name),)
 
+    # ------------------------------------------------------------------ weights that stay
+
+    @property
+    def weight_memories(self) -> tuple[str, ...]:
+        """Memories that can keep layers' weights, equally fast, the preferred one first."""
+        return ()
+
+    def kept_bytes(self, layer: Layer) -> int:
+        """Return the bytes of a layer's weights in one of :attr:`weight_memories`."""
+        return 0
+
+    def keeping(self, memory: str) -> Accelerator:
+        """Return the accelerator with weights kept there; if "", loaded into L1 with each tile."""
+        return self
+
     # ------------------------------------------------------------------ tiles and cycles
 
     @property

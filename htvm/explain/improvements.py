@@ -285,7 +285,7 @@ class _Judge:
         if place != CPU:
             offers = tuple(entry for entry in offers if entry.name == place)
         for entry in offers:
-            accelerator = entry.configured(self._options)
+            accelerator = self._compiled.home(name, entry.name)
             form = accelerator.scheme.form_of(changed)
             if not accelerator.judge(form, self._soc):
                 continue

@@ -118,7 +118,8 @@ def dominant(program: Program) -> str:
     """Return what takes most, and its largest piece, as text."""
     where = "or choose a target with more L2, such as generic.cpu"
     if program.constant_bytes >= program.plan.peak:
-        largest = max(program.constants, key=lambda constant: constant.data.nbytes)
+        inside = [constant for constant in program.constants if not constant.memory]
+        largest = max(inside, key=lambda constant: constant.data.nbytes)
         return (
             f"constants dominate ({program.constant_bytes:,} B), the largest is {largest.name} "
             f"with {largest.data.nbytes:,} B: use a network with fewer weights, {where}"

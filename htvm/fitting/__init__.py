@@ -11,7 +11,13 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.tiling.shortage import shortage_of
 from htvm.compiled import BuildOptions, Compiled
 from htvm.fitting.changes import changes_for_l1, changes_for_l2, nearest_first
-from htvm.fitting.levels import l2_levels, layer_demands, layer_levels
+from htvm.fitting.levels import (
+    kept_weights,
+    l2_levels,
+    layer_demands,
+    layer_levels,
+    weight_levels,
+)
 from htvm.model import Model
 from htvm.pipeline import compile_model
 from htvm.policy import CPU
@@ -73,6 +79,7 @@ def fit(
         levels=levels,
         layers=demands,
         refused=_refused(compiled),
+        weights=kept_weights(compiled),
     )
     if found.fits != "no":
         return found
@@ -106,7 +113,10 @@ class _Planner:
             whole = replace(options, tiling=replace(options.tiling, l1_budget=None))
             compiled = self._compiled(target, whole)
         demands = layer_demands(compiled, budget)
-        return compiled, demands, (*layer_levels(compiled, demands), *l2_levels(compiled))
+        levels = (
+            *layer_levels(compiled, demands), *weight_levels(compiled), *l2_levels(compiled),
+        )  # fmt: skip
+        return compiled, demands, levels
 
     def attempt(self, target: str, options: BuildOptions) -> tuple[Answer, tuple[Level, ...]]:
         """Return whether a variant fits, and its levels."""

@@ -11,7 +11,7 @@ from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import round_up
 from htvm.firmware.sizes import tensor_bytes
 from htvm.fitting.code_size import TOLERANCE, code_bytes, descriptor_bytes
-from htvm.report.fit import LayerDemand, Level, MemoryItem
+from htvm.report.fit import LayerDemand, Level, MemoryItem, WeightRow
 
 if TYPE_CHECKING:
     from byoc_dory.memory.arena import BufferUse
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from htvm.aot.program import Program
     from htvm.compiled import Compiled
 
-__all__ = ["constants_by_layer", "l2_levels", "layer_demands", "layer_levels", "too_full"]
+__all__ = [
+    "constants_by_layer",
+    "kept_weights",
+    "l2_levels",
+    "layer_demands",
+    "layer_levels",
+    "too_full",
+    "weight_levels",
+]
 
 # Data other than the model's tensors and code: results of checks, the outputs' addresses.
 _OTHER = 32
@@ -64,7 +72,7 @@ def _level(name: str, limit: int, parts: list[MemoryItem], slack: int, note: str
 
 
 def constants_by_layer(compiled: Compiled) -> dict[str, int]:
-    """Return the bytes of constants by the layers that read them, including alignment gaps."""
+    """Return the bytes of constants in L2 by the layers that read them, with alignment gaps."""
     owner = {
         constant.name: kernel.layer_name
         for code in compiled.regions.values()
@@ -77,6 +85,8 @@ def constants_by_layer(compiled: Compiled) -> dict[str, int]:
                 owner.setdefault(operand.name, step.layer)
     sizes: dict[str, int] = {}
     for constant in compiled.program.constants:
+        if constant.memory:
+            continue
         layer = owner.get(constant.name, constant.name)
         size = round_up(int(constant.data.nbytes), max(ALIGNMENT, constant.align))
         sizes[layer] = sizes.get(layer, 0) + size
@@ -145,8 +155,8 @@ def _layer_demand(
     compiled: Compiled, kernel: Kernel, used: int | None, budget: int | None, planned: bool
 ) -> LayerDemand:
     assert kernel.layer is not None and kernel.plan is not None
-    soc, options = compiled.target.soc, compiled.options.tiling
-    accelerator = soc.accelerator(kernel.accelerator).configured(options)
+    soc = compiled.target.soc
+    accelerator = compiled.home(kernel.layer.name, kernel.accelerator)
     problem = accelerator.tiling_problem(kernel.layer, soc, budget)
     solution = kernel.plan.solution
     least_in, least_out, least_weights = problem.memory(problem.smallest)
@@ -170,6 +180,42 @@ def _layer_demand(
         weights_least=problem.buffering * least_weights,
         weights_whole=whole_weights,
         weights_limit=problem.weights.limit,
+    )
+
+
+def weight_levels(compiled: Compiled) -> tuple[Level, ...]:
+    """Return the levels of the memories that keep whole weights of layers, and are in use."""
+    plan, found = compiled.weights, []
+    for name, size in plan.room.items():
+        inside = sorted((e for e in plan.layers if e.memory == name), key=lambda e: -e.bytes)
+        if not inside:
+            continue
+        used = sum(entry.bytes for entry in inside)
+        parts = tuple(MemoryItem(f"weights of {entry.layer}", entry.bytes) for entry in inside)
+        found.append(Level(name, size, used, used, parts=parts, note=_choice(compiled)))
+    return tuple(found)
+
+
+def _choice(compiled: Compiled) -> str:
+    """Return how the layers were chosen whose weights are kept; empty if all are."""
+    plan = compiled.weights
+    if not plan.loaded:
+        return ""
+    least = "no choice costs less" if plan.bound == plan.cost else f"at least {plan.bound:,}"
+    return (
+        f"weights of {len(plan.layers)} layers do not all fit; loading those of "
+        f"{len(plan.loaded)} costs {plan.cost:,} cycles, {least}"
+    )
+
+
+def kept_weights(compiled: Compiled) -> tuple[WeightRow, ...]:
+    """Return where the weights of layers are, if not all of them are kept."""
+    plan = compiled.weights
+    if not plan.loaded:
+        return ()
+    return tuple(
+        WeightRow(entry.layer, entry.accelerator, entry.bytes, entry.memory, entry.saved_cycles)
+        for entry in plan.layers
     )
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "LayerDemand",
     "Level",
     "MemoryItem",
+    "WeightRow",
     "fit_data",
     "fit_json",
     "fit_text",
@@ -109,6 +110,25 @@ class LayerDemand:
 
 
 @dataclass(frozen=True)
+class WeightRow:
+    """Where the weights of one layer are, in a network whose weights are not all kept.
+
+    Attributes:
+        layer, accelerator: names.
+        bytes: size of the weights.
+        memory: name of the memory that keeps them; "" if they are loaded into L1 with each tile.
+        saved_cycles: predicted cycles that keeping them saves; None if they must be kept, because
+            no tile fits L1 with them.
+    """
+
+    layer: str
+    accelerator: str
+    bytes: int
+    memory: str
+    saved_cycles: int | None
+
+
+@dataclass(frozen=True)
 class Change:
     """A change that was tried because the program does not fit.
 
@@ -145,6 +165,8 @@ class Fit:
         refused: layers that an accelerator would take if it had more memory, and which run
             elsewhere: (layer, accelerator, reason).
         changes: the changes tried, those that work and are smallest first; empty if the model fits.
+        weights: where the weights of layers are whose accelerator can have them kept in a memory
+            of their own; empty if all of them are.
     """
 
     network: str
@@ -154,6 +176,7 @@ class Fit:
     layers: tuple[LayerDemand, ...]
     refused: tuple[tuple[str, str, str], ...] = ()
     changes: tuple[Change, ...] = ()
+    weights: tuple[WeightRow, ...] = ()
 
     @property
     def fits(self) -> Answer:
@@ -194,6 +217,7 @@ def fit_text(fit: Fit) -> str:
         text(_level_table(fit.levels)),
         *(_dominates(level) for level in fit.levels),
         text(_layer_table(fit.layers)) if fit.layers else "",
+        _weights(fit.weights),
         _refused(fit),
         _changes(fit.changes),
     ]
@@ -269,6 +293,37 @@ def _layer_table(layers: tuple[LayerDemand, ...]) -> Table:
         for layer in layers
     )
     return Table(columns, rows)
+
+
+def _weights(rows: tuple[WeightRow, ...]) -> str:
+    """Return which weights are kept and which are loaded, the most valuable bytes first."""
+    if not rows:
+        return ""
+
+    def value(row: WeightRow) -> float:
+        return float("inf") if row.saved_cycles is None else row.saved_cycles / row.bytes
+
+    columns = (
+        Column("weights of"),
+        Column("on"),
+        Column("B", True),
+        Column("kept in"),
+        Column("cycles saved by keeping", True),
+        Column("per KiB", True),
+    )
+    lines = tuple(
+        (
+            row.layer,
+            row.accelerator,
+            count(row.bytes),
+            row.memory or "no: loaded with each tile",
+            "no tile fits otherwise" if row.saved_cycles is None else count(row.saved_cycles),
+            "" if row.saved_cycles is None else f"{1024 * value(row):,.0f}",
+        )
+        for row in sorted(rows, key=lambda row: -value(row))
+    )
+    title = "weights: not all fit the memory that keeps them; chosen to save most cycles"
+    return text(Table(columns, lines, title=title))
 
 
 def _refused(fit: Fit) -> str:

@@ -8,13 +8,15 @@ the only global state is TVM's own function registry.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory import generate
 from byoc_dory.errors import HtvmError
+from byoc_dory.expansion import expand
 from byoc_dory.options import TilingOptions
+from byoc_dory.pinning import WeightPlan, plan_weights
 from patterns.byoc.partition import Partition, codegen_name
 
 if TYPE_CHECKING:
@@ -37,10 +39,12 @@ class Generated:
     Attributes:
         module: "main" calls each region with ``call_dps_packed``.
         code: code of each region, by the name it is called with, in execution order.
+        weights: where the weights of layers are whose accelerator can have them kept.
     """
 
     module: IRModule
     code: Mapping[str, RegionCode]
+    weights: WeightPlan
 
 
 @dataclass(eq=False)
@@ -51,6 +55,7 @@ class _Context:
     regions: Mapping[str, Region]
     options: TilingOptions
     prefix: str
+    weights: Mapping[str, str]
     code: dict[str, RegionCode] = field(default_factory=dict)
     failure: HtvmError | None = None
 
@@ -73,16 +78,18 @@ def run_codegen(
 
     Raises:
         TargetError: the accelerator has no tiling objective with the name in ``options``.
-        TilingError: the smallest tile of a layer exceeds L1.
+        TilingError: the smallest tile of a layer exceeds L1, or so do weights and the memories that
+            could keep them.
     """
     from tvm import relax
 
+    weights = _weights(parts.regions.values(), soc, options)
     contexts = {}
     for accelerator in accelerators:
         codegen = codegen_name(soc, accelerator)
         if codegen not in contexts:
             register_codegen(codegen)
-            contexts[codegen] = _Context(soc, parts.regions, options, prefix)
+            contexts[codegen] = _Context(soc, parts.regions, options, prefix, weights.homes)
     targets = {codegen: {"context": context} for codegen, context in contexts.items()}
     module = parts.module
     if parts.regions:
@@ -95,7 +102,16 @@ def run_codegen(
                     raise context.failure from error
             raise
     code = {symbol: made for context in contexts.values() for symbol, made in context.code.items()}
-    return Generated(module, {symbol: code[symbol] for symbol in parts.regions})
+    return Generated(module, {symbol: code[symbol] for symbol in parts.regions}, weights)
+
+
+def _weights(regions: Iterable[Region], soc: Soc, options: TilingOptions) -> WeightPlan:
+    """Decide for all regions together where weights are."""
+    expanded = [expand(region, soc, options) for region in regions]
+    layers = [
+        (layer, found.homes[layer.name]) for found in expanded for layer in found.region.layers
+    ]
+    return plan_weights(layers, soc, options)
 
 
 def register_codegen(codegen: str) -> None:
@@ -121,7 +137,9 @@ def _generate(
         region = context.regions[symbol]
         _log.info("generating %s: %d layers", region.name, len(region.layers))
         try:
-            code = generate(region, context.soc, context.options, context.prefix)
+            code = generate(
+                region, context.soc, context.options, context.prefix, weights=context.weights
+            )
         except HtvmError as error:
             context.failure = error
             raise

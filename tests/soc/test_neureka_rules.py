@@ -139,17 +139,19 @@ def test_the_cores_take_what_it_takes_in_the_same_scheme() -> None:
     assert NEUREKA.family == CLUSTER_CORES.family and NEUREKA.l1 == CLUSTER_CORES.l1
 
 
-def test_weights_must_fit_their_memory() -> None:
-    soc = SIRACUSA
-    small = replace(
-        soc, memories=tuple(replace(m, size=1024) if m.name == "SRAM" else m for m in soc.memories)
-    )
+def test_weights_too_large_for_their_memory_must_fit_l1_with_a_tile() -> None:
+    sizes = {"SRAM": 1024, "MRAM": 512}
+    memories = tuple(replace(m, size=sizes.get(m.name, m.size)) for m in SIRACUSA.memories)
+    small = replace(SIRACUSA, memories=memories)
     weights = np.random.default_rng(0).integers(-128, 128, (8, 4, 3, 3)).astype(np.int8)
     layer = conv2d_layer("conv", Tensor("x", (4, 9, 9)), "y", weights, None, requant=Shift(9))
-    # One word of 32 B for each of 8 planes and 8 output channels.
-    verdict = NEUREKA.judge(layer, small)
-    assert isinstance(verdict, Refused) and "2048 B, SRAM has 1024" in verdict.reason
+    assert isinstance(NEUREKA.judge(layer, small), Accepted)
     assert isinstance(LOCAL.judge(layer, small), Accepted)
+    # One word of 32 B for each of 8 planes and 8 output channels.
+    l1 = tuple(replace(m, size=2000) if m.name == "L1" else m for m in memories)
+    verdict = NEUREKA.judge(layer, replace(small, memories=l1))
+    assert isinstance(verdict, Refused), verdict
+    assert "2048 B, SRAM has 1024, MRAM has 512; loaded into L1, the smallest" in verdict.reason
 
 
 def factors(layer: Layer) -> Factors:

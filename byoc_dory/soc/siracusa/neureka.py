@@ -40,6 +40,23 @@ class NeurekaAccelerator(Neureka):
         return RULES
 
     @property
+    def weight_memories(self) -> tuple[str, ...]:
+        """The two halves of the weight memory; none if weights are always loaded into L1."""
+        return (self.weight_memory, *self.further_memories) if self.weight_memory else ()
+
+    def kept_bytes(self, layer: Layer) -> int:
+        """Return the bytes of a layer's packed weights."""
+        from byoc_dory.layers import Weighted
+        from byoc_dory.soc.siracusa.neureka_tiles import packed_weights
+
+        assert isinstance(layer, Weighted), layer  # judged before
+        return int(packed_weights(layer, self).data.nbytes)
+
+    def keeping(self, memory: str) -> NeurekaAccelerator:
+        """Return the engine with weights in this memory, or in L1."""
+        return replace(self, weight_memory=memory)
+
+    @property
     def objectives(self) -> Mapping[str, Objective]:
         """``array`` prefers tiles that fill the engine's blocks, ``none`` takes any that fits."""
         from byoc_dory.tiling import Fill, Heuristic, Objective, Size
@@ -100,6 +117,7 @@ NEUREKA = NeurekaAccelerator(
     l1=L1.name,
     family="cluster",
     weight_memory=SRAM.name,
+    further_memories=(MRAM.name,),
     weight_window=MRAM.base,  # public code: pulp-nnx subtracts it from addresses of weights
     block=6,  # public code, all that follows unless something else is said
     filter=3,

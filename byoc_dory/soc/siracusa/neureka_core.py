@@ -31,8 +31,9 @@ class Neureka(Accelerator):
     Fields with three numbers have one for each `Mode`, in the order of its values.
 
     Attributes:
-        weight_memory: name of the memory that holds the weights of all layers throughout; empty if
-            weights are loaded into L1 with each tile.
+        weight_memory: name of the memory that keeps layers' weights; empty if they are loaded into
+            L1 with each tile.
+        further_memories: names of other memories that can keep weights where the first is full.
         weight_window: device address that addresses of weights in the weight memory count from.
         block: rows and columns of a block of outputs.
         filter: rows and columns of the filter, except in `Mode.CONV1X1`.
@@ -78,6 +79,7 @@ class Neureka(Accelerator):
     """
 
     weight_memory: str
+    further_memories: tuple[str, ...]
     weight_window: int
     block: int
     filter: int

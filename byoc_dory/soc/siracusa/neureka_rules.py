@@ -125,18 +125,23 @@ def results_are_exact(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     return Refused(found) if isinstance(found, str) else ACCEPTED
 
 
-def weights_fit_their_memory(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
-    """The packed weights fit the weight memory, if the engine reads them from there."""
-    if not core.weight_memory:
-        return ACCEPTED
+def a_tile_fits(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """The smallest tile fits L1, with its weights if the weight memory cannot hold the layer's."""
+    fits = smallest_tile_fits(layer, core, soc)
+    if isinstance(fits, Refused) or not core.weight_memory:
+        return fits
     assert isinstance(layer, Weighted), layer  # checked before
     view = view_of(layer)
     bits = smallest_bits(view.weight, core)
     size = packed_bytes(mode_of(layer), layer.K, view.channels, bits, core)
-    memory = soc.memory(core.weight_memory)
-    if size <= memory.size:
+    memories = [soc.memory(name) for name in core.weight_memories]
+    if any(size <= memory.size for memory in memories):
         return ACCEPTED
-    return Refused(f"the packed weights have {size} B, {memory.name} has {memory.size}")
+    loaded = smallest_tile_fits(layer, core.keeping(""), soc)
+    if not isinstance(loaded, Refused):
+        return ACCEPTED
+    limits = ", ".join(f"{memory.name} has {memory.size}" for memory in memories)
+    return Refused(f"the packed weights have {size} B, {limits}; loaded into L1, {loaded.reason}")
 
 
 RULES: tuple[Rule, ...] = (
@@ -151,6 +156,5 @@ RULES: tuple[Rule, ...] = (
     result_is_stored_by_rows,
     scales_and_shifts_fit,
     results_are_exact,
-    weights_fit_their_memory,
-    smallest_tile_fits,
+    a_tile_fits,
 )

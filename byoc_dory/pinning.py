@@ -1,0 +1,231 @@
+"""Which layers' weights are kept in a memory of their own, where not all of them fit.
+
+An accelerator may read a layer's weights from a memory besides L1, or have them loaded into L1 with
+each tile.  Keeping them saves cycles and takes room: this is a knapsack, solved exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pulp
+
+from byoc_dory.errors import TilingError
+from byoc_dory.memory.arena import ALIGNMENT
+from byoc_dory.planning import cycles_like
+from byoc_dory.soc.base import Accelerator, Soc, round_up
+from byoc_dory.solver import solve_program
+
+if TYPE_CHECKING:
+    from byoc_dory.layers import Layer
+    from byoc_dory.options import TilingOptions
+
+__all__ = ["KeptWeights", "WeightPlan", "choose", "plan_weights"]
+
+
+@dataclass(frozen=True)
+class KeptWeights:
+    """The weights of one layer.
+
+    Attributes:
+        layer, accelerator: names.
+        bytes: size in the memory that could keep them.
+        memory: name of the memory that keeps them; "" if they are loaded with each tile.
+        kept_cycles, loaded_cycles: predicted cycles of the layer alone if its weights are kept, and
+            if they are loaded; ``None`` if there was nothing to decide, or no tile fits.
+    """
+
+    layer: str
+    accelerator: str
+    bytes: int
+    memory: str
+    kept_cycles: int | None = None
+    loaded_cycles: int | None = None
+
+    @property
+    def saved_cycles(self) -> int | None:
+        """Cycles that keeping the weights saves; ``None`` if unknown."""
+        if self.kept_cycles is None or self.loaded_cycles is None:
+            return None
+        return self.loaded_cycles - self.kept_cycles
+
+
+@dataclass(frozen=True)
+class WeightPlan:
+    """Where the weights of a network are.
+
+    Attributes:
+        layers: the layers whose accelerator can have its weights kept, in execution order.
+        room: bytes of each memory that may keep them.
+        bound: fewest predicted cycles that any choice could cost more than keeping everything.
+        method: how the plan was found.
+    """
+
+    layers: tuple[KeptWeights, ...] = ()
+    room: Mapping[str, int] = field(default_factory=dict[str, int])
+    bound: int = 0
+    method: str = "everything fits"
+
+    @property
+    def homes(self) -> dict[str, str]:
+        """The memory of each layer's weights, "" for L1, by the layer's name."""
+        return {each.layer: each.memory for each in self.layers}
+
+    @property
+    def loaded(self) -> tuple[KeptWeights, ...]:
+        """The layers whose weights are loaded with each tile."""
+        return tuple(each for each in self.layers if not each.memory)
+
+    @property
+    def cost(self) -> int:
+        """Predicted cycles that loading weights costs, beyond keeping all of them."""
+        return sum(each.saved_cycles or 0 for each in self.loaded)
+
+
+def plan_weights(
+    layers: Iterable[tuple[Layer, Accelerator]], soc: Soc, options: TilingOptions
+) -> WeightPlan:
+    """Choose the layers whose weights are kept in the memories that their accelerators name.
+
+    If the first memory has room for all, it keeps all.  Otherwise the predicted cycles of each
+    layer alone, with its weights kept and loaded, decide: as many cycles as possible are saved.
+
+    Args:
+        layers: the layers of the network with their accelerators, in execution order.
+        soc: description of the SoC.
+        options: options of the tiler.
+
+    Raises:
+        TilingError: weights that must be kept, because no tile of their layers fits L1 with them,
+            exceed the memories.
+    """
+    found = [(layer, home) for layer, home in layers if home.weight_memories]
+    names = list(dict.fromkeys(name for _, home in found for name in home.weight_memories))
+    room = {name: soc.memory(name).size for name in names}
+    sizes = [round_up(home.kept_bytes(layer), ALIGNMENT) for layer, home in found]
+    first = [home.weight_memories[0] for _, home in found]
+    kept = tuple(
+        KeptWeights(layer.name, home.name, size, memory)
+        for (layer, home), size, memory in zip(found, sizes, first, strict=True)
+    )
+    if all(sum(e.bytes for e in kept if e.memory == name) <= size for name, size in room.items()):
+        return WeightPlan(kept, room)
+    prices = _Prices(soc, options)
+    priced = [
+        replace(entry, kept_cycles=prices.kept(*pair), loaded_cycles=prices.loaded(*pair))
+        for entry, pair in zip(kept, found, strict=True)
+    ]
+    choices = [home.weight_memories for _, home in found]
+    return choose(priced, choices, room, options.node_limit)
+
+
+class _Prices:
+    """Predicted cycles of layers alone; layers of one geometry and size of weights have one."""
+
+    def __init__(self, soc: Soc, options: TilingOptions) -> None:
+        self._soc, self._options = soc, options
+        self._known: dict[tuple[object, ...], int | None] = {}
+
+    def kept(self, layer: Layer, home: Accelerator) -> int | None:
+        """With weights in the first of the accelerator's memories."""
+        return self._cycles(layer, home.keeping(home.weight_memories[0]), home.kept_bytes(layer))
+
+    def loaded(self, layer: Layer, home: Accelerator) -> int | None:
+        """With weights loaded into L1 with each tile; ``None`` if no tile fits."""
+        return self._cycles(layer, home.keeping(""), home.kept_bytes(layer))
+
+    def _cycles(self, layer: Layer, home: Accelerator, size: int) -> int | None:
+        key = (home.name, home.weight_memories, layer.geometry, size)
+        if key not in self._known:
+            try:
+                found = cycles_like(layer, None, self._soc, home, self._options)
+            except TilingError:
+                found = None
+            self._known[key] = found
+        return self._known[key]
+
+
+def choose(
+    layers: Sequence[KeptWeights],
+    choices: Sequence[tuple[str, ...]],
+    room: Mapping[str, int],
+    node_limit: int,
+) -> WeightPlan:
+    """Return the plan that saves most cycles; among these, one that uses the preferred memories.
+
+    Args:
+        layers: the layers with their cycles; those without ``loaded_cycles`` must be kept.
+        choices: for each layer, the memories that can keep its weights, the preferred one first.
+        room: bytes of each memory.
+        node_limit: branch-and-bound nodes after which the solver stops; the plan has the bound.
+
+    Raises:
+        TilingError: weights that must be kept do not fit.
+    """
+    program = pulp.LpProblem("weights", pulp.LpMinimize)
+    kept = [
+        {name: program.add_variable(f"x{number}_{name}", cat=pulp.LpBinary) for name in names}
+        for number, names in enumerate(choices)
+    ]
+    for entry, row in zip(layers, kept, strict=True):
+        once = pulp.lpSum(row.values())
+        program += once == 1 if entry.loaded_cycles is None else once <= 1
+    for name, size in room.items():
+        inside = [
+            (row[name], entry.bytes) for entry, row in zip(layers, kept, strict=True) if name in row
+        ]
+        program += pulp.LpAffineExpression(inside) <= size
+    # Cycles that are lost, all but a constant; layers that cannot do otherwise do not count.
+    lost = pulp.LpAffineExpression(
+        [
+            (variable, -(entry.saved_cycles or 0))
+            for entry, row in zip(layers, kept, strict=True)
+            for variable in row.values()
+        ]
+    )
+    program.setObjective(lost)
+    outcome = solve_program(program, node_limit)
+    if not outcome.found:
+        raise _nothing_fits(layers, room)
+    method, most = "knapsack", sum(entry.saved_cycles or 0 for entry in layers)
+    plan = WeightPlan(_taken(layers, kept), room, method=method)
+    if not outcome.proven:
+        return replace(
+            plan, method="knapsack, node limit", bound=max(0, int(plan.cost - outcome.gap * most))
+        )
+    program += lost <= plan.cost - most + 0.5
+    program.setObjective(
+        pulp.LpAffineExpression(
+            [(variable, place) for row in kept for place, variable in enumerate(row.values())]
+        )
+    )
+    if solve_program(program, node_limit).found:
+        preferred = replace(plan, layers=_taken(layers, kept))
+        if preferred.cost == plan.cost:
+            plan = preferred
+    return replace(plan, bound=plan.cost)
+
+
+def _taken(
+    layers: Sequence[KeptWeights], kept: Sequence[Mapping[str, pulp.LpVariable]]
+) -> tuple[KeptWeights, ...]:
+    """Return the layers with the memories that the solver chose."""
+    return tuple(
+        replace(entry, memory=next((n for n, x in row.items() if (x.value() or 0) > 0.5), ""))
+        for entry, row in zip(layers, kept, strict=True)
+    )
+
+
+def _nothing_fits(layers: Sequence[KeptWeights], room: Mapping[str, int]) -> TilingError:
+    must = [entry for entry in layers if entry.loaded_cycles is None]
+    need = sum(entry.bytes for entry in must)
+    limits = ", ".join(f"{name} has {size:,} B" for name, size in room.items())
+    largest = max(must, key=lambda entry: entry.bytes, default=None)
+    where = "" if largest is None else f"layer '{largest.layer}' and {len(must) - 1} more"
+    return TilingError(
+        f"weights of {need:,} B must be kept, because no tile fits L1 with them; {limits}",
+        where=where,
+        hint="allow more of L1, or leave these layers to other cores with a policy",
+    )
