@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from byoc_dory.layers import Gemm, MulShift, gemm_layer, matrix
+from byoc_dory.layers import Gemm, MulShift, Tensor, Weighted, conv2d_layer, gemm_layer, matrix
 from byoc_dory.soc.cluster import records
 from byoc_dory.soc.cluster.packing import block_of, pack
+from byoc_dory.soc.cluster.tiles import tiling_problem
+from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
+from byoc_dory.soc.siracusa.description import SIRACUSA
 
 
 def int32_at(image: np.ndarray, place: int) -> int:
@@ -82,3 +87,15 @@ def test_blocks_of_columns() -> None:
         )
         at = start // 8 * block.bytes + block.weights
         assert image[at : at + expected.size].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("outputs", [*range(1, 18), 30, 31])
+def test_blocks_have_room_in_l1(outputs: int) -> None:
+    weight = np.ones((outputs, 13, 5, 5), np.int8)
+    requant = MulShift((3,) * outputs, (4,) * outputs, (0,) * outputs)
+    layer = conv2d_layer("c", Tensor("x", (13, 9, 9)), "y", weight, None, requant=requant)
+    problem = tiling_problem(layer, CLUSTER_CORES, SIRACUSA, 1 << 20)
+    assert isinstance(layer, Weighted)
+    for k in {outputs, *range(4, outputs, 4)}:
+        _, _, room = problem.memory(replace(problem.whole, k=k))
+        assert block_of(layer, k, simd=True).bytes <= room, k
