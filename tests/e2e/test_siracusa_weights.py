@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 import htvm
 from byoc_dory.options import TilingOptions
-from byoc_dory.soc.siracusa import description
 from htvm import zoo
 from htvm.compiled import BuildOptions
 from htvm.errors import TilingError
@@ -19,21 +17,18 @@ from htvm.pipeline import compile_model
 from tests.e2e.networks import random_network
 from tests.reference.interpreter import interpret
 
-SIRACUSA = description.SIRACUSA
-SIZES = {"both": (40_000, 20_000), "MRAM": (16, 60_000), "none": (16, 16), "one layer": (3_000, 16)}
+SIZES = {"both": (40_000, 20_000), "MRAM": (16, 60_000), "none": (16, 16), "one layer": (3_008, 16)}
 """Bytes of SRAM and MRAM."""
 
 
-def shrink(monkeypatch: pytest.MonkeyPatch, sram: int, mram: int) -> None:
-    """Let the weight memory have these sizes."""
-    sizes = {"SRAM": sram, "MRAM": mram}
-    memories = (replace(m, size=sizes.get(m.name, m.size)) for m in SIRACUSA.memories)
-    monkeypatch.setattr(description, "SIRACUSA", replace(SIRACUSA, memories=tuple(memories)))
+def target_of(sram: int, mram: int) -> str:
+    """Siracusa with these bytes of weight memory."""
+    return f"siracusa:sram={sram},mram={mram}"
 
 
-def check(model: htvm.Model, platform: Any, **options: Any) -> htvm.Module:
+def check(model: htvm.Model, target: str, platform: Any) -> htvm.Module:
     """The network's outputs equal the interpreter's; no memory has more than it holds."""
-    module = htvm.build(model, "siracusa", platform, **options)
+    module = htvm.build(model, target, platform)
     inputs = seeded_inputs(model.inputs)
     wanted = interpret(module.model.module, inputs).outputs
     for output, expected in zip(module.run(*inputs).outputs, wanted, strict=True):
@@ -47,22 +42,19 @@ def check(model: htvm.Model, platform: Any, **options: Any) -> htvm.Module:
     return module
 
 
-def test_resnet8_with_a_small_weight_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    shrink(monkeypatch, *SIZES["both"])
-    weights = check(zoo.resnet8(), "rv32").compiled.weights
+def test_resnet8_with_a_small_weight_memory() -> None:
+    weights = check(zoo.resnet8(), target_of(*SIZES["both"]), "rv32").compiled.weights
     assert weights.loaded and weights.cost == weights.bound > 0
 
 
 @pytest.mark.slow
-def test_resnet8_without_weight_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    shrink(monkeypatch, *SIZES["none"])
-    weights = check(zoo.resnet8(), "host").compiled.weights
+def test_resnet8_without_weight_memory() -> None:
+    weights = check(zoo.resnet8(), target_of(*SIZES["none"]), "host").compiled.weights
     assert weights.loaded == weights.layers
 
 
-def test_fit_says_what_was_moved_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    shrink(monkeypatch, *SIZES["both"])
-    found = htvm.fit(zoo.resnet8(), "siracusa")
+def test_fit_says_what_was_moved_and_why() -> None:
+    found = htvm.fit(zoo.resnet8(), target_of(*SIZES["both"]))
     assert found.fits == "yes"
     assert found.level("SRAM").demand <= 40_000 and found.level("MRAM").demand <= 20_000
     loaded = [row for row in found.weights if not row.memory]
@@ -84,30 +76,25 @@ def test_fit_says_nothing_if_all_weights_are_kept() -> None:
     assert found.level("L2").demand < found.level("SRAM").demand
 
 
-def test_the_same_c_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    shrink(monkeypatch, 30_000, 16)
+def test_the_same_c_every_time() -> None:
     sources = []
     for _ in range(2):
-        compiled = compile_model(zoo.resnet8(), "siracusa", BuildOptions())
+        compiled = compile_model(zoo.resnet8(), target_of(30_000, 16), BuildOptions())
         assert compiled.weights.loaded
         sources.append(compiled.program.layers_source)
     assert sources[0] == sources[1]
 
 
-def test_weights_that_fit_nowhere_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    shrink(monkeypatch, 16, 16)
+def test_weights_that_fit_nowhere_are_an_error() -> None:
     with pytest.raises(TilingError, match="must be kept"):
-        htvm.build(zoo.resnet8(), "siracusa", tiling=TilingOptions(l1_budget=6_000))
+        htvm.build(zoo.resnet8(), target_of(16, 16), tiling=TilingOptions(l1_budget=6_000))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("network", ["resnet8", "ds_cnn", "mobilenet_v1", "toyadmos"])
-def test_networks_with_several_sizes(
-    network: str, size: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shrink(monkeypatch, *SIZES[size])
-    module = check(zoo.build(network), "rv32")
+def test_networks_with_several_sizes(network: str, size: str) -> None:
+    module = check(zoo.build(network), target_of(*SIZES[size]), "rv32")
     weights = module.compiled.weights
     fits = sum(entry.bytes for entry in weights.layers) <= SIZES[size][0]
     assert bool(weights.loaded) != fits or weights.room["MRAM"] > 16
@@ -115,14 +102,14 @@ def test_networks_with_several_sizes(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(7300, 7330))
-def test_random_networks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_networks(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    shrink(monkeypatch, *(16 * int(size) for size in rng.integers(1, 400, 2)))
+    target = target_of(*(16 * int(size) for size in rng.integers(1, 400, 2)))
     scheme: Any = ("mul_shift", "tflite", "shift")[seed % 3]
     network = random_network(seed, scheme, free=scheme == "shift")
     budget = None if rng.random() < 0.5 else int(rng.integers(20_000, 60_000))
     platform: Any = "rv32" if seed % 2 else "host"
-    module = htvm.build(network.model, "siracusa", platform, tiling=TilingOptions(l1_budget=budget))
+    module = htvm.build(network.model, target, platform, tiling=TilingOptions(l1_budget=budget))
     inputs = network.inputs(0)
     wanted = interpret(module.model.module, inputs).outputs
     for output, expected in zip(module.run(inputs).outputs, wanted, strict=True):

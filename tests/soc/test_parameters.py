@@ -50,7 +50,9 @@ def test_the_string_and_the_call_are_the_same_value() -> None:
     assert wanted == resolve("siracusa.cluster:cores=4,l1=131072")
     assert wanted == htvm.soc("siracusa.cluster:cores=4", l1=1 << 17) == resolve(wanted)
     assert wanted.name == str(wanted) == "siracusa.cluster:cores=4,l1=128KiB"
-    assert wanted.soc.settings == {"cores": 4, "l1": 1 << 17, "l2": 2 << 20, "dma": 8}
+    assert wanted.soc.settings == {
+        "cores": 4, "l1": 1 << 17, "l2": 2 << 20, "sram": 4 << 20, "mram": 4 << 20, "dma": 8
+    }  # fmt: skip
     assert pickle.loads(pickle.dumps(wanted)) == wanted
     assert wanted != resolve("siracusa.cluster")
 
@@ -144,7 +146,7 @@ def test_a_soc_without_parameters_says_so() -> None:
 
 def test_targets_show_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["targets"]) == 0
-    assert "cores, l1, l2, dma" in capsys.readouterr().out
+    assert "cores, l1, l2, sram, mram, dma" in capsys.readouterr().out
     assert main(["targets", "show", "siracusa:cores=4"]) == 0
     printed = capsys.readouterr().out
     assert "siracusa:cores=4" in printed

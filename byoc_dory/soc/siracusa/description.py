@@ -109,14 +109,21 @@ PARAMETERS = (
     Parameter("l1", L1_BYTES, "L1, the cores' stacks included", unit="B",
               low=16 << 10, high=4 << 20, step=1024),
     Parameter("l2", L2.size, "L2", unit="B", low=64 << 10, high=32 << 20, step=1024),
+    Parameter("sram", SRAM.size, "weight memory, SRAM", unit="B", low=16, high=SRAM.size, step=16),
+    Parameter("mram", MRAM.size, "weight memory, MRAM", unit="B", low=16, high=MRAM.size, step=16),
     Parameter("dma", DMA.bytes_per_cycle, "bytes the DMA moves in each direction",
               unit="B/cycle", choices=(4, 8, 16, 32)),
 )  # fmt: skip
 
 
-def _design(*, cores: int, l1: int, l2: int, dma: int) -> Soc:
+def _design(*, cores: int, l1: int, l2: int, sram: int, mram: int, dma: int) -> Soc:
     """Return Siracusa with other sizes; the constant cycles stay those of eight cores."""
-    sizes = {"L1": l1_memory(l1, cores), "L2": replace(L2, size=l2)}
+    sizes = {
+        "L1": l1_memory(l1, cores),
+        "L2": replace(L2, size=l2),
+        "SRAM": replace(SRAM, size=sram),
+        "MRAM": replace(MRAM, size=mram),
+    }
     return replace(
         SIRACUSA,
         memories=tuple(sizes.get(entry.name, entry) for entry in SIRACUSA.memories),
