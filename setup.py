@@ -113,6 +113,7 @@ setup(
         "console_scripts": ["htvm = htvm.cli:main"],
         "htvm.socs": [
             "diana = byoc_dory.soc.diana.description:soc",
+            "dla = byoc_dory.soc.dla.description:soc",
             "generic = byoc_dory.soc.generic.description:soc",
             "microcontroller = byoc_dory.soc.boards.description:soc",
             "siracusa = byoc_dory.soc.siracusa.description:soc",

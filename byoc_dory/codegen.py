@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from byoc_dory.emit import RegionEmitter
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.expansion import expand
 from byoc_dory.layers import Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
-from byoc_dory.planning import plan_region
-from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode
+from byoc_dory.planning import plan_region, require_accepted
+from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode, RegionKernels
 from byoc_dory.soc.base import Accelerator, Soc
 
 __all__ = ["generate"]
@@ -95,11 +96,9 @@ class _Generator:
         renamed |= {tensor.name: tensor.name + _COPY for tensor in region.mapped}
         kernels = [self._prologue(tensor, renamed) for tensor in entering if tensor.name in renamed]
         kernels += [self._prologue(mapped, renamed, entry) for mapped, entry in self._maps()]
-        planned = plan_region(region, self.homes, self.soc, self.options)
-        kernels += [
-            _rename(self._layer(layer, plan), renamed)
-            for layer, plan in zip(region.layers, planned.layers, strict=True)
-        ]
+        layers = self._layers()
+        planned = layers.plan
+        kernels += [_rename(kernel, renamed) for kernel in layers.kernels]
         kernels += [
             self.layout.epilogue(
                 tensor, renamed[tensor.name], self._symbol(f"{tensor.name}_from_core")
@@ -139,8 +138,19 @@ class _Generator:
         symbol = self._symbol(f"{tensor.name}_{suffix}")
         return self.layout.prologue(tensor, renamed[tensor.name], symbol, mapped)
 
+    def _layers(self) -> RegionKernels:
+        """Return the kernels of the layers, from the accelerator if it assembles whole regions."""
+        emitter = next(iter(self._emitters.values()))
+        if isinstance(emitter, RegionEmitter):
+            require_accepted(self.region.layers, self.homes, self.soc)
+            return emitter.region(self.region, self.options, self._symbol)
+        planned = plan_region(self.region, self.homes, self.soc, self.options)
+        plans = zip(self.region.layers, planned.layers, strict=True)
+        return RegionKernels(tuple(self._layer(layer, plan) for layer, plan in plans), planned)
+
     def _layer(self, layer: Layer, plan: LayerPlan) -> Kernel:
         emitter = self._emitters[layer.name]
+        assert not isinstance(emitter, RegionEmitter)  # its regions have one accelerator
         return emitter.layer(layer, plan, self.options, self._symbol(layer.name))
 
     def _symbol(self, name: str) -> str:

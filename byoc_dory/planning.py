@@ -21,7 +21,7 @@ from byoc_dory.tiling import LATENCY, Objective, Solution, Tile, quickest, solve
 from byoc_dory.tiling.problem import TilingProblem, solution_of
 from byoc_dory.verdict import Refused
 
-__all__ = ["cycles_like", "plan_region", "tile_layer"]
+__all__ = ["cycles_like", "plan_region", "require_accepted", "tile_layer"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,8 +49,7 @@ def plan_region(
         TargetError: the objective is unknown.
         TilingError: no tile of a layer fits.
     """
-    for layer in region.layers:
-        _require_accepted(layer, homes[layer.name], soc)
+    require_accepted(region.layers, homes, soc)
     if options.schedule == "published":
         return _one_by_one(region.layers, homes, soc, options)
     stored = {
@@ -223,14 +222,21 @@ def cycles_like(
     return min(same or [choice.cycles for choice in offer.choices])
 
 
-def _require_accepted(layer: Layer, accelerator: Accelerator, soc: Soc) -> None:
-    verdict = accelerator.judge(layer, soc)
-    if isinstance(verdict, Refused):
-        raise UnsupportedError(
-            verdict.reason,
-            where=f"layer '{layer.name}' on '{accelerator.name}'",
-            hint=f"rule: {verdict.rule}",
-        )
+def require_accepted(layers: Sequence[Layer], homes: Mapping[str, Accelerator], soc: Soc) -> None:
+    """Check that the rules of each layer's accelerator accept it.
+
+    Raises:
+        UnsupportedError: they refuse a layer; the message has the reason and the rule.
+    """
+    for layer in layers:
+        accelerator = homes[layer.name]
+        verdict = accelerator.judge(layer, soc)
+        if isinstance(verdict, Refused):
+            raise UnsupportedError(
+                verdict.reason,
+                where=f"layer '{layer.name}' on '{accelerator.name}'",
+                hint=f"rule: {verdict.rule}",
+            )
 
 
 def _objective(accelerator: Accelerator, name: str) -> Objective:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling.problem import Solution
 
-__all__ = ["BorderMap", "Buffer", "Constant", "Kernel", "Region", "RegionCode"]
+__all__ = ["BorderMap", "Buffer", "Constant", "Kernel", "Region", "RegionCode", "RegionKernels"]
 
 
 def _are_same_rows(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
@@ -194,6 +194,14 @@ class Kernel:
     def solution(self) -> Solution | None:
         """The tile, with the solver's information about it; ``None`` for conversions."""
         return None if self.plan is None else self.plan.solution
+
+
+@dataclass(frozen=True, eq=False)
+class RegionKernels:
+    """The functions of a region's layers, in order, and the plan that they follow."""
+
+    kernels: tuple[Kernel, ...]
+    plan: RegionPlan
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,15 @@ at the region's border.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
-from byoc_dory.region import Kernel
+from byoc_dory.region import Kernel, Region, RegionKernels
 
-__all__ = ["Emitter"]
+__all__ = ["Emitter", "RegionEmitter"]
 
 
 class Emitter(Protocol):
@@ -28,4 +29,30 @@ class Emitter(Protocol):
         """Return the function that runs a layer; its tensors have the layer's names for them.
 
         Tensors that stay in L1 are not arguments of the function.
+        """
+
+
+@runtime_checkable
+class RegionEmitter(Protocol):
+    """Plans and generates whole regions, for an accelerator that executes them as one program.
+
+    All layers of its regions run on one accelerator.
+    """
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """C headers that the sources need."""
+
+    def region(
+        self, region: Region, options: TilingOptions, symbol: Callable[[str], str]
+    ) -> RegionKernels:
+        """Return the functions of a region's layers, in order, and its plan.
+
+        Args:
+            region: layers that the accelerator's rules accept.
+            options: options of the tiler.
+            symbol: returns a layer's C name, given its name.
+
+        Raises:
+            TilingError: the smallest tile of a layer does not fit.
         """

@@ -25,7 +25,7 @@ from byoc_dory.soc.schemes import NumberScheme, ShiftScheme
 from byoc_dory.verdict import Accepted, Refused, Verdict, statement
 
 if TYPE_CHECKING:
-    from byoc_dory.emit import Emitter
+    from byoc_dory.emit import Emitter, RegionEmitter
     from byoc_dory.emit.tensor_layout import TensorLayout
     from byoc_dory.layers import Layer
     from byoc_dory.options import ScheduleKind, TilingOptions
@@ -229,8 +229,8 @@ class Accelerator(ABC):
         return RowLayout(soc.host.cost.layout_byte)
 
     @abstractmethod
-    def emitter(self, soc: Soc) -> Emitter:
-        """Return the emitter that generates C from plans."""
+    def emitter(self, soc: Soc) -> Emitter | RegionEmitter:
+        """Return the emitter that generates C, from plans or for regions as a whole."""
 
 
 @dataclass(frozen=True)

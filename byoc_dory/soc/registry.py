@@ -35,6 +35,7 @@ GROUP = "htvm.socs"
 
 BUILT_IN = {
     "diana": "byoc_dory.soc.diana.description:soc",
+    "dla": "byoc_dory.soc.dla.description:soc",
     "generic": "byoc_dory.soc.generic.description:soc",
     "microcontroller": "byoc_dory.soc.boards.description:soc",
     "siracusa": "byoc_dory.soc.siracusa.description:soc",

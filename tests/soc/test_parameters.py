@@ -258,6 +258,8 @@ def test_names_of_random_designs_name_them(soc: Soc, data: st.DataObject) -> Non
     for entry in soc.parameters:
         if entry.choices:
             values[entry.name] = data.draw(st.sampled_from(entry.choices))
+        elif isinstance(entry.default, bool):
+            values[entry.name] = data.draw(st.booleans())
         else:
             assert entry.low is not None and entry.high is not None
             low, high = int(entry.low) // entry.step, int(entry.high) // entry.step

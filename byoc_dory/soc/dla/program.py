@@ -1,0 +1,128 @@
+"""Tiles of a layer as a tile program, for reports, `verify` and searches; and their cycles.
+
+The command stream is not made from it (see `assemble`); a test compares the transfers of both.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from byoc_dory.layers import Add, Convolution, Layer
+from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.dla.core import DlaCore
+from byoc_dory.soc.dla.cycles import dma_cycles, groups
+from byoc_dory.soc.dla.design import Design
+from byoc_dory.soc.dla.lowering import alone
+from byoc_dory.soc.dla.tiles import Tiling, compute_cycles, layer_cycles, need
+from byoc_dory.tileloop.axes import halo_axis, plain_axis
+from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads
+from byoc_dory.tileloop.pipeline import HOST_IN_TURN
+from byoc_dory.tileloop.planned import input_of, result_of, weights_of
+from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
+from byoc_dory.tileloop.steps import Block, Call, call
+from byoc_dory.tileloop.values import Place
+from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
+
+__all__ = ["costs", "predicted", "tile_program", "tiling_problem"]
+
+_SLACK = 16
+"""Most bytes by which all buffers of a tile are rounded up."""
+
+# Instructions of a tile: two loads of weights, one of the input, one store, a product and a shift.
+_MOST_INSTRUCTIONS = 6
+_REGISTERS = 5  # that an instruction writes on average, measured
+
+
+def tiling_problem(layer: Layer, core: DlaCore, budget: int) -> TilingProblem:
+    """Return what a tile needs of SRAM, with the rounding of its buffers as slack."""
+    size = 1 if core.fused or isinstance(layer, Add) else 4
+    add = isinstance(layer, Add)
+    depthwise = isinstance(layer, Convolution) and layer.depthwise
+    taps = layer.fy * layer.fx
+    weights = TileWeights(0 if depthwise else taps, (taps if depthwise else 0) + 4, in_l1=True)
+    return TilingProblem(
+        name=layer.name,
+        k=Axis(layer.K),
+        c=Axis(layer.C, tiled=False),
+        y=Axis(layer.oy, tiled=bool(core.rows)),
+        x=Axis(layer.ox, tiled=False),
+        window=InputWindow(layer.iy, layer.ix, layer.fy, layer.fx, layer.stride),
+        l1_limit=budget,
+        channels_follow_k=add,
+        copies=2 if add else 1,
+        weights=TileWeights(in_l1=True) if add else weights,
+        sums=size - 1,
+        unit="SRAM",
+        fixed=FixedBytes(slack=min(_SLACK, budget // 64)),
+        may_find=False,
+        may_stay=False,
+    )
+
+
+def tile_program(layer: Layer, plan: LayerPlan, core: DlaCore) -> TileProgram:
+    """Return the tiles of a layer under a plan."""
+    tile = plan.solution.tile
+    y = halo_axis("y", "rows", layer.oy, tile.y, layer.iy, layer.fy, layer.stride[0], layer.pad[0])
+    k = plain_axis("k", "output channels", layer.K, tile.k)
+    solution = plan.solution
+    operands: tuple[Operand, ...]
+    if isinstance(layer, Add):
+        start = y.out_start * (layer.ox * layer.K) + k.out_start
+        block = BlockOf.of_rows(y.out_size * layer.ox, k.out_size, layer.K, k.out_size)
+        operands = tuple(
+            input_of(plan, n, f"in{n}", start, block, layer.output.elements, solution.l1_in // 2)
+            for n in range(2)
+        )
+    else:
+        row = layer.ix * layer.C
+        run = BlockOf.run(y.in_size * row)
+        source = input_of(plan, 0, "in0", y.in_start * row, run, layer.iy * row, solution.l1_in)
+        each = layer.fy * layer.fx * (1 if layer.op == "depthwise" else layer.C) + 4
+        block = BlockOf.run(k.out_size * each)
+        operands = (source, weights_of(plan, k.out_start * each, block, tile.k * each))
+    start = y.out_start * (layer.ox * layer.K) + k.out_start
+    block = BlockOf.of_rows(y.out_size * layer.ox, k.out_size, layer.K, k.out_size)
+    result = result_of(plan, start, block, layer.output.elements, solution.l1_out)
+    fields = {operand.name: Place(operand.name) for operand in (*operands, result)}
+    compute = Compute(partial(call, layer.op), fields | {"k": k.out_size, "rows": y.out_size})
+    return TileProgram(layer.name, (y, k), operands, result, compute, in_turn=HOST_IN_TURN)
+
+
+def costs(layer: Layer, core: DlaCore, design: Design) -> Costs:
+    """Return the cycles of a tile's instructions and of its transfers."""
+    region = alone(layer)
+    entry = region.layers[0]
+
+    def compute(found: Call) -> ComputeCost:
+        rows = int(found.number("rows"))
+        return ComputeCost(compute_cycles(region, entry, design, int(found.number("k")), rows))
+
+    def move(block: Block, by_rows: bool) -> Moved:
+        rows, size = block.commands()
+        return Moved(dma_cycles(design, rows, size, rows == 1))
+
+    host = core.issue_cycles + _REGISTERS * core.word_cycles
+    return Costs(compute, move, Overheads(order=host, start=host, call=core.call_cycles))
+
+
+def predicted(layer: Layer, plan: LayerPlan, core: DlaCore, design: Design) -> int:
+    """Return the cycles of a layer: those of the accelerator, and the host's between them."""
+    region = alone(layer)
+    entry = region.layers[0]
+    tile = Tiling(plan.solution.tile.k, plan.solution.tile.y)
+    own, moved = layer_cycles(
+        region, entry, design, tile, plan.resident_inputs, plan.resident_output
+    )
+    count = groups(layer.K, tile.k) * groups(layer.oy, tile.y)
+    instructions = count * (_MOST_INSTRUCTIONS - 1 - design.fused - plan.resident_output)
+    if entry.op == "depthwise" and design.emulated:
+        instructions += groups(layer.oy, tile.y) * layer.K
+    host = core.issue_cycles + _REGISTERS * core.word_cycles
+    return own + moved + instructions * host + core.call_cycles
+
+
+def memory_of(layer: Layer, design: Design, tile: Tiling) -> tuple[int, int, int]:
+    """Return the bytes of a tile's operands, result and weights in SRAM."""
+    region = alone(layer)
+    sizes = need(region, region.layers[0], design, tile)
+    return sizes.source * sizes.operands, sizes.result, sizes.weights

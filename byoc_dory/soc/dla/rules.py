@@ -1,0 +1,72 @@
+"""Rules of the accelerator; the first line of each docstring is its public statement."""
+
+from __future__ import annotations
+
+from byoc_dory.errors import TilingError
+from byoc_dory.layers import Add, Convolution, Dense, Layer
+from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.dla.core import DlaCore
+from byoc_dory.soc.dla.design import DEPTHWISE
+from byoc_dory.soc.dla.lowering import alone
+from byoc_dory.soc.dla.tiles import tiles
+from byoc_dory.soc.rules import (
+    ACCEPTED,
+    data_are_int8,
+    dilation_is_one,
+    requantization_is_one_shift,
+)
+from byoc_dory.verdict import Refused, Verdict
+
+__all__ = ["RULES"]
+
+_LARGEST = 0x7FFF
+
+
+def operator_has_an_instruction(layer: Layer, core: DlaCore, soc: Soc) -> Verdict:
+    """The operator is a convolution over all or single channels, dense, or a sum of two."""
+    if isinstance(layer, Convolution):
+        if layer.full or layer.depthwise:
+            return ACCEPTED
+        return Refused(f"there are {layer.groups} groups of {layer.C // layer.groups} channels")
+    if isinstance(layer, Add):
+        shapes = {tensor.shape for tensor in (*layer.inputs, layer.output)}
+        if len(layer.inputs) != 2:
+            return Refused(f"the sum has {len(layer.inputs)} operands")
+        return ACCEPTED if len(shapes) == 1 else Refused("the operands have different shapes")
+    return ACCEPTED if isinstance(layer, Dense) else Refused(f"the operator is {layer.op}")
+
+
+def depthwise_is_supported(layer: Layer, core: DlaCore, soc: Soc) -> Verdict:
+    """A depthwise convolution needs a design that computes them (depthwise=native or emulated)."""
+    if layer.op == "depthwise" and DEPTHWISE[core.depthwise] == "cpu":
+        return Refused("the design leaves depthwise convolutions to the CPU")
+    return ACCEPTED
+
+
+def window_fits_registers(layer: Layer, core: DlaCore, soc: Soc) -> Verdict:
+    """Kernel, stride and padding are at most 32767."""
+    largest = max(layer.fy, layer.fx, *layer.stride, *layer.pad)
+    if largest > _LARGEST:
+        return Refused(f"kernel, stride or padding is {largest}")
+    return ACCEPTED
+
+
+def smallest_tile_fits_sram(layer: Layer, core: DlaCore, soc: Soc) -> Verdict:
+    """The smallest tile fits SRAM: the operands with one output channel (or one row of it)."""
+    region = alone(layer)
+    try:
+        tiles(region, region.layers[0], core.design(soc.memory(core.l1).size))
+    except TilingError as error:
+        return Refused(error.what)
+    return ACCEPTED
+
+
+RULES: tuple[Rule, ...] = (
+    operator_has_an_instruction,
+    depthwise_is_supported,
+    window_fits_registers,
+    dilation_is_one,
+    data_are_int8,
+    requantization_is_one_shift,
+    smallest_tile_fits_sram,
+)

@@ -1,0 +1,49 @@
+"""`native_library`: a SoC's device models as a shared library of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from byoc_dory.errors import TargetError
+from byoc_dory.soc.base import Soc
+from htvm.firmware.host import model_sources
+from htvm.firmware.paths import runtime_c, soc_folder
+from htvm.firmware.toolchain import Compiler
+
+__all__ = ["native_library"]
+
+_FLAGS = ("-O3", "-fPIC")
+
+
+def native_library(soc: Soc, compiler: Compiler | None = None) -> Path:
+    """Return the shared library of a SoC's devices, building it if necessary.
+
+    It consists of the files in the folder ``native`` beside the device models, and of the models
+    without ``<driver>_soc.c``, which connects them to a simulated host.  It does not depend on the
+    numbers of the description.
+
+    Args:
+        soc: description of the SoC.
+        compiler: the compiler; ziglang if not given.
+
+    Raises:
+        TargetError: the SoC has no such folder.
+        ToolchainError: there is no compiler, or it fails.
+    """
+    folder = soc_folder(soc)
+    own = sorted((folder / "native").glob("*.c"))
+    if not own:
+        raise TargetError(
+            "its devices have no native library",
+            where=f"SoC {soc.name}",
+            hint="run its programs on platform='host'",
+        )
+    common = runtime_c() / "soc" / "common"
+    models = [
+        path
+        for path in model_sources(soc)
+        if path.name != f"{soc.driver}_soc.c" and path.parent != common
+    ]
+    made = compiler if compiler is not None else Compiler.zig()
+    includes = [folder, folder / "model", runtime_c() / "include"]
+    return made.built(f"lib{soc.driver}.so", [*own, *models], includes, flags=_FLAGS, shared=True)

@@ -1,0 +1,61 @@
+"""Networks on the parametrised accelerator, in the three scenarios of the paper and others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import htvm
+from htvm import zoo
+from htvm.errors import TargetError
+from tests.reference.interpreter import interpret
+
+EVERY_DAY = (
+    ("ds_cnn", "dla", "rv32"),
+    ("digits", "dla:depthwise=emulated,parallel=input,fused=off", "host"),
+    ("resnet8", "dla:pes=15,parallel=both,sram=20KiB,rows=tiled,depthwise=cpu", "host"),
+)
+
+
+def check(model: htvm.Model, target: str, platform: str) -> htvm.Module:
+    """Two inputs, bit for bit as the interpreter says."""
+    module = htvm.build(model, target=target, platform=platform)
+    rng = np.random.default_rng(5)
+    for _ in range(2):
+        x = [
+            rng.integers(-128, 128, info.shape).astype(info.dtype)
+            if info.dtype == "int8"
+            else rng.random(info.shape).astype(info.dtype)
+            for info in module.model.inputs
+        ]
+        wanted = interpret(module.model.module, x).outputs
+        for found, value in zip(module.run(x).outputs, wanted, strict=True):
+            np.testing.assert_array_equal(found, value)
+    return module
+
+
+@pytest.mark.parametrize(("name", "target", "platform"), EVERY_DAY)
+def test_networks_are_exact(name: str, target: str, platform: str) -> None:
+    model = zoo.digits() if name == "digits" else zoo.build(name)
+    module = check(model, target, platform)
+    places = list(module.placement.values())
+    assert places.count("dla") >= 6
+    left = {name for name, place in module.placement.items() if place == "cpu"}
+    kinds = {module.compiled.dispatch.kinds[name] for name in left}
+    assert not kinds & {"conv2d", "dense", "add"}
+    assert ("depthwise" in kinds) == ("depthwise=cpu" in target and name != "resnet8")
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("dla:pes=0", "pes"),
+        ("dla:sram=-5", "sram"),
+        ("dla:pes=10,parallel=both,pes_in=3", "pes_in=3 does not divide pes=10"),
+        ("dla:pes_in=4", "pes_in=4 contradicts parallel=output"),
+        ("dla:speed=3", "its parameters are pes: 1 to 4096"),
+    ],
+)
+def test_wrong_parameters_are_refused(target: str, message: str) -> None:
+    with pytest.raises(TargetError, match=message):
+        htvm.build(zoo.build("toyadmos"), target=target)
