@@ -115,11 +115,19 @@ class _Products:
     def __init__(self) -> None:
         self.buffers: list[Any] = []
         self.statements: list[Any] = []
+        self._results: dict[int, list[tuple[Any, Any]]] = {}
 
     def visit(self, call: Any) -> Any:
+        """Return the variable for a product; the same for all copies that inlining has made."""
         if not len(call.args) or getattr(call.args[0], "value", None) != _MARK:
             return call
-        return self._spelled(*call.args[1:])
+        alike = self._results.setdefault(tvm_ffi.structural_hash(call), [])
+        for other, result in alike:
+            if tvm_ffi.structural_equal(call, other):
+                return result
+        result = self._spelled(*call.args[1:])
+        alike.append((call, result))
+        return result
 
     def _local(self, name: str, dtype: str) -> Any:
         buffer = tirx.decl_buffer((1,), dtype, name=name)

@@ -19,6 +19,7 @@ from tvm.ir import GenericConst
 from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError
+from htvm.aot.conversions import Conversions
 from htvm.aot.fixed_point import (
     scaled_requantize,
     short_add,
@@ -165,6 +166,7 @@ def _named(
     widened: dict[Var, Expr] = {}
     bounds: dict[Var, int] = {}
     pads: dict[Var, Call] = {}
+    conversions = Conversions.of(module) if rewrite else None
 
     def label(layer: str, operator: str) -> str:
         return _SEPARATOR.join((layer, operator, str(next(numbers))))
@@ -173,7 +175,10 @@ def _named(
         operator = str(getattr(call.op, "name", "call")).rsplit(".", 1)[-1]
         layer = name_of(call) or str(old.name)
         words = None
-        if operator == "conv2d":
+        found = conversions.rewritten(builder, call, old) if conversions is not None else None
+        if found is not None:
+            call, operator = found, "table"
+        elif operator == "conv2d":
             operator = _kind_of_convolution(call)
             if rewrite and any(int(size) for size in call.attrs.padding):
                 padding = _padding(call, layer)

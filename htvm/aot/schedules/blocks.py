@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import tvm_ffi
 from tvm import s_tir
 from tvm.ir import TensorLoad
 from tvm.s_tir.schedule import ScheduleError
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _REDUCE = 2  # tirx.IterVar.CommReduce
+_LARGEST_EXPRESSION = 512  # loads
 
 
 @dataclass(frozen=True)
@@ -112,11 +114,26 @@ def _domain(sch: s_tir.Schedule, block: Any) -> int:
     return size
 
 
+def _inlined_size(sch: s_tir.Schedule, block: Any, consumer: Any) -> int:
+    """Return the number of loads in the consumer's expression after inlining a block into it."""
+    made = sch.get(block)
+    if _is_copy(sch, block):
+        return 0
+    buffer = made.writes[0].source
+    inner: list[Any] = []
+    outer: list[Any] = []
+    tvm_ffi.structural_walk(made.body, (TensorLoad, inner.append))
+    tvm_ffi.structural_walk(sch.get(consumer).body, (TensorLoad, outer.append))
+    uses = sum(load.source.same_as(buffer) for load in outer)
+    return len(outer) + int(uses) * len(inner)
+
+
 def inline_all(sch: s_tir.Schedule) -> None:
     """Inline every element-wise block into its consumers, so that no intermediate remains.
 
     A block whose elements are each used several times is kept, because inlining would repeat its
-    computation.  A mere copy is always inlined.
+    computation; so is one whose consumer would become too long for TVM's passes, which take time
+    that grows with the square of it.  A mere copy is always inlined.
     """
     for block in blocks_of(sch)[:-1]:
         if is_reduction(sch, block):
@@ -124,6 +141,8 @@ def inline_all(sch: s_tir.Schedule) -> None:
         consumers = sch.get_consumers(block)
         grows = any(_domain(sch, consumer) > _domain(sch, block) for consumer in consumers)
         if not _is_copy(sch, block) and (len(consumers) != 1 or grows):
+            continue
+        if len(consumers) == 1 and _inlined_size(sch, block, consumers[0]) > _LARGEST_EXPRESSION:
             continue
         try:
             sch.compute_inline(block)

@@ -1,0 +1,56 @@
+"""Chains of operators that use their operands several times: building them takes linear time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tvm import relax
+
+from byoc_dory.layers import OnnxRequant
+from htvm.aot.cpu import compile_cpu
+from patterns.ops.convert import Convert
+from patterns.ops.onnxruntime.binary import OnnxAdd
+from patterns.ops.onnxruntime.rounding import float_scale
+from tests.aot.cpu import native
+from tests.reference.interpreter import interpret
+
+SHAPE = (1, 4, 3, 3)
+
+
+def chain(length: int, *, converts: bool) -> Any:
+    """Sums of two tensors, one after the other, each converted to another scale if asked."""
+    rng = np.random.default_rng(length)
+    builder = relax.BlockBuilder()
+    params = [relax.Var(name, relax.TensorType(SHAPE, "int8")) for name in ("x", "y")]
+    with builder.function("main", params):
+        with builder.dataflow():
+            value = params[0]
+            for at in range(length):
+                pair = [float_scale(float(scale)) for scale in rng.uniform(0.4, 0.9, 2)]
+                requant = OnnxRequant((pair[0][0], pair[1][0]), (pair[0][1], pair[1][1]), 1, (2, 3))
+                value = OnnxAdd(requant).write(builder, [value, params[1]], f"add_{at}")
+                if converts:
+                    factor = float_scale(float(rng.uniform(0.6, 1.4)))
+                    convert = Convert(OnnxRequant((factor[0],), (factor[1],), -1), (-100, 127), 4)
+                    value = convert.write(builder, [value], f"convert_{at}")
+            value = builder.emit_output(value)
+        builder.emit_func_output(value)
+    return builder.get()
+
+
+@pytest.mark.parametrize("converts", [False, True], ids=["sums", "sums and conversions"])
+def test_a_chain_is_exact_and_its_code_grows_linearly(
+    converts: bool, tmp_path: Path, compiler: Any
+) -> None:
+    short, long = (compile_cpu(chain(length, converts=converts), "chain") for length in (4, 8))
+    sizes = [sum(len(kernel.source) for kernel in code.kernels) for code in (short, long)]
+    assert sizes[1] < 3 * sizes[0]
+    rng = np.random.default_rng(1)
+    inputs = [rng.integers(-128, 128, SHAPE).astype(np.int8) for _ in range(2)]
+    loaded = native.library([long], tmp_path, native.trapping(compiler))
+    found = native.run(long, loaded, dict(zip("xy", inputs, strict=True)))
+    expected = interpret(chain(8, converts=converts), inputs).outputs
+    np.testing.assert_array_equal(found[0], expected[0])
