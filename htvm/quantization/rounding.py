@@ -16,6 +16,8 @@ __all__ = ["round_nearest", "round_with_feedback"]
 
 _DAMPING = 0.01  # share of the mean input power that counts as uncorrelated
 _ROWS = 8192  # number of positions for estimating the correlations
+_WIDE = 2048  # inputs of a sum; with more, the correlations are those of few positions
+_FEW = 256
 
 
 def round_nearest(weight: Array) -> Array:
@@ -34,8 +36,13 @@ def round_with_feedback(weight: Array, op: ProductOperator, x: Array, zero_point
     """
     x = _thin_samples(x, int(np.prod(op.shape[:-1])))
     rows = _thin(op.operands(x.astype(np.float64)) - zero_point)
-    power = np.matmul(rows.transpose(0, 2, 1), rows) / rows.shape[1]
-    rounded = _feed_back(weight.reshape(len(rows), -1, rows.shape[2]), power)
+    each = weight.reshape(len(rows), -1, rows.shape[2])
+    if rows.shape[2] > _WIDE:
+        few = rows[:, :: -(-rows.shape[1] // _FEW)]
+        rounded = np.stack([_feed_back_wide(*pair) for pair in zip(each, few, strict=True)])
+    else:
+        power = np.matmul(rows.transpose(0, 2, 1), rows) / rows.shape[1]
+        rounded = _feed_back(each, power)
     return rounded.reshape(weight.shape).astype(np.int8)
 
 
@@ -69,4 +76,30 @@ def _feed_back(weight: Array, power: Array) -> Array:
         rest[:, :, index:] -= error[:, :, None] * upper[:, None, index, index:]
     result = np.zeros_like(rounded)
     np.put_along_axis(result, order[:, None, :], rounded, axis=2)
+    return result
+
+
+def _feed_back_wide(weight: Array, rows: Array) -> Array:
+    """Return ``weight [K, D]`` rounded as `_feed_back` does, in time and memory linear in D.
+
+    The correlations of few positions, ``rows [n, D]``, have rank n: their damped inverse is one of
+    n x n (Woodbury), each rounded weight takes a part of rank one from it, and the compensation of
+    all remaining weights is n numbers per output channel.
+    """
+    count, size = rows.shape
+    strength = np.square(rows).mean(axis=0)
+    damping = _DAMPING * strength.mean() + 1e-6
+    order = np.argsort(-strength, kind="stable")
+    inputs = np.ascontiguousarray((rows[:, order] / np.sqrt(count)).T)  # [D, n]
+    inverse = np.linalg.inv(damping * np.eye(count) + inputs.T @ inputs)
+    shift = np.zeros((count, len(weight)))
+    result = np.zeros(weight.shape)
+    for index, row in enumerate(inputs):
+        wanted = weight[:, order[index]] + row @ shift
+        rounded = np.clip(np.rint(wanted), -128, 127)
+        result[:, order[index]] = rounded
+        along = inverse @ row
+        left = 1.0 - row @ along
+        shift += np.outer(along, (wanted - rounded) / left)
+        inverse += np.outer(along, along / left)
     return result

@@ -228,6 +228,8 @@ def _join(
     target, other = home[first], home[second]
     factor, lanes = groups[target][first]
     own_factor, own_lanes = groups[other][second]
+    told_apart = lanes.size and own_lanes.size and (through is None or through.size)
+    reached = lanes if through is None or not told_apart else lanes[through]
     if target == other:
         if not np.isclose(factor * ratio, own_factor, rtol=1e-6):
             raise UnsupportedError(
@@ -235,20 +237,44 @@ def _join(
                 where=f"tensors '{first}' and '{second}'",
                 hint="the shift scheme cannot execute this; keep the network on the CPU",
             )
+        if not told_apart or not np.array_equal(reached, own_lanes):
+            # A channel depends on another one of the same tie, as after a shuffle.
+            groups[target][first] = (factor, _MIXED)
         return
     moved = groups.pop(other)
     scale = factor * ratio / own_factor
-    mixed = not all(part.size for part in (lanes, own_lanes)) or (
-        through is not None and not through.size
-    )
-    # The lane of the target for each lane of the moved group.
-    into: Array = np.zeros(0, np.int64)
-    if not mixed:
-        into = np.zeros(int(own_lanes.max()) + 1, np.int64)
-        into[own_lanes] = lanes if through is None else lanes[through]
+    into = _into(groups[target], moved, reached, own_lanes) if told_apart else None
     for name, (value, value_lanes) in moved.items():
-        groups[target][name] = (value * scale, into if mixed else into[value_lanes])
+        distinct = into is not None and value_lanes.size
+        groups[target][name] = (value * scale, into[value_lanes] if distinct else _MIXED)  # type: ignore[index]
         home[name] = target
+
+
+_MIXED: Array = np.zeros(0, np.int64)
+"""Lanes of a tensor whose channels cannot be told apart; then the tie has one lane."""
+
+
+def _into(
+    kept: Mapping[str, tuple[float, Array]],
+    moved: Mapping[str, tuple[float, Array]],
+    reached: Array,
+    own: Array,
+) -> Array | None:
+    """Return the lane of the kept group for each lane of the moved one.
+
+    ``reached[c]`` and ``own[c]`` are the lanes of the tensor that ties the groups.  Lanes of the
+    moved group that it does not have, because it is only a part, get new numbers; ``None`` if one
+    lane would have to be two.
+    """
+    last = max((int(lanes.max()) for _, lanes in moved.values() if lanes.size), default=-1)
+    into = np.full(last + 1, -1, np.int64)
+    into[own] = reached
+    if not np.array_equal(into[own], reached):
+        return None
+    fresh = max((int(lanes.max()) for _, lanes in kept.values() if lanes.size), default=-1) + 1
+    missing = into < 0
+    into[missing] = fresh + np.arange(int(missing.sum()))
+    return into
 
 
 def _finish(
