@@ -28,6 +28,7 @@ CODES = {
     "MAX_POOL_2D": 17,
     "MEAN": 40,
     "MUL": 18,
+    "PACK": 83,
     "PAD": 34,
     "PADV2": 60,
     "PRELU": 54,
@@ -36,6 +37,7 @@ CODES = {
     "RELU6": 21,
     "RESHAPE": 22,
     "RESIZE_NEAREST_NEIGHBOR": 97,
+    "SHAPE": 77,
     "SLICE": 65,
     "SOFTMAX": 25,
     "SPACE_TO_DEPTH": 26,
@@ -44,6 +46,7 @@ CODES = {
     "SQUEEZE": 43,
     "STRIDED_SLICE": 45,
     "SUB": 41,
+    "SVDF": 27,
     "TANH": 28,
     "TRANSPOSE": 39,
     "TRANSPOSE_CONV": 67,
@@ -87,6 +90,7 @@ class Graph:
     copies: int = 1
     version: int = 3
     custom: Mapping[str, int] = field(default_factory=dict)
+    short_codes: bool = True
 
     def with_tensor(self, index: int, **changes: Any) -> Graph:
         """The same with one tensor changed."""
@@ -170,7 +174,8 @@ class _Writer:
         codes = []
         for kind in kinds:
             code = CODES[kind]
-            codes.append(self.table({0: ("b", min(code, 127)), 3: ("i", code)}))
+            short = {0: ("b", min(code, 127))} if graph.short_codes else {}
+            codes.append(self.table({**short, 3: ("i", code)}))
         last = len(graph.tensors)
         graphs = []
         for _ in range(graph.copies):

@@ -129,7 +129,6 @@ UNSUPPORTED: dict[str, tuple[Callable[[Graph], Graph], list[str]]] = {
                                                        axis=3), ["4 scales", "per tensor"]),
     "no scale": (lambda g: g.with_tensor(3, scales=()), ["0 scales", "'conv'"]),
     "two graphs": (lambda g: replace(g, copies=2), ["2 graphs", "network.tflite"]),
-    "one name twice": (lambda g: g.with_tensor(6, name="conv"), ["'conv' does not stand for one"]),
     "softmax scale": (lambda g: g.with_tensor(15, scales=[0.01]), ["1/256", "operator 7"]),
     "beta": (lambda g: options(g, 7, f0=("f", 2.0)), ["beta 2.0", "operator 7"]),
     "tanh": (lambda g: options(g, 0, f3=("b", 4)), ["fused activation function 4"]),

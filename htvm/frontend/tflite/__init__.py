@@ -16,7 +16,9 @@ from htvm.files import file_sha256
 from htvm.frontend.integerize import named_module
 from htvm.frontend.operators import Activation
 from htvm.frontend.tflite.file import TfliteFile, TfliteTensor, read_file
+from htvm.frontend.tflite.fold import folded
 from htvm.frontend.tflite.handlers import HANDLERS
+from htvm.frontend.tflite.options import check_read
 from htvm.frontend.tflite.reader import OperatorReader
 from htvm.model import Model, TensorInfo, model_name
 
@@ -82,7 +84,7 @@ def read_tflite(path: Path) -> TfliteFile:
             where=str(path),
             hint="give a .tflite or .onnx file, or a Relax IRModule",
         )
-    return read_file(data, path.name)
+    return folded(read_file(data, path.name))
 
 
 def _read_operators(file: TfliteFile) -> dict[int, Activation]:
@@ -99,7 +101,9 @@ def _read_operators(file: TfliteFile) -> dict[int, Activation]:
     }
     for operator in file.operators:
         try:
-            records = HANDLERS[operator.kind](OperatorReader(operator, values))
+            reader = OperatorReader(operator, values)
+            records = HANDLERS[operator.kind](reader)
+            check_read(reader)
         except UnsupportedError as error:
             if error.where:
                 raise

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +38,7 @@ _DTYPES = {
     17: "int4",
 }
 _MOST_ELEMENTS = 1 << 28
+_MANY_GRAPHS = ("CALL_ONCE", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE", "STABLEHLO_COMPOSITE")
 _HINT = "the file is damaged; fetch or export it again"
 
 
@@ -50,6 +52,7 @@ class TfliteTensor:
         shape: shape including the batch.
         dtype: numpy name of the element type, or TFLite's if numpy has no such type.
         data: constant value, flat, or ``None`` for an activation.
+        variable: whether it keeps its value from one run to the next.
         scales, zero_points: quantization; empty if it is not quantized.
         axis: axis of several scales.
     """
@@ -62,6 +65,7 @@ class TfliteTensor:
     scales: tuple[float, ...]
     zero_points: tuple[int, ...]
     axis: int
+    variable: bool = False
 
     @property
     def place(self) -> str:
@@ -151,16 +155,12 @@ class _FileReader:
         if len(graphs) != 1:
             if not graphs:
                 raise self._corrupt("it holds no graph")
-            raise UnsupportedError(
-                f"a model of {len(graphs)} graphs",
-                where=self._source,
-                hint="control flow is not supported; export one plain inference graph",
-            )
+            self._refuse_graphs(graphs)
         graph = graphs[0]
         codes = [self._code(table) for table in self._root.tables(1)]
         buffers = self._root.tables(4)
-        tensors = tuple(
-            self._tensor(index, table, buffers) for index, table in enumerate(graph.tables(0))
+        tensors = _with_names(
+            [self._tensor(index, table, buffers) for index, table in enumerate(graph.tables(0))]
         )
         operators = tuple(
             self._operator(index, table, codes, tensors)
@@ -172,6 +172,18 @@ class _FileReader:
         self._check_order(file)
         return file
 
+    def _refuse_graphs(self, graphs: tuple[FlatTable, ...]) -> None:
+        codes = [self._code(table) for table in self._root.tables(1)]
+        numbers = [table.integer(0, "I") for table in graphs[0].tables(3)]
+        kinds = {codes[number] for number in numbers if number < len(codes)} & set(_MANY_GRAPHS)
+        named = f" ({', '.join(sorted(kinds))})" if kinds else ""
+        raise UnsupportedError(
+            f"a model of {len(graphs)} graphs{named}",
+            where=self._source,
+            hint="control flow and resource variables are not supported; export one plain "
+            "inference graph",
+        )
+
     def _given(self, tensors: tuple[TfliteTensor | None, ...]) -> tuple[TfliteTensor, ...]:
         given = tuple(tensor for tensor in tensors if tensor is not None)
         if not given or len(given) != len(tensors):
@@ -179,11 +191,12 @@ class _FileReader:
         return given
 
     def _code(self, table: FlatTable) -> str:
-        # Older files keep the code in eight bits, newer ones in both fields.
+        # Older files keep the code in eight bits, newer ones in both fields, some only in the
+        # longer one; runtimes take the larger.
         short, code = table.integer(0, "b"), table.integer(3, "i")
-        if code and short != min(code, 127):
+        if code and short and short != min(code, 127):
             raise self._corrupt(f"operator codes {short} and {code} contradict each other")
-        code = code or short
+        code = max(code, short)
         if not 0 <= code < len(OPERATOR_NAMES):
             raise self._corrupt(f"operator code {code} does not exist")
         return OPERATOR_NAMES[code]
@@ -205,7 +218,8 @@ class _FileReader:
         if number >= len(buffers):
             raise self._corrupt(f"buffer {number} of {len(buffers)}", where)
         data = self._data(buffers[number], dtype, shape, where)
-        return TfliteTensor(index, name, shape, dtype, data, scales, zero_points, axis)
+        variable = bool(table.integer(5, "B"))
+        return TfliteTensor(index, name, shape, dtype, data, scales, zero_points, axis, variable)
 
     def _data(
         self, table: FlatTable, dtype: str, shape: tuple[int, ...], where: str
@@ -294,6 +308,7 @@ class _FileReader:
         written = {tensor.index for tensor in file.inputs}
         if len(written) != len(file.inputs):
             raise self._corrupt("an input is listed twice")
+        written |= {tensor.index for tensor in file.tensors if tensor.variable}
         for operator in file.operators:
             for tensor in operator.inputs:
                 if tensor and tensor.data is None and tensor.index not in written:
@@ -306,12 +321,19 @@ class _FileReader:
         for tensor in file.outputs:
             if tensor.index not in written:
                 raise self._corrupt(f"the output {tensor.place} is never written")
-        # TVM's importer distinguishes tensors by name.
-        names = Counter(tensor.name for tensor in file.tensors)
-        for tensor in file.tensors:
-            if tensor.index in written and (names[tensor.name] > 1 or not tensor.name):
-                raise UnsupportedError(
-                    f"the name '{tensor.name}' does not stand for one tensor only",
-                    where=f"{tensor.place} in {self._source}",
-                    hint="give every tensor a name of its own",
-                )
+
+
+def _with_names(tensors: Sequence[TfliteTensor]) -> tuple[TfliteTensor, ...]:
+    """Return the tensors with names of their own; files need not have any."""
+    counts = Counter(tensor.name for tensor in tensors)
+    taken = set(counts)
+    result = []
+    for tensor in tensors:
+        name = tensor.name
+        if not name or counts[name] > 1:
+            name = f"{name or 'tensor'}_{tensor.index}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+        result.append(replace(tensor, name=name))
+    return tuple(result)

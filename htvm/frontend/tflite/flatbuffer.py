@@ -8,7 +8,7 @@ in a damaged file ends in a crash, a wrong answer or an endless loop.  This read
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -70,11 +70,13 @@ class FlatTable:
         buffer: bytes of the file.
         position: position of the table.
         fields: offset of each field inside the table; 0 if it is absent.
+        looked: numbers of the fields that have been looked at.
     """
 
     buffer: FlatBuffer
     position: int
     fields: tuple[int, ...]
+    looked: set[int] = field(default_factory=set[int])
 
     @classmethod
     def at(cls, buffer: FlatBuffer, position: int) -> FlatTable:
@@ -93,6 +95,7 @@ class FlatTable:
 
     def _field(self, index: int) -> int:
         """Return the position of a field, or 0 if it is absent."""
+        self.looked.add(index)
         offset = self.fields[index] if index < len(self.fields) else 0
         return self.position + offset if offset else 0
 

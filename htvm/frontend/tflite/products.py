@@ -194,7 +194,7 @@ def _bias(
     op: OperatorReader, at: int, source: TfliteTensor, weights: TfliteTensor, channels: int
 ) -> Array:
     """Return an optional constant int32 vector, in steps of s_in * s_w."""
-    tensor = op.operator.inputs[at] if at < len(op.operator.inputs) else None
+    tensor = op.optional(at)
     if tensor is None:
         return np.zeros(channels, "int32")
     if tensor.data is None:

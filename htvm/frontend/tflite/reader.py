@@ -46,6 +46,8 @@ class OperatorReader:
 
     def __init__(self, operator: TfliteOperator, values: Mapping[int, Activation]) -> None:
         self.operator = operator
+        self.looked: set[int] = set()
+        """Numbers of the inputs that have been looked at."""
         self._values = values
 
     @property
@@ -78,10 +80,19 @@ class OperatorReader:
 
     def tensor(self, at: int) -> TfliteTensor:
         """Return an input that must be present."""
-        tensor = self.operator.inputs[at] if at < len(self.operator.inputs) else None
+        tensor = self.optional(at)
         if tensor is None:
             raise self.corrupt(f"input {at} is missing")
         return tensor
+
+    def optional(self, at: int) -> TfliteTensor | None:
+        """Return an input, or ``None`` if it is left out."""
+        self.looked.add(at)
+        return self.operator.inputs[at] if at < len(self.operator.inputs) else None
+
+    def ignore(self, *inputs: int) -> None:
+        """State that some inputs have no effect: the output's own shape says the same."""
+        self.looked.update(inputs)
 
     def int8(self, tensor: TfliteTensor | None) -> TfliteTensor:
         """Check for an int8 tensor quantized per tensor, computed or constant."""
@@ -122,6 +133,10 @@ class OperatorReader:
 
     def value(self, tensor: TfliteTensor) -> Activation:
         """Return the activation for a tensor."""
+        if tensor.variable:
+            raise self.unsupported(
+                f"{tensor.place} keeps its value between runs", "export the state as in- and output"
+            )
         return self._values[tensor.index]
 
     def step(self, tensor: TfliteTensor) -> Quantization:

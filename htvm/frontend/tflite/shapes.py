@@ -80,6 +80,7 @@ def expand_dims(op: OperatorReader) -> Sequence[Applied]:
 def _same_elements(op: OperatorReader, count: int) -> Sequence[Applied]:
     op.count((count,))
     source, result = op.same_step(), op.result()
+    op.ignore(1)  # the axes
     if [size for size in source.shape if size > 1] != [size for size in result.shape if size > 1]:
         raise op.corrupt(f"an output of shape {result.shape} of an input of shape {source.shape}")
     return [_reshaped(op, op.value(source), result.shape)]
@@ -201,6 +202,7 @@ def strided_slice(op: OperatorReader) -> Sequence[Applied]:
     rank = len(source.shape)
     begin, end, strides = (op.constant(at, "bounds") for at in (1, 2, 3))
     masks = [options.integer(field, "i") for field in range(5)]
+    relative = bool(options.integer(5, "B"))
     if masks[2] or masks[3]:
         raise op.unsupported("a slice with an ellipsis or a new axis", "name all axes")
     if not len(begin) == len(end) == len(strides) <= rank or 0 in strides:
@@ -211,7 +213,7 @@ def strided_slice(op: OperatorReader) -> Sequence[Applied]:
         whole = axis >= len(begin)
         step = 1 if whole else strides[axis]
         low = None if whole or masks[0] & bit else begin[axis]
-        high = None if whole or masks[1] & bit else end[axis]
+        high = None if whole or masks[1] & bit else end[axis] + (begin[axis] if relative else 0)
         if not whole and masks[4] & bit:
             low = op.axis(begin[axis], size)
             places = range(low, low + 1)

@@ -1,0 +1,171 @@
+"""Folding: operators of constants, and shapes of tensors, become constants before they are read.
+
+Keras converts a reshape to SHAPE, STRIDED_SLICE and PACK around it, because the batch could vary;
+all shapes in the file are static, so all of this is known.  Float16 weights are another case: a
+DEQUANTIZE of a constant.  What is folded is exact: integers, copies, and float16 as float32.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from byoc_dory.layers import Array
+from htvm.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor
+
+__all__ = ["folded"]
+
+_log = logging.getLogger(__name__)
+
+_MOST_ELEMENTS = 1 << 26
+_PLAIN = ("int32", "int64", "bool", "float32", "float16")
+
+_Fold: TypeAlias = Callable[[TfliteOperator, Sequence[Array]], Array]
+
+
+def folded(file: TfliteFile) -> TfliteFile:
+    """Return the file without operators whose results are known; these are constants instead."""
+    known: dict[int, TfliteTensor] = {}
+    results = {tensor.index for tensor in file.outputs}
+    left = []
+    for operator in file.operators:
+        inputs = tuple(
+            known.get(tensor.index, tensor) if tensor is not None else None
+            for tensor in operator.inputs
+        )
+        operator = replace(operator, inputs=inputs)
+        data = None
+        if len(operator.outputs) == 1 and operator.outputs[0].index not in results:
+            data = _value(operator)
+        if data is None:
+            left.append(operator)
+        else:
+            result = operator.outputs[0]
+            known[result.index] = replace(result, data=np.ascontiguousarray(data).reshape(-1))
+    if len(left) < len(file.operators):
+        _log.info("%d operators of known results folded", len(file.operators) - len(left))
+    return replace(
+        file,
+        operators=tuple(left),
+        tensors=tuple(known.get(tensor.index, tensor) for tensor in file.tensors),
+    )
+
+
+def _value(operator: TfliteOperator) -> Array | None:
+    """Return the elements of an operator's result, or ``None`` if they are not known."""
+    result = operator.outputs[0]
+    if operator.kind == "SHAPE":
+        source = operator.inputs[0] if operator.inputs else None
+        return None if source is None else np.asarray(source.shape, result.dtype)
+    fold = _FOLDS.get(operator.kind)
+    if fold is None or math.prod(result.shape) > _MOST_ELEMENTS or result.dtype not in _PLAIN:
+        return None
+    arrays = []
+    for tensor in operator.inputs:
+        if tensor is None or tensor.data is None or tensor.dtype not in _PLAIN or tensor.scales:
+            return None
+        arrays.append(tensor.data.reshape(tensor.shape))
+    try:
+        with np.errstate(all="ignore"):
+            data = fold(operator, arrays)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return None  # the operator stays, and whoever reads it says what is wrong
+    # The declared shape is what everything else was checked with.
+    return data.astype(result.dtype) if data.shape == result.shape else None
+
+
+def _option(operator: TfliteOperator, field: int, code: str = "i") -> int:
+    return 0 if operator.options is None else operator.options.integer(field, code)
+
+
+def _plain(function: Callable[[Array, Array], Array]) -> _Fold:
+    """Return an operator of two operands with a fused activation as option 0."""
+
+    def fold(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:
+        if operator.options is not None and operator.options.fields and operator.kind in _FUSED:
+            if _option(operator, 0, "b"):
+                raise ValueError("a fused activation")
+        return function(arrays[0], arrays[1])
+
+    return fold
+
+
+_FUSED = ("ADD", "SUB", "MUL", "DIV")
+
+
+def _strided(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:
+    source, begin, end, strides = arrays
+    masks = [_option(operator, field) for field in range(5)]
+    if masks[2] or masks[3]:
+        raise ValueError("an ellipsis or a new axis")
+    parts: list[slice | int] = []
+    for axis, (first, last, step) in enumerate(zip(begin, end, strides, strict=True)):
+        bit = 1 << axis
+        if masks[4] & bit:
+            parts.append(int(first))
+            continue
+        low = None if masks[0] & bit else int(first)
+        high = None if masks[1] & bit else int(last)
+        if high is not None and _option(operator, 5, "B"):
+            high += int(first)
+        parts.append(slice(low, high, int(step)))
+    return np.asarray(source[tuple(parts)])
+
+
+def _gather(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:
+    if _option(operator, 1):
+        raise ValueError("batch_dims")
+    return np.take(arrays[0], arrays[1], axis=_option(operator, 0))
+
+
+def _reduced(function: Callable[..., Array]) -> _Fold:
+    def fold(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:
+        if arrays[0].dtype.kind not in "iu":
+            raise ValueError("sums of reals depend on their order")
+        axes = tuple(int(axis) for axis in arrays[1].reshape(-1))
+        return np.asarray(function(arrays[0], axis=axes, keepdims=bool(_option(operator, 0, "B"))))
+
+    return fold
+
+
+def _cut(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:
+    source, begin, sizes = arrays
+    ends = [None if size == -1 else at + size for at, size in zip(begin, sizes, strict=True)]
+    return source[tuple(slice(int(at), end) for at, end in zip(begin, ends, strict=True))]
+
+
+def _reshaped(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:
+    return arrays[0].reshape(operator.outputs[0].shape)
+
+
+_FOLDS: Mapping[str, _Fold] = {
+    "ADD": _plain(np.add),
+    "BROADCAST_TO": lambda _, a: np.broadcast_to(a[0], tuple(int(n) for n in a[1])),
+    "CAST": lambda op, a: a[0].astype(op.outputs[0].dtype),
+    "CONCATENATION": lambda op, a: np.concatenate(a, axis=_option(op, 0)),
+    "DEQUANTIZE": lambda _, a: a[0].astype("float32"),
+    "EXPAND_DIMS": _reshaped,
+    "FILL": lambda _, a: np.full(tuple(int(n) for n in a[0]), a[1].reshape(-1)[0]),
+    "FLOOR_DIV": _plain(np.floor_divide),
+    "GATHER": _gather,
+    "MAXIMUM": _plain(np.maximum),
+    "MINIMUM": _plain(np.minimum),
+    "MUL": _plain(np.multiply),
+    "PACK": lambda op, a: np.stack(a, axis=_option(op, 1)),
+    "RANGE": lambda _, a: np.arange(*(item.reshape(-1)[0] for item in a)),
+    "REDUCE_PROD": _reduced(np.prod),
+    "RESHAPE": _reshaped,
+    "SLICE": _cut,
+    "SQUEEZE": _reshaped,
+    "STRIDED_SLICE": _strided,
+    "SUB": _plain(np.subtract),
+    "SUM": _reduced(np.sum),
+    "TILE": lambda _, a: np.tile(a[0], tuple(int(n) for n in a[1])),
+    "TRANSPOSE": lambda _, a: a[0].transpose(tuple(int(n) for n in a[1])),
+}
+"""Operators of constants, as numpy computes them."""
