@@ -86,7 +86,7 @@ def loop_fields(program: Program, language: LanguageModel) -> dict[str, Any]:
     indices = range(sizes.caches)
     state = ["state->embedded", "state->mask", "state->rotation"]
     state += [f"(const int8_t *)state->cache[{i}]" for i in indices]
-    state += ["state->hidden", *(f"(int8_t *)state->longer[{i}]" for i in indices), "state->scores"]
+    state += ["state->hidden", *(f"(int8_t *)state->own[{i}]" for i in indices), "state->scores"]
     tables = (
         ("embedding", language.embedding, "hidden state of each token"),
         ("rotations", language.rotations, "rotation of each position"),
@@ -107,7 +107,7 @@ def loop_fields(program: Program, language: LanguageModel) -> dict[str, Any]:
         "cells": f" Words of {_WORD} bytes." if size == _WORD else "",
         "head_cells": sizes.head // size,
         "cache_cells": _aligned(row * sizes.length) // size,
-        "longer_cells": _aligned(row * (sizes.length + 1)) // size,
+        "own_cells": _aligned(row) // size,
         "masked": MASKED,
         "prompt_room": sizes.length + 1,  # one more than allowed, so that the loop can refuse it
         "sharpness_one": 65536 * language.score_scale * math.log2(math.e),

@@ -24,7 +24,8 @@ class StepInterface:
     1] that is added to the scores of each position; the rotation of the token's position [1, 1,
     head, head]; and for each layer a cache of keys and one of values, [1, heads, length, head].
     Outputs: the hidden state, and the caches with the token as their last position, [1, heads,
-    length + 1, head].
+    length + 1, head]; or, of a step whose caches stay in place, the token's keys and values alone,
+    [1, heads, 1, head].
 
     Attributes:
         width: elements of the hidden state.
@@ -32,6 +33,7 @@ class StepInterface:
         heads: number of attention heads.
         head: elements of a head's key, query or value.
         caches: number of caches, two for each layer.
+        in_place: whether only the token's keys and values are returned.
     """
 
     width: int
@@ -39,16 +41,23 @@ class StepInterface:
     heads: int
     head: int
     caches: int
+    in_place: bool = False
 
     @classmethod
     def of(
-        cls, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], where: str
+        cls,
+        inputs: Sequence[TensorInfo],
+        outputs: Sequence[TensorInfo],
+        where: str,
+        *,
+        in_place: bool = False,
     ) -> StepInterface:
         """Return the sizes of a decoding step.
 
         Args:
             inputs, outputs: the interface of a network.
             where: what the network is called, for messages.
+            in_place: whether it returns the token's keys and values alone.
 
         Raises:
             ModelError: the network is no decoding step; the message names the first tensor that
@@ -69,7 +78,7 @@ class StepInterface:
             )
         width = hidden.shape[-1]
         heads, length, head = cache.shape[1:]
-        sizes = cls(width, length, heads, head, len(inputs) - _INPUTS)
+        sizes = cls(width, length, heads, head, len(inputs) - _INPUTS, in_place)
         sizes._check("input", inputs, sizes.input_shapes, where)
         sizes._check("output", outputs, sizes.output_shapes, where)
         return sizes
@@ -84,7 +93,7 @@ class StepInterface:
     @property
     def output_shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of the outputs, in order."""
-        cache = (1, self.heads, self.length + 1, self.head)
+        cache = (1, self.heads, 1 if self.in_place else self.length + 1, self.head)
         return ((1, 1, self.width), *(cache,) * self.caches)
 
     def _check(

@@ -1,4 +1,4 @@
-"""The token loop: a step reads a token and the cache, and returns scores and the longer cache."""
+"""The token loop: a step reads a token and the cache, and returns scores and new keys and values."""
 
 from __future__ import annotations
 
@@ -47,8 +47,11 @@ def tokens_of(
             x = language.embedding[token].reshape(1, 1, -1)
             rotation = language.rotations[position].reshape(1, 1, sizes.head, sizes.head)
             mask = language.mask(min(position, sizes.length))
-            _, *longer, scores = step([x, mask, rotation, *caches])
-            caches = [np.ascontiguousarray(each[:, :, 1:]) for each in longer]
+            _, *new, scores = step([x, mask, rotation, *caches])
+            caches = [
+                np.concatenate([cache[:, :, 1:], own], axis=2)
+                for cache, own in zip(caches, new, strict=True)
+            ]
             position += 1
         assert scores is not None, "a prompt has a token"
         waiting = [pick(scores.reshape(-1), sharpness, draws)]

@@ -35,8 +35,9 @@ _WEIGHTS = (4, 31)  # so many uniform integers are added, up to this magnitude
 class LanguageModel(Model):
     """A decoding step with what makes it read and write token ids; `of` makes one.
 
-    It is a `Model`: the step (see `StepInterface`) with one more output, the scores of the next
-    token, ``output @ hidden``, int32 [1, vocabulary].  Everything that takes a model takes it, and
+    It is a `Model`: the step (see `StepInterface`), which returns the token's keys and values instead
+    of whole caches (`in_place`), with one more output, the scores of the next token, ``output @
+    hidden``, int32 [1, vocabulary].  Everything that takes a model takes it, and
     `htvm.generate` takes what was built of it.  Token ``t`` at position ``p`` is read with the
     hidden state ``embedding[t]`` and the rotation ``rotations[p]``; the cache is a window of the
     last `length` tokens, of which those that do not exist yet are masked.
@@ -61,7 +62,7 @@ class LanguageModel(Model):
 
     def __post_init__(self) -> None:
         where = f"language model '{self.name}'"
-        sizes = StepInterface.of(self.inputs, self.outputs[:-1], where)
+        sizes = StepInterface.of(self.inputs, self.outputs[:-1], where, in_place=True)
         self._check_tables(sizes, where)
         scores = self.outputs[-1]
         if scores.dtype != "int32" or scores.shape != (1, self.vocabulary):
@@ -133,9 +134,10 @@ class LanguageModel(Model):
         rows = vocabulary if given is None else len(given)
         drawn = _drawn(rows, sizes.width, seed)
         output = drawn[1] if output is None else output
-        from htvm.language.scores import with_scores  # the compiler, which takes a second to import
+        # The compiler takes a second to import.
+        from htvm.language.rewrite import in_place, with_scores
 
-        whole = with_scores(step, output)
+        whole = with_scores(in_place(step), output)
         return cls(
             **{each.name: getattr(whole, each.name) for each in fields(Model)},
             step=step,
@@ -154,7 +156,7 @@ class LanguageModel(Model):
     @cached_property
     def interface(self) -> StepInterface:
         """Sizes of the decoding step."""
-        return StepInterface.of(self.inputs, self.outputs[:-1], self.name)
+        return StepInterface.of(self.inputs, self.outputs[:-1], self.name, in_place=True)
 
     @property
     def vocabulary(self) -> int:

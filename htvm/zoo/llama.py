@@ -46,6 +46,9 @@ def microllama(
 ) -> LanguageModel:
     """Return a language model whose decoding step has a cache of ``length`` positions.
 
+    It returns the token's keys and values only; its attribute `step` has a step that returns whole
+    caches, like the published files.
+
     Args:
         length: positions of the cache; ``zoo:microllama:256`` has 256.
         layers: number of layers, 8 as in microLlama.  Models that differ only in this have the

@@ -32,7 +32,8 @@ def decode(model: LanguageModel, tokens: list[int]) -> tuple[list[Array], list[A
         rotation = model.rotations[place].reshape(1, 1, 4, 4)
         run = interpret(model.module, [x, model.mask(place), rotation, *caches])
         hidden.append(run.outputs[0])
-        caches = [each[:, :, 1:] for each in run.outputs[1:-1]]
+        pairs = zip(caches, run.outputs[1:-1], strict=True)
+        caches = [np.concatenate([cache[:, :, 1:], own], 2) for cache, own in pairs]
     return hidden, caches, run.tensors
 
 
