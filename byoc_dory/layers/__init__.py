@@ -12,6 +12,12 @@ from byoc_dory.layers.attention import (
     Scores,
     mha_layer,
 )
+from byoc_dory.layers.cached_attention import (
+    AttentionOperands,
+    CachedAttention,
+    Weighing,
+    cached_attention_layer,
+)
 from byoc_dory.layers.convolution import Convolution, conv2d_layer, depthwise_layer
 from byoc_dory.layers.dense import Dense, dense_layer
 from byoc_dory.layers.gemm import Gemm, gemm_layer
@@ -36,6 +42,8 @@ __all__ = [
     "Array",
     "Attend",
     "Attention",
+    "AttentionOperands",
+    "CachedAttention",
     "Convolution",
     "Dense",
     "Gemm",
@@ -52,9 +60,11 @@ __all__ = [
     "Shift",
     "Tensor",
     "TfliteRequant",
+    "Weighing",
     "Weighted",
     "add_layer",
     "attend_layer",
+    "cached_attention_layer",
     "conv2d_layer",
     "dense_layer",
     "depthwise_layer",

@@ -1,4 +1,4 @@
-"""The token loop: a step reads a token and the cache, and returns scores and new keys and values."""
+"""The token loop: a step reads a token and the cache, and returns scores, new keys and values."""
 
 from __future__ import annotations
 

@@ -35,9 +35,9 @@ _WEIGHTS = (4, 31)  # so many uniform integers are added, up to this magnitude
 class LanguageModel(Model):
     """A decoding step with what makes it read and write token ids; `of` makes one.
 
-    It is a `Model`: the step (see `StepInterface`), which returns the token's keys and values instead
-    of whole caches (`in_place`), with one more output, the scores of the next token, ``output @
-    hidden``, int32 [1, vocabulary].  Everything that takes a model takes it, and
+    It is a `Model`: the step (see `StepInterface`), which returns the token's keys and values
+    instead of whole caches (`in_place`), with one more output, the scores of the next token,
+    ``output @ hidden``, int32 [1, vocabulary].  Everything that takes a model takes it, and
     `htvm.generate` takes what was built of it.  Token ``t`` at position ``p`` is read with the
     hidden state ``embedding[t]`` and the rotation ``rotations[p]``; the cache is a window of the
     last `length` tokens, of which those that do not exist yet are masked.

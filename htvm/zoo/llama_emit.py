@@ -219,7 +219,7 @@ class _Writer:
         # Files convert the token's key or value to the scale of the cached ones; so does this.
         one = 1 << _SHIFT
         own = Convert(_requant(one)).write(self.bb, [own], self._name(f"{name}_new"))
-        return Concat(2).write(self.bb, [earlier, own], self._name(name))
+        return Concat(2).write(self.bb, [earlier, own], self._name(f"{name}_joined"))
 
     def _added(self, x: Expr, y: Expr, name: str) -> Var:
         x = Convert(_requant(_BRANCH)).write(self.bb, [x], self._name(f"{name}_branch"))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.layers import Gemm, Layer, MulShift, matmul_layer
+from byoc_dory.layers import Gemm, Layer, MulShift, Rows, matmul_layer
 from byoc_dory.layers.rowwise import ItaGelu, TableMap
 from patterns.op import TensorType
 from patterns.ops.dense import Linear
@@ -24,10 +24,11 @@ from patterns.ops.pulp.ita_gelu import ItaActivation
 from patterns.ops.rows import matrix_of, row_layer
 
 if TYPE_CHECKING:
+    from byoc_dory.layers import Array
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["Group", "groups_of"]
+__all__ = ["ByteFunction", "Group", "byte_function", "groups_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,8 @@ class Group:
     """Operators that make up one layer.
 
     Attributes:
-        kind: name in reports: ``matmul``, ``gelu``, ``hard_swish``, ``linear``, ``mha``.
+        kind: name in reports: ``matmul``, ``gelu``, ``hard_swish``, ``linear``, ``mha``,
+            ``attention``.
         layer: the layer that they compute together.
         parts: their names in execution order; the last is the layer's name.
     """
@@ -48,6 +50,37 @@ class Group:
     def name(self) -> str:
         """Name of the layer and of its last operator."""
         return self.parts[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class ByteFunction:
+    """A function of single bytes.
+
+    Attributes:
+        table: uint8 [256]: the result for each byte, both in two's complement.
+        source: name of the tensor that it reads.
+        dtype: type of that tensor.
+        parts: the operators that compute it.
+    """
+
+    table: Array
+    source: str
+    dtype: str
+    parts: tuple[str, ...]
+
+
+def byte_function(node: Node, graph: Graph) -> ByteFunction | None:
+    """Return the function of bytes whose last operator this is; ``None`` if it is none."""
+    op, layer = node.op, node.layer
+    parts: tuple[str, ...] = (node.name,)
+    if isinstance(op, Rescale) and isinstance(op.requantization, MulShift):
+        after = _Requantized(node, op.requantization, op.clip)
+        group = _scaled_activation(after, graph) or _scaled_bytes(after)
+        layer, parts = (None, ()) if group is None else (group.layer, group.parts)
+    if not isinstance(layer, Rows) or not isinstance(layer.function, TableMap):
+        return None
+    source = layer.inputs[0]
+    return ByteFunction(layer.function.table, source.name, source.dtype, parts)
 
 
 def groups_of(graph: Graph) -> Iterator[Group]:

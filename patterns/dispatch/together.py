@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from patterns.dispatch.cached import cached_attentions
 from patterns.dispatch.groups import Group, groups_of
 from patterns.dispatch.mha import NoAttention, attentions
 
@@ -37,8 +38,9 @@ class Together:
 def together_in(graph: Graph) -> Together:
     """Find the groups that accelerators may take together."""
     found = tuple(attentions(graph))
+    whole = (entry for entry in found if isinstance(entry, Group))
     return Together(
-        groups=(*(entry for entry in found if isinstance(entry, Group)), *groups_of(graph)),
+        groups=(*whole, *cached_attentions(graph), *groups_of(graph)),
         missed=tuple(entry for entry in found if isinstance(entry, NoAttention)),
     )
 

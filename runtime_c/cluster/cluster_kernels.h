@@ -62,6 +62,28 @@ typedef struct {
     uint32_t workers; /* SIMD: cores that work, which is a power of two; 0: all */
 } cluster_matmul_t;
 
+/* Attention of each head's queries over its `cached` keys and values, and its own last ones unless
+ * these are NULL (byoc_dory/layers/cached_attention.py has the formulas).  Heads lie one after another,
+ * rows have `size` bytes, a multiple of 4.  Only for cores with SIMD. */
+typedef struct {
+    const int8_t *keys, *values, *query;
+    const int8_t *mask; /* a row of positions for all queries, or `masks` rows, one for each */
+    const int8_t *key, *value;
+    void *out;
+    /* Masked score of scores -128 to 127 for a mask of 0, and of -128; for other masks the functions
+     * of scores, of masks and (512 entries) of their sums. */
+    const int8_t *tables;
+    const int8_t *after;          /* weight of each result of the softmax, 256 entries */
+    const uint32_t *exponentials; /* 256 entries, 0 from `distances` on, and none larger than one */
+    uint32_t distances, rise;     /* before it shifted left by `rise` */
+    uint32_t heads, queries, cached, size, masks, levels;
+    int32_t mul, add; /* of scores */
+    uint32_t shift;
+    cluster_requant_t requant;
+    void *scratch;    /* cluster_attention_scratch() bytes for each working core, on a word */
+    uint32_t workers; /* as for products */
+} cluster_attention_t;
+
 /* out[i] = requant(sum of all in[n][i]); each operand has `elements` bytes. */
 #define CLUSTER_MOST_OPERANDS 8u
 typedef struct {
@@ -141,6 +163,7 @@ typedef struct {
 
 void cluster_gemm(const void *args, uint32_t core, uint32_t cores);
 void cluster_matmul(const void *args, uint32_t core, uint32_t cores);
+void cluster_attention(const void *args, uint32_t core, uint32_t cores);
 void cluster_add(const void *args, uint32_t core, uint32_t cores);
 void cluster_map(const void *args, uint32_t core, uint32_t cores);
 void cluster_table_softmax(const void *args, uint32_t core, uint32_t cores);

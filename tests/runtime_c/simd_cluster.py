@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byoc_dory.layers import (
+    AttentionOperands,
+    MulShift,
+    Weighing,
+    cached_attention_layer,
+    matrix,
+)
+from byoc_dory.layers.rowwise import TableMap, TableSoftmax
 from byoc_dory.soc.cluster import records
+from byoc_dory.soc.cluster.attention import attention_constants, attention_fields
+from byoc_dory.tileloop.axes import plain_axis
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import run_elf
@@ -22,7 +32,7 @@ BASE = 0x8020_0000
 _FILL = 0xA5
 _GUARD = 64
 _IMAGES = 1 << 20  # bytes of a program
-KERNELS = ("gemm", "conv2d", "depthwise", "matmul", "add", "map", "transpose")
+KERNELS = ("gemm", "conv2d", "depthwise", "matmul", "add", "map", "transpose", "attention")
 FLAGS = ("-mcpu=generic_rv32+m+c+zicsr+xcvmem+xcvalu+xcvmac+xcvsimd+xcvbi",)
 
 
@@ -496,4 +506,76 @@ def transpose(rng: Rng, rows: int, columns: int) -> Case:
     at = case.put(x)
     case.store(x.T, 0)
     case.words = [at, case.out, rows, columns]
+    return case
+
+
+def attention(
+    rng: Rng, heads: int, queries: int, cached: int, words: int, *, apart: bool, mixed: bool = False
+) -> Case:
+    """Attention with random tables; masks are 0 and -128 in runs, or anything (`mixed`)."""
+    size, positions = 4 * words, cached + apart
+    case = Case(
+        "attention",
+        f"{heads} x {queries} x {positions} x {size}",
+        heads * queries * positions * size,
+    )
+    query, keys, values = (
+        rng.integers(-128, 128, (heads, rows, size)).astype("int8")
+        for rows in (queries, positions, positions)
+    )
+    masks = int(rng.choice([1, queries]))
+    masked = np.arange(positions) < rng.integers(0, positions + 1, (masks, 1))
+    mask = np.where(masked, -128, 0).astype("int8")
+    if mixed:
+        mask = rng.integers(-128, 128, (masks, positions)).astype("int8")
+    before, of_mask, after = (rng.integers(-128, 128, 256).astype("int8") for _ in range(3))
+    halving = rng.uniform(2, 60)
+    largest = int(2.0 ** rng.uniform(0, 16))
+    levels = int(rng.integers(2, 257))
+    bumps = rng.integers(0, 2, 256) * (rng.random() < 0.5)
+    exponentials = np.maximum((largest * 0.5 ** (np.arange(256) / halving)).astype(int), bumps)
+    exponentials[0] = max(exponentials[0], 1)
+    mul, add, shift = int(rng.integers(1, 200)), int(rng.integers(0, 2**12)), 12
+    total = (int(rng.integers(1, 1 << 16)), 1 << 15, 16)
+    scale = (int(rng.integers(1, 3000)), 1 << 15, 16)
+    results = np.zeros((heads, queries, size), np.int64)
+    for head in range(heads):
+        for at in range(queries):
+            products = keys[head].astype(int) @ query[head, at].astype(int)
+            scores = before[np.clip((products * mul + add) >> shift, -128, 127) % 256].astype(int)
+            sums = scores + of_mask[mask[at % masks].astype(int) % 256]
+            found = np.clip((sums * total[0] + total[1]) >> total[2], -128, 127)
+            e = exponentials[found.max() - found]
+            weights = after[e * (levels - 1) // e.sum()].astype(int)
+            mixed_values = weights @ values[head].astype(int)
+            results[head, at] = np.clip((mixed_values * scale[0] + scale[1]) >> scale[2], -128, 127)
+    weighing = Weighing(
+        (mul, add, shift), (-128, 127), TableMap(before.view("uint8")),
+        TableMap(of_mask.view("uint8")), total, (-128, 127),
+        TableSoftmax(tuple(exponentials.tolist()), levels), TableMap(after.view("uint8")),
+    )  # fmt: skip
+    tensors = {
+        "keys": keys[:, :cached], "values": values[:, :cached], "query": query,
+        "mask": mask[:, None], "key": keys[:, cached:], "value": values[:, cached:],
+    }  # fmt: skip
+    given = {
+        name: matrix(name, array.size // array.shape[-1], array.shape[-1])
+        for name, array in tensors.items()
+        if array.size
+    }
+    layer = cached_attention_layer(
+        "y", AttentionOperands(**given), heads, weighing,
+        requant=MulShift((scale[0],), (scale[2],), (scale[1],)),
+    )  # fmt: skip
+    places = {name: case.put(array) if array.size else 0 for name, array in tensors.items()}
+    constants = case.put(attention_constants(layer))
+    scratch = case.scratch(records.attention_scratch(positions, 8))
+    case.store(results.astype("int8").view("uint8").reshape(1, -1), 0)
+    fields = attention_fields(layer, plain_axis("y", "heads", heads, heads))
+    case.words = [
+        *(places[name] for name in ("keys", "values", "query", "mask", "key", "value")), case.out,
+        constants, constants + 1536, constants + 1792, fields["distances"], fields["rise"], heads,
+        queries, cached, size, masks, levels, mul, add, shift, scale[0], scale[1], scale[2],
+        -128, 127, 0, 0, 0, scratch,
+    ]  # fmt: skip
     return case

@@ -47,6 +47,16 @@ def random_cases(rng: np.random.Generator, count: int) -> list[Case]:
             s.add(rng, size(1, 300), 2, kind, looked_up=True),
             s.lookup(rng, size(1, 70)),
             s.transpose(rng, size(1, 20), size(1, 20)),
+            s.attention(
+                rng,
+                size(1, 5),
+                size(1, 3),
+                size(1, 70),
+                size(1, 3),
+                apart=flag,
+                mixed=not number % 3,
+            ),
+            s.attention(rng, size(1, 9), 1, size(17, 90), 1, apart=True),
         ]
     return cases
 

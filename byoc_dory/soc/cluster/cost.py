@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from math import ceil
 
-from byoc_dory.layers import Add, Convolution, Dense, Gemm, Layer, Matmul, Rows, Weighted
+from byoc_dory.layers import (
+    Add,
+    CachedAttention,
+    Convolution,
+    Dense,
+    Gemm,
+    Layer,
+    Matmul,
+    Rows,
+    Weighted,
+)
 from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster import simd_work
+from byoc_dory.soc.cluster.attention import attention_work
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.packing import has_sum_table, per_channel
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
@@ -56,6 +67,9 @@ def _kernel_cycles(layer: Layer, call: Call, core: ClusterCores, more: Cycles) -
             {**work, **{flag: work.get("result", 0) for flag, _ in more}} for work in works
         )
         return ceil(slowest(works, (*cycles, *more)))
+    if isinstance(layer, CachedAttention):
+        works = attention_work(layer, call.number("heads"), core.cores)
+        return ceil(slowest(works, core.attention))
     element_work = simd_work.elementwise if core.simd else elementwise
     if isinstance(layer, Add):
         sizes = (call.number("elements"), core.cores, len(layer.inputs))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layers import Add, Array, Convolution, Gemm, Layer, Rows, Weighted
+from byoc_dory.layers import Add, Array, CachedAttention, Convolution, Gemm, Layer, Rows, Weighted
 from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaGelu,
@@ -26,6 +26,7 @@ from byoc_dory.layers.rowwise import (
     TableSoftmax,
 )
 from byoc_dory.soc.base import round_up
+from byoc_dory.soc.cluster.attention import attention_constants
 from byoc_dory.soc.cluster.records import channel_bytes, pack_channels, pack_quads, quad_bytes
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
 
@@ -237,4 +238,6 @@ def constants_of(layer: Layer, *, simd: bool = False) -> Array:
     """
     if simd and isinstance(layer, Add) and has_sum_table(layer):
         return sum_table(layer)
+    if isinstance(layer, CachedAttention):
+        return attention_constants(layer)
     return row_constants(layer.function) if isinstance(layer, Rows) else np.zeros(0, np.uint8)

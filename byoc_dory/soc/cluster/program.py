@@ -6,9 +6,20 @@ from functools import partial
 
 from byoc_dory.definition import slot
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers import Add, Convolution, Dense, Gemm, Layer, Matmul, Rows, Weighted
+from byoc_dory.layers import (
+    Add,
+    CachedAttention,
+    Convolution,
+    Dense,
+    Gemm,
+    Layer,
+    Matmul,
+    Rows,
+    Weighted,
+)
 from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.cluster.attention import attention_fields
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.maps import map_tiles
 from byoc_dory.soc.cluster.packing import block_of, has_sum_table, per_channel
@@ -19,7 +30,7 @@ from byoc_dory.soc.cluster.rows import (
     matrix_result,
     row_program,
 )
-from byoc_dory.soc.cluster.tiles import block_bytes, scratch_bytes, units_of
+from byoc_dory.soc.cluster.tiles import block_bytes, scratch_bytes, units_of, whole_operands
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.planned import weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
@@ -103,7 +114,7 @@ def scratch_place(layer: Layer, plan: LayerPlan, core: ClusterCores) -> int | No
     if not scratch_bytes(layer, core):
         return None
     if not isinstance(layer, Weighted):
-        return plan.l1_weights
+        return plan.l1_weights + block_bytes(layer, 0, core)
     tile_k = plan.solution.tile.k
     copies = min(plan.buffers, -(-layer.K // tile_k))
     return plan.l1_weights + copies * block_bytes(layer, tile_k, core)
@@ -114,7 +125,7 @@ def _operands(layer: Layer, plan: LayerPlan, y: TileAxis) -> tuple[Operand, ...]
     most_rows = max(span.in_size for span in y.spans)
     found = []
     for number, name in enumerate(_names(layer)):
-        whole = isinstance(layer, Matmul) and number == 1
+        whole = number in whole_operands(layer)
         size = layer.inputs[number].elements if whole else in_unit
         rows = RowsOf(
             rows=1 if whole else units,
@@ -131,6 +142,8 @@ def _names(layer: Layer) -> tuple[str, ...]:
     """Return the operands' names in C."""
     if isinstance(layer, Matmul):
         return ("in", "second")
+    if isinstance(layer, CachedAttention):
+        return ("keys", "values", "query", "mask", "key", "value")[: layer.operands]
     if len(layer.inputs) == 1:
         return ("in",)
     return tuple(f"in{number}" for number in range(len(layer.inputs)))
@@ -161,6 +174,8 @@ def _kernel(
     match layer:
         case Gemm() | Dense():
             return "cluster_gemm", "cluster_gemm", _gemm(layer, y, k, tile_k, _pitch(out), core)
+        case CachedAttention():
+            return "cluster_attention", "cluster_attention", attention_fields(layer, y)
         case Matmul():
             return "cluster_matmul", "cluster_matmul", _matmul(layer, y)
         case Add():

@@ -13,6 +13,7 @@ from byoc_dory.layers import Array
 
 __all__ = [
     "QUAD",
+    "attention_scratch",
     "channel_bytes",
     "conv2d_scratch",
     "depthwise_scratch",
@@ -124,3 +125,8 @@ def matmul_scratch(c: int, cores: int) -> int:
 def depthwise_scratch(fx: int, ox: int, stride: int, cores: int) -> int:
     """Return the bytes of scratch memory of depthwise convolutions."""
     return cores * (32 * ((ox - 1) * stride + fx) + 64 * ox)
+
+
+def attention_scratch(positions: int, cores: int) -> int:
+    """Return the bytes that attention needs: a byte for each position, and a table, per core."""
+    return cores * (256 + 4 * _words(positions))

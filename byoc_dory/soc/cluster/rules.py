@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from byoc_dory.layers import (
     Add,
+    CachedAttention,
     Convolution,
     Dense,
     Gemm,
@@ -12,6 +13,7 @@ from byoc_dory.layers import (
     Rows,
 )
 from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.cluster.attention import attention_obstacle
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.requant import mul_shift
 from byoc_dory.soc.cluster.shared_rules import data_is_8_bits, padding_is_below_kernel
@@ -22,8 +24,10 @@ __all__ = ["RULES"]
 
 
 def operator_is_known(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
-    """The operator is conv2d, depthwise conv2d, a matrix product, a function of rows, or a sum."""
-    if isinstance(layer, Convolution | Dense | Gemm | Matmul | Rows | Add):
+    """The operator is a convolution, product, function of rows, sum, or (with SIMD) attention."""
+    if isinstance(layer, CachedAttention) and not core.simd:
+        return Refused("the cores have no kernel for attention as a whole")
+    if isinstance(layer, CachedAttention | Convolution | Dense | Gemm | Matmul | Rows | Add):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
 
@@ -49,6 +53,12 @@ def requantization_is_mul_shift(layer: Layer, core: ClusterCores, soc: Soc) -> V
     return ACCEPTED
 
 
+def attention_fits_32_bits(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+    """Heads of an attention have a multiple of 4 elements; scores, exponentials fit 32 bits."""
+    obstacle = attention_obstacle(layer) if isinstance(layer, CachedAttention) else ""
+    return Refused(obstacle) if obstacle else ACCEPTED
+
+
 def operands_are_few_and_alike(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
     """An add has up to 8 operands of one shape and type."""
     if not isinstance(layer, Add):
@@ -69,5 +79,6 @@ RULES: tuple[Rule, ...] = (
     padding_is_below_kernel,
     requantization_is_mul_shift,
     operands_are_few_and_alike,
+    attention_fits_32_bits,
     smallest_tile_fits,
 )

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from byoc_dory.layers import Convolution, Gemm, Layer, Matmul, Weighted
+from byoc_dory.layers import CachedAttention, Convolution, Gemm, Layer, Matmul, Weighted
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.packing import BLOCK_ALIGN, block_of, constants_of
-from byoc_dory.soc.cluster.records import QUAD, conv2d_scratch, depthwise_scratch, matmul_scratch
+from byoc_dory.soc.cluster.records import (
+    QUAD,
+    attention_scratch,
+    conv2d_scratch,
+    depthwise_scratch,
+    matmul_scratch,
+)
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 from byoc_dory.tiling.shortage import shortage_of
 
@@ -21,6 +27,7 @@ __all__ = [
     "scratch_column",
     "tiling_problem",
     "units_of",
+    "whole_operands",
 ]
 
 _COLUMN_STEP = 4  # number of outputs that a kernel computes side by side
@@ -31,7 +38,18 @@ def units_of(layer: Layer) -> tuple[int, int, int]:
     """(units of y, bytes of a unit in an operand, in the result); tiles are ranges of units."""
     if isinstance(layer, Matmul) and layer.batch > 1:
         return layer.batch, layer.rows * layer.C, layer.rows * layer.K
+    if isinstance(layer, CachedAttention):
+        return layer.heads, layer.cached * layer.C, layer.queries * layer.C
     return layer.oy, layer.ix * layer.C, layer.ox * layer.K
+
+
+def whole_operands(layer: Layer) -> tuple[int, ...]:
+    """Return the numbers of the inputs that every tile needs as a whole, behind all others."""
+    if isinstance(layer, Matmul):
+        return (1,)
+    if isinstance(layer, CachedAttention):
+        return tuple(range(2, layer.operands))
+    return ()
 
 
 def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> TilingProblem:
@@ -73,9 +91,7 @@ def _of_rows(layer: Layer, core: ClusterCores, name: str, l1_limit: int, slack: 
     TilingProblem
 ):  # fmt: skip
     units, in_unit, out_unit = units_of(layer)
-    whole: tuple[int, ...] = ()
-    if isinstance(layer, Matmul):
-        whole = (layer.inputs[1].elements,)
+    whole = tuple(layer.inputs[number].elements for number in whole_operands(layer))
     return TilingProblem(
         name=name,
         k=Axis(out_unit, tiled=False),
@@ -144,6 +160,8 @@ def scratch_bytes(layer: Layer, core: ClusterCores) -> int:
         size = conv2d_scratch(layer.weight[0].size, core.cores, core.windows)
     elif isinstance(layer, Matmul):
         size = matmul_scratch(layer.C, core.cores)
+    elif isinstance(layer, CachedAttention):
+        size = attention_scratch(layer.positions, core.cores)
     else:
         return 0
     return round_up(size, ALIGNMENT)

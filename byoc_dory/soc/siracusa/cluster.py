@@ -162,5 +162,6 @@ CLUSTER_CORES = ClusterAccelerator(
         ("scale", 6.51),
     ),
     kernels="simd",
+    attention=(("call", 100.0), ("row", 700.0), ("position", 12.0), ("word", 8.0)),
     affine_norm=(("call", 88.25), ("row", 6.51), ("column", 9.98), ("scale", 8.91)),
 )

@@ -22,4 +22,10 @@ CLUSTER_INLINE uint32_t cluster_conv2d_scratch(uint32_t window, uint32_t windows
     return 4u * most * cluster_words(window) + 16u;
 }
 
+/* Attention: a table, and a byte for each position. */
+CLUSTER_INLINE uint32_t cluster_attention_scratch(uint32_t positions)
+{
+    return 256u + 4u * cluster_words(positions);
+}
+
 #endif

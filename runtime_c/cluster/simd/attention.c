@@ -1,0 +1,120 @@
+/* cluster_attention for cores with SIMD: heads and queries are shared among the cores. */
+#include "htvm_attention.h"
+
+#include <stddef.h>
+
+#include "cluster_kernels.h"
+#include "cluster_records.h"
+#include "htvm_scale.h"
+#include "htvm_simd.h"
+
+/* With this many positions or fewer, weights are computed one by one, else for each distance from the
+ * largest score. */
+#define FEW 16u
+
+/* Turns masked scores into weights. */
+static void weigh(const cluster_attention_t *v, int8_t *scores, uint32_t count, int8_t *table,
+                  int32_t largest)
+{
+    const uint32_t *const exponentials = v->exponentials;
+    const uint32_t sum = htvm_attention_sum(scores, count, exponentials, largest);
+    const uint32_t highest = v->levels - 1u;
+    if (count <= FEW) {
+        const uint32_t reciprocal = UINT32_MAX / sum;
+        for (uint32_t n = 0; n < count; n++) {
+            const uint32_t product = exponentials[largest - scores[n]] * highest;
+            /* At most 2 too small. */
+            uint32_t share = (uint32_t)((uint64_t)product * reciprocal >> 32);
+            uint32_t left = product - share * sum;
+            while (left >= sum) {
+                left -= sum;
+                share++;
+            }
+            scores[n] = v->after[share];
+        }
+        return;
+    }
+    /* Entry 255 - d is for distance d.  A quotient differs little from the one before it. */
+    const uint32_t *e = exponentials, *const end = exponentials + v->distances;
+    const uint32_t least = sum >> v->rise;
+    uint32_t share = *e * highest / sum, product = share * sum;
+    int8_t *to = table + 255;
+    for (; e < end; e++) {
+        const uint32_t wanted = *e * highest;
+        if (wanted < least) {
+            break; /* nor does any behind it reach the sum */
+        }
+        while (product > wanted) {
+            product -= sum;
+            share--;
+        }
+        while (wanted - product >= sum) {
+            product += sum;
+            share++;
+        }
+        *to-- = v->after[share];
+    }
+    const uint32_t none = 0x01010101u * (uint8_t)v->after[0];
+    uint32_t at = (uint32_t)(to + 1 - table);
+    for (; at % 4u != 0; at--) {
+        table[at - 1u] = v->after[0];
+    }
+    for (uint32_t i = 0; i < at; i += 4u) {
+        htvm_store4(table + i, none);
+    }
+    htvm_attention_weights(scores, count, table, largest);
+}
+
+static void attend(const cluster_attention_t *v, uint32_t head, uint32_t query, int8_t *table)
+{
+    const uint32_t size = v->size, words = size / 4u;
+    const uint32_t positions = v->cached + (v->key != NULL ? 1u : 0u);
+    const uint32_t row = head * v->queries + query;
+    const uint8_t *const keys = (const uint8_t *)v->keys + head * v->cached * size;
+    const uint8_t *const values = (const uint8_t *)v->values + head * v->cached * size;
+    const uint8_t *const q = (const uint8_t *)v->query + row * size;
+    const int8_t *const mask = v->mask + (v->masks > 1u ? query * positions : 0u);
+    int8_t *const scores = table + 256;
+    const htvm_scores_t how = {
+        .mul = v->mul, .add = v->add, .shift = v->shift, .open = v->tables,
+        .shut = v->tables + 256, .before = v->tables + 512, .mask = v->tables + 768,
+        .sums = v->tables + 1024,
+    };
+    int32_t top = htvm_attention_scores(&how, q, keys, mask, v->cached, words, scores, -128);
+    if (v->key != NULL) {
+        const uint8_t *const own = (const uint8_t *)v->key + head * size;
+        top = htvm_attention_scores(&how, q, own, mask + v->cached, 1, words, scores + v->cached, top);
+    }
+    weigh(v, scores, positions, table, top);
+    for (uint32_t i = 0; i < size; i += 4u) {
+        int32_t sums[4] = {0, 0, 0, 0};
+        htvm_attention_mix(scores, values + i, v->cached, size, sums);
+        if (v->value != NULL) {
+            const uint8_t *const own = (const uint8_t *)v->value + head * size + i;
+            htvm_attention_mix(scores + v->cached, own, 1, size, sums);
+        }
+        const cluster_requant_t *const r = &v->requant;
+        for (uint32_t j = 0; j < 4u; j++) {
+            const int32_t y = htvm_scale_wide(sums[j], r->mul, r->add, r->shift, r->low, r->high);
+            ((int8_t *)v->out)[row * size + i + j] = (int8_t)y;
+        }
+    }
+}
+
+void cluster_attention(const void *args, uint32_t core, uint32_t cores)
+{
+    const cluster_attention_t *const v = args;
+    if (v->workers != 0) {
+        cores = v->workers;
+        if (core >= cores) {
+            return;
+        }
+    }
+    const uint32_t positions = v->cached + (v->key != NULL ? 1u : 0u);
+    int8_t *const scratch = (int8_t *)v->scratch + core * cluster_attention_scratch(positions);
+    const cluster_share_t part = cluster_share(v->heads * v->queries, core, cores);
+    for (uint32_t item = part.begin; item < part.end; item++) {
+        const uint32_t head = v->queries == 1u ? item : item / v->queries;
+        attend(v, head, item - head * v->queries, scratch);
+    }
+}
