@@ -39,6 +39,7 @@ __all__ = [
     "microllama",
     "microllama_prompt",
     "mobilenet_v1",
+    "mobilenet_v1_224",
     "named",
     "names",
     "resnet8",
@@ -51,12 +52,14 @@ _ENCODER = "encoder"
 _LLAMA = "microllama"
 _TRANSFORMERS = (_ENCODER, _LLAMA)
 _NETWORKS = ("ds_cnn", "ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos")
+_LARGE = ("mobilenet_v1_224",)
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the networks that have a `sketch`.
+    """Return the names of the MLPerf Tiny networks, which have a `sketch`.
 
-    `build` also takes the names in `TRAINED`, ``"encoder"`` and ``"microllama"``.
+    `build` also takes the names in `TRAINED`, ``"mobilenet_v1_224"``, ``"encoder"`` and
+    ``"microllama"``.
     """
     return _NETWORKS
 
@@ -67,11 +70,11 @@ def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
     Raises:
         ModelError: there is no such network or scheme, or the seed is not a number.
     """
-    if not isinstance(name, str) or name not in _NETWORKS:
+    if not isinstance(name, str) or name not in (*_NETWORKS, *_LARGE):
         raise ModelError(
             f"there is no network {name!r}",
             where="htvm.zoo",
-            hint=f"one of {', '.join((*names(), *_TRANSFORMERS, *TRAINED))}",
+            hint=f"one of {', '.join((*names(), *_LARGE, *_TRANSFORMERS, *TRAINED))}",
         )
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ModelError(
@@ -89,7 +92,8 @@ def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: str = "8
     """Return the network called ``name`` as a model.
 
     Args:
-        name: one of `names`, or of `TRAINED`, or ``"encoder"`` or ``"microllama"``.
+        name: one of `names`, or of `TRAINED`, or ``"mobilenet_v1_224"``, ``"encoder"`` or
+            ``"microllama"``.
         seed: seed of the weights; the same seed gives the same model everywhere.
         layout: order of the axes of the maps, ``"NHWC"`` (like TFLite) or ``"NCHW"`` (like ONNX);
             trained networks have the latter.
@@ -197,6 +201,11 @@ def ds_cnn(filter: tuple[int, int] = (10, 4), seed: int = 0, *, scheme: Scheme =
 def mobilenet_v1(seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:
     """Return MobileNetV1 of width 0.25, 3x96x96 to 4 classes."""
     return build("mobilenet_v1", seed, scheme=scheme)
+
+
+def mobilenet_v1_224(seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:
+    """Return MobileNetV1 1.0 for ImageNet, 3x224x224 to 1000 classes."""
+    return build("mobilenet_v1_224", seed, scheme=scheme)
 
 
 def toyadmos(seed: int = 0, *, scheme: Scheme = "8-bit") -> Model:

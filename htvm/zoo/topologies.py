@@ -1,5 +1,7 @@
 """The four MLPerf Tiny networks as HTVM ran them on DIANA (HTVM, DAC 2023, and its scripts).
 
+`mobilenet_v1_224` is MobileNetV1 as it was published, for systems without DIANA's limits.
+
 Differences from the MLPerf Tiny reference files: padding is the same on opposite sides, ResNet-8
 has 12 classes and MobileNet 4 (the chip's tools required sizes divisible by four), and `ds_cnn`
 with the 7x5 filter gets a transposed spectrogram, which fills the array's columns better.
@@ -14,7 +16,7 @@ from __future__ import annotations
 from htvm.zoo.drawing import Place, Sketch
 from htvm.zoo.schemes import Scheme
 
-__all__ = ["ds_cnn", "ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos"]
+__all__ = ["ds_cnn", "ds_cnn_7x5", "mobilenet_v1", "mobilenet_v1_224", "resnet8", "toyadmos"]
 
 
 def resnet8(seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
@@ -65,6 +67,18 @@ def mobilenet_v1(seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
         x = net.conv2d(net.depthwise(x, stride), k, (1, 1))
     x = net.conv2d(net.depthwise(x), 256, (1, 1), place="last")
     net.softmax(net.dense(net.average_pool(x), 4))
+    return net
+
+
+def mobilenet_v1_224(seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
+    """Return MobileNetV1, width 1.0, for ImageNet: 3x224x224 to 1000 classes, 569 million MAC."""
+    net = Sketch("mobilenet_v1_224", (3, 224, 224), seed, scheme)
+    x = net.conv2d(net.input, 32, (3, 3), 2, place="first")
+    blocks = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5]
+    for k, stride in [*blocks, (1024, 2)]:
+        x = net.conv2d(net.depthwise(x, stride), k, (1, 1))
+    x = net.conv2d(net.depthwise(x), 1024, (1, 1), place="last")
+    net.softmax(net.dense(net.average_pool(x), 1000))
     return net
 
 

@@ -167,3 +167,12 @@ def test_unknown_network_lists_the_known() -> None:
         zoo.build("resnet8", scheme="binary")  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="filter"):
         zoo.ds_cnn((3, 3))
+
+
+@pytest.mark.slow
+def test_mobilenet_for_imagenet_has_its_published_size() -> None:
+    """568.7 million multiply-accumulates and 4.2 million weights (MobileNets, Table 4)."""
+    drawn = zoo.build("mobilenet_v1_224")
+    layers = [node.layer for node in drawn.graph.in_order if node.layer is not None]
+    assert sum(layer.macs for layer in layers) == 568_740_352
+    assert drawn.outputs[0].shape == (1, 1000)

@@ -98,13 +98,15 @@ class _Layer:
         result, tile = self.region.result(self.layer), self.memory.tile
         for start in range(0, result.rows, tile.y):
             rows = min(tile.y, result.rows - start)
-            if self.layer.op != "add":
-                self._load_band(start, rows)
+            if self.layer.op in ("conv", "dense"):
+                self._load_band(start, rows, 0, self.region.source(self.layer).channels)
             for first in range(0, result.channels, tile.k):
                 channels = min(tile.k, result.channels - first)
                 if self.layer.op == "add":
                     self._add(start, rows, first, channels)
                 else:
+                    if self.layer.op == "depthwise":
+                        self._load_band(start, rows, first, channels)
                     if start == 0 or tile.k < result.channels:
                         self._load_weights(first, channels)
                     self._compute(start, rows, first, channels)
@@ -118,12 +120,20 @@ class _Layer:
         values = {"SLOT": slot, "OFFSET": offset, "LOCAL": local, "ROWS": 1, "BYTES": size}
         self.writer.put("OP_DMA_READ", 0, values)
 
-    def _load_band(self, start: int, rows: int) -> None:
+    def _load_band(self, start: int, rows: int, first: int, channels: int) -> None:
+        """Load some channels of the input rows that output rows from ``start`` on read."""
         source = self.region.source(self.layer)
-        first, last = input_rows(self.region, self.layer, start, rows)
-        row = source.columns * source.channels
-        if not self.memory.resident[0] and last > first:
-            self._run(slot_of(0), first * row, self.memory.operands[0], (last - first) * row)
+        top, last = input_rows(self.region, self.layer, start, rows)
+        if self.memory.resident[0] or last <= top:
+            return
+        offset, pixels = top * source.columns * source.channels, (last - top) * source.columns
+        if channels == source.channels:
+            self._run(slot_of(0), offset, self.memory.operands[0], pixels * channels)
+            return
+        values = {"SLOT": slot_of(0), "OFFSET": offset + first, "LOCAL": self.memory.operands[0]}
+        values |= {"ROWS": pixels, "BYTES": channels}
+        values |= {"FAR_PITCH": source.channels, "LOCAL_PITCH": channels}
+        self.writer.put("OP_DMA_READ", 0, values)
 
     def _load_weights(self, first: int, channels: int) -> None:
         region, layer = self.region, self.layer
@@ -193,16 +203,20 @@ class _Layer:
         region, layer, memory = self.region, self.layer, self.memory
         source, result = region.source(layer), region.result(layer)
         top, last = input_rows(region, layer, start, rows)
-        row = source.columns * source.channels
-        place = memory.operands[0] + (top * row if memory.resident[0] else 0)
+        depthwise = layer.op == "depthwise"
+        pixel = channels if depthwise and not memory.resident[0] else source.channels
+        row = source.columns * pixel
+        place = memory.operands[0]
+        if memory.resident[0]:
+            place += top * row + (first if depthwise else 0)
         values = {
-            "IN0": place + (first if layer.op == "depthwise" else 0),
+            "IN0": place,
             "WEIGHTS": memory.weights,
             "BIAS": self._biases(channels),
             "CHANNELS": source.channels,
             "IN_HEIGHT": max(0, last - top),
             "IN_WIDTH": source.columns,
-            "IN_PIXEL": source.channels,
+            "IN_PIXEL": pixel,
             "IN_ROW": row,
             "OUT_CHANNELS": channels,
             "OUT_HEIGHT": rows,

@@ -4,9 +4,9 @@ Integers only, no solver, and the order of everything is fixed, so that the late
 (``runtime_c/soc/dla``) does the same on a device.
 
 1. Each layer alone (`byoc_dory.soc.dla.tiles`): output channels are tiled as published, the whole
-   input being in SRAM (of a sum, only the channels of the tile); the tile is the largest that fits.
-   With ``Design.rows``, bands of rows are tiles, too, and the one with the fewest cycles is taken,
-   the tallest of equal ones.
+   input being in SRAM (of sums and depthwise layers, only the channels of the tile); the tile is
+   the largest that fits.  With ``Design.rows``, bands of rows are tiles, too, and the one with the
+   fewest cycles is taken, the tallest of equal ones.
 2. Results stay in SRAM until their last reader, one after another in the order of layers, if all
    buffers of the region still have a place, with unchanged tiles.
 3. Places: layer after layer, each buffer at the lowest address that is free.

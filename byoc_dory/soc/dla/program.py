@@ -20,7 +20,7 @@ from byoc_dory.tileloop.pipeline import HOST_IN_TURN
 from byoc_dory.tileloop.planned import input_of, result_of, weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.steps import Block, Call, call
-from byoc_dory.tileloop.values import Place
+from byoc_dory.tileloop.values import Place, Value
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 
 __all__ = ["costs", "predicted", "tile_program", "tiling_problem"]
@@ -48,7 +48,7 @@ def tiling_problem(layer: Layer, core: DlaCore, budget: int) -> TilingProblem:
         x=Axis(layer.ox, tiled=False),
         window=InputWindow(layer.iy, layer.ix, layer.fy, layer.fx, layer.stride),
         l1_limit=budget,
-        channels_follow_k=add,
+        channels_follow_k=add or depthwise,
         copies=2 if add else 1,
         weights=TileWeights(in_l1=True) if add else weights,
         sums=size - 1,
@@ -66,6 +66,7 @@ def tile_program(layer: Layer, plan: LayerPlan, core: DlaCore) -> TileProgram:
     k = plain_axis("k", "output channels", layer.K, tile.k)
     solution = plan.solution
     operands: tuple[Operand, ...]
+    start: Value
     if isinstance(layer, Add):
         start = y.out_start * (layer.ox * layer.K) + k.out_start
         block = BlockOf.of_rows(y.out_size * layer.ox, k.out_size, layer.K, k.out_size)
@@ -75,14 +76,18 @@ def tile_program(layer: Layer, plan: LayerPlan, core: DlaCore) -> TileProgram:
         )
     else:
         row = layer.ix * layer.C
-        run = BlockOf.run(y.in_size * row)
-        source = input_of(plan, 0, "in0", y.in_start * row, run, layer.iy * row, solution.l1_in)
+        start = y.in_start * row
+        block = BlockOf.run(y.in_size * row)
+        if layer.op == "depthwise":
+            start = start + k.out_start
+            block = BlockOf.of_rows(y.in_size * layer.ix, k.out_size, layer.C, k.out_size)
+        source = input_of(plan, 0, "in0", start, block, layer.iy * row, solution.l1_in)
         each = layer.fy * layer.fx * (1 if layer.op == "depthwise" else layer.C) + 4
         block = BlockOf.run(k.out_size * each)
         operands = (source, weights_of(plan, k.out_start * each, block, tile.k * each))
-    start = y.out_start * (layer.ox * layer.K) + k.out_start
+    written = y.out_start * (layer.ox * layer.K) + k.out_start
     block = BlockOf.of_rows(y.out_size * layer.ox, k.out_size, layer.K, k.out_size)
-    result = result_of(plan, start, block, layer.output.elements, solution.l1_out)
+    result = result_of(plan, written, block, layer.output.elements, solution.l1_out)
     fields = {operand.name: Place(operand.name) for operand in (*operands, result)}
     compute = Compute(partial(call, layer.op), fields | {"k": k.out_size, "rows": y.out_size})
     return TileProgram(layer.name, (y, k), operands, result, compute, in_turn=HOST_IN_TURN)

@@ -64,8 +64,9 @@ def need(region: RegionFile, layer: LayerEntry, design: Design, tile: Tiling) ->
     if layer.op == "add":
         size = round_up(pixels * tile.k, _WORD)
         return Need(size, 2, size, 0)
+    channels = tile.k if layer.op == "depthwise" else source.channels
     return Need(
-        source=round_up(rows_in(region, layer, tile.y) * source.columns * source.channels, _WORD),
+        source=round_up(rows_in(region, layer, tile.y) * source.columns * channels, _WORD),
         operands=1,
         result=round_up(pixels * tile.k * design.sum_bytes, _WORD),
         weights=_weights(region, layer, tile.k),
@@ -141,9 +142,8 @@ def layer_cycles(
     wide, high = groups(result.channels, tile.k), groups(result.rows, tile.y)
     for first in range(high):
         rows = min(tile.y, result.rows - first * tile.y)
-        if layer.op != "add" and not resident[0]:
-            size = _band(region, layer, first * tile.y, rows)
-            moving += dma_cycles(design, 1, size, True) if size else 0
+        if layer.op in ("conv", "dense") and not resident[0]:
+            moving += _band_cycles(region, layer, design, first * tile.y, rows, None)
         # All tiles of channels are equal but the last.
         last = result.channels - (wide - 1) * tile.k
         for count, k in ((wide - 1, tile.k), (1, last)):
@@ -151,17 +151,25 @@ def layer_cycles(
                 continue
             computing += count * compute_cycles(region, layer, design, k, rows)
             each = _moved(region, layer, design, k, rows, resident, stays)
+            if layer.op == "depthwise" and not resident[0]:
+                each += _band_cycles(region, layer, design, first * tile.y, rows, k)
             if wide > 1 or first == 0:
                 each += _weight_cycles(region, layer, design, k)
             moving += count * each
     return computing, moving
 
 
-def _band(region: RegionFile, layer: LayerEntry, start: int, rows: int) -> int:
-    """Return the bytes of the input rows that some output rows read."""
+def _band_cycles(
+    region: RegionFile, layer: LayerEntry, design: Design, start: int, rows: int, k: int | None
+) -> int:
+    """Return the cycles of loading what some output rows read: all channels, or k of them."""
     source = region.source(layer)
     first, last = input_rows(region, layer, start, rows)
-    return max(0, last - first) * source.columns * source.channels
+    if last <= first:
+        return 0
+    size = source.channels if k is None else k
+    pixels = (last - first) * source.columns
+    return dma_cycles(design, pixels, size, size == source.channels)
 
 
 def input_rows(region: RegionFile, layer: LayerEntry, start: int, rows: int) -> tuple[int, int]:
