@@ -45,13 +45,23 @@ const char *htvm_soc_error(const htvm_soc_t *soc);
  * their stride, pixels of a row, their stride, bytes of a pixel). */
 void htvm_soc_events(const htvm_soc_t *soc, FILE *out);
 
-/* Banks of L1 that devices take, and cores do not get, from a cycle on until another: in each of these
- * cycles `width` neighbouring banks; in the first one they begin with `bank`, and `step` banks further
- * in each one after it, modulo the number of banks.  A core is refused in at most `most` cycles in a
- * row. */
+/* A device's accesses to L1: in `busy` of every `of` cycles from `from` on, spread evenly, it takes
+ * `width` neighbouring banks, and cores do not get them; the first time they begin with `bank`, and
+ * `step` banks further each time after it, modulo the number of banks.  It refuses a core in at most
+ * `most` cycles of an access. */
+typedef struct {
+    uint64_t from;
+    uint32_t busy, of;
+    uint32_t bank, step, width, most;
+} htvm_soc_port_t;
+
+enum { HTVM_SOC_PORTS = 4 };
+
+/* The devices that access L1 from a cycle on until another. */
 typedef struct {
     uint64_t from, until; /* UINT64_MAX: until a register is accessed */
-    uint32_t bank, step, width, most;
+    uint32_t count;
+    htvm_soc_port_t port[HTVM_SOC_PORTS];
 } htvm_soc_banks_t;
 
 /* What holds in cycle `at`, which may lie ahead of that of the last access, or a little behind it.

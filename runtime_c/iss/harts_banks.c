@@ -19,24 +19,46 @@ static bool in_range(const htvm_soc_banks_t *taken, uint64_t cycle)
     return cycle >= taken->from && cycle < taken->until;
 }
 
-static bool takes(const htvm_soc_banks_t *taken, uint32_t bank, uint64_t cycle)
+static bool takes(const htvm_soc_port_t *port, uint32_t bank, uint64_t cycle)
 {
-    const uint64_t first = taken->bank + (cycle - taken->from) * taken->step;
-    const uint32_t behind = (bank + (uint32_t)BANKS - (uint32_t)(first % (uint32_t)BANKS)) %
-                            (uint32_t)BANKS;
-    return behind < taken->width;
+    uint64_t turn = cycle - port->from;
+    if (port->busy < port->of) {
+        const uint64_t scaled = turn * port->busy;
+        turn = scaled / port->of;
+        if (scaled - turn * port->of >= port->busy) {
+            return false;
+        }
+    }
+    const uint32_t first = (uint32_t)((port->bank + turn * port->step) % (uint32_t)BANKS);
+    const uint32_t behind = (bank + (uint32_t)BANKS - first) % (uint32_t)BANKS;
+    return behind < port->width;
+}
+
+/* Asks the devices what they take from a cycle on. */
+static void ask(harts_t *all, uint64_t cycle)
+{
+    all->taken = htvm_soc_banks(all->iss->bus.soc, cycle);
+    all->quiet_from = all->taken.from;
+    all->quiet = all->taken.count == 0 ? all->taken.until - all->taken.from : 0;
 }
 
 uint64_t htvm_harts_behind_devices(harts_t *all, uint32_t bank, uint64_t cycle)
 {
     htvm_soc_banks_t *const taken = &all->taken;
-    for (uint32_t refused = 0;; ++refused, ++cycle) {
+    uint32_t refused[HTVM_SOC_PORTS] = {0};
+    for (;; ++cycle) {
         if (!in_range(taken, cycle)) {
-            *taken = htvm_soc_banks(all->iss->bus.soc, cycle);
-            all->quiet_from = taken->from;
-            all->quiet = taken->width == 0 ? taken->until - taken->from : 0;
+            ask(all, cycle);
         }
-        if (refused >= taken->most || !takes(taken, bank, cycle)) {
+        bool is_taken = false;
+        for (uint32_t n = 0; n < taken->count; ++n) {
+            const htvm_soc_port_t *const port = &taken->port[n];
+            if (refused[n] < port->most && takes(port, bank, cycle)) {
+                ++refused[n];
+                is_taken = true;
+            }
+        }
+        if (!is_taken) {
             return cycle;
         }
     }

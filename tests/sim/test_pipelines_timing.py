@@ -264,3 +264,24 @@ def test_banks_that_devices_take(name: str, tmp_path: Path, compiler: Compiler) 
     # Less the store, or what the other hart does meanwhile, and the jump behind the body.
     got = tuple(end - begin - COUNTER_READ - 2 - 2 for begin, end in marks)
     assert got == cycles
+
+
+# In how many of how many cycles the engine takes banks, spread evenly, what hart 0 does, and its
+# cycles.  The access after the first instruction is in the third of the engine's cycles.
+SPREAD = {
+    "every other cycle": (1, 2, "nop; lw a0, 0(s2); nop", 4),
+    "between two": (1, 2, "lw a0, 0(s2); nop", 2),
+    "two of three": (2, 3, "nop; lw a0, 0(s2); nop", 5),
+    "not at all": (0, 3, "nop; lw a0, 0(s2); nop", 3),
+}
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_banks_taken_in_some_cycles(name: str, tmp_path: Path, compiler: Compiler) -> None:
+    busy, of, body, cycles = SPREAD[name]
+    values = f"li a1, {busy}; li a2, {of}; li a3, 40; li a4, 99; li t1, 0x1A100000; "
+    sets = "sw a1, 12(t1); sw a2, 16(t1); sw a4, 8(t1); sw zero, 4(t1); "
+    start = values + sets + "csrr s3, mcycle; sw a3, 0(t1); "
+    marks, _ = in_step([start + body, "csrr s3, mcycle"], tmp_path, compiler, devices=ENGINE)
+    begin, end = marks[0]
+    assert end - begin - COUNTER_READ - 2 - 2 == cycles

@@ -101,6 +101,7 @@ DMA = Mchan(
     counters=16,  # public code
     burst_bytes=256,  # public code
     outstanding=8,  # public code
+    most_refusals=1,  # assumed: ports of the DMA and of cores take turns
 )
 
 # What a user may set.  The chip's numbers are the defaults; what else is possible is assumed.

@@ -21,11 +21,14 @@ class Mchan(Dma):
         counters: number of counters, one of which each transfer belongs to.
         burst_bytes: longest burst in bytes.
         outstanding: number of bursts that can be under way in one direction.
+        most_refusals: how often a direction takes a bank of L1 that a core asks for before the core
+            has its turn.
     """
 
     counters: int
     burst_bytes: int
     outstanding: int
+    most_refusals: int
 
     def row_cycles(self, size: int) -> int:
         """Return the cycles of a row of ``size`` bytes that begins on a word of the DMA."""

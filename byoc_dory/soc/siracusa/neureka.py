@@ -128,6 +128,7 @@ NEUREKA = NeurekaAccelerator(
     word_bytes=32,
     max_padding=2,
     max_shift=31,
+    max_stall=8,  # public code: pulp-nnx
     contexts=2,
     job_ids=256,
     trigger=0x00,

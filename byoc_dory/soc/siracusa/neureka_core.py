@@ -43,6 +43,7 @@ class Neureka(Accelerator):
         word_bytes: bytes of a word of weights, and of the words of int32 outputs.
         max_padding: largest padding on any side.
         max_shift: largest right shift.
+        max_stall: cycles in a row in which the engine keeps a core from a bank of L1.
         contexts: number of jobs that may be queued, including the running one.
         job_ids: jobs are numbered modulo this.
         trigger, acquire, finished, status, running_job, soft_clear: offsets of the control
@@ -90,6 +91,7 @@ class Neureka(Accelerator):
     word_bytes: int
     max_padding: int
     max_shift: int
+    max_stall: int
     contexts: int
     job_ids: int
     trigger: int

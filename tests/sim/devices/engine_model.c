@@ -1,26 +1,38 @@
 /* An engine for tests that takes banks of L1: writing N to its register makes it take eight of them in
  * each of the N cycles after that.  Written before that: by how many banks it goes on in each cycle,
- * and how many cycles in a row it may refuse a core. */
+ * and how many cycles it may refuse a core in an access, and in how
+ * many of how many cycles it takes them (all). */
 #include "htvm_soc_model.h"
 
 #include <stdlib.h>
 
-enum { BASE = 0x1A100000, STEP = BASE + 4, MOST = BASE + 8, WIDTH = 8 };
+enum {
+    BASE = 0x1A100000,
+    STEP = BASE + 4,
+    MOST = BASE + 8,
+    BUSY = BASE + 12,
+    OF = BASE + 16,
+    WIDTH = 8
+};
 
 struct htvm_soc {
     uint64_t from, until;
-    uint32_t step, most;
+    uint32_t step, most, busy, of;
 };
 
 htvm_soc_t *htvm_soc_new(const htvm_bus_t *bus)
 {
     (void)bus;
-    return calloc(1, sizeof(htvm_soc_t));
+    htvm_soc_t *soc = calloc(1, sizeof *soc);
+    if (soc != NULL) {
+        soc->busy = soc->of = 1;
+    }
+    return soc;
 }
 
 void htvm_soc_free(htvm_soc_t *soc) { free(soc); }
 
-int htvm_soc_owns(uint32_t addr) { return addr >= BASE && addr <= MOST; }
+int htvm_soc_owns(uint32_t addr) { return addr >= BASE && addr <= OF; }
 
 uint32_t htvm_soc_read(htvm_soc_t *soc, uint32_t addr, uint64_t now)
 {
@@ -35,8 +47,12 @@ void htvm_soc_write(htvm_soc_t *soc, uint32_t addr, uint32_t value, uint64_t now
         soc->until = now + 1 + value;
     } else if (addr == STEP) {
         soc->step = value;
-    } else {
+    } else if (addr == MOST) {
         soc->most = value;
+    } else if (addr == BUSY) {
+        soc->busy = value;
+    } else {
+        soc->of = value;
     }
 }
 
@@ -61,6 +77,7 @@ htvm_soc_banks_t htvm_soc_banks(const htvm_soc_t *soc, uint64_t at)
     if (at >= soc->until) {
         return (htvm_soc_banks_t){.from = soc->until, .until = UINT64_MAX};
     }
-    return (htvm_soc_banks_t){.from = soc->from, .until = soc->until, .step = soc->step,
-                              .width = WIDTH, .most = soc->most};
+    const htvm_soc_port_t port = {.from = soc->from, .busy = soc->busy, .of = soc->of,
+                                  .step = soc->step, .width = WIDTH, .most = soc->most};
+    return (htvm_soc_banks_t){.from = soc->from, .until = soc->until, .count = 1, .port = {port}};
 }

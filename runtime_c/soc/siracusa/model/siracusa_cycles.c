@@ -101,6 +101,58 @@ uint64_t siracusa_array_cycles(const siracusa_job_t *job)
     return total * ki_tiles(job) * job->rows.blocks * job->columns.blocks;
 }
 
+/* Words of weights that the engine reads from L1 for a Ki tile of a block. */
+static uint32_t weight_words(const siracusa_job_t *job, uint32_t channels)
+{
+    if (siracusa_flag(job, SIRACUSA_NEUREKA_WEIGHT_MEMORY)) {
+        return 0;
+    }
+    const bool depthwise = job->mode == SIRACUSA_NEUREKA_MODE_DEPTHWISE;
+    return depthwise ? job->weight_bits : compute(job, channels);
+}
+
+/* Words of scales, biases and shifts of a block. */
+static uint32_t factor_words(const siracusa_job_t *job, uint32_t channels)
+{
+    if (!siracusa_flag(job, SIRACUSA_NEUREKA_SCALED)) {
+        return 0;
+    }
+    const uint32_t width = SIRACUSA_NEUREKA_WORD_BYTES;
+    const uint32_t wide = siracusa_flag(job, SIRACUSA_NEUREKA_SCALE_32) ? 4u : 1u;
+    uint32_t total = siracusa_up(wide * channels, width);
+    total += siracusa_flag(job, SIRACUSA_NEUREKA_BIAS) ? siracusa_up(4u * channels, width) : 0u;
+    return total + (siracusa_flag(job, SIRACUSA_NEUREKA_CHANNEL_SHIFT) ? 1u : 0u);
+}
+
+/* Words of a block's results, written, and where partial sums are added, read, too. */
+static uint32_t result_words(const siracusa_job_t *job, uint32_t outputs, uint32_t channels)
+{
+    if (siracusa_flag(job, SIRACUSA_NEUREKA_SCALED)) {
+        return outputs;
+    }
+    const uint32_t words = outputs * siracusa_up(4u * channels, SIRACUSA_NEUREKA_WORD_BYTES);
+    return siracusa_flag(job, SIRACUSA_NEUREKA_STREAM_IN) ? 2u * words : words;
+}
+
+uint64_t siracusa_accesses(const siracusa_job_t *job)
+{
+    uint64_t total = 0;
+    for (uint32_t ko = 0; ko < job->ko_tiles; ko++) {
+        const uint32_t channels = siracusa_ko(job, ko);
+        for (uint32_t i = 0; i < job->rows.blocks; i++) {
+            for (uint32_t j = 0; j < job->columns.blocks; j++) {
+                const uint32_t pixels = siracusa_loaded(job, &job->rows, i) *
+                                        siracusa_loaded(job, &job->columns, j);
+                const uint32_t outputs = siracusa_outputs(&job->rows, i) *
+                                         siracusa_outputs(&job->columns, j);
+                total += ki_tiles(job) * (pixels + weight_words(job, channels));
+                total += factor_words(job, channels) + result_words(job, outputs, channels);
+            }
+        }
+    }
+    return total;
+}
+
 uint64_t siracusa_macs(const siracusa_job_t *job)
 {
     const siracusa_area_t *out = &job->areas[OUTPUT];

@@ -257,8 +257,8 @@ static void take(htvm_soc_t *soc)
     uint64_t *free_at = &dma->free_at[transfer.in ? INWARD : OUTWARD];
     const uint64_t arrives = soc->now + SIRACUSA_DMA_CALL_CYCLES;
     const uint64_t start = *free_at > soc->now ? *free_at : soc->now;
-    transfer.end = (*free_at > arrives ? *free_at : arrives) +
-                   beats(&transfer.sides[transfer.in ? SOURCE : DESTINATION]);
+    transfer.beats = beats(&transfer.sides[transfer.in ? SOURCE : DESTINATION]);
+    transfer.end = (*free_at > arrives ? *free_at : arrives) + transfer.beats;
     *free_at = transfer.end;
     remember(&transfer);
     note(soc, &transfer, start);

@@ -49,6 +49,7 @@ typedef struct {
     uint32_t offset, mask;
     siracusa_area_t areas[AREAS];
     uint64_t start, end;
+    uint64_t accesses; /* to L1 */
 } siracusa_job_t;
 
 enum { SOURCE, DESTINATION, SIDES };
@@ -59,6 +60,7 @@ typedef struct {
     bool in; /* to L1 */
     siracusa_area_t sides[SIDES];
     uint64_t end;
+    uint64_t beats; /* cycles before that in which its bytes arrive */
 } siracusa_transfer_t;
 
 enum { MOST_WORDS = 7 };
@@ -168,6 +170,9 @@ htvm_rows_t siracusa_rows(const siracusa_area_t *area);
 /* Cycles of a job, and those of them in which the array computes. */
 uint64_t siracusa_cycles(const siracusa_job_t *job);
 uint64_t siracusa_array_cycles(const siracusa_job_t *job);
+
+/* Accesses of a job to L1, each at most as wide as the engine's port. */
+uint64_t siracusa_accesses(const siracusa_job_t *job);
 
 /* Multiply-accumulates of a job. */
 uint64_t siracusa_macs(const siracusa_job_t *job);

@@ -120,6 +120,7 @@ static void trigger(htvm_soc_t *soc, uint32_t value)
     }
     job.start = soc->queued == 0 ? soc->now : soc->queue[soc->queued - 1].end;
     job.end = job.start + siracusa_cycles(&job);
+    job.accesses = siracusa_accesses(&job);
     siracusa_remember(&job);
     note_job(soc, &job);
     soc->queue[soc->queued++] = job;
