@@ -155,8 +155,12 @@ class Host:
         return "rv32" if self.arm is None else "arm"
 
     @property
-    def simd(self) -> Literal["", "corev", "dsp"]:
-        """The kind of its SIMD instructions; empty without any."""
+    def simd(self) -> Literal["", "corev", "dsp", "thumb"]:
+        """Which intrinsics its kernels use; empty for none.
+
+        "corev" and "dsp" are SIMD instructions, "thumb" loops of scalar ones on other Cortex-M
+        cores.
+        """
         if self.arm is not None:
-            return "dsp" if self.arm.dsp else ""
+            return "dsp" if self.arm.dsp else "thumb"
         return "corev" if self.corev else ""

@@ -120,8 +120,8 @@ def compile_cpu(
             buffers.
         cores: cores that share scheduled kernels; by default, kernels run on the host core with
             operands in place.
-        simd: kind of the SIMD instructions of the cores that run them, which scheduled kernels use
-            through the intrinsics of ``htvm_intrinsics.h``; empty without any.
+        simd: which intrinsics of ``htvm_intrinsics.h`` scheduled kernels use, because the cores
+            that run them have instructions for them; empty for none.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.

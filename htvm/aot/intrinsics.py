@@ -17,6 +17,7 @@ from tvm.ir import StringImm, TensorLoad
 from tvm.tirx.stmt import BufferStore, For
 
 from byoc_dory.errors import UnsupportedError
+from htvm.aot.columns import COLUMN_CALLS
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -49,6 +50,7 @@ INTRINSICS = (
     "htvm_mac",
     "htvm_scale",
     "htvm_clip",
+    *COLUMN_CALLS,
 )
 """Functions of the header that generated kernels call."""
 

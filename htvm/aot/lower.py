@@ -20,6 +20,7 @@ from tvm.ir import PointerType, PrimType
 from tvm.tirx.stmt import AllocBuffer, DeclBuffer, For
 
 from byoc_dory.errors import UnsupportedError
+from htvm.aot.columns import call_columns
 from htvm.aot.intrinsics import SIMD, call_dot4, call_mac
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def lower(
     with tvm.transform.PassContext(opt_level=3):
         module = tvm.transform.Sequential(_to_flat_buffers())(module)
         if SIMD in func.attrs:
-            module = tvm.IRModule({symbol: call_mac(call_dot4(module[symbol]))})
+            module = tvm.IRModule({symbol: call_mac(call_dot4(call_columns(module[symbol])))})
         module = tvm.transform.Sequential(_to_intrinsics(unroll))(module)
     lowered = module[symbol]
     body = _define_shift_left(_name_loops(lowered.body))

@@ -1,49 +1,254 @@
-/* Depthwise convolutions in HWC.
+/* Sums of products over columns of halfwords: operands that several sums share, widened once.
  *
- * A depthwise convolution sums over neighbours of the same channel.  Four neighbours are a word only
- * after a transposition: here of four rows of four channels, to words of four bytes of a column.  One
- * word of a column serves two or more results above each other, and is kept while the filter moves on
- * to the next column.
- *
- * Each channel has a record, one after another:
- *
- *   int8_t weights[fx][ceil(fy / 4) * 4]; int32_t bias, mul, add, shift;
- *
- * A column's weights are followed by zeros.  If data are uint8, the kernels compute with data - 128, so
- * that 128 times the sum of a channel's weights is a part of its bias.
+ * A word of four int8 elements becomes two words of halfwords, elements 0 and 2 and elements 1 and 3,
+ * as SXTB16 makes them, for products of pairs of halfwords (SMLAD).  On Cortex-M cores with the DSP
+ * extension, each function is a loop of assembly in which all sums stay in registers; elsewhere it is
+ * plain C with the same results.  Sums wrap around.  (htvm_spread.h is the same for other cores.)
  */
 #ifndef HTVM_COLUMNS_H
 #define HTVM_COLUMNS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
-#include "htvm_quads.h"
+#include "htvm_simd.h"
 
-typedef struct {
-    const uint8_t *in; /* iy rows of ix pixels; zeros before, behind and beside it */
-    const uint8_t *records;
-    uint8_t *out;
-    uint8_t *scratch; /* htvm_columns_scratch() bytes, on a word */
-    uint32_t c, iy, ix, ox, fy, fx, stride_y, stride_x, pad_top, pad_left;
-    uint32_t in_pixel, out_pixel; /* distances in bytes */
-    int32_t low, high;
-    htvm_quads_scaling_t scaling; /* as of quads */
-    bool in_unsigned;
-} htvm_columns_t;
+/* Without optimization compilers keep registers for themselves. */
+#if HTVM_DSP && defined(__OPTIMIZE__)
+#define HTVM_DSP_LOOPS 1
+#else
+#define HTVM_DSP_LOOPS 0
+#endif
 
-/* Returns the bytes of a channel's record. */
-static inline uint32_t htvm_column_bytes(uint32_t fy, uint32_t fx)
+/* Returns elements 0 and 2 of a word as halfwords, and elements 1 and 3. */
+HTVM_INLINE uint32_t htvm_widen_even(uint32_t word)
 {
-    return 4u * fx * ((fy + 3u) / 4u) + 16u;
+#if HTVM_DSP
+    return (uint32_t)__sxtb16(word);
+#else
+    const uint32_t low = (uint32_t)(int8_t)(uint8_t)word & 0xffffu;
+    return low | (uint32_t)(int8_t)(uint8_t)(word >> 16) << 16;
+#endif
 }
 
-static inline uint32_t htvm_columns_scratch(uint32_t fx, uint32_t ox, uint32_t stride)
+HTVM_INLINE uint32_t htvm_widen_odd(uint32_t word)
 {
-    return 32u * ((ox - 1u) * stride + fx) + 64u * ox;
+#if HTVM_DSP
+    return (uint32_t)__sxtb16(__ror(word, 8));
+#else
+    return htvm_widen_even(word >> 8);
+#endif
 }
 
-/* Computes rows y to end - 1 of the result. */
-void htvm_columns(const htvm_columns_t *what, uint32_t y, uint32_t end);
+/* Returns sum + the products of both pairs of halfwords. */
+HTVM_INLINE int32_t htvm_pair(uint32_t a, uint32_t b, int32_t sum)
+{
+#if HTVM_DSP
+    return __smlad((int16x2_t)a, (int16x2_t)b, sum);
+#else
+    const int32_t low = (int16_t)(uint16_t)a * (int16_t)(uint16_t)b;
+    const int32_t high = (int16_t)(uint16_t)(a >> 16) * (int16_t)(uint16_t)(b >> 16);
+    return (int32_t)((uint32_t)sum + (uint32_t)low + (uint32_t)high);
+#endif
+}
+
+/* Returns the sum with the products of a word of elements and a word of a column. */
+HTVM_INLINE int32_t htvm_word(const uint32_t *x, uint32_t weights, int32_t sum)
+{
+    return htvm_pair(x[1], htvm_widen_odd(weights), htvm_pair(x[0], htvm_widen_even(weights), sum));
+}
+
+#if HTVM_DSP_LOOPS
+/* The text of a loop from which `pointer` comes out at `end`; four steps at once. */
+#define HTVM_LOOP_TO(end, pointer, step)                                                           \
+    "1:\n" step step step step "cmp %[" pointer "], %[" end "]\n bne 1b\n"
+#endif
+
+/* Widens `words` words at `a`, at any address: two words of the column each. */
+HTVM_INLINE void htvm_widen_one(uint32_t *column, const int8_t *a, uint32_t words)
+{
+#if HTVM_DSP_LOOPS
+#define HTVM_STEP                                                                                  \
+    "ldr r3, [%[a]], #4\n sxtb16 r2, r3\n sxtb16 r3, r3, ror #8\n stm %[x]!, {r2, r3}\n"
+    const uint32_t *const end = column + 2 * words;
+    for (uint32_t i = 0; i < (words & 3u); i++) {
+        __asm__ volatile(HTVM_STEP : [x] "+r"(column), [a] "+r"(a) : : "r2", "r3", "memory");
+    }
+    if (words >= 4) {
+        __asm__ volatile(HTVM_LOOP_TO("end", "x", HTVM_STEP)
+                         : [x] "+r"(column), [a] "+r"(a)
+                         : [end] "r"(end)
+                         : "r2", "r3", "cc", "memory");
+    }
+#undef HTVM_STEP
+#else
+    for (uint32_t i = 0; i < words; i++) {
+        const uint32_t x = htvm_load4(a + 4 * i);
+        column[2 * i] = htvm_widen_even(x);
+        column[2 * i + 1] = htvm_widen_odd(x);
+    }
+#endif
+}
+
+/* Widens words at `a` and at `b`, side by side: four words of the column for one of each. */
+HTVM_INLINE void htvm_widen_two(uint32_t *column, const int8_t *a, const int8_t *b, uint32_t words)
+{
+#if HTVM_DSP_LOOPS
+#define HTVM_STEP                                                                                  \
+    "ldr r3, [%[a]], #4\n ldr r5, [%[b]], #4\n sxtb16 r2, r3\n sxtb16 r3, r3, ror #8\n"            \
+    "sxtb16 r4, r5\n sxtb16 r5, r5, ror #8\n stm %[x]!, {r2, r3, r4, r5}\n"
+    const uint32_t *const end = column + 4 * words;
+    for (uint32_t i = 0; i < (words & 3u); i++) {
+        __asm__ volatile(HTVM_STEP
+                         : [x] "+r"(column), [a] "+r"(a), [b] "+r"(b)
+                         :
+                         : "r2", "r3", "r4", "r5", "memory");
+    }
+    if (words >= 4) {
+        __asm__ volatile(HTVM_LOOP_TO("end", "x", HTVM_STEP)
+                         : [x] "+r"(column), [a] "+r"(a), [b] "+r"(b)
+                         : [end] "r"(end)
+                         : "r2", "r3", "r4", "r5", "cc", "memory");
+    }
+#undef HTVM_STEP
+#else
+    for (uint32_t i = 0; i < words; i++) {
+        const uint32_t x = htvm_load4(a + 4 * i), y = htvm_load4(b + 4 * i);
+        column[4 * i] = htvm_widen_even(x);
+        column[4 * i + 1] = htvm_widen_odd(x);
+        column[4 * i + 2] = htvm_widen_even(y);
+        column[4 * i + 3] = htvm_widen_odd(y);
+    }
+#endif
+}
+
+/* Adds to sums[0..1] the products of the first of two columns with two channels, whose words
+ * alternate, and to sums[2..3] those of the second. */
+HTVM_INLINE void htvm_two_by_two(int32_t *sums, const uint32_t *column, const int8_t *weights,
+                                 uint32_t words)
+{
+#if HTVM_DSP_LOOPS
+#define HTVM_STEP                                                                                  \
+    "ldm %[x]!, {r2, r3, r4, r5}\n ldrd %[u], %[v], [%[w]], #8\n"                                  \
+    "sxtb16 %[t], %[u]\n smlad %[a], r2, %[t], %[a]\n smlad %[c], r4, %[t], %[c]\n"                \
+    "sxtb16 %[t], %[u], ror #8\n smlad %[a], r3, %[t], %[a]\n smlad %[c], r5, %[t], %[c]\n"        \
+    "sxtb16 %[t], %[v]\n smlad %[b], r2, %[t], %[b]\n smlad %[d], r4, %[t], %[d]\n"                \
+    "sxtb16 %[t], %[v], ror #8\n smlad %[b], r3, %[t], %[b]\n smlad %[d], r5, %[t], %[d]\n"
+    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+    uint32_t u, v, t;
+    const int8_t *const end = weights + 8 * words;
+    for (uint32_t i = 0; i < (words & 3u); i++) {
+        __asm__ volatile(HTVM_STEP
+                         : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(column),
+                           [w] "+r"(weights), [u] "=&r"(u), [v] "=&r"(v), [t] "=&r"(t)
+                         :
+                         : "r2", "r3", "r4", "r5", "memory");
+    }
+    if (words >= 4) {
+        __asm__ volatile(HTVM_LOOP_TO("end", "w", HTVM_STEP)
+                         : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(column),
+                           [w] "+r"(weights), [u] "=&r"(u), [v] "=&r"(v), [t] "=&r"(t)
+                         : [end] "r"(end)
+                         : "r2", "r3", "r4", "r5", "cc", "memory");
+    }
+#undef HTVM_STEP
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+#else
+    for (uint32_t i = 0; i < words; i++, column += 4, weights += 8) {
+        const uint32_t u = htvm_load4(weights), v = htvm_load4(weights + 4);
+        sums[0] = htvm_word(column, u, sums[0]);
+        sums[1] = htvm_word(column, v, sums[1]);
+        sums[2] = htvm_word(column + 2, u, sums[2]);
+        sums[3] = htvm_word(column + 2, v, sums[3]);
+    }
+#endif
+}
+
+/* Adds to each sum the products of one column with a channel; the words of four channels alternate. */
+HTVM_INLINE void htvm_one_by_four(int32_t *sums, const uint32_t *column, const int8_t *weights,
+                                  uint32_t words)
+{
+#if HTVM_DSP_LOOPS
+#define HTVM_STEP                                                                                  \
+    "ldrd %[u], %[v], [%[x]], #8\n ldm %[w]!, {r2, r3, r4, r5}\n"                                  \
+    "sxtb16 %[t], r2\n smlad %[a], %[u], %[t], %[a]\n"                                             \
+    "sxtb16 %[t], r2, ror #8\n smlad %[a], %[v], %[t], %[a]\n"                                     \
+    "sxtb16 %[t], r3\n smlad %[b], %[u], %[t], %[b]\n"                                             \
+    "sxtb16 %[t], r3, ror #8\n smlad %[b], %[v], %[t], %[b]\n"                                     \
+    "sxtb16 %[t], r4\n smlad %[c], %[u], %[t], %[c]\n"                                             \
+    "sxtb16 %[t], r4, ror #8\n smlad %[c], %[v], %[t], %[c]\n"                                     \
+    "sxtb16 %[t], r5\n smlad %[d], %[u], %[t], %[d]\n"                                             \
+    "sxtb16 %[t], r5, ror #8\n smlad %[d], %[v], %[t], %[d]\n"
+    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+    uint32_t u, v, t;
+    const int8_t *const end = weights + 16 * words;
+    for (uint32_t i = 0; i < (words & 3u); i++) {
+        __asm__ volatile(HTVM_STEP
+                         : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(column),
+                           [w] "+r"(weights), [u] "=&r"(u), [v] "=&r"(v), [t] "=&r"(t)
+                         :
+                         : "r2", "r3", "r4", "r5", "memory");
+    }
+    if (words >= 4) {
+        __asm__ volatile(HTVM_LOOP_TO("end", "w", HTVM_STEP)
+                         : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(column),
+                           [w] "+r"(weights), [u] "=&r"(u), [v] "=&r"(v), [t] "=&r"(t)
+                         : [end] "r"(end)
+                         : "r2", "r3", "r4", "r5", "cc", "memory");
+    }
+#undef HTVM_STEP
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+#else
+    for (uint32_t i = 0; i < words; i++, column += 2, weights += 16) {
+        for (uint32_t k = 0; k < 4; k++) {
+            sums[k] = htvm_word(column, htvm_load4(weights + 4 * k), sums[k]);
+        }
+    }
+#endif
+}
+
+/* The same for two channels. */
+HTVM_INLINE void htvm_one_by_two(int32_t *sums, const uint32_t *column, const int8_t *weights,
+                                 uint32_t words)
+{
+#if HTVM_DSP_LOOPS
+#define HTVM_STEP                                                                                  \
+    "ldrd r2, r3, [%[x]], #8\n ldrd r4, r5, [%[w]], #8\n"                                          \
+    "sxtb16 %[t], r4\n smlad %[a], r2, %[t], %[a]\n"                                               \
+    "sxtb16 %[t], r4, ror #8\n smlad %[a], r3, %[t], %[a]\n"                                       \
+    "sxtb16 %[t], r5\n smlad %[b], r2, %[t], %[b]\n"                                               \
+    "sxtb16 %[t], r5, ror #8\n smlad %[b], r3, %[t], %[b]\n"
+    int32_t a = sums[0], b = sums[1];
+    uint32_t t;
+    const int8_t *const end = weights + 8 * words;
+    for (uint32_t i = 0; i < (words & 3u); i++) {
+        __asm__ volatile(HTVM_STEP
+                         : [a] "+r"(a), [b] "+r"(b), [x] "+r"(column), [w] "+r"(weights),
+                           [t] "=&r"(t)
+                         :
+                         : "r2", "r3", "r4", "r5", "memory");
+    }
+    if (words >= 4) {
+        __asm__ volatile(HTVM_LOOP_TO("end", "w", HTVM_STEP)
+                         : [a] "+r"(a), [b] "+r"(b), [x] "+r"(column), [w] "+r"(weights),
+                           [t] "=&r"(t)
+                         : [end] "r"(end)
+                         : "r2", "r3", "r4", "r5", "cc", "memory");
+    }
+#undef HTVM_STEP
+    sums[0] = a;
+    sums[1] = b;
+#else
+    for (uint32_t i = 0; i < words; i++, column += 2, weights += 8) {
+        sums[0] = htvm_word(column, htvm_load4(weights), sums[0]);
+        sums[1] = htvm_word(column, htvm_load4(weights + 4), sums[1]);
+    }
+#endif
+}
 
 #endif

@@ -8,7 +8,9 @@
 
 #include <stdint.h>
 
+#include "htvm_columns.h"
 #include "htvm_simd.h"
+#include "htvm_spread.h"
 
 /* Returns the four elements at any address; if that is not word-aligned, it takes a cycle more. */
 HTVM_INLINE uint32_t htvm_load4_any(const int8_t *at)
@@ -58,6 +60,9 @@ HTVM_INLINE int32_t htvm_scale(int32_t sum, uint32_t doubled, uint32_t shift)
     /* The first result at once: the product with doubled - 2^32, plus sum * 2^32. */
     int32_t first;
     __asm__("smmlar %0, %1, %2, %1" : "=r"(first) : "r"(sum), "r"(doubled));
+    return (((first + (first >> 31)) >> (shift - 2u)) + 1) >> 1;
+#elif HTVM_THUMB
+    const int32_t first = htvm_high_product(sum, doubled);
     return (((first + (first >> 31)) >> (shift - 2u)) + 1) >> 1;
 #else
     const int32_t q = (int32_t)(((int64_t)(sum * 2) * (int64_t)doubled) >> 32);

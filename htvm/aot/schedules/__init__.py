@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from htvm.aot.schedules.bias import start_with_bias
 from htvm.aot.schedules.blocks import Scheduled
+from htvm.aot.schedules.columns import schedule_conv2d_columns, schedule_dense_columns
 from htvm.aot.schedules.dot4 import schedule_conv2d_dot4, schedule_dense_dot4
 from htvm.aot.schedules.generic import schedule_any
 from htvm.aot.schedules.matrix import schedule_conv2d, schedule_dense, schedule_depthwise
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Scheduled", "Simd", "schedule"]
 
-Simd: TypeAlias = Literal["", "corev", "dsp"]
-"""Kind of a core's SIMD instructions (`byoc_dory.soc.cores.Host.simd`)."""
+Simd: TypeAlias = Literal["", "corev", "dsp", "thumb"]
+"""What kernels for a core are built from (`byoc_dory.soc.cores.Host.simd`)."""
 
 _SPECIAL: dict[str, Callable[[PrimFunc], Scheduled | None]] = {
     "conv2d": schedule_conv2d,
@@ -28,9 +30,15 @@ _SPECIAL: dict[str, Callable[[PrimFunc], Scheduled | None]] = {
     "pad": schedule_pad,
 }
 
-_DOT4: dict[str, Callable[[PrimFunc, Collection[int]], Scheduled | None]] = {
-    "conv2d": schedule_conv2d_dot4,
-    "matmul": schedule_dense_dot4,
+_WITH_SIMD: dict[str, dict[str, Callable[[PrimFunc, Collection[int]], Scheduled | None]]] = {
+    "corev": {"conv2d": schedule_conv2d_dot4, "matmul": schedule_dense_dot4},
+    **{
+        kind: {
+            "conv2d": partial(schedule_conv2d_columns, kind=kind),
+            "matmul": partial(schedule_dense_columns, kind=kind),
+        }
+        for kind in ("dsp", "thumb")
+    },
 }
 
 
@@ -46,13 +54,13 @@ def schedule(
     Args:
         func: function with the blocks that legalization and fusion made.
         operators: names of its operators; see `htvm.aot.fuse.FusedGroup`.
-        simd: kind of the core's SIMD instructions (`htvm.aot.intrinsics`); empty without any.
+        simd: which intrinsics the core has instructions for (`htvm.aot.intrinsics`); may be empty.
         constants: indices of the parameters that are constants, whose layout can be changed.
     """
     for operator in operators:
         special = None
-        if simd and operator in _DOT4:
-            special = _DOT4[operator](func, constants)
+        if operator in _WITH_SIMD.get(simd, {}):
+            special = _WITH_SIMD[simd][operator](func, constants)
         if special is None and operator in _SPECIAL:
             special = _SPECIAL[operator](func)
         if special is not None:

@@ -41,16 +41,19 @@ class WeightWords:
     Attributes:
         parameter: the PrimFunc's parameter with the weights.
         channels: output channels whose words are interleaved.
+        lifted: whether 128 is added to all of them, which are then unsigned bytes.
     """
 
     parameter: int
     channels: int
+    lifted: bool = False
 
     def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the packed weights."""
         fy, k = weight.shape[0] if weight.ndim > 2 else 1, weight.shape[-1]
         split = weight.reshape(fy, -1, 4, k // self.channels, self.channels)
-        return np.ascontiguousarray(split.transpose(3, 0, 1, 4, 2))
+        packed = np.ascontiguousarray(split.transpose(3, 0, 1, 4, 2))
+        return packed ^ np.int8(-128) if self.lifted else packed
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tvm import s_tir
     from tvm.tirx import PrimFunc
 
-__all__ = ["DOT4_BLOCKS", "schedule_conv2d_dot4", "schedule_dense_dot4"]
+__all__ = ["DOT4_BLOCKS", "pack_words", "schedule_conv2d_dot4", "schedule_dense_dot4"]
 
 DOT4_BLOCKS: dict[tuple[int, int], tuple[float, int]] = {
     (4, 4): (0.418, 8),
@@ -67,7 +67,7 @@ Cycles are measured on the simulated CV32E40P with a 3x3 filter and 32 channels,
 """
 
 
-def _pack(
+def pack_words(
     sch: s_tir.Schedule, block: Any, func: PrimFunc, kt: int, constants: Collection[int]
 ) -> WeightWords | None:
     """Pack the weights of a product of int8 tensors; ``None`` if they are not known."""
@@ -113,7 +113,7 @@ def schedule_conv2d_dot4(func: PrimFunc, constants: Collection[int]) -> Schedule
         return _product(sch, *flatten(sch, conv, out), func, constants, "pixels")
     _, y, x, k = loops_of(sch, out)
     px, kt = block_shape(extent(sch, x), extent(sch, k), DOT4_BLOCKS)
-    packing = _pack(sch, conv, func, kt, constants)
+    packing = pack_words(sch, conv, func, kt, constants)
     if packing is None:
         return None
     xb, xi = sch.split(x, [None, px])
@@ -159,7 +159,7 @@ def _product(
     """Block a product of matrices [rows, C] x [C, K] for registers."""
     rows, k = loops_of(sch, out)
     px, kt = block_shape(extent(sch, rows), extent(sch, k), DOT4_BLOCKS)
-    packing = _pack(sch, product, func, kt, constants)
+    packing = pack_words(sch, product, func, kt, constants)
     if packing is None:
         return None
     rb, ri = sch.split(rows, [None, px])

@@ -1,0 +1,221 @@
+"""Calls of loops over columns, on Cortex-M cores.
+
+A schedule marks the loop over blocks of output channels (`COLUMN`) and, inside, the sums of
+products of words of four elements (`SUMS`).  After lowering to flat buffers, the sums become one
+call of ``runtime_c/simd/htvm_columns.h`` or ``htvm_spread.h``, and before the loop over channels
+the operands of these sums are written into a column.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import tvm
+import tvm_ffi
+from tvm import sym, tirx
+from tvm.ir import TensorLoad
+from tvm.tirx.stmt import AllocBuffer, BufferStore, Evaluate, For, ForKind, SeqStmt
+
+from byoc_dory.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+__all__ = ["COLUMN", "COLUMN_CALLS", "SUMS", "call_columns"]
+
+COLUMN = "htvm_column"
+"""Annotation of the loop over blocks of channels: kind of the columns, ``:``, number of pixels."""
+
+SUMS = "htvm_sums"
+"""Annotation of the outermost loop of the sums: number of channels, 2 or 4."""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Columns of one kind.
+
+    Attributes:
+        dtype: type of a column's words.
+        words: words for four elements.
+        fill: functions that fill one column, and two side by side.
+        prefix: of the functions that multiply.
+        less: whether a column ends with a word for each pixel, which filling it adds to.
+    """
+
+    dtype: str
+    words: int
+    fill: tuple[str, str]
+    prefix: str
+    less: bool
+
+
+_KINDS = {
+    "dsp": _Kind("uint32", 2, ("htvm_widen_one", "htvm_widen_two"), "htvm_", False),
+    "thumb": _Kind("int32", 4, ("htvm_spread_one", "htvm_spread_two"), "htvm_spread_", True),
+}
+_PRODUCTS = {(2, 2): "two_by_two", (1, 4): "one_by_four", (1, 2): "one_by_two"}
+
+COLUMN_CALLS = tuple(
+    name
+    for kind in _KINDS.values()
+    for name in (*kind.fill, *(kind.prefix + product for product in _PRODUCTS.values()))
+)
+"""Functions of the headers that generated kernels call."""
+
+
+def call_columns(func: PrimFunc) -> PrimFunc:
+    """Replace marked loops over flat buffers by calls.
+
+    Raises:
+        UnsupportedError: a marked loop is no sum of products of words.
+    """
+    where = f"kernel '{(func.attrs or {}).get('global_symbol', '')}'"
+
+    def visit(loop: Any) -> Any:
+        if COLUMN not in (loop.annotations or {}):
+            return loop
+        return _Columns(loop, where).statement()
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (For, visit)))
+
+
+class _Columns:
+    """The calls that a marked loop becomes."""
+
+    def __init__(self, channels: Any, where: str) -> None:
+        self.channels, self.where = channels, where
+        kind, pixels = str(channels.annotations[COLUMN]).split(":")
+        self.kind, self.pixels = _KINDS[kind], int(pixels)
+        found: list[Any] = []
+
+        def collect(loop: Any) -> None:
+            if SUMS in (loop.annotations or {}):
+                found.append(loop)
+
+        tvm_ffi.structural_walk(channels.body, (For, collect))
+        if len(found) != 1:
+            raise self._error()
+        (self.sums,) = found
+        self.block = int(self.sums.annotations[SUMS])
+        self._read()
+
+    def _error(self) -> UnsupportedError:
+        return UnsupportedError(
+            "a loop marked for columns is no sum of products of words", where=self.where
+        )
+
+    def _read(self) -> None:
+        """Find the loops of the sums, and the indices of their operands."""
+        loops, body = [], self.sums
+        while isinstance(body, For):
+            loops.append(body)
+            body = body.body
+        if not isinstance(body, BufferStore) or not isinstance(body.value, tirx.Add):
+            raise self._error()
+        total, product = body.value.a, body.value.b
+        factors = (product.a, product.b) if isinstance(product, tirx.Mul) else ()
+        if not isinstance(total, TensorLoad) or len(factors) != 2:
+            raise self._error()
+        if not all(isinstance(f, tirx.Cast) and isinstance(f.value, TensorLoad) for f in factors):
+            raise self._error()
+        self.data, self.weights = (factor.value for factor in factors)
+        self.total = total
+        *outer, byte = loops
+        tile = [loop for loop in outer if _changes(total, loop.loop_var)]
+        steps = [loop for loop in outer if not _changes(total, loop.loop_var)]
+        sizes = [int(loop.extent) for loop in tile]
+        expected = [size for size in (self.pixels, self.block) if size > 1]
+        if int(byte.extent) != 4 or sizes != expected or not 1 <= len(steps) <= 2:
+            raise self._error()
+        self.steps, self.inner = steps, [*tile, byte]
+        self.pixel = tile[0].loop_var if self.pixels > 1 else None
+
+    def _distance(self, variable: Any) -> int | None:
+        """Return how many elements of the data a step of a loop is; ``None`` if that varies."""
+        first, second = (_at(self.data.indices[0], {variable: value}) for value in (0, 1))
+        distance = sym.Analyzer().simplify(second - first)
+        return int(distance) if isinstance(distance, tirx.IntImm) else None
+
+    def statement(self) -> Any:
+        """Return the statements that replace the marked loop."""
+        # Words of a run are side by side in the data; runs begin anywhere.
+        runs = [loop for loop in self.steps if self._distance(loop.loop_var) == 4]
+        rows = [loop for loop in self.steps if self._distance(loop.loop_var) != 4]
+        if len(runs) > 1 or len(rows) > 1 or (runs and self.steps[-1] is not runs[0]):
+            raise self._error()
+        words = math.prod(int(loop.extent) for loop in runs)
+        each = self.kind.words * self.pixels
+        number = words * math.prod(int(loop.extent) for loop in rows)
+        size = number * each
+        extra = self.pixels if self.kind.less else 0
+        column = tirx.decl_buffer((size + extra,), self.kind.dtype, name="column")
+        less = [tirx.address_of(column[tirx.const(size, "int32")])] if extra else []
+        zero = {loop.loop_var: 0 for loop in (*runs, *self.inner)}
+        places = [
+            zero | ({self.pixel: pixel} if self.pixel is not None else {})
+            for pixel in range(self.pixels)
+        ]
+        row = rows[0].loop_var if rows else None
+        offset = tirx.const(0, "int32") if row is None else row * tirx.const(words * each, "int32")
+        fill = Evaluate(
+            tirx.call_extern(
+                "void",
+                self.kind.fill[self.pixels - 1],
+                tirx.address_of(column[offset]),
+                *(_address(self.data, place) for place in places),
+                tirx.const(words, "uint32"),
+                *less,
+            )
+        )
+        if row is not None:
+            fill = For(
+                row, 0, rows[0].extent, ForKind.SERIAL, fill, annotations=rows[0].annotations
+            )
+        start = {loop.loop_var: 0 for loop in (*self.steps, *self.inner)}
+        products = Evaluate(
+            tirx.call_extern(
+                "void",
+                self.kind.prefix + _PRODUCTS[self.pixels, self.block],
+                _address(self.total, start),
+                tirx.address_of(column[tirx.const(0, "int32")]),
+                _address(self.weights, start),
+                tirx.const(number, "uint32"),
+            )
+        )
+
+        def replace(loop: Any) -> Any:
+            return products if SUMS in (loop.annotations or {}) else loop
+
+        body = tvm_ffi.structural_map(self.channels.body, (For, replace))
+        notes = {key: value for key, value in self.channels.annotations.items() if key != COLUMN}
+        loop = For(
+            self.channels.loop_var, 0, self.channels.extent, ForKind.SERIAL, body, annotations=notes
+        )
+        clear = [
+            BufferStore(column, tirx.const(0, self.kind.dtype), [tirx.const(size + at, "int32")])
+            for at in range(extra)
+        ]
+        return SeqStmt([AllocBuffer(column), *clear, fill, loop])
+
+
+def _changes(load: Any, variable: Any) -> bool:
+    """Whether a load's index depends on a variable."""
+    first, second = (_at(load.indices[0], {variable: value}) for value in (0, 1))
+    return not sym.Analyzer().can_prove_equal(first, second)
+
+
+def _address(load: Any, values: dict[Any, int]) -> Any:
+    index = sym.Analyzer().simplify(_at(load.indices[0], values))
+    return tirx.address_of(load.source[index])
+
+
+def _at(index: Any, values: dict[Any, int]) -> Any:
+    def replace(var: Any) -> Any:
+        for variable, value in values.items():
+            if var.same_as(variable):
+                return tirx.const(value, str(variable.ty.dtype))
+        return var
+
+    return tvm_ffi.structural_map(index, (tvm.ir.Var, replace))
