@@ -10,6 +10,7 @@
 #   make notebooks  executes the notebooks
 #   make docs       the site of the documentation: build/site/index.html
 #   make bench      every published table and figure beside ours: docs/results.md
+#   make peers      other compilers on the same files, each installed apart: docs/peers.md
 #   make wheel      dist/*.whl
 #   make clean      removes what these targets made, the virtual environment too
 #
@@ -32,7 +33,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --config-settings editable_mode=compat --editable
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: venv demo test test-slow test-rtl lint notebooks docs bench wheel clean
+.PHONY: venv demo test test-slow test-rtl lint notebooks docs bench peers wheel clean
 .DELETE_ON_ERROR:
 
 venv: $(VENV)/.demo
@@ -64,6 +65,9 @@ docs: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.results
+
+peers: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.peers
 
 wheel: $(VENV)/.run
 	rm -rf build

@@ -1,0 +1,1 @@
+"""Other compilers and runtimes on the same files: ``python -m benchmarks.peers``."""
