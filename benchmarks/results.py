@@ -19,6 +19,7 @@ from htvm.cli.terminal import shown_progress
 BENCHMARKS = (
     "table_i", "table_ii", "fig2", "fig4", "fig5", "tiling", "digits", "predicted",
     "snitch_table_i", "siracusa", "siracusa_l1", "llama",
+    "dla", "dla_balance",
 )  # fmt: skip
 """Modules of this package, in the order of the page."""
 
@@ -33,7 +34,7 @@ def page(artefacts: list[Artefact]) -> str:
         "generated C on the simulated SoC, or, where a table says so, from the cycle model. "
         "Simulated cycles are no measurements on the chip: what is published, derived and assumed "
         "about it stands in the `description.py` of `byoc_dory/soc/diana`, "
-        "`byoc_dory/soc/snitch_ita` and `byoc_dory/soc/siracusa`.",
+        "`byoc_dory/soc/snitch_ita`, `byoc_dory/soc/siracusa` and `byoc_dory/soc/dla`.",
     ]
     for artefact in artefacts:
         parts.append(f"## {artefact.title}")
