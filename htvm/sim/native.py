@@ -18,9 +18,9 @@ _FLAGS = ("-O3", "-fPIC")
 def native_library(soc: Soc, compiler: Compiler | None = None) -> Path:
     """Return the shared library of a SoC's devices, building it if necessary.
 
-    It consists of the files in the folder ``native`` beside the device models, and of the models
-    without ``<driver>_soc.c``, which connects them to a simulated host.  It does not depend on the
-    numbers of the description.
+    It consists of the files in the folder ``native`` beside the device models, of the SoC's
+    libraries, and of the models without ``<driver>_soc.c``, which connects them to a simulated
+    host.  It does not depend on the numbers of the description.
 
     Args:
         soc: description of the SoC.
@@ -44,6 +44,9 @@ def native_library(soc: Soc, compiler: Compiler | None = None) -> Path:
         for path in model_sources(soc)
         if path.name != f"{soc.driver}_soc.c" and path.parent != common
     ]
+    folders = [runtime_c() / name for name in soc.libraries]
+    libraries = [path for place in folders for path in sorted(place.glob("*.c"))]
     made = compiler if compiler is not None else Compiler.zig()
-    includes = [folder, folder / "model", runtime_c() / "include"]
-    return made.built(f"lib{soc.driver}.so", [*own, *models], includes, flags=_FLAGS, shared=True)
+    includes = [folder, folder / "model", runtime_c() / "include", *folders]
+    sources = [*own, *models, *libraries]
+    return made.built(f"lib{soc.driver}.so", sources, includes, flags=_FLAGS, shared=True)

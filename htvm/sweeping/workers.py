@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -17,6 +17,7 @@ from htvm.sweeping.row import Row
 __all__ = ["Chunk", "executed", "usable_cores"]
 
 Chunk: TypeAlias = "tuple[Task, ...]"
+Work: TypeAlias = "Callable[[Job, Chunk], list[Row]]"
 
 _DIED = "the process that executed it died"
 _AGAIN = "run this design alone, with htvm run, to see why; or give the machine more memory"
@@ -30,7 +31,9 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def executed(job: Job, chunks: Sequence[Chunk], jobs: int, client: Any) -> Iterator[list[Row]]:
+def executed(
+    job: Job, chunks: Sequence[Chunk], jobs: int, client: Any, work: Work = evaluate
+) -> Iterator[list[Row]]:
     """Yield the rows of each chunk as they come, in any order.
 
     Args:
@@ -38,23 +41,26 @@ def executed(job: Job, chunks: Sequence[Chunk], jobs: int, client: Any) -> Itera
         chunks: tasks that belong together.
         jobs: number of processes; 1 for this one.
         client: a ``dask.distributed.Client``, or None for this machine.
+        work: executes the tasks of a chunk, a function of a module that processes can import.
     """
     if client is not None:
-        yield from _on_dask(job, chunks, client)
+        yield from _on_dask(job, chunks, client, work)
     elif jobs == 1 or len(chunks) < 2:
         for chunk in chunks:
-            yield evaluate(job, chunk)
+            yield work(job, chunk)
     else:
-        yield from _on_this_machine(job, chunks, jobs)
+        yield from _on_this_machine(job, chunks, jobs, work)
 
 
-def _on_this_machine(job: Job, chunks: Sequence[Chunk], jobs: int) -> Iterator[list[Row]]:
+def _on_this_machine(
+    job: Job, chunks: Sequence[Chunk], jobs: int, work: Work
+) -> Iterator[list[Row]]:
     joblib = optional("joblib", "several processes", "sweep")
     loky = optional("joblib.externals.loky.process_executor", "several processes", "sweep")
     left = list(chunks)
     while left:
         done = set[int]()
-        calls = (joblib.delayed(_numbered)(n, job, chunk) for n, chunk in enumerate(left))
+        calls = (joblib.delayed(_numbered)(n, job, chunk, work) for n, chunk in enumerate(left))
         pool = joblib.Parallel(
             n_jobs=jobs, backend="loky", return_as="generator_unordered", batch_size=1
         )
@@ -67,19 +73,19 @@ def _on_this_machine(job: Job, chunks: Sequence[Chunk], jobs: int) -> Iterator[l
             # One of the chunks under way ended its process, and with it the others'.
             undone = [chunk for number, chunk in enumerate(left) if number not in done]
             for chunk in undone[: 3 * jobs]:
-                yield from _alone(job, chunk)
+                yield from _alone(job, chunk, work)
             left = undone[3 * jobs :]
 
 
-def _numbered(number: int, job: Job, chunk: Chunk) -> tuple[int, list[Row]]:
-    return number, evaluate(job, chunk)
+def _numbered(number: int, job: Job, chunk: Chunk, work: Work) -> tuple[int, list[Row]]:
+    return number, work(job, chunk)
 
 
-def _alone(job: Job, chunk: Chunk) -> Iterator[list[Row]]:
+def _alone(job: Job, chunk: Chunk, work: Work) -> Iterator[list[Row]]:
     """Execute a chunk in a process of its own; a task that ends it is a failed one."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         try:
-            yield pool.submit(evaluate, job, chunk).result()
+            yield pool.submit(work, job, chunk).result()
             return
         except BrokenProcessPool:
             pass
@@ -87,7 +93,7 @@ def _alone(job: Job, chunk: Chunk) -> Iterator[list[Row]]:
         yield [_dead(job, chunk[0])]
         return
     for task in chunk:
-        yield from _alone(job, (task,))
+        yield from _alone(job, (task,), work)
 
 
 def _dead(job: Job, task: Task) -> Row:
@@ -95,7 +101,11 @@ def _dead(job: Job, task: Task) -> Row:
     return failed(row, _DIED, "", _AGAIN)
 
 
-def _on_dask(job: Job, chunks: Sequence[Chunk], client: Any) -> Iterator[list[Row]]:
+def _same(job: Job) -> Job:
+    return job
+
+
+def _on_dask(job: Job, chunks: Sequence[Chunk], client: Any, work: Work) -> Iterator[list[Row]]:
     distributed = optional("distributed", "sweeps on a cluster", "cluster")
     if not isinstance(client, distributed.Client):
         raise TargetError(
@@ -103,10 +113,10 @@ def _on_dask(job: Job, chunks: Sequence[Chunk], client: Any) -> Iterator[list[Ro
             where="option 'client'",
             hint="give a dask.distributed.Client",
         )
-    shared = client.scatter(job, broadcast=True, hash=False)
+    # As the result of a task, workers share it, and it comes back if all that have it die.
+    shared = client.submit(_same, job, pure=False)
     futures = {
-        client.submit(evaluate, shared, chunk, pure=False, retries=_RETRIES): chunk
-        for chunk in chunks
+        client.submit(work, shared, chunk, pure=False, retries=_RETRIES): chunk for chunk in chunks
     }
     try:
         for future in distributed.as_completed(list(futures)):

@@ -26,6 +26,7 @@ from byoc_dory.soc.base import Target
 from byoc_dory.soc.registry import resolve
 from htvm.cli import main
 from htvm.cli.sweep_arguments import split_words
+from htvm.compiled import BuildOptions
 from htvm.errors import DependencyError, ExportError, HtvmError, ModelError, TargetError
 from htvm.sweeping import evaluate as evaluating
 from htvm.sweeping.designs import front
@@ -33,6 +34,7 @@ from htvm.sweeping.evaluate import Job, Task
 from htvm.sweeping.row import Row
 from htvm.sweeping.space import space_of
 from htvm.sweeping.store import Store
+from htvm.sweeping.workers import executed
 
 pytest.importorskip("pandas")
 
@@ -433,21 +435,72 @@ def suicidal(job: Job, tasks: tuple[Task, ...]) -> list[Row]:
     """Ends the process for one design."""
     rows = []
     for task in tasks:
-        cores = dict(task.values)["cores"]
-        if cores == 3:
+        if dict(task.values)["cores"] == 3:
             os.kill(os.getpid(), signal.SIGKILL)
-        rows.append(Row(task.design, job.names[task.model], f"cores={cores}", task.values))
+        rows.append(Row(task.design, job.names[task.model], "", task.values))
     return rows
 
 
-@pytest.mark.slow
-def test_a_design_that_kills_its_process_is_a_failed_row(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pytest.importorskip("joblib")
-    from htvm.sweeping import workers
+def killing(client: Any, jobs: int) -> None:
+    options = BuildOptions()
+    job = Job("", "siracusa", (NETWORK,), ("n",), options, htvm.Costs(), 0, quick=False)
+    chunks = [
+        tuple(Task(n, 0, (("cores", n),)) for n in pair)
+        for pair in ((1, 2), (3, 4), (5, 6), (7, 8))
+    ]
+    found = [row for rows in executed(job, chunks, jobs, client, suicidal) for row in rows]
+    statuses = {row.design: row.status for row in found}
+    assert len(found) == 8 and statuses[3] == "failed"
+    # Of a cluster's worker only the whole chunk is known.
+    assert {d for d, status in statuses.items() if status == "failed"} <= {3, 4}
+    failed = next(row for row in found if row.design == 3)
+    assert failed.reason == "the process that executed it died"
 
-    monkeypatch.setattr(workers, "evaluate", suicidal)
-    found = htvm.sweep(NETWORK, {"cores": [1, 2, 3, 4, 5, 6, 7, 8]}, "siracusa", jobs=2)
-    assert [row.status for row in found.rows] == ["ok", "ok", "failed", *["ok"] * 5]
-    assert found.rows[2].reason == "the process that executed it died"
+
+@pytest.mark.slow
+def test_a_design_that_kills_its_process_is_a_failed_row() -> None:
+    pytest.importorskip("joblib")
+    killing(None, 2)
+
+
+@pytest.mark.slow
+def test_a_design_that_kills_workers_of_a_cluster_is_a_failed_row(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None,
+            local_directory=str(tmp_path),
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):  # fmt: skip
+        killing(client, 2)
+
+
+def dying_once(job: Job, tasks: tuple[Task, ...]) -> list[Row]:
+    """Ends the process the first time; the file named by the job's digest remembers."""
+    flag = Path(job.digest)
+    if tasks[0].design == 3 and not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [Row(task.design, job.names[task.model], "", task.values) for task in tasks]
+
+
+@pytest.mark.slow
+def test_designs_of_a_worker_that_dies_are_repeated(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    chunks = [(Task(n, 0, (("cores", n),)),) for n in range(1, 9)]
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None,
+            local_directory=str(tmp_path),
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):  # fmt: skip
+        for number, place in enumerate((None, client)):
+            flag = tmp_path / f"flag{number}"
+            job = Job(str(flag), "siracusa", (NETWORK,), ("n",), BuildOptions(), htvm.Costs(), 0,
+                      quick=False)  # fmt: skip
+            found = [row for rows in executed(job, chunks, 2, place, dying_once) for row in rows]
+            assert flag.exists()
+            assert sorted(row.design for row in found) == list(range(1, 9))
+            assert {row.status for row in found} == {"ok"}

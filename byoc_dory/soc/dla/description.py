@@ -109,6 +109,7 @@ def design(
         accelerators=(accelerator,),
         targets=(TargetSpec("dla", ("dla",)), TargetSpec("dla.cpu", ())),
         driver="dla",
+        libraries=("soc/dla/late",),
         adjustable=("L2",),
         parameters=PARAMETERS,
         design=design,
