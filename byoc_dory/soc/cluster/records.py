@@ -2,7 +2,7 @@
 
 As in ``runtime_c/cluster/simd/cluster_records.h``; kernels of products read quads
 (``runtime_c/simd/htvm_quads.h``), depthwise convolutions a record for each channel
-(``runtime_c/simd/htvm_columns.h``).
+(``runtime_c/simd/htvm_channels.h``).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 #include "cluster_kernels.h"
 #include "cluster_records.h"
 #include "cluster_split.h"
-#include "htvm_columns.h"
+#include "htvm_channels.h"
 
 void cluster_depthwise(const void *args, uint32_t core, uint32_t cores)
 {

@@ -1,10 +1,10 @@
-/* Depthwise convolutions in HWC; see htvm_columns.h.
+/* Depthwise convolutions in HWC; see htvm_channels.h.
  *
  * With filters of 3 x 3, a block is four rows of four channels as words, of which each has four bytes
  * of a column.  A block and the next one give 4 rows of results with stride 1, 2 with stride 2: rows 0
  * and 1 are products with [w0 w1 w2 .] and [. w0 w1 w2]; the lower half of a column and the upper half
  * of the one above it, in one word, give rows 2 and 3. */
-#include "htvm_columns.h"
+#include "htvm_channels.h"
 
 #include <stddef.h>
 
