@@ -24,6 +24,7 @@ from patterns.ops.float32.combine import RealCombine
 from patterns.ops.float32.conv2d import RealConv2d
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.exp import RealExp
+from patterns.ops.float32.log import RealLog
 from patterns.ops.float32.map import RealMap
 from patterns.ops.float32.matmul import RealMatmul
 from patterns.ops.float32.quantize import Quantize
@@ -37,6 +38,7 @@ from patterns.ops.integer.mean import IntegerMean
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.integer.total import Total
 from patterns.ops.max_pool import MaxPool
+from patterns.ops.moves.attach import Attach
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.interleave import Interleave
 from patterns.ops.moves.nearest import Nearest
@@ -44,6 +46,7 @@ from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.take import Take
 from patterns.ops.moves.transpose import Transpose
 from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.binary import OnnxAdd, OnnxBinary
@@ -305,6 +308,19 @@ def _reals() -> tuple[Types, Write]:
     return (((4, 12), "float32"), ((1, 2, 4, 6), "float32")), write
 
 
+def _parts() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any, y: Any) -> list[Any]:
+        beside = _rng().integers(-128, 128, (4, 3)).astype(np.int8)
+        return [
+            Take(1, (3, 0, 0, 7)).write(bb, [x], "take"),
+            Attach(beside, 1, True).write(bb, [x], "attach"),
+            RealLog().write(bb, [y], "log"),
+            PadAxes(0, ((0, 0), (1, 2))).write(bb, [y], "pad_reals"),
+        ]
+
+    return (((4, 12), "int8"), ((4, 12), "float32")), write
+
+
 GROUPS: dict[str, tuple[Types, Write]] = {
     "convolution_shift": _convolution(Shift(9)),
     "convolution_mul_shift": _convolution(_per_channel(10)),
@@ -322,5 +338,6 @@ GROUPS: dict[str, tuple[Types, Write]] = {
     "integers": _integers(),
     "borders": _borders(),
     "reals": _reals(),
+    "parts": _parts(),
 }
 """Inputs and writer of each group, by name."""

@@ -243,6 +243,11 @@ def _real_exp(_: Any, x: Array, __: Array, ___: Array) -> Array:
         return np.exp(x.astype(np.float64)).astype(np.float32)
 
 
+def _real_log(_: Any, x: Array, __: Array, ___: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return np.log(x.astype(np.float64)).astype(np.float32)
+
+
 def _real_reduce(attrs: Any, x: Array) -> Array:
     axes = tuple(int(axis) for axis in attrs["htvm.axes"])
     function = {"add": np.sum, "maximum": np.max}[str(attrs["htvm.function"])]
@@ -277,6 +282,7 @@ PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "real_bilinear": _real_bilinear,
     "real_combine": _real,
     "real_exp": _real_exp,
+    "real_log": _real_log,
     "real_map": _real_map,
     "real_matmul": _real_matmul,
     "real_reduce": _real_reduce,

@@ -124,16 +124,29 @@ def _dequantize(attrs: Any, data: Array, scale: Array) -> Array:
     return np.asarray((centred * scale.astype(np.float64)).astype(np.float32))
 
 
+def _take(attrs: Any, data: Array, places: Array) -> Array:
+    return np.stack(
+        [np.take(data, at, axis=int(attrs["htvm.axis"])) for at in places], int(attrs["htvm.axis"])
+    )
+
+
+def _attach(attrs: Any, data: Array, constant: Array) -> Array:
+    parts = [constant, data] if bool(attrs["htvm.first"]) else [data, constant]
+    return np.concatenate(parts, axis=int(attrs["htvm.axis"]))
+
+
 PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "concat": _concat,
     "dequantize": _dequantize,
     "interleave": _interleave,
+    "attach": _attach,
     "nearest": _nearest,
     "pad_axes": _pad_axes,
     "quantize": _quantize,
     "slice": _slice,
     "space_to_depth": _space_to_depth,
     "table": _table,
+    "take": _take,
     "tflite_binary": _binary,
     "tflite_mean": _mean,
     "transpose": _transpose,

@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from htvm.frontend.onnx.affine import islands, pools, quantization, shapes, unary
+from htvm.frontend.onnx.affine import (
+    islands,
+    joins,
+    moves,
+    pools,
+    quantization,
+    real_layers,
+    real_norms,
+    shapes,
+    unary,
+)
 from htvm.frontend.onnx.affine.products import convolution, matrix_product, weight_of
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import Constant, Pending, Value, View
@@ -96,8 +106,12 @@ _HANDLERS: Mapping[str, Handler] = {
     **pools.HANDLERS,
     **quantization.HANDLERS,
     **shapes.HANDLERS,
+    **joins.HANDLERS,
+    **moves.HANDLERS,
     **unary.HANDLERS,
     **islands.HANDLERS,
+    **real_norms.HANDLERS,
+    **real_layers.PARTS,
     "Conv": _conv,
     "Gemm": _gemm,
     "MatMul": _matmul,

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.onnx.affine import islands, pointwise, pools, quantization, shapes, unary
+from htvm.frontend.onnx.affine import (
+    islands,
+    joins,
+    moves,
+    pointwise,
+    pools,
+    quantization,
+    real_layers,
+    real_norms,
+    shapes,
+    unary,
+)
 from htvm.frontend.onnx.affine.products import (
     Weight,
     convolution,
@@ -215,7 +226,7 @@ def _concat(reader: Reader, node: OnnxNode) -> Value:
     if count < 1 or len(node.inputs) != 2 + 3 * count:
         raise node.damaged(f"{len(node.inputs)} inputs", "two, and three for each part")
     views = [_view(reader, node, 2 + 3 * part) for part in range(count)]
-    pending = shapes.concat(reader, node, views, node.integer("axis"))
+    pending = joins.concat(reader, node, views, node.integer("axis"))
     return _finished(reader, node, pending, 0)
 
 
@@ -277,8 +288,12 @@ _HANDLERS: Mapping[str, Handler] = {
     **pools.HANDLERS,
     **quantization.HANDLERS,
     **shapes.HANDLERS,
+    **joins.HANDLERS,
+    **moves.HANDLERS,
     **unary.HANDLERS,
     **islands.HANDLERS,
+    **real_norms.HANDLERS,
+    **real_layers.PARTS,
     **OWN,
 }
 

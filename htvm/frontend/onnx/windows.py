@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from byoc_dory.layers import Array
 from htvm.frontend.operators import Pads, Pair
 from patterns.ops.convolution import Window
 
@@ -25,6 +28,8 @@ class Windows:
         kernel, strides, dilation: sizes (y, x).
         padding: sizes (top, left, bottom, right).
         outputs: number of windows, (y, x).
+        sizes: size (y, x) of the input.
+        ceiled: part of the padding at the bottom and at the right that rounding up has added.
     """
 
     kernel: Pair
@@ -32,6 +37,27 @@ class Windows:
     padding: Pads
     dilation: Pair
     outputs: Pair
+    sizes: Pair = (0, 0)
+    ceiled: Pair = (0, 0)
+
+    def counts(self, padding: bool) -> Array:
+        """Return how many elements each window averages, float64 [y, x].
+
+        Args:
+            padding: whether the padding counts; what rounding up adds behind it never does.
+        """
+        rows = []
+        for axis in (0, 1):
+            first = np.arange(self.outputs[axis]) * self.strides[axis] - self.padding[axis]
+            reach = self.padding[axis + 2] - self.ceiled[axis]
+            low, high = (
+                (-self.padding[axis], self.sizes[axis] + reach)
+                if padding
+                else (0, self.sizes[axis])
+            )
+            last = np.minimum(first + self.kernel[axis], high)
+            rows.append((last - np.maximum(first, low)).astype("float64"))
+        return np.outer(rows[0], rows[1])
 
     def filter(self, groups: int = 1) -> Window:
         """Return the window of a filter over maps (N, C, y, x)."""
@@ -70,20 +96,32 @@ def windows_of(
     strides = _pair(node, "strides", node.integers("strides", ones), count)
     dilation = _pair(node, "dilations", node.integers("dilations", ones), count)
     window = _pair(node, "kernel_shape", given, count)
-    if node.integer("ceil_mode", 0):
-        raise node.unsupported("ceil_mode", "pad explicitly, and leave it 0")
     maps = (1, *sizes)[-2:]
     padding = _padding(node, maps, window, strides, dilation, count)
     padded = [maps[axis] + padding[axis] + padding[axis + 2] for axis in (0, 1)]
     if padded[0] * padded[1] > _INT32_MAX:
         raise node.unsupported(f"padded maps of {tuple(padded)}", f"at most {_INT32_MAX} elements")
-    outputs = []
+    outputs, added, up = [], [], bool(node.integer("ceil_mode", 0))
     for axis in (0, 1):
         span = padded[axis] - (dilation[axis] * (window[axis] - 1) + 1)
         if span < 0:
             raise node.damaged(f"a kernel of {window} on maps of {tuple(sizes)}")
-        outputs.append(span // strides[axis] + 1)
-    return Windows(window, strides, padding, dilation, (outputs[0], outputs[1]))
+        count = span // strides[axis] + 1
+        # A last window that starts in the padding at the end does not count.
+        begins = count * strides[axis] - padding[axis] < maps[axis]
+        count += up and span % strides[axis] > 0 and begins
+        outputs.append(count)
+        added.append(max((count - 1) * strides[axis] - span, 0))
+    top, left, bottom, right = padding
+    return Windows(
+        window,
+        strides,
+        (top, left, bottom + added[0], right + added[1]),
+        dilation,
+        (outputs[0], outputs[1]),
+        (maps[0], maps[1]),
+        (added[0], added[1]),
+    )
 
 
 def _pair(node: OnnxNode, name: str, values: tuple[int, ...], count: int) -> Pair:

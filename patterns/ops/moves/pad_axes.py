@@ -23,7 +23,7 @@ __all__ = ["PadAxes"]
 @operator
 @dataclass(frozen=True, eq=False)
 class PadAxes(Filling, PrimitiveOp):
-    """An int8 tensor of any rank, padded with ``value``.
+    """A tensor of any rank and type, padded with ``value``.
 
     Attributes:
         value: value of the padding, usually the zero point.
@@ -36,7 +36,7 @@ class PadAxes(Filling, PrimitiveOp):
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
-        return TensorType(self._shape(inputs[0].shape))
+        return TensorType(self._shape(inputs[0].shape), inputs[0].dtype)
 
     def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(size + sum(pair) for size, pair in zip(source, self.widths, strict=True))
@@ -55,7 +55,7 @@ class PadAxes(Filling, PrimitiveOp):
             taken = source(*places)
             if not inside:
                 return taken
-            return tirx.if_then_else(tirx.all(*inside), taken, tirx.const(self.value, "int8"))
+            return tirx.if_then_else(tirx.all(*inside), taken, tirx.const(self.value, source.dtype))
 
         return te.compute(extents(self._shape(shape)), element, name="padded")
 

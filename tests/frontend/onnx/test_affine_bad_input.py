@@ -104,23 +104,10 @@ def test_attributes(attributes, words, tmp_path) -> None:
     refused(file, tmp_path, HtvmError, "Conv_3", *words)
 
 
-def test_padded_average(tmp_path) -> None:
-    file, x = started()
-    y = file.node("AveragePool", [x], kernel_shape=[2, 2], pads=[1, 1, 0, 0])
-    file.output(file.through(y, 0.1, 0))
-    refused(file, tmp_path, UnsupportedError, "does not count its padding", "AveragePool_2")
-
-
 def test_operator_that_is_not_known(tmp_path) -> None:
     file, x = started()
     file.output(file.through(file.node("GlobalLpPool", [x]), 0.1, 0))
     refused(file, tmp_path, UnsupportedError, "GlobalLpPool_2", "nearest supported form is Global")
-
-
-def test_function_that_stays_a_real(tmp_path) -> None:
-    file, x = started()
-    file.output(file.node("Elu", [x]))
-    refused(file, tmp_path, UnsupportedError, "not quantized", "QuantizeLinear")
 
 
 def test_weights_computed_at_run_time(tmp_path) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import htvm
-from byoc_dory.errors import UnsupportedError
 from tests.frontend.onnx.affine_files import Array, File, ours, theirs
 
 IN, OUT = 0.0313717, 0.0173391  # no round numbers, so that no results are ties
@@ -107,13 +106,18 @@ def test_attention(quantized: bool, zero: int, tmp_path) -> None:
     agree(path, inputs)
 
 
-def test_what_has_no_float_form_is_named(tmp_path) -> None:
+def test_an_average_that_does_not_count_its_padding(tmp_path) -> None:
+    file = File()
+    shape = (1, 3, 5, 4)
+    x = file.through(file.input("x", shape), IN, 4)
+    y = file.node("AveragePool", [x], kernel_shape=[2, 2], pads=[1, 1, 0, 0])
+    agree(saved(file, file.through(y, 0.021, -3), tmp_path), [data(shape, 3)])
+
+
+def test_a_function_that_stays_a_real(tmp_path) -> None:
     file = File()
     x = layer_norm(file, file.through(file.input("x", ROWS), IN, 4), False)
-    path = saved(file, file.node("Elu", [x]), tmp_path)
-    with pytest.raises(UnsupportedError, match="Elu of a tensor that is not quantized") as caught:
-        htvm.load(path)
-    assert "Elu_" in str(caught.value) and "quantize its input" in str(caught.value)
+    agree(saved(file, file.through(file.node("Elu", [x]), 0.02, -100), tmp_path), [data(ROWS, 1)])
 
 
 def dense(file: File, x: str, rows: int, columns: int, rng: np.random.Generator) -> str:

@@ -252,14 +252,15 @@ def _softmax(reader: Reader, node: OnnxNode) -> Value:
 
     def make() -> Activation:
         out, source = RealWriter(reader, node), _tensor(reader, node)
-        (axis,) = _axes(node, [_softmax_axis(reader, node)], len(source.shape))
-        if reader.graph.opset < 13 and axis != len(source.shape) - 1:
-            raise node.unsupported(f"a softmax over axis {axis} and those after it", "the last")
-        moved = out.combine("subtract", source, out.reduce("maximum", source, (axis,)))
+        rank = len(source.shape)
+        (axis,) = _axes(node, [_softmax_axis(reader, node)], rank)
+        axes = tuple(range(axis, rank)) if reader.graph.opset < 13 else (axis,)
+        moved = out.combine("subtract", source, out.reduce("maximum", source, axes))
         terms = out.exp(moved)
-        return out.combine("divide", terms, out.reduce("add", terms, (axis,)))
+        return out.combine("divide", terms, out.reduce("add", terms, axes))
 
-    if not isinstance(value, View):
+    axis = _softmax_axis(reader, node)
+    if not isinstance(value, View) or axis % len(value.shape) != len(value.shape) - 1:
         return Real(make())
     waiting = pointwise.softmax(reader, node, value, _softmax_axis(reader, node))
     return Pending(
@@ -273,14 +274,15 @@ def _softmax_axis(reader: Reader, node: OnnxNode) -> int:
     return node.integer("axis", -1 if reader.graph.opset >= 13 else 1)
 
 
-def _layer_norm(reader: Reader, node: OnnxNode) -> Value:
-    if len([name for name in node.outputs if name]) > 1:
-        raise node.unsupported("its mean and deviation as outputs", "only the normalised tensor")
+def _layer_norm(reader: Reader, node: OnnxNode) -> list[Value]:
+    if node.integer("stash_type", 1) != 1:
+        raise node.unsupported("a stash_type other than float32")
     out, source = RealWriter(reader, node), _tensor(reader, node)
     rank = len(source.shape)
     (first,) = _axes(node, [node.integer("axis", -1)], rank)
     axes = tuple(range(first, rank))
-    centred = out.combine("subtract", source, out.mean(source, axes))
+    mean = out.mean(source, axes)
+    centred = out.combine("subtract", source, mean)
     variance = out.mean(out.combine("multiply", centred, centred), axes)
     root = out.sqrt(out.combine("add", variance, node.number("epsilon", 1e-5)))
     result = out.combine("divide", centred, root)
@@ -289,7 +291,10 @@ def _layer_norm(reader: Reader, node: OnnxNode) -> Value:
             result = out.combine(function, result, _operand(reader, node, index))  # type: ignore[arg-type]
     if result.shape != source.shape:
         raise node.damaged(f"factors or summands that do not fit {list(source.shape)}")
-    return Real(result)
+    values: list[Value] = [Real(result)]
+    if any(node.outputs[1:]):
+        values += [Real(mean), Real(out.divided(1.0, root))]
+    return values
 
 
 def _reduced(reader: Reader, node: OnnxNode, make: Reduced) -> Value:

@@ -9,8 +9,10 @@ import numpy as np
 
 from byoc_dory.layers import OnnxRequant
 from htvm.frontend.onnx import forms
+from htvm.frontend.onnx.affine import real_layers
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.resize import resize
+from htvm.frontend.onnx.affine.shapes import in_shape, moved, tensor_of
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Value, View
 from htvm.frontend.onnx.windows import Windows, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
@@ -30,6 +32,8 @@ def _max_pool(reader: Reader, node: OnnxNode) -> Value:
     if not isinstance(value, View | Quantized):
         raise node.unsupported("a maximum of what is not quantized", "quantize its input")
     source = value.activation
+    if len(source.shape) == 3:
+        return _flat_max_pool(reader, node)
     windows = windows_of(node, source.shape[2:])
     node.ignore("storage_order")  # of the indices
     if windows.dilation != (1, 1) or len([name for name in node.outputs if name]) > 1:
@@ -42,12 +46,26 @@ def _max_pool(reader: Reader, node: OnnxNode) -> Value:
     return Quantized(made, value.dtype)
 
 
+def _flat_max_pool(reader: Reader, node: OnnxNode) -> Value:
+    """The maximum over windows of one axis: of maps of one row."""
+    tensor = tensor_of(reader, node, 0)
+    n, c, x = tensor.activation.shape
+    windows = windows_of(node, (x,), one_axis=True)
+    node.ignore("storage_order")  # of the indices
+    if windows.dilation != (1, 1) or len([name for name in node.outputs if name]) > 1:
+        raise node.unsupported("a maximum with dilation, or with its indices")
+    maps = in_shape(reader, node, tensor, (n, c, 1, x))
+    pool = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
+    made = moved(reader, node, maps, pool, (n, c, *windows.outputs))
+    return in_shape(reader, node, made, (n, c, windows.outputs[1]))
+
+
 def global_windows(node: OnnxNode, view: View) -> Windows:
     """Return a single window: the whole map."""
     if len(view.shape) != 4:
         raise node.unsupported(f"an average of shape {list(view.shape)}", "two spatial axes")
     y, x = view.shape[2:]
-    return Windows((y, x), (1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
+    return Windows((y, x), (1, 1), (0, 0, 0, 0), (1, 1), (1, 1), (y, x))
 
 
 def average_windows(node: OnnxNode, view: View) -> Windows:
@@ -57,10 +75,11 @@ def average_windows(node: OnnxNode, view: View) -> Windows:
         UnsupportedError: windows average different numbers of elements.
     """
     windows = windows_of(node, view.shape[2:])
-    counted = node.integer("count_include_pad", 0)
-    if any(windows.padding) and not counted:
+    counted = bool(node.integer("count_include_pad", 0))
+    if (windows.counts(counted) != math.prod(windows.kernel)).any():
         raise node.unsupported(
-            "an average that does not count its padding", "pad with zeros before, or count it"
+            "windows that average different numbers of elements",
+            "count the padding (count_include_pad), or pad with zeros before",
         )
     if windows.dilation != (1, 1):
         raise node.unsupported("an average with dilation")
@@ -102,6 +121,13 @@ def _global_average(reader: Reader, node: OnnxNode) -> Value:
 
 def _average(reader: Reader, node: OnnxNode) -> Value:
     view = reader.view(node, 0, "input")
+    if len(view.shape) != 4:
+        return real_layers.average(reader, node)
+    windows = windows_of(node, view.shape[2:])
+    counted = bool(node.integer("count_include_pad", 0))
+    if (windows.counts(counted) != math.prod(windows.kernel)).any():
+        # Windows at the border average fewer elements; in reals each has its own divisor.
+        return real_layers.average(reader, node)
     return average(reader, node, view, average_windows(node, view))
 
 

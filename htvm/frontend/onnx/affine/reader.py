@@ -46,10 +46,17 @@ class Reader:
         graph: checked graph with ordered nodes.
         handlers: function for each operator that returns the value of a node, or one for each
             output.
+        title: where the operators are, for messages.
     """
 
-    def __init__(self, graph: OnnxGraph, handlers: Mapping[str, Handler]) -> None:
+    def __init__(
+        self,
+        graph: OnnxGraph,
+        handlers: Mapping[str, Handler],
+        title: str = "between quantized tensors",
+    ) -> None:
         self.graph = graph
+        self._title = title
         self._handlers = handlers
         self._values: dict[str, Value] = {}
         self.steps: dict[Activation, Quantization] = {}
@@ -86,7 +93,7 @@ class Reader:
         hint = f"the nearest supported form is {near[0]}; " if near else ""
         domain = f" of the domain '{node.domain}'" if node.domain else ""
         return node.unsupported(
-            f"operator {node.op}{domain} is not supported between quantized tensors",
+            f"operator {node.op}{domain} is not supported {self._title}",
             f"{hint}supported are {', '.join(sorted(self._handlers))}",
         )
 

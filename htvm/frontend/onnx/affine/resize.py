@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.onnx.affine.values import Quantized, Real, Value, View
+from htvm.frontend.onnx.affine.shapes import moved, tensor_of
+from htvm.frontend.onnx.affine.values import Constant, Real, Value
 from patterns.ops.float32.bilinear import RealBilinear
+from patterns.ops.float32.matmul import RealMatmul
 from patterns.ops.moves.nearest import Nearest
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.affine.reader import Reader
     from htvm.frontend.onnx.graph import OnnxNode
+    from htvm.frontend.operators import Activation
 
 __all__ = ["resize"]
 
-_COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
+_COORDINATES = (
+    "half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric",
+)  # fmt: skip
 _ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 _LARGEST = 1 << 12
 
@@ -26,24 +31,28 @@ _LARGEST = 1 << 12
 def resize(reader: Reader, node: OnnxNode) -> Value:
     """Height and width of maps, by constant sizes or scales; nearest and linear."""
     value = reader.value(node, 0)
-    node.ignore("cubic_coeff_a", "extrapolation_value")  # of cubic, and of tf_crop_and_resize
+    node.ignore("extrapolation_value")  # of tf_crop_and_resize
     mode, rounding = node.text("mode", "nearest"), node.text("nearest_mode", "round_prefer_floor")
     if node.integer("antialias", 0) or node.text("keep_aspect_ratio_policy", "stretch") != (
         "stretch"
     ):
         raise node.unsupported("antialias, or an aspect ratio that is kept", "leave both out")
-    if mode == "nearest" and isinstance(value, View | Quantized):
-        source = value.activation
+    if mode == "nearest" and not isinstance(value, Constant):
+        tensor = tensor_of(reader, node, 0)
+        source = tensor.activation
+        node.ignore("cubic_coeff_a", "exclude_outside")
         places = [_places(node, *axis) for axis in _axes(reader, node, source.shape)]
         rows, columns = (_nearest(node, rounding, place, size) for place, size in places)
         op = Nearest(rows, columns, "NCHW")
-        shape, step = (*source.shape[:2], len(rows), len(columns)), reader.steps.get(source)
-        made = reader.write(node, op, (source,), shape, step=step)
-        return View(made, value.step) if isinstance(value, View) else Quantized(made, value.dtype)
+        shape = (*source.shape[:2], len(rows), len(columns))
+        return moved(reader, node, tensor, op, shape)
+    if mode == "cubic":
+        return _cubic(reader, node, reader.realised(value, node.where))
+    node.ignore("cubic_coeff_a")
     if mode != "linear":
         raise node.unsupported(
             f"mode '{mode}' of a {type(value).__name__.lower()}",
-            "linear, or nearest of quantized tensors",
+            "linear, cubic or nearest",
         )
     source = reader.realised(value, node.where)
     places = [_places(node, *axis) for axis in _axes(reader, node, source.shape)]
@@ -86,9 +95,18 @@ def _places(node: OnnxNode, before: int, after: int, ratio: float) -> tuple[Arra
     if kind == "asymmetric":
         return at / scale, before
     if kind == "align_corners":
+        if ratio * before != after:
+            raise node.unsupported(
+                f"align_corners with {ratio * before} instead of {after} elements",
+                "give sizes: runtimes disagree on what such scales mean",
+            )
         return at * np.float32(before - 1) / np.float32(max(after - 1, 1)), before
     if kind == "pytorch_half_pixel" and after == 1:
         return np.zeros(1, "float32"), before
+    if kind == "half_pixel_symmetric":
+        adjusted = np.float32(after / (ratio * before))
+        centre = np.float32(before) / 2
+        return (at + half) / scale - half + centre * (1 - adjusted), before
     return (at + half) / scale - half, before
 
 
@@ -115,3 +133,44 @@ def _pairs(places: Array, size: int) -> tuple[Array, Array]:
     weights = np.stack([np.abs(inside - above), np.abs(inside - below)])
     weights[:, below == above] = 0.5
     return np.stack([below, above]).astype("int32"), weights.astype("float32")
+
+
+def _cubic(reader: Reader, node: OnnxNode, source: Activation) -> Value:
+    """Interpolate with cubic polynomials: a matrix for each axis."""
+    outside = bool(node.integer("exclude_outside", 0))
+    node.ignore("nearest_mode")
+    alpha = node.number("cubic_coeff_a", -0.75)
+    places = [_places(node, *axis) for axis in _axes(reader, node, source.shape)]
+    rows, columns = (_cubic_matrix(*place, alpha, outside) for place in places)
+    n, c, y, x = source.shape
+    op = RealMatmul(b=np.ascontiguousarray(columns.T)[None, None])
+    shape = (n, c, y, len(columns))
+    wide = reader.write(node, op, (source,), shape, dtype="float32")
+    op = RealMatmul(a=np.ascontiguousarray(rows)[None, None])
+    shape = (n, c, len(rows), len(columns))
+    return Real(reader.write(node, op, (wide,), shape, dtype="float32"))
+
+
+def _cubic_matrix(places: Array, size: int, a: float, outside: bool) -> Array:
+    """Return the weights of the source's elements, float32 [after, before].
+
+    Args:
+        places: where the elements lie in the source.
+        size: number of the source's elements.
+        a: coefficient of the polynomial.
+        outside: whether elements outside have no weight; else they are those at the border.
+    """
+    matrix = np.zeros((len(places), size))
+    below = np.floor(places).astype(int)
+    for shift in range(-1, 3):
+        distance = np.abs(places.astype("float64") - (below + shift))
+        near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
+        far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+        weight = np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
+        at = below + shift
+        if outside:
+            weight = np.where((at >= 0) & (at < size), weight, 0.0)
+        np.add.at(matrix, (np.arange(len(places)), np.clip(at, 0, size - 1)), weight)
+    if outside:
+        matrix /= matrix.sum(axis=1, keepdims=True)
+    return matrix.astype("float32")

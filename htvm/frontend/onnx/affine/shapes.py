@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.reader import Handler, Reader
-from htvm.frontend.onnx.affine.unary import mapped
 from htvm.frontend.onnx.affine.values import (
     Bound,
     Constant,
@@ -23,19 +22,20 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.operators import Activation, Clip, Quantization
-from patterns.ops.moves.concat import Concat
-from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.transpose import Transpose
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
-    from patterns.ops.moves.base import Move
+    from patterns.op import Op
 
-__all__ = ["HANDLERS", "concat"]
+__all__ = ["HANDLERS", "Tensor", "in_shape", "moved", "tensor_of"]
+
+Tensor: TypeAlias = Quantized | View | Real | Sums
+"""A value that stands for a written tensor."""
 
 
-def _tensor(reader: Reader, node: OnnxNode, index: int) -> Quantized | View | Real | Sums:
+def tensor_of(reader: Reader, node: OnnxNode, index: int) -> Tensor:
     """Return an input that is a tensor; a value pending quantization becomes a real."""
     value = reader.value(node, index)
     if isinstance(value, Constant):
@@ -45,7 +45,7 @@ def _tensor(reader: Reader, node: OnnxNode, index: int) -> Quantized | View | Re
     return value
 
 
-def _like(value: Quantized | View | Real | Sums, activation: Activation) -> Value:
+def _like(value: Tensor, activation: Activation) -> Tensor:
     """Return a value of the same kind for other elements."""
     match value:
         case View():
@@ -64,7 +64,7 @@ def _reshaped(reader: Reader, node: OnnxNode, shape: Sequence[int]) -> Value:
         return _folded(value, lambda data: data.reshape(wanted))
     if isinstance(value, Pending):
         return _pending_reshape(reader, node, value, wanted)
-    tensor = _tensor(reader, node, 0)
+    tensor = tensor_of(reader, node, 0)
     source = tensor.activation
     if math.prod(source.shape) != math.prod(wanted):
         raise node.damaged(f"a reshape of {list(source.shape)} to {list(wanted)}")
@@ -144,76 +144,28 @@ def _transpose(reader: Reader, node: OnnxNode) -> Value:
     return _moved(reader, node, Transpose(axes), shape) if moves else _reshaped(reader, node, shape)
 
 
-def _moved(reader: Reader, node: OnnxNode, op: Move, shape: tuple[int, ...]) -> Value:
-    tensor = _tensor(reader, node, 0)
+def _moved(reader: Reader, node: OnnxNode, op: Op, shape: tuple[int, ...]) -> Value:
+    return moved(reader, node, tensor_of(reader, node, 0), op, shape)
+
+
+def moved(reader: Reader, node: OnnxNode, tensor: Tensor, op: Op, shape: tuple[int, ...]) -> Tensor:
+    """Return a tensor of the same kind after a move of its elements."""
     source = tensor.activation
     step = reader.steps.get(source)
     made = reader.write(node, op, (source,), shape, dtype=source.dtype, step=step)
     return _like(tensor, made)
 
 
+def in_shape(reader: Reader, node: OnnxNode, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return a tensor of the same kind with the same elements in another shape."""
+    if tensor.activation.shape == shape:
+        return tensor
+    return moved(reader, node, tensor, Reshape(shape), shape)
+
+
 def _slice(reader: Reader, node: OnnxNode) -> Value:
     op = forms.sliced(node, _shape_of(reader, node), reader.given(node))
-    if min(op.strides) < 1:
-        raise node.unsupported(f"a slice in steps of {min(op.strides)}", "positive steps")
     return _moved(reader, node, op, op.sizes)
-
-
-def _pad(reader: Reader, node: OnnxNode) -> Value:
-    value = reader.value(node, 0)
-    mode = node.text("mode", "constant")
-    if mode != "constant" or not isinstance(value, View | Quantized):
-        raise node.unsupported(
-            f"a padding in mode '{mode}' of a {type(value).__name__.lower()}",
-            "pad quantized tensors with a constant",
-        )
-    source = value.activation.shape
-    widths = forms.padded(node, source, reader.given(node))
-    if "value" in node.attributes:
-        fill = node.number("value", 0.0)
-    else:
-        constant = reader.value(node, 2) if node.input(2) else None
-        if constant is not None and not isinstance(constant, Constant):
-            raise node.unsupported("its value is computed at run time", "make it constant")
-        fill = float(constant.real.reshape(-1)[0]) if constant is not None else 0.0
-    if not math.isfinite(fill):
-        raise node.unsupported(f"a padding with {fill}", "pad with a number")
-    number = int(fill)
-    if isinstance(value, View):
-        ratio = float(np.rint(np.float32(fill) / np.float32(value.step.scale)))
-        number = int(min(max(ratio + value.step.zero_point, -128), 127))
-    elif value.dtype == "uint8":
-        number -= 128
-    shape = tuple(n + sum(width) for n, width in zip(source, widths, strict=True))
-    return _moved(reader, node, PadAxes(number, widths), shape)
-
-
-def concat(reader: Reader, node: OnnxNode, views: Sequence[View], axis: int) -> Pending:
-    """Return the tensors concatenated, each converted to the result's quantization."""
-    shapes = [view.shape for view in views]
-    rank = len(shapes[0])
-    axis = forms.axis_of(node, axis, rank)
-    frames = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
-    if len(frames) != 1 or any(len(shape) != rank for shape in shapes):
-        raise node.damaged(f"a concatenation along axis {axis} of {shapes}")
-    total = sum(shape[axis] for shape in shapes)
-    result = (*shapes[0][:axis], total, *shapes[0][axis + 1 :])
-
-    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
-        parts = [
-            view.activation
-            if view.step == step and clip == (-128, 127)
-            else mapped(reader, node, view, step, lambda x: x, clip)
-            for view in views
-        ]
-        return reader.write(node, Concat(axis), parts, result, step=step)
-
-    return Pending(result, finish)
-
-
-def _concat(reader: Reader, node: OnnxNode) -> Value:
-    views = [reader.view(node, index, f"part {index}") for index in range(len(node.inputs))]
-    return concat(reader, node, views, node.integer("axis"))
 
 
 def _identity(reader: Reader, node: OnnxNode) -> Value:
@@ -239,11 +191,9 @@ def _cast(reader: Reader, node: OnnxNode) -> Value:
 
 HANDLERS: dict[str, Handler] = {
     "Cast": _cast,
-    "Concat": _concat,
     "Dropout": _dropout,
     "Flatten": _flatten,
     "Identity": _identity,
-    "Pad": _pad,
     "Reshape": _reshape,
     "Slice": _slice,
     "Squeeze": _squeeze,

@@ -163,6 +163,27 @@ def _elu(node: OnnxNode) -> Function:
     return lambda x: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
 
 
+def _celu(node: OnnxNode) -> Function:
+    alpha = np.float32(node.number("alpha", 1.0))
+    return lambda x: np.maximum(x, 0) + np.minimum(0, alpha * np.expm1(x / alpha))
+
+
+def _selu(node: OnnxNode) -> Function:
+    alpha = np.float32(node.number("alpha", 1.67326319217681884765625))
+    gamma = np.float32(node.number("gamma", 1.05070102214813232421875))
+    return lambda x: gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+def _swish(node: OnnxNode) -> Function:
+    alpha = np.float32(node.number("alpha", 1.0))
+    return lambda x: x * _sigmoid(alpha * x)
+
+
+def _thresholded(node: OnnxNode) -> Function:
+    alpha = np.float32(node.number("alpha", 1.0))
+    return lambda x: np.where(x > alpha, x, np.float32(0))
+
+
 def _leaky(node: OnnxNode) -> Function:
     alpha = np.float32(node.number("alpha", 0.01))
     return lambda x: np.where(x >= 0, x, alpha * x)
@@ -182,20 +203,30 @@ def _gelu(node: OnnxNode) -> Function:
 
 FUNCTIONS: dict[str, Callable[[OnnxNode], Function]] = {
     "Abs": lambda _: np.abs,
+    "Ceil": lambda _: np.ceil,
+    "Celu": _celu,
     "Elu": _elu,
     "Erf": lambda _: _erf,
     "Exp": lambda _: np.exp,
+    "Floor": lambda _: np.floor,
     "Gelu": _gelu,
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": lambda _: lambda x: x * np.clip(x / np.float32(6) + np.float32(0.5), 0, 1),
     "LeakyRelu": _leaky,
     "Log": lambda _: np.log,
+    "Mish": lambda _: lambda x: x * np.tanh(np.logaddexp(x, np.float32(0))),
     "Neg": lambda _: np.negative,
     "Reciprocal": lambda _: lambda x: np.float32(1) / x,
+    "Round": lambda _: np.rint,
+    "Selu": _selu,
     "Sigmoid": lambda _: _sigmoid,
+    "Sign": lambda _: np.sign,
     "Softplus": lambda _: lambda x: np.logaddexp(x, np.float32(0)),
+    "Softsign": lambda _: lambda x: x / (1 + np.abs(x)),
     "Sqrt": lambda _: np.sqrt,
+    "Swish": _swish,
     "Tanh": lambda _: np.tanh,
+    "ThresholdedRelu": _thresholded,
 }
 
 

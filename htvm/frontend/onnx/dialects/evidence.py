@@ -11,7 +11,7 @@ from htvm.frontend.onnx.network import Options
 
 __all__ = ["bare_chains", "floor_chains", "has_only", "holds_integers"]
 
-_SHAPES = ("Reshape", "Slice", "Gather", "Squeeze", "Unsqueeze", "Pad", "ReduceMean", "ReduceSum")
+_LAYERS = ("Conv", "Gemm", "MatMul", "RequantShift")
 
 
 def has_only(graph: OnnxGraph, operators: Collection[str]) -> bool:
@@ -22,17 +22,17 @@ def has_only(graph: OnnxGraph, operators: Collection[str]) -> bool:
 def holds_integers(graph: OnnxGraph, options: Options) -> bool:
     """Whether tensors declared as reals hold integers, judging by the file and the user's options.
 
-    No constant has a fraction, and a weight or an input is known to be an integer.
+    No constant has a fraction, and a layer's weights are integers, or all inputs are known to be.
     """
     weights = 0
     for node in graph.nodes:
-        for index, name in enumerate(node.inputs):
+        for name in node.inputs:
             value = graph.constants.get(name)
             if value is None or value.dtype.kind not in "iuf":
                 continue
             if value.dtype.kind == "f" and (value != np.rint(value)).any():
                 return False
-            weights += not (node.op in _SHAPES and index)
+            weights += node.op in _LAYERS
     kinds = [
         options.input_types.get(item.name, item.dtype if item.dtype != "float32" else "")
         for item in graph.inputs

@@ -1,0 +1,158 @@
+"""The lists of docs/operators.md, from the handlers and rules themselves.
+
+    python -m benchmarks.operators_page [--write]
+
+What a handler of ONNX reads of a node is found in its code, and that of the functions that it
+calls: attributes by the names that they are asked for.  Whatever else a node has set is refused
+when a file is read (`htvm.frontend.onnx.reads`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from byoc_dory.soc.registry import resolve
+from htvm.frontend.onnx.dialect import READERS
+from htvm.frontend.qdq import HANDLERS as RELAX
+from htvm.frontend.tflite.handlers import HANDLERS as TFLITE
+
+__all__ = ["PAGE", "attributes_of", "page", "sections"]
+
+PAGE = Path(__file__).parents[1] / "docs" / "operators.md"
+_READ = re.compile(
+    r'node\.(?:number|integer|integers|text)\(\s*"(\w+)"|"(\w+)" in node\.attributes'
+    r'|attributes\.get\("(\w+)"'
+)
+_PAIR = re.compile(r'(?:pair|_pair)\((?:node, )?"(\w+)"')
+
+
+def sections() -> dict[str, list[str]]:
+    """Return heading -> the lines of its list."""
+    found = {
+        "TFLite": first_lines(TFLITE[name] for name in sorted(TFLITE)),
+        "Relax": [", ".join(f"`{name.removeprefix('relax.')}`" for name in sorted(RELAX))],
+    }
+    for dialect, entry in READERS.items():
+        handlers = entry.load().HANDLERS  # type: ignore[attr-defined]
+        found[f"`{dialect}`: {entry.title}"] = [
+            ", ".join(_entry(name, handlers[name]) for name in sorted(handlers))
+        ]
+    for accelerator in resolve("diana").accelerators:
+        found[f"DIANA's {accelerator.name} core"] = first_lines(accelerator.rules)
+    return found
+
+
+def first_lines(things: Iterable[Any]) -> list[str]:
+    """Return the public statements of functions, each once."""
+    return list(dict.fromkeys((thing.__doc__ or "").strip().split("\n")[0] for thing in things))
+
+
+def _entry(name: str, handler: Any) -> str:
+    attributes = attributes_of(handler, name)
+    return f"`{name}`" + (f" ({', '.join(attributes)})" if attributes else "")
+
+
+def attributes_of(handler: Any, name: str) -> tuple[str, ...]:
+    """Return the attributes that a handler of an ONNX operator reads, sorted."""
+    found: set[str] = set()
+    parts = [handler]
+    while isinstance(parts[-1], partial):
+        held = parts.pop()
+        parts += [value for value in held.keywords.values() if inspect.isfunction(value)]
+        parts.append(held.func)
+    for part in parts:
+        found |= _reached(inspect.unwrap(part), 0)
+    for table in _tables():
+        made = table.get(name)
+        if made is not None and any("FUNCTIONS" in _source(p) for p in parts if _source(p)):
+            found |= _reached(made, 0)
+    standard = _standard(name)
+    return tuple(sorted(found & standard if standard else found))
+
+
+@cache
+def _standard(name: str) -> frozenset[str]:
+    from onnx import defs
+
+    return frozenset(
+        attribute
+        for schema in defs.get_all_schemas_with_history()
+        if schema.name == name and not schema.domain
+        for attribute in schema.attributes
+    )
+
+
+@cache
+def _tables() -> tuple[Mapping[str, Callable[..., Any]], ...]:
+    from htvm.frontend.onnx.affine.real_forms import FORMS
+    from htvm.frontend.onnx.affine.unary import FUNCTIONS
+
+    return (FUNCTIONS, FORMS)
+
+
+@cache
+def _source(function: Any) -> str:
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return ""
+
+
+_DEEPEST = 5
+
+
+@cache
+def _reached(function: Any, depth: int) -> frozenset[str]:
+    """Return the attributes that a function and those that it calls ask for."""
+    source = _source(function)
+    found = {part for match in _READ.finditer(source) for part in match.groups() if part}
+    found |= {match.group(1) for match in _PAIR.finditer(source)}
+    if depth >= _DEEPEST:
+        return frozenset(found)
+    scope = getattr(function, "__globals__", {})
+    closed = inspect.getclosurevars(function).nonlocals if inspect.isfunction(function) else {}
+    called = set(re.findall(r"\b(?:(\w+)\.)?(\w+)\(", source))
+    for module, name in called:
+        holder = scope.get(module) if module else None
+        made = getattr(holder, name, None) if inspect.ismodule(holder) else None
+        made = made or (None if module else closed.get(name, scope.get(name)))
+        if inspect.isfunction(made) and made.__module__.startswith("htvm.frontend"):
+            found |= _reached(made, depth + 1)
+    return frozenset(found)
+
+
+def page(text: str) -> str:
+    """Return the page with the lists that the code gives instead of those that it has."""
+    lists, heading, kept, done = sections(), "", [], set()
+    for line in text.splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        if not line.startswith("- ") or heading not in lists:
+            kept.append(line)
+        elif heading not in done:
+            done.add(heading)
+            kept += [f"- {item}" for item in lists[heading]]
+    return "\n".join(kept) + "\n"
+
+
+def main() -> None:
+    """Print the page, or write it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write docs/operators.md")
+    arguments = parser.parse_args()
+    made = page(PAGE.read_text(encoding="utf-8"))
+    if arguments.write:
+        PAGE.write_text(made, encoding="utf-8")
+    else:
+        sys.stdout.write(made)
+
+
+if __name__ == "__main__":
+    main()

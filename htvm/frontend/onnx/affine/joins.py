@@ -1,0 +1,220 @@
+"""Concatenations and paddings of tensors of any kind, constants among them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.layers import Array
+from htvm.frontend.onnx import forms
+from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.shapes import Tensor, moved, tensor_of
+from htvm.frontend.onnx.affine.unary import mapped
+from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Real, Value, View
+from htvm.frontend.operators import Activation, Clip, Quantization
+from patterns.ops.float32.combine import RealCombine
+from patterns.ops.moves.attach import Attach
+from patterns.ops.moves.concat import Concat
+from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.take import Take
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import OnnxNode
+
+__all__ = ["HANDLERS", "concat"]
+
+_ALL: Clip = (-128, 127)
+
+
+# ------------------------------------------------------------------------------ concatenation
+
+
+def concat(reader: Reader, node: OnnxNode, parts: Sequence[View | Constant], axis: int) -> Pending:
+    """Return tensors and 8-bit constants concatenated, each converted to the result's scale."""
+    shapes = [part.shape if isinstance(part, View) else part.data.shape for part in parts]
+    axis, result = _joined(node, shapes, axis)
+
+    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
+        made: list[Activation | Array] = []
+        for part in parts:
+            if isinstance(part, Constant):
+                made.append(_requantized(part, step, clip))
+            elif part.step == step and clip == _ALL:
+                made.append(part.activation)
+            else:
+                made.append(mapped(reader, node, part, step, lambda x: x, clip))
+        return _written(reader, node, made, axis, step)
+
+    return Pending(result, finish)
+
+
+def _joined(
+    node: OnnxNode, shapes: Sequence[tuple[int, ...]], axis: int
+) -> tuple[int, tuple[int, ...]]:
+    """Return the axis, counted from the front, and the shape of a concatenation."""
+    rank = len(shapes[0])
+    axis = forms.axis_of(node, axis, rank)
+    frames = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
+    if len(frames) != 1 or any(len(shape) != rank for shape in shapes):
+        raise node.damaged(f"a concatenation along axis {axis} of {[list(s) for s in shapes]}")
+    total = sum(shape[axis] for shape in shapes)
+    return axis, (*shapes[0][:axis], total, *shapes[0][axis + 1 :])
+
+
+def _requantized(constant: Constant, step: Quantization, clip: Clip) -> Array:
+    """Return a constant as int8 in the result's quantization, rounded like a QuantizeLinear."""
+    ratio = np.rint(constant.real.astype("float32") / np.float32(step.scale))
+    return np.clip(ratio + step.zero_point, *clip).astype("int8")
+
+
+def _written(
+    reader: Reader,
+    node: OnnxNode,
+    parts: Sequence[Activation | Array],
+    axis: int,
+    step: Quantization | None,
+) -> Activation:
+    """Write a concatenation of tensors and constants of the same type."""
+
+    def together(tensors: Sequence[Activation]) -> Activation:
+        if len(tensors) == 1:
+            return tensors[0]
+        _, shape = _joined(node, [item.shape for item in tensors], axis)
+        return reader.write(node, Concat(axis), tensors, shape, dtype=tensors[0].dtype, step=step)
+
+    def attached(tensor: Activation, constant: Array, first: bool) -> Activation:
+        _, shape = _joined(node, [tensor.shape, constant.shape], axis)
+        op = Attach(np.ascontiguousarray(constant), axis, first)
+        return reader.write(node, op, (tensor,), shape, dtype=tensor.dtype, step=step)
+
+    made: Activation | Array | None = None
+    for constant, run in groupby(parts, key=lambda part: isinstance(part, np.ndarray)):
+        items = list(run)
+        if constant:
+            array = np.concatenate([item for item in items if isinstance(item, np.ndarray)], axis)
+            made = array if made is None else attached(_tensor(made), array, False)
+            continue
+        tensor = together([item for item in items if isinstance(item, Activation)])
+        if isinstance(made, np.ndarray):
+            made = attached(tensor, made, True)
+        else:
+            made = tensor if made is None else together([made, tensor])
+    if not isinstance(made, Activation):
+        raise node.unsupported("all its parts are constant", "fold constants when exporting")
+    return made
+
+
+def _tensor(value: Activation | Array) -> Activation:
+    assert isinstance(value, Activation)
+    return value
+
+
+def _concat(reader: Reader, node: OnnxNode) -> Value:
+    values = [reader.value(node, index) for index in range(len(node.inputs))]
+    axis = node.integer("axis")
+    tensors = [value for value in values if isinstance(value, Quantized)]
+    if len(tensors) == len(values):
+        if len({value.dtype for value in tensors}) != 1:
+            raise node.unsupported("parts of int8 and uint8", "quantize all parts alike")
+        axis, _ = _joined(node, [item.activation.shape for item in tensors], axis)
+        parts = [value.activation for value in tensors]
+        return Quantized(_written(reader, node, parts, axis, None), tensors[0].dtype)
+    quantized = [
+        value
+        for value in values
+        if isinstance(value, View) or (isinstance(value, Constant) and value.scale is not None)
+    ]
+    if len(quantized) == len(values) and any(isinstance(value, View) for value in values):
+        return concat(reader, node, quantized, axis)
+    reals = [
+        value.real.astype("float32")
+        if isinstance(value, Constant)
+        else reader.realised(value, node.where)
+        for value in values
+    ]
+    axis, _ = _joined(node, [part.shape for part in reals], axis)
+    return Real(_written(reader, node, reals, axis, None))
+
+
+# ------------------------------------------------------------------------------ paddings
+
+
+def _pad(reader: Reader, node: OnnxNode) -> Value:
+    tensor = tensor_of(reader, node, 0)
+    source = tensor.activation.shape
+    widths = forms.padded(node, source, reader.given(node))
+    mode = node.text("mode", "constant")
+    if mode in ("reflect", "edge", "wrap"):
+        node.ignore("value", inputs=(2,))
+        return _mirrored(reader, node, tensor, widths, mode)
+    if mode != "constant":
+        raise node.unsupported(f"a padding in mode '{mode}'", "constant, reflect, edge or wrap")
+    fill = _fill(reader, node)
+    shape = tuple(n + sum(width) for n, width in zip(source, widths, strict=True))
+    number = int(fill)
+    if isinstance(tensor, View):
+        ratio = float(np.rint(np.float32(fill) / np.float32(tensor.step.scale)))
+        number = int(min(max(ratio + tensor.step.zero_point, -128), 127))
+    elif isinstance(tensor, Quantized) and tensor.dtype == "uint8":
+        number -= 128
+    elif isinstance(tensor, Real):
+        padded = moved(reader, node, tensor, PadAxes(0, widths), shape)
+        return padded if fill == 0 else _filled(reader, node, padded, source, widths, fill)
+    return moved(reader, node, tensor, PadAxes(number, widths), shape)
+
+
+def _fill(reader: Reader, node: OnnxNode) -> float:
+    if "value" in node.attributes:
+        fill = node.number("value", 0.0)
+    else:
+        constant = reader.value(node, 2) if node.input(2) else None
+        if constant is not None and not isinstance(constant, Constant):
+            raise node.unsupported("its value is computed at run time", "make it constant")
+        fill = float(constant.real.reshape(-1)[0]) if constant is not None else 0.0
+    if not math.isfinite(fill):
+        raise node.unsupported(f"a padding with {fill}", "pad with a number")
+    return fill
+
+
+def _filled(
+    reader: Reader,
+    node: OnnxNode,
+    padded: Tensor,
+    source: tuple[int, ...],
+    widths: Sequence[tuple[int, int]],
+    fill: float,
+) -> Real:
+    """Return a tensor padded with zeros, with another number there; adding 0 is exact."""
+    border = np.pad(np.zeros(source, "float32"), widths, constant_values=np.float32(fill))
+    shape = padded.activation.shape
+    op = RealCombine("add", b=border)
+    return Real(reader.write(node, op, (padded.activation,), shape, dtype="float32"))
+
+
+def _mirrored(
+    reader: Reader,
+    node: OnnxNode,
+    tensor: Tensor,
+    widths: Sequence[tuple[int, int]],
+    mode: str,
+) -> Tensor:
+    for axis, width in enumerate(widths):
+        if not any(width):
+            continue
+        size = tensor.activation.shape[axis]
+        if mode == "reflect" and max(width) >= size:
+            raise node.unsupported(f"a reflection of {max(width)} of {size} elements")
+        places = np.pad(np.arange(size), width, mode=mode)
+        shape = list(tensor.activation.shape)
+        shape[axis] = len(places)
+        op = Take(axis, tuple(int(place) for place in places))
+        tensor = moved(reader, node, tensor, op, tuple(shape))
+    return tensor
+
+
+HANDLERS: dict[str, Handler] = {"Concat": _concat, "Pad": _pad}
+"""Handlers by operator."""

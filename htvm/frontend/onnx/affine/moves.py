@@ -1,0 +1,155 @@
+"""Parts, repetitions and blocks: more operators that move elements of tensors of any kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from htvm.frontend.onnx import forms
+from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.shapes import Tensor, in_shape, moved, tensor_of
+from htvm.frontend.onnx.affine.values import Value
+from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.take import Take
+from patterns.ops.moves.transpose import Transpose
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import OnnxNode
+
+__all__ = ["HANDLERS"]
+
+_LARGEST = 1 << 24  # elements of an axis
+
+
+def _taken(reader: Reader, node: OnnxNode, tensor: Tensor, axis: int, places: list[int]) -> Tensor:
+    """Return chosen elements along an axis; as a slice, if they are evenly spread."""
+    shape = list(tensor.activation.shape)
+    if places == list(range(shape[axis])):
+        return tensor
+    steps = {b - a for a, b in zip(places, places[1:], strict=False)} or {1}
+    shape[axis] = len(places)
+    if len(steps) == 1 and 0 not in steps:
+        begin, strides = [0] * len(shape), [1] * len(shape)
+        begin[axis], strides[axis] = places[0], steps.pop()
+        return moved(
+            reader, node, tensor, Slice(tuple(begin), tuple(shape), tuple(strides)), tuple(shape)
+        )
+    return moved(reader, node, tensor, Take(axis, tuple(places)), tuple(shape))
+
+
+def _gather(reader: Reader, node: OnnxNode) -> Value:
+    tensor, indices = tensor_of(reader, node, 0), reader.array(node, 1, "indices")
+    source = tensor.activation.shape
+    axis = forms.axis_of(node, node.integer("axis", 0), len(source))
+    size = source[axis]
+    places = [int(index) + size * (index < 0) for index in indices.reshape(-1)]
+    if not places or min(places) < 0 or max(places) >= size:
+        raise node.damaged(f"indices {indices.reshape(-1)[:8].tolist()} of an axis of {size}")
+    taken = _taken(reader, node, tensor, axis, places)
+    return in_shape(reader, node, taken, (*source[:axis], *indices.shape, *source[axis + 1 :]))
+
+
+def _split(reader: Reader, node: OnnxNode) -> list[Value]:
+    tensor = tensor_of(reader, node, 0)
+    source = tensor.activation.shape
+    axis = forms.axis_of(node, node.integer("axis", 0), len(source))
+    count, size = len(node.outputs), source[axis]
+    declared = node.integer("num_outputs", count)
+    if "split" in node.attributes:
+        sizes = list(node.integers("split"))
+    elif node.input(1):
+        sizes = [int(part) for part in reader.array(node, 1, "sizes").reshape(-1)]
+    else:
+        each = -(-size // count)
+        sizes = [min(each, size - each * at) for at in range(count)]
+    if declared != count or len(sizes) != count or sum(sizes) != size or min(sizes) < 1:
+        raise node.damaged(f"{count} parts of {sizes} of an axis of {size}")
+    starts = np.cumsum([0, *sizes]).tolist()
+    return [
+        _taken(reader, node, tensor, axis, list(range(start, start + part)))
+        for start, part in zip(starts, sizes, strict=False)
+    ]
+
+
+def _tile(reader: Reader, node: OnnxNode) -> Value:
+    tensor = tensor_of(reader, node, 0)
+    repeats = [int(n) for n in reader.array(node, 1, "repeats").reshape(-1)]
+    source = tensor.activation.shape
+    if len(repeats) != len(source) or min(repeats, default=1) < 1:
+        raise node.damaged(f"repeats {repeats} of {list(source)}")
+    for axis, (size, count) in enumerate(zip(source, repeats, strict=True)):
+        if size * count > _LARGEST:
+            raise node.unsupported(f"{size * count} elements of an axis")
+        tensor = _taken(reader, node, tensor, axis, list(range(size)) * count)
+    return tensor
+
+
+def _expand(reader: Reader, node: OnnxNode) -> Value:
+    tensor = tensor_of(reader, node, 0)
+    wanted = tuple(int(n) for n in reader.array(node, 1, "shape").reshape(-1))
+    source = tensor.activation.shape
+    try:
+        shape = np.broadcast_shapes(source, wanted)
+    except ValueError:
+        raise node.damaged(f"an expansion of {list(source)} to {list(wanted)}") from None
+    if max(shape, default=1) > _LARGEST:
+        raise node.unsupported(f"an expansion to {list(shape)}")
+    tensor = in_shape(reader, node, tensor, (*(1,) * (len(shape) - len(source)), *source))
+    for axis, (size, after) in enumerate(zip(tensor.activation.shape, shape, strict=True)):
+        tensor = _taken(reader, node, tensor, axis, [0] * after if size == 1 else list(range(size)))
+    return tensor
+
+
+def _blocks(reader: Reader, node: OnnxNode) -> tuple[Tensor, tuple[int, ...], int]:
+    tensor, block = tensor_of(reader, node, 0), node.integer("blocksize")
+    shape = tensor.activation.shape
+    if len(shape) != 4 or block < 1:
+        raise node.damaged(f"blocks of {block} of {list(shape)}")
+    return tensor, shape, block
+
+
+def _depth_to_space(reader: Reader, node: OnnxNode) -> Value:
+    tensor, (n, channels, y, x), block = _blocks(reader, node)
+    mode = node.text("mode", "DCR")
+    if mode not in ("DCR", "CRD") or channels % block**2:
+        raise node.damaged(f"mode '{mode}', blocks of {block} and {channels} channels")
+    c = channels // block**2
+    parts, axes = ((block, block, c), (0, 3, 4, 1, 5, 2))
+    if mode == "CRD":
+        parts, axes = (c, block, block), (0, 1, 4, 2, 5, 3)
+    return _rearranged(reader, node, tensor, (n, *parts, y, x), axes, (n, c, y * block, x * block))
+
+
+def _space_to_depth(reader: Reader, node: OnnxNode) -> Value:
+    tensor, (n, c, y, x), block = _blocks(reader, node)
+    mode = node.text("mode", "DCR")
+    if y % block or x % block or mode != "DCR":
+        raise node.unsupported(f"blocks of {block} of {[n, c, y, x]} in mode '{mode}'")
+    split = (n, c, y // block, block, x // block, block)
+    shape = (n, c * block**2, y // block, x // block)
+    return _rearranged(reader, node, tensor, split, (0, 3, 5, 1, 2, 4), shape)
+
+
+def _rearranged(
+    reader: Reader,
+    node: OnnxNode,
+    tensor: Tensor,
+    split: tuple[int, ...],
+    axes: tuple[int, ...],
+    shape: tuple[int, ...],
+) -> Tensor:
+    apart = in_shape(reader, node, tensor, split)
+    turned = moved(reader, node, apart, Transpose(axes), tuple(split[axis] for axis in axes))
+    return in_shape(reader, node, turned, shape)
+
+
+HANDLERS: dict[str, Handler] = {
+    "DepthToSpace": _depth_to_space,
+    "Expand": _expand,
+    "Gather": _gather,
+    "SpaceToDepth": _space_to_depth,
+    "Split": _split,
+    "Tile": _tile,
+}
+"""Handlers by operator."""

@@ -1,0 +1,401 @@
+"""Layers of float networks: convolutions, products, pools, and functions of several tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.layers import Array
+from htvm.frontend.onnx.affine.pointwise import split
+from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.real_forms import RealWriter
+from htvm.frontend.onnx.affine.shapes import in_shape
+from htvm.frontend.onnx.affine.values import Constant, Real, Value
+from htvm.frontend.onnx.windows import Windows, windows_of
+from htvm.frontend.operators import Activation
+from patterns.ops.float32.average import RealAverage
+from patterns.ops.float32.combine import Function, RealCombine
+from patterns.ops.float32.conv2d import RealConv2d
+from patterns.ops.float32.matmul import RealMatmul
+from patterns.ops.max_pool import MaxPool
+from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.transpose import Transpose
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import OnnxNode
+    from patterns.op import Op
+
+__all__ = ["HANDLERS", "PARTS", "average", "combined_all", "operand"]
+
+
+def operand(reader: Reader, node: OnnxNode, index: int) -> Activation | Array:
+    """Return an input as float32: a tensor, or a constant."""
+    value = reader.value(node, index)
+    if isinstance(value, Constant):
+        if not np.isfinite(value.real).all():
+            raise node.unsupported(f"constant input {index} is not finite everywhere")
+        return value.real.astype("float32")
+    return reader.realised(value, node.where)
+
+
+def _tensor(reader: Reader, node: OnnxNode, index: int = 0) -> Activation:
+    found = operand(reader, node, index)
+    if not isinstance(found, Activation):
+        raise node.unsupported(f"input {index} is constant", "fold constants when exporting")
+    return found
+
+
+def _constant(reader: Reader, node: OnnxNode, index: int, role: str) -> Array:
+    found = operand(reader, node, index)
+    if isinstance(found, Activation):
+        raise node.unsupported(f"its {role} is computed at run time", "make it constant")
+    return found
+
+
+def _vector(reader: Reader, node: OnnxNode, index: int, size: int, role: str) -> Array:
+    values = _constant(reader, node, index, role).reshape(-1)
+    if values.size != size:
+        raise node.damaged(f"{values.size} values of {role} for {size} channels")
+    return values
+
+
+def _write(
+    reader: Reader, node: OnnxNode, op: Op, source: Activation, shape: Sequence[int]
+) -> Activation:
+    return reader.write(node, op, (source,), tuple(shape), dtype="float32")
+
+
+def _maps(reader: Reader, node: OnnxNode) -> tuple[Activation, bool]:
+    """Return the input as maps (N, C, y, x), and whether the file has only one spatial axis."""
+    source = _tensor(reader, node)
+    if len(source.shape) == 3:
+        n, c, x = source.shape
+        return in_shape(reader, node, Real(source), (n, c, 1, x)).activation, True
+    if len(source.shape) != 4:
+        raise node.unsupported(f"an input of shape {list(source.shape)}", "one or two spatial axes")
+    return source, False
+
+
+def _result(reader: Reader, node: OnnxNode, maps: Activation, flat: bool) -> Value:
+    if not flat:
+        return Real(maps)
+    n, c, _, x = maps.shape
+    return in_shape(reader, node, Real(maps), (n, c, x))
+
+
+# ------------------------------------------------------------------------------ products
+
+
+def _conv(reader: Reader, node: OnnxNode) -> Value:
+    source, flat = _maps(reader, node)
+    weight = _constant(reader, node, 1, "weights")
+    if weight.ndim != (3 if flat else 4):
+        raise node.unsupported(f"weights of shape {list(weight.shape)}")
+    windows = windows_of(node, source.shape[3 if flat else 2 :], weight.shape[2:], one_axis=flat)
+    weight = weight[:, :, None] if flat else weight
+    groups, k = node.integer("group", 1), weight.shape[0]
+    if groups < 1 or source.shape[1] != weight.shape[1] * groups or k % groups:
+        raise node.damaged(
+            f"{source.shape[1]} input channels in {groups} groups, and weights of shape "
+            f"{list(weight.shape)}"
+        )
+    bias = _vector(reader, node, 2, k, "bias") if node.input(2) else np.zeros(k, "float32")
+    op = RealConv2d(
+        np.ascontiguousarray(weight), bias, windows.strides, windows.padding, windows.dilation,
+        groups,
+    )  # fmt: skip
+    made = _write(reader, node, op, source, (source.shape[0], k, *windows.outputs))
+    return _result(reader, node, made, flat)
+
+
+def _conv_transpose(reader: Reader, node: OnnxNode) -> Value:
+    """A convolution of the input spread over zeros, with turned filters."""
+    source, flat = _maps(reader, node)
+    weight = _constant(reader, node, 1, "weights")
+    weight = weight[:, :, None] if flat and weight.ndim == 3 else weight
+    count = 1 if flat else 2
+    groups, channels = node.integer("group", 1), source.shape[1]
+    if weight.ndim != 4 or weight.shape[0] != channels or channels % groups:
+        raise node.damaged(f"weights of shape {list(weight.shape)} for {channels} channels")
+    kernel = weight.shape[2:]
+    if tuple(node.integers("kernel_shape", kernel[-count:])) != kernel[-count:]:
+        raise node.damaged(f"kernel_shape, but weights of {kernel}")
+
+    def pair(name: str, default: int) -> tuple[int, ...]:
+        values = node.integers(name, (default,) * count)
+        if len(values) != count or min(values) < 0:
+            raise node.damaged(f"attribute '{name}' is {values}")
+        return (default, *values)[-2:]
+
+    strides, dilation, extra = pair("strides", 1), pair("dilations", 1), pair("output_padding", 0)
+    padding = _transposed_padding(node, source.shape[2:], kernel, strides, dilation, extra, count)
+    k = weight.shape[1] * groups
+    bias = _vector(reader, node, 2, k, "bias") if node.input(2) else np.zeros(k, "float32")
+    spread = _spread(reader, node, source, strides)
+    reach = [d * (f - 1) for d, f in zip(dilation, kernel, strict=True)]
+    before = [reach[axis] - padding[axis] for axis in (0, 1)]
+    after = [reach[axis] - padding[axis + 2] + extra[axis] for axis in (0, 1)]
+    for axis in (0, 1):
+        spread = _cropped(reader, node, spread, axis + 2, before[axis], after[axis])
+    turned = weight[:, :, ::-1, ::-1].reshape(groups, channels // groups, -1, *kernel)
+    turned = turned.transpose(0, 2, 1, 3, 4).reshape(k, channels // groups, *kernel)
+    pads = [max(width, 0) for width in (*before, *after)]
+    op = RealConv2d(
+        np.ascontiguousarray(turned), bias, (1, 1), (pads[0], pads[1], pads[2], pads[3]),
+        (dilation[0], dilation[1]), groups,
+    )  # fmt: skip
+    sizes = [spread.shape[axis + 2] + pads[axis] + pads[axis + 2] - reach[axis] for axis in (0, 1)]
+    if min(sizes) < 1:
+        raise node.damaged(f"an output of {sizes}")
+    made = _write(reader, node, op, spread, (source.shape[0], k, *sizes))
+    return _result(reader, node, made, flat)
+
+
+def _transposed_padding(
+    node: OnnxNode,
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilation: Sequence[int],
+    extra: Sequence[int],
+    count: int,
+) -> tuple[int, ...]:
+    """Return (top, left, bottom, right) of a transposed convolution."""
+    mode = node.text("auto_pad", "NOTSET")
+    full = [
+        stride * (size - 1) + more + step * (taps - 1) + 1
+        for stride, size, more, step, taps in zip(
+            strides, sizes, extra, dilation, kernel, strict=True
+        )
+    ]
+    wanted: Sequence[int] | None = None
+    if "output_shape" in node.attributes:
+        wanted = (1, *node.integers("output_shape"))[-2:]
+        if mode == "NOTSET":
+            node.ignore("pads")
+    elif mode in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [size * stride for size, stride in zip(sizes, strides, strict=True)]
+    if wanted is None:
+        pads = node.integers("pads", (0,) * (2 * count)) if mode == "NOTSET" else (0,) * 2 * count
+        if len(pads) != 2 * count or min(pads) < 0:
+            raise node.damaged(f"attribute 'pads' is {pads}")
+        return pads if count == 2 else (0, pads[0], 0, pads[1])
+    total = [max(a - b, 0) for a, b in zip(full, wanted, strict=True)]
+    if any(b > a for a, b in zip(full, wanted, strict=True)):
+        raise node.unsupported(f"an output of {list(wanted)} from {full}", "output_padding")
+    small, large = [n // 2 for n in total], [n - n // 2 for n in total]
+    first, last = (small, large) if mode == "SAME_UPPER" else (large, small)
+    if mode == "NOTSET":
+        first, last = (large, small)
+    return (*first, *last)
+
+
+def _spread(
+    reader: Reader, node: OnnxNode, source: Activation, strides: Sequence[int]
+) -> Activation:
+    """Return maps with ``stride - 1`` zeros between neighbours."""
+    if tuple(strides) == (1, 1):
+        return source
+    n, c, y, x = source.shape
+    (sy, sx), tensor = strides, Real(source)
+    apart = in_shape(reader, node, tensor, (n, c, y, 1, x, 1)).activation
+    widths = ((0, 0), (0, 0), (0, 0), (0, sy - 1), (0, 0), (0, sx - 1))
+    filled = _write(reader, node, PadAxes(0, widths), apart, (n, c, y, sy, x, sx))
+    wide = in_shape(reader, node, Real(filled), (n, c, y * sy, x * sx)).activation
+    kept = (n, c, (y - 1) * sy + 1, (x - 1) * sx + 1)
+    return _write(reader, node, Slice.every((0, 0, 0, 0), kept), wide, kept)
+
+
+def _cropped(
+    reader: Reader, node: OnnxNode, source: Activation, axis: int, before: int, after: int
+) -> Activation:
+    """Return maps without the rows or columns that a negative padding takes away."""
+    cut = max(-before, 0), max(-after, 0)
+    if not any(cut):
+        return source
+    begin, sizes = [0] * 4, list(source.shape)
+    begin[axis], sizes[axis] = cut[0], sizes[axis] - sum(cut)
+    if sizes[axis] < 1:
+        raise node.damaged("a padding that leaves nothing")
+    return _write(reader, node, Slice.every(begin, sizes), source, sizes)
+
+
+def _gemm(reader: Reader, node: OnnxNode) -> Value:
+    operands = [operand(reader, node, index) for index in (0, 1)]
+    if any(len(item.shape) != 2 for item in operands):
+        raise node.damaged(f"a product of {[list(item.shape) for item in operands]}")
+    for index, name in enumerate(("transA", "transB")):
+        if node.integer(name, 0):
+            operands[index] = _turned(reader, node, operands[index])
+    a, b = operands
+    if a.shape[1] != b.shape[0]:
+        raise node.damaged(f"a product of {list(a.shape)} and {list(b.shape)}")
+    out = RealWriter(reader, node)
+    tensors, (first, second) = split(operands)
+    if not tensors:
+        raise node.unsupported("both operands are constant", "fold constants when exporting")
+    shape = (a.shape[0], b.shape[1])
+    made = reader.write(node, RealMatmul(a=first, b=second), tensors, shape, dtype="float32")
+    made = out.scaled(made, node.number("alpha", 1.0))
+    beta = node.number("beta", 1.0)
+    if node.input(2):
+        summand = operand(reader, node, 2)
+        scaled = (
+            out.scaled(summand, beta)
+            if isinstance(summand, Activation)
+            else summand * np.float32(beta)
+        )
+        made = out.combine("add", made, scaled)
+    if made.shape != shape:
+        raise node.damaged(f"a summand that makes {list(shape)} {list(made.shape)}")
+    return Real(made)
+
+
+def _turned(reader: Reader, node: OnnxNode, value: Activation | Array) -> Activation | Array:
+    if isinstance(value, Activation):
+        return _write(reader, node, Transpose((1, 0)), value, value.shape[::-1])
+    return np.ascontiguousarray(value.T)
+
+
+# ------------------------------------------------------------------------------ normalisation
+
+
+def _batch_norm(reader: Reader, node: OnnxNode) -> Value:
+    """Apply an exported network's batch normalisation: a factor and a summand per channel."""
+    source = _tensor(reader, node)
+    node.ignore("momentum", "spatial")
+    if node.integer("training_mode", 0):
+        raise node.unsupported("training_mode", "export the network for inference")
+    channels = source.shape[1] if len(source.shape) > 1 else 1
+    parts = [
+        _vector(reader, node, index, channels, role)
+        for index, role in enumerate(("scale", "bias", "mean", "variance"), start=1)
+    ]
+    scale, bias, mean, variance = (part.astype("float64") for part in parts)
+    root = np.sqrt(variance + node.number("epsilon", 1e-5))
+    if not np.all(root > 0):
+        raise node.unsupported("a variance that is not positive")
+    spread = (-1, *(1,) * (len(source.shape) - 2))
+    out = RealWriter(reader, node)
+    product = out.combine("multiply", source, (scale / root).astype("float32").reshape(spread))
+    summand = (bias - mean * scale / root).astype("float32").reshape(spread)
+    return Real(out.combine("add", product, summand))
+
+
+# ------------------------------------------------------------------------------ pools
+
+
+def _windows(reader: Reader, node: OnnxNode) -> tuple[Activation, bool, Windows]:
+    source, flat = _maps(reader, node)
+    windows = windows_of(node, source.shape[3 if flat else 2 :], one_axis=flat)
+    if windows.dilation != (1, 1):
+        raise node.unsupported("a pool with dilation", "leave it out")
+    return source, flat, windows
+
+
+def average(reader: Reader, node: OnnxNode) -> Value:
+    """Return averages over windows, each divided by the number of elements that it counts."""
+    source, flat, windows = _windows(reader, node)
+    counted = bool(node.integer("count_include_pad", 0))
+    top, left, bottom, right = windows.padding
+    shape = (*source.shape[:2], *windows.outputs)
+    if any(windows.padding):
+        widths = ((0, 0), (0, 0), (top, bottom), (left, right))
+        padded = tuple(n + sum(width) for n, width in zip(source.shape, widths, strict=True))
+        source = _write(reader, node, PadAxes(0, widths), source, padded)
+    made = _write(reader, node, RealAverage(windows.kernel, windows.strides), source, shape)
+    factor = windows.counts(counted)
+    if (factor != math.prod(windows.kernel)).any():
+        ratio = (math.prod(windows.kernel) / factor).astype("float32")
+        made = _write(reader, node, RealCombine("multiply", b=ratio), made, shape)
+    return _result(reader, node, made, flat)
+
+
+def _max_pool(reader: Reader, node: OnnxNode) -> Value:
+    source, flat, windows = _windows(reader, node)
+    node.ignore("storage_order")  # of the indices
+    op = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
+    made = _write(reader, node, op, source, (*source.shape[:2], *windows.outputs))
+    return _result(reader, node, made, flat)
+
+
+def _global(reader: Reader, node: OnnxNode, *, mean: bool) -> Value:
+    source, out = _tensor(reader, node), RealWriter(reader, node)
+    if len(source.shape) < 3:
+        raise node.damaged(f"an input of shape {list(source.shape)}")
+    axes = tuple(range(2, len(source.shape)))
+    return Real(out.mean(source, axes) if mean else out.reduce("maximum", source, axes))
+
+
+# ------------------------------------------------------------------------------ several tensors
+
+
+def combined_all(
+    reader: Reader, node: OnnxNode, function: Function, values: Sequence[Activation | Array]
+) -> Activation:
+    """Return a function of any number of tensors and constants, from left to right."""
+    out = RealWriter(reader, node)
+    tensors = [value for value in values if isinstance(value, Activation)]
+    if not tensors:
+        raise node.unsupported("all inputs are constant", "fold constants when exporting")
+    result: Activation | Array | None = None
+    for value in values:
+        if result is None:
+            result = value
+        elif isinstance(result, Activation) or isinstance(value, Activation):
+            result = out.combine(function, result, value)
+        else:
+            result = _FOLDED[function](result, value).astype("float32")
+    assert isinstance(result, Activation)
+    return result
+
+
+_FOLDED = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum}
+
+
+def _variadic(reader: Reader, node: OnnxNode, function: Function) -> Value:
+    values = [operand(reader, node, index) for index in range(len(node.inputs))]
+    return Real(combined_all(reader, node, function, values))
+
+
+def _mean(reader: Reader, node: OnnxNode) -> Value:
+    values = [operand(reader, node, index) for index in range(len(node.inputs))]
+    total = combined_all(reader, node, "add", values)
+    return Real(RealWriter(reader, node).combine("divide", total, float(len(values))))
+
+
+def _prelu(reader: Reader, node: OnnxNode) -> Value:
+    out, source, slope = RealWriter(reader, node), _tensor(reader, node), operand(reader, node, 1)
+    below = out.combine("multiply", out.combine("minimum", source, 0.0), slope)
+    made = out.combine("add", out.combine("maximum", source, 0.0), below)
+    if made.shape != source.shape:
+        raise node.damaged(f"slopes of shape {list(slope.shape)} for {list(source.shape)}")
+    return Real(made)
+
+
+PARTS: dict[str, Handler] = {
+    "BatchNormalization": _batch_norm,
+    "GlobalMaxPool": partial(_global, mean=False),
+    "Max": partial(_variadic, function="maximum"),
+    "Mean": _mean,
+    "Min": partial(_variadic, function="minimum"),
+    "PRelu": _prelu,
+    "Sum": partial(_variadic, function="add"),
+}
+"""Those that may also stand between quantized tensors, where they are computed in reals."""
+
+HANDLERS: dict[str, Handler] = {
+    **PARTS,
+    "AveragePool": average,
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "Gemm": _gemm,
+    "GlobalAveragePool": partial(_global, mean=True),
+    "MaxPool": _max_pool,
+}
+"""Handlers by operator."""
