@@ -21,6 +21,7 @@ from byoc_dory.soc.schemes import NumberScheme
 __all__ = [
     "BUILT_IN",
     "GROUP",
+    "board_target",
     "cpu_target",
     "resolve",
     "scheme_of",
@@ -155,6 +156,27 @@ def cpu_target(name: str) -> str:
     return resolve(name).name
 
 
+def board_target(name: str) -> str:
+    """Return the target of a board, e.g. "cortex_m4:board=nucleo-l4r5zi".
+
+    Boards are the choices of a SoC's parameter "board".
+
+    Raises:
+        TargetError: there is no such board (the message lists the known ones).
+    """
+    known: list[str] = []
+    for soc in map(_load, _references().values()):
+        for parameter in soc.parameters:
+            if parameter.name != "board":
+                continue
+            named = [str(choice) for choice in parameter.choices if choice != parameter.default]
+            known += named
+            if name in named:
+                (spec,) = soc.designed({"board": name}).targets
+                return f"{spec.name}:board={name}"
+    raise TargetError(f"unknown board {name!r}", hint="known boards: " + ", ".join(known))
+
+
 def resolve(
     name: str | Target,
     *,
@@ -205,7 +227,13 @@ def resolve(
 def _target(soc: Soc, found: TargetSpec, l2_bytes: int | None) -> Target:
     """Return a target of a SoC with the values of its parameters."""
     # The description may have made other targets for these values, e.g. with another host.
-    spec = next((entry for entry in soc.targets if entry.name == found.name), found)
+    spec = next((entry for entry in soc.targets if entry.name == found.name), None)
+    if spec is None:
+        raise TargetError(
+            f"there is no {found.name} with {written(soc.parameters, soc.settings)}",
+            where=soc.title,
+            hint="there is " + ", ".join(entry.name for entry in soc.targets),
+        )
     hosted = soc if spec.host is None else replace(soc, host=spec.host)
     sized = hosted if l2_bytes is None else hosted.resized("L2", l2_bytes)
     values = written(soc.parameters, soc.settings)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from byoc_dory.errors import TargetError
 from htvm.cli.terminal import log_to_stderr
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ else:
 __all__ = [
     "EXPORT_FOLDER",
     "all_tables",
+    "board",
     "common",
     "complete_target",
     "examples",
@@ -76,11 +78,34 @@ def common(command: Command) -> Command:
     return wrapped  # type: ignore[return-value]
 
 
-def known_target(_context: click.Context, _option: click.Parameter, name: str) -> str:
-    """Return the full name of a target, or raise `TargetError`."""
+def known_target(context: click.Context, option: click.Parameter, name: str) -> str:
+    """Return the full name of a target, or that of the board if one is given.
+
+    Raises:
+        TargetError: it is not known, or a board is given in addition.
+    """
     from byoc_dory.soc.registry import resolve
 
-    return resolve(name).name
+    board = context.meta.get(_BOARD)
+    if board is None:
+        return resolve(name).name
+    source = context.get_parameter_source(option.name or "")
+    if source == click.core.ParameterSource.COMMANDLINE:
+        raise TargetError(
+            f"the board {board} and the target {name} are two answers to one question",
+            hint=f"leave out --target; the board's is {board}",
+        )
+    return str(board)
+
+
+_BOARD = "htvm.board"
+
+
+def _known_board(context: click.Context, _option: click.Parameter, name: str | None) -> None:
+    from byoc_dory.soc.registry import board_target, resolve
+
+    if name is not None:
+        context.meta[_BOARD] = resolve(board_target(name)).name
 
 
 def complete_target(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
@@ -116,6 +141,14 @@ class _ModelName(_Text):
 
 
 model = click.argument("model", type=_ModelName())
+board = click.option(
+    "--board",
+    metavar="NAME",
+    is_eager=True,
+    expose_value=False,
+    callback=_known_board,
+    help="Build for this board instead of a target: its core, flash and RAM.",
+)
 target = click.option(
     "--target",
     "-t",

@@ -124,7 +124,7 @@ def build_rv32(
             make,
         )
     except L2OverflowError as error:
-        raise L2OverflowError(error.what, where=error.where, hint=dominant(program)) from error
+        raise L2OverflowError(error.what, where=error.where, hint=dominant(program, soc)) from error
     firmware = rv32.open_firmware(path, machine, soc.host.stack)
     return Built(
         platform="rv32",

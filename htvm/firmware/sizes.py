@@ -94,11 +94,12 @@ def check_l2(program: Program, soc: Soc) -> None:
     need = sum(parts.values())
     if need <= limit:
         return
+    name = "L2" if soc.code_memory == "L2" else "RAM"
     words = ", ".join(f"{name} {size:,} B" for name, size in parts.items())
     raise L2OverflowError(
-        f"the program needs {need:,} B of L2 without its code, there are {limit:,} B: {words}",
+        f"the program needs {need:,} B of {name} without its code, there are {limit:,} B: {words}",
         where=f"{program.name} on {soc.name}",
-        hint=dominant(program),
+        hint=dominant(program, soc),
         limit=limit,
         demand=need,
     )
@@ -110,14 +111,20 @@ def _check_flash(program: Program, soc: Soc) -> None:
         raise L2OverflowError(
             f"the constants need {need:,} B of {memory.name}, there are {memory.size:,} B",
             where=f"{program.name} on {soc.name}",
-            hint=dominant(program),
+            hint=dominant(program, soc),
         )
 
 
-def dominant(program: Program) -> str:
-    """Return what takes most, and its largest piece, as text."""
+def dominant(program: Program, soc: Soc) -> str:
+    """Return what takes most, and its largest piece, as text.
+
+    Where constants are not in L2, that is the arena, unless they exceed their own memory.
+    """
     where = "or choose a target with more L2, such as generic.cpu"
-    if program.constant_bytes >= program.plan.peak:
+    if soc.code_memory != "L2":
+        where = "or choose a board with more memory"
+    apart = soc.code_memory != "L2" and program.constant_bytes <= soc.memory(soc.code_memory).size
+    if not apart and program.constant_bytes >= program.plan.peak:
         inside = [constant for constant in program.constants if not constant.memory]
         largest = max(inside, key=lambda constant: constant.data.nbytes)
         return (

@@ -26,12 +26,14 @@ def machine_of(soc: Soc) -> Machine:
             hint=f"use platform='{soc.host.platform}'",
         )
     memory = soc.memory("L2")
+    # The simulator has one memory for all: where flash is another, its bytes are added.
+    room = 0 if soc.code_memory == "L2" else soc.memory(soc.code_memory).size
     near = [other for other in soc.memories if other.mapped]
     stacks = [other for other in near if other.name == soc.host.stack_memory]
     return Machine(
         name=soc.name,
         ram=(
-            (memory.base, memory.size),
+            (memory.base, memory.size + room),
             *((other.base, other.size + other.reserved) for other in near),
         ),
         putchar=soc.sim.putchar,

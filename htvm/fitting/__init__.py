@@ -136,7 +136,7 @@ def _changes(compiled: Compiled, found: Fit, planner: _Planner) -> list[Change]:
     for level in found.levels:
         if level.fits != "no":
             continue
-        if level.memory in ("L2", compiled.target.soc.code_memory):
+        if level.memory in ("L2", "RAM", compiled.target.soc.code_memory):
             changes += changes_for_l2(compiled, level, planner.attempt)
         else:
             lacking = tuple(d.layer for d in found.layers if d.l1_least > d.l1_limit)

@@ -16,7 +16,7 @@ from byoc_dory.errors import HtvmError
 from byoc_dory.layers import Convolution, Dense
 from byoc_dory.memory.arena import plan_memory
 from byoc_dory.region import Region
-from byoc_dory.soc.registry import resolve, targets
+from byoc_dory.soc.registry import board_target, resolve, targets
 from htvm.explain.variants import is_resizable, resized
 from htvm.fitting.levels import constants_by_layer, too_full
 from htvm.policy import CPU
@@ -56,8 +56,16 @@ def changes_for_l2(compiled: Compiled, level: Level, attempt: Attempt) -> Iterat
             f"use the {other} schedule (--schedule {other})",
             level, attempt, compiled.target.name, replace(options, tiling=tiling),
         )  # fmt: skip
-    yield from _fewer_channels(compiled, level)
-    yield from _smaller_maps(compiled, level)
+    if level.memory != "RAM":
+        yield from _fewer_channels(compiled, level)
+    if level.memory != compiled.target.soc.code_memory or level.memory == "L2":
+        yield from _smaller_maps(compiled, level)
+    board = _larger_board(compiled, level)
+    if board is not None:
+        yield _planned(
+            f"use the board {board} (--board {board})", level, attempt,
+            board_target(board), replace(options, l2_bytes=None),
+        )  # fmt: skip
     for name in _other_targets(compiled):
         # A policy names this target's accelerators, and the budget is for its L1.
         elsewhere = replace(options, policy=None, tiling=replace(options.tiling, l1_budget=None))
@@ -96,6 +104,22 @@ def _other_targets(compiled: Compiled) -> list[str]:
             seen.add(target.soc.name)
             larger.append(name)
     return [*same, *larger]
+
+
+def _larger_board(compiled: Compiled, level: Level) -> str | None:
+    """Return the board with the least memory that is enough; ``None`` if there is none."""
+    soc, need = compiled.target.soc, level.demand + level.slack
+    memory = "L2" if level.memory == "RAM" else level.memory
+    found = []
+    for parameter in soc.parameters:
+        if parameter.name != "board":
+            continue
+        for choice in parameter.choices:
+            other = soc.designed({"board": choice})
+            size = other.memory(memory).size
+            if choice != parameter.default and need <= size:
+                found.append((size, str(choice)))
+    return min(found)[1] if found else None
 
 
 def _fewer_channels(compiled: Compiled, level: Level) -> Iterator[Change]:

@@ -62,7 +62,7 @@ def l2_levels(compiled: Compiled) -> tuple[Level, ...]:
     if soc.code_memory == "L2":
         return (_level("L2", ram, [*fixed, *parts], slack, note),)
     flash = soc.memory(soc.code_memory)
-    return (_level(flash.name, flash.size, fixed, slack, ""), _level("L2", ram, parts, 0, note))
+    return (_level(flash.name, flash.size, fixed, slack, ""), _level("RAM", ram, parts, 0, note))
 
 
 def _level(name: str, limit: int, parts: list[MemoryItem], slack: int, note: str) -> Level:

@@ -254,7 +254,7 @@ def _dominates(level: Level) -> str:
     """Return the largest parts of a level as text."""
     shown, rest = level.parts[:_SHOWN], level.parts[_SHOWN:]
     lines = [f"  {_part(part)}" for part in shown]
-    if rest and level.memory == "L2":
+    if rest and sum(part.bytes for part in level.parts) == level.demand:
         size = sum(part.bytes for part in rest)
         lines.append(f"  {count(size):>9}  {len(rest)} more")
     head = f"{level.memory}: what takes most"

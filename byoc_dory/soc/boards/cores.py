@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from byoc_dory.soc.cores import ArmCore, Host, HostCost
+from byoc_dory.soc.hosts import CV32E40P
 
 __all__ = ["CORES"]
 
@@ -48,6 +51,11 @@ _SMALL = HostCost(
 )
 
 
+def _riscv(isa: str) -> Host:
+    name = f"{isa.upper()} (cycles of a CV32E40P, not of the chip's own core)"
+    return replace(CV32E40P, name=name, isa=isa, stack=_STACK)
+
+
 def _arm(name: str, isa: str, cost: HostCost, arm: ArmCore) -> Host:
     return Host(name=f"Arm {name}", isa=isa, stack=_STACK, cost=cost, arm=arm)
 
@@ -69,5 +77,7 @@ CORES: dict[str, Host] = {
     "cortex_m33": _arm(
         "Cortex-M33", "armv8-m.main", _DSP, ArmCore("cortex-m33", dsp=True, emulator="cortex-m33")
     ),
+    "rv32imc": _riscv("rv32imc"),
+    "rv32imac": _riscv("rv32imac"),
 }
 """Each core by the name of its target."""

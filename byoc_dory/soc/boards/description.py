@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Memory, SimControl, Soc, TargetSpec
+from byoc_dory.soc.boards.board import boards
 from byoc_dory.soc.boards.cores import CORES
+from byoc_dory.soc.parameters import Parameter
 
 __all__ = ["soc"]
 
@@ -11,6 +16,35 @@ __all__ = ["soc"]
 # every network can be run and counted; boards have their own.
 FLASH_BYTES = 64 * 1024 * 1024
 RAM_BYTES = 64 * 1024 * 1024
+
+_NONE = "none"
+
+
+def _design(board: str) -> Soc:
+    """Return the microcontroller of a board, with the target of its core only."""
+    if board == _NONE:
+        return MICROCONTROLLER
+    found = boards()[board]
+    if found.core not in CORES:
+        raise TargetError(
+            f"there is no core {found.core!r}",
+            where=f"board {board}",
+            hint=f"known cores: {', '.join(CORES)}",
+        )
+    flash, ram = MICROCONTROLLER.memories
+    return replace(
+        MICROCONTROLLER,
+        title=f"{found.title} ({found.chip})",
+        clock_hz=found.clock_hz,
+        memories=(
+            replace(flash, base=found.flash.address, size=found.flash.size),
+            replace(ram, base=found.ram.address, size=found.ram.size),
+        ),
+        host=CORES[found.core],
+        targets=(TargetSpec(found.core, (), host=CORES[found.core]),),
+        adjustable=(),
+    )
+
 
 MICROCONTROLLER = Soc(
     name="microcontroller",
@@ -21,14 +55,23 @@ MICROCONTROLLER = Soc(
         Memory("L2", 0x2000_0000, RAM_BYTES, "RAM: arena, inputs and outputs, stack"),
     ),
     host=CORES["cortex_m4"],
-    # In the address range of peripherals; the emulators use none of these.
-    sim=SimControl(putchar=0x4000_0000, exit=0x4000_0004, trace=0x4000_0008),
+    # assumed: above all memories; only the simulator of RISC-V cores uses them.
+    sim=SimControl(putchar=0xF000_0000, exit=0xF000_0004, trace=0xF000_0008),
     dma=None,
     accelerators=(),
     targets=tuple(TargetSpec(name, (), host=core) for name, core in CORES.items()),
     driver="none",
     adjustable=("L2",),
     code_memory="flash",
+    parameters=(
+        Parameter(
+            "board",
+            _NONE,
+            "flash, RAM and clock of a board; none: 64 MiB each",
+            choices=(_NONE, *boards()),
+        ),
+    ),
+    design=_design,
 )
 
 

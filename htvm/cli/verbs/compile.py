@@ -25,6 +25,7 @@ __all__ = ["command"]
 )
 @options.model
 @options.target
+@options.board
 @options.policy
 @options.schedule
 @options.all_tables

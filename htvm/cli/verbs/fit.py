@@ -23,6 +23,7 @@ __all__ = ["command"]
 )
 @options.model
 @options.target
+@options.board
 @options.policy
 @options.schedule
 @click.option(

@@ -50,6 +50,7 @@ _BUILD = ("target", "policy", "schedule", "platform", "given")
 )
 @options.model
 @options.target
+@options.board
 @options.policy
 @options.schedule
 @options.platform

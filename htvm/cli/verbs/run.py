@@ -32,6 +32,7 @@ __all__ = ["command"]
 )
 @options.model
 @options.target
+@options.board
 @options.policy
 @options.schedule
 @options.platform
