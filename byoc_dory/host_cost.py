@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from byoc_dory.layers import Add, Convolution, Dense, Layer, Rows
+from byoc_dory.layers import (
+    Add,
+    CachedAttention,
+    Combination,
+    Convolution,
+    Dense,
+    Layer,
+    Matmul,
+    Rows,
+)
 from byoc_dory.layers.rowwise import ItaGelu, TableMap
 from byoc_dory.soc.base import Soc
 from byoc_dory.work import Work
@@ -13,6 +22,10 @@ __all__ = ["cpu_cycles", "cpu_operator_cycles", "layout_cycles"]
 def cpu_cycles(layer: Layer, soc: Soc) -> int:
     """Return rough cycles of a layer on the host, for verdicts (runs measure the real ones)."""
     cost = soc.host.cost
+    if isinstance(layer, CachedAttention):
+        # Besides two products: softmax, and four other steps from a product to a weight.
+        each = cost.softmax_element + 4 * cost.move_element
+        return round(layer.macs * cost.pointwise_mac + layer.macs // (2 * layer.C) * each)
     match layer:
         case Add():
             each, elements = cost.add_element, layer.output.elements * (len(layer.inputs) - 1)
@@ -20,7 +33,10 @@ def cpu_cycles(layer: Layer, soc: Soc) -> int:
             each, elements = cost.move_element, layer.output.elements
         case Rows():
             each, elements = cost.softmax_element, layer.output.elements
-        case Dense():
+        case Combination():
+            steps = 1 + sum(table is not None for table in layer.tables)
+            each, elements = steps * cost.move_element, layer.output.elements
+        case Dense() | Matmul():
             each, elements = cost.dense_mac, layer.macs
         case Convolution(depthwise=True):
             each, elements = cost.depthwise_mac, layer.macs

@@ -15,10 +15,19 @@ if TYPE_CHECKING:
     from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling.problem import Solution
 
-__all__ = ["BorderMap", "Buffer", "Constant", "Kernel", "Region", "RegionCode", "RegionKernels"]
+__all__ = [
+    "BorderMap",
+    "Buffer",
+    "Constant",
+    "Kernel",
+    "Region",
+    "RegionCode",
+    "RegionKernels",
+    "are_same_rows",
+]
 
 
-def _are_same_rows(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+def are_same_rows(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether tensors of these shapes, stored row by row, have the same bytes."""
     return prod(a) == prod(b) and (a[0] == b[0] or 1 in (len(a), len(b)))
 
@@ -125,7 +134,7 @@ class Region:
             raise ModelError(f"tensor '{tensor.name}' is read but never written", where=where)
         known = shapes[tensor.name]
         of_matrices = any(layer.of_matrices for layer in self.layers)
-        if known != tensor.shape and not (of_matrices and _are_same_rows(known, tensor.shape)):
+        if known != tensor.shape and not (of_matrices and are_same_rows(known, tensor.shape)):
             raise ModelError(
                 f"tensor '{tensor.name}' is {known} where written and {tensor.shape} where read",
                 where=where,

@@ -18,6 +18,7 @@ from byoc_dory.layers.cached_attention import (
     Weighing,
     cached_attention_layer,
 )
+from byoc_dory.layers.combination import Combination, combination_layer
 from byoc_dory.layers.convolution import Convolution, conv2d_layer, depthwise_layer
 from byoc_dory.layers.dense import Dense, dense_layer
 from byoc_dory.layers.gemm import Gemm, gemm_layer
@@ -44,6 +45,7 @@ __all__ = [
     "Attention",
     "AttentionOperands",
     "CachedAttention",
+    "Combination",
     "Convolution",
     "Dense",
     "Gemm",
@@ -65,6 +67,7 @@ __all__ = [
     "add_layer",
     "attend_layer",
     "cached_attention_layer",
+    "combination_layer",
     "conv2d_layer",
     "dense_layer",
     "depthwise_layer",

@@ -118,8 +118,10 @@ def _shapes(module: IRModule, placed: Dispatch, renamed: Collection[str]) -> tup
         for name, place in placed.placement.items()
         if place != CPU
         and name not in placed.inner
-        and (name in placed.groups or placed.kinds[name] in primitive_kinds())
-        and placed.kinds[name] != "add"
+        and (
+            name in placed.groups
+            or (placed.kinds[name] in primitive_kinds() and placed.kinds[name] != "add")
+        )
     }
     return shapes_of(found, dict(bindings_of(main_of(module)))) if found else ()
 

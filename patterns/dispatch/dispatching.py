@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.layers import Array, Layer
 from byoc_dory.verdict import OperatorVerdict
 from byoc_dory.work import Work
-from patterns.dispatch.renames import renames
+from patterns.dispatch.renames import origin_of, renames
 from patterns.dispatch.rules import CPU, Rules, as_seen
 from patterns.dispatch.together import Together, settle, together_in
 from patterns.op import TensorType
@@ -135,7 +135,7 @@ def dispatch(
 def _of_renamed(verdict: OperatorVerdict, graph: Graph, renamed: Container[str]) -> OperatorVerdict:
     if verdict.layer not in renamed:
         return verdict
-    origin, _ = graph.behind_reshapes(verdict.layer)
+    origin = origin_of(verdict.layer, graph, renamed)
     return replace(verdict, reason=f"nothing to do: it is another name of '{origin}'")
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from patterns.dispatch.cached import cached_attentions
+from patterns.dispatch.combined import combinations
 from patterns.dispatch.groups import Group, groups_of
 from patterns.dispatch.mha import NoAttention, attentions
 
@@ -40,7 +41,7 @@ def together_in(graph: Graph) -> Together:
     found = tuple(attentions(graph))
     whole = (entry for entry in found if isinstance(entry, Group))
     return Together(
-        groups=(*whole, *cached_attentions(graph), *groups_of(graph)),
+        groups=(*whole, *cached_attentions(graph), *combinations(graph), *groups_of(graph)),
         missed=tuple(entry for entry in found if isinstance(entry, NoAttention)),
     )
 

@@ -25,6 +25,7 @@
 #define CLUSTER_PER_CHANNEL 8u     /* mul, add and shift are arrays, one entry per column of the result */
 #define CLUSTER_B_ROWS 16u         /* matmul: the second operand has the rows of C, not those of K */
 #define CLUSTER_OUT_TRANSPOSED 32u /* gemm: the result has K rows */
+#define CLUSTER_MULTIPLY 64u       /* combine: the product instead of the sum */
 
 typedef struct {
     int32_t mul, add;
@@ -94,6 +95,17 @@ typedef struct {
     cluster_requant_t requant;
     const uint8_t *table; /* SIMD: as in htvm_add.h, or NULL */
 } cluster_add_t;
+
+/* out[i] = requant(table[in[i]] + table'[in'[i]]), or their product; without a table, the operand
+ * itself.  All int8; results of `requant` must fit 32 bits before they are limited. */
+typedef struct {
+    const int8_t *in[2];
+    int8_t *out;
+    const int8_t *tables[2]; /* 256 bytes each, by the operand's byte, or NULL */
+    uint32_t elements;
+    uint32_t flags;
+    cluster_requant_t requant;
+} cluster_combine_t;
 
 /* out[i] = table[in[i]]; may be in place. */
 typedef struct {
@@ -165,6 +177,7 @@ void cluster_gemm(const void *args, uint32_t core, uint32_t cores);
 void cluster_matmul(const void *args, uint32_t core, uint32_t cores);
 void cluster_attention(const void *args, uint32_t core, uint32_t cores);
 void cluster_add(const void *args, uint32_t core, uint32_t cores);
+void cluster_combine(const void *args, uint32_t core, uint32_t cores);
 void cluster_map(const void *args, uint32_t core, uint32_t cores);
 void cluster_table_softmax(const void *args, uint32_t core, uint32_t cores);
 void cluster_ita_softmax(const void *args, uint32_t core, uint32_t cores);

@@ -35,7 +35,7 @@ def test_a_cache_and_the_tokens_own_are_read_where_they_are() -> None:
     layer = found(in_place(step(5)))
     assert (layer.heads, layer.cached, layer.positions, layer.queries) == (16, 5, 6, 1)
     names = ["layer_0_keys", "layer_0_values", "layer_0_query_heads", "mask"]
-    names += ["layer_0_keys_new", "layer_0_values_new"]
+    names += ["layer_0_key_heads", "layer_0_value_heads"]
     assert [tensor.name for tensor in layer.inputs] == names
     assert layer.macs == 2 * 16 * 6 * 4
 

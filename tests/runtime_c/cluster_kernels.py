@@ -82,6 +82,18 @@ class Add(ctypes.Structure):
     ]
 
 
+class Combine(ctypes.Structure):
+    """cluster_combine_t."""
+
+    _fields_ = [
+        ("source", _PTR * 2),
+        ("out", _PTR),
+        ("tables", _PTR * 2),
+        *_fields(_U32, "elements flags"),
+        *_REQUANT,
+    ]
+
+
 class Map(ctypes.Structure):
     """cluster_map_t."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 
 import numpy as np
@@ -336,6 +337,32 @@ def test_map(kernels: Kernels, seed: int, elements: int, cores: int, in_place: b
     args = c.Map(source=kernels.pointer(x), table=kernels.pointer(table), elements=elements)
     got = kernels.run("map", args, elements, cores, start=x if in_place else None)
     np.testing.assert_array_equal(got, table[x])
+
+
+@PROPERTY
+@given(seed=SEEDS, elements=st.integers(1, 70), cores=CORES, kind=st.tuples(*[st.booleans()] * 3))
+def test_combine(
+    kernels: Kernels, seed: int, elements: int, cores: int, kind: tuple[bool, bool, bool]
+) -> None:
+    draw, (multiplies, *tabled) = Draw(np.random.default_rng(seed)), kind
+    operands = draw.bytes(2, elements)
+    tables = [draw.bytes(256) if each else None for each in tabled]
+    mapped = [
+        (x if table is None else table[x.view("uint8")]).astype(np.int64)
+        for x, table in zip(operands, tables, strict=True)
+    ]
+    acc = mapped[0] * mapped[1] if multiplies else mapped[0] + mapped[1]
+    requant = draw.requant(np.array([2**14 if multiplies else 256]), 1, wide=False)
+    low, high = draw.clip("int8")
+    numbers = requant.mul[0], requant.add[0], requant.shift[0]
+    args = c.Combine(
+        source=(ctypes.c_void_p * 2)(*map(kernels.pointer, operands)),
+        tables=(ctypes.c_void_p * 2)(*map(kernels.pointer, tables)),
+        elements=elements, flags=64 * multiplies, requant=c.Requant(*numbers, low, high),
+    )  # fmt: skip
+    got = kernels.run("combine", args, elements, cores).view("int8")
+    wanted = np.clip((acc * numbers[0] + numbers[1]) >> numbers[2], low, high)
+    np.testing.assert_array_equal(got, wanted)
 
 
 @PROPERTY

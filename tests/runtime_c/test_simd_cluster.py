@@ -42,6 +42,7 @@ def random_cases(rng: np.random.Generator, count: int) -> list[Case]:
             s.conv(rng, 0, c, image, taps, stride, kind),
             s.conv(rng, 0, 4 * size(1, 4), (size(1, 11), size(1, 14)), (3, 3), stride, narrow),
             s.matmul(rng, size(1, 3), rows, k, c, kind, by_rows=flag),
+            s.matmul(rng, 1, rows, 4, 4, Kind(out_type=kind.out_type, limits=kind.limits)),
             s.add(rng, size(1, 70), size(1, 4), kind, size(-128, 127)),
             s.add(rng, size(1, 70), 2, narrow),
             s.add(rng, size(1, 300), 2, kind, looked_up=True),

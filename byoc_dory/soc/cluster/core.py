@@ -31,8 +31,8 @@ class ClusterCores(Accelerator):
         tile_cycles: additional host cycles per tile.
         most_operands: largest number of operands of an add.
         gemm, matmul, matmul_rows, conv2d, depthwise, add, map, transpose, ita_softmax,
-        table_softmax, layer_norm, rms_norm, affine_norm, attention: cycles per unit of work of a
-            kernel; ``matmul_rows`` if the second operand is transposed.
+        table_softmax, layer_norm, rms_norm, affine_norm, combine, attention: cycles per unit of
+            work of a kernel; ``matmul_rows`` if the second operand is transposed.
         kernels: the set of kernels: ``"plain"`` C (``runtime_c/cluster/plain``), or for cores with
             ``"simd"`` instructions (``runtime_c/cluster/simd``). Each has its own units of work,
             and its own layout of constants.
@@ -64,6 +64,7 @@ class ClusterCores(Accelerator):
     affine_norm: Cycles
     kernels: Literal["plain", "simd"] = "plain"
     windows: int = 0
+    combine: Cycles = (("call", 60.0), ("element", 16.0), ("table", 3.0))
     attention: Cycles = ()
 
     @property

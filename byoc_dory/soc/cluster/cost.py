@@ -7,6 +7,7 @@ from math import ceil
 from byoc_dory.layers import (
     Add,
     CachedAttention,
+    Combination,
     Convolution,
     Dense,
     Gemm,
@@ -70,6 +71,10 @@ def _kernel_cycles(layer: Layer, call: Call, core: ClusterCores, more: Cycles) -
     if isinstance(layer, CachedAttention):
         works = attention_work(layer, call.number("heads"), core.cores)
         return ceil(slowest(works, core.attention))
+    if isinstance(layer, Combination):
+        elements, tables = call.number("elements"), sum(each is not None for each in layer.tables)
+        share = -(-elements // core.cores)
+        return ceil(slowest([{"call": 1, "element": share, "table": share * tables}], core.combine))
     element_work = simd_work.elementwise if core.simd else elementwise
     if isinstance(layer, Add):
         sizes = (call.number("elements"), core.cores, len(layer.inputs))

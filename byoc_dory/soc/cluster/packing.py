@@ -15,7 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layers import Add, Array, CachedAttention, Convolution, Gemm, Layer, Rows, Weighted
+from byoc_dory.layers import (
+    Add,
+    Array,
+    CachedAttention,
+    Combination,
+    Convolution,
+    Gemm,
+    Layer,
+    Rows,
+    Weighted,
+)
 from byoc_dory.layers.rowwise import (
     AffineNorm,
     ItaGelu,
@@ -240,4 +250,7 @@ def constants_of(layer: Layer, *, simd: bool = False) -> Array:
         return sum_table(layer)
     if isinstance(layer, CachedAttention):
         return attention_constants(layer)
+    if isinstance(layer, Combination):
+        tables = [each.table.astype(np.uint8) for each in layer.tables if each is not None]
+        return np.concatenate([*tables, np.zeros(0, np.uint8)])
     return row_constants(layer.function) if isinstance(layer, Rows) else np.zeros(0, np.uint8)

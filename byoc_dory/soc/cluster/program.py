@@ -9,6 +9,7 @@ from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import (
     Add,
     CachedAttention,
+    Combination,
     Convolution,
     Dense,
     Gemm,
@@ -180,6 +181,8 @@ def _kernel(
             return "cluster_matmul", "cluster_matmul", _matmul(layer, y)
         case Add():
             return "cluster_add", "cluster_add", _add(layer, y, operands, core)
+        case Combination():
+            return "cluster_combine", "cluster_combine", _combine(layer, y, operands)
         case Rows():
             kernel, struct = _ROW_KERNELS.get(type(layer.function), _MAP)
             return kernel, struct, _rows(layer, y)
@@ -329,6 +332,22 @@ def _add(
         "flags": _flags(layer),
         **_requant(layer, 0),
         **table,
+    }
+
+
+def _combine(layer: Combination, y: TileAxis, operands: tuple[Operand, ...]) -> dict[str, Entry]:
+    fields: dict[str, Entry] = {"in": tuple(Place(each.name) for each in operands[:2])}
+    at = 0
+    for number, table in enumerate(layer.tables):
+        if table is not None:
+            fields[f"tables[{number}]"] = _WEIGHTS + at
+            at += 256
+    return {
+        **fields,
+        "out": _OUT,
+        "elements": y.out_size * units_of(layer)[1],
+        "flags": "CLUSTER_MULTIPLY" if layer.function == "multiply" else "0",
+        **_requant(layer, 0),
     }
 
 

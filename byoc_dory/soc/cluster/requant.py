@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from byoc_dory.layers import Layer, Matmul, MulShift, Rows, Shift, Weighted
+from byoc_dory.layers import Combination, Layer, Matmul, MulShift, Rows, Shift, Weighted
 from byoc_dory.layers.rowwise import AffineNorm, LayerNorm
 
 __all__ = ["leaves_32_bits", "mul_shift", "norm_leaves_32_bits"]
@@ -33,6 +33,8 @@ def leaves_32_bits(layer: Layer, requant: MulShift) -> bool:
         sums = weights * largest + bias
     elif isinstance(layer, Matmul):
         sums = np.full(1, layer.C * largest * 128, np.int64)
+    elif isinstance(layer, Combination) and layer.function == "multiply":
+        sums = np.full(1, 128 * 128, np.int64)
     else:
         sums = np.full(1, len(layer.inputs) * largest, np.int64)
     mul = np.abs(np.asarray(requant.mul, np.int64))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from byoc_dory.layers import (
     Add,
     CachedAttention,
+    Combination,
     Convolution,
     Dense,
     Gemm,
@@ -15,7 +16,7 @@ from byoc_dory.layers import (
 from byoc_dory.soc.base import Rule, Soc
 from byoc_dory.soc.cluster.attention import attention_obstacle
 from byoc_dory.soc.cluster.core import ClusterCores
-from byoc_dory.soc.cluster.requant import mul_shift
+from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
 from byoc_dory.soc.cluster.shared_rules import data_is_8_bits, padding_is_below_kernel
 from byoc_dory.soc.rules import ACCEPTED, dilation_is_one, smallest_tile_fits
 from byoc_dory.verdict import Refused, Verdict
@@ -24,10 +25,12 @@ __all__ = ["RULES"]
 
 
 def operator_is_known(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
-    """The operator is a convolution, product, function of rows, sum, or (with SIMD) attention."""
+    """The operator is a convolution, a product, a function of rows, a sum, or (SIMD) attention."""
     if isinstance(layer, CachedAttention) and not core.simd:
         return Refused("the cores have no kernel for attention as a whole")
-    if isinstance(layer, CachedAttention | Convolution | Dense | Gemm | Matmul | Rows | Add):
+    if isinstance(
+        layer, CachedAttention | Combination | Convolution | Dense | Gemm | Matmul | Rows | Add
+    ):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
 
@@ -59,6 +62,14 @@ def attention_fits_32_bits(layer: Layer, core: ClusterCores, soc: Soc) -> Verdic
     return Refused(obstacle) if obstacle else ACCEPTED
 
 
+def combination_fits_32_bits(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+    """Sums and products of two tensors fit 32 bits when they are requantized."""
+    requant = mul_shift(layer)
+    if isinstance(layer, Combination) and requant is not None and leaves_32_bits(layer, requant):
+        return Refused(f"a result times {requant.mul[0]} leaves 32 bits")
+    return ACCEPTED
+
+
 def operands_are_few_and_alike(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
     """An add has up to 8 operands of one shape and type."""
     if not isinstance(layer, Add):
@@ -80,5 +91,6 @@ RULES: tuple[Rule, ...] = (
     requantization_is_mul_shift,
     operands_are_few_and_alike,
     attention_fits_32_bits,
+    combination_fits_32_bits,
     smallest_tile_fits,
 )

@@ -131,6 +131,8 @@ def products(
     Args:
         by_rows: the second operand has the rows of ``length``.
     """
+    if batch == 1 and length == columns == 4 and not by_rows:
+        return ({"matrix_4": 1, "row_4": -(-rows // cores)},)
     words, fours = _fours(length), _fours(columns)
     costs = (*_quad_costs(rows, words), 20 * words + 300, 0)
     vector = rows == 1 and length % 4 == 0 and by_rows

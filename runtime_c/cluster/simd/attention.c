@@ -10,7 +10,42 @@
 
 /* With this many positions or fewer, weights are computed one by one, else for each distance from the
  * largest score. */
-#define FEW 16u
+#define FEW 96u
+
+/* How exponentials become weights. */
+typedef struct {
+    const uint32_t *top; /* exponential of score 0 */
+    const int8_t *after;
+    uint32_t highest, sum, reciprocal;
+} weights_t;
+
+/* Weights of a few positions together, so that no load or product stalls. */
+HTVM_INLINE void weights_of(const weights_t *v, int8_t *scores, uint32_t lanes)
+{
+    uint32_t products[4], shares[4];
+    for (uint32_t i = 0; i < lanes; i++) {
+        products[i] = *(v->top - scores[i]);
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        products[i] *= v->highest;
+    }
+    /* Rounded down, they are at most 2 too small. */
+    for (uint32_t i = 0; i < lanes; i++) {
+        shares[i] = (uint32_t)((uint64_t)products[i] * v->reciprocal >> 32);
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        products[i] -= shares[i] * v->sum;
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        while (__builtin_expect(products[i] >= v->sum, 0)) {
+            products[i] -= v->sum;
+            shares[i]++;
+        }
+    }
+    for (uint32_t i = 0; i < lanes; i++) {
+        scores[i] = v->after[shares[i]];
+    }
+}
 
 /* Turns masked scores into weights. */
 static void weigh(const cluster_attention_t *v, int8_t *scores, uint32_t count, int8_t *table,
@@ -20,17 +55,12 @@ static void weigh(const cluster_attention_t *v, int8_t *scores, uint32_t count, 
     const uint32_t sum = htvm_attention_sum(scores, count, exponentials, largest);
     const uint32_t highest = v->levels - 1u;
     if (count <= FEW) {
-        const uint32_t reciprocal = UINT32_MAX / sum;
-        for (uint32_t n = 0; n < count; n++) {
-            const uint32_t product = exponentials[largest - scores[n]] * highest;
-            /* At most 2 too small. */
-            uint32_t share = (uint32_t)((uint64_t)product * reciprocal >> 32);
-            uint32_t left = product - share * sum;
-            while (left >= sum) {
-                left -= sum;
-                share++;
-            }
-            scores[n] = v->after[share];
+        const weights_t how = {exponentials + largest, v->after, highest, sum, UINT32_MAX / sum};
+        for (; count >= 4u; count -= 4u, scores += 4) {
+            weights_of(&how, scores, 4);
+        }
+        for (; count != 0; count--) {
+            weights_of(&how, scores++, 1);
         }
         return;
     }
@@ -59,8 +89,14 @@ static void weigh(const cluster_attention_t *v, int8_t *scores, uint32_t count, 
     for (; at % 4u != 0; at--) {
         table[at - 1u] = v->after[0];
     }
-    for (uint32_t i = 0; i < at; i += 4u) {
-        htvm_store4(table + i, none);
+    for (; at % 16u != 0; at -= 4u) {
+        htvm_store4(table + at - 4u, none);
+    }
+    for (int8_t *first = table; first < table + at; first += 16) {
+        htvm_store4(first, none);
+        htvm_store4(first + 4, none);
+        htvm_store4(first + 8, none);
+        htvm_store4(first + 12, none);
     }
     htvm_attention_weights(scores, count, table, largest);
 }

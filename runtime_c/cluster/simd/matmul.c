@@ -9,6 +9,7 @@
 #include "cluster_records.h"
 #include "cluster_split.h"
 #include "htvm_quads.h"
+#include "htvm_scale.h"
 #include "htvm_simd.h"
 #include "htvm_transpose.h"
 #include "htvm_vector.h"
@@ -134,6 +135,28 @@ static void four_columns(const cluster_matmul_t *m, uint32_t matrix, uint32_t k,
                rows.end - rows.begin);
 }
 
+/* Rows of four times a 4 x 4 matrix, such as the rotation of heads: no record is worth its packing. */
+static void four_by_four(const cluster_matmul_t *m, cluster_share_t rows)
+{
+    const uint8_t *const second = (const uint8_t *)m->second;
+    const cluster_requant_t *const r = &m->requant;
+    uint32_t columns[4];
+    const uint32_t a = htvm_load4(second), b = htvm_load4(second + 4);
+    const uint32_t c = htvm_load4(second + 8), d = htvm_load4(second + 12);
+    for (uint32_t j = 0; j < 4u; j++) {
+        const uint32_t at = 8u * j;
+        columns[j] = (a >> at & 255u) | (b >> at & 255u) << 8 | (c >> at & 255u) << 16 |
+                     (d >> at & 255u) << 24;
+    }
+    for (uint32_t i = rows.begin; i < rows.end; i++) {
+        const uint32_t row = htvm_load4((const uint8_t *)m->a + 4u * i);
+        for (uint32_t j = 0; j < 4u; j++) {
+            const int32_t scaled = htvm_scale(htvm_dot4(row, columns[j], 0), r->mul, r->add, r->shift);
+            ((uint8_t *)m->out)[4u * i + j] = (uint8_t)htvm_limit(scaled, r->low, r->high);
+        }
+    }
+}
+
 void cluster_matmul(const void *args, uint32_t core, uint32_t cores)
 {
     const cluster_matmul_t *const m = args;
@@ -141,6 +164,11 @@ void cluster_matmul(const void *args, uint32_t core, uint32_t cores)
         cores = m->workers;
     }
     if (core >= cores) {
+        return;
+    }
+    const uint32_t special = CLUSTER_IN_UNSIGNED | CLUSTER_WIDE | CLUSTER_B_ROWS;
+    if (m->c == 4u && m->k == 4u && m->batch == 1u && (m->flags & special) == 0) {
+        four_by_four(m, cluster_share(m->rows, core, cores));
         return;
     }
     const uint32_t words = cluster_words(m->c), each = cluster_words(m->k);
