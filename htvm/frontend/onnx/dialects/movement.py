@@ -66,10 +66,10 @@ def _concat(reader: IntegerReader, node: OnnxNode) -> Live:
     parts = tuple(reader.live(node, index) for index in filled)
     if not parts:
         raise node.unsupported("a concatenation without elements")
-    if len(parts) == 1:
-        return parts[0]
     rank = len(parts[0].shape)
     axis = forms.axis_of(node, node.integer("axis"), rank)
+    if len(parts) == 1:
+        return parts[0]
     frames = {(*part.shape[:axis], *part.shape[axis + 1 :]) for part in parts}
     dtypes = {part.activation.dtype for part in parts}
     if len(frames) != 1 or any(len(part.shape) != rank for part in parts):
