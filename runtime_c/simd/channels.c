@@ -1,20 +1,14 @@
-/* Depthwise convolutions in HWC; see htvm_channels.h.
- *
- * With filters of 3 x 3, a block is four rows of four channels as words, of which each has four bytes
- * of a column.  A block and the next one give 4 rows of results with stride 1, 2 with stride 2: rows 0
- * and 1 are products with [w0 w1 w2 .] and [. w0 w1 w2]; the lower half of a column and the upper half
- * of the one above it, in one word, give rows 2 and 3. */
+/* Depthwise convolutions in HWC; see htvm_channels.h, and for filters of 3 x 3 htvm_strips.h. */
 #include "htvm_channels.h"
 
 #include <stddef.h>
 
+#include "htvm_pairs.h"
 #include "htvm_scale.h"
+#include "htvm_squares.h"
+#include "htvm_strips.h"
 #include "htvm_transpose.h"
 
-#define SIDE 3u
-#define ROWS 4u     /* of a block */
-#define CHANNELS 4u /* computed together */
-#define RECORD 28u  /* bytes */
 
 /* Requantizes a sum by the factors of a record. */
 HTVM_INLINE int32_t scaled(const htvm_columns_t *p, int32_t sum, const uint8_t *factors)
@@ -48,13 +42,13 @@ HTVM_INLINE uint32_t inside_of(const htvm_columns_t *p, uint32_t columns)
     return rest < p->ix ? rest : p->ix;
 }
 
-/* Sets the columns of both blocks that are outside; nothing else writes there. */
-static void make_borders(const htvm_columns_t *p, uint32_t columns)
+/* Sets the columns of blocks that are outside; nothing else writes there. */
+static void make_borders(const htvm_columns_t *p, uint32_t columns, uint32_t blocks)
 {
     const uint32_t zero = p->in_unsigned ? 0x80808080u : 0, left = left_of(p, columns);
     const uint32_t behind = left + inside_of(p, columns);
     uint8_t *plane = p->scratch;
-    for (uint32_t j = 0; j < 2u * CHANNELS; j++, plane += 4u * columns) {
+    for (uint32_t j = 0; j < blocks * CHANNELS; j++, plane += 4u * columns) {
         for (uint32_t x = 0; x < left; x++) {
             htvm_store4(plane + 4u * x, zero);
         }
@@ -64,184 +58,36 @@ static void make_borders(const htvm_columns_t *p, uint32_t columns)
     }
 }
 
-/* Makes a block of input rows y to y + 3, for the columns that are in the input. */
-static void make_block(const htvm_columns_t *p, const uint8_t *in, int32_t y, uint32_t columns,
-                       uint8_t *block)
-{
-    const uint32_t left = left_of(p, columns), inside = inside_of(p, columns);
-    htvm_rows_t rows;
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < ROWS; i++) {
-        const uint32_t at = (uint32_t)(y + (int32_t)i);
-        const bool there = at < p->iy;
-        rows.row[i] = there ? in + at * p->ix * p->in_pixel : (const uint8_t *)&nothing;
-        rows.step[i] = there ? p->in_pixel : 0;
-    }
-    const htvm_transposed_t transposed = {
-        inside, 4u * columns, 4u, p->in_unsigned ? 0x80808080u : 0,
-    };
-    htvm_transpose(&transposed, &rows, block + 4u * left);
-}
-
-/* ------------------------------------------------------------------ products */
-
-/* A strip: rows of results of four channels, from a block and the next one. */
+/* What blocks have in common. */
 typedef struct {
-    const uint8_t *upper, *lower;
-    const uint8_t *records;
-    uint8_t *out;
-    uint32_t row, pixel; /* of the result, distances in bytes */
-    uint32_t columns;    /* of the result: `rest`, then `times` rounds of the loop */
-    uint32_t times, rest;
-    uint32_t next;       /* from behind a channel's results to those of the next one */
-    int32_t low, high;
-} strip_t;
+    uint32_t pitch;          /* of the input's rows */
+    uint32_t left;           /* columns before those of the input, in bytes of a block */
+    uint32_t most;           /* number for which there is room */
+    htvm_transposed_t order;
+} blocks_t;
 
-#define DOT(op, s, v, w) "cv." op "sp.b %[" s "], %[" v "], %[" w "]\n"
-#define LOAD_V(v) "cv.lw %[" v "], (%[p0]), 4\n"
-#define LOAD_H(h) "cv.lw %[" h "], (%[p1]), 4\n"
-#define JOIN(h, v) "cv.shuffle2.h %[" h "], %[" v "], %[mask]\n" /* upper half of v, lower of h */
-/* A column kept from the beginning. */
-#define KEEP_1(v, h) LOAD_V(v)
-#define KEEP_2(v, h) LOAD_V(v) LOAD_H(h) "nop\n" JOIN(h, v)
-#define KEEP_1_1(v, h, w, i) LOAD_V(v) LOAD_V(w)
-#define KEEP_2_2(v, h, w, i) LOAD_V(v) LOAD_H(h) LOAD_V(w) LOAD_H(i) JOIN(h, v) JOIN(i, w)
-
-/* Sums of 1 to 4 rows of the columns a, b and c, of which c (with stride 2: b and c) is loaded. */
-#define TOP(va, vb, vc) DOT("dot", "s0", va, "e0") DOT("sdot", "s0", vb, "e1")
-#define SUMS_1(va, ha, vb, hb, vc, hc)                                                             \
-    LOAD_V(vc) TOP(va, vb, vc) DOT("sdot", "s0", vc, "e2")
-#define SUMS_2(va, ha, vb, hb, vc, hc)                                                             \
-    LOAD_V(vc) TOP(va, vb, vc)                                                                     \
-    DOT("dot", "s1", va, "o0") DOT("sdot", "s1", vb, "o1")                                         \
-    DOT("sdot", "s0", vc, "e2") DOT("sdot", "s1", vc, "o2")
-#define SUMS_3(va, ha, vb, hb, vc, hc)                                                             \
-    LOAD_V(vc) LOAD_H(hc) TOP(va, vb, vc)                                                          \
-    DOT("dot", "s1", va, "o0") DOT("sdot", "s1", vb, "o1") JOIN(hc, vc)                            \
-    DOT("dot", "s2", ha, "e0") DOT("sdot", "s2", hb, "e1")                                         \
-    DOT("sdot", "s0", vc, "e2") DOT("sdot", "s1", vc, "o2") DOT("sdot", "s2", hc, "e2")
-#define SUMS_4(va, ha, vb, hb, vc, hc)                                                             \
-    SUMS_3(va, ha, vb, hb, vc, hc)                                                                 \
-    DOT("dot", "s3", ha, "o0") DOT("sdot", "s3", hb, "o1") DOT("sdot", "s3", hc, "o2")
-#define FAR_1(va, ha, vb, hb, vc, hc)                                                              \
-    LOAD_V(vb) LOAD_V(vc) TOP(va, vb, vc) DOT("sdot", "s0", vc, "e2")
-#define FAR_2(va, ha, vb, hb, vc, hc)                                                              \
-    LOAD_V(vb) LOAD_H(hb) LOAD_V(vc) LOAD_H(hc) JOIN(hb, vb) TOP(va, vb, vc) JOIN(hc, vc)          \
-    DOT("dot", "s1", ha, "e0") DOT("sdot", "s1", hb, "e1")                                         \
-    DOT("sdot", "s0", vc, "e2") DOT("sdot", "s1", hc, "e2")
-
-#define CLIP_SIGNED(s) "cv.clipr %[" s "], %[" s "], %[high]\n"    /* -high - 1 to high */
-#define CLIP_UNSIGNED(s) "cv.clipur %[" s "], %[" s "], %[high]\n" /* 0 to high */
-#define CLIP_LIMITS(s)                                                                             \
-    "cv.max %[" s "], %[" s "], %[low]\ncv.min %[" s "], %[" s "], %[high]\n"
-#define SCALE(clip, s)                                                                             \
-    "mul %[" s "], %[" s "], %[mul]\ncv.addnr %[" s "], %[add], %[shift]\n" clip(s)
-#define DOWN(s) "cv.sb %[" s "], (%[out]), %[row]\n"
-#define LAST(s) "cv.sb %[" s "], (%[out]), %[back]\n"
-#define DONE_1(clip) SCALE(clip, "s0") LAST("s0")
-#define DONE_2(clip) SCALE(clip, "s0") SCALE(clip, "s1") DOWN("s0") LAST("s1")
-#define DONE_3(clip)                                                                               \
-    SCALE(clip, "s0") SCALE(clip, "s1") SCALE(clip, "s2") DOWN("s0") DOWN("s1") LAST("s2")
-#define DONE_4(clip)                                                                               \
-    SCALE(clip, "s0") SCALE(clip, "s1") SCALE(clip, "s2") SCALE(clip, "s3")                        \
-    DOWN("s0") DOWN("s1") DOWN("s2") LAST("s3")
-
-/* The sums instead of results: words one after another, column by column. */
-#define RAW(s) "cv.sw %[" s "], (%[out]), 4\n"
-#define RAW_1(clip) RAW("s0")
-#define RAW_2(clip) RAW("s0") RAW("s1")
-#define RAW_3(clip) RAW("s0") RAW("s1") RAW("s2")
-#define RAW_4(clip) RAW("s0") RAW("s1") RAW("s2") RAW("s3")
-
-/* With stride 1, three columns of results, after which the same registers hold the same columns; one
- * or two of them come before the loop.  With stride 2, two columns. */
-#define COLUMN_A(sums, done, clip) sums("v0", "h0", "v1", "h1", "v2", "h2") done(clip)
-#define COLUMN_B(sums, done, clip) sums("v1", "h1", "v2", "h2", "v0", "h0") done(clip)
-#define COLUMN_C(sums, done, clip) sums("v2", "h2", "v0", "h0", "v1", "h1") done(clip)
-#define COLUMN_D(sums, done, clip) sums("v2", "h2", "v1", "h1", "v0", "h0") done(clip)
-
-#define COLUMNS_NEAR(keep, sums, done, clip)                                                       \
-    "beqz %[s1], 6f\naddi %[s1], %[s1], -1\nbeqz %[s1], 7f\n"                                      \
-    keep("v1", "h1", "v2", "h2") COLUMN_B(sums, done, clip) "j 8f\n"                               \
-    "7: " keep("v2", "h2", "v0", "h0")                                                             \
-    "8: " COLUMN_C(sums, done, clip)                                                               \
-    "lw %[s0], %[times]\nnop\nbnez %[s0], 3f\nj 4f\n"                                              \
-    "6: " keep("v0", "h0", "v1", "h1")                                                             \
-    "3: " COLUMN_A(sums, done, clip) COLUMN_B(sums, done, clip) COLUMN_C(sums, done, clip) "4: "
-#define COLUMNS_FAR(keep, sums, done, clip)                                                        \
-    "beqz %[s1], 6f\n"                                                                             \
-    keep("v2", "h2") COLUMN_D(sums, done, clip)                                                    \
-    "lw %[s0], %[times]\nnop\nbnez %[s0], 3f\nj 4f\n"                                              \
-    "6: " keep("v0", "h0")                                                                         \
-    "3: " COLUMN_A(sums, done, clip) COLUMN_D(sums, done, clip) "4: "
-
-/* Four channels, one after another: behind a block's columns of one are those of the next. */
-#define STRIP(name, columns_of, rows,           keep, sums, done, clip)                            \
-    HTVM_CALLED void name(const strip_t *p)                                                        \
-    {                                                                                              \
-        const uint8_t *p0 = p->upper, *p1 = p->lower;                                              \
-        uint8_t *out = p->out;                                                                     \
-        const uint8_t *record = p->records, *const end = record + CHANNELS * RECORD;               \
-        const uint32_t row = p->row, back = p->pixel - ((rows) - 1u) * row;                        \
-        const uint32_t times = p->times, rest = p->rest;                                           \
-        const uint32_t next = p->next;                                                             \
-        uint32_t v0, v1, v2, h0, h1, h2, e0, e1, e2, o0, o1, o2;                                   \
-        int32_t s0, s1, s2, s3, mul, add, shift;                                                   \
-        __asm__ volatile(                                                                          \
-            HTVM_LOOP                                                                              \
-            "0: lw %[s0], %[times]\nlw %[s1], %[rest]\n"                                           \
-            ".insn r 0x2b, 4, 0, x10, %[s0], x0\n" /* cv.count 0 */                                \
-            "lw %[s0], %[record]\nnop\n"                                                           \
-            "lw %[e0], 0(%[s0])\nlw %[e1], 4(%[s0])\nlw %[e2], 8(%[s0])\n"                         \
-            "lw %[mul], 16(%[s0])\nlw %[add], 20(%[s0])\nlw %[shift], 24(%[s0])\n"                 \
-            "addi %[s0], %[s0], 28\nsw %[s0], %[record]\n"                                         \
-            "slli %[o0], %[e0], 8\nslli %[o1], %[e1], 8\nslli %[o2], %[e2], 8\n"                   \
-            columns_of(keep, sums, done, clip)                                                     \
-            "lw %[s0], %[record]\nlw %[s1], %[end]\nlw %[s2], %[next]\n"                           \
-            "nop\nadd %[out], %[out], %[s2]\nbne %[s0], %[s1], 0b\n"                               \
-            ".option pop\n"                                                                        \
-            : [v0] "=&r"(v0), [v1] "=&r"(v1), [v2] "=&r"(v2), [h0] "=&r"(h0), [h1] "=&r"(h1),      \
-              [h2] "=&r"(h2), [e0] "=&r"(e0), [e1] "=&r"(e1), [e2] "=&r"(e2), [o0] "=&r"(o0),      \
-              [o1] "=&r"(o1), [o2] "=&r"(o2), [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2),      \
-              [s3] "=&r"(s3), [mul] "=&r"(mul), [add] "=&r"(add), [shift] "=&r"(shift),            \
-              [p0] "+&r"(p0), [p1] "+&r"(p1), [out] "+&r"(out), [record] "+m"(record)              \
-            : [high] "r"(p->high), [low] "r"(p->low), [mask] "r"(0x00000003u),                         \
-              [row] "r"(row), [back] "r"(back), [times] "m"(times), [rest] "m"(rest),              \
-              [next] "m"(next), [end] "m"(end)                                                     \
-            : "memory");                                                                           \
-    }
-
-STRIP(near_1, COLUMNS_NEAR, 1u, KEEP_1_1, SUMS_1, DONE_1, CLIP_LIMITS)
-STRIP(near_2, COLUMNS_NEAR, 2u, KEEP_1_1, SUMS_2, DONE_2, CLIP_LIMITS)
-STRIP(near_3, COLUMNS_NEAR, 3u, KEEP_2_2, SUMS_3, DONE_3, CLIP_LIMITS)
-STRIP(near_4, COLUMNS_NEAR, 4u, KEEP_2_2, SUMS_4, DONE_4, CLIP_LIMITS)
-STRIP(near_4_signed, COLUMNS_NEAR, 4u, KEEP_2_2, SUMS_4, DONE_4, CLIP_SIGNED)
-STRIP(near_4_unsigned, COLUMNS_NEAR, 4u, KEEP_2_2, SUMS_4, DONE_4, CLIP_UNSIGNED)
-STRIP(far_1, COLUMNS_FAR, 1u, KEEP_1, FAR_1, DONE_1, CLIP_LIMITS)
-STRIP(far_2, COLUMNS_FAR, 2u, KEEP_2, FAR_2, DONE_2, CLIP_LIMITS)
-STRIP(far_2_signed, COLUMNS_FAR, 2u, KEEP_2, FAR_2, DONE_2, CLIP_SIGNED)
-STRIP(far_2_unsigned, COLUMNS_FAR, 2u, KEEP_2, FAR_2, DONE_2, CLIP_UNSIGNED)
-
-STRIP(raw_near_1, COLUMNS_NEAR, 1u, KEEP_1_1, SUMS_1, RAW_1, CLIP_LIMITS)
-STRIP(raw_near_2, COLUMNS_NEAR, 2u, KEEP_1_1, SUMS_2, RAW_2, CLIP_LIMITS)
-STRIP(raw_near_3, COLUMNS_NEAR, 3u, KEEP_2_2, SUMS_3, RAW_3, CLIP_LIMITS)
-STRIP(raw_near_4, COLUMNS_NEAR, 4u, KEEP_2_2, SUMS_4, RAW_4, CLIP_LIMITS)
-STRIP(raw_far_1, COLUMNS_FAR, 1u, KEEP_1, FAR_1, RAW_1, CLIP_LIMITS)
-STRIP(raw_far_2, COLUMNS_FAR, 2u, KEEP_2, FAR_2, RAW_2, CLIP_LIMITS)
-
-static void strip_of(const strip_t *strip, uint32_t rows, uint32_t stride)
+/* Makes a block of input rows y to y + 3, for the columns that are in the input. */
+HTVM_CALLED void make_block(const htvm_columns_t *p, const blocks_t *b, const uint8_t *in, int32_t y,
+                            uint8_t *block)
 {
-    const bool is_signed = strip->low == -strip->high - 1, is_unsigned = strip->low == 0;
-    if (stride == 1 && rows == 4) {
-        (is_signed ? near_4_signed : is_unsigned ? near_4_unsigned : near_4)(strip);
-    } else if (stride == 1) {
-        (rows == 1 ? near_1 : rows == 2 ? near_2 : near_3)(strip);
-    } else if (rows == 2) {
-        (is_signed ? far_2_signed : is_unsigned ? far_2_unsigned : far_2)(strip);
-    } else {
-        far_1(strip);
+    const uint32_t pixel = p->in_pixel, pitch = b->pitch;
+    const uint8_t *row = in + (uint32_t)y * pitch;
+    htvm_rows_t rows = {
+        {row, row + pitch, row + 2u * pitch, row + 3u * pitch}, {pixel, pixel, pixel, pixel},
+    };
+    if (y < 0 || (uint32_t)y + ROWS > p->iy) {
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < ROWS; i++) {
+            if ((uint32_t)(y + (int32_t)i) >= p->iy) {
+                rows.row[i] = (const uint8_t *)&nothing;
+                rows.step[i] = 0;
+            }
+        }
     }
+    htvm_transpose_here(&b->order, &rows, block + b->left);
 }
+
+/* ------------------------------------------------------------------ strips */
 
 /* A strip with any requantization, in C, by way of its sums. */
 HTVM_CALLED void strip_by_sums(const htvm_columns_t *p, const strip_t *strip, uint32_t rows)
@@ -251,10 +97,18 @@ HTVM_CALLED void strip_by_sums(const htvm_columns_t *p, const strip_t *strip, ui
     strip_t raw = *strip;
     raw.out = sums;
     raw.next = 0;
-    if (p->stride_y == 2) {
-        (rows == 1 ? raw_far_1 : raw_far_2)(&raw);
+    if (p->stride_y == 2 && rows == 1) {
+        raw_far_1(&raw);
+    } else if (p->stride_y == 2) {
+        raw_far_2(&raw);
+    } else if (rows == 1) {
+        raw_near_1(&raw);
+    } else if (rows == 2) {
+        raw_near_2(&raw);
+    } else if (rows == 3) {
+        raw_near_3(&raw);
     } else {
-        (rows == 1 ? raw_near_1 : rows == 2 ? raw_near_2 : rows == 3 ? raw_near_3 : raw_near_4)(&raw);
+        raw_near_4(&raw);
     }
     for (uint32_t j = 0; j < CHANNELS; j++, record += RECORD) {
         const int32_t bias = (int32_t)htvm_load4(record + 12);
@@ -268,8 +122,51 @@ HTVM_CALLED void strip_by_sums(const htvm_columns_t *p, const strip_t *strip, ui
     }
 }
 
+/* Fours of channels, from this one on, of rows y to end - 1 with stride 1: as many blocks at once as
+ * there is room for. */
+HTVM_CALLED void near_channels(const htvm_columns_t *p, const blocks_t *blocks, uint32_t channel,
+                               uint32_t y, uint32_t end)
+{
+    const uint32_t row = p->ox * p->out_pixel, plane = 4u * (p->ox - 1u + SIDE);
+    const uint32_t most = blocks->most, stack = most * plane;
+    strip_t strip = {.row = row, .pixel = p->out_pixel, .low = p->low, .high = p->high};
+    strip.times = p->ox / 3u;
+    strip.rest = p->ox % 3u;
+    while (y < end) {
+        const uint32_t rows = end - y <= ROWS * most - 2u ? end - y : ROWS * (most - 1u);
+        const uint32_t strips = rows / ROWS, rest = rows % ROWS, block = strips * plane;
+        strip.strips = strips;
+        for (uint32_t k = channel; k + CHANNELS <= p->c; k += CHANNELS) {
+            int32_t from = (int32_t)y - (int32_t)p->pad_top;
+            uint8_t *to = p->scratch;
+            for (uint32_t at = 0; at < rows + 2u; at += ROWS, from += (int32_t)ROWS, to += plane) {
+                make_block(p, blocks, p->in + k, from, to);
+            }
+            strip.records = p->records + k * RECORD;
+            strip.upper = p->scratch;
+            strip.lower = p->scratch + plane;
+            strip.out = p->out + y * row + k;
+            if (strips != 0) {
+                strip.next = 1u - ROWS * strips * row;
+                strip.skip = stack - block;
+                near_strips(&strip);
+                strip.upper += block;
+                strip.lower += block;
+                strip.out += ROWS * strips * row;
+            }
+            if (rest != 0) {
+                strip.next = 1u - row;
+                strip.skip = stack - plane;
+                near_strip(&strip, rest);
+            }
+        }
+        y += rows;
+    }
+}
+
 /* Four channels of rows y to end - 1. */
-static void four_channels(const htvm_columns_t *p, uint32_t channel, uint32_t y, uint32_t end)
+HTVM_CALLED void four_channels(const htvm_columns_t *p, const blocks_t *blocks, uint32_t channel,
+                               uint32_t y, uint32_t end)
 {
     const uint32_t stride = p->stride_y, row = p->ox * p->out_pixel;
     const uint32_t columns = (p->ox - 1u) * stride + SIDE, most = stride == 1 ? ROWS : 2u;
@@ -288,19 +185,19 @@ static void four_channels(const htvm_columns_t *p, uint32_t channel, uint32_t y,
         .low = p->low,
         .high = p->high,
     };
-    make_block(p, in, from, columns, upper);
+    make_block(p, blocks, in, from, upper);
     while (y < end) {
         const uint32_t rows = end - y < most ? end - y : most;
         from += (int32_t)ROWS;
         if ((rows - 1u) * stride + SIDE > ROWS) {
-            make_block(p, in, from, columns, lower);
+            make_block(p, blocks, in, from, lower);
         }
         strip.upper = upper;
         strip.lower = lower;
-        if (p->scaling == HTVM_QUADS_NARROW) {
-            strip_of(&strip, rows, stride);
-        } else {
+        if (p->scaling != HTVM_QUADS_NARROW) {
             strip_by_sums(p, &strip, rows);
+        } else {
+            far_strip(&strip, rows);
         }
         strip.out += rows * row;
         y += rows;
@@ -367,11 +264,29 @@ void htvm_columns(const htvm_columns_t *what, uint32_t y, uint32_t end)
 #if HTVM_SIMD
     if (what->fy == SIDE && what->fx == SIDE && what->stride_x == what->stride_y &&
         what->stride_x <= 2) {
-        if (what->c >= CHANNELS) {
-            make_borders(what, (what->ox - 1u) * what->stride_x + SIDE);
+        if (htvm_pairs_fit(what, end)) {
+            channel = htvm_pairs(what, y, end);
+        } else if (htvm_squares_fit(what, y, end)) {
+            channel = htvm_squares(what);
+        }
+        const uint32_t columns = (what->ox - 1u) * what->stride_x + SIDE, plane = 4u * columns;
+        const bool is_near = what->stride_x == 1 && what->scaling == HTVM_QUADS_NARROW;
+        const uint32_t room = htvm_columns_scratch(SIDE, what->ox, what->stride_x);
+        const uint32_t most = is_near ? room / (CHANNELS * plane) : 2;
+        if (what->c >= channel + CHANNELS) {
+            make_borders(what, columns, most);
+        }
+        const blocks_t blocks = {
+            what->ix * what->in_pixel, 4u * left_of(what, columns), most,
+            {inside_of(what, columns), is_near ? most * plane : plane, 4u,
+             what->in_unsigned ? 0x80808080u : 0},
+        };
+        if (is_near) {
+            near_channels(what, &blocks, channel, y, end);
+            channel += (what->c - channel) / CHANNELS * CHANNELS;
         }
         for (; channel + CHANNELS <= what->c; channel += CHANNELS) {
-            four_channels(what, channel, y, end);
+            four_channels(what, &blocks, channel, y, end);
         }
     }
 #endif

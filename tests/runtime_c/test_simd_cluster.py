@@ -34,6 +34,7 @@ def random_cases(rng: np.random.Generator, count: int) -> list[Case]:
             k, c = 4 * size(1, 5), 4 * size(1, 6)
         image, taps = (size(1, 9), size(1, 14)), (size(1, 4), size(1, 4))
         stride = size(1, 2)
+        preferred = (s.PLAIN, Kind(limits=(0, 127)), Kind("uint8", "uint8"))[number % 3]
         narrow = Kind(kind.in_type, kind.out_type, kind.limits, gap=kind.gap)
         cases += [
             s.gemm(rng, rows, k, c, kind, transposed=flag, mapped=bool(rng.integers(2))),
@@ -41,6 +42,8 @@ def random_cases(rng: np.random.Generator, count: int) -> list[Case]:
             s.conv(rng, k, c, (size(3, 9), size(3, 14)), (3, 3), stride, narrow),
             s.conv(rng, 0, c, image, taps, stride, kind),
             s.conv(rng, 0, 4 * size(1, 4), (size(1, 11), size(1, 14)), (3, 3), stride, narrow),
+            s.conv(rng, 0, size(1, 12), (3, 3), kind=preferred),
+            s.conv(rng, 0, size(2, 12), (size(1, 15), size(1, 15)), stride=2, kind=preferred),
             s.matmul(rng, size(1, 3), rows, k, c, kind, by_rows=flag),
             s.matmul(rng, 1, rows, 4, 4, Kind(out_type=kind.out_type, limits=kind.limits)),
             s.add(rng, size(1, 70), size(1, 4), kind, size(-128, 127)),

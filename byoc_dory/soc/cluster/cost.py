@@ -120,9 +120,17 @@ def _product_work(
         (number("pad_top"), number("pad_left")),
         depthwise=layer.depthwise,
         windows=core.windows,
+        simple=_is_simple(layer),
     )
     works = (simd_work.convolution if core.simd else convolution)(tile, core.cores)
     return works, core.depthwise if tile.depthwise else core.conv2d
+
+
+def _is_simple(layer: Convolution) -> bool:
+    """Whether results are scaled in 32 bits, to the limits that depthwise kernels prefer."""
+    requant, kinds = mul_shift(layer), (layer.inputs[0].dtype, *layer.clip)
+    preferred = {("int8", -128, 127), ("int8", 0, 127), ("uint8", 0, 255)}
+    return requant is not None and kinds in preferred and not leaves_32_bits(layer, requant)
 
 
 def _storing(layer: Layer, core: ClusterCores) -> Cycles:

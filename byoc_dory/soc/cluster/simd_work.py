@@ -7,66 +7,18 @@ and copies each core computes.  All return a `Work` for each core.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 
+from byoc_dory.soc.cluster.depthwise_work import depthwise
+from byoc_dory.soc.cluster.simd_shares import fours_of, in_fours, share, split
 from byoc_dory.soc.cluster.work import ConvolutionTile, Work
 
 __all__ = ["convolution", "depthwise", "elementwise", "product", "products", "transposition"]
-
-_Range = tuple[int, int]
 
 
 def _across(pitch: int) -> int:
     """Return how many of four words, ``pitch`` bytes apart, lie across words of memory."""
     return (0, 3, 2, 3)[pitch % 4]
-
-
-def _fours(count: int) -> int:
-    return -(-count // 4)
-
-
-# ---------------------------------------------------------------------- shares
-
-
-def _share(count: int, parts: int) -> list[_Range]:
-    """Divide ``count`` things evenly, the first parts one longer."""
-    each, left = divmod(count, parts)
-    begins = [part * each + min(part, left) for part in range(parts + 1)]
-    return list(zip(begins, begins[1:], strict=False))
-
-
-def _split(
-    blocks: int, items: int, costs: tuple[int, int, int, int], cores: int
-) -> Iterator[tuple[_Range, _Range]]:
-    """Yield the blocks and items of each core, as ``cluster_split()`` does.
-
-    Args:
-        blocks: blocks of each item.
-        items: number of items.
-        costs: cycles of a block, of all blocks of an item, of an item, and of a block with any
-            number of items.
-        cores: number of cores.
-    """
-    block, whole, item, shared = costs
-    size, best = 1, 1 << 62
-    group = 1 if blocks > 1 else cores + 1
-    if blocks == 1 and cores & (cores - 1) == 0:
-        size = cores
-    while group <= cores and cores & (cores - 1) == 0:
-        most = -(-blocks // (cores // group))
-        each = block * most if most < blocks else whole
-        cost = (each + item) * -(-items // group) + shared * most
-        if cost < best:
-            best, size = cost, group
-        group *= 2
-    for part in _share(blocks, cores // size):
-        for own in _share(items, size):
-            yield part, own
-
-
-def _in_fours(blocks: _Range, count: int) -> _Range:
-    return 4 * blocks[0], min(4 * blocks[1], count)
 
 
 def _quad_costs(pixels: int, words: int) -> tuple[int, int]:
@@ -89,7 +41,7 @@ def _run(pixels: int, k: int, words: int, taps: int = 1, *, scattered: bool = Fa
     twos = (pixels - 4 * fours) // 2
     ones = pixels - 4 * fours - 2 * twos
     whole = 0 if scattered else k // 4
-    rest = _fours(k) - whole
+    rest = fours_of(k) - whole
     work: Counter[str] = Counter({"run": 1})
     for name, count in (("four", fours), ("two", twos), ("one", ones)):
         if count:
@@ -107,16 +59,16 @@ def product(
     rows: int, columns: int, length: int, cores: int, *, transposed: bool = False
 ) -> tuple[Work, ...]:
     """Return the work of a product of matrices [rows, length] x [length, columns]."""
-    words = _fours(length)
+    words = fours_of(length)
     costs = (*_quad_costs(rows, words), 0, 0)
     works = []
-    for blocks, quads in _split(_fours(rows), _fours(columns), costs, cores):
-        begin, end = _in_fours(blocks, rows)
-        first, last = _in_fours(quads, columns)
+    for blocks, quads in split(fours_of(rows), fours_of(columns), costs, cores):
+        begin, end = in_fours(blocks, rows)
+        first, last = in_fours(quads, columns)
         work = Counter({"call": 1, "split": int(rows > 4)})
         if begin < end and first < last:
             work.update(_run(end - begin, last - first, words, scattered=transposed))
-            loads = (end - begin) * _fours(last - first) * words
+            loads = (end - begin) * fours_of(last - first) * words
             work["across"] = loads * _across(length) // 4
         works.append(work)
     return tuple(works)
@@ -133,12 +85,12 @@ def products(
     """
     if batch == 1 and length == columns == 4 and not by_rows:
         return ({"matrix_4": 1, "row_4": -(-rows // cores)},)
-    words, fours = _fours(length), _fours(columns)
+    words, fours = fours_of(length), fours_of(columns)
     costs = (*_quad_costs(rows, words), 20 * words + 300, 0)
     vector = rows == 1 and length % 4 == 0 and by_rows
     works = []
-    for blocks, quads in _split(_fours(rows), batch * fours, costs, cores):
-        begin, end = _in_fours(blocks, rows)
+    for blocks, quads in split(fours_of(rows), batch * fours, costs, cores):
+        begin, end = in_fours(blocks, rows)
         work = Counter({"call": 1, "split": int(rows > 4)})
         at = quads[0]
         while begin < end and at < quads[1]:
@@ -164,13 +116,13 @@ def convolution(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
     """Return the work of a convolution's tile."""
     if tile.depthwise:
         return depthwise(tile, cores)
-    pixels, words = tile.oy * tile.ox, _fours(tile.fy * tile.fx * tile.channels)
+    pixels, words = tile.oy * tile.ox, fours_of(tile.fy * tile.fx * tile.channels)
     shared = 16 * words + 150 if tile.fy * tile.fx > 1 else 0
     costs = (*_quad_costs(pixels, words), 0, shared)
     works = []
-    for blocks, quads in _split(_fours(pixels), _fours(tile.results), costs, cores):
-        begin, end = _in_fours(blocks, pixels)
-        first, last = _in_fours(quads, tile.results)
+    for blocks, quads in split(fours_of(pixels), fours_of(tile.results), costs, cores):
+        begin, end = in_fours(blocks, pixels)
+        first, last = in_fours(quads, tile.results)
         work = Counter({"call": 1, "split": int(pixels > 4)})
         if begin < end and first < last:
             work.update(_Pixels(tile).work(begin, end, last - first))
@@ -191,7 +143,7 @@ class _Pixels:
     def __init__(self, tile: ConvolutionTile) -> None:
         self.tile = tile
         self.row = tile.fx * tile.channels
-        self.words = _fours(tile.fy * self.row)
+        self.words = fours_of(tile.fy * self.row)
         self.rows = _inside(tile.oy, tile.stride[0], tile.pad[0], tile.fy, tile.iy)
         self.columns = _inside(tile.ox, tile.stride[1], tile.pad[1], tile.fx, tile.ix)
         self.has_runs = tile.fy == 1 or self.row % 4 == 0
@@ -212,7 +164,7 @@ class _Pixels:
             if self.has_runs and taps:
                 there = min(self.columns.stop - x, left) if x in self.columns else 0
                 count = there if there == left else there - there % 4
-                run = _fours(self.row)
+                run = fours_of(self.row)
                 if count:
                     total.update(_run(count, k, run, taps))
                 elif has_copies and min(tile.ox - x, left) >= 4:
@@ -239,7 +191,7 @@ class _Pixels:
         for at in range(pixel, pixel + count):
             y, x = divmod(at, tile.ox)
             taps = self._taps(y)
-            row_words = _fours(self.row)
+            row_words = fours_of(self.row)
             if x in self.columns and y in self.rows:
                 new = at == pixel or x == 0 or x - 1 not in self.columns
                 total.update({"window": 1, "windows": int(new)})
@@ -248,47 +200,6 @@ class _Pixels:
                 total.update({"some_rows": 1, "window_row": taps, "copy_word": taps * row_words})
             else:
                 total.update({"edge": 1, "edge_row": taps, "copy_word": self.words})
-
-
-@cache
-def depthwise(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
-    """Return the work of a depthwise convolution's tile."""
-    stride = tile.stride[0]
-    height = 4 if stride == 1 else 2
-    strips = -(-tile.oy // height)
-    is_fast = tile.fy == tile.fx == 3 and tile.stride in {(1, 1), (2, 2)}
-    works = []
-    for own, channels in _split(strips, _fours(tile.channels), (8, 8 * strips, 1, 0), cores):
-        first, last = _in_fours(channels, tile.channels)
-        begin, end = height * own[0], min(height * own[1], tile.oy)
-        work = Counter({"call": 1, "split": int(strips > 1)})
-        if begin < end and first < last:
-            fours = (last - first) // 4 if is_fast else 0
-            singles = (last - first - 4 * fours) * (end - begin) * tile.ox
-            work.update({"single": singles, "single_column": singles * tile.fx})
-            work.update({"single_mac": singles * tile.fy * tile.fx})
-            if fours:
-                work["border"] = 1
-                work.update(_strips(tile, begin, end, fours))
-        works.append(work)
-    return tuple(works)
-
-
-def _strips(tile: ConvolutionTile, begin: int, end: int, fours: int) -> Work:
-    """Return the work of ``fours`` times four channels of some rows."""
-    stride = tile.stride[0]
-    height = 4 if stride == 1 else 2
-    columns = min((tile.ox - 1) * stride + 3 - tile.pad[1], tile.ix)
-    work: Counter[str] = Counter({"channels": fours})
-    blocks = 1
-    while begin < end:
-        rows = min(height, end - begin)
-        blocks += (rows - 1) * stride + 3 > 4
-        work["strip"] += fours
-        work[f"{'near' if stride == 1 else 'far'}_{rows}"] += 4 * fours * tile.ox
-        begin += rows
-    work.update({"block": blocks * fours, "column": blocks * fours * columns})
-    return work
 
 
 # ---------------------------------------------------------------------- elements
@@ -305,7 +216,7 @@ def elementwise(
         operands: of the sum.
         looked_up: results of sums are in a table.
     """
-    share = min(4 * -(-_fours(elements) // cores), elements)
+    share = min(4 * -(-fours_of(elements) // cores), elements)
     name = "looked" if looked_up else "element" if operands <= 2 else "slow"
     more = share * max(operands - 3, 0)
     rest = share % 8 if operands == 2 else 0
@@ -316,8 +227,8 @@ def elementwise(
 def transposition(rows: int, columns: int, cores: int) -> tuple[Work, ...]:
     """Return the work of transposing a matrix of bytes."""
     works = []
-    for part in _share(_fours(columns), cores):
-        begin, end = _in_fours(part, columns)
+    for part in share(fours_of(columns), cores):
+        begin, end = in_fours(part, columns)
         count = max(end - begin, 0)
         fours, rest = divmod(count, 4)
         blocks = fours * (rows // 4)

@@ -105,6 +105,7 @@ class ConvolutionTile:
     """A tile of a convolution; ``pad`` and ``stride`` are (y, x), map sizes those of the tile.
 
     ``windows``: how many windows a core may copy at a time; 0: as many as the kernel prefers.
+    ``simple``: results are scaled in 32 bits and limited by their type, or by 0 and 127.
     """
 
     channels: int
@@ -119,6 +120,7 @@ class ConvolutionTile:
     pad: tuple[int, int]
     depthwise: bool
     windows: int = 0
+    simple: bool = True
 
 
 @cache

@@ -16,8 +16,10 @@ void cluster_depthwise(const void *args, uint32_t core, uint32_t cores)
     }
     const uint32_t log = v->stride_y == 1 ? 2u : 1u; /* of the rows of a strip */
     const uint32_t strips = (v->oy + (1u << log) - 1u) >> log;
-    /* Strips take about 8 times as long as the preparation of the first one. */
-    const cluster_work_t work = {cluster_words(v->c), strips, 8, 8u * strips, 1, 0};
+    /* Cycles of a strip of four channels, and of what comes once for them. */
+    const uint32_t strip = log == 2 ? 124u * v->ox + 100u : 110u * v->ox + 60u;
+    const uint32_t once = log == 2 ? 250u : 130u;
+    const cluster_work_t work = {cluster_words(v->c), strips, strip, strip * strips, once, 0};
     const cluster_part_t part = cluster_split(&work, core, cores);
     const cluster_share_t channels = cluster_in_fours(part.items, v->c);
     const uint32_t first = channels.begin, end = part.blocks.end << log;
