@@ -1,0 +1,1 @@
+"""Our accelerator's cycles beside those of two estimators: ``python -m benchmarks.estimators``."""
