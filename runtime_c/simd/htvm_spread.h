@@ -101,7 +101,7 @@ HTVM_INLINE void htvm_spread_two_by_two(int32_t *sums, const int32_t *column, co
                          "3", "7") "adds %[w], #8\n cmp %[x], %[end]\n bne 1b\n"
                      : [a] "+h"(a), [b] "+h"(b), [c] "+h"(c), [d] "+h"(d), [x] "+l"(column),
                        [w] "+l"(weights), [v] "=&l"(v), [t] "=&l"(t)
-                     : [end] "h"(end)
+                     : [end] "l"(end)
                      : "r4", "r5", "cc", "memory");
 #else
 #define HTVM_STEP(first, second, then, last)                                                       \
@@ -178,7 +178,7 @@ HTVM_INLINE void htvm_spread_one_by_four(int32_t *sums, const int32_t *column,
                 HTVM_STEP("d", "14", "15") "adds %[w], #16\n cmp %[x], %[end]\n bne 1b\n"
         : [a] "+h"(a), [b] "+h"(b), [c] "+h"(c), [d] "+h"(d), [x] "+l"(column), [w] "+l"(weights),
           [v] "=&l"(v)
-        : [end] "h"(end)
+        : [end] "l"(end)
         : "r4", "r5", "cc", "memory");
 #undef HTVM_STEP
     const int32_t less = end[0];
