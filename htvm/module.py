@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byoc_dory.errors import TargetError
 from htvm.facts.report import report_of
 from htvm.inputs import Inputs, bind_inputs
 
@@ -226,35 +225,52 @@ class Module:
 
     # ------------------------------------------------------------------ taking away
 
-    def export(self, folder: str | Path, inputs: Inputs | None = None) -> Path:
-        """Write a self-contained C project that builds with make or CMake and checks a golden.
+    def export(
+        self, folder: str | Path, inputs: Inputs | None = None, kind: str | None = None
+    ) -> Path:
+        """Write a self-contained C project, or a package of a build system.
+
+        Both check a golden.  A project builds with make or CMake, on the simulated SoC too, and
+        `htvm.open` opens it again.
 
         Args:
-            folder: folder to create; it must not exist, be empty, or hold an earlier export.
+            folder: folder to create; it must not exist, be empty, or hold an earlier export.  For
+                the kind ``"mlf"`` it is the tar file to write.
             inputs: inputs of the stored golden; seeded random inputs by default.
+            kind: a package for ``"zephyr"``, ``"esp-idf"``, ``"arduino"``, ``"platformio"``,
+                ``"cmsis"`` or ``"cmake"``, or TVM's Model Library Format, ``"mlf"``; a project by
+                default, and for Cortex-M cores ``"cmake"``.
 
         Returns:
-            The folder, which `htvm.open` opens again.
+            The folder.
 
         Raises:
             ExportError: the folder cannot be written; nothing is left behind.
             InputError: an input has a wrong name, shape or dtype.
+            TargetError: there is no such kind of package, or none for the target.
         """
-        from htvm.firmware.export import export
+        from htvm.firmware.export import export, write_project
         from htvm.firmware.manifest import Manifest
+        from htvm.firmware.mlf import mlf_files, write_mlf
+        from htvm.firmware.packages import MLF, package_files, refuse_kind
         from htvm.inputs import seeded_inputs
 
         compiled = self.compiled
-        if compiled.target.soc.host.platform != "rv32":
-            raise TargetError(
-                f"there is no project for {compiled.target.soc.host.name} yet",
-                where=f"target '{self.target}'",
-            )
+        program, soc = compiled.program, compiled.target.soc
+        if kind is None and soc.host.platform != "rv32":
+            kind = "cmake"
+        if kind is not None:
+            refuse_kind(kind, soc)
+        if kind == MLF:
+            script = str(self.model.module.script(show_meta=False))
+            return write_mlf(mlf_files(program, soc, script), Path(folder))
         infos = compiled.source.inputs
         arrays = seeded_inputs(infos) if inputs is None else bind_inputs(infos, inputs)
         golden = (arrays, self._reference(arrays))
+        if kind is not None:
+            return write_project(package_files(kind, program, soc, golden), Path(folder))
         manifest = Manifest.of(
-            compiled.program,
+            program,
             self.target,
             compiled.options.l2_bytes,
             self.platform,
@@ -262,7 +278,6 @@ class Module:
             self._built.sizes,
             golden,
         )
-        program, soc = compiled.program, compiled.target.soc
         return export(program, soc, Path(folder), golden, manifest, self._token_loop())
 
     def _token_loop(self) -> dict[str, str]:

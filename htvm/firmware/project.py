@@ -41,7 +41,15 @@ from htvm.firmware.toolchain import rv32_flags
 if TYPE_CHECKING:
     from htvm.report.types import Report
 
-__all__ = ["Arrays", "Golden", "Layout", "check_arrays", "project_files", "runtime_layout"]
+__all__ = [
+    "Arrays",
+    "Golden",
+    "Layout",
+    "check_arrays",
+    "golden_files",
+    "project_files",
+    "runtime_layout",
+]
 
 Arrays: TypeAlias = Sequence[npt.NDArray[np.generic]]
 Golden: TypeAlias = tuple[Arrays, Arrays]
@@ -163,6 +171,21 @@ def project_files(
 
 
 def _golden_files(program: Program, golden: Golden) -> dict[str, str]:
+    known = template_fields(program)
+    return {
+        **golden_files(program, golden),
+        "main_host.c": render("main_host.c.jinja", **known),
+        "main_rv32.c": render("main_rv32.c.jinja", **known),
+        "main_bare.c": render("main_bare.c.jinja", **known),
+    }
+
+
+def golden_files(program: Program, golden: Golden) -> dict[str, str]:
+    """Return the C of a stored sample and its expected outputs: file name -> text.
+
+    Raises:
+        InputError: the golden does not have the model's shapes and dtypes.
+    """
     inputs, outputs = golden
     check_arrays("input", program.inputs, inputs)
     check_arrays("output", program.outputs, outputs)
@@ -174,9 +197,6 @@ def _golden_files(program: Program, golden: Golden) -> dict[str, str]:
     return {
         f"{name}_golden.h": render("golden.h.jinja", **known),
         f"{name}_golden.c": render("golden.c.jinja", **known),
-        "main_host.c": render("main_host.c.jinja", **known),
-        "main_rv32.c": render("main_rv32.c.jinja", **known),
-        "main_bare.c": render("main_bare.c.jinja", **known),
     }
 
 

@@ -67,8 +67,9 @@ HTVM_INLINE int32_t htvm_dot4(uint32_t a, uint32_t b, int32_t sum)
     __asm__("cv.sdotsp.b %0, %1, %2" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 #elif HTVM_DSP
-    sum = __smlad(__sxtb16(a), __sxtb16(b), sum);
-    return __smlad(__sxtb16(__ror(a, 8)), __sxtb16(__ror(b, 8)), sum);
+    const int8x4_t x = (int8x4_t)a, y = (int8x4_t)b;
+    sum = __smlad(__sxtb16(x), __sxtb16(y), sum);
+    return __smlad(__sxtb16((int8x4_t)__ror(a, 8)), __sxtb16((int8x4_t)__ror(b, 8)), sum);
 #else
     uint32_t total = (uint32_t)sum;
     for (uint32_t i = 0; i < 32; i += 8) {

@@ -21,6 +21,7 @@ __all__ = ["command"]
     epilog=options.examples(
         "htvm compile resnet8_int8.tflite --out build/resnet8",
         "htvm compile zoo:ds_cnn --target diana.cpu --out build/ds_cnn",
+        "htvm compile kws.tflite --board nucleo-l4r5zi --as zephyr --out modules/kws",
     )
 )
 @options.model
@@ -32,6 +33,13 @@ __all__ = ["command"]
 @click.option(
     "--out", "-o", required=True, type=click.Path(path_type=Path), help=options.EXPORT_FOLDER
 )
+@click.option(
+    "--as",
+    "kind",
+    metavar="KIND",
+    help="A package instead of a project: zephyr, esp-idf, arduino, platformio, cmsis, cmake, or "
+    "mlf (TVM's Model Library Format, a tar file).",
+)
 @options.common
 def command(
     model: str,
@@ -40,17 +48,22 @@ def command(
     schedule: Any,
     everything: bool,
     out: Path,
+    kind: str | None,
     as_json: bool,
 ) -> None:
     """Write a self-contained C project for MODEL into a folder."""
+    from byoc_dory.soc.registry import resolve
+    from htvm.firmware.packages import refuse_kind
     from htvm.report.json_file import report_json
 
+    if kind is not None:
+        refuse_kind(kind, resolve(target).soc)
     with shown_progress() as progress:
         module = htvm.build(
             open_model(model), target=target, policy=policy, schedule=schedule, progress=progress
         )
         with progress.stage("writing the project"):
-            folder = module.export(out)
+            folder = module.export(out, kind=kind)
     report = module.report()
     if as_json:
         print_json("compile", {"folder": str(folder), "report": json.loads(report_json(report))})

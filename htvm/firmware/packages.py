@@ -1,0 +1,266 @@
+"""Networks as packages of build systems: Zephyr, ESP-IDF, Arduino, PlatformIO, CMSIS, CMake.
+
+A package has the model's C, the headers that it needs, a stored sample with its outputs, and an
+example that compares them.  Everything here is text in memory, keyed by its path inside the
+package; the same build gives the same bytes.  :mod:`htvm.firmware.mlf` makes TVM's Model Library
+Format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from byoc_dory.errors import TargetError
+from htvm.aot.entry import model_sources, origin_lines, render, template_fields
+from htvm.aot.intrinsics import HEADER
+from htvm.firmware.paths import simd_folders
+from htvm.firmware.project import Golden, golden_files
+from htvm.version import __version__
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc
+    from htvm.aot.program import Program
+
+__all__ = ["FLAGS", "KINDS", "MLF", "library_files", "package_files", "refuse_kind"]
+
+FLAGS = ("-O2", "-fomit-frame-pointer")
+"""The loops in assembly need all registers, and without optimization there are none."""
+
+MLF = "mlf"
+"""Kind of the one package that is a file: TVM's Model Library Format."""
+
+_VERSION = "1.0.0"
+
+
+def refuse_kind(kind: str, soc: Soc) -> None:
+    """Check that there are packages of a kind, for a SoC.
+
+    Raises:
+        TargetError: the kind is unknown (the message lists the known ones), or the SoC has devices,
+            whose drivers need a port and not a package.
+    """
+    known = (*KINDS, MLF)
+    if kind not in known:
+        raise TargetError(
+            f"unknown kind of package {kind!r}",
+            where="option 'as'",
+            hint=f"known kinds: {', '.join(known)}",
+        )
+    if soc.driver != "none":
+        raise TargetError(
+            f"a package has no drivers, and {soc.title} has devices",
+            where=f"package '{kind}'",
+            hint="build for a target such as cortex_m4, or export the whole project without 'as'",
+        )
+
+
+def package_files(kind: str, program: Program, soc: Soc, golden: Golden) -> dict[str, str]:
+    """Return a package: path inside the package -> text.
+
+    Args:
+        kind: one of `KINDS`.
+        program: the program to export.
+        soc: the SoC it was built for, without devices.
+        golden: inputs of one inference and the expected outputs.
+
+    Raises:
+        TargetError: as `refuse_kind`.
+        InputError: the golden does not have the model's shapes and dtypes.
+    """
+    refuse_kind(kind, soc)
+    return _Package(program, soc, golden).files(kind)
+
+
+def library_files(program: Program, soc: Soc) -> dict[str, str]:
+    """Return the C files of a model, and all headers that they need, by name."""
+    files = dict(model_sources(program))
+    files["htvm_hal.h"] = render("package/htvm_hal.h.jinja")
+    if any(f'"{HEADER}"' in text for text in files.values()):
+        for folder in simd_folders(soc):
+            known = {path.name: path.read_text("utf-8") for path in folder.glob("*.h")}
+            files |= {name: known[name] for name in _headers_of(HEADER, known)}
+    return files
+
+
+def _headers_of(header: str, known: Mapping[str, str]) -> list[str]:
+    """Return a header and those of its folder that it includes, directly or not."""
+    found = [header]
+    for name in found:
+        found += [other for other in known if f'"{other}"' in known[name] and other not in found]
+    return found
+
+
+class _Package:
+    """The texts that all kinds share."""
+
+    def __init__(self, program: Program, soc: Soc, golden: Golden) -> None:
+        self.program, self.soc = program, soc
+        self.name = program.name
+        self.library = library_files(program, soc)
+        self.golden = golden_files(program, golden)
+        self.known = template_fields(program)
+
+    def files(self, kind: str) -> dict[str, str]:
+        """Return the files of a kind."""
+        return dict(sorted(KINDS[kind](self).items()))
+
+    def placed(self, private: str = "src", public: str = "include") -> dict[str, str]:
+        """Return the library's files in two folders."""
+        header = f"{self.name}.h"
+        return {
+            f"{public if name == header else private}/{name}": text
+            for name, text in self.library.items()
+        }
+
+    def sources(self) -> list[str]:
+        """Return the C files as they are placed by default."""
+        return sorted(name for name in self.placed() if name.endswith(".c"))
+
+    def sample(self, folder: str) -> dict[str, str]:
+        """Return the stored sample."""
+        return {f"{folder}/{name}": text for name, text in self.golden.items()}
+
+    def check(self, head: str = "int main(void)", *, returns: bool = True) -> str:
+        """Return a program that compares the network with the sample."""
+        return self.text("check.c", head=head, returns=returns)
+
+    def text(self, template: str, **fields: Any) -> str:
+        """Fill in a template of this kind of files."""
+        values: dict[str, Any] = {
+            **self.known,
+            "version": __version__,
+            "package_version": _VERSION,
+            "sources": self.sources(),
+            "flags": " ".join(FLAGS),
+            "flag_list": ", ".join(json.dumps(flag) for flag in FLAGS),
+            "flash": self.program.constant_bytes,
+            "arena": self.program.plan.peak,
+            "stack": self.soc.host.stack,
+            "core": self.soc.host.name,
+        }
+        return render(f"package/{template}.jinja", **{**values, **fields})
+
+    def readme(self, title: str, use: str) -> dict[str, str]:
+        """Return the page that says how to use the package."""
+        source = self.program.origin.source if self.program.origin is not None else self.name
+        frames = any("__asm__" in text for text in self.library.values())
+        text = self.text("README.md", title=title, use=use, network=source, frames=frames)
+        return {"README.md": text}
+
+
+def _cmake(package: _Package) -> dict[str, str]:
+    use = (
+        f"`add_subdirectory` this folder and link `{package.name}`; or build it alone:\n\n"
+        "    cmake -B build && cmake --build build && ctest --test-dir build"
+    )
+    return {
+        **package.placed(),
+        **package.sample("example"),
+        **package.readme("a CMake library", use),
+        "example/check.c": package.check(),
+        "CMakeLists.txt": package.text("cmake.txt"),
+    }
+
+
+def _zephyr(package: _Package) -> dict[str, str]:
+    use = (
+        "Add this folder to `ZEPHYR_EXTRA_MODULES` (or to your west manifest), set "
+        f"`CONFIG_{package.name.upper()}=y`, and include `{package.name}.h`. The sample:\n\n"
+        "    west build -b <board> samples/check"
+    )
+    return {
+        **package.placed(),
+        **package.sample("samples/check/src"),
+        **package.readme("a Zephyr module", use),
+        "zephyr/module.yml": package.text("zephyr_module.yml"),
+        "zephyr/CMakeLists.txt": package.text("zephyr_cmake.txt"),
+        "zephyr/Kconfig": package.text("zephyr_kconfig"),
+        "samples/check/CMakeLists.txt": package.text("zephyr_sample_cmake.txt"),
+        "samples/check/prj.conf": package.text("zephyr_prj.conf"),
+        "samples/check/sample.yaml": package.text("zephyr_sample.yaml"),
+        "samples/check/src/main.c": package.check(),
+    }
+
+
+def _esp_idf(package: _Package) -> dict[str, str]:
+    use = (
+        f"Copy this folder to `components/{package.name}` of your project. The example:\n\n"
+        "    idf.py -C examples/check set-target <chip> build flash monitor"
+    )
+    return {
+        **package.placed(),
+        **package.sample("examples/check/main"),
+        **package.readme("an ESP-IDF component", use),
+        "CMakeLists.txt": package.text("idf_cmake.txt"),
+        "idf_component.yml": package.text("idf_component.yml"),
+        "examples/check/CMakeLists.txt": package.text("idf_example_cmake.txt"),
+        "examples/check/main/CMakeLists.txt": package.text("idf_main_cmake.txt"),
+        "examples/check/main/main.c": package.check(
+            "void app_main(void);\n\nvoid app_main(void)", returns=False
+        ),
+    }
+
+
+def _arduino(package: _Package) -> dict[str, str]:
+    use = (
+        f"Copy this folder to `libraries/{package.name}` of your sketchbook, or zip it and choose "
+        "Sketch > Include Library > Add .ZIP Library. The example is the sketch Check."
+    )
+    line = " ".join(origin_lines(package.program.origin).replace("*", "").split())
+    return {
+        **package.placed(public="src"),
+        **package.sample("examples/Check"),
+        **package.readme("an Arduino library", use),
+        "library.properties": package.text("arduino.properties"),
+        "examples/Check/Check.ino": package.text("arduino_check.ino", origin_line=f" {line}"),
+    }
+
+
+def _platformio(package: _Package) -> dict[str, str]:
+    use = (
+        f"Copy this folder to `lib/{package.name}` of your project, or name it in `lib_deps`. "
+        "The example:\n\n    pio run -d examples/check -t upload"
+    )
+    return {
+        **package.placed(),
+        **package.sample("examples/check/src"),
+        **package.readme("a PlatformIO library", use),
+        "library.json": package.text("platformio.json"),
+        "examples/check/platformio.ini": package.text("platformio.ini"),
+        "examples/check/src/main.c": package.check(),
+    }
+
+
+def _cmsis(package: _Package) -> dict[str, str]:
+    arm = package.soc.host.arm
+    if arm is None:
+        raise TargetError(
+            f"a CMSIS pack is for Cortex-M cores, and {package.soc.host.name} is none",
+            where="package 'cmsis'",
+            hint="build for a target such as cortex_m4, or choose cmake",
+        )
+    core = "-".join(part[:1].upper() + part[1:] for part in arm.cpu.split("-"))
+    dcore = core.replace("M0plus", "M0+")
+    use = (
+        f"Zip this folder as `HTVM.{package.name}.{_VERSION}.pack`, and add it with `cpackget add`."
+    )
+    return {
+        **package.placed(),
+        **package.sample("examples/check"),
+        **package.readme("a CMSIS pack", use),
+        f"HTVM.{package.name}.pdsc": package.text("cmsis.pdsc", dcore=dcore),
+        "examples/check/main.c": package.check(),
+    }
+
+
+KINDS: dict[str, Callable[[_Package], dict[str, str]]] = {
+    "zephyr": _zephyr,
+    "esp-idf": _esp_idf,
+    "arduino": _arduino,
+    "platformio": _platformio,
+    "cmsis": _cmsis,
+    "cmake": _cmake,
+}
+"""Each kind of package that is a folder, by its name."""
