@@ -146,7 +146,7 @@ def compile_model(
     from htvm.aot.steps import Provenance
     from htvm.frontend import load
     from htvm.placement.plan import place
-    from htvm.quantization import retarget
+    from htvm.quantization.kept import retarget_or_keep
     from patterns.byoc.codegen import run_codegen
     from patterns.byoc.partition import partition
     from patterns.dispatch.dispatching import dispatch
@@ -161,7 +161,9 @@ def compile_model(
     with progress.stage("placing layers", (2, _STAGES)):
         planned = place(source.graph, resolved, options.tiling, options.policy)
     with progress.stage("retargeting", (3, _STAGES)):
-        retargeted = retarget(source, accelerators, places=planned.places, data=data)
+        retargeted = retarget_or_keep(
+            source, accelerators, places=planned.places, data=data, binding=bool(planned.binding)
+        )
     with progress.stage("partitioning", (4, _STAGES)):
         executed = retargeted.model
         placed = dispatch(executed.graph, soc, accelerators, planned.places, planned.binding)

@@ -143,6 +143,16 @@ def _host_notes(host: Host) -> tuple[str, ...]:
     )
 
 
+def _number_notes(impossible: str) -> tuple[str, ...]:
+    """Return why a network keeps its source's numbers, if no accelerator's are possible."""
+    if not impossible:
+        return ()
+    return (
+        f"The network keeps its numbers, because it cannot be retargeted: {impossible}. Layers "
+        "that need an accelerator's numbers run on the host.",
+    )
+
+
 def report_of(
     compiled: Compiled, platform: Platform, sizes: Sizes, result: RunResult | None
 ) -> Report:
@@ -155,7 +165,7 @@ def report_of(
             network=compiled.source.name,
             target=compiled.target.name,
             platform=platform,
-            notes=_host_notes(compiled.target.soc.host),
+            notes=(*_host_notes(compiled.target.soc.host), *_number_notes(cost.impossible)),
             clock_hz=compiled.target.soc.clock_hz,
             memory=memory_of(compiled, sizes, result),
             cycles=cycles,

@@ -48,6 +48,7 @@ class RetargetReport:
             changed.
         ternary: names of the layers that got ternary weights.
         scheme: scheme that the model was written in, as in `Model.scheme`.
+        impossible: why the model could not be retargeted; empty if it was, or need not be.
         agreement: fraction of the inputs with the same largest output, 0 to 1; ``None`` if the
             network makes no decision (it has neither a softmax nor a vector of 2 to 100 scores as
             its only output) or nothing changed.
@@ -61,6 +62,7 @@ class RetargetReport:
     agreement: float | None = None
     ternary: tuple[str, ...] = ()
     scheme: str = "shift"
+    impossible: str = ""
 
     @property
     def worst(self) -> tuple[LayerCost, ...]:

@@ -8,6 +8,9 @@ import pytest
 import htvm
 from htvm import zoo
 from htvm.errors import TargetError
+from htvm.inputs import seeded_inputs
+from tests.models import MODELS, model_path
+from tests.models_onnx import FILES, golden, onnx_path
 from tests.reference.interpreter import interpret
 
 EVERY_DAY = (
@@ -59,3 +62,51 @@ def test_networks_are_exact(name: str, target: str, platform: str) -> None:
 def test_wrong_parameters_are_refused(target: str, message: str) -> None:
     with pytest.raises(TargetError, match=message):
         htvm.build(zoo.build("toyadmos"), target=target)
+
+
+SCENARIOS = (
+    "dla:depthwise=cpu",
+    "dla:depthwise=emulated,parallel=input,fused=off",
+    "dla:depthwise=native,sram=64KiB,rows=tiled",
+)
+"""The paper's three, each with other designs."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", SCENARIOS)
+@pytest.mark.parametrize("name", [*zoo.names(), "digits", "digits_ternary"])
+def test_all_networks_of_the_zoo_in_all_scenarios(name: str, target: str) -> None:
+    check(zoo.build(name), target, "host")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("depthwise", ["cpu", "emulated", "native"])
+def test_mobilenet_for_imagenet_in_all_scenarios(depthwise: str) -> None:
+    """On the host platform, with the published 512 KiB."""
+    target = f"dla:sram=512KiB,depthwise={depthwise}"
+    module = htvm.build(zoo.build("mobilenet_v1_224"), target=target, platform="host")
+    inputs = seeded_inputs(module.model.inputs)
+    for found, value in zip(module.run(inputs).outputs, module.reference(inputs), strict=True):
+        np.testing.assert_array_equal(found, value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", SCENARIOS)
+@pytest.mark.parametrize("name", MODELS)
+def test_tflite_files_in_all_scenarios(name: str, target: str) -> None:
+    module = check(htvm.load(model_path(name)), target, "host")
+    assert "dla" in module.placement.values()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", SCENARIOS)
+@pytest.mark.parametrize("name", FILES)
+def test_onnx_files_in_all_scenarios(name: str, target: str) -> None:
+    """Files that cannot be retargeted keep their numbers, and their golden outputs."""
+    model = htvm.load(onnx_path(name))
+    module = htvm.build(model, target=target, platform="host")
+    inputs, outputs = golden(name, model)
+    if module.compiled.retargeted.report.changed:
+        outputs = interpret(module.model.module, inputs).outputs
+    for found, wanted in zip(module.run(inputs).outputs, outputs, strict=True):
+        np.testing.assert_array_equal(found, wanted)
