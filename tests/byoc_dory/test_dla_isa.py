@@ -27,6 +27,7 @@ from byoc_dory.soc.dla.isa import (
 )
 from byoc_dory.soc.dla.lowering import lower
 from byoc_dory.soc.dla.memory import plan
+from byoc_dory.soc.dla.page import render_page
 from byoc_dory.soc.dla.simulator import Simulator
 from tests.byoc_dory.dla_draws import draw_region, library
 
@@ -64,6 +65,11 @@ def test_the_published_instructions_are_all_there() -> None:
 def test_the_header_is_that_of_the_table() -> None:
     path = Path(runtime_c.__file__).parent / "soc" / "dla" / "dla_isa.h"
     assert path.read_text(encoding="utf-8") == render_isa()
+
+
+def test_the_page_is_that_of_the_table() -> None:
+    path = Path(__file__).parents[2] / "docs" / "reference" / "dla-isa.md"
+    assert path.read_text(encoding="utf-8") == render_page()
 
 
 def test_a_stream_is_disassembled() -> None:

@@ -69,7 +69,7 @@ class Register:
 REGISTERS = (
     Register("IN0", "SRAM address of the first operand"),
     Register("IN1", "SRAM address of the second operand"),
-    Register("WEIGHTS", "SRAM address of the weights, [K][fy][fx][C]; depthwise [C][fy][fx]"),
+    Register("WEIGHTS", "SRAM address of the weights, K x fy x fx x C; depthwise C x fy x fx"),
     Register("BIAS", "SRAM address of the biases, int32 [K], a multiple of 4"),
     Register("OUT", "SRAM address of the result; of int32, a multiple of 4"),
     Register("CHANNELS", "channels of the input that are summed"),
@@ -180,7 +180,7 @@ INSTRUCTIONS = (
     Instruction(
         "OP_MAT_MUL", 0x13, "CONV", "int8", "int32", ("IN0", "WEIGHTS", "OUT", "CHANNELS", *_MAP),
         (BIAS,),
-        "product of a matrix, whose rows are the pixels of the operand, with weights [K][C]",
+        "product of a matrix, whose rows are the pixels of the operand, with weights K x C",
     ),
     Instruction(
         "OP_ACT_RELU", 0x20, "OTHER", "int8", "int8", _ONE, (), "max(x, 0)",

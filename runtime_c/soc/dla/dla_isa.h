@@ -7,7 +7,7 @@
 enum {
     DLA_IN0, /* SRAM address of the first operand */
     DLA_IN1, /* SRAM address of the second operand */
-    DLA_WEIGHTS, /* SRAM address of the weights, [K][fy][fx][C]; depthwise [C][fy][fx] */
+    DLA_WEIGHTS, /* SRAM address of the weights, K x fy x fx x C; depthwise C x fy x fx */
     DLA_BIAS, /* SRAM address of the biases, int32 [K], a multiple of 4 */
     DLA_OUT, /* SRAM address of the result; of int32, a multiple of 4 */
     DLA_CHANNELS, /* channels of the input that are summed */
@@ -57,7 +57,7 @@ enum {
     DLA_OP_CONV = 0x10, /* convolution over all input channels, optionally requantized */
     DLA_OP_CONV_RELU = 0x11, /* convolution, requantized, negative results become zero */
     DLA_OP_DEPTH_CONV = 0x12, /* depthwise convolution of OUT_CHANNELS channels, optionally requantized */
-    DLA_OP_MAT_MUL = 0x13, /* product of a matrix, whose rows are the pixels of the operand, with weights [K][C] */
+    DLA_OP_MAT_MUL = 0x13, /* product of a matrix, whose rows are the pixels of the operand, with weights K x C */
     DLA_OP_ACT_RELU = 0x20, /* max(x, 0) */
     DLA_OP_ACT_LRELU = 0x21, /* x, or x >> ALPHA if it is negative */
     DLA_OP_POOL = 0x22, /* maximum, or average, of the elements of each window that are inside the input */
