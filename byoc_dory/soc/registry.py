@@ -7,9 +7,11 @@ the distribution; :data:`BUILT_IN` repeats them for a source tree that was never
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import TypeVar
 
 from byoc_dory.errors import TargetError
@@ -23,6 +25,7 @@ __all__ = [
     "GROUP",
     "board_target",
     "cpu_target",
+    "loadable",
     "resolve",
     "scheme_of",
     "socs",
@@ -66,11 +69,14 @@ def _references() -> dict[str, EntryPoint]:
 def _load(point: EntryPoint) -> Soc:
     try:
         soc = point.load()()
-    except (ImportError, AttributeError, TypeError) as error:
+    except TargetError:
+        raise  # the description's own objection
+    except Exception as error:  # noqa: BLE001 - whatever the code of a description raises
+        text = str(error) if isinstance(error, (ImportError, TypeError)) else _said(error)
         raise TargetError(
-            f"the SoC {point.name!r} cannot be loaded from {point.value}: {error}",
-            where=f"entry-point group {GROUP}",
-            hint="repair or uninstall the package that registers it",
+            f"the SoC {point.name!r} cannot be loaded from {point.value}: {text}",
+            where=_place(error) or f"entry-point group {GROUP}",
+            hint="repair the description, or uninstall the package that registers it",
         ) from error
     if not isinstance(soc, Soc):
         raise TargetError(
@@ -79,6 +85,41 @@ def _load(point: EntryPoint) -> Soc:
             hint="let the entry point's function return a byoc_dory.soc.base.Soc",
         )
     return soc
+
+
+def _said(error: Exception) -> str:
+    """Return the error as Python would print it, without the line of a SyntaxError's file."""
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _place(error: Exception) -> str:
+    """Return file and line of a description's mistake; empty if it has none."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}"
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename != __file__
+        and not frame.filename.startswith("<")
+        and "importlib" not in Path(frame.filename).parts
+    ]
+    return f"{own[-1].filename}, line {own[-1].lineno}" if own else ""
+
+
+def loadable() -> tuple[tuple[Soc, ...], tuple[TargetError, ...]]:
+    """Return all SoCs that can be loaded, and for each other one what is wrong with it.
+
+    Raises:
+        TargetError: two packages register different SoCs under one name.
+    """
+    found, faults = [], []
+    for point in _references().values():
+        try:
+            found.append(_load(point))
+        except TargetError as error:
+            faults.append(error)
+    return tuple(found), tuple(faults)
 
 
 def socs() -> tuple[Soc, ...]:

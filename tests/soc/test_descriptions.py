@@ -20,6 +20,7 @@ from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.header import render
 from byoc_dory.verdict import Accepted, Refused, Verdict
+from htvm.cli import main
 
 
 def core() -> DigitalCore:
@@ -246,3 +247,36 @@ def test_each_target_of_diana_is_offered_with_both_hosts() -> None:
         assert (simd.accelerators, simd.policy) == (plain.accelerators, plain.policy)
         assert registry.cpu_target(name) == "diana.cpu"
         assert registry.cpu_target(simd.name) == "diana.simd.cpu"
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "line"),
+    [
+        ("def soc(:\n    pass\n", "SyntaxError: ", 1),
+        ("import math\n\n\ndef soc():\n    return 1 // 0\n", "ZeroDivisionError: integer", 5),
+        ("raise RuntimeError\n", "RuntimeError", 1),
+        ("import no_such_module_anywhere\n", "No module named 'no_such_module_anywhere'", 1),
+    ],
+)
+def test_a_mistake_in_a_description_is_named_with_its_line(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    said: str,
+    line: int,
+) -> None:
+    path = tmp_path / f"mistaken_{line}_{len(text)}.py"
+    path.write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    fake_entry_points(monkeypatch, ("mistaken", f"{path.stem}:soc"))
+    with pytest.raises(TargetError) as caught:
+        registry.socs()
+    assert "'mistaken' cannot be loaded" in str(caught.value) and said in str(caught.value)
+    assert f"{path}, line {line}" in str(caught.value)
+    # The others are listed, and can be built for.
+    assert registry.resolve("diana").soc.name == "diana"
+    assert main(["targets"]) == 0
+    shown = capsys.readouterr()
+    assert "diana.digital" in shown.out and "mistaken" not in shown.out
+    assert "htvm: warning: " in shown.err and f"line {line}" in shown.err

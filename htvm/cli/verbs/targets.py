@@ -86,11 +86,14 @@ def new_command(name: str, folder: Path | None, as_json: bool) -> None:
 
 
 def _list(as_json: bool) -> None:
-    from byoc_dory.soc.registry import resolve, targets
+    from byoc_dory.soc.registry import loadable, resolve
     from htvm.report.table import Column, Table, count, text
     from htvm.report.target import parameters_data
 
-    known = [resolve(name) for name in targets()]
+    socs, faults = loadable()
+    for fault in faults:
+        click.echo(f"htvm: warning: {fault}", err=True)
+    known = [resolve(spec.name) for soc in socs for spec in soc.targets]
     if as_json:
         data = [
             {
