@@ -38,6 +38,8 @@ class ClusterCores(Accelerator):
             and its own layout of constants.
         windows: number of windows of a convolution that a core may copy at a time; 0: as many as
             the kernel prefers. Fewer need less scratch memory.
+        apart: whether tiles of a batch of products load their own second operands, instead of
+            finding those of the whole batch in L1.
     """
 
     cores: int
@@ -65,6 +67,7 @@ class ClusterCores(Accelerator):
     kernels: Literal["plain", "simd"] = "plain"
     windows: int = 0
     combine: Cycles = (("call", 60.0), ("element", 16.0), ("table", 3.0))
+    apart: bool = False
     attention: Cycles = ()
 
     @property

@@ -73,7 +73,7 @@ def cluster_program(
         kernel = "cluster_depthwise" if layer.depthwise else "cluster_conv2d"
         struct, fields = "cluster_conv", _conv(layer, (y, x, k), operands[0], out, core)
     else:
-        axes, operands, out = (y, k), _operands(layer, plan, y), _matrix(layer, plan, y, k)
+        axes, operands, out = (y, k), _operands(layer, plan, y, core), _matrix(layer, plan, y, k)
         kernel, struct, fields = _kernel(layer, y, k, tile.k, operands, out, core)
     block = block_bytes(layer, tile.k, core)
     if block:
@@ -121,13 +121,17 @@ def scratch_place(layer: Layer, plan: LayerPlan, core: ClusterCores) -> int | No
     return plan.l1_weights + copies * block_bytes(layer, tile_k, core)
 
 
-def _operands(layer: Layer, plan: LayerPlan, y: TileAxis) -> tuple[Operand, ...]:
+def _operands(
+    layer: Layer, plan: LayerPlan, y: TileAxis, core: ClusterCores
+) -> tuple[Operand, ...]:
     units, in_unit, _ = units_of(layer)
     most_rows = max(span.in_size for span in y.spans)
     found = []
     for number, name in enumerate(_names(layer)):
-        whole = number in whole_operands(layer)
+        whole = number in whole_operands(layer, core)
         size = layer.inputs[number].elements if whole else in_unit
+        if isinstance(layer, Matmul) and number == 1 and not whole:
+            size = layer.C * layer.K
         rows = RowsOf(
             rows=1 if whole else units,
             row_bytes=size,
@@ -178,7 +182,7 @@ def _kernel(
         case CachedAttention():
             return "cluster_attention", "cluster_attention", attention_fields(layer, y)
         case Matmul():
-            return "cluster_matmul", "cluster_matmul", _matmul(layer, y)
+            return "cluster_matmul", "cluster_matmul", _matmul(layer, y, core)
         case Add():
             return "cluster_add", "cluster_add", _add(layer, y, operands, core)
         case Combination():
@@ -300,10 +304,10 @@ def _conv(
     }
 
 
-def _matmul(layer: Matmul, y: TileAxis) -> dict[str, Entry]:
+def _matmul(layer: Matmul, y: TileAxis, core: ClusterCores) -> dict[str, Entry]:
     several = layer.batch > 1
     second: Value = Place("second")
-    if several:
+    if several and not core.apart:
         second = second + y.out_start * (layer.C * layer.K)
     return {
         "a": Place("in"),

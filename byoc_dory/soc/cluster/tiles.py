@@ -43,10 +43,10 @@ def units_of(layer: Layer) -> tuple[int, int, int]:
     return layer.oy, layer.ix * layer.C, layer.ox * layer.K
 
 
-def whole_operands(layer: Layer) -> tuple[int, ...]:
+def whole_operands(layer: Layer, core: ClusterCores) -> tuple[int, ...]:
     """Return the numbers of the inputs that every tile needs as a whole, behind all others."""
     if isinstance(layer, Matmul):
-        return (1,)
+        return () if core.apart else (1,)
     if isinstance(layer, CachedAttention):
         return tuple(range(2, layer.operands))
     return ()
@@ -91,7 +91,9 @@ def _of_rows(layer: Layer, core: ClusterCores, name: str, l1_limit: int, slack: 
     TilingProblem
 ):  # fmt: skip
     units, in_unit, out_unit = units_of(layer)
-    whole = tuple(layer.inputs[number].elements for number in whole_operands(layer))
+    whole = tuple(layer.inputs[number].elements for number in whole_operands(layer, core))
+    if isinstance(layer, Matmul) and not whole:
+        in_unit = max(in_unit, layer.C * layer.K)
     return TilingProblem(
         name=name,
         k=Axis(out_unit, tiled=False),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from byoc_dory.layers import Convolution, Layer
+from byoc_dory.layers import Convolution, Layer, Matmul
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import alone
 from byoc_dory.soc.base import Soc
@@ -29,7 +29,7 @@ def working(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> Clust
     each: what is predicted to be quickest.
     """
 
-    if not scratch_bytes(layer, core):
+    if not scratch_bytes(layer, core) and not isinstance(layer, Matmul):
         return core
     found = list(_ways(layer, core, soc, l1_budget))
     if len(found) == 1 or found[0] is core or not isinstance(layer, Convolution):
@@ -49,7 +49,7 @@ def _ways(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> Iterato
     while number:
         fitting = []
         few = core if number == core.cores else replace(core, cores=number)
-        for way in (few, replace(few, windows=1)):
+        for way in _variants(layer, few):
             problem = tiling_problem(layer, way, soc, l1_budget)
             if shortage_of(problem) is None:
                 fitting.append((is_narrow(problem), way))
@@ -60,7 +60,16 @@ def _ways(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> Iterato
             break
         number = 1 << (number - 1).bit_length() - 1
     if not any_fits:
-        yield replace(core, cores=1, windows=1)
+        yield list(_variants(layer, replace(core, cores=1)))[-1]
+
+
+def _variants(layer: Layer, core: ClusterCores) -> Iterator[ClusterCores]:
+    """Yield ways in which so many cores compute a layer, with less and less of L1."""
+    yield core
+    if isinstance(layer, Convolution) and not layer.depthwise:
+        yield replace(core, windows=1)
+    if isinstance(layer, Matmul) and layer.batch > 1:
+        yield replace(core, apart=True)
 
 
 def _cycles(
