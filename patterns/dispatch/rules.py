@@ -11,6 +11,7 @@ from byoc_dory.layers import Add, Layer, MultiHeadAttention, Tensor
 from byoc_dory.verdict import OperatorVerdict, Refused
 from patterns.dispatch.arrange import is_arranged
 from patterns.dispatch.groups import Group
+from patterns.ops.moves.base import Filling
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator, Soc
@@ -195,6 +196,8 @@ def _judge(
 ) -> OperatorVerdict:
     if node.layer is None:
         reason = f"no pattern describes {node.kind}"
+        if isinstance(node.op, Filling):
+            reason += f" with {node.op.value}"
         return OperatorVerdict(accelerator.name, False, reason, layer=node.name, kind=node.kind)
     matrices = () if node.scaled is not None else turned
     return _verdict(node.layer, node.kind, soc, accelerator, matrices)

@@ -8,14 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tvm import relax
 
 import htvm
+from byoc_dory.layers import Shift
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.errors import L2OverflowError
 from htvm.firmware.sizes import check_l2
+from htvm.inputs import seeded_inputs
 from htvm.project import open as open_project
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.moves.pad import Pad
 from tests.e2e.networks import random_network
 from tests.models_onnx import FILES, golden, onnx_path
 from tests.reference.interpreter import interpret
@@ -54,6 +59,29 @@ def test_files_give_their_golden_output(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_all_files_give_their_golden_output(name: str, platform: str) -> None:
     check_golden(name, platform)
+
+
+@pytest.mark.parametrize("value", [7, -9])
+def test_padding_with_another_value_than_zero(value: int) -> None:
+    """Layers pad with 0: other values are written by the host, and the answer names them."""
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 9, 9, 8), "int8"))
+    weight = np.random.default_rng(1).integers(-9, 9, (16, 8, 3, 3)).astype(np.int8)
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            padded = Pad(value, (1, 1, 1, 1)).write(bb, [x], "pad_0")
+            conv = conv2d_of(weight, np.zeros(16, np.int32), Window(), Shift(5))
+            result = bb.emit_output(conv.write(bb, [padded], "conv2d_0"))
+        bb.emit_func_output(result)
+    model = htvm.load(bb.get())
+    module = htvm.build(model, target="siracusa")
+    said = {row.layer: row for row in module.explain().rows}
+    assert said["pad_0"].placed == "cpu" and said["conv2d_0"].placed != "cpu"
+    reasons = {offer.accelerator: offer.reason for offer in said["pad_0"].offers}
+    assert reasons["neureka"] == f"no pattern describes pad with {value}"
+    inputs = seeded_inputs(model.inputs)
+    (got,), (wanted,) = module.run(inputs).outputs, interpret(model.module, inputs).outputs
+    np.testing.assert_array_equal(got, wanted)
 
 
 def check_random(seed: int) -> None:

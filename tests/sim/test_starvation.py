@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import htvm
+from byoc_dory.options import TilingOptions
 from htvm import RunResult, zoo
 from htvm.inputs import seeded_inputs
 from htvm.model import Model
@@ -67,3 +68,17 @@ def test_without_double_buffers_ita_starves() -> None:
     assert starved.causes.dma_hidden == 0
     assert starved.causes.starved > 1.25 * fed.causes.starved
     assert starved.causes.starved > 0.9 * starved.causes.dma
+
+
+def test_siracusas_engine_starves_without_double_buffers() -> None:
+    """Waiting for transfers is told from waiting for the engine."""
+    model = zoo.build("ds_cnn")
+    options = {"tiling": TilingOptions(l1_budget=16 * 1024, schedule="overlapped")}
+    _, fed = ran(model, "siracusa", **options)
+    _, starved = ran(model, "siracusa", schedule="published")
+    for result in (fed, starved):
+        adds_up(result)
+    assert fed.causes is not None and starved.causes is not None
+    assert starved.causes.dma_hidden == 0 < fed.causes.dma_hidden
+    assert starved.causes.starved / starved.cycles > 2 * fed.causes.starved / fed.cycles
+    assert starved.causes.starved < starved.causes.waiting

@@ -66,6 +66,22 @@ def total() -> Layer:
     return add_layer("add", matrix("x", 2, 2), matrix("z", 2, 2), "y", requant=Shift(1))
 
 
+def with_weights(dtype: type) -> Layer:
+    layer = conv()
+    return replace(layer, weight=layer.weight.astype(dtype))  # type: ignore[attr-defined]
+
+
+def wide(inputs: int, outputs: int) -> Layer:
+    """A product with this many channels."""
+    weight = np.ones((outputs, inputs), np.int8)
+    return gemm_layer("gemm", matrix("x", 1, inputs), weight, None, requant=Shift(20))
+
+
+def tall() -> Layer:
+    weight = np.ones((1, 1, 1, 1), np.int8)
+    return conv2d_layer("conv", Tensor("x", (1, 65536, 1)), "y", weight, None, requant=Shift(4))
+
+
 def bias(value: int) -> np.ndarray:
     return np.full(8, value, np.int32)
 
@@ -78,6 +94,8 @@ ONE = MulShift((1,), (4,), (0,))
     [
         (lambda: total(), "add"),
         (lambda: conv(dtype="int16"), "int16"),
+        (lambda: with_weights(np.int16), "the weights are int16"),
+        (lambda: product(transposed=False, dtype="int32"), "int32"),
         (lambda: conv(side=5, pad=(2, 2, 2, 2)), "5x5"),
         (lambda: depthwise(1, 1), "1x1, depthwise"),
         (lambda: conv(stride=(2, 1)), "2x1 with a filter of 3x3"),
@@ -94,6 +112,12 @@ ONE = MulShift((1,), (4,), (0,))
         (lambda: product(function=TableMap(np.arange(256, dtype=np.uint8))), "TableMap"),
         (lambda: conv(requant=TfliteRequant((1,), (0,))), "TfliteRequant"),
         (lambda: conv(shift=32), "32, not in 0..31"),
+        (lambda: conv(requant=replace(ONE, mul=(2**31,))), "a factor is 2147483648, more than 32"),
+        (lambda: conv(requant=replace(ONE, mul=(-(2**31) - 1,))), "a factor is -2147483649"),
+        (lambda: conv(requant=MulShift((1,) * 7 + (2**40,), (4,) * 8, (0,) * 8)), "1099511627776"),
+        (lambda: wide(65536, 1), "there are 65536 input channels, more than 65535"),
+        (lambda: wide(1, 65536), "there are 65536 output channels, more than 65535"),
+        (lambda: tall(), "there are 65536 rows, more than 65535"),
         # 9 taps x 4 channels x 127 x -128, times 4000.
         (lambda: conv(weight=127, requant=replace(ONE, mul=(4000,), add=(1,))), "-2340864000"),
         # 36 x -128 and the bias together, though each fits.
@@ -195,3 +219,14 @@ def test_relu_is_left_to_the_cores_where_results_are_signed(
     small = dtype == "uint8"
     found = factors(conv(dtype=dtype, clip=clip, result=result, weight=1 if small else 50, shift=8))
     assert (found.signed, found.relu) == wanted
+
+
+def test_weight_bits_that_the_engine_lacks() -> None:
+    """An engine of fewer bits leaves wider weights to others, and says how many they need."""
+    narrow = replace(NEUREKA, max_weight_bits=4)
+    weights = np.arange(-8, 8).astype(np.int8).reshape(4, 4, 1, 1)
+    layer = conv2d_layer("conv", Tensor("x", (4, 9, 9)), "y", weights, None, requant=Shift(9))
+    assert isinstance(narrow.judge(layer, SIRACUSA), Accepted)
+    verdict = narrow.judge(replace(layer, weight=2 * weights), SIRACUSA)
+    assert isinstance(verdict, Refused)
+    assert "weights from -16 to 14 need 5 bits" in verdict.reason and "at most 4" in verdict.reason

@@ -92,6 +92,16 @@ def sizes_fit_registers(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
+def weights_have_few_bits(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """Weights need at most 8 bits after subtracting the smallest."""
+    assert isinstance(layer, Weighted), layer  # checked before
+    try:
+        smallest_bits(layer.weight, core)
+    except ValueError as error:
+        return Refused(str(error))
+    return ACCEPTED
+
+
 def result_is_stored_by_rows(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     """A product is neither transposed nor followed by an activation function."""
     if isinstance(layer, Gemm) and layer.transposed:
@@ -153,6 +163,7 @@ RULES: tuple[Rule, ...] = (
     dilation_is_one,
     padding_is_the_engines,
     sizes_fit_registers,
+    weights_have_few_bits,
     result_is_stored_by_rows,
     scales_and_shifts_fit,
     results_are_exact,

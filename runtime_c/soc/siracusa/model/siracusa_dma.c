@@ -350,6 +350,7 @@ static uint32_t allocate(siracusa_dma_t *dma)
             return counter;
         }
     }
+    dma->counter = SIRACUSA_DMA_NONE;
     return SIRACUSA_DMA_NONE;
 }
 
@@ -376,7 +377,7 @@ static void free_counters(htvm_soc_t *soc, uint32_t which)
 static void push(htvm_soc_t *soc, uint32_t word)
 {
     siracusa_dma_t *dma = &soc->dma;
-    if ((dma->allocated >> dma->counter & 1u) == 0) {
+    if (dma->counter >= SIRACUSA_DMA_COUNTERS || (dma->allocated >> dma->counter & 1u) == 0) {
         siracusa_dma_complain(soc, "a transfer without a counter");
         return;
     }

@@ -282,6 +282,24 @@ static void test_registers(void)
     bench_free(bench);
 }
 
+/* Two jobs are queued: a third gets no context, and nothing that is written for it reaches one. */
+static void test_queue_overrun(void)
+{
+    const siracusa_neureka_registers_t registers = good();
+    bench = bench_new();
+    siracusa_neureka_job_t second = bench_job_defaults();
+    siracusa_neureka_registers_t beside;
+    second.output = bench_addr(bench, bench->l1 + 24576);
+    siracusa_neureka_fill(&beside, &second);
+    start(&registers);
+    start(&beside);
+    CHECK(htvm_soc_error(bench->soc) == NULL);
+    CHECK_EQ(bench_read(bench, NEUREKA(ACQUIRE)), SIRACUSA_NEUREKA_FULL);
+    bench_write(bench, NEUREKA(JOB), registers.value[0]);
+    expect("N-EUREKA: write to job register 0 without a job that was acquired");
+    bench_free(bench);
+}
+
 int main(void)
 {
     test_conf0();
@@ -294,5 +312,6 @@ int main(void)
     test_somebody_else_writes();
     test_values_in_memory();
     test_registers();
+    test_queue_overrun();
     return htvm_test_report();
 }

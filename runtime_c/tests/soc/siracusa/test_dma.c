@@ -213,6 +213,37 @@ static void test_complaints(void)
     begin();
     bench_write(bench, STATUS, 1u << push(true, L1(0), L2(0), 64));
     refused("are freed, which are busy or not in use");
+
+    begin(); /* every counter is taken: there is none for another transfer */
+    for (uint32_t n = 0; n < SIRACUSA_DMA_COUNTERS; n++) {
+        CHECK_EQ(bench_read(bench, COMMAND), n);
+    }
+    CHECK_EQ(bench_read(bench, COMMAND), SIRACUSA_DMA_NONE);
+    bench_write(bench, COMMAND, 8u | SIRACUSA_DMA_IN | SIRACUSA_DMA_INCREMENT);
+    refused("DMA: a transfer without a counter");
+
+    begin();
+    bench_read(bench, COMMAND);
+    bench_write(bench, COMMAND, 8u | SIRACUSA_DMA_INCREMENT | 1u << 24);
+    refused("has a bit that does not exist");
+
+    begin();
+    bench_read(bench, COMMAND);
+    bench_write(bench, COMMAND, 20u | SIRACUSA_DMA_IN | SIRACUSA_DMA_INCREMENT |
+                                    SIRACUSA_DMA_ROWS_L1);
+    bench_write(bench, COMMAND, L1(0));
+    bench_write(bench, COMMAND, L2(0));
+    bench_write(bench, COMMAND, 8);
+    bench_write(bench, COMMAND, 16);
+    refused("transfer of 20 B at 0x10000000 in rows of 8 B, which is no divisor");
+
+    begin();
+    bench_read(bench, COMMAND + 1u);
+    refused("DMA: read of offset 1 (4 B), which is no register");
+
+    begin();
+    bench_write(bench, STATUS + 2u, 1);
+    refused("DMA: write to offset 6 (4 B), which is no register");
 }
 
 /* A transfer that meets a job of the engine, and the other way round. */
