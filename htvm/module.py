@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from htvm.result import RunResult
     from htvm.verification.golden import Golden
     from htvm.verification.types import Verification
+    from htvm.vm import RegionMachine
 
 __all__ = ["Module"]
 
@@ -179,6 +180,20 @@ class Module:
         arrays = bind_inputs(self.compiled.source.inputs, inputs)
         own = None if golden is None else bind_golden(self.compiled.source.outputs, golden)
         return verify(self.compiled, arrays, own, progress=progress)
+
+    def vm(self) -> RegionMachine:
+        """Return the build in TVM's own runtime, the Relax virtual machine on this machine.
+
+        Everything outside of regions is compiled by TVM; each region is an external function that
+        runs the accelerator's simulator.  There is no generated C, and no simulated host.
+
+        Raises:
+            TargetError: the target's accelerators cannot execute regions by themselves.
+            ToolchainError: there is no C compiler for the simulator, or it failed.
+        """
+        from htvm.vm import RegionMachine
+
+        return RegionMachine(self.compiled)
 
     # ------------------------------------------------------------------ looking
 

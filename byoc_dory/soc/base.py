@@ -25,11 +25,14 @@ from byoc_dory.soc.schemes import NumberScheme, ShiftScheme
 from byoc_dory.verdict import Accepted, Refused, Verdict, statement
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from byoc_dory.emit import Emitter, RegionEmitter
     from byoc_dory.emit.tensor_layout import TensorLayout
     from byoc_dory.layers import Layer
     from byoc_dory.options import ScheduleKind, TilingOptions
     from byoc_dory.plan import LayerPlan
+    from byoc_dory.soc.regions import RegionRunner
     from byoc_dory.tileloop.cycles import Costs, Prices
     from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, Tile, TilingProblem
@@ -228,6 +231,11 @@ class Accelerator(ABC):
 
         return RowLayout(soc.host.cost.layout_byte)
 
+    @property
+    def region_runner(self) -> Callable[[Path], RegionRunner] | None:
+        """What executes regions natively, made with the SoC's native library; None by default."""
+        return None
+
     @abstractmethod
     def emitter(self, soc: Soc) -> Emitter | RegionEmitter:
         """Return the emitter that generates C, from plans or for regions as a whole."""
@@ -257,8 +265,6 @@ class Soc:
         design: returns the SoC for values of all parameters, given by name; it refuses values that
             contradict each other with a `TargetError`.
         values: values of the parameters, by name, in their order; empty for the defaults.
-        sweeps: ``"module:class"`` of a `byoc_dory.soc.sweeps.RegionRunner`, which executes regions
-            on many designs without compiling them anew; empty if there is none.
         adjustable: names of the memories whose size the user can choose.
         cluster: harts besides the host core; None if the host is the only one.
         powers: average powers, each for a set of working accelerators; may be empty.
@@ -283,7 +289,6 @@ class Soc:
     parameters: tuple[Parameter, ...] = ()
     design: Callable[..., Soc] | None = field(default=None, repr=False, compare=False)
     values: tuple[tuple[str, Value], ...] = ()
-    sweeps: str = ""
 
     def designed(self, given: Mapping[str, object], where: str = "") -> Soc:
         """Return the SoC with other values of its parameters; those not given keep defaults.

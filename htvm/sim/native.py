@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from byoc_dory.errors import TargetError
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Soc, Target
+from byoc_dory.soc.regions import RegionRunner
 from htvm.firmware.host import model_sources
 from htvm.firmware.paths import runtime_c, soc_folder
 from htvm.firmware.toolchain import Compiler
 
-__all__ = ["native_library"]
+__all__ = ["native_library", "region_runner"]
 
 _FLAGS = ("-O3", "-fPIC")
 
@@ -50,3 +51,15 @@ def native_library(soc: Soc, compiler: Compiler | None = None) -> Path:
     includes = [folder, folder / "model", runtime_c() / "include", *folders]
     sources = [*own, *models, *libraries]
     return made.built(f"lib{soc.driver}.so", sources, includes, flags=_FLAGS, shared=True)
+
+
+def region_runner(target: Target) -> RegionRunner | None:
+    """Return what executes the regions of a target natively; None if it has nothing like that.
+
+    Raises:
+        ToolchainError: there is no C compiler, or it failed.
+    """
+    makers = [entry.region_runner for entry in target.accelerators]
+    if len(makers) != 1 or makers[0] is None:
+        return None
+    return makers[0](native_library(target.soc))

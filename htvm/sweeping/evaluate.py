@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -20,54 +20,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from byoc_dory.soc.base import Target
-    from byoc_dory.soc.parameters import Value
-    from htvm.compiled import BuildOptions
     from htvm.module import Module
-    from htvm.sweeping.costs import Costs
+    from htvm.sweeping.job import Job, Task
 
-__all__ = ["Evaluator", "Job", "Task", "evaluate", "failed", "open_network"]
+__all__ = ["Evaluator", "evaluate", "failed", "open_network"]
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Task:
-    """One network on one design.
-
-    Attributes:
-        design: number of the design.
-        model: number of the network.
-        values: the swept parameters by name.
-    """
-
-    design: int
-    model: int
-    values: tuple[tuple[str, Value], ...]
-
-
-@dataclass(frozen=True)
-class Job:
-    """What all tasks of a sweep have in common; it is sent to other processes.
-
-    Attributes:
-        digest: identifies the sweep.
-        target: name of the target whose parameters are swept.
-        models: file or ``zoo:NAME`` of each network; a `Model` only within one process.
-        names: the networks' names in rows.
-        options: options of the builds.
-        costs: coefficients of energy and area.
-        seed: seed of the inputs.
-        quick: whether networks are compiled once for all designs, where the SoC can do that.
-    """
-
-    digest: str
-    target: str
-    models: tuple[str | Path | Model, ...]
-    names: tuple[str, ...]
-    options: BuildOptions
-    costs: Costs
-    seed: int
-    quick: bool
 
 
 class Evaluator(Protocol):
@@ -137,7 +95,10 @@ class _Hidden:
 # A worker process keeps what tasks share: loaded networks, references, compiled regions.
 @functools.lru_cache(maxsize=2)
 def _evaluator(digest: str, hidden: _Hidden) -> Evaluator:
-    return Builds(hidden.job)
+    from htvm.sweeping.quick import Quick
+
+    job = hidden.job
+    return Builds(job) if job.networks is None else Quick(job, job.networks)
 
 
 def open_network(given: str | Path | Model) -> Model:

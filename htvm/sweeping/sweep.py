@@ -15,7 +15,9 @@ from htvm.model import Model
 from htvm.progress import Progress
 from htvm.sweeping.costs import Costs
 from htvm.sweeping.designs import Designs
-from htvm.sweeping.evaluate import Job, Task, open_network
+from htvm.sweeping.evaluate import open_network
+from htvm.sweeping.job import Job, Task
+from htvm.sweeping.quick import prepared
 from htvm.sweeping.search import Search
 from htvm.sweeping.space import METHODS, Space, check_samples, space_of
 from htvm.sweeping.store import SCHEMA, Store, fingerprint
@@ -110,9 +112,9 @@ def sweep(
         "costs": asdict(costs),
     }
     digest = fingerprint(what)
-    job = Job(
-        digest, place.name, tuple(given), names, options, costs, seed, quick=place.soc.sweeps != ""
-    )
+    with (progress or Progress()).stage("compiling networks for all designs"):
+        networks = prepared(place, space, loaded, options, seed)
+    job = Job(digest, place.name, tuple(given), names, options, costs, seed, networks=networks)
     sweeper = _Sweeper(job, space, jobs or usable_cores(), client, progress or Progress())
     axes = tuple(axis.parameter.name for axis in space.axes)
     with Store(results, digest, axes) as store:
@@ -215,7 +217,7 @@ class _Sweeper:
             for model, name in enumerate(self.job.names)
             if (number, name) not in store.rows
         ]
-        if not self.job.quick:
+        if self.job.networks is None:
             yield from ((task,) for task in left)
             return
         for model in range(len(self.job.names)):

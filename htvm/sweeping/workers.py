@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from byoc_dory.errors import TargetError
 from htvm.report.sweep import optional
-from htvm.sweeping.evaluate import Job, Task, evaluate, failed
+from htvm.sweeping.evaluate import evaluate, failed
+from htvm.sweeping.job import Job, Task
 from htvm.sweeping.row import Row
 
 __all__ = ["Chunk", "executed", "usable_cores"]

@@ -30,7 +30,7 @@ from htvm.compiled import BuildOptions
 from htvm.errors import DependencyError, ExportError, HtvmError, ModelError, TargetError
 from htvm.sweeping import evaluate as evaluating
 from htvm.sweeping.designs import front
-from htvm.sweeping.evaluate import Job, Task
+from htvm.sweeping.job import Job, Task
 from htvm.sweeping.row import Row
 from htvm.sweeping.space import space_of
 from htvm.sweeping.store import Store
@@ -443,7 +443,7 @@ def suicidal(job: Job, tasks: tuple[Task, ...]) -> list[Row]:
 
 def killing(client: Any, jobs: int) -> None:
     options = BuildOptions()
-    job = Job("", "siracusa", (NETWORK,), ("n",), options, htvm.Costs(), 0, quick=False)
+    job = Job("", "siracusa", (NETWORK,), ("n",), options, htvm.Costs(), 0)
     chunks = [
         tuple(Task(n, 0, (("cores", n),)) for n in pair)
         for pair in ((1, 2), (3, 4), (5, 6), (7, 8))
@@ -498,8 +498,7 @@ def test_designs_of_a_worker_that_dies_are_repeated(tmp_path: Path) -> None:
     ):  # fmt: skip
         for number, place in enumerate((None, client)):
             flag = tmp_path / f"flag{number}"
-            job = Job(str(flag), "siracusa", (NETWORK,), ("n",), BuildOptions(), htvm.Costs(), 0,
-                      quick=False)  # fmt: skip
+            job = Job(str(flag), "siracusa", (NETWORK,), ("n",), BuildOptions(), htvm.Costs(), 0)
             found = [row for rows in executed(job, chunks, 2, place, dying_once) for row in rows]
             assert flag.exists()
             assert sorted(row.design for row in found) == list(range(1, 9))

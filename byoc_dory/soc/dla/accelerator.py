@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,11 @@ from byoc_dory.soc.base import Rule, Soc
 from byoc_dory.soc.dla.core import DlaCore
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from byoc_dory.emit import RegionEmitter
     from byoc_dory.layers import Layer
+    from byoc_dory.soc.regions import RegionRunner
     from byoc_dory.tileloop.cycles import Costs, Prices
     from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, TilingProblem
@@ -71,6 +74,13 @@ class Dla(DlaCore):
         from byoc_dory.soc.dla.program import predicted
 
         return predicted(layer, plan, self, self.design_for(soc, options))
+
+    @property
+    def region_runner(self) -> Callable[[Path], RegionRunner]:
+        """What assembles regions late and executes them in the simulator."""
+        from byoc_dory.soc.dla.regions import DlaRegions
+
+        return DlaRegions
 
     def emitter(self, soc: Soc) -> RegionEmitter:
         """Return what assembles regions and writes their C."""

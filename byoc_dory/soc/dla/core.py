@@ -28,6 +28,9 @@ class DlaCore(Accelerator):
         word_cycles: host cycles of writing a register, for predictions.
         issue_cycles: the same of starting an instruction and noticing its end.
         call_cycles: the same of a layer besides.
+        exposed_issue_cycles: host cycles of an instruction that no other one hides: registers are
+            written while the instruction before runs.
+        exposed_call_cycles: the same of a layer besides.
     """
 
     pes_in: int
@@ -41,6 +44,8 @@ class DlaCore(Accelerator):
     word_cycles: int
     issue_cycles: int
     call_cycles: int
+    exposed_issue_cycles: int
+    exposed_call_cycles: int
 
     def design(self, sram: int, *, resident: bool = True) -> Design:
         """Return the numbers that the assembler needs, with ``sram`` bytes of SRAM."""

@@ -94,6 +94,9 @@ def design(
         word_cycles=11,
         issue_cycles=25,
         call_cycles=80,
+        # derived: fitted to six runs of DS-CNN and ResNet-8 (tests/sweeping/test_quick.py)
+        exposed_issue_cycles=15,
+        exposed_call_cycles=150,
     )
     return Soc(
         name="dla",

@@ -1,0 +1,154 @@
+"""`RegionMachine`: a build in TVM's own runtime, with accelerators as external functions.
+
+This is the flow of the accelerator's paper: the partitioned module runs in the Relax virtual
+machine on this machine, everything outside of regions compiled by TVM, and each region is a packed
+function that hands its tensors to the accelerator's simulator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byoc_dory.errors import HtvmError, TargetError
+from htvm.inputs import bind_inputs
+from htvm.sim.native import region_runner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tvm.relax import VirtualMachine
+
+    from byoc_dory.soc.regions import RegionCount, RegionRunner
+    from htvm.compiled import Compiled
+    from htvm.inputs import Inputs
+
+__all__ = ["RegionMachine", "RegionRun"]
+
+
+@dataclass(frozen=True)
+class RegionRun:
+    """One call of a region.
+
+    Attributes:
+        layers: names of its layers.
+        count: cycles and bytes.
+    """
+
+    layers: tuple[str, ...]
+    count: RegionCount
+
+
+class RegionMachine:
+    """A build in the Relax virtual machine.
+
+    Args:
+        compiled: the results of a build's stages.
+
+    Attributes:
+        machine: TVM's virtual machine; its function ``main`` takes and returns TVM's tensors.
+        runs: the regions that were called since the last `run` began, in order.
+
+    Raises:
+        TargetError: the target's accelerators cannot execute regions by themselves.
+        ToolchainError: there is no C compiler for the simulator, or it failed.
+    """
+
+    def __init__(self, compiled: Compiled) -> None:
+        runner = region_runner(compiled.target)
+        if runner is None:
+            raise TargetError(
+                "its accelerators have no simulator that executes regions by themselves",
+                where=f"target '{compiled.target.name}'",
+                hint="run the program: Module.run executes it on every target",
+            )
+        self._compiled = compiled
+        self.runs: list[RegionRun] = []
+        self._failure: HtvmError | None = None
+        self.machine: VirtualMachine = self._machine(runner)
+
+    def __repr__(self) -> str:
+        return f"RegionMachine({self._compiled.source.name!r}, {self._compiled.target.name!r})"
+
+    def run(self, inputs: Inputs) -> list[np.ndarray]:
+        """Run one inference.
+
+        Args:
+            inputs: an array, a list, or a dict by input name.
+
+        Returns:
+            One array per output; equal to those of `Module.run`, element for element.
+
+        Raises:
+            InputError: a name, shape or dtype is wrong.
+            SimulationError: the accelerator complained.
+        """
+        import tvm
+
+        arrays = bind_inputs(self._compiled.source.inputs, inputs)
+        self.runs.clear()
+        self._failure = None
+        try:
+            result = self.machine["main"](*(tvm.runtime.tensor(array) for array in arrays))
+        except RuntimeError as error:
+            # An exception that crosses TVM loses its type.
+            if self._failure is not None:
+                raise self._failure from error
+            raise
+        if isinstance(result, tvm.runtime.Tensor):
+            return [result.numpy()]
+        return [field.numpy() for field in result]
+
+    def _machine(self, runner: RegionRunner) -> VirtualMachine:
+        import tvm
+        import tvm_ffi
+        from tvm import relax
+
+        from patterns.byoc.codegen import run_codegen
+        from patterns.byoc.partition import partition
+
+        compiled, target = self._compiled, self._compiled.target
+        executed = compiled.retargeted.model.module
+        parts = partition(executed, compiled.dispatch, target.soc, target.accelerators)
+        generated = run_codegen(
+            parts, target.soc, target.accelerators, compiled.options.tiling, compiled.source.name
+        )
+        module = generated.module
+        # The C of regions is not part of this flow.
+        for name in list(module.attrs.keys()) if module.attrs else ():
+            module = module.without_attr(name)
+        program = tvm.compile(module, target="llvm")
+        functions = {
+            symbol: self._external(runner, runner.prepare(region), region.layers)
+            for symbol, region in parts.regions.items()
+        }
+        for symbol, function in functions.items():
+            tvm_ffi.register_global_func(symbol, function, override=True)
+        try:
+            # The machine looks its functions up once, while it is made.
+            return relax.VirtualMachine(program, tvm.cpu())
+        finally:
+            for symbol in functions:
+                tvm_ffi.registry.remove_global_func(symbol)
+
+    def _external(self, runner: RegionRunner, region: Any, layers: Any) -> Callable[..., None]:
+        """Return the packed function of a region; outputs are its last arguments."""
+        names = tuple(layer.name for layer in layers)
+        soc, options = self._compiled.target.soc, self._compiled.options.tiling
+        inputs = len(region.inputs)
+
+        def call(*tensors: Any) -> None:
+            given = [tensor.numpy() for tensor in tensors[:inputs]]
+            try:
+                outputs, count = runner.run(region, soc, options, given)
+            except HtvmError as error:
+                self._failure = error
+                raise
+            self.runs.append(RegionRun(names, count))
+            for tensor, values in zip(tensors[inputs:], outputs, strict=True):
+                shape = tuple(int(size) for size in tensor.shape)
+                tensor.copyfrom(values.reshape(shape))
+
+        return call

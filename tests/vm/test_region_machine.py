@@ -1,0 +1,85 @@
+"""Builds in TVM's virtual machine, whose regions run in the accelerator's simulator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import htvm
+from htvm import zoo
+from htvm.errors import InputError, SimulationError, TargetError
+from htvm.inputs import seeded_inputs
+from tests.reference.interpreter import interpret
+
+EVERY_DAY = (
+    ("resnet8", "dla"),
+    ("ds_cnn", "dla:pes=15,parallel=both,sram=20KiB,rows=tiled,depthwise=emulated,fused=off"),
+)
+
+
+def check(model: htvm.Model, target: str) -> htvm.Module:
+    """Outputs equal the interpreter's and those of the C program."""
+    module = htvm.build(model, target=target, platform="host")
+    machine = module.vm()
+    for seed in (1, 2):
+        inputs = seeded_inputs(model.inputs, seed)
+        found = machine.run(inputs)
+        executed = module.model.module
+        for array, wanted, ran in zip(
+            found, interpret(executed, inputs).outputs, module.run(inputs).outputs, strict=True
+        ):
+            np.testing.assert_array_equal(array, wanted)
+            np.testing.assert_array_equal(array, ran)
+    names = {name for run in machine.runs for name in run.layers}
+    assert names == {name for name, place in module.placement.items() if place == "dla"}
+    assert all(run.count.device > 0 and run.count.bytes > 0 for run in machine.runs)
+    return module
+
+
+@pytest.mark.parametrize(("name", "target"), EVERY_DAY)
+def test_outputs_are_those_of_the_program(name: str, target: str) -> None:
+    check(zoo.build(name), target)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("depthwise", ["cpu", "emulated", "native"])
+@pytest.mark.parametrize("name", ["resnet8", "ds_cnn", "mobilenet_v1", "toyadmos", "digits"])
+def test_all_networks_in_all_scenarios(name: str, depthwise: str) -> None:
+    check(zoo.build(name), f"dla:depthwise={depthwise},sram=512KiB")
+
+
+@pytest.mark.slow
+def test_channels_first() -> None:
+    check(zoo.build("ds_cnn", layout="NCHW"), "dla:sram=64KiB,rows=tiled")
+
+
+@pytest.mark.slow
+def test_two_machines_do_not_share_functions() -> None:
+    """Regions of two builds have the same symbols."""
+    first = htvm.build(zoo.build("toyadmos"), target="dla", platform="host")
+    second = htvm.build(zoo.build("toyadmos", seed=1), target="dla", platform="host")
+    machines = first.vm(), second.vm()
+    inputs = seeded_inputs(first.compiled.source.inputs, 3)
+    for module, machine in zip((first, second), machines, strict=True):
+        np.testing.assert_array_equal(machine.run(inputs)[0], module.reference(inputs)[0])
+    with pytest.raises(InputError):
+        machines[0].run(np.zeros(3, np.int8))
+
+
+def test_other_targets_say_so() -> None:
+    module = htvm.build(zoo.build("toyadmos"), target="diana.digital", platform="host")
+    with pytest.raises(TargetError, match="no simulator that executes regions"):
+        module.vm()
+
+
+def test_complaints_of_the_accelerator_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    from byoc_dory.soc.dla.simulator import Simulator
+
+    machine = htvm.build(zoo.build("toyadmos"), target="dla", platform="host").vm()
+
+    def complain(*_: object) -> None:
+        raise SimulationError("a byte was read that nobody wrote", where="layer 'a'")
+
+    monkeypatch.setattr(Simulator, "run", complain)
+    with pytest.raises(SimulationError, match="nobody wrote"):
+        machine.run(seeded_inputs(machine._compiled.source.inputs, 0))
