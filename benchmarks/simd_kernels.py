@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byoc_dory.soc.cluster import simd_work
-from byoc_dory.soc.cluster.work import ConvolutionTile, Work
+from byoc_dory.soc.cluster.work import ConvolutionTile, Work, rowwise
 from htvm.report.table import Column, Table, text
 from tests.runtime_c import simd_cluster as s
 from tests.runtime_c.simd_cluster import Case, Outcome
@@ -104,6 +104,14 @@ def samples() -> list[tuple[Case, tuple[Work, ...]]]:
     for rows, columns in ((64, 64), (128, 128), (64, 256), (30, 50), (12, 16), (41, 35), (64, 3)):
         work = simd_work.transposition(rows, columns, _CORES)
         found.append((s.transpose(rng, rows, columns), work))
+    for rows, n in (
+        (1, 64), (1, 128), (1, 256), (2, 64), (4, 64), (8, 64), (16, 128), (33, 96), (3, 200),
+        (1, 512), (1, 48), (1, 100), (81, 40), (12, 30), (5, 24), (128, 128),
+    ):  # fmt: skip
+        work = rowwise(rows, n, _CORES)
+        found.append((s.norm(rng, rows, n), work))
+        found.append((s.norm(rng, rows, n, centred=False), work))
+        found.append((s.table_softmax(rng, rows, n), work))
     return found
 
 
@@ -141,7 +149,7 @@ def constants() -> Table:
     with tempfile.TemporaryDirectory() as folder:
         outcomes = s.run([case for case, _ in found], Path(folder), (_CORES,))
     rows = []
-    for kernel in s.KERNELS:
+    for kernel in (*s.KERNELS, *s.ROW_KERNELS):
         works: list[Work] = []
         cycles: list[int] = []
         for (case, own), (outcome,) in zip(found, outcomes, strict=True):
@@ -151,6 +159,8 @@ def constants() -> Table:
                 slowest = [max(outcome.cycles)] if len(used) == 1 else list(outcome.cycles)
                 works += used
                 cycles += slowest
+        if not works:
+            continue
         terms, errors = fitted(works, cycles)
         shown = ", ".join(f"{name} {value:.2f}" for name, value in terms.items())
         busy = np.array(cycles) > 1000

@@ -33,6 +33,7 @@ _FILL = 0xA5
 _GUARD = 64
 _IMAGES = 1 << 20  # bytes of a program
 KERNELS = ("gemm", "conv2d", "depthwise", "matmul", "add", "map", "transpose", "attention")
+ROW_KERNELS = ("layer_norm", "rms_norm", "table_softmax")
 FLAGS = ("-mcpu=generic_rv32+m+c+zicsr+xcvmem+xcvalu+xcvmac+xcvsimd+xcvbi",)
 
 
@@ -120,6 +121,8 @@ images: .incbin "{blob}"
 .zero 16384
 stack_top:
 """
+
+_BANKS = "#define HTVM_CLUSTER_BANKS 16u\n#define HTVM_CLUSTER_BANK_BYTES 4u\n"
 
 _MAIN = """
 #include <stddef.h>
@@ -264,8 +267,10 @@ def program(cases: Sequence[Case], folder: Path, cores: Sequence[int], simd: boo
     )
     script.write_text(SCRIPT.replace(".rodata", ".rodata"))
     root = runtime_c()
-    folders = [root / "cluster", root / "cluster" / "simd", root / "simd"]
-    sources = [path for part in folders[1:] for path in sorted(part.glob("*.c"))]
+    libraries = ("cluster/simd", "cluster/rows", "simd")
+    folders = [folder, root / "cluster", *(root / name for name in libraries)]
+    sources = [path for part in folders[2:] for path in sorted(part.glob("*.c"))]
+    (folder / "htvm_soc.h").write_text(_BANKS)
     return Compiler.zig().compile_rv32(
         [start, main, *sources],
         folder / "program.elf",
@@ -578,4 +583,38 @@ def attention(
         queries, cached, size, masks, levels, mul, add, shift, scale[0], scale[1], scale[2],
         -128, 127, 0, 0, 0, scratch,
     ]  # fmt: skip
+    return case
+
+
+def norm(rng: Rng, rows: int, n: int, kind: Kind = PLAIN, *, centred: bool = True) -> Case:
+    """LayerNorm or, if not ``centred``, RmsNorm; wide: weights of more than 16 bits."""
+    case = Case("layer_norm" if centred else "rms_norm", f"{rows} x {n}", rows * n)
+    x = kind.data(rng, rows, n)
+    size = 10**6 if kind.wide else 2**15
+    weight, bias = rng.integers(-size, size, n), rng.integers(-size, size, n)
+    shift = int(size).bit_length() - 7
+    at, weights, biases = case.put(x), case.put(weight.astype("<i4")), case.put(bias.astype("<i4"))
+    values = x.astype(np.int64)
+    total = values.sum(1, keepdims=True)
+    mean = np.sign(total) * (np.abs(total) // n) if centred else 0 * total
+    values = values - mean
+    deviation = np.floor(np.sqrt((values**2).sum(1, keepdims=True) // n + 1)).astype(np.int64)
+    product = values * weight
+    result = np.sign(product) * (np.abs(product) // deviation) + (bias if centred else 0)
+    case.store(np.clip(result >> shift, -128, 127).astype(np.int8).view(np.uint8), 0)
+    flags = kind.flags & ~OUT_UNSIGNED
+    case.words = [at, case.out, weights, biases, rows, n, shift, 0, flags]
+    return case
+
+
+def table_softmax(rng: Rng, rows: int, n: int, kind: Kind = PLAIN) -> Case:
+    """Exponentials from a table."""
+    case = Case("table_softmax", f"{rows} x {n}", rows * n)
+    x = kind.data(rng, rows, n)
+    falling = np.sort(rng.integers(1, 2**24 if kind.wide else 20_000, 256))[::-1]
+    levels = int(rng.integers(2, 257))
+    at, table = case.put(x), case.put(falling.astype("<u4"))
+    e = falling[x.astype(np.int64).max(1, keepdims=True) - x]
+    case.store((e * (levels - 1) // e.sum(1, keepdims=True)).astype(np.uint8), 0)
+    case.words = [at, case.out, table, rows, n, levels, kind.flags & ~OUT_UNSIGNED]
     return case
