@@ -57,7 +57,7 @@ def smallest_tile_fits_sram(layer: Layer, core: DlaCore, soc: Soc) -> Verdict:
     try:
         tiles(region, region.layers[0], core.design(soc.memory(core.l1).size))
     except TilingError as error:
-        return Refused(error.what)
+        return Refused(f"{error.what}: {error.hint}")
     return ACCEPTED
 
 

@@ -7,7 +7,7 @@ design as data, so that one library serves all designs (`htvm.sim.native` builds
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -196,6 +196,21 @@ class Simulator:
         for place, number in enumerate(layer.inputs):
             self._slot(slot_of(place), held[number])
         self._slot(SLOT_RESULT, held[layer.output])
+
+    def execute(self, words: Sequence[int], slots: Mapping[int, Array]) -> LayerCount:
+        """Execute words that belong to no region, such as those of a test.
+
+        Args:
+            words: a command stream.
+            slots: system memory of each slot that it moves from or to.
+
+        Raises:
+            SimulationError: the accelerator complained.
+        """
+        for slot, memory in slots.items():
+            self._slot(slot, memory)
+        layer = LayerEntry("words", "conv", (), 0, (1, 1), (1, 1), (0, 0, 0, 0), 0, (0, 0), 0)
+        return self._layer(layer, np.array(words, np.uint32), 0, None)
 
     def _slot(self, slot: int, memory: Array) -> None:
         self._c.dla_native_slot(self._self, slot, memory.ctypes.data, memory.nbytes)
