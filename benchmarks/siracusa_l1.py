@@ -179,7 +179,7 @@ def _summary(points: list[Point], failed: list[Point]) -> str:
         for way in ("decoupled", "joint")
     ]
     return (
-        f"{len(failed)} of {len(points)} cases cannot be built. Joint plans take "
+        f"{len(points) - len(failed)} of {len(points)} cases are built. Joint plans take "
         f"{min(ratios):.2f} to {max(ratios):.2f} of the cycles of decoupled ones; "
         f"{worse} of {len(ratios)} are slower when executed. All builds together took "
         f"{spent[0]:.0f} s of CPU time decoupled, {spent[1]:.0f} s joint."
