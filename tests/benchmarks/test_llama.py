@@ -12,6 +12,7 @@ from htvm import zoo
 from htvm.zoo.llama import microllama
 
 CELLS = [column.title for column in llama.DECODE]
+PROMPT_CELLS = [column.title for column in llama.PREFILL]
 
 
 def test_figures_follow_from_the_runs() -> None:
@@ -20,7 +21,8 @@ def test_figures_follow_from_the_runs() -> None:
     )
     prompt = llama.Run("prompt", 4, "file", "siracusa", 2 * decode.cycles, decode.l2, False)
     assert decode.exact and decode.tokens == 1 and prompt.tokens == 4
-    row, other = (dict(zip(CELLS, llama._row(each), strict=True)) for each in (decode, prompt))
+    row = dict(zip(CELLS, llama._row(decode), strict=True))
+    other = dict(zip(PROMPT_CELLS, llama._row(prompt), strict=True))
     per_second = 360e6 / decode.cycles
     assert float(row["tokens/s"]) == pytest.approx(per_second, rel=0.01)
     assert float(other["tokens/s"]) == pytest.approx(2 * per_second, rel=0.01)
@@ -31,8 +33,8 @@ def test_figures_follow_from_the_runs() -> None:
 
 def test_networks_without_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(llama, "FOLDER", tmp_path)
-    found = [(kind, size, weights) for kind, size, weights, _ in llama.networks()]
-    decode = [("decode", size, "seeded") for size in (1, 16, 64, 256)]
+    found = [(kind, size, weights) for kind, size, weights, *_ in llama.networks()]
+    decode = [("decode", size, "seeded") for size in llama.LENGTHS]
     assert found == [*decode, *(("prompt", size, "seeded") for size in (1, 4, 16, 64))]
 
 
