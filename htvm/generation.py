@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.language.loop import Step
 
-__all__ = ["Generation", "generate"]
+__all__ = ["Generation", "check", "generate"]
 
 _WHERE = "htvm.generate"
+_LARGEST_SEED = 2**64 - 1
 
 
 @dataclass(frozen=True)
@@ -97,13 +98,31 @@ def generate(
         SimulationError: the core trapped, or a device model complained.
     """
     language = _language(model)
-    prompt = _checked(language, tokens, steps)
+    prompt = check(language, tokens, steps, temperature=temperature, seed=seed)
     sharpness = sharpness_of(temperature, language.score_scale)
-    _whole("seed", seed, 0)
     runner = _Simulated(model) if isinstance(model, Module) else _Computed(language)
     endless = tokens_of(language, runner.step, prompt, sharpness, Draws(seed))
     written = tuple(islice(endless, steps))
     return runner.generation(written, prompt)
+
+
+def check(
+    language: LanguageModel,
+    tokens: Sequence[int],
+    steps: int,
+    *,
+    temperature: float = 0.0,
+    seed: int = 0,
+) -> tuple[int, ...]:
+    """Return the prompt, if a language model could be given this; arguments as for `generate`.
+
+    Raises:
+        InputError: it could not.
+    """
+    prompt = _checked(language, tokens, steps)
+    sharpness_of(temperature, language.score_scale)
+    _whole("seed", seed, 0, _LARGEST_SEED)
+    return prompt
 
 
 class _Computed:
@@ -196,10 +215,11 @@ def _checked(language: LanguageModel, tokens: Sequence[int], steps: int) -> tupl
     return tuple(int(token) for token in ids)
 
 
-def _whole(name: str, value: int, least: int) -> None:
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+def _whole(name: str, value: int, least: int, most: int | None = None) -> None:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
         raise InputError(
             f"{name} cannot be {value!r}",
             where=f"{_WHERE}, option '{name}'",
-            hint=f"a whole number from {least} on",
+            hint=f"a whole number from {least} " + ("on" if most is None else f"to {most}"),
         )

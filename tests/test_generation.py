@@ -162,12 +162,15 @@ def test_sharpness() -> None:
         ({"tokens": [True]}, "no token True"),
         ({"tokens": [1] * 4}, "a prompt of 4 tokens, the cache has 3 positions"),
         ({"steps": 0}, "steps cannot be 0"),
+        ({"steps": -3}, "steps cannot be -3"),
         ({"steps": 2.5}, r"steps cannot be 2\.5"),
         ({"steps": 24}, "2 tokens and 24 steps, there are rotations for 24 positions"),
         ({"temperature": -0.5}, r"temperature cannot be -0\.5"),
         ({"temperature": float("nan")}, "temperature cannot be nan"),
         ({"temperature": "hot"}, "temperature cannot be 'hot'"),
         ({"seed": -1}, "seed cannot be -1"),
+        ({"seed": 2**64}, "seed cannot be 18446744073709551616.*from 0 to 18446744073709551615"),
+        ({"seed": 1.5}, r"seed cannot be 1\.5"),
     ],
 )
 def test_bad_input_is_refused(changes: dict[str, Any], message: str) -> None:

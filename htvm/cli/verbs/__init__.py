@@ -11,6 +11,7 @@ __all__ = ["VERBS"]
 VERBS = (
     "compile",
     "run",
+    "generate",
     "verify",
     "compare",
     "explain",
