@@ -7,6 +7,7 @@ import pytest
 
 import htvm
 from htvm.errors import ModelError, UnsupportedError
+from htvm.language.rewrite import in_place
 from tests.models_onnx import LLAMAS, golden, onnx_path
 from tests.reference.interpreter import interpret
 
@@ -27,13 +28,26 @@ def test_the_integer_form_computes_the_golden_output(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LLAMAS)
-@pytest.mark.parametrize("target", ["siracusa.cluster"])
+@pytest.mark.parametrize("target", ["siracusa", "siracusa.cluster"])
 def test_the_simulated_cores_compute_the_golden_output(name: str, target: str) -> None:
     model = htvm.load(onnx_path(name))
     inputs, outputs = golden(name, model)
     result = htvm.build(model, target=target).run(inputs)
     for array, wanted in zip(result.outputs, outputs, strict=True):
         np.testing.assert_array_equal(array, wanted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LLAMAS[:3])
+@pytest.mark.parametrize("target", ["siracusa", "siracusa.cluster"])
+def test_caches_that_stay_in_place_make_the_same_step(name: str, target: str) -> None:
+    """The last positions of the golden caches are what the step returns."""
+    model = htvm.load(onnx_path(name))
+    inputs, outputs = golden(name, model)
+    hidden, *own = htvm.build(in_place(model), target=target).run(inputs).outputs
+    np.testing.assert_array_equal(hidden, outputs[0])
+    for array, wanted in zip(own, outputs[1:], strict=True):
+        np.testing.assert_array_equal(array, wanted[:, :, -1:])
 
 
 def test_an_empty_cache_is_no_input() -> None:
