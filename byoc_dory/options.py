@@ -41,6 +41,8 @@ class TilingOptions:
         unroll: largest number of output columns that an in-memory array computes at a time (1, 2, 4
             or 8 on DIANA), with copies of the weights side by side in it, if there is room for
             them. The published schedule computes one.
+        assembly: when an accelerator's command streams are made: ``"ahead"`` of time, or ``"late"``
+            by the device at start-up, from the region as JSON; only for accelerators that can.
 
     Raises:
         TargetError: there is no such solver, loop order or schedule, or a number is not positive
@@ -54,6 +56,7 @@ class TilingOptions:
     node_limit: int = 20_000
     schedule: ScheduleKind = "overlapped"
     unroll: int = 1
+    assembly: Literal["ahead", "late"] = "ahead"
 
     @property
     def overlapping(self) -> bool:
@@ -72,6 +75,7 @@ class TilingOptions:
             ("solver", self.solver, ("milp", "exhaustive")),
             ("loop order", self.loop_order, ("yxk", "kyx")),
             ("schedule", self.schedule, get_args(ScheduleKind)),
+            ("assembly", self.assembly, ("ahead", "late")),
         ):
             if value not in known:
                 raise TargetError(

@@ -152,6 +152,7 @@ class Constant:
         comment: description of its contents, for the generated source.
         align: required alignment of its first byte, in bytes.
         memory: name of the memory that must hold it; empty for L2.
+        file: name of a file beside the C that has the same bytes in exports; empty for none.
     """
 
     name: str
@@ -159,6 +160,7 @@ class Constant:
     comment: str
     align: int = 16
     memory: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True, eq=False)

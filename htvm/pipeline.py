@@ -41,6 +41,7 @@ def build(
     policy: Policy | None = None,
     schedule: ScheduleKind | None = None,
     tiling: TilingOptions | None = None,
+    assembly: Literal["ahead", "late"] | None = None,
     l2_bytes: int | None = None,
     data: Any = None,
     progress: Progress | None = None,
@@ -61,6 +62,8 @@ def build(
         schedule: ``"published"``, ``"decoupled"`` or ``"overlapped"``; overrides that of
             ``tiling``.
         tiling: options of the tiler.
+        assembly: ``"late"``: the device makes command streams itself at start-up, from regions as
+            JSON, which exports have as files; overrides that of ``tiling``.
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
         data: calibration inputs for retargeting: arrays like the model's input; by default, seeded
             inputs in the file's own ranges are used.
@@ -92,19 +95,37 @@ def build(
             f"unknown platform {platform!r}", hint=f"known platforms: {', '.join(makers)}"
         )
     progress = progress or Progress()
-    options = BuildOptions(cpu_kernels, _tiling(tiling, schedule), l2_bytes, policy)
+    options = BuildOptions(cpu_kernels, _tiling(tiling, schedule, assembly), l2_bytes, policy)
     compiled = compile_model(model, target, options, data=data, progress=progress)
     with progress.stage(f"compiling C for {platform}", (_STAGES, _STAGES)):
         built = makers[platform](compiled.program, compiled.target.soc)
     return Module(compiled, platform, built)
 
 
-def _tiling(tiling: TilingOptions | None, schedule: ScheduleKind | None) -> TilingOptions:
-    """Return the tiler's options with the requested schedule."""
+def _tiling(
+    tiling: TilingOptions | None,
+    schedule: ScheduleKind | None,
+    assembly: Literal["ahead", "late"] | None,
+) -> TilingOptions:
+    """Return the tiler's options with the requested schedule and assembly."""
     options = TilingOptions() if tiling is None else tiling
-    if schedule is None or not isinstance(options, TilingOptions):
+    if not isinstance(options, TilingOptions):
         return options
-    return replace(options, schedule=schedule)
+    return replace(
+        options, schedule=schedule or options.schedule, assembly=assembly or options.assembly
+    )
+
+
+def _check_assembly(options: TilingOptions, target: Target) -> None:
+    """Refuse late assembly for accelerators without command streams."""
+    if options.assembly == "late" and not (
+        target.accelerators and all(entry.region_runner for entry in target.accelerators)
+    ):
+        raise TargetError(
+            "there are no command streams to assemble late",
+            where=f"target '{target.name}'",
+            hint="leave out assembly='late', or build for dla",
+        )
 
 
 def _check_budget(budget: int | None, target: Target) -> None:
@@ -155,6 +176,7 @@ def compile_model(
     resolved = resolve(target, l2_bytes=options.l2_bytes)
     soc, accelerators = resolved.soc, resolved.accelerators
     _check_budget(options.tiling.l1_budget, resolved)
+    _check_assembly(options.tiling, resolved)
     with progress.stage("importing", (1, _STAGES)):
         source = model if isinstance(model, Model) else load(model)
         _check_name(source.name, soc)

@@ -220,7 +220,14 @@ def _program(folder: Path, manifest: Manifest) -> Program:
         steps=manifest.steps,
         buffers=manifest.buffers,
         constants=tuple(
-            Constant(facts.name, arrays[facts.name], facts.comment, facts.align, facts.memory)
+            Constant(
+                facts.name,
+                arrays[facts.name],
+                facts.comment,
+                facts.align,
+                facts.memory,
+                facts.file,
+            )
             for facts in manifest.constants
         ),
         plan=manifest.plan,

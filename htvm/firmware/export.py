@@ -63,8 +63,8 @@ def export(
     return write_project(files, folder)
 
 
-def write_project(files: Mapping[str, str], folder: Path) -> Path:
-    """Write files (path inside the project -> text) and a manifest of them.
+def write_project(files: Mapping[str, str | bytes], folder: Path) -> Path:
+    """Write files (path inside the project -> text or bytes) and a manifest of them.
 
     Raises:
         ExportError: as for :func:`export`.
@@ -197,14 +197,15 @@ def _workspace(place: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _write(files: Mapping[str, str], fresh: Path) -> None:
+def _write(files: Mapping[str, str | bytes], fresh: Path) -> None:
     manifest = []
     # Not the temporary folder itself, which only its owner can read.
     fresh.mkdir()
     for name in sorted(files):
         path = fresh / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        data = files[name].encode("utf-8")
+        found = files[name]
+        data = found.encode("utf-8") if isinstance(found, str) else found
         path.write_bytes(data)
         manifest.append(f"{_digest(data)}  {name}\n")
     (fresh / MANIFEST).write_text("".join(manifest), encoding="utf-8", newline="\n")

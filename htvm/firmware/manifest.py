@@ -73,12 +73,13 @@ class StoredArray:
 
 @dataclass(frozen=True)
 class ConstantFacts:
-    """A constant: its C symbol, comment, alignment, and memory if it is not in L2."""
+    """A constant: its C symbol, comment, alignment, its memory if that is not L2, and its file."""
 
     name: str
     comment: str
     align: int
     memory: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,8 @@ class Manifest:
             buffers=program.buffers,
             plan=program.plan,
             constants=tuple(
-                ConstantFacts(c.name, c.comment, c.align, c.memory) for c in program.constants
+                ConstantFacts(c.name, c.comment, c.align, c.memory, c.file)
+                for c in program.constants
             ),
             prototypes=program.prototypes,
             headers=program.headers,

@@ -134,8 +134,8 @@ def project_files(
     golden: Golden,
     report: Report | None = None,
     loop: Mapping[str, str] | None = None,
-) -> dict[str, str]:
-    """Return the complete project: path inside the project -> text.
+) -> dict[str, str | bytes]:
+    """Return the complete project: path inside the project -> text, or bytes.
 
     Args:
         program: the program to export.
@@ -147,7 +147,11 @@ def project_files(
     Raises:
         InputError: the golden does not have the model's shapes and dtypes.
     """
-    files = {f"model/{name}": text for name, text in model_sources(program).items()}
+    files: dict[str, str | bytes] = {
+        f"model/{name}": text for name, text in model_sources(program).items()
+    }
+    # What a device may also read from a file system instead of from constants.
+    files |= {f"model/{c.file}": c.data.tobytes() for c in program.constants if c.file}
     files |= {f"model/{name}": text for name, text in _golden_files(program, golden).items()}
     files |= {f"model/{name}": text for name, text in (loop or {}).items()}
     layout = runtime_layout(soc)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.dla.assemble import Stream, assemble
 from byoc_dory.soc.dla.core import DlaCore
 from byoc_dory.soc.dla.design import Design
+from byoc_dory.soc.dla.late_emit import late_kernels
 from byoc_dory.soc.dla.lowering import block_of, lower
 from byoc_dory.soc.dla.memory import LayerMemory, MemoryPlan, plan
 from byoc_dory.soc.dla.program import memory_of, predicted, tile_program
@@ -43,7 +44,7 @@ class DlaEmitter:
             TilingError: the smallest tile of a layer does not fit SRAM.
         """
         design = self.core.design_for(self.soc, options)
-        file, _ = lower(region)
+        file, weights = lower(region)
         memory = plan(file, design)
         stream = assemble(file, design, memory)
         plans = [
@@ -54,7 +55,13 @@ class DlaEmitter:
             self._kernel(layer, plans[number], stream, number, design, symbol(layer.name))
             for number, layer in enumerate(region.layers)
         )
-        return RegionKernels(kernels, self._region_plan(region, plans, memory, design, kernels))
+        planned = self._region_plan(region, plans, memory, design, kernels)
+        if options.assembly == "late":
+            made = late_kernels(
+                region, file, weights, stream, design, kernels, symbol, options.l1_budget
+            )
+            return RegionKernels(made, replace(planned, resident=()))
+        return RegionKernels(kernels, planned)
 
     def _plan(self, layer: Layer, memory: LayerMemory, design: Design) -> LayerPlan:
         tile = memory.tile

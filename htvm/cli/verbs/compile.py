@@ -40,6 +40,11 @@ __all__ = ["command"]
     help="A package instead of a project: zephyr, esp-idf, arduino, platformio, cmsis, cmake, or "
     "mlf (TVM's Model Library Format, a tar file).",
 )
+@click.option(
+    "--assembly",
+    type=click.Choice(["ahead", "late"]),
+    help="Command streams made ahead of time, or by the device at start-up (dla).",
+)
 @options.common
 def command(
     model: str,
@@ -49,6 +54,7 @@ def command(
     everything: bool,
     out: Path,
     kind: str | None,
+    assembly: Any,
     as_json: bool,
 ) -> None:
     """Write a self-contained C project for MODEL into a folder."""
@@ -60,7 +66,12 @@ def command(
         refuse_kind(kind, resolve(target).soc)
     with shown_progress() as progress:
         module = htvm.build(
-            open_model(model), target=target, policy=policy, schedule=schedule, progress=progress
+            open_model(model),
+            target=target,
+            policy=policy,
+            schedule=schedule,
+            assembly=assembly,
+            progress=progress,
         )
         with progress.stage("writing the project"):
             folder = module.export(out, kind=kind)

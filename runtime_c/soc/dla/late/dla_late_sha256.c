@@ -23,7 +23,7 @@ static uint32_t turned(uint32_t value, uint32_t bits)
 
 static void add_block(uint32_t state[8], const uint8_t block[64])
 {
-    uint32_t w[64], s[8];
+    uint32_t w[64];
     for (uint32_t i = 0; i < 16; ++i) {
         const uint8_t *b = block + 4u * i;
         w[i] = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
@@ -33,19 +33,25 @@ static void add_block(uint32_t state[8], const uint8_t block[64])
         w[i] = w[i - 16] + (turned(a, 7) ^ turned(a, 18) ^ a >> 3) + w[i - 7] +
                (turned(b, 17) ^ turned(b, 19) ^ b >> 10);
     }
-    memcpy(s, state, sizeof s);
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
     for (uint32_t i = 0; i < 64; ++i) {
-        const uint32_t e = s[4], a = s[0];
-        const uint32_t one = s[7] + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) +
-                             ((e & s[5]) ^ (~e & s[6])) + ROUND[i] + w[i];
-        const uint32_t two = (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) +
-                             ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += one;
-        s[0] = one + two;
+        const uint32_t one = h + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) +
+                             ((e & f) ^ (~e & g)) + ROUND[i] + w[i];
+        const uint32_t two =
+            (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+        h = g;
+        g = f;
+        f = e;
+        e = d + one;
+        d = c;
+        c = b;
+        b = a;
+        a = one + two;
     }
+    const uint32_t sums[8] = {a, b, c, d, e, f, g, h};
     for (uint32_t i = 0; i < 8; ++i) {
-        state[i] += s[i];
+        state[i] += sums[i];
     }
 }
 
