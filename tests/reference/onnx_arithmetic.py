@@ -72,6 +72,28 @@ def binary(attrs: Any, a: Array, b: Array, _: Array) -> Array:
     return np.asarray(values, np.int8)[places.reshape(-1)].reshape(left.shape)
 
 
+def _average_in_reals(attrs: Any, windows: Array) -> Array:
+    """Each step rounded to float32, in the order of the kernel; without the zero point."""
+    first, last, zero = (np.float32(step) for step in attrs["htvm.steps"])
+    order = str(attrs["htvm.order"])
+    parts = windows.astype(np.float32) * first
+    if order == "columns":
+        parts = _summed(parts.swapaxes(4, 5))[..., None, :]
+    total = _summed(parts.reshape(*parts.shape[:4], 1, -1))[..., 0]
+    ratio = total / np.float32(windows.shape[4] * windows.shape[5]) / last
+    if order == "fused":
+        return np.rint(ratio + zero).astype(np.int64) - int(zero)
+    return np.rint(ratio).astype(np.int64)
+
+
+def _summed(parts: Array) -> Array:
+    """Sums along the last axis, one after the other."""
+    total = np.zeros(parts.shape[:-1], np.float32)
+    for at in range(parts.shape[-1]):
+        total = total + parts[..., at]
+    return total
+
+
 def average(attrs: Any, data: Array, _: Array) -> Array:
     layout = str(attrs["htvm.layout"])
     (fy, fx), (sy, sx) = _integers(attrs, "kernel"), _integers(attrs, "strides")
@@ -84,7 +106,10 @@ def average(attrs: Any, data: Array, _: Array) -> Array:
     total = view[:, :, ::sy, ::sx].sum(axis=(4, 5))
     scale = scales_of(_integers(attrs, "multiplier"), _integers(attrs, "shift"))
     low, high = _integers(attrs, "clip")
-    result = np.clip(float_rounded(total, scale[0]) + zero_out, low, high).astype(np.int8)
+    rounded = float_rounded(total, scale[0])
+    if str(attrs["htvm.order"]):
+        rounded = _average_in_reals(attrs, view[:, :, ::sy, ::sx])
+    result = np.clip(rounded + zero_out, low, high).astype(np.int8)
     return result if layout == "NCHW" else result.transpose(0, 2, 3, 1)
 
 
@@ -104,7 +129,7 @@ def softmax(attrs: Any, data: Array, table: Array) -> Array:
     terms = table.astype(np.int64)[distances]
     total = terms.sum(axis=-1, keepdims=True)
     low, high = _integers(attrs, "clip")
-    steps = round(2**16 / float(np.float32(attrs["htvm.output_step"])))
+    steps = int(1 // np.float32(attrs["htvm.output_step"])) * 2**16
     # Twice the quotient, floored, and one more: half of it is rounded half up.
     doubled = 2 * terms * steps // (total * 2**16)
     return np.clip((doubled + 1) // 2 + int(attrs["htvm.zero_point"]), low, high)

@@ -84,7 +84,7 @@ def _view(reader: Reader, node: OnnxNode, index: int) -> View:
     if dtype != value.dtype:
         raise node.damaged(f"data of type {value.dtype} with a zero point of type {dtype}")
     quantization.learn(reader, value.activation, step)
-    return View(value.activation, step)
+    return View(value.activation, step, dtype)
 
 
 def _operand(reader: Reader, node: OnnxNode, index: int) -> pointwise.Operand:
@@ -245,7 +245,7 @@ def _global_average(reader: Reader, node: OnnxNode) -> Value:
 def _average(reader: Reader, node: OnnxNode) -> Value:
     _first_channels(node)
     view = _view(reader, node, 0)
-    pending = pools.average(reader, node, view, pools.average_windows(node, view))
+    pending = pools.average(reader, node, view, pools.average_windows(node, view), order="fused")
     return _finished(reader, node, pending, 3)
 
 

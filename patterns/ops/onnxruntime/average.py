@@ -16,6 +16,7 @@ from tvm import te, tirx
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import OnnxRequant
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.ops.float32.let import Definitions, within
 from patterns.ops.moves.base import y_axis
 from patterns.ops.onnxruntime.rounding import EXACT_BELOW, float_product
 from patterns.primitive import extents, sizes_of
@@ -38,6 +39,14 @@ class OnnxAverage(PrimitiveOp):
         padding: sizes (top, left, bottom, right); positions outside count as 0.0.
         clip: inclusive range of the output.
         layout: layout of the maps, ``"NHWC"`` or ``"NCHW"``.
+        order: which of onnxruntime's kernels it is.  ``""``: the exact sum, scaled, rounded once,
+            as for whole maps.  The others compute in float32 and round after each step:
+            ``"fused"`` sums row by row and adds the zero point before it rounds to an integer
+            (QLinearAveragePool); ``"rows"`` sums row by row, ``"columns"`` first each column, and
+            both round before they add the zero point (AveragePool between DequantizeLinear and
+            QuantizeLinear; in columns where the stride along x is at most 2).
+        steps: scales of input and output, and the output's zero point in the file, which may be
+            that of uint8; needed in float32 only.
     """
 
     kind = "onnx_average"
@@ -50,6 +59,8 @@ class OnnxAverage(PrimitiveOp):
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     clip: Range = INT8
     layout: str = "NCHW"
+    order: str = ""
+    steps: tuple[float, ...] = ()
 
     @property
     def stem(self) -> str:
@@ -77,13 +88,25 @@ class OnnxAverage(PrimitiveOp):
         return (*source[:y], *sizes, *source[y + 2 :])
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, and mantissa and shift of the scale."""
+        """See `PrimitiveOp.arguments`: the input, and mantissa and shift of the scale.
+
+        In float32: both scales, the number of elements in a window, the zero point, bounds, and a
+        number that rounds to integers when it is added, twice, so that nothing is cancelled.
+        """
+        if self.order:
+            first, last, zero = self.steps
+            # Bounds beyond 8 bits, whatever the zero point.
+            ends = (-2000, 2000)
+            figures = [first, last, math.prod(self.kernel), zero, *ends, *[1.5 * 2**23] * 2]
+            return Argument("x", inputs[0]), Argument("figures", np.asarray(figures, "float32"))
         factors = np.asarray([*self.requant.multiplier, *self.requant.shift], "int32")
         return Argument("x", inputs[0]), Argument("factors", factors)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         source, factor = tensors
+        if self.order:
+            return self._in_reals(source, factor)
         total = self._sums(source)
         ((mantissa,), (shift,)) = self.requant.multiplier, self.requant.shift
         bound = math.prod(self.kernel) * 255
@@ -98,8 +121,53 @@ class OnnxAverage(PrimitiveOp):
 
         return te.compute(total.shape, element, name="average")
 
-    def _sums(self, source: te.Tensor) -> te.Tensor:
-        """Return the centred sum of each window; positions outside do not contribute."""
+    def _in_reals(self, source: te.Tensor, figures: te.Tensor) -> te.Tensor:
+        columns = self.order == "columns"
+        total = self._columns(source, figures) if columns else self._sums(source, figures[0])
+
+        def element(*index: Any) -> Any:
+            block = Definitions()
+            value = total(*index) / figures[2] / figures[1]
+            if self.order == "fused":
+                value = value + figures[3]
+            inside = within(block, value, figures[4], figures[5])
+            near = tirx.Cast("int32", block.bind("near", (inside + figures[6]) - figures[7]))
+            added = int(self.steps[2]) if self.order == "fused" else 0
+            near = near + (self.requant.output_zero_point - added)
+            low, high = (tirx.const(bound, "int32") for bound in self.clip)
+            return block.around(tirx.Cast("int8", tirx.max(tirx.min(near, high), low)))
+
+        return te.compute(total.shape, element, name="average")
+
+    def _columns(self, source: te.Tensor, figures: te.Tensor) -> te.Tensor:
+        """Return the sums of windows, of sums of their columns."""
+        shape, at, kernel = sizes_of(source), y_axis(self.layout), self.kernel
+        out, pad, (zero,) = self._shape(shape), self.padding, self.requant.input_zero_points
+        wide = shape[at + 1] + pad[1] + pad[3]
+        ry, rx = te.reduce_axis((0, kernel[0]), "ry"), te.reduce_axis((0, kernel[1]), "rx")
+
+        def column(*index: Any) -> Any:
+            y, z = index[at] * self.strides[0] - pad[0] + ry, index[at + 1] - pad[1]
+            whole = tirx.Cast("int32", source(*index[:at], y, z, *index[at + 2 :])) - zero
+            taken = tirx.Cast("float32", whole) * figures[0]
+            if any(pad):
+                inside = tirx.all(y >= 0, y < shape[at], z >= 0, z < shape[at + 1])
+                taken = tirx.if_then_else(inside, taken, tirx.const(0, "float32"))
+            return te.sum(taken, axis=[ry])
+
+        sums = te.compute(extents((*out[: at + 1], wide, *out[at + 2 :])), column, name="columns")
+
+        def window(*index: Any) -> Any:
+            z = index[at + 1] * self.strides[1] + rx
+            return te.sum(sums(*index[: at + 1], z, *index[at + 2 :]), axis=[rx])
+
+        return te.compute(extents(out), window, name="total")
+
+    def _sums(self, source: te.Tensor, step: Any = None) -> te.Tensor:
+        """Return the centred sum of each window, in reals if a step is given.
+
+        Positions outside do not contribute.
+        """
         shape, at, kernel = sizes_of(source), y_axis(self.layout), self.kernel
         sizes, (zero,) = shape[at : at + 2], self.requant.input_zero_points
         ry, rx = te.reduce_axis((0, kernel[0]), "ry"), te.reduce_axis((0, kernel[1]), "rx")
@@ -108,9 +176,11 @@ class OnnxAverage(PrimitiveOp):
             y = index[at] * self.strides[0] - self.padding[0] + ry
             z = index[at + 1] * self.strides[1] - self.padding[1] + rx
             taken = tirx.Cast("int32", source(*index[:at], y, z, *index[at + 2 :])) - zero
+            if step is not None:
+                taken = tirx.Cast("float32", taken) * step
             if any(self.padding):
                 inside = tirx.all(y >= 0, y < sizes[0], z >= 0, z < sizes[1])
-                taken = tirx.if_then_else(inside, taken, tirx.const(0, "int32"))
+                taken = tirx.if_then_else(inside, taken, tirx.const(0, taken.ty.dtype))
             return te.sum(taken, axis=[ry, rx])
 
         return te.compute(extents(self._shape(shape)), window, name="total")

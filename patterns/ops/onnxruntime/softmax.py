@@ -63,8 +63,11 @@ class OnnxSoftmax(PrimitiveOp):
 
     @property
     def _steps(self) -> int:
-        """Steps of the result in 1.0, in units of 2**-16: scales need not be powers of two."""
-        return round(2.0**16 / float(np.float32(self.output_step)))
+        """Steps of the result in 1.0, in units of 2**-16.
+
+        onnxruntime's kernel takes whole steps only (``floor(1 / scale)``), also for other scales.
+        """
+        return int(np.floor(np.float32(1) / np.float32(self.output_step))) << 16
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""

@@ -59,6 +59,16 @@ def average_module():
     )
 
 
+def average_in_reals(order):
+    return module_of(
+        [(1, 6, 8, 8)],
+        lambda bb, x: OnnxAverage(
+            requant([1.0 / 4], 3, (-3,)), kernel=(2, 2), strides=(2, 2), padding=(0, 1, 2, 1),
+            order=order, steps=(0.07, 0.07, 131.0),
+        ).write(bb, [x], "average_0"),
+    )  # fmt: skip
+
+
 CASES = {
     "per channel": lambda: conv_module((1, 4, 6, 7), 5, np.linspace(0.0005, 0.01, 5)),
     "few bits, so ties": lambda: conv_module((1, 4, 6, 7), 3, [2.0**-8, 2.0**-9, 2.0**-10]),
@@ -68,6 +78,9 @@ CASES = {
     "add": lambda: add_module((0.5, 0.5)),
     "unlike add": lambda: add_module((0.013, 1.7)),
     "average": average_module,
+    "average, fused": lambda: average_in_reals("fused"),
+    "average, rows": lambda: average_in_reals("rows"),
+    "average, columns": lambda: average_in_reals("columns"),
 }
 
 

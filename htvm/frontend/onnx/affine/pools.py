@@ -10,7 +10,7 @@ import numpy as np
 from byoc_dory.layers import OnnxRequant
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine import real_layers
-from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
 from htvm.frontend.onnx.affine.resize import resize
 from htvm.frontend.onnx.affine.shapes import in_shape, moved, tensor_of
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Value, View
@@ -42,7 +42,7 @@ def _max_pool(reader: Reader, node: OnnxNode) -> Value:
     pool = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
     made = reader.write(node, pool, (source,), shape, step=reader.steps.get(source))
     if isinstance(value, View):
-        return View(made, value.step)
+        return View(made, value.step, value.dtype)
     return Quantized(made, value.dtype)
 
 
@@ -92,10 +92,13 @@ def average(
     view: View,
     windows: Windows,
     shape: tuple[int, ...] | None = None,
+    *,
+    order: str = "",
 ) -> Pending:
     """Return an average, pending until it is quantized.
 
-    ``shape`` is the result's shape if the file gives it another one.
+    ``shape`` is the result's shape if the file gives it another one; ``order`` tells
+    which of onnxruntime's kernels it is (`OnnxAverage.order`).
     """
     maps = (*view.shape[:2], *windows.outputs)
     result, count = shape or maps, math.prod(windows.kernel)
@@ -105,7 +108,17 @@ def average(
         multiplier, shift = float_scale(float(scale))
         zeros = (view.step.zero_point,)
         requant = OnnxRequant((multiplier,), (shift,), step.zero_point, zeros)
-        op = OnnxAverage(requant, windows.kernel, windows.strides, windows.padding, clip)
+        zero = step.zero_point + offset_of(view.dtype)
+        # A pool over a whole map has a kernel of its own, exact in integers.
+        op = OnnxAverage(
+            requant,
+            windows.kernel,
+            windows.strides,
+            windows.padding,
+            clip,
+            order=order,
+            steps=(view.step.scale, step.scale, float(zero)) if order else (),
+        )
         made = reader.write(node, op, (view.activation,), maps, step=step)
         if result == maps:
             return made
@@ -128,7 +141,11 @@ def _average(reader: Reader, node: OnnxNode) -> Value:
     if (windows.counts(counted) != math.prod(windows.kernel)).any():
         # Windows at the border average fewer elements; in reals each has its own divisor.
         return real_layers.average(reader, node)
-    return average(reader, node, view, average_windows(node, view))
+    # The kernel before opset 19 sums columns first, if it steps by at most two.
+    order = "columns" if windows.strides[1] <= 2 and reader.graph.opset < 19 else "rows"
+    if view.dtype == "uint8":  # which it then runs as a QLinearAveragePool
+        order = "fused"
+    return average(reader, node, view, average_windows(node, view), order=order)
 
 
 def mean(reader: Reader, node: OnnxNode) -> Value:

@@ -129,7 +129,7 @@ def _dequantize(reader: Reader, node: OnnxNode) -> Value:
     if dtype != value.dtype:
         raise node.damaged(f"data of type {value.dtype} with a zero point of type {dtype}")
     learn(reader, value.activation, step)
-    return View(value.activation, step)
+    return View(value.activation, step, dtype)
 
 
 def learn(reader: Reader, activation: Activation, step: Quantization) -> None:

@@ -49,7 +49,7 @@ def _like(value: Tensor, activation: Activation) -> Tensor:
     """Return a value of the same kind for other elements."""
     match value:
         case View():
-            return View(activation, value.step)
+            return View(activation, value.step, value.dtype)
         case Quantized():
             return Quantized(activation, value.dtype)
         case Sums():

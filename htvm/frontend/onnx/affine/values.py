@@ -33,10 +33,17 @@ class Quantized:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A dequantized 8-bit tensor; ``step`` is the quantization of the int8 activation."""
+    """A dequantized 8-bit tensor.
+
+    Attributes:
+        activation: int8 tensor; uint8 in the file is shifted by -128.
+        step: quantization of the int8 tensor.
+        dtype: type in the file, int8 or uint8.
+    """
 
     activation: Activation
     step: Quantization
+    dtype: str = "int8"
 
     @property
     def shape(self) -> tuple[int, ...]:
