@@ -31,7 +31,8 @@ def retarget_or_keep(
     """Retarget a model, or return it as it is, with the reason, if that is not possible.
 
     Layers that no accelerator takes in the source's numbers then run on the host, which computes
-    all of them.  The reason is logged as a warning, and part of the report.
+    all of them.  The reason is logged as a warning, and part of the report.  A model of which no
+    layer is placed on an accelerator is returned as it is, too.
 
     Args:
         model, accelerators, places, data: as for `retarget`.
@@ -42,6 +43,10 @@ def retarget_or_keep(
         UnsupportedError: the model cannot be retargeted, and ``binding``.
         InputError: ``data`` do not fit the model's inputs.
     """
+    names = {accelerator.name for accelerator in accelerators}
+    if accelerators and places and not binding and not names & set(places.values()):
+        # Other numbers would cost accuracy, and gain nothing.
+        return Retargeted(model, unchanged(model.name, "no accelerator takes a layer of it"))
     try:
         return retarget(model, accelerators, places=places, data=data)
     except UnsupportedError as error:

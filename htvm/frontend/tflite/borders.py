@@ -15,6 +15,7 @@ from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import FULL_INT8, INT8, OperatorReader
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.quantize import Quantize
+from patterns.ops.integer.rescale import Rescale
 
 __all__ = ["dequantize", "quantize"]
 
@@ -37,6 +38,10 @@ def quantize(op: OperatorReader) -> Sequence[Applied]:
     if source.dtype not in _BYTES:
         raise op.unsupported(f"{source.dtype} activations ({source.place})", FULL_INT8)
     step = op.step(source)
+    if source.dtype != result.dtype and op.moved(source, result):
+        # The same numbers under another type: the kernel then only moves them.
+        shift = Rescale.moving(-128 if result.dtype == "int8" else 128, clip, result.dtype)
+        return [Applied(op.position(), op.where, (value,), shift, stem="offset")]
     if source.dtype == result.dtype == "int8":
         return [Applied(op.position(), op.where, (value,), converted(step, made, clip))]
     convert = replace(converted(step, made, clip), dtype=result.dtype)

@@ -155,6 +155,12 @@ class OperatorReader:
         a, b = self.step(first), self.step(second)
         return a.zero_point == b.zero_point and math.isclose(a.scale, b.scale, rel_tol=1e-6)
 
+    def moved(self, first: TfliteTensor, second: TfliteTensor) -> bool:
+        """Whether an int8 and a uint8 tensor stand for the same reals, 128 apart."""
+        a, b = self.step(first), self.step(second)
+        apart = b.zero_point - a.zero_point
+        return a.scale == b.scale and apart == (128 if second.dtype == "uint8" else -128)
+
     def same_step(self, at: int = 0) -> TfliteTensor:
         """Return an input that has the scale and zero point of all outputs."""
         source = self.source(at)

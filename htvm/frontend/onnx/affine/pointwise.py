@@ -68,7 +68,10 @@ def quantized_constant(node: OnnxNode, constant: Constant) -> tuple[Array, Quant
 
 def binary(reader: Reader, node: OnnxNode, function: Function, a: Operand, b: Operand) -> Pending:
     """Return a function of two 8-bit tensors, pending until it is quantized."""
-    parts = [item.activation if isinstance(item, View) else item[0] for item in (a, b)]
+    # A number without axes would become an argument that a kernel does not have.
+    parts = [
+        item.activation if isinstance(item, View) else np.atleast_1d(item[0]) for item in (a, b)
+    ]
     steps = [item.step if isinstance(item, View) else item[1] for item in (a, b)]
     tensors = [item for item in parts if isinstance(item, Activation)]
     shape = _broadcast(node, parts[0].shape, parts[1].shape)

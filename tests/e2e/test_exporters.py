@@ -1,0 +1,81 @@
+"""Networks as Keras, torch and onnxruntime's quantizer write them, against their runtimes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import htvm
+from tests.reference.interpreter import Array, interpret
+
+FOLDER = Path(__file__).parents[3] / "shared" / "models" / "exporters"
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="../shared/models/exporters is not there"
+)
+
+EXACT = ("torch_Dense_qdq_s8pc", "torch_Multi_qdq_u8s8", "keras_squeezenet_u8io")
+
+
+def file_of(name: str) -> Path:
+    (path,) = [item for item in (FOLDER / name).iterdir() if item.suffix in (".onnx", ".tflite")]
+    return path
+
+
+def runs(name: str) -> list[tuple[list[Array], list[Array]]]:
+    """The inputs and outputs of each run in golden.npz."""
+    with np.load(FOLDER / name / "golden.npz") as arrays:
+        found: dict[str, Array] = {key: arrays[key] for key in arrays.files}
+    numbers = sorted({int(key[2:].split("_")[0]) for key in found if key.startswith("in")})
+
+    def of(kind: str, number: int) -> list[Array]:
+        keys = [key for key in found if key.startswith(f"{kind}{number}_")]
+        return [found[key] for key in sorted(keys, key=lambda key: int(key.split("_")[1]))]
+
+    return [(of("in", number), of("out", number)) for number in numbers]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_every_element_equals_the_runtime(name: str) -> None:
+    module = htvm.load(file_of(name)).module
+    for inputs, outputs in runs(name):
+        for found, wanted in zip(interpret(module, inputs).outputs, outputs, strict=True):
+            np.testing.assert_array_equal(found, wanted.reshape(found.shape))
+
+
+def test_a_default_session_fuses_a_pool_of_int8_that_the_file_has_apart() -> None:
+    """Its logits are then off by at most one step from the float pool that the file asks for."""
+    name = "torch_Dense_qdq_s8sym"
+    module = htvm.load(file_of(name)).module
+    for inputs, (wanted,) in runs(name):
+        (found,) = interpret(module, inputs).outputs
+        steps = np.diff(np.unique(wanted)).min()
+        assert np.abs(found - wanted).max() < 1.01 * steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["generic.cpu", "diana"])
+@pytest.mark.parametrize(
+    "name",
+    ["add_scalar_without_dimensions", "max_of_three", "pad_axes_ignored", "tensors_without_names",
+     "qdq_symmetric_add_relu_slow", "keras_squeezenet_u8io", "shuffle_pt2e_diana_crash",
+     "keras_dynamic_batch_densenet", "torch_Dense_qdq_s8sym", "vit_concat_constant"],
+)  # fmt: skip
+def test_it_builds_and_runs(name: str, target: str) -> None:
+    module = htvm.build(htvm.load(file_of(name)), target, platform="host")
+    rng = np.random.default_rng(1)
+    inputs = []
+    for info in module.model.inputs:
+        if info.dtype == "float32":
+            inputs.append(rng.normal(size=info.shape).astype(np.float32))
+        else:
+            limits = np.iinfo(info.dtype)
+            inputs.append(rng.integers(limits.min, limits.max + 1, info.shape).astype(info.dtype))
+    found = module.run(inputs).outputs
+    assert len(found) == len(module.model.outputs)
+
+
+def test_a_uint8_interface_is_no_obstacle_for_an_accelerator() -> None:
+    explained = str(htvm.build(htvm.load(file_of("keras_squeezenet_u8io")), "diana").explain())
+    assert "on digital" in explained
