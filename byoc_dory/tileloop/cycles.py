@@ -40,12 +40,14 @@ class ComputeCost:
             is not needed.
         fill: additional cycles if nothing was computed before.
         after: host cycles that complete the tile after its end.
+        before: host cycles that prepare the tile before its start.
     """
 
     cycles: int
     first: int | None = None
     fill: int = 0
     after: int = 0
+    before: int = 0
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ def _in_turn(program: TileProgram, costs: Costs, known: Prices) -> int:
         cost = known.kinds.get(indices)
         if cost is None:
             cost = known.kinds[indices] = _price(program, costs, indices)
-        work += count * (cost.work.cycles + cost.work.after)
+        work += count * (cost.work.before + cost.work.cycles + cost.work.after)
         fill += count * cost.work.fill
         if cost.store is not None:
             transfers += count * cost.store.cycles
@@ -286,7 +288,7 @@ class _Timeline:
 
     def _start(self, number: int) -> None:
         work = self.tiles[number].work
-        self.host += self.overheads.start
+        self.host += work.before + self.overheads.start
         first = work.cycles if work.first is None else work.first
         fill = work.fill if number == 0 or not self.program.pipelined else 0
         self.device = max(self.device, self.host) + fill + first
@@ -303,7 +305,7 @@ class _Timeline:
 
     def _compute(self, number: int) -> None:
         work = self.tiles[number].work
-        self.host += self.overheads.start + work.cycles + work.fill + work.after
+        self.host += work.before + self.overheads.start + work.cycles + work.fill + work.after
 
     def _wait(self, until: int) -> None:
         self.host = (until if until > self.host else self.host) + self.overheads.wait

@@ -22,7 +22,7 @@ from byoc_dory.layers import (
 __all__ = ["evaluate", "random_layer"]
 
 _LIMITS = {"int8": (-128, 127), "uint8": (0, 255)}
-KINDS = ("conv3x3", "depthwise", "conv1x1", "gemm", "dense")
+KINDS = ("conv3x3", "depthwise", "conv1x1", "gemm", "dense", "windows")
 
 
 def random_layer(rng: np.random.Generator, name: str, largest: int = 40) -> Layer:
@@ -31,6 +31,8 @@ def random_layer(rng: np.random.Generator, name: str, largest: int = 40) -> Laye
     channels, outputs = _channels(rng), _channels(rng)
     rows, columns = (int(size) for size in rng.integers(1, largest, 2))
     dtype = ("int8", "uint8")[int(rng.integers(2))]
+    if kind == "windows":
+        return _in_windows(rng, name, dtype)
     side = 3 if kind in ("conv3x3", "depthwise") else 1
     pad = (0, 0, 0, 0)
     if side == 3:
@@ -83,6 +85,29 @@ def random_layer(rng: np.random.Generator, name: str, largest: int = 40) -> Laye
     layout = "C" if kind == "dense" else "NHWC"
     output = Tensor("y", layer.output.shape, result, layout)  # type: ignore[arg-type]
     return replace(layer, output=output)
+
+
+def _in_windows(rng: np.random.Generator, name: str, dtype: str) -> Layer:
+    """A convolution with any filter and stride, whose windows the cores copy."""
+    fy, fx = (int(size) for size in rng.integers(1, 8, 2))
+    strides = tuple(int(step) for step in rng.integers(1, 4, 2))
+    if (fy, fx) in ((1, 1), (3, 3)) and strides in ((1, 1), (2, 2)):
+        fx = 5
+    channels = int(rng.choice([1, 2, 3, 4, 8, 13, 16, 33]))
+    outputs = int(rng.integers(1, 40))
+    rows, columns = int(rng.integers(fy, fy + 20)), int(rng.integers(fx, fx + 20))
+    top, left, bottom, right = (int(rng.integers(0, size)) for size in (fy, fx, fy, fx))
+    bits = int(rng.integers(2, 9))
+    low = int(rng.integers(-128, 128 - 2**bits + 1))
+    weight = rng.integers(low, low + 2**bits, (outputs, channels, fy, fx)).astype(np.int8)
+    bias = rng.integers(-5000, 5000, outputs).astype(np.int32) if rng.integers(4) else None
+    clip = _LIMITS["int8"] if rng.integers(2) else (0, 127)
+    layer = conv2d_layer(
+        name, Tensor("x", (channels, rows, columns), dtype, "NHWC"), "y", weight, bias,
+        pad=(top, left, bottom, right), stride=strides, clip=clip,
+        requant=_requant(rng, weight, bias, dtype),
+    )  # fmt: skip
+    return replace(layer, output=Tensor("y", layer.output.shape, "int8", "NHWC"))
 
 
 def _channels(rng: np.random.Generator) -> int:

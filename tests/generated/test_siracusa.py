@@ -31,7 +31,7 @@ ONE = MulShift((37,), (11,), (1024,))
 LOCAL = replace(SIRACUSA, accelerators=(replace(NEUREKA, weight_memory=""), CLUSTER_CORES))
 TIGHT = {
     "conv2d": 6_000, "relu": 6_000, "stride_2": 6_000, "depthwise": 5_000, "gemm": 3_000,
-    "depthwise_stride_2": 6_000,
+    "depthwise_stride_2": 6_000, "windows": 9_000,
 }  # fmt: skip
 
 
@@ -47,6 +47,8 @@ def layer_of(kind: str) -> Layer:
             "depthwise", MAPS, "y", weight, bias, pad=SAME, stride=stride, requant=Shift(8)
         )
     weight, stride = int8(rng, 40, 12, 3, 3), (2, 2) if kind == "stride_2" else (1, 1)
+    if kind == "windows":
+        weight, stride = int8(rng, 40, 12, 5, 3), (2, 3)
     clip = (0, 127) if kind == "relu" else (-128, 127)
     return conv2d_layer(
         "conv", MAPS, "y", weight, int32(rng, 40), pad=SAME, stride=stride, requant=ONE, clip=clip

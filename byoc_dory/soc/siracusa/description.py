@@ -130,7 +130,7 @@ def _design(*, cores: int, l1: int, l2: int, sram: int, mram: int, dma: int) -> 
         memories=tuple(sizes.get(entry.name, entry) for entry in SIRACUSA.memories),
         dma=replace(DMA, bytes_per_cycle=dma, granule=dma),
         accelerators=(
-            NEUREKA,
+            replace(NEUREKA, window_cores=cores),
             replace(CLUSTER_CORES, title=f"cluster of {cores} cores", cores=cores),
         ),
         cluster=replace(CLUSTER, harts=1 + cores, cores=cores),

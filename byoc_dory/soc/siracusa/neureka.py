@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from byoc_dory.soc.siracusa.memories import L1, MRAM, SRAM
+from byoc_dory.soc.siracusa.memories import L1, MRAM, SRAM, WORKERS
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 
 if TYPE_CHECKING:
@@ -169,6 +169,13 @@ NEUREKA = NeurekaAccelerator(
     relu_word_cycles=6,
     relu_row_cycles=70,
     keep_word_cycles=14,
+    window_cores=WORKERS,
+    window_call_cycles=390,
+    window_cycles=58,
+    window_row_cycles=5,
+    window_word_cycles=4,
+    window_odd_word_cycles=6,
+    window_edge_cycles=290,
 )
 """The engine as GVSoC's model of it counts cycles."""
 

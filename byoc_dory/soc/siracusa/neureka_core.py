@@ -76,6 +76,13 @@ class Neureka(Accelerator):
         relu_cycles: cycles for starting the cores' kernel that clips a tile's result at 0.
         relu_word_cycles: cycles in which the cores clip 16 words of 4 results.
         relu_row_cycles: cycles for 16 rows of these, if there are several.
+        window_cores: number of cores that copy windows.
+        window_call_cycles: cycles for starting them.
+        window_cycles: cycles in which a core copies a window, besides its rows.
+        window_row_cycles: cycles for each row of a window, besides its words.
+        window_word_cycles, window_odd_word_cycles: cycles for a word of these, where pixels and
+            rows are whole words, and elsewhere.
+        window_edge_cycles: further cycles for a window that leaves the map.
         keep_word_cycles: cycles in which the cores copy 16 words, or bytes, of kept pixels.
     """
 
@@ -128,6 +135,13 @@ class Neureka(Accelerator):
     relu_word_cycles: int
     relu_row_cycles: int
     keep_word_cycles: int
+    window_cores: int
+    window_call_cycles: int
+    window_cycles: int
+    window_row_cycles: int
+    window_word_cycles: int
+    window_odd_word_cycles: int
+    window_edge_cycles: int
 
     @property
     def scheme(self) -> MulShiftScheme:

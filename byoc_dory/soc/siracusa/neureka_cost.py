@@ -29,11 +29,41 @@ def costs_of(layer: Weighted, core: Neureka, soc: Soc) -> Costs:
         shape = shape_of(call)
         # The host gives the engine a further job while the first one runs.
         more = (len(jobs_of(layer, shape, core)) - 1) * core.program_cycles
-        return ComputeCost(max(tile_cycles(layer, shape, core), more), after=_after(call, core))
+        return ComputeCost(
+            max(tile_cycles(layer, shape, core), more),
+            before=_before(call, core),
+            after=_after(call, core),
+        )
 
     return Costs(
         compute=compute, move=lambda block, by_rows: moved(block, dma), overheads=overheads
     )
+
+
+def _before(call: Call, core: Neureka) -> int:
+    """Return the cycles in which the cores copy a tile's windows."""
+    if "windows.rows" not in call.fields:
+        return 0
+
+    def of(name: str) -> int:
+        return call.number(f"windows.{name}")
+
+    pixels, rows, line = of("rows") * of("columns"), of("fy"), of("fx") * of("c")
+    down = _inside(of("rows"), of("stride_y"), of("pad_top"), rows, of("iy"))
+    across = _inside(of("columns"), of("stride_x"), of("pad_left"), of("fx"), of("ix"))
+    aligned = line % 4 == of("c") % 4 == 0
+    word = core.window_word_cycles if aligned else core.window_odd_word_cycles
+    window = core.window_cycles + rows * (core.window_row_cycles + -(-line // 4) * word)
+    work = pixels * window + (pixels - down * across) * core.window_edge_cycles
+    # All cores have the same odd number of windows, but for the last.
+    most = min(pixels, -(-pixels // core.window_cores) | 1)
+    return core.window_call_cycles + work * most // pixels
+
+
+def _inside(outputs: int, stride: int, pad: int, taps: int, size: int) -> int:
+    """Return how many windows along one side leave the map on neither end."""
+    first = -(-pad // stride)
+    return max(0, min(outputs, (size + pad - taps) // stride + 1) - first)
 
 
 def _after(call: Call, core: Neureka) -> int:

@@ -5,7 +5,7 @@ There they are loaded into L1 with scales and biases; the cores would wait for e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,12 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster.layer_text import move_rows
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_cost import costs_of
-from byoc_dory.soc.siracusa.neureka_program import JobKind, job_kinds, neureka_program
+from byoc_dory.soc.siracusa.neureka_program import (
+    JobKind,
+    job_axis,
+    job_kinds,
+    neureka_program,
+)
 from byoc_dory.soc.siracusa.neureka_registers import registers_of
 from byoc_dory.soc.siracusa.neureka_tiles import block_of, pack_block, packed_weights
 from byoc_dory.tileloop.axes import TileAxis
@@ -32,6 +37,7 @@ from byoc_dory.tileloop.values import Entry, Place
 __all__ = ["NeurekaEmitter", "constants_of"]
 
 _PLACES = ("weights", "input", "output", "factors")
+_POINTERS = ("from", "in", "to")  # fields of kernels
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ class NeurekaEmitter:
         "siracusa_neureka_driver.h",
         "siracusa_neureka_keep.h",
         "siracusa_neureka_relu.h",
+        "siracusa_neureka_windows.h",
     )
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
@@ -58,7 +65,7 @@ class NeurekaEmitter:
         kinds = job_kinds(layer, program.axes[0], plan.solution.tile.k, self.core)
         calls = Calls(
             move=move_rows,
-            compute=_start(program, writer, kinds),
+            compute=_before(program, writer) + _start(layer, program, writer, kinds),
             wait="cluster_dma_wait({})",
             wait_all="cluster_dma_wait_all()",
             finish="siracusa_neureka_wait_for({})",
@@ -105,9 +112,11 @@ def constants_of(layer: Weighted, program: TileProgram, core: Neureka) -> Array:
     return np.concatenate(blocks)
 
 
-def _start(program: TileProgram, writer: TileWriter, kinds: tuple[JobKind, ...]) -> str:
+def _start(
+    layer: Weighted, program: TileProgram, writer: TileWriter, kinds: tuple[JobKind, ...]
+) -> str:
     """Return the statements that start a tile's jobs."""
-    y = program.axes[0]
+    y = job_axis(layer, program.axes[0])
     count = len(y.kinds[0])
     before = [sum(job.kind < kind for job in kinds) for kind in range(count + 1)]
     environment_ = environment("byoc_dory.soc.siracusa")
@@ -131,22 +140,35 @@ def _by_kind(y: TileAxis, number: Callable[[int], int]) -> str:
     return text
 
 
+def _before(program: TileProgram, writer: TileWriter) -> str:
+    """Return the statements by which the cores copy a tile's windows; empty if they do not."""
+    return _kernel("windows", program, writer, {})
+
+
 def _after(program: TileProgram, writer: TileWriter) -> str:
     """Return the statements by which the cores complete a tile's result; empty if they do not."""
-    fields = program.compute.fields
-    for kernel, place in (("relu", "data"), ("keep", "to")):
-        own = {name: entry for name, entry in fields.items() if name.startswith(f"{kernel}.")}
-        if not own:
-            continue
-        values: dict[str, Expr] = {place: _pointer(Place("out"), writer)}
-        for name, entry in own.items():
-            field = name.removeprefix(f"{kernel}.")
-            values[field] = _pointer(entry, writer) if field == "from" else writer.entry(entry)
-        return (
-            f"const siracusa_neureka_{kernel}_t {kernel} = {{\n{initialiser(values)}}};\n"
-            f"cluster_run(siracusa_neureka_{kernel}, &{kernel});\n"
-        )
-    return ""
+    out = _pointer(Place("out"), writer)
+    return _kernel("relu", program, writer, {"data": out}) + _kernel(
+        "keep", program, writer, {"to": out}
+    )
+
+
+def _kernel(name: str, program: TileProgram, writer: TileWriter, values: Mapping[str, Expr]) -> str:
+    """Return the call of a kernel whose fields are in the program; empty if none are."""
+    own = {
+        field.removeprefix(f"{name}."): entry
+        for field, entry in program.compute.fields.items()
+        if field.startswith(f"{name}.")
+    }
+    if not own:
+        return ""
+    fields = dict(values)
+    for field, entry in own.items():
+        fields[field] = _pointer(entry, writer) if field in _POINTERS else writer.entry(entry)
+    return (
+        f"const siracusa_neureka_{name}_t {name} = {{\n{initialiser(fields)}}};\n"
+        f"cluster_run(siracusa_neureka_{name}, &{name});\n"
+    )
 
 
 def _pointer(place: Entry, writer: TileWriter) -> str:

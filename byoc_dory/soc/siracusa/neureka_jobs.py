@@ -55,9 +55,9 @@ class TileShape:
 
 def jobs_of(layer: Weighted, shape: TileShape, core: Neureka) -> tuple[Grid, ...]:
     """Return the jobs of a tile, in the order in which they are started."""
-    if mode_of(layer) == Mode.CONV1X1 and layer.stride == (1, 1):
-        return grid(shape.rows * layer.ox, core.block)
     view = view_of(layer)
+    if view.windows or (mode_of(layer) == Mode.CONV1X1 and layer.stride == (1, 1)):
+        return grid(shape.rows * layer.ox, core.block)
     return (Grid(view.row_step * (shape.rows - 1) + 1, view.columns),)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from byoc_dory.layers import Convolution, Weighted
+from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.cluster.pipelines import ENGINE_BESIDE, ENGINE_IN_TURN
 from byoc_dory.soc.cluster.rows import RowsOf, matrix_result, row_program
@@ -17,15 +18,15 @@ from byoc_dory.soc.siracusa.neureka_tiles import (
     channel_bytes,
     the_factors,
 )
-from byoc_dory.soc.siracusa.neureka_view import keeps_some, view_of
+from byoc_dory.soc.siracusa.neureka_view import View, keeps_some, view_of
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.planned import result_of, weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.steps import call
-from byoc_dory.tileloop.values import Entry, Far, Place
+from byoc_dory.tileloop.values import Entry, Far, Place, Value, round_up
 from byoc_dory.tiling.problem import Tile
 
-__all__ = ["PACKED", "JobKind", "axes_of", "job_kinds", "neureka_program"]
+__all__ = ["PACKED", "JobKind", "axes_of", "job_axis", "job_kinds", "neureka_program"]
 
 PACKED = "packed"
 """Name of the array of weights that stays in the weight memory."""
@@ -50,12 +51,14 @@ def neureka_program(layer: Weighted, plan: LayerPlan, core: Neureka) -> TileProg
 
 
 def _result(layer: Weighted, plan: LayerPlan, y: TileAxis, k: TileAxis) -> Operand:
-    row, most = layer.ox * layer.K, max(span.out_size for span in y.spans)
-    step = view_of(layer).row_step
+    """Return the result; in a tile's buffer, all pixels or all windows may be behind it."""
+    view, most = view_of(layer), max(span.out_size for span in y.spans)
+    row, step = layer.ox * layer.K, view.row_step
     if step > 1 and not keeps_some(layer):
         block = BlockOf.of_rows(y.out_size, row, row, step * row)
         buffer = step * most * row
         return result_of(plan, y.out_start * row, block, layer.oy * row, buffer, title="result")
+    each = k.step * (5 if keeps_some(layer) else 1) + (view.pixel if view.windows else 0)
     return matrix_result(
         plan,
         y,
@@ -63,7 +66,7 @@ def _result(layer: Weighted, plan: LayerPlan, y: TileAxis, k: TileAxis) -> Opera
         per_y=layer.ox,
         row_bytes=layer.K,
         pitch=k.step,
-        buffer=most * layer.ox * k.step * (5 if keeps_some(layer) else 1),
+        buffer=most * layer.ox * each,
         transposed=False,
     )
 
@@ -90,11 +93,19 @@ class JobKind:
     shape: TileShape
 
 
+def job_axis(layer: Weighted, y: TileAxis) -> TileAxis:
+    """Return the rows that the engine reads: those of the input, or one of windows per output."""
+    if not view_of(layer).windows:
+        return y
+    return plain_axis(y.name, y.title, y.size, y.step)
+
+
 def job_kinds(layer: Weighted, y: TileAxis, outputs: int, core: Neureka) -> tuple[JobKind, ...]:
     """Return the jobs of each kind of tile with so many output channels, in the kinds' order."""
     found = []
-    for kind, first in enumerate(y.kinds[0]):
-        span = y.spans[first]
+    rows = job_axis(layer, y)
+    for kind, first in enumerate(rows.kinds[0]):
+        span = rows.spans[first]
         shape = TileShape(span.out_size, span.in_size, span.pad, outputs)
         found += [JobKind(kind, job, shape) for job in jobs_of(layer, shape, core)]
     return tuple(found)
@@ -106,17 +117,49 @@ def _fields(
     weights: Entry = Place("weights") + max(block.weights, 0)
     if core.weight_memory:
         weights = Far(PACKED) + k.index * (k.step * channel_bytes(layer, core))
+    view = view_of(layer)
+    source = _windows(layer, y, out) if view.windows else Place("in")
     return {
         "weights": weights,
-        "input": Place("in"),
+        "input": source,
         "output": Place("out") + _kept_bytes(layer, y),
         "factors": Place("weights"),
         "rows": y.out_size,
-        "inputs": y.in_size,
-        "top": y.pad,
+        "inputs": y.out_size if view.windows else y.in_size,
+        "top": 0 if view.windows else y.pad,
         "outputs": k.out_size,
         "pitch": layer.K if out.resident else k.step,
+        **(_before(layer, y, source, view) if view.windows else {}),
         **_after(layer, y, k, out),
+    }
+
+
+def _windows(layer: Weighted, y: TileAxis, out: Operand) -> Value:
+    """Return the place of a tile's windows: behind its result, or behind all of it if it stays."""
+    pixel = view_of(layer).pixel
+    if not out.resident:
+        return Place("out") + max(span.out_size for span in y.spans) * layer.ox * layer.K
+    behind = round_up(layer.oy * layer.ox * layer.K, ALIGNMENT)
+    return Place("out") + behind + y.out_start * (layer.ox * (max(layer.K, pixel) - layer.K))
+
+
+def _before(layer: Weighted, y: TileAxis, source: Value, view: View) -> dict[str, Entry]:
+    """Return the windows that the cores copy before a tile's jobs are started."""
+    return {
+        "windows.in": Place("in"),
+        "windows.to": source,
+        "windows.rows": y.out_size,
+        "windows.columns": layer.ox,
+        "windows.iy": y.in_size,
+        "windows.ix": layer.ix,
+        "windows.c": layer.C,
+        "windows.fy": layer.fy,
+        "windows.fx": layer.fx,
+        "windows.stride_y": layer.stride[0],
+        "windows.stride_x": layer.stride[1],
+        "windows.pad_top": y.pad,
+        "windows.pad_left": layer.pad[1],
+        "windows.pitch": view.pixel,
     }
 
 

@@ -11,7 +11,7 @@ from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_factors import factors_of
 from byoc_dory.soc.siracusa.neureka_packing import packed_bytes, smallest_bits
 from byoc_dory.soc.siracusa.neureka_tiles import mode_of
-from byoc_dory.soc.siracusa.neureka_view import in_pairs, keeps_some, view_of
+from byoc_dory.soc.siracusa.neureka_view import in_windows, keeps_some, view_of
 from byoc_dory.verdict import Refused, Verdict
 
 __all__ = ["RULES"]
@@ -33,45 +33,43 @@ def groups_are_one_or_depthwise(layer: Layer, core: Neureka, soc: Soc) -> Verdic
     return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
 
 
-def filter_is_3x3_or_1x1(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
-    """The filter is 3x3, or 1x1 in a convolution with one group."""
+def depthwise_is_3x3(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """The filter is 3x3 if the layer is depthwise; else any: windows that are neither 3x3 nor 1x1,
+    or have a stride, are copied by the cores."""
     depthwise = isinstance(layer, Convolution) and layer.depthwise
-    sizes = (core.filter,) if depthwise else (core.filter, 1)
-    if layer.fy == layer.fx and layer.fy in sizes:
+    if not depthwise or layer.fy == layer.fx == core.filter:
         return ACCEPTED
-    return Refused(f"the filter is {layer.fy}x{layer.fx}{', depthwise' if depthwise else ''}")
+    return Refused(f"the filter is {layer.fy}x{layer.fx}, depthwise")
 
 
-def stride_is_one_or_executed_as_one(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
-    """The stride is 1; of a 1x1 filter any; of 3x3 also 2.
-
-    Unless depthwise, stride 2 needs an even width and at most 1 column of padding on the left.
-    """
+def depthwise_stride_is_1_or_2(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+    """The stride of a depthwise layer is 1x1 or 2x2."""
     assert isinstance(layer, Weighted), layer  # checked before
-    if layer.stride == (1, 1) or (layer.fy, layer.fx) == (1, 1):
+    depthwise = isinstance(layer, Convolution) and layer.depthwise
+    if not depthwise or layer.stride == (1, 1) or keeps_some(layer):
         return ACCEPTED
-    if keeps_some(layer) or (in_pairs(layer) and layer.pad[1] <= 1):
-        return ACCEPTED
-    return Refused(
-        f"the stride is {layer.stride[0]}x{layer.stride[1]} with a filter of {layer.fy}x{layer.fx}"
-        f" on {layer.op} of width {layer.ix}, padding {layer.pad[1]} on the left"
-    )
+    return Refused(f"the stride is {layer.stride[0]}x{layer.stride[1]}, depthwise")
 
 
 def padding_is_the_engines(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     """The padding of 3x3 is at most 2, on large maps at most 1 below and right; 1x1 has none.
 
     A map of more than 6 rows has several blocks, and a block that is not the last must not read
-    padding below; columns likewise.
+    padding below; columns likewise.  Where the cores copy windows, the padding is smaller than the
+    filter.
     """
-    top, left, bottom, right = layer.pad
-    most = 0 if layer.fy == 1 else core.max_padding
     assert isinstance(layer, Weighted), layer  # checked before
-    view = view_of(layer)
-    ends = ((bottom, layer.oy), (view.right, view.columns))
-    at_ends = all(pad <= 1 or size <= core.block for pad, size in ends)
-    if max(layer.pad) <= most and at_ends:
-        return ACCEPTED
+    top, left, bottom, right = layer.pad
+    if in_windows(layer):
+        if max(top, bottom) < layer.fy and max(left, right) < layer.fx:
+            return ACCEPTED
+    else:
+        most = 0 if layer.fy == 1 else core.max_padding
+        view = view_of(layer)
+        ends = ((bottom, layer.oy), (view.right, view.columns))
+        at_ends = all(pad <= 1 or size <= core.block for pad, size in ends)
+        if max(layer.pad) <= most and at_ends:
+            return ACCEPTED
     return Refused(
         f"the padding is {top}, {left}, {bottom}, {right} (top, left, bottom, right) with a filter "
         f"of {layer.fy}x{layer.fx}"
@@ -80,8 +78,9 @@ def padding_is_the_engines(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
 
 def sizes_fit_registers(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     """There are at most 65535 channels, rows and columns."""
+    assert isinstance(layer, Weighted), layer  # checked before
     sizes = {
-        "input channels": layer.C,
+        "input channels": view_of(layer).channels,
         "output channels": layer.K,
         "rows": layer.oy,
         "columns": layer.ox,
@@ -158,8 +157,8 @@ RULES: tuple[Rule, ...] = (
     operator_is_known,
     data_is_8_bits,
     groups_are_one_or_depthwise,
-    filter_is_3x3_or_1x1,
-    stride_is_one_or_executed_as_one,
+    depthwise_is_3x3,
+    depthwise_stride_is_1_or_2,
     dilation_is_one,
     padding_is_the_engines,
     sizes_fit_registers,

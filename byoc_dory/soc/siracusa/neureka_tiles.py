@@ -19,7 +19,7 @@ from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
 from byoc_dory.soc.siracusa.neureka_factors import Factors, factors_of
 from byoc_dory.soc.siracusa.neureka_packing import PackedWeights, pack_weights, packed_bytes
-from byoc_dory.soc.siracusa.neureka_view import view_of
+from byoc_dory.soc.siracusa.neureka_view import in_windows, view_of
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
 
 _ALIGN = 16
 _MOST_JOBS = 5  # of different kinds: see `jobs_of` and the padding that the rules take
+_BEHIND = 4  # bytes behind an input that the cores may read where they copy windows
 _CHANNEL_STEP = 8  # ranges of output channels are multiples of this, or all
 
 
@@ -58,7 +59,7 @@ class FactorBlock:
 
 def mode_of(layer: Weighted) -> Mode:
     """Return the engine's mode for a layer."""
-    if layer.fy == 1:
+    if layer.fy == 1 or in_windows(layer):
         return Mode.CONV1X1
     depthwise = isinstance(layer, Convolution) and layer.depthwise
     return Mode.DEPTHWISE3X3 if depthwise else Mode.CONV3X3
@@ -146,18 +147,21 @@ def tiling_problem(layer: Weighted, core: Neureka, soc: Soc, l1_budget: int) -> 
 
     A layer whose rows are dropped has room for all of them, and all channels, so that rows are
     contiguous; it is stored to L2.  Where columns are dropped, too, all pixels are behind those
-    that are kept.
+    that are kept.  Where the cores copy windows, these are behind the result of a tile, or, if it
+    stays, of the layer; they are for all channels.
     """
     view = view_of(layer)
-    drops = view.row_step > 1
-    depthwise = mode_of(layer) == Mode.DEPTHWISE3X3
+    drops, depthwise = view.row_step > 1, mode_of(layer) == Mode.DEPTHWISE3X3
     factors = the_factors(layer)
     each = 0 if core.weight_memory else channel_bytes(layer, core)
     shared = packed_weights(layer, core).data.size if depthwise and not core.weight_memory else 0
+    behind = view.row_step * view.column_step - (view.column_step == 1)
+    if view.windows:
+        behind = -(-view.pixel // layer.K)
     return TilingProblem(
         name=layer.name,
-        l1_limit=min(l1_budget, soc.memory(core.l1).size),
-        k=Axis(layer.K, tiled=not (depthwise or drops), step=_CHANNEL_STEP),
+        l1_limit=min(l1_budget, soc.memory(core.l1).size - (_BEHIND if view.windows else 0)),
+        k=Axis(layer.K, tiled=not (depthwise or drops or view.windows), step=_CHANNEL_STEP),
         c=Axis(layer.C, tiled=False),
         y=Axis(layer.oy),
         x=Axis(layer.ox, tiled=False),
@@ -168,7 +172,7 @@ def tiling_problem(layer: Weighted, core: Neureka, soc: Soc, l1_budget: int) -> 
             in_l1=True,
         ),
         fixed=FixedBytes(slack=3 * ALIGNMENT),
-        sums=view.row_step * view.column_step - (view.column_step == 1),
+        sums=behind,
         may_stay=not drops,
         rows_apart=True,
     )

@@ -1,10 +1,13 @@
 """The convolution with stride 1 that N-EUREKA executes for a layer.
 
-Strides of 1x1 are strides of addresses.  A 3x3 layer with stride 2 is executed on pairs of pixels:
-two neighbours are one pixel with twice the channels, and the filter covers the pairs before, at and
-after an output's, with zeros where the layer has no weight.  This halves the columns.  Rows are all
-computed, and every other one is dropped when the result is stored.  Depthwise, which has no sums
-over channels, computes all pixels; the cores copy those that are kept.
+Strides of 1x1 are strides of addresses.  Convolutions with other filters than the engine's, or 3x3
+with a stride, are executed as 1x1 on windows: the cores copy each output's window, which is one
+pixel with as many channels as the filter has weights.  With stride 2 and few channels this takes
+longer than pairs of pixels: two neighbours are one pixel with twice the channels, and the filter
+covers the pairs before, at and after an output's, with zeros where the layer has no weight.  This
+halves the columns; rows are all computed, and every other one is dropped when the result is stored.
+Depthwise with stride 2, which has no sums over channels, computes all pixels; the cores copy those
+that are kept.
 """
 
 from __future__ import annotations
@@ -15,8 +18,15 @@ from functools import lru_cache
 import numpy as np
 
 from byoc_dory.layers import Array, Convolution, Weighted
+from byoc_dory.soc.base import round_up
 
-__all__ = ["View", "in_pairs", "keeps_some", "view_of"]
+__all__ = ["View", "in_pairs", "in_windows", "keeps_some", "view_of"]
+
+_FILTERS = ((1, 1), (3, 3))  # the engine's own
+# Most channels of which pairs are one tile of input channels: there the cores would take longer to
+# copy windows.
+_IN_PAIRS = 14
+_WORD = 4  # bytes that the cores copy at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +38,10 @@ class View:
         weight: int64 ``[K, channels, f, f]``, depthwise ``[C, 1, f, f]``.
         pixel, row: bytes from pixel to pixel of the input, and from row to row.
         left, right: columns of padding.
+        columns: columns computed.
         row_step: rows computed for each row that is kept.
         column_step: columns computed for each column that is kept.
-        columns: columns computed.
+        windows: whether pixels are windows that the cores copy.
     """
 
     channels: int
@@ -42,6 +53,7 @@ class View:
     columns: int
     row_step: int = 1
     column_step: int = 1
+    windows: bool = False
 
 
 def keeps_some(layer: Weighted) -> bool:
@@ -52,8 +64,18 @@ def keeps_some(layer: Weighted) -> bool:
 
 def in_pairs(layer: Weighted) -> bool:
     """Whether a layer is executed on pairs of pixels."""
-    full = isinstance(layer, Convolution) and layer.full
-    return full and layer.fy == 3 and layer.stride == (2, 2) and layer.ix % 2 == 0
+    if not isinstance(layer, Convolution) or not layer.full or layer.ix % 2:
+        return False
+    is_3x3 = layer.fy == layer.fx == 3 and layer.stride == (2, 2)
+    return is_3x3 and layer.C <= _IN_PAIRS and layer.pad[1] <= 1 and max(layer.pad) <= 2
+
+
+def in_windows(layer: Weighted) -> bool:
+    """Whether a layer is executed on windows."""
+    if not isinstance(layer, Convolution) or not layer.full or in_pairs(layer):
+        return False
+    own = (layer.fy, layer.fx) in _FILTERS
+    return not own or (layer.fy == 3 and layer.stride != (1, 1))
 
 
 @lru_cache(maxsize=256)  # called for every tile size that is considered
@@ -64,10 +86,22 @@ def view_of(layer: Weighted) -> View:
         left, columns = layer.pad[1], 2 * layer.ox - 1
         right = max(0, columns + 2 - left - layer.ix)
         return View(layer.C, weight, layer.C, row, left, right, columns, 2, 2)
-    if not in_pairs(layer):
-        sy, sx = layer.stride
-        left, right = layer.pad[1], layer.pad[3]
-        return View(layer.C, weight, layer.C * sx, row * sy, left, right, layer.ox)
+    if in_windows(layer):
+        line = layer.fx * layer.C
+        # Rows are copied in whole words, the last one without reaching the next window.  The number
+        # of words is odd, so that the cores do not write to the same bank at a time.
+        words = -(-((layer.fy - 1) * line + round_up(line, _WORD)) // _WORD)
+        pixel = (words | 1) * _WORD
+        weight = weight.transpose(0, 2, 3, 1).reshape(layer.K, layer.fy * line, 1, 1)
+        return View(layer.fy * line, weight, pixel, pixel * layer.ox, 0, 0, layer.ox, windows=True)
+    if in_pairs(layer):
+        return _pairs(layer, weight, row)
+    sy, sx = layer.stride
+    left, right = layer.pad[1], layer.pad[3]
+    return View(layer.C, weight, layer.C * sx, row * sy, left, right, layer.ox)
+
+
+def _pairs(layer: Weighted, weight: Array, row: int) -> View:
     left, channels = layer.pad[1], layer.C
     paired = np.zeros((layer.K, 2 * channels, 3, 3), np.int64)
     for pair in (-1, 0, 1):
