@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["CLUSTER_MS", "GAP9", "TOKENS", "Measured", "Tokens"]
+__all__ = ["CLUSTER_MS", "ENGINE_TOPJ", "GAP9", "TOKENS", "Measured", "Tokens"]
 
 CLUSTER_MS: Mapping[str, float | None] = {
     "resnet8": 3.7,
@@ -47,3 +47,6 @@ class Tokens:
 
 
 TOKENS = Tokens(340, 490)
+
+ENGINE_TOPJ = 8.84
+"""N-EUREKA's efficiency at its best, in tera-operations a joule (arXiv 2312.14750)."""

@@ -1,0 +1,128 @@
+"""N-EUREKA or the cores, layer by layer: what the planner expects of both, and what both take.
+
+Each layer of MLPerf Tiny's networks that N-EUREKA accepts is predicted for both, alone in L1 and
+single-buffered, as the placement compares them; and simulated on both, in the network: once built
+with everything on the cores, once with all layers on the engine that it accepts.  Layers take less
+in a network than alone where their tensors stay in L1.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import htvm
+from benchmarks.artefact import Artefact, main, write
+from benchmarks.siracusa_published import CLUSTER_MS
+from htvm import zoo
+from htvm.inputs import seeded_inputs
+from htvm.progress import Progress
+from htvm.report.table import Column, Table, text
+
+__all__ = ["run"]
+
+COLUMNS = (
+    Column("layer"),
+    Column("shape"),
+    Column("N-EUREKA, predicted", number=True),
+    Column("cores, predicted", number=True),
+    Column("N-EUREKA, simulated", number=True),
+    Column("cores, simulated", number=True),
+    Column("chosen"),
+    Column("was faster"),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A layer on both: predicted and simulated cycles, the unit chosen."""
+
+    network: str
+    layer: str
+    shape: str
+    engine_predicted: int
+    cores_predicted: int
+    engine: int
+    cores: int
+    chosen: str
+
+    @property
+    def faster(self) -> str:
+        """The unit that took fewer cycles."""
+        return "neureka" if self.engine < self.cores else "cluster"
+
+
+def rows_of(network: str) -> list[Row]:
+    """Build a network for both, run it, and return the layers that both take."""
+    model = zoo.build(network)
+    inputs = seeded_inputs(model.inputs)
+    planned = htvm.build(model, target="siracusa").compiled.planned
+    offers = {
+        name: {offer.name: offer for offer in found} for name, found in planned.candidates.items()
+    }
+    both = [
+        name for name, found in offers.items() if "neureka" in found and found["neureka"].accepted
+    ]
+    runs, shapes = {}, {}
+    for unit, places in (
+        ("neureka", dict.fromkeys(both, "neureka")),
+        ("cluster", dict.fromkeys(both, "cluster")),
+    ):
+        module = htvm.build(model, target="siracusa", policy=places)
+        module.run(*inputs)
+        report = module.report()
+        runs[unit] = {row.name: row.cycles or 0 for row in report.layers}
+        shapes = {row.name: row.shape for row in report.layers}
+    return [
+        Row(
+            network,
+            name,
+            shapes[name],
+            offers[name]["neureka"].cycles or 0,
+            offers[name]["cluster"].cycles or 0,
+            runs["neureka"][name],
+            runs["cluster"][name],
+            planned.places[name],
+        )
+        for name in both
+    ]
+
+
+def run(folder: Path, progress: Progress | None = None) -> Artefact:
+    """Compare N-EUREKA and the cores on every layer that both take."""
+    progress = progress or Progress()
+    found: dict[str, list[Row]] = {}
+    for network in CLUSTER_MS:
+        with progress.stage(network):
+            found[network] = rows_of(network)
+    rows = [row for each in found.values() for row in each]
+    right = sum(row.chosen == row.faster for row in rows)
+    lost = sum(
+        min(0, (row.engine - row.cores) * (1 if row.chosen == "cluster" else -1)) for row in rows
+    )
+    words = (
+        f"For {right} of {len(rows)} layers the faster one was chosen; the others cost "
+        f"{-lost:,} cycles together."
+    )
+    tables = [
+        text(Table(COLUMNS, tuple(_cells(row) for row in each), title=network))
+        for network, each in found.items()
+    ]
+    artefact = Artefact(
+        "siracusa_units",
+        "Siracusa: N-EUREKA or the cores, layer by layer",
+        "\n\n".join([str(__doc__).strip(), words, *tables]),
+        [{**asdict(row), "faster": row.faster} for row in rows],
+    )
+    write(artefact, folder)
+    return artefact
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    numbers = (row.engine_predicted, row.cores_predicted, row.engine, row.cores)
+    return (row.layer, row.shape, *(f"{cycles:,}" for cycles in numbers), row.chosen, row.faster)
+
+
+if __name__ == "__main__":
+    sys.exit(main(run))
