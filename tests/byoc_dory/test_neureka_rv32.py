@@ -78,6 +78,6 @@ def test_cycles_are_as_predicted(weights: str, tmp_path: Path) -> None:
     for kernel, cycles in measured:
         assert isinstance(kernel.layer, Weighted)
         errors[in_windows(kernel.layer)].append(abs(kernel.predicted_cycles / cycles - 1))
-    assert np.median(errors[False]) < 0.03 and max(errors[False]) < 0.2
+    assert np.median(errors[False]) < 0.05 and max(errors[False]) < 0.2
     # The cores that copy windows meet in the banks of L1.
     assert np.median(errors[True]) < 0.2 and max(errors[True]) < 0.5
