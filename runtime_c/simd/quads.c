@@ -260,6 +260,25 @@ HTVM_CALLED void look_up(const htvm_quads_t *p, uint8_t *out, uint32_t pixels, u
     }
 }
 
+enum { FEW = 64 }; /* channels */
+
+/* One pixel of at most FEW channels beside each other, the last quad incomplete: by a copy of all. */
+HTVM_CALLED void incomplete(const htvm_quads_t *p, const uint8_t *in, uint8_t *out)
+{
+    uint32_t copy[FEW / HTVM_QUAD];
+    const uint32_t *from = copy, *const last = copy + p->k / HTVM_QUAD;
+    block_of(p, 1)(p, in, (uint8_t *)copy, p->quads, p->k / HTVM_QUAD + 1u, 1, 0);
+    if (p->table != NULL) {
+        htvm_look_up((const uint8_t *)copy, (uint8_t *)copy, p->table, p->k);
+    }
+    for (; from != last; from++, out += HTVM_QUAD) {
+        htvm_store4(out, *from);
+    }
+    for (uint32_t rest = *last, count = p->k % HTVM_QUAD; count != 0; count--, rest >>= 8) {
+        *out++ = (uint8_t)rest;
+    }
+}
+
 /* Blocks of 1, 2 or 4 pixels that are requantized in 32 bits. */
 HTVM_INLINE void narrow(const htvm_quads_t *p, const uint8_t *in, uint8_t *out, uint32_t pixels,
                         uint32_t blocks)
@@ -435,7 +454,12 @@ void htvm_quads(const htvm_quads_t *what, const uint8_t *in, uint8_t *out, uint3
         in += 2u * twos * in_pixel;
         out += 2u * twos * out_pixel;
     }
-    if (pixels % 2u != 0) {
+    if (pixels % 2u == 0) {
+        return;
+    }
+    if (what->k % HTVM_QUAD != 0 && what->k < FEW && what->out_channel == 1) {
+        incomplete(what, in, out);
+    } else {
         narrow(what, in, out, 1, 1);
     }
 }

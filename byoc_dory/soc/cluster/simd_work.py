@@ -16,6 +16,9 @@ from byoc_dory.soc.cluster.work import ConvolutionTile, Work
 __all__ = ["convolution", "depthwise", "elementwise", "product", "products", "transposition"]
 
 
+_FEW = 64  # channels, of htvm_quads()
+
+
 def _across(pitch: int) -> int:
     """Return how many of four words, ``pitch`` bytes apart, lie across words of memory."""
     return (0, 3, 2, 3)[pitch % 4]
@@ -49,7 +52,9 @@ def _run(pixels: int, k: int, words: int, taps: int = 1, *, scattered: bool = Fa
             work[name] += count * (whole + rest)
             work[f"{name}_word"] += count * (whole + rest) * words * taps
             work["tap"] += count * (whole + rest) * taps
-            work["scattered"] += count * rest
+            # One pixel of few channels beside each other is computed as a whole, and copied.
+            is_copied = name == "one" and rest != 0 and k < _FEW and not scattered
+            work["incomplete" if is_copied else "scattered"] += count * rest
     work["result"] += pixels * k
     return work
 
