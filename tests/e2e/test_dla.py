@@ -110,3 +110,14 @@ def test_onnx_files_in_all_scenarios(name: str, target: str) -> None:
         outputs = interpret(module.model.module, inputs).outputs
     for found, wanted in zip(module.run(inputs).outputs, outputs, strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_layers_are_predicted() -> None:
+    """Cycles of whole layers on the simulated SoC, the host's included."""
+    module = htvm.build(zoo.build("ds_cnn"), target="dla:sram=16KiB")
+    module.run(seeded_inputs(module.model.inputs))
+    layers = [row for row in module.report().layers if row.kind == "layer"]
+    assert len(layers) == 10
+    for row in layers:
+        assert row.cycles is not None and row.predicted_cycles is not None
+        assert abs(row.predicted_cycles - row.cycles) <= 0.06 * row.cycles + 150, row.name

@@ -25,9 +25,11 @@ class DlaCore(Accelerator):
         fused: 1 if convolutions requantize their sums themselves.
         rows: 1 if rows are tiled, too.
         max_shift: largest right shift.
-        word_cycles: host cycles of writing a register, for predictions.
-        issue_cycles: the same of starting an instruction and noticing its end.
+        issue_cycles: host cycles of starting an instruction and noticing the end of the one before,
+            for predictions; writing registers hides behind instructions.
         call_cycles: the same of a layer besides.
+        load_cycles: the same of a layer that begins with a transfer of its operands, whose
+            registers nothing hides.
         exposed_issue_cycles: host cycles of an instruction that no other one hides: registers are
             written while the instruction before runs.
         exposed_call_cycles: the same of a layer besides.
@@ -41,9 +43,9 @@ class DlaCore(Accelerator):
     fused: int
     rows: int
     max_shift: int
-    word_cycles: int
     issue_cycles: int
     call_cycles: int
+    load_cycles: int
     exposed_issue_cycles: int
     exposed_call_cycles: int
 

@@ -91,9 +91,9 @@ def design(
         rows=int(rows == "tiled"),
         max_shift=31,
         # derived: measured on the simulated host (what runs took beside the accelerator's cycles)
-        word_cycles=11,
-        issue_cycles=25,
-        call_cycles=80,
+        issue_cycles=10,
+        call_cycles=130,
+        load_cycles=260,
         # derived: fitted to six runs of DS-CNN and ResNet-8 (tests/sweeping/test_quick.py)
         exposed_issue_cycles=15,
         exposed_call_cycles=150,

@@ -30,7 +30,6 @@ _SLACK = 16
 
 # Instructions of a tile: two loads of weights, one of the input, one store, a product and a shift.
 _MOST_INSTRUCTIONS = 6
-_REGISTERS = 5  # that an instruction writes on average, measured
 
 
 def tiling_problem(layer: Layer, core: DlaCore, budget: int) -> TilingProblem:
@@ -106,7 +105,7 @@ def costs(layer: Layer, core: DlaCore, design: Design) -> Costs:
         rows, size = block.commands()
         return Moved(dma_cycles(design, rows, size, rows == 1))
 
-    host = core.issue_cycles + _REGISTERS * core.word_cycles
+    host = core.issue_cycles
     return Costs(compute, move, Overheads(order=host, start=host, call=core.call_cycles))
 
 
@@ -122,8 +121,8 @@ def predicted(layer: Layer, plan: LayerPlan, core: DlaCore, design: Design) -> i
     instructions = count * (_MOST_INSTRUCTIONS - 1 - design.fused - plan.resident_output)
     if entry.op == "depthwise" and design.emulated:
         instructions += groups(layer.oy, tile.y) * layer.K
-    host = core.issue_cycles + _REGISTERS * core.word_cycles
-    return own + moved + instructions * host + core.call_cycles
+    host = core.call_cycles + instructions * core.issue_cycles
+    return own + moved + host + (0 if all(plan.resident_inputs) else core.load_cycles)
 
 
 def memory_of(layer: Layer, design: Design, tile: Tiling) -> tuple[int, int, int]:
