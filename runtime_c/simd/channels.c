@@ -67,7 +67,7 @@ typedef struct {
 } blocks_t;
 
 /* Makes a block of input rows y to y + 3, for the columns that are in the input. */
-HTVM_CALLED void make_block(const htvm_columns_t *p, const blocks_t *b, const uint8_t *in, int32_t y,
+HTVM_INLINE void make_block(const htvm_columns_t *p, const blocks_t *b, const uint8_t *in, int32_t y,
                             uint8_t *block)
 {
     const uint32_t pixel = p->in_pixel, pitch = b->pitch;
@@ -135,17 +135,19 @@ HTVM_CALLED void near_channels(const htvm_columns_t *p, const blocks_t *blocks, 
     while (y < end) {
         const uint32_t rows = end - y <= ROWS * most - 2u ? end - y : ROWS * (most - 1u);
         const uint32_t strips = rows / ROWS, rest = rows % ROWS, block = strips * plane;
+        const uint8_t *records = p->records + channel * RECORD, *in = p->in + channel;
+        uint8_t *out = p->out + y * row + channel;
         strip.strips = strips;
         for (uint32_t k = channel; k + CHANNELS <= p->c; k += CHANNELS) {
             int32_t from = (int32_t)y - (int32_t)p->pad_top;
             uint8_t *to = p->scratch;
             for (uint32_t at = 0; at < rows + 2u; at += ROWS, from += (int32_t)ROWS, to += plane) {
-                make_block(p, blocks, p->in + k, from, to);
+                make_block(p, blocks, in, from, to);
             }
-            strip.records = p->records + k * RECORD;
+            strip.records = records;
             strip.upper = p->scratch;
             strip.lower = p->scratch + plane;
-            strip.out = p->out + y * row + k;
+            strip.out = out;
             if (strips != 0) {
                 strip.next = 1u - ROWS * strips * row;
                 strip.skip = stack - block;
@@ -159,6 +161,9 @@ HTVM_CALLED void near_channels(const htvm_columns_t *p, const blocks_t *blocks, 
                 strip.skip = stack - plane;
                 near_strip(&strip, rest);
             }
+            records += CHANNELS * RECORD;
+            in += CHANNELS;
+            out += CHANNELS;
         }
         y += rows;
     }

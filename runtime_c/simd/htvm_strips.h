@@ -207,10 +207,10 @@ HTVM_INLINE void near_strips(const strip_t *strip)
 
 HTVM_INLINE void near_strip(const strip_t *strip, uint32_t rows)
 {
-    if (rows == 3) {
-        near_3(strip);
-    } else if (rows == 2) {
+    if (rows == 2) {
         near_2(strip);
+    } else if (rows == 3) {
+        near_3(strip);
     } else {
         near_1(strip);
     }
