@@ -15,7 +15,7 @@ from tests.reference.interpreter import interpret
 
 EVERY_DAY = (
     ("ds_cnn", "dla", "rv32"),
-    ("digits", "dla:depthwise=emulated,parallel=input,fused=off", "host"),
+    ("ds_cnn", "dla:depthwise=emulated,parallel=input,fused=off", "host"),
     ("resnet8", "dla:pes=15,parallel=both,sram=20KiB,rows=tiled,depthwise=cpu", "host"),
 )
 

@@ -40,6 +40,7 @@ def test_a_network_that_must_run_on_an_accelerator_is_an_error() -> None:
         htvm.build(model, target="dla", platform="host", policy={layer: "dla"})
 
 
+@pytest.mark.slow
 def test_networks_that_can_be_retargeted_are() -> None:
     model = htvm.zoo.digits()
     target = htvm.soc("dla")

@@ -14,7 +14,9 @@ from htvm.firmware.toolchain import Compiler
 from tests.runtime_c.test_c_units import STRICT
 
 
-@pytest.mark.parametrize(("name", "sanitize"), [("zig", True), ("gcc", True)])
+@pytest.mark.parametrize(
+    ("name", "sanitize"), [("zig", True), pytest.param("gcc", True, marks=pytest.mark.slow)]
+)
 def test_random_instructions(tmp_path: Path, name: str, sanitize: bool) -> None:
     if name != "zig" and shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")

@@ -12,7 +12,7 @@ from htvm.inputs import seeded_inputs
 
 
 def test_a_right_program_is_verified() -> None:
-    module = htvm.build(htvm.zoo.digits(), target="dla:sram=2KiB,rows=tiled")
+    module = htvm.build(htvm.zoo.build("toyadmos"), target="dla:sram=2KiB,rows=tiled")
     found = module.verify(seeded_inputs(module.model.inputs))
     assert found.difference is None
     assert sum(check.elements > 0 for check in found.steps) >= 6
