@@ -28,8 +28,9 @@ from byoc_dory.soc.dla.isa import (
 from byoc_dory.soc.dla.lowering import lower
 from byoc_dory.soc.dla.memory import plan
 from byoc_dory.soc.dla.page import render_page
-from byoc_dory.soc.dla.simulator import Simulator
-from tests.byoc_dory.dla_draws import draw_region, library
+from byoc_dory.soc.dla.simulator import Executed, Simulator
+from byoc_dory.soc.dla.trace import trace_lines
+from tests.byoc_dory.dla_draws import draw_region, library, run_region
 
 DESIGN = Design(pes_in=1, pes_out=8, sram=1 << 16)
 
@@ -102,7 +103,9 @@ def test_wrong_words_are_refused_by_decoder_and_simulator(
     if message is not None:
         with pytest.raises(UnsupportedError, match=message):
             list(decode(words))
-    with pytest.raises(SimulationError, match=message or "a window of 0x0|result of 0x0x0"):
+    with pytest.raises(
+        SimulationError, match=message or "OP_CONV reads register IN0, which nobody wrote"
+    ):
         run_words(words)
 
 
@@ -147,3 +150,17 @@ def test_wrong_registers_are_complained_about(name: str, value: int, complaint: 
     with pytest.raises(SimulationError, match=complaint) as caught:
         Simulator(library(), DESIGN).run(file, weights, {"in": x}, replace(right, words=words))
     assert "layer 'layer_0'" in str(caught.value) and "word " in str(caught.value)
+
+
+def test_a_trace_has_every_instruction_with_its_cycles() -> None:
+    region = draw_region(np.random.default_rng(12), 3)
+    x = np.zeros(region.inputs[0].shape, np.int8)
+    done: list[Executed] = []
+    _, counts, stream = run_region(region, DESIGN, x, done)
+    lines = list(trace_lines(stream.words, done, DESIGN.pes))
+    assert sum(" cycles, " in line for line in lines) == len(done)
+    assert len(lines) == len(done) + stream.written
+    assert sum(each.cycles for each in done) == sum(sum(c.cycles.values()) for c in counts)
+    products = [each for each in done if each.macs]
+    assert products and all(0 < each.utilisation(DESIGN.pes) <= 1 for each in products)
+    assert any("% of the PEs" in line and "OP_CONV" in line for line in lines)

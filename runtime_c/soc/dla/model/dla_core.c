@@ -72,8 +72,11 @@ bool dla_core_write(dla_core_t *core, uint32_t reg, uint32_t value)
                             (int)DLA_CONFIG_REGISTERS);
     }
     core->reg[reg] = value;
+    core->known |= 1u << reg;
     return true;
 }
+
+_Static_assert(DLA_CONFIG_REGISTERS <= 32, "one bit for each register");
 
 static const dla_instruction_t *find(uint32_t opcode)
 {
@@ -151,6 +154,34 @@ static bool move(dla_core_t *core, const dla_job_t *job)
     return true;
 }
 
+/* The registers that an instruction reads with these flags. */
+static uint32_t registers(const dla_core_t *core, const dla_instruction_t *known, uint32_t flags)
+{
+    uint32_t reads = known->reads;
+    if ((flags & DLA_FLAG_REQUANT) != 0 || known->opcode == DLA_OP_CONV_RELU) {
+        reads |= 1u << DLA_SHIFT | 1u << DLA_CLIP;
+    }
+    if ((flags & DLA_FLAG_BIAS) != 0) {
+        reads |= 1u << DLA_BIAS;
+    }
+    if (core->reg[DLA_ROWS] <= 1u) { /* a single row is not apart from any other */
+        reads &= ~(1u << DLA_FAR_PITCH | 1u << DLA_LOCAL_PITCH);
+    }
+    return reads;
+}
+
+static bool check_registers(dla_core_t *core, const dla_instruction_t *known, uint32_t flags)
+{
+    const uint32_t missing = registers(core, known, flags) & ~core->known;
+    for (uint32_t reg = 0; reg < DLA_CONFIG_REGISTERS; ++reg) {
+        if ((missing >> reg & 1u) != 0) {
+            return dla_complain(core, "%s reads register %s, which nobody wrote", known->name,
+                                REGISTER[reg]);
+        }
+    }
+    return true;
+}
+
 bool dla_core_issue(dla_core_t *core, uint32_t word, dla_job_t *job)
 {
     const dla_instruction_t *known = find(word >> 24);
@@ -163,6 +194,9 @@ bool dla_core_issue(dla_core_t *core, uint32_t word, dla_job_t *job)
     const uint32_t flags = word & 0xffffffu;
     if ((flags & ~known->flags) != 0) {
         return dla_complain(core, "%s has no flags 0x%" PRIx32, known->name, flags & ~known->flags);
+    }
+    if (!check_registers(core, known, flags)) {
+        return false;
     }
     *job = (dla_job_t){
         .name = known->name, .opcode = known->opcode, .flags = flags, .kind = known->kind};

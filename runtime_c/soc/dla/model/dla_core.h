@@ -38,6 +38,7 @@ typedef struct {
     dla_design_t design;
     dla_far_t far;
     uint32_t reg[DLA_CONFIG_REGISTERS];
+    uint32_t known; /* bit set of the registers that somebody wrote */
     uint8_t *sram;
     uint8_t *written; /* 1 for each byte of SRAM that somebody wrote */
     int16_t *wide;    /* scratch: widened operands */

@@ -112,7 +112,8 @@ int main(void)
     failed += refused(&core, dla_core_issue(&core, 0xff000000u, &job), "no instruction 0xff");
     failed += refused(&core, dla_core_issue(&core, (uint32_t)DLA_OP_POOL << 24 | 1u, &job),
                       "has no flags");
-    failed += refused(&core, dla_core_issue(&core, (uint32_t)DLA_OP_DMA_READ << 24, &job), "0 rows");
+    failed += refused(&core, dla_core_issue(&core, (uint32_t)DLA_OP_DMA_READ << 24, &job),
+                      "reads register SLOT, which nobody wrote");
     for (uint32_t round = 0; round < ROUNDS; ++round) {
         const uint32_t number = draw(INSTRUCTIONS);
         accepted[number] += step(&core, number);
