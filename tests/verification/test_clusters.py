@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+from htvm import zoo
 from htvm.aot.entry import model_sources
 from htvm.compiled import Compiled
 from htvm.inputs import seeded_inputs
@@ -54,6 +55,25 @@ def in_conv2d_1(text: str, change: tuple[str, str]) -> str:
     """Replace something in this layer, which comes after others of its kind."""
     at = text.index("/* conv2d_1: ")
     return text[:at] + text[at:].replace(*change, 1)
+
+
+@pytest.mark.parametrize("target", ["siracusa", "siracusa.cluster"])
+def test_a_core_that_spoils_attention_over_a_cache(target: str) -> None:
+    run = "cluster_run(cluster_attention, &args);\n"
+    spoil = SPOIL.replace("CORE", "5").replace("conv_t", "attention_t").replace("77", "22")
+    work = broken(
+        compiled(zoo.microllama(2, layers=1), target),
+        "layers_source",
+        lambda text: text.replace(run, run + " cluster_run(spoil, &args);\n").replace(
+            "/* layer_0_context: ", spoil + "/* layer_0_context: "
+        ),
+    )
+    difference = found(work)
+    assert (difference.layer, difference.place) == ("layer_0_context", "cluster")
+    assert difference.element == (2, 5, 0) and difference.different == 1
+    stored = difference.origins[-1]
+    assert stored.hart == hart_of(work, 5)
+    assert line_of(work, stored, "microllama_2_layers.c") == "out[22] ^= 1;"
 
 
 @TARGETS
