@@ -20,6 +20,7 @@ from htvm.cli.arguments import open_model, read_samples
 from htvm.cli.digits import recognised
 from htvm.cli.terminal import shown_progress
 from htvm.progress import Progress
+from htvm.report.explain import explain_screen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,10 +87,11 @@ def _show(name: str, progress: Progress) -> bool:
     click.echo(comparison)
 
     titles.show(f"where the time goes on {TARGET}")
-    click.echo(module.report())
+    click.echo(module.report().screen())
 
     titles.show("where each operator runs, and why")
-    click.echo(module.explain())
+    click.echo(explain_screen(module.explain()))
+    click.echo(f"\nall tables: htvm report {name} --all   each operator: htvm explain {name}")
 
     titles.show("is it right?")
     with progress.stage("running the same C natively"):

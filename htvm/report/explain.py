@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ __all__ = [
     "explain_csv",
     "explain_data",
     "explain_json",
+    "explain_screen",
     "explain_text",
     "verdict_table",
 ]
@@ -139,24 +141,47 @@ def verdict_table(rows: Sequence[VerdictRow]) -> Table:
 def explain_text(found: Explanation) -> str:
     """The table of verdicts, the rules that objected, and the changes that would gain most."""
     rows = found.rows
+    table = text(verdict_table(rows)) if rows else ""
+    parts = [_placed(rows), table, _objections(rows), _gains(found)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def explain_screen(found: Explanation, width: int = 80) -> str:
+    """Return `explain_text` without its table, in lines of ``width`` characters."""
+    parts = [_placed(found.rows), _objections(found.rows), _gains(found)]
+    lines = [line for part in parts if part for line in (*part.split("\n"), "")]
+    return "\n".join(
+        part
+        for line in lines[:-1]
+        for part in textwrap.wrap(line, width, subsequent_indent="    ") or [""]
+    )
+
+
+def _placed(rows: Sequence[VerdictRow]) -> str:
+    """Return how many operators run on each unit."""
     placed: dict[str, int] = {}
     for row in rows:
         placed[row.placed] = placed.get(row.placed, 0) + 1
-    head = f"{len(rows)} operators: " + ", ".join(f"{n} on {name}" for name, n in placed.items())
+    counts = ", ".join(f"{number} on {name}" for name, number in placed.items())
+    return f"{len(rows)} operators: {counts}" if rows else "no operators"
+
+
+def _objections(rows: Sequence[VerdictRow]) -> str:
+    """Return the rules that objected to an operator."""
     objections = dict.fromkeys(
         (offer.accelerator, offer.rule)
         for row in rows
         for offer in row.offers
         if not offer.accepted and offer.rule
     )
-    parts = [head if rows else "no operators", text(verdict_table(rows)) if rows else ""]
-    if objections:
-        lines = [f"  {accelerator}: {rule}" for accelerator, rule in objections]
-        parts.append("\n".join(["rules that objected:", *lines]))
-    if found.improvements:
-        lines = [_gain(entry, found.total_cycles) for entry in found.improvements]
-        parts.append("\n".join([_GAINS, *lines]))
-    return "\n\n".join(part for part in parts if part)
+    lines = [f"  {accelerator}: {rule}" for accelerator, rule in objections]
+    return "\n".join(["rules that objected:", *lines]) if lines else ""
+
+
+def _gains(found: Explanation) -> str:
+    """Return the changes that would gain most."""
+    lines = [_gain(entry, found.total_cycles) for entry in found.improvements]
+    return "\n".join([_GAINS, *lines]) if lines else ""
 
 
 _GAINS = (

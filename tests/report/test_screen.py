@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from byoc_dory.verdict import OperatorVerdict
-from htvm.report.explain import Improvement, VerdictRow
+from htvm.report.explain import (
+    Explanation,
+    Improvement,
+    VerdictRow,
+    explain_screen,
+    explain_text,
+)
 from htvm.report.html.page import report_html
 from htvm.report.reasons import dearest_group, reason_of, speed_up_of
 from htvm.report.screen import screen_text
@@ -123,3 +129,13 @@ def test_the_page_has_reasons_and_advice() -> None:
 def test_an_interactive_session_shows_the_first_screen() -> None:
     assert repr(FILLED) == screen_text(FILLED)
     assert len(str(FILLED)) > len(repr(FILLED))
+
+
+def test_the_explanation_fits_a_terminal_without_its_table() -> None:
+    found = Explanation(FILLED.verdicts, FILLED.advice, 10_000)
+    screen = explain_screen(found, 60)
+    assert screen.startswith("2 operators: 1 on digital, 1 on cpu")
+    assert "digital: at most 7x7" in screen and "replace the 10x4 kernel by" in screen
+    assert max(map(len, screen.splitlines())) <= 60
+    assert "est. cycles on cpu" in explain_text(found)
+    assert explain_screen(Explanation(())) == "no operators"
