@@ -30,7 +30,7 @@ import htvm
 from htvm.errors import HtvmError
 from htvm.frontend.onnx.dialect import READERS
 
-__all__ = ["FORMS", "Outcome", "cases", "run", "table"]
+__all__ = ["FORMED", "FORMS", "Outcome", "cases", "run", "table"]
 
 _FLOAT = TensorProto.FLOAT
 _TYPES = {TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL,
@@ -91,7 +91,7 @@ def run(case: Any, form: str, interpret: Callable[..., Any]) -> Outcome:
 
     if any(not isinstance(item, np.ndarray) for item in (*inputs, *outputs)):
         return outcome("left out", "no tensors")
-    made = _FORMED[form](case.model, inputs, outputs)
+    made = FORMED[form](case.model, inputs, outputs)
     if made is None:
         return outcome("left out", "it has no such form")
     model, given, expected, tolerance = made
@@ -212,7 +212,7 @@ def _quantized(model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any
     return made, [inputs[first]], expected, float(constants["result_s"]) * 1.01
 
 
-_FORMED = {"as it is": _as_it_is, "constants folded": _constants, "quantized": _quantized}
+FORMED = {"as it is": _as_it_is, "constants folded": _constants, "quantized": _quantized}
 
 
 # ------------------------------------------------------------------------------ table

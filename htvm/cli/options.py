@@ -41,6 +41,7 @@ __all__ = [
     "examples",
     "given_input",
     "known_target",
+    "l2",
     "model",
     "platform",
     "policy",
@@ -56,6 +57,14 @@ EXPORT_FOLDER = "Folder to write: a new or empty one, or an earlier export, whic
 def examples(*lines: str) -> str:
     """Return the epilog of a verb's help: example command lines."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+def l2(command: Command) -> Command:
+    """Add ``--l2`` (as ``l2_bytes``)."""
+    return click.option(
+        "--l2", "l2_bytes", type=click.IntRange(min=1),
+        help="Bytes of L2, where that is adjustable.",
+    )(command)  # fmt: skip
 
 
 def common(command: Command) -> Command:

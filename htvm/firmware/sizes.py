@@ -121,9 +121,17 @@ def dominant(program: Program, soc: Soc) -> str:
     Where constants are not in L2, that is the arena, unless they exceed their own memory.
     """
     where = "or choose a target with more L2, such as generic.cpu"
+    if "L2" in soc.adjustable:
+        where = "or give it more L2 (--l2 BYTES, htvm.build(..., l2_bytes=...))"
     if soc.code_memory != "L2":
         where = "or choose a board with more memory"
     apart = soc.code_memory != "L2" and program.constant_bytes <= soc.memory(soc.code_memory).size
+    borders = tensor_bytes((*program.inputs, *program.outputs))
+    if borders > max(program.plan.peak, 0 if apart else program.constant_bytes):
+        return (
+            f"inputs and outputs dominate ({borders:,} B), which are apart from the arena: use a "
+            f"smaller input, {where}"
+        )
     if not apart and program.constant_bytes >= program.plan.peak:
         inside = [constant for constant in program.constants if not constant.memory]
         largest = max(inside, key=lambda constant: constant.data.nbytes)

@@ -29,6 +29,7 @@ __all__ = ["command"]
 @options.board
 @options.policy
 @options.schedule
+@options.l2
 @options.all_tables
 @click.option(
     "--out", "-o", required=True, type=click.Path(path_type=Path), help=options.EXPORT_FOLDER
@@ -51,6 +52,7 @@ def command(
     target: str,
     policy: str | None,
     schedule: Any,
+    l2_bytes: int | None,
     everything: bool,
     out: Path,
     kind: str | None,
@@ -70,6 +72,7 @@ def command(
             target=target,
             policy=policy,
             schedule=schedule,
+            l2_bytes=l2_bytes,
             assembly=assembly,
             progress=progress,
         )

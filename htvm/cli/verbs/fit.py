@@ -29,9 +29,7 @@ __all__ = ["command"]
 @click.option(
     "--l1", "l1_budget", type=click.IntRange(min=1), help="Bytes of L1 that layers may use."
 )
-@click.option(
-    "--l2", "l2_bytes", type=click.IntRange(min=1), help="Bytes of L2, where that is adjustable."
-)
+@options.l2
 @options.common
 def command(
     model: str,

@@ -36,6 +36,7 @@ __all__ = ["command"]
 @options.policy
 @options.schedule
 @options.platform
+@options.l2
 @options.given_input
 @options.all_tables
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Write the outputs as .npz.")
@@ -46,6 +47,7 @@ def command(
     target: str,
     policy: str | None,
     schedule: Any,
+    l2_bytes: int | None,
     platform: Any,
     given: str,
     everything: bool,
@@ -59,7 +61,7 @@ def command(
     with shown_progress() as progress:
         module = htvm.build(
             opened, target=target, platform=platform, policy=policy, schedule=schedule,
-            progress=progress,
+            l2_bytes=l2_bytes, progress=progress,
         )  # fmt: skip
         with progress.stage("simulating"):
             result = module.run(inputs)

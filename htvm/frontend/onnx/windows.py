@@ -40,6 +40,18 @@ class Windows:
     sizes: Pair = (0, 0)
     ceiled: Pair = (0, 0)
 
+    def check_padding(self, node: OnnxNode) -> None:
+        """Check that every window of a pool reaches into the map.
+
+        Raises:
+            ModelError: a padding is as large as the kernel.
+        """
+        if any(pad >= self.kernel[at % 2] for at, pad in enumerate(self.padding)):
+            raise node.damaged(
+                f"a padding of {self.padding} around windows of {self.kernel}",
+                "each side smaller than the kernel",
+            )
+
     def counts(self, padding: bool) -> Array:
         """Return how many elements each window averages, float64 [y, x].
 
@@ -101,7 +113,10 @@ def windows_of(
     padded = [maps[axis] + padding[axis] + padding[axis + 2] for axis in (0, 1)]
     if padded[0] * padded[1] > _INT32_MAX:
         raise node.unsupported(f"padded maps of {tuple(padded)}", f"at most {_INT32_MAX} elements")
-    outputs, added, up = [], [], bool(node.integer("ceil_mode", 0))
+    up = node.integer("ceil_mode", 0)
+    if up not in (0, 1):
+        raise node.damaged(f"attribute 'ceil_mode' is {up}", "0 or 1")
+    outputs, added = [], []
     for axis in (0, 1):
         span = padded[axis] - (dilation[axis] * (window[axis] - 1) + 1)
         if span < 0:

@@ -15,7 +15,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
-from htvm.frontend.onnx.affine import pointwise, pools, unary
+from htvm.frontend.onnx.affine import pointwise, pools, real_layers, unary
 from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.real_forms import FORMS, Form, RealWriter
 from htvm.frontend.onnx.affine.unary import Function, limited, mapped
@@ -284,7 +284,7 @@ def _layer_norm(reader: Reader, node: OnnxNode) -> list[Value]:
     mean = out.mean(source, axes)
     centred = out.combine("subtract", source, mean)
     variance = out.mean(out.combine("multiply", centred, centred), axes)
-    root = out.sqrt(out.combine("add", variance, node.number("epsilon", 1e-5)))
+    root = out.sqrt(out.combine("add", variance, real_layers.epsilon_of(node)))
     result = out.combine("divide", centred, root)
     for index, function in ((1, "multiply"), (2, "add")):
         if node.input(index):

@@ -38,6 +38,7 @@ def _max_pool(reader: Reader, node: OnnxNode) -> Value:
     node.ignore("storage_order")  # of the indices
     if windows.dilation != (1, 1) or len([name for name in node.outputs if name]) > 1:
         raise node.unsupported("a maximum with dilation, or with its indices")
+    windows.check_padding(node)
     shape = (*source.shape[:2], *windows.outputs)
     pool = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
     made = reader.write(node, pool, (source,), shape, step=reader.steps.get(source))
@@ -54,6 +55,7 @@ def _flat_max_pool(reader: Reader, node: OnnxNode) -> Value:
     node.ignore("storage_order")  # of the indices
     if windows.dilation != (1, 1) or len([name for name in node.outputs if name]) > 1:
         raise node.unsupported("a maximum with dilation, or with its indices")
+    windows.check_padding(node)
     maps = in_shape(reader, node, tensor, (n, c, 1, x))
     pool = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
     made = moved(reader, node, maps, pool, (n, c, *windows.outputs))
@@ -83,6 +85,7 @@ def average_windows(node: OnnxNode, view: View) -> Windows:
         )
     if windows.dilation != (1, 1):
         raise node.unsupported("an average with dilation")
+    windows.check_padding(node)
     return windows
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
     from patterns.op import Op
 
-__all__ = ["HANDLERS", "PARTS", "average", "combined_all", "operand"]
+__all__ = ["HANDLERS", "PARTS", "average", "combined_all", "epsilon_of", "operand"]
 
 
 def operand(reader: Reader, node: OnnxNode, index: int) -> Activation | Array:
@@ -41,6 +41,18 @@ def operand(reader: Reader, node: OnnxNode, index: int) -> Activation | Array:
             raise node.unsupported(f"constant input {index} is not finite everywhere")
         return value.real.astype("float32")
     return reader.realised(value, node.where)
+
+
+def epsilon_of(node: OnnxNode) -> float:
+    """Return what a normalisation adds to a variance.
+
+    Raises:
+        ModelError: it is negative, so that there may be no root.
+    """
+    epsilon = node.number("epsilon", 1e-5)
+    if epsilon < 0:
+        raise node.damaged(f"attribute 'epsilon' is {epsilon}", "a positive number")
+    return epsilon
 
 
 def _tensor(reader: Reader, node: OnnxNode, index: int = 0) -> Activation:
@@ -120,7 +132,7 @@ def _conv_transpose(reader: Reader, node: OnnxNode) -> Value:
     weight = weight[:, :, None] if flat and weight.ndim == 3 else weight
     count = 1 if flat else 2
     groups, channels = node.integer("group", 1), source.shape[1]
-    if weight.ndim != 4 or weight.shape[0] != channels or channels % groups:
+    if groups < 1 or weight.ndim != 4 or weight.shape[0] != channels or channels % groups:
         raise node.damaged(f"weights of shape {list(weight.shape)} for {channels} channels")
     kernel = weight.shape[2:]
     if tuple(node.integers("kernel_shape", kernel[-count:])) != kernel[-count:]:
@@ -128,7 +140,7 @@ def _conv_transpose(reader: Reader, node: OnnxNode) -> Value:
 
     def pair(name: str, default: int) -> tuple[int, ...]:
         values = node.integers(name, (default,) * count)
-        if len(values) != count or min(values) < 0:
+        if len(values) != count or min(values) < (name != "output_padding"):
             raise node.damaged(f"attribute '{name}' is {values}")
         return (default, *values)[-2:]
 
@@ -277,7 +289,7 @@ def _batch_norm(reader: Reader, node: OnnxNode) -> Value:
         for index, role in enumerate(("scale", "bias", "mean", "variance"), start=1)
     ]
     scale, bias, mean, variance = (part.astype("float64") for part in parts)
-    root = np.sqrt(variance + node.number("epsilon", 1e-5))
+    root = np.sqrt(variance + epsilon_of(node))
     if not np.all(root > 0):
         raise node.unsupported("a variance that is not positive")
     spread = (-1, *(1,) * (len(source.shape) - 2))
@@ -295,6 +307,7 @@ def _windows(reader: Reader, node: OnnxNode) -> tuple[Activation, bool, Windows]
     windows = windows_of(node, source.shape[3 if flat else 2 :], one_axis=flat)
     if windows.dilation != (1, 1):
         raise node.unsupported("a pool with dilation", "leave it out")
+    windows.check_padding(node)
     return source, flat, windows
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.real_forms import RealWriter
-from htvm.frontend.onnx.affine.real_layers import operand
+from htvm.frontend.onnx.affine.real_layers import epsilon_of, operand
 from htvm.frontend.onnx.affine.shapes import in_shape
 from htvm.frontend.onnx.affine.values import Real, Value
 from htvm.frontend.operators import Activation
@@ -43,6 +43,8 @@ def _affine(
     """Apply a factor and a summand for each channel (inputs 1 and 2)."""
     for index, function in ((1, "multiply"), (2, "add")):
         part = operand(reader, node, index)
+        if len(part.shape) != 1 or part.shape[0] not in (1, x.shape[1]):
+            raise node.damaged(f"input {index} of shape {list(part.shape)}, one for each channel")
         shape = (part.shape[0], *(1,) * (rank - 2))
         value = (
             in_shape(reader, node, Real(part), shape).activation
@@ -58,7 +60,7 @@ def _instance_norm(reader: Reader, node: OnnxNode) -> Value:
     rank = len(source.shape)
     if rank < 3:
         raise node.damaged(f"an input of shape {list(source.shape)}")
-    made = _normalised(out, source, range(2, rank), node.number("epsilon", 1e-5))
+    made = _normalised(out, source, range(2, rank), epsilon_of(node))
     return Real(_affine(reader, node, out, made, rank))
 
 
@@ -73,7 +75,7 @@ def _group_norm(reader: Reader, node: OnnxNode) -> Value:
         raise node.unsupported("one factor per group (opset 18)", "opset 21: one per channel")
     split = (shape[0], groups, math.prod(shape[1:]) // groups)
     rows = in_shape(reader, node, Real(source), split).activation
-    made = _normalised(out, rows, (2,), node.number("epsilon", 1e-5))
+    made = _normalised(out, rows, (2,), epsilon_of(node))
     whole = in_shape(reader, node, Real(made), shape).activation
     return Real(_affine(reader, node, out, whole, len(shape)))
 
@@ -81,7 +83,7 @@ def _group_norm(reader: Reader, node: OnnxNode) -> Value:
 def _mean_variance(reader: Reader, node: OnnxNode) -> Value:
     source, out = _source(reader, node), RealWriter(reader, node)
     rank = len(source.shape)
-    axes = [forms.axis_of(node, axis, rank) for axis in node.integers("axes", (0, 2, 3))]
+    axes = sorted({forms.axis_of(node, at, rank) for at in node.integers("axes", (0, 2, 3))})
     return Real(_normalised(out, source, axes, 1e-9))
 
 
@@ -92,7 +94,7 @@ def _rms_norm(reader: Reader, node: OnnxNode) -> Value:
         raise node.unsupported("a stash_type other than float32")
     first = forms.axis_of(node, node.integer("axis", -1), rank)
     power = out.mean(out.combine("multiply", source, source), range(first, rank))
-    root = out.sqrt(out.combine("add", power, node.number("epsilon", 1e-5)))
+    root = out.sqrt(out.combine("add", power, epsilon_of(node)))
     made = out.combine("divide", source, root)
     return Real(out.combine("multiply", made, operand(reader, node, 1)))
 

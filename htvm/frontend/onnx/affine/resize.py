@@ -40,7 +40,7 @@ def resize(reader: Reader, node: OnnxNode) -> Value:
     if mode == "nearest" and not isinstance(value, Constant):
         tensor = tensor_of(reader, node, 0)
         source = tensor.activation
-        node.ignore("cubic_coeff_a", "exclude_outside")
+        node.ignore("cubic_coeff_a")
         places = [_places(node, *axis) for axis in _axes(reader, node, source.shape)]
         rows, columns = (_nearest(node, rounding, place, size) for place, size in places)
         op = Nearest(rows, columns, "NCHW")
