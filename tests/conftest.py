@@ -7,7 +7,7 @@ from hypothesis import settings
 
 from htvm.firmware.toolchain import Compiler
 
-pytest_plugins = ["tests.rotation"]
+pytest_plugins = ["tests.rotation", "tests.slow_cases"]
 
 # The same examples on every run and machine: a failure is the change's, not the day's.
 settings.register_profile("htvm", derandomize=True, deadline=None)
