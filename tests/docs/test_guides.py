@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from htvm.cli.app import app, exit_code
 
 ROOT = Path(__file__).parents[2]
-GUIDES = ("fit.md", "explain.md", "report.md")
+GUIDES = ("fit.md", "explain.md", "report.md", "boards.md")
 # Commands that a developer waits for; the others are for those who do not wait.
 QUICK = (
     "htvm fit zoo:resnet8",

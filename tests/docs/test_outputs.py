@@ -14,7 +14,9 @@ PAGES = (
     "tutorial.md",
     "guides/first-report.md",
     "guides/verify.md",
+    "guides/boards.md",
     "guides/export.md",
+    "guides/from-microtvm.md",
     "guides/quantize.md",
 )
 
@@ -22,7 +24,7 @@ PAGES = (
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_what_comes_out(page: str, tmp_path: Path) -> None:
-    for package in ("onnxruntime", "sklearn"):
+    for package in ("onnxruntime", "sklearn", *(("unicorn",) if "boards" in page else ())):
         pytest.importorskip(package)
     text = (DOCS / page).read_text(encoding="utf-8")
     today = rewritten(text, tmp_path)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import htvm
-from byoc_dory.errors import TargetError
+from benchmarks import qemu
+from byoc_dory.errors import SimulationError, TargetError
 from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs
 from tests.models import MODELS, golden
@@ -79,3 +82,44 @@ def test_platforms_belong_to_cores() -> None:
         htvm.build(digits(), "cortex_m4", "rv32")
     with pytest.raises(TargetError, match="is no Cortex-M core"):
         htvm.build(digits(), "generic.cpu", "arm")
+
+
+@cache
+def handwritten() -> htvm.Model:
+    from benchmarks.boards import handwritten as write
+
+    return htvm.load(write())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("core", [*CORES, "rv32imc", "rv32imac"])
+def test_a_relax_module_written_by_hand(core: str) -> None:
+    module = htvm.build(handwritten(), core)
+    inputs = seeded_inputs(module.compiled.source.inputs)
+    (output,), (reference,) = module.run(inputs).outputs, module.reference(inputs)
+    np.testing.assert_array_equal(output, reference)
+    assert len(np.unique(output)) > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "core", ["cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33", "cortex_m55"]
+)
+@pytest.mark.parametrize("name", ["digits", "Relax"])
+def test_qemu_computes_the_same(name: str, core: str, tmp_path: Path) -> None:
+    """A second emulator, which shares no code with this project, and notices a wrong element."""
+    if shutil.which(qemu.PROGRAM) is None:
+        pytest.skip(f"{qemu.PROGRAM} is not installed")
+    module = htvm.build(digits() if name == "digits" else handwritten(), core)
+    inputs = seeded_inputs(module.compiled.source.inputs)
+    outputs = module.reference(inputs)
+    assert qemu.different(module.compiled, inputs, outputs, tmp_path / "right") == 0
+    wrong = [output.copy() for output in outputs]
+    wrong[0].ravel()[3] += 1
+    assert qemu.different(module.compiled, inputs, wrong, tmp_path / "wrong") == 1
+
+
+def test_a_core_without_an_emulator_is_named() -> None:
+    module = htvm.build(digits(), "cortex_m55")
+    with pytest.raises(SimulationError, match="does not know the core cortex-m55"):
+        module.run(seeded_inputs(module.compiled.source.inputs))

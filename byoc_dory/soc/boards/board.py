@@ -38,6 +38,7 @@ class Board:
         flash: memory with code and constants.
         ram: memory with arena, inputs, outputs and stack.
         source: kind and source of these numbers.
+        qemu: QEMU's name of this machine, if it has a model of it.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Board:
     flash: Region
     ram: Region
     source: str
+    qemu: str = ""
 
 
 def read_board(path: Path) -> Board:

@@ -77,6 +77,10 @@ CORES: dict[str, Host] = {
     "cortex_m33": _arm(
         "Cortex-M33", "armv8-m.main", _DSP, ArmCore("cortex-m33", dsp=True, emulator="cortex-m33")
     ),
+    # Its vector instructions are left to the compiler; the emulator of the others has no such core.
+    "cortex_m55": _arm(
+        "Cortex-M55", "armv8.1-m.main", _DSP, ArmCore("cortex-m55", dsp=True, emulator="cortex-m55")
+    ),
     "rv32imc": _riscv("rv32imc"),
     "rv32imac": _riscv("rv32imac"),
 }

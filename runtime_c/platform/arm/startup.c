@@ -26,6 +26,11 @@ _Noreturn __attribute__((noinline, used)) void htvm_fault(void)
 
 _Noreturn __attribute__((used)) void htvm_reset(void)
 {
+#if defined(__ARM_FEATURE_MVE)
+    /* Vector instructions are switched off until the coprocessors 10 and 11 are enabled. */
+    *(volatile uint32_t *)0xE000ED88u |= 0xFu << 20;
+    __asm__ volatile("dsb\n isb" ::: "memory");
+#endif
     const uint32_t *from = __data_load;
     for (uint32_t *to = __data_start; to < __data_end; to++) {
         *to = *from++;

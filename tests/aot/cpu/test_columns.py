@@ -16,7 +16,7 @@ CORES = ("cortex_m0plus", "cortex_m3", "cortex_m4")
 
 @pytest.mark.parametrize("kind", CALLS)
 @pytest.mark.parametrize(
-    "count", [8, pytest.param(300, marks=pytest.mark.slow)], ids=["some", "many"]
+    "count", [8, pytest.param(100, marks=pytest.mark.slow)], ids=["some", "many"]
 )
 def test_portable_kernels_equal_numpy(count, kind, tmp_path, compiler):
     cases = random_cases(count, 5000)
@@ -38,7 +38,7 @@ def test_portable_kernels_equal_numpy(count, kind, tmp_path, compiler):
 
 @pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize(
-    "count", [3, pytest.param(100, marks=pytest.mark.slow)], ids=["some", "many"]
+    "count", [3, pytest.param(40, marks=pytest.mark.slow)], ids=["some", "many"]
 )
 def test_kernels_on_a_core_equal_numpy(count, core, tmp_path, compiler):
     pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
