@@ -188,6 +188,8 @@ def _transposed_padding(
     wanted: Sequence[int] | None = None
     if "output_shape" in node.attributes:
         wanted = (1, *node.integers("output_shape"))[-2:]
+        if any(extra):
+            raise node.unsupported("output_shape and output_padding", "one of the two")
         if mode == "NOTSET":
             node.ignore("pads")
     elif mode in ("SAME_UPPER", "SAME_LOWER"):
