@@ -113,9 +113,9 @@ def test_simulated(tmp_path: Path, soc: Soc) -> None:
 
 @pytest.mark.slow
 @SOCS
-@pytest.mark.parametrize("start", range(1000, 1300, 100))
+@pytest.mark.parametrize("start", range(1000, 1300, 50))
 def test_more(tmp_path: Path, soc: Soc, start: int) -> None:
-    check(narrow_cases(100, start, soc), tmp_path, start == 1000, soc)
+    check(narrow_cases(50, start, soc), tmp_path, start == 1000, soc)
 
 
 def test_all_that_fits_whole_rows_is_not_narrow() -> None:
