@@ -74,9 +74,11 @@ def core_of(soc: Soc) -> ArmCore:
 
 def arm_flags(core: ArmCore) -> tuple[str, ...]:
     """Return the flags of every build for a core."""
+    # The compiler leaves the extension out where a core may be made without it, as the M33.
+    extension = "+dsp" if core.dsp else ""
     return (
         *("-target", "thumb-freestanding-eabi"),
-        f"-mcpu={core.cpu.replace('-', '_')}",
+        f"-mcpu={core.cpu.replace('-', '_')}{extension}",
         *_FLAGS,
     )
 
