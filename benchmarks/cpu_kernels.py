@@ -81,7 +81,7 @@ def _write(bb: Any, op: Op, sources: list[Any], names: NameCounter, rng: Any) ->
 def measure(name: str, scheme: str, kernels: Any, simd: bool) -> None:
     """Compile, run one inference and print."""
     module = tflite_module(name) if scheme == "tflite" else zoo.build(name).module
-    code = compile_cpu(module, name, kernels=kernels, simd=simd)
+    code = compile_cpu(module, name, kernels=kernels, simd="corev" if simd else "")
     main = code.module["main"]
     info = TensorInfo("input", shape_of(main.params[0]), "int8")
     last = (
