@@ -151,7 +151,7 @@ def test_an_l1_budget_beyond_l1() -> None:
 @pytest.mark.parametrize(
     ("option", "given"),
     [("l2_bytes", "x"), ("l2_bytes", -16), ("l2_bytes", 2.5), ("tiling", {}), ("tiling", "milp"),
-     ("platform", ["rv32"]), ("platform", None)],
+     ("platform", ["rv32"]), ("platform", 3)],
 )  # fmt: skip
 def test_options_of_a_build(option: str, given: object) -> None:
     with pytest.raises(errors.TargetError, match=option):
