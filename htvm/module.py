@@ -289,7 +289,10 @@ class Module:
             self.target,
             compiled.options.l2_bytes,
             self.platform,
-            report_of(compiled, self.platform, self._built.sizes, None),
+            replace(
+                report_of(compiled, self.platform, self._built.sizes, None),
+                verdicts=self._verdict_rows,
+            ),
             self._built.sizes,
             golden,
         )

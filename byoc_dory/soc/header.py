@@ -20,7 +20,7 @@ __all__ = ["render"]
 
 def _value(name: str, value: int) -> str:
     is_address = name in ("registers", "base")
-    return f"0x{value:08X}u" if is_address else f"{value}u"
+    return f"0x{value:08X}u" if is_address else f"{int(value)}u"  # a switch is 0 or 1
 
 
 def _device(prefix: str, device: Any) -> list[str]:
