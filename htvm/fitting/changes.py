@@ -100,6 +100,8 @@ def _other_targets(compiled: Compiled) -> list[str]:
                 same.append(name)
         elif target.soc.host.platform != own.soc.host.platform:
             continue  # another instruction set is no change to a program that is too large
+        elif any(parameter.name == "board" for parameter in target.soc.parameters):
+            continue  # without a board its memories are only large
         elif target.soc.memory("L2").size > limit and target.soc.name not in seen:
             seen.add(target.soc.name)
             larger.append(name)
