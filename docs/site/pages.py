@@ -1,4 +1,7 @@
-"""Pages of the site that the code writes itself: the command line, and what the targets take."""
+"""Pages of the site that the code writes itself: the command line, and what the targets take.
+
+Also keeps pages from loading anything from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,13 @@ from htvm.report.target import target_text
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
     from byoc_dory.soc.base import Soc
 
-__all__ = ["command_line", "on_files", "target_rules"]
+__all__ = ["command_line", "on_files", "on_post_page", "on_post_template", "target_rules"]
+
+_WORKER = '<script src="https://unpkg.com/iframe-worker/shim"></script>'
 
 BUILT_IN = ("diana", "snitch_ita", "generic")
 """SoCs that are shown: those of this repository, whatever else is installed."""
@@ -32,6 +38,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, content in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=content))
     return files
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Let pages on a disk search with a script of ours (called by mkdocs).
+
+    The plugin ``offline`` would load one from another server.
+    """
+    up = "../" * page.url.count("/")
+    return output.replace(_WORKER, f'<script src="{up}site/worker.js"></script>')
+
+
+def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
+    """The same for pages without a source, such as the one for a wrong address."""
+    return output_content.replace(_WORKER, "")
 
 
 def command_line() -> str:

@@ -1,4 +1,4 @@
-"""What tutorial and guides show is what comes out."""
+"""What README, tutorial and guides show is what comes out."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.docs.outputs import rewritten
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
+    "../README.md",
     "tutorial.md",
     "guides/first-report.md",
     "guides/verify.md",

@@ -1,4 +1,4 @@
-"""The pages for readers: their links lead somewhere, and their examples run."""
+"""The pages for readers: their links lead somewhere."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "CHANGELOG.md", "benchmarks/README.md", *sorted(
     str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")
 ))  # fmt: skip
-EXAMPLES = re.findall(
-    r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S
-)
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
 
 
@@ -32,18 +29,3 @@ def test_files_that_are_named_exist(page: str) -> None:
     named = set(re.findall(rf"`((?:{rooms})/[\w/.]+)`", text))
     named = {name for name in named if not name.startswith("docs/results")}
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
-
-
-@pytest.mark.slow
-def test_the_examples_of_the_readme_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for package in ("onnxruntime", "sklearn"):
-        pytest.importorskip(package)
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    assert len(EXAMPLES) == 2
-    for example in EXAMPLES:
-        exec(example, names)
-    assert (tmp_path / "out" / "resnet8" / "Makefile").is_file()
-    assert "0 is a 0" in capsys.readouterr().out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -50,6 +51,20 @@ def test_nothing_is_fetched(site: Path) -> None:
         assert not re.search(r"url\(.?https?:|@import", sheet.read_text(encoding="utf-8")), (
             sheet.name
         )
+
+
+def test_a_page_on_a_disk_searches(site: Path, tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("needs chromium or google-chrome")
+    address = f"{(site / 'guides/fit.html').as_uri()}?q=halo"
+    command = [
+        browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+        "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path}",
+        "--virtual-time-budget=10000", "--dump-dom", address,
+    ]  # fmt: skip
+    page = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "md-search-result__item" in page
 
 
 def test_pages_that_the_code_writes_are_whole(site: Path) -> None:
