@@ -14,7 +14,8 @@ import htvm
 from byoc_dory.errors import ModelError, UnsupportedError
 from patterns.ops.moves.space_to_depth import SpaceToDepth
 from tests.frontend.flatfile import FLOAT32, INT16, INT32, UINT8, Graph
-from tests.frontend.single import CASES, Sketch, inputs_of
+from tests.frontend.single import CASES, inputs_of
+from tests.frontend.sketch import Sketch
 from tests.frontend.tflm import reference
 from tests.reference.interpreter import Array, interpret
 

@@ -13,7 +13,8 @@ from htvm.errors import HtvmError, ModelError, UnsupportedError
 from patterns.reading.read import read_graph
 from tests.frontend import tflm
 from tests.frontend.flatfile import Graph
-from tests.frontend.single import CASES, Sketch
+from tests.frontend.single import CASES
+from tests.frontend.sketch import Sketch
 from tests.reference.interpreter import interpret
 
 

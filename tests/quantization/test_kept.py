@@ -13,7 +13,8 @@ from htvm.frontend.check import check
 from htvm.quantization import retarget
 from htvm.quantization.report import sqnr_db
 from tests.frontend.flatfile import INT32, Graph
-from tests.frontend.single import Sketch, inputs_of
+from tests.frontend.single import inputs_of
+from tests.frontend.sketch import Sketch
 from tests.frontend.test_tflite_operators import everything
 from tests.reference.interpreter import interpret
 

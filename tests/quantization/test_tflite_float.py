@@ -16,7 +16,8 @@ import htvm
 from htvm.errors import ModelError, UnsupportedError
 from htvm.quantization.tflite_float import HANDLERS, float_onnx
 from tests.frontend.flatfile import FLOAT32, Graph, Op, Tensor, small_network
-from tests.frontend.single import CASES, Sketch
+from tests.frontend.single import CASES
+from tests.frontend.sketch import Sketch
 from tests.frontend.tflm import reference
 from tests.reference.interpreter import Array
 

@@ -15,6 +15,7 @@ from byoc_dory.errors import ModelError, UnsupportedError
 from htvm.files import file_sha256
 from htvm.frontend.integerize import named_module
 from htvm.frontend.operators import Activation
+from htvm.frontend.tflite.dilation import with_dilation
 from htvm.frontend.tflite.file import TfliteFile, TfliteTensor, read_file
 from htvm.frontend.tflite.fold import folded
 from htvm.frontend.tflite.handlers import HANDLERS
@@ -84,7 +85,7 @@ def read_tflite(path: Path) -> TfliteFile:
             where=str(path),
             hint="give a .tflite or .onnx file, or a Relax IRModule",
         )
-    return folded(read_file(data, path.name))
+    return with_dilation(folded(read_file(data, path.name)))
 
 
 def _read_operators(file: TfliteFile) -> dict[int, Activation]:

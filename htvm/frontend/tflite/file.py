@@ -14,7 +14,7 @@ from byoc_dory.layers import Array
 from htvm.frontend.tflite.flatbuffer import FlatBuffer, FlatTable
 from htvm.frontend.tflite.operator_names import OPERATOR_NAMES
 
-__all__ = ["TfliteFile", "TfliteOperator", "TfliteTensor", "read_file"]
+__all__ = ["Spread", "TfliteFile", "TfliteOperator", "TfliteTensor", "read_file"]
 
 _IDENTIFIER = b"TFL3"
 _DTYPES = {
@@ -73,6 +73,19 @@ class TfliteTensor:
         return f"tensor {self.index} '{self.name}'"
 
 
+@dataclass(frozen=True)
+class Spread:
+    """Dilation and padding of a convolution that the file expresses by other operators.
+
+    Attributes:
+        dilation: (y, x).
+        padding: number of elements (top, left, bottom, right).
+    """
+
+    dilation: tuple[int, int]
+    padding: tuple[int, int, int, int]
+
+
 @dataclass(frozen=True, eq=False)
 class TfliteOperator:
     """An operator of the graph.
@@ -83,6 +96,7 @@ class TfliteOperator:
         inputs, outputs: tensors; ``None`` for an optional input that is absent.
         options: table of its options, if any.
         options_type: kind of this table (TFLite's ``BuiltinOptions``).
+        spread: dilation and padding from operators around it.
     """
 
     index: int
@@ -91,6 +105,7 @@ class TfliteOperator:
     outputs: tuple[TfliteTensor, ...]
     options: FlatTable | None
     options_type: int
+    spread: Spread | None = None
 
     @property
     def place(self) -> str:

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 
 from htvm.frontend.operators import Applied
 from htvm.frontend.registration import registered
-from htvm.frontend.tflite import activations, arithmetic, borders, pools, products, shapes
+from htvm.frontend.tflite import (
+    activations,
+    arithmetic,
+    borders,
+    pools,
+    products,
+    rearranging,
+    shapes,
+)
 from htvm.frontend.tflite.reader import Handler
 
 __all__ = ["HANDLERS"]
@@ -14,18 +22,24 @@ __all__ = ["HANDLERS"]
 _HANDLERS: Mapping[str, Handler] = {
     "ADD": arithmetic.add,
     "AVERAGE_POOL_2D": pools.average_pool,
+    "BATCH_TO_SPACE_ND": rearranging.batch_to_space,
+    "BROADCAST_TO": rearranging.broadcast_to,
     "CONCATENATION": shapes.concatenation,
     "CONV_2D": products.conv,
     "DEPTHWISE_CONV_2D": products.depthwise,
+    "DEPTH_TO_SPACE": rearranging.depth_to_space,
     "DEQUANTIZE": borders.dequantize,
     "EXPAND_DIMS": shapes.expand_dims,
     "FULLY_CONNECTED": products.fully_connected,
+    "GATHER": rearranging.gather,
     "HARD_SWISH": activations.hard_swish,
     "LEAKY_RELU": activations.leaky_relu,
     "LOGISTIC": activations.logistic,
     "MAX_POOL_2D": pools.max_pool,
     "MEAN": pools.mean,
+    "MIRROR_PAD": rearranging.mirror_pad,
     "MUL": arithmetic.multiply,
+    "PACK": rearranging.pack,
     "PAD": shapes.pad,
     "PADV2": shapes.pad_v2,
     "PRELU": activations.prelu,
@@ -34,8 +48,10 @@ _HANDLERS: Mapping[str, Handler] = {
     "RELU6": activations.relu_6,
     "RESHAPE": shapes.reshape,
     "RESIZE_NEAREST_NEIGHBOR": pools.resize_nearest,
+    "REVERSE_V2": rearranging.reverse,
     "SLICE": shapes.slices,
     "SOFTMAX": activations.softmax,
+    "SPACE_TO_BATCH_ND": rearranging.space_to_batch,
     "SPACE_TO_DEPTH": shapes.space_to_depth,
     "SPLIT": shapes.split,
     "SPLIT_V": shapes.split_v,
@@ -43,8 +59,10 @@ _HANDLERS: Mapping[str, Handler] = {
     "STRIDED_SLICE": shapes.strided_slice,
     "SUB": arithmetic.subtract,
     "TANH": activations.tanh,
+    "TILE": rearranging.tile,
     "TRANSPOSE": shapes.transpose,
     "TRANSPOSE_CONV": products.transpose_conv,
+    "UNPACK": rearranging.unpack,
 }
 
 HANDLERS = registered("TFLite", _HANDLERS, Applied)

@@ -240,7 +240,7 @@ def window(
         stride_fields, dilation_fields: numbers of the fields, (x, y).
         channels: number of output channels.
     """
-    padding = options.integer(0, "b")
+    padding, spread = options.integer(0, "b"), op.operator.spread
     if padding not in (SAME, VALID):
         raise op.corrupt(f"padding {padding}")
     sizes, strides, dilation, before, after = [], [], [], [], []
@@ -250,6 +250,9 @@ def window(
         dilation.append(1)
         if dilation_fields is not None:
             dilation[axis] = op.positive(options, dilation_fields[field], "dilation", 1)
+        if spread is not None:
+            dilation[axis] = spread.dilation[axis]
+            size += spread.padding[axis] + spread.padding[2 + axis]
         reach = dilation[axis] * (kernel[axis] - 1) + 1
         covered = size if padding == SAME else size - reach + 1
         sizes.append(math.ceil(covered / strides[axis]))
@@ -259,5 +262,5 @@ def window(
         before.append(total // 2)
         after.append(total - total // 2)
     op.result_shape((1, sizes[0], sizes[1], channels))
-    pads = (before[0], before[1], after[0], after[1])
+    pads = (before[0], before[1], after[0], after[1]) if spread is None else spread.padding
     return (strides[0], strides[1]), pads, (dilation[0], dilation[1])

@@ -26,12 +26,15 @@ __all__ = [
     "expand_dims",
     "pad",
     "pad_v2",
-    "squeeze",
+    "part_of",
+    "rescaled",
     "reshape",
+    "reshaped",
     "slices",
     "space_to_depth",
     "split",
     "split_v",
+    "squeeze",
     "strided_slice",
     "transpose",
 ]
@@ -47,7 +50,7 @@ def reshape(op: OperatorReader) -> Sequence[Applied]:
     op.count((1, 2))
     source, result = op.same_step(), op.result()
     check_reshape(op, source, result)
-    return [_reshaped(op, op.value(source), result.shape)]
+    return [reshaped(op, op.value(source), result.shape)]
 
 
 def check_reshape(op: OperatorReader, source: TfliteTensor, result: TfliteTensor) -> None:
@@ -83,12 +86,13 @@ def _same_elements(op: OperatorReader, count: int) -> Sequence[Applied]:
     op.ignore(1)  # the axes
     if [size for size in source.shape if size > 1] != [size for size in result.shape if size > 1]:
         raise op.corrupt(f"an output of shape {result.shape} of an input of shape {source.shape}")
-    return [_reshaped(op, op.value(source), result.shape)]
+    return [reshaped(op, op.value(source), result.shape)]
 
 
-def _reshaped(
+def reshaped(
     op: OperatorReader, source: Activation, shape: tuple[int, ...], sub: int = 0
 ) -> Applied:
+    """Apply a change of shape that keeps the order of elements."""
     return Applied(op.position(sub), op.where, (source,), Reshape(shape))
 
 
@@ -164,7 +168,7 @@ def concatenation(op: OperatorReader) -> Sequence[Applied]:
     parts = [op.source(at) for at in range(len(op.operator.inputs))]
     options, axis = joined(op, parts)
     clip = op.clip(options, 1)
-    inputs = tuple(_rescaled(op, part, result, at) for at, part in enumerate(parts))
+    inputs = tuple(rescaled(op, part, result, at) for at, part in enumerate(parts))
     whole = Applied(op.position(len(parts)), op.where, inputs, Concat(axis))
     if clip == INT8:
         return [whole]
@@ -184,7 +188,8 @@ def joined(op: OperatorReader, parts: Sequence[TfliteTensor]) -> tuple[FlatTable
     return options, axis
 
 
-def _rescaled(op: OperatorReader, part: TfliteTensor, result: TfliteTensor, sub: int) -> Activation:
+def rescaled(op: OperatorReader, part: TfliteTensor, result: TfliteTensor, sub: int) -> Activation:
+    """Return a tensor in the scale of another one, as the ``sub``-th operator of this one."""
     source = op.value(part)
     if op.close(part, result):
         return source
@@ -228,10 +233,10 @@ def strided_slice(op: OperatorReader) -> Sequence[Applied]:
     op.result_shape(shape)
     if not shape:
         raise op.unsupported("a slice to a scalar", "keep one axis")
-    part = _part(op, source, first, sizes, steps)
+    part = part_of(op, source, first, sizes, steps)
     if len(shape) == rank:
         return [part]
-    return [_reshaped(op, Activation(tuple(sizes), part), tuple(shape), sub=1)]
+    return [reshaped(op, Activation(tuple(sizes), part), tuple(shape), sub=1)]
 
 
 def slices(op: OperatorReader) -> Sequence[Applied]:
@@ -249,7 +254,7 @@ def slices(op: OperatorReader) -> Sequence[Applied]:
         if first < 0 or count < 1 or first + count > size:
             raise op.corrupt(f"a slice from {begin} of {given} of {source.shape}")
     op.result_shape(sizes)
-    return [_part(op, source, begin, sizes, [1] * len(sizes))]
+    return [part_of(op, source, begin, sizes, [1] * len(sizes))]
 
 
 def space_to_depth(op: OperatorReader) -> Sequence[Applied]:
@@ -299,11 +304,11 @@ def _parts(
         begin, shape = [0] * len(source.shape), list(source.shape)
         begin[axis], shape[axis] = sum(sizes[:at]), size
         op.result_shape(shape, at)
-        parts.append(_part(op, source, begin, shape, [1] * len(shape), sub=at))
+        parts.append(part_of(op, source, begin, shape, [1] * len(shape), sub=at))
     return parts
 
 
-def _part(
+def part_of(
     op: OperatorReader,
     source: TfliteTensor,
     begin: Sequence[int],
@@ -311,5 +316,6 @@ def _part(
     strides: Sequence[int],
     sub: int = 0,
 ) -> Applied:
+    """Apply a slice of an input, with one number for each axis."""
     part = Slice(tuple(begin), tuple(sizes), tuple(strides))
     return Applied(op.position(sub), op.where, (op.value(source),), part)
