@@ -32,7 +32,8 @@ class Look:
     """What to observe during a run.  Observation does not change a run.
 
     Attributes:
-        snapshots: ranges to record at every mark with an odd event (the end of a step).
+        snapshots: ranges to record at the first mark, and at every mark with an odd event (the end
+            of a step).
         watches: at most 8 ranges whose last stores are reported.
         stack_at: at most 8 cycles at which stores to devices are reported with their call stack.
         wakes: at most 8 numbers of wake-ups, counted from 1: who made them is reported, for each
@@ -69,7 +70,8 @@ class Look:
     def seen(self, facts: Mapping[str, Any], folder: Path) -> Seen:
         """Return what the simulator reported and left in ``folder``."""
         data = (folder / "snapshots").read_bytes() if self.snapshots else b""
-        ends = [event for _, event in facts["marks"] if event % 2]
+        marks = enumerate(event for _, event in facts["marks"])
+        ends = [event for number, event in marks if event % 2 or number == 0]
         each = sum(area.size for area in self.snapshots)
         moments = {
             event: _cut(data[number * each : (number + 1) * each], self.snapshots)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -70,9 +70,10 @@ class ObservableMachine:
 
     def address(self, result: Result) -> int:
         """Return the device address of a tensor's first byte."""
-        return result.address if result.operand is None else self._place(result.operand)
+        return result.address if result.operand is None else self.place(result.operand)
 
-    def _place(self, operand: StepOperand) -> int:
+    def place(self, operand: StepOperand) -> int:
+        """Return the device address of an operand's first byte."""
         symbols, name = self.firmware.symbols, self.program.name
         if operand.kind == "buffer":
             return symbols[f"{name}_arena"].address + dict(self.program.plan.offsets)[operand.name]
@@ -104,9 +105,10 @@ class ObservableMachine:
             raise failure(self._built, code, done.marks)
         return done
 
-    def observe(self, results: Sequence[Result]) -> Observed:
-        """Run once, and record what is needed to compare ``results``."""
-        ranges = [Range(start, size) for start, size in _joined(self._spans(results))]
+    def observe(self, results: Sequence[Result], more: Sequence[Range] = ()) -> Observed:
+        """Run once, and record what is needed to compare ``results``, and the ranges ``more``."""
+        spans = [*self._spans(results), *((area.address, area.size) for area in more)]
+        ranges = [Range(start, size) for start, size in _joined(spans)]
         done = self.run(Look(snapshots=tuple(ranges)))
         assert done.seen is not None
         outputs = [
@@ -159,12 +161,23 @@ class Observed:
         """Cycle of the entry function's call."""
         return self.marks[RUN_MARK]
 
+    def between(self, step: int) -> Iterator[tuple[Range, bytes, bytes]]:
+        """The ranges with their contents before and after a step.
+
+        Raises:
+            SimulationError: the firmware never made the mark of the step's end.
+        """
+        before = self._contents(2 * step - 1 if step else RUN_MARK, step)
+        yield from zip(self.ranges, before, self._contents(2 * step + 1, step), strict=True)
+
+    def _contents(self, event: int, step: int) -> tuple[bytes, ...]:
+        if event not in self.seen.snapshots:
+            raise SimulationError(f"the firmware never made the mark of step {step}'s end")
+        return self.seen.snapshots[event]
+
     def values(self, result: Result, address: int, step: int) -> Array:
         """The values of a tensor at ``address`` at the end of a step, in its reference's shape."""
-        moments = self.seen.snapshots
-        if 2 * step + 1 not in moments:
-            raise SimulationError(f"the firmware never made the mark of step {step}'s end")
-        for area, data in zip(self.ranges, moments[2 * step + 1], strict=True):
+        for area, data in zip(self.ranges, self._contents(2 * step + 1, step), strict=True):
             start = address - area.address
             if 0 <= start and start + result.extent <= area.size:
                 item = result.expected.dtype.itemsize

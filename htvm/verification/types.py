@@ -15,6 +15,7 @@ __all__ = [
     "Origin",
     "SourceLine",
     "StepCheck",
+    "Stray",
     "TileAt",
     "Verification",
 ]
@@ -134,6 +135,30 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Stray:
+    """Bytes that a step changed outside of its results.
+
+    Attributes:
+        step: index of the step.
+        layer: name of its layer.
+        place: accelerator or "cpu", as in `Difference`.
+        memory, address: the first of these bytes: name of the memory and device address.
+        bytes: number of bytes that changed.
+        beside: where the first one is, e.g. "0 B past the end of conv2d_0, in the arena".
+        origins: writers of the first one, the last first; empty if unknown.
+    """
+
+    step: int
+    layer: str
+    place: str
+    memory: str
+    address: int
+    bytes: int
+    beside: str
+    origins: tuple[Origin, ...] = ()
+
+
+@dataclass(frozen=True)
 class GoldenCheck:
     """One output, compared with the user's own.
 
@@ -167,6 +192,8 @@ class Verification:
         network, target: names of the network and the target.
         steps: one entry per step of the entry function.
         difference: the first difference from the reference; None if there is no difference.
+        stray: what the first step that writes outside of its results changes there; None if no
+            step does.
         golden: one entry per output that the user gave; empty without.
         retargeted: whether the network was rewritten for the target, so that its outputs may differ
             from the source model's.
@@ -178,11 +205,17 @@ class Verification:
     difference: Difference | None
     golden: tuple[GoldenCheck, ...] = ()
     retargeted: bool = False
+    stray: Stray | None = None
 
     @property
     def equal(self) -> bool:
         """Whether the run equals the reference, element for element."""
         return self.difference is None
+
+    @property
+    def contained(self) -> bool:
+        """Whether every step wrote its own results and nothing else."""
+        return self.stray is None
 
     @property
     def agrees(self) -> bool:
@@ -207,6 +240,9 @@ def _lines(found: Verification) -> Iterator[str]:
     if found.difference is not None:
         yield ""
         yield from _difference(found.difference)
+    if found.stray is not None:
+        yield ""
+        yield from _stray(found.stray)
     for check in found.golden:
         yield ""
         yield from _golden(check, found)
@@ -216,6 +252,9 @@ def _verdict(found: Verification) -> str:
     if found.difference is not None:
         return f"differs from the reference at step {found.difference.step}, " \
             f"layer {found.difference.layer}"  # fmt: skip
+    if found.stray is not None:
+        return f"equal to the reference, but step {found.stray.step}, layer {found.stray.layer}, " \
+            "writes outside of its results"  # fmt: skip
     return "equal to the reference"
 
 
@@ -240,6 +279,17 @@ def _difference(found: Difference) -> Iterator[str]:
     rows.append(("values", f"{found.value} instead of {found.expected}"))
     rows.append(("differ", f"{found.different:,} of {found.elements:,} elements"))
     rows += _origins(found.origins)
+    for name, text in rows:
+        yield f"  {name:8s} {text}".rstrip()
+
+
+def _stray(found: Stray) -> Iterator[str]:
+    rows = [
+        ("layer", f"{found.layer} (step {found.step}, {found.place})"),
+        ("outside", f"{found.bytes:,} B in {found.memory} from 0x{found.address:08X} on"),
+        ("where", found.beside),
+        *_origins(found.origins),
+    ]
     for name, text in rows:
         yield f"  {name:8s} {text}".rstrip()
 

@@ -45,6 +45,7 @@ def verify(
     from htvm.verification.observe import ObservableMachine
     from htvm.verification.reference import operator_results
     from htvm.verification.results import step_results
+    from htvm.verification.zones import Zones
 
     progress = progress or Progress()
     with progress.stage("computing the reference"):
@@ -53,8 +54,10 @@ def verify(
     with progress.stage("compiling C for rv32"):
         machine = ObservableMachine(compiled.program, compiled.target.soc, inputs, settings or {})
     with progress.stage("simulating"):
-        observed = machine.observe(results)
+        zones = Zones(compiled, machine)
+        observed = machine.observe(results, zones.ranges())
         steps, first = compare_steps(machine, observed, results)
+        stray = zones.stray(observed)
     difference = None
     if first is not None:
         with progress.stage("finding who wrote it"):
@@ -71,4 +74,5 @@ def verify(
         difference=difference,
         golden=checks,
         retargeted=compiled.retargeted.report.changed,
+        stray=stray,
     )

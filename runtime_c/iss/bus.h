@@ -24,7 +24,7 @@ typedef struct {
     uint32_t event;
 } mark_t;
 
-/* A range of memory that is written to a file at marks. */
+/* A range of memory that is written to a file at the first mark and at those of odd events. */
 typedef struct {
     uint32_t addr, size;
 } snapshot_t;

@@ -62,9 +62,14 @@ def command(
         )
         found = module.verify(inputs, own, progress=progress)
     if as_json:
-        data = {"equal": found.equal, "agrees": found.agrees, **asdict(found)}
+        data = {
+            "equal": found.equal,
+            "contained": found.contained,
+            "agrees": found.agrees,
+            **asdict(found),
+        }
         print_json("verify", data)
     else:
         click.echo(str(found))
-    if not (found.equal and found.agrees):
+    if not (found.equal and found.contained and found.agrees):
         raise click.exceptions.Exit(1)

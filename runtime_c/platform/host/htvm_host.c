@@ -231,6 +231,36 @@ int htvm_host_write(int index, const void *src, uint32_t bytes)
     return 0;
 }
 
+/* Differs from byte to byte, so that a copy of a neighbour is seen, too. */
+static uint8_t guard_byte(uint32_t at)
+{
+    return (uint8_t)(0xa5u ^ (at * 29u));
+}
+
+void htvm_host_guard(uint8_t *before, uint8_t *after)
+{
+    for (uint32_t at = 0; at < HTVM_HOST_GUARD; at++) {
+        before[at] = guard_byte(at);
+        after[at] = guard_byte(at);
+    }
+}
+
+int htvm_host_intact(const char *name, const uint8_t *before, const uint8_t *after)
+{
+    for (uint32_t at = 0; at < HTVM_HOST_GUARD; at++) {
+        const uint32_t from_start = HTVM_HOST_GUARD - 1u - at;
+        if (before[from_start] != guard_byte(from_start)) {
+            fprintf(stderr, "the program wrote %" PRIu32 " B before the start of %s\n", at + 1u, name);
+            return HTVM_HOST_COMPLAINT;
+        }
+        if (after[at] != guard_byte(at)) {
+            fprintf(stderr, "the program wrote %" PRIu32 " B past the end of %s\n", at, name);
+            return HTVM_HOST_COMPLAINT;
+        }
+    }
+    return 0;
+}
+
 static void split_arguments(int argc, char **argv)
 {
     machine.inputs = argv;

@@ -24,6 +24,12 @@
 int htvm_host_read(int index, void *dst, uint32_t bytes);
 int htvm_host_write(int index, const void *src, uint32_t bytes);
 
+/* Marks the bytes on both sides of an input or output, HTVM_HOST_GUARD each; says afterwards whether
+ * nothing wrote there: 0, or HTVM_HOST_COMPLAINT after a message on stderr. */
+#define HTVM_HOST_GUARD 512
+void htvm_host_guard(uint8_t *before, uint8_t *after);
+int htvm_host_intact(const char *name, const uint8_t *before, const uint8_t *after);
+
 /* Device address of an object of the program (static storage only: the models cannot see stack
  * and heap): in L2, or in the memory that HTVM_HAL_MEMORY placed it in.  0, which no device accepts, for any other pointer. */
 uint32_t htvm_host_address(const void *p);

@@ -175,3 +175,16 @@ def test_a_wrong_element_is_found_in_its_tile() -> None:
     assert found is not None and (found.layer, found.place) == ("conv2d_0", "mac")
     assert found.tile is not None and found.tile.number == 3
     assert verify(work, (drawn((1, 12, 10, 24)),)).equal
+
+
+def test_a_tile_that_stores_too_much_is_found() -> None:
+    """Eight bytes more of every row: behind the last row's end, they are nobody's."""
+    work = compile_model(model(pointwise()), "tiny", BuildOptions())
+    x = (drawn((1, 12, 10, 24)),)
+    assert verify(work, x).contained
+    right = work.program.layers_source
+    at = right.rindex("tiny_store(")
+    end = right.index(");", at)
+    wrong = f"{right[:end]} + 8{right[end:]}"
+    outside = verify(replace(work, program=replace(work.program, layers_source=wrong)), x).stray
+    assert outside is not None and outside.place == "mac"
