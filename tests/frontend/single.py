@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tests.frontend import rearranged
+from tests.frontend import computed, rearranged
 from tests.frontend.flatfile import FLOAT32, INT8, INT32, UINT8, Graph, Options, Tensor
 from tests.frontend.sketch import Rng, Sketch
 from tests.reference.interpreter import Array
@@ -177,11 +177,15 @@ def concat(rng: Rng) -> Graph:
     shape = [1, *(sketch.size(1, 4) for _ in range(rank))]
     axis = sketch.size(1, rank)
     scale, zero = sketch.scale(), sketch.zero()
-    parts, total = [], 0
-    for _ in range(sketch.size(1, 4)):
+    parts, total, count = [], 0, sketch.size(1, 4)
+    computed, constants = sketch.size(0, count - 1), sketch.flag()
+    for at in range(count):
         own = [*shape[:axis], sketch.size(1, 4), *shape[axis + 1 :]]
         total += own[axis]
-        parts.append(sketch.input(own, scale, zero))
+        if constants and at != computed and sketch.flag():
+            parts.append(sketch.constant(sketch.bytes(*own), scale, zero))
+        else:
+            parts.append(sketch.input(own, scale, zero))
     out = sketch.tensor([*shape[:axis], total, *shape[axis + 1 :]], scale, zero)
     given = axis - rank - 1 if sketch.flag() else axis
     sketch.op("CONCATENATION", parts, [out], (10, {0: ("i", given)}))
@@ -390,6 +394,7 @@ def unsigned(rng: Rng) -> Graph:
 
 
 CASES: Mapping[str, Callable[[Rng], Graph]] = {
+    **computed.CASES,
     **rearranged.CASES,
     "add": _binary("ADD", 11),
     "average_pool": _pool("AVERAGE_POOL_2D"),

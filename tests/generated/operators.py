@@ -33,6 +33,7 @@ from patterns.ops.float32.round import RealRound
 from patterns.ops.float32.sqrt import RealSqrt
 from patterns.ops.integer.cast import Cast
 from patterns.ops.integer.combine import Combine
+from patterns.ops.integer.extreme import ArgExtreme, Extreme, ReduceExtreme
 from patterns.ops.integer.matmul import IntegerMatmul
 from patterns.ops.integer.mean import IntegerMean
 from patterns.ops.integer.rescale import Rescale
@@ -66,8 +67,10 @@ from patterns.ops.pulp.softmax import PulpSoftmax
 from patterns.ops.table_map import TableLookup
 from patterns.ops.tflite.add import TfliteAdd
 from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.bilinear import TfliteBilinear
 from patterns.ops.tflite.binary import TfliteBinary
-from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.factors import AddFactors, SquareFactors
+from patterns.ops.tflite.matmul import TfliteMatmul
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
@@ -321,6 +324,25 @@ def _parts() -> tuple[Types, Write]:
     return (((4, 12), "int8"), ((4, 12), "float32")), write
 
 
+def _comparisons() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any, y: Any, maps: Any) -> list[Any]:
+        rows = np.asarray([[0, 0, 2, 4], [0, 1, 3, 4]], np.int32)
+        weights = np.asarray([[1024, 300, 512, 1024], [0, 724, 512, 0]], np.int32)
+        squares = SquareFactors.from_scales((0.03, 0.07, 0.4), (-128, 5, 127))
+        return [
+            ReduceExtreme("maximum", (1,)).write(bb, [x], "reduce_maximum"),
+            Extreme("minimum").write(bb, [x, y], "minimum"),
+            ArgExtreme("maximum", 1).write(bb, [x], "arg_maximum"),
+            TfliteBilinear(rows, rows, weights, weights).write(bb, [maps], "bilinear"),
+            TfliteMatmul(
+                2**30 + 77, -6, (3, -4, 5), transposed=(False, True)
+            ).write(bb, [x, y], "batch_matmul"),
+            TfliteBinary("squared_difference", squares).write(bb, [x, y], "squared_difference"),
+        ]  # fmt: skip
+
+    return (*ROWS * 2, *MAPS), write
+
+
 GROUPS: dict[str, tuple[Types, Write]] = {
     "convolution_shift": _convolution(Shift(9)),
     "convolution_mul_shift": _convolution(_per_channel(10)),
@@ -339,5 +361,6 @@ GROUPS: dict[str, tuple[Types, Write]] = {
     "borders": _borders(),
     "reals": _reals(),
     "parts": _parts(),
+    "comparisons": _comparisons(),
 }
 """Inputs and writer of each group, by name."""

@@ -94,6 +94,10 @@ def _binary(attrs: Any, a: Array, b: Array, _: Array) -> Array:
     first, second = a.astype(np.int64) - zeros[0], b.astype(np.int64) - zeros[1]
     if function == "multiply":
         result = scaled(first * second, multipliers[0], shifts[0])
+    elif function == "squared_difference":
+        first = scaled(first << 7, multipliers[0], shifts[0])
+        second = scaled(second << 7, multipliers[1], shifts[1])
+        result = scaled((first - second) ** 2, multipliers[2], shifts[2])
     else:
         first = scaled(first << 20, multipliers[0], shifts[0])
         second = scaled(second << 20, multipliers[1], shifts[1])
@@ -109,6 +113,45 @@ def _mean(attrs: Any, data: Array, _: Array) -> Array:
     )
     result = scaled(total, int(attrs["htvm.multiplier"]), int(attrs["htvm.shift"])) + zeros[1]
     return np.clip(result, -128, 127).astype(np.int8)
+
+
+def _extreme(attrs: Any, a: Array, b: Array) -> Array:
+    larger = str(attrs["htvm.function"]) == "maximum"
+    return np.where((a > b) == larger, a, b)
+
+
+def _reduce_extreme(attrs: Any, data: Array) -> Array:
+    pick = np.max if str(attrs["htvm.function"]) == "maximum" else np.min
+    axes = tuple(_integers(attrs, "axes"))
+    return np.asarray(pick(data, axis=axes, keepdims=bool(attrs["htvm.keepdims"])))
+
+
+def _arg_extreme(attrs: Any, data: Array) -> Array:
+    pick = np.argmax if str(attrs["htvm.function"]) == "maximum" else np.argmin
+    return np.asarray(pick(data, axis=int(attrs["htvm.axis"]))).astype(np.int32)
+
+
+def _bilinear(
+    _: Any, data: Array, rows: Array, columns: Array, row_weights: Array, column_weights: Array
+) -> Array:
+    wide = data.astype(np.int64)
+    down = sum(wide[:, rows[i]] * row_weights[i][:, None, None].astype(np.int64) for i in (0, 1))
+    total = sum(
+        down[:, :, columns[j]] * column_weights[j][:, None].astype(np.int64) for j in (0, 1)
+    )
+    magnitude = (np.abs(total) + 2**19) // 2**20
+    return np.asarray(np.where(total < 0, -magnitude, magnitude).astype(np.int8))
+
+
+def _matmul(attrs: Any, a: Array, b: Array, _: Array) -> Array:
+    zeros, (low, high) = _integers(attrs, "zero_points"), _integers(attrs, "clip")
+    turned = [bool(flag) for flag in attrs["htvm.transposed"]]
+    first, second = (
+        np.swapaxes(part.astype(np.int64) - zero, -1, -2) if swap else part.astype(np.int64) - zero
+        for part, zero, swap in zip((a, b), zeros, turned, strict=False)
+    )
+    result = scaled(first @ second, int(attrs["htvm.multiplier"]), int(attrs["htvm.shift"]))
+    return np.clip(result + zeros[2], low, high).astype(np.int8)
 
 
 def _quantize(attrs: Any, data: Array, scale: Array) -> Array:
@@ -136,6 +179,11 @@ def _attach(attrs: Any, data: Array, constant: Array) -> Array:
 
 
 PRIMITIVES: Mapping[str, Callable[..., Array]] = {
+    "arg_extreme": _arg_extreme,
+    "extreme": _extreme,
+    "reduce_extreme": _reduce_extreme,
+    "tflite_bilinear": _bilinear,
+    "tflite_matmul": _matmul,
     "concat": _concat,
     "dequantize": _dequantize,
     "interleave": _interleave,

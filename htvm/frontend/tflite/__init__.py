@@ -116,8 +116,10 @@ def _read_operators(file: TfliteFile) -> dict[int, Activation]:
 
 
 def _check_border(file: TfliteFile) -> None:
-    for tensor in (*file.inputs, *file.outputs):
-        if tensor.dtype not in _BORDER:
+    outputs = (*_BORDER, "int32")  # the places of an ARG_MAX
+    borders = [(tensor, _BORDER) for tensor in file.inputs]
+    for tensor, allowed in [*borders, *((tensor, outputs) for tensor in file.outputs)]:
+        if tensor.dtype not in allowed:
             raise UnsupportedError(
                 f"{tensor.dtype} at the border of the model",
                 where=tensor.place,

@@ -30,7 +30,9 @@ __all__ = [
     "relu",
     "relu_6",
     "softmax",
+    "table_of",
     "tanh",
+    "unary",
 ]
 
 _INPUT_BITS = 4  # integer bits of the argument of logistic and tanh, Q4.27
@@ -39,7 +41,7 @@ _INPUT_BITS = 4  # integer bits of the argument of logistic and tanh, Q4.27
 # ------------------------------------------------------------------------------ tables
 
 
-def _unary(op: OperatorReader) -> tuple[TfliteTensor, Quantization, Quantization]:
+def unary(op: OperatorReader) -> tuple[TfliteTensor, Quantization, Quantization]:
     """Return input, its quantization and the output's; their shapes are the same."""
     op.count((1,))
     source = op.source()
@@ -47,21 +49,22 @@ def _unary(op: OperatorReader) -> tuple[TfliteTensor, Quantization, Quantization
     return source, op.step(source), op.step(op.result())
 
 
-def _table(
+def table_of(
     op: OperatorReader, stem: str, source: Activation, table: Array, sub: int = 0
 ) -> Applied:
+    """Apply a table; the output's zero point is that of the operator's result."""
     zero_point = op.step(op.result()).zero_point
     return Applied(op.position(sub), op.where, (source,), TableLookup(table, zero_point), stem)
 
 
 def clipped(op: OperatorReader, source: Activation, clip: Clip, sub: int = 0) -> Applied:
     """Apply bounds to an int8 tensor, keeping its quantization."""
-    return _table(op, "clip", source, tabulate(lambda x: min(max(x, clip[0]), clip[1])), sub)
+    return table_of(op, "clip", source, tabulate(lambda x: min(max(x, clip[0]), clip[1])), sub)
 
 
 def logistic(op: OperatorReader) -> Sequence[Applied]:
     """LOGISTIC: output scale 1/256, zero point -128."""
-    source, step, made = _unary(op)
+    source, step, made = unary(op)
     if made != Quantization(1 / 256, -128):
         raise op.unsupported(
             f"a logistic with output scale {made.scale:g}, zero point {made.zero_point}",
@@ -71,12 +74,12 @@ def logistic(op: OperatorReader) -> Sequence[Applied]:
     def curve(q4: int) -> int:
         return gemmlowp.rounding_shift(gemmlowp.logistic(q4, _INPUT_BITS), 31 - 8) - 128
 
-    return [_table(op, "logistic", op.value(source), _sigmoid(op, step, curve))]
+    return [table_of(op, "logistic", op.value(source), _sigmoid(op, step, curve))]
 
 
 def tanh(op: OperatorReader) -> Sequence[Applied]:
     """TANH: output scale 1/128, zero point 0."""
-    source, step, made = _unary(op)
+    source, step, made = unary(op)
     if made != Quantization(1 / 128, 0):
         raise op.unsupported(
             f"a tanh with output scale {made.scale:g}, zero point {made.zero_point}",
@@ -86,7 +89,7 @@ def tanh(op: OperatorReader) -> Sequence[Applied]:
     def curve(q4: int) -> int:
         return gemmlowp.rounding_shift(gemmlowp.tanh(q4, _INPUT_BITS), 31 - 7)
 
-    return [_table(op, "tanh", op.value(source), _sigmoid(op, step, curve))]
+    return [table_of(op, "tanh", op.value(source), _sigmoid(op, step, curve))]
 
 
 def _sigmoid(op: OperatorReader, step: Quantization, curve: Callable[[int], int]) -> Array:
@@ -108,7 +111,7 @@ def _sigmoid(op: OperatorReader, step: Quantization, curve: Callable[[int], int]
 
 def hard_swish(op: OperatorReader) -> Sequence[Applied]:
     """HARD_SWISH: x * clip(x + 3, 0, 6) / 6 in int16 arithmetic."""
-    source, step, made = _unary(op)
+    source, step, made = unary(op)
     fine = np.float32(1 / 128) * np.float32(step.scale)
     output, output_shift = fixed_point(float(fine / np.float32(made.scale)))
     relu_ish, relu_shift = fixed_point(float(fine / np.float32(3 / 32768)))
@@ -135,7 +138,7 @@ def hard_swish(op: OperatorReader) -> Sequence[Applied]:
         high = high if product >= 0 else -high
         return gemmlowp.rounding_shift(high, -output_shift) + made.zero_point
 
-    return [_table(op, "hard_swish", op.value(source), tabulate(function))]
+    return [table_of(op, "hard_swish", op.value(source), tabulate(function))]
 
 
 def _saturated_16(value: int) -> int:
@@ -152,7 +155,7 @@ def _high_multiply_16(a: int, b: int) -> int:
 
 def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
     """LEAKY_RELU: negative numbers times alpha."""
-    source, step, made = _unary(op)
+    source, step, made = unary(op)
     alpha = op.options(75).real(0)
     # The factors are float32, as in the kernel.
     scale_in, scale_out = np.float32(step.scale), np.float32(made.scale)
@@ -164,7 +167,7 @@ def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
         factor = above if centred >= 0 else below
         return gemmlowp.scaled(centred, *factor) + made.zero_point
 
-    return [_table(op, "leaky_relu", op.value(source), tabulate(function))]
+    return [table_of(op, "leaky_relu", op.value(source), tabulate(function))]
 
 
 def _signed_fixed_point(op: OperatorReader, real: float) -> tuple[int, int]:
@@ -203,7 +206,7 @@ def prelu(op: OperatorReader) -> Sequence[Applied]:
     factors = [int(value) - slope.zero_point for value in constant_array(alpha).reshape(-1)]
     rows = [row(factor) for factor in factors]
     table = rows[0] if len(rows) == 1 else np.stack(rows)
-    return [_table(op, "prelu", op.value(source), table)]
+    return [table_of(op, "prelu", op.value(source), table)]
 
 
 # ------------------------------------------------------------------------------ conversions
@@ -211,14 +214,14 @@ def prelu(op: OperatorReader) -> Sequence[Applied]:
 
 def relu(op: OperatorReader) -> Sequence[Applied]:
     """RELU by itself: rescaled, then nothing below zero."""
-    source, step, made = _unary(op)
+    source, step, made = unary(op)
     clip = (bound(0.0, made, INT8[0]), INT8[1])
     return [Applied(op.position(), op.where, (op.value(source),), converted(step, made, clip))]
 
 
 def relu_6(op: OperatorReader) -> Sequence[Applied]:
     """RELU6 by itself: bounds in the input's integers, which TFLite Micro does not rescale."""
-    source, step, _ = _unary(op)
+    source, step, _ = unary(op)
     op.same_step()
     return [clipped(op, op.value(source), (step.zero_point, bound(6.0, step, INT8[1])))]
 

@@ -1,4 +1,4 @@
-"""Sums, differences and products of two tensors, broadcast, either of which may be constant."""
+"""Functions of two tensors, broadcast, either of which may be constant; products of matrices."""
 
 from __future__ import annotations
 
@@ -8,11 +8,24 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.scales import summed
-from htvm.frontend.tflite.reader import OperatorReader, constant_array
+from htvm.frontend.tflite.file import TfliteTensor
+from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
+from patterns.op import TensorType
+from patterns.ops.integer.extreme import Extreme, Which
+from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.binary import Function, TfliteBinary, broadcast
-from patterns.ops.tflite.factors import AddFactors, MultiplyFactors
+from patterns.ops.tflite.factors import AddFactors, MultiplyFactors, SquareFactors
+from patterns.ops.tflite.matmul import TfliteMatmul
 
-__all__ = ["add", "multiply", "subtract"]
+__all__ = [
+    "add",
+    "batch_matmul",
+    "maximum",
+    "minimum",
+    "multiply",
+    "squared_difference",
+    "subtract",
+]
 
 
 def add(op: OperatorReader) -> Sequence[Applied]:
@@ -36,14 +49,69 @@ def multiply(op: OperatorReader) -> Sequence[Applied]:
     return _binary(op, "multiply", 21, *_operands(op))
 
 
-def _operands(op: OperatorReader) -> tuple[Activation | Array, Activation | Array]:
+def squared_difference(op: OperatorReader) -> Sequence[Applied]:
+    """SQUARED_DIFFERENCE."""
+    return _binary(op, "squared_difference", 0, *_operands(op))
+
+
+def maximum(op: OperatorReader) -> Sequence[Applied]:
+    """MAXIMUM of tensors of one scale."""
+    return _extreme(op, "maximum")
+
+
+def minimum(op: OperatorReader) -> Sequence[Applied]:
+    """MINIMUM of tensors of one scale."""
+    return _extreme(op, "minimum")
+
+
+def _extreme(op: OperatorReader, which: Which) -> Sequence[Applied]:
+    first, second = _operands(op)
+    result = op.result()
+    if not all(op.close(op.tensor(at), result) for at in (0, 1)):
+        raise op.unsupported(f"a {which} of tensors that differ in scale or zero point")
+    if not isinstance(first, Activation):
+        first, second = second, first
+    assert isinstance(first, Activation)
+    constant = None if isinstance(second, Activation) else second
+    inputs = (first, second) if isinstance(second, Activation) else (first,)
+    return [Applied(op.position(), op.where, inputs, Extreme(which, constant))]
+
+
+def batch_matmul(op: OperatorReader) -> Sequence[Applied]:
+    """BATCH_MATMUL of two tensors of matrices, either of which may be transposed or constant."""
     op.count((2,))
-    found: list[Activation | Array] = []
-    for at in (0, 1):
-        tensor = op.int8(op.tensor(at))
-        found.append(op.value(tensor) if tensor.data is None else constant_array(tensor))
+    parts, options = _parts(op), op.options(101)
+    turned = bool(options.integer(0, "B")), bool(options.integer(1, "B"))
+    steps = [op.step(each) for each in (op.tensor(0), op.tensor(1), op.result())]
+    factor = fixed_point(steps[0].scale * steps[1].scale / steps[2].scale)
+    zeros = (steps[0].zero_point, steps[1].zero_point, steps[2].zero_point)
+    a, b = (None if isinstance(item, Activation) else item for item in parts)
+    made = TfliteMatmul(*factor, zeros, INT8, turned, a, b)
+    shapes = [op.tensor(at).shape for at in (0, 1)]
+    try:
+        shape = made.result([TensorType(each) for each in shapes]).shape
+    except IntegerFormError as error:
+        raise op.corrupt(error.what) from error
+    op.result_shape(shape)
+    inputs = tuple(item for item in parts if isinstance(item, Activation))
+    return [Applied(op.position(), op.where, inputs, made)]
+
+
+def _parts(op: OperatorReader) -> list[Activation | Array]:
+    """Return both operands, at least one of which is computed."""
+
+    def value(tensor: TfliteTensor) -> Activation | Array:
+        return op.value(tensor) if tensor.data is None else constant_array(tensor)
+
+    found = [value(op.int8(op.tensor(at))) for at in (0, 1)]
     if all(not isinstance(item, Activation) for item in found):
         raise op.unsupported("both operands are constant", "fold constants when exporting")
+    return found
+
+
+def _operands(op: OperatorReader) -> tuple[Activation | Array, Activation | Array]:
+    op.count((2,))
+    found = _parts(op)
     shapes = [op.tensor(at).shape for at in (0, 1)]
     try:
         op.result_shape(broadcast(*shapes))
@@ -59,13 +127,15 @@ def _binary(
     first: Activation | Array,
     second: Activation | Array,
 ) -> Sequence[Applied]:
-    clip = op.clip(op.options(options), 0)
+    clip = op.clip(op.options(options), 0) if options else INT8
     steps = (op.step(op.tensor(0)), op.step(op.tensor(1)), op.step(op.result()))
     scales = (steps[0].scale, steps[1].scale, steps[2].scale)
     zeros = (steps[0].zero_point, steps[1].zero_point, steps[2].zero_point)
-    parameters: AddFactors | MultiplyFactors
+    parameters: AddFactors | MultiplyFactors | SquareFactors
     if function == "multiply":
         parameters = MultiplyFactors.from_scales(scales, zeros)
+    elif function == "squared_difference":
+        parameters = SquareFactors.from_scales(scales, zeros)
     else:
         parameters = AddFactors.from_scales(scales, zeros)
     a, b = (None if isinstance(item, Activation) else item for item in (first, second))

@@ -1,4 +1,4 @@
-"""Pools, means and nearest neighbours: operators on the axes of maps."""
+"""Pools, means, maxima over axes, and maps at another size."""
 
 from __future__ import annotations
 
@@ -7,17 +7,31 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Pads, Pair
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.products import window
 from htvm.frontend.tflite.reader import INT8, OperatorReader
+from patterns.ops.integer.extreme import ArgExtreme, ReduceExtreme, Which
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.nearest import Nearest
 from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.bilinear import TfliteBilinear
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
 
-__all__ = ["average_pool", "max_pool", "mean", "pool_window", "resize_nearest"]
+__all__ = [
+    "arg_max",
+    "arg_min",
+    "average_pool",
+    "max_pool",
+    "mean",
+    "pool_window",
+    "reduce_max",
+    "reduce_min",
+    "resize_bilinear",
+    "resize_nearest",
+]
 
 _LARGEST = 1 << 12  # of rows and columns
 
@@ -56,18 +70,8 @@ def max_pool(op: OperatorReader) -> Sequence[Applied]:
 
 def mean(op: OperatorReader) -> Sequence[Applied]:
     """MEAN over constant axes."""
-    op.count((2,))
     source, result = op.source(), op.result()
-    rank = len(source.shape)
-    axes = sorted({op.axis(axis, rank) for axis in op.constant(1, "axes")})
-    keep = bool(op.options(27).integer(0, "B"))
-    if not axes:
-        raise op.unsupported("a mean over no axis")
-    kept = [1 if axis in axes else size for axis, size in enumerate(source.shape)]
-    dropped = [size for axis, size in enumerate(source.shape) if axis not in axes]
-    op.result_shape(kept if keep else dropped)
-    if not keep and not dropped:
-        raise op.unsupported("a mean over all axes to a scalar", "keep one axis")
+    axes, keep = _reduced(op, source)
     first, last = op.step(source), op.step(result)
     count = math.prod(source.shape[axis] for axis in axes)
     factor = mean_factor((first.scale, last.scale), count)
@@ -76,22 +80,116 @@ def mean(op: OperatorReader) -> Sequence[Applied]:
     return [Applied(op.position(), op.where, (op.value(source),), made)]
 
 
+def reduce_max(op: OperatorReader) -> Sequence[Applied]:
+    """REDUCE_MAX over constant axes."""
+    return _extreme(op, "maximum")
+
+
+def reduce_min(op: OperatorReader) -> Sequence[Applied]:
+    """REDUCE_MIN over constant axes."""
+    return _extreme(op, "minimum")
+
+
+def _extreme(op: OperatorReader, which: Which) -> Sequence[Applied]:
+    source = op.same_step()
+    axes, keep = _reduced(op, source)
+    made = ReduceExtreme(which, tuple(axes), keep)
+    return [Applied(op.position(), op.where, (op.value(source),), made)]
+
+
+def _reduced(op: OperatorReader, source: TfliteTensor) -> tuple[list[int], bool]:
+    """Return the axes that an operator reduces, and whether they remain; check the output."""
+    op.count((2,))
+    rank = len(source.shape)
+    axes = sorted({op.axis(axis, rank) for axis in op.constant(1, "axes")})
+    keep = bool(op.options(27).integer(0, "B"))
+    if not axes:
+        raise op.unsupported("a reduction over no axis")
+    kept = [1 if axis in axes else size for axis, size in enumerate(source.shape)]
+    dropped = [size for axis, size in enumerate(source.shape) if axis not in axes]
+    op.result_shape(kept if keep else dropped)
+    if not keep and not dropped:
+        raise op.unsupported("a reduction over all axes to a scalar", "keep one axis")
+    return axes, keep
+
+
+def arg_max(op: OperatorReader) -> Sequence[Applied]:
+    """ARG_MAX along a constant axis, as int32."""
+    return _place(op, "maximum", 40)
+
+
+def arg_min(op: OperatorReader) -> Sequence[Applied]:
+    """ARG_MIN along a constant axis, as int32."""
+    return _place(op, "minimum", 57)
+
+
+def _place(op: OperatorReader, which: Which, options: int) -> Sequence[Applied]:
+    op.count((2,))
+    source, result = op.source(), op.operator.outputs[0]
+    op.options(options)
+    shape = source.shape
+    axis = op.axis((*op.constant(1, "axes"), len(shape))[0], len(shape))
+    if result.dtype != "int32":
+        raise op.unsupported(f"places as {result.dtype} ({result.place})", "export int32")
+    op.result_shape((*shape[:axis], *shape[axis + 1 :]))
+    if len(shape) == 1:
+        raise op.unsupported("a single place without axes", "keep one axis")
+    return [Applied(op.position(), op.where, (op.value(source),), ArgExtreme(which, axis))]
+
+
+def resize_bilinear(op: OperatorReader) -> Sequence[Applied]:
+    """RESIZE_BILINEAR to a constant size, in either mode of coordinates."""
+    source, sizes, aligned, centred = _resized(op, 15)
+    _, iy, ix, _ = source.shape
+    rows, row_weights = _between(op, iy, sizes[0], aligned, centred)
+    columns, column_weights = _between(op, ix, sizes[1], aligned, centred)
+    made = TfliteBilinear(rows, columns, row_weights, column_weights)
+    return [Applied(op.position(), op.where, (op.value(source),), made)]
+
+
+def _between(
+    op: OperatorReader, source: int, size: int, aligned: bool, centred: bool
+) -> tuple[Array, Array]:
+    """The two source elements for each of ``size``, and their weights, with 10 fraction bits."""
+    one = 1 << 10
+    step = (one * source + size // 2) // size
+    if aligned and size > 1:
+        step = (one * (source - 1) + (size - 1) // 2) // (size - 1)
+    at = np.arange(size, dtype="int64") * step + (step // 2 - (one >> 1) if centred else 0)
+    # Divided toward zero, as C does.
+    low = np.maximum(np.where(at < 0, -(-at // one), at // one), 0)
+    up = at + one - 1
+    high = np.minimum(np.where(up < 0, -(-up // one), up // one), source - 1)
+    if low.max() >= source or high.min() < 0:
+        raise op.unsupported(
+            f"{size} elements between {source}, where TFLite reads beyond the last"
+        )
+    weight = at - one * low
+    return np.stack([low, high]).astype("int32"), np.stack([one - weight, weight]).astype("int32")
+
+
 def resize_nearest(op: OperatorReader) -> Sequence[Applied]:
     """RESIZE_NEAREST_NEIGHBOR to a constant size."""
+    source, sizes, aligned, centred = _resized(op, 74)
+    _, iy, ix, _ = source.shape
+    rows = [_nearest(at, iy, sizes[0], aligned, centred) for at in range(sizes[0])]
+    columns = [_nearest(at, ix, sizes[1], aligned, centred) for at in range(sizes[1])]
+    made = Nearest(tuple(rows), tuple(columns))
+    return [Applied(op.position(), op.where, (op.value(source),), made)]
+
+
+def _resized(op: OperatorReader, options: int) -> tuple[TfliteTensor, tuple[int, ...], bool, bool]:
+    """Return input, size (y, x), align_corners and half_pixel_centers of a resize."""
+    first = 2 if options == 15 else 0  # a bilinear one also states the size of old files
     op.count((2,))
     source = op.same_step()
     op.batch(source, 4)
     sizes = op.constant(1, "sizes")
     if len(sizes) != 2 or any(not 1 <= size <= _LARGEST for size in sizes):
         raise op.corrupt(f"sizes {sizes}")
-    _, iy, ix, channels = source.shape
-    op.result_shape((1, *sizes, channels))
-    options = op.options(74)
-    aligned, centred = bool(options.integer(0, "B")), bool(options.integer(1, "B"))
-    rows = [_nearest(at, iy, sizes[0], aligned, centred) for at in range(sizes[0])]
-    columns = [_nearest(at, ix, sizes[1], aligned, centred) for at in range(sizes[1])]
-    made = Nearest(tuple(rows), tuple(columns))
-    return [Applied(op.position(), op.where, (op.value(source),), made)]
+    op.result_shape((1, *sizes, source.shape[3]))
+    table = op.options(options)
+    return source, sizes, bool(table.integer(first, "B")), bool(table.integer(first + 1, "B"))
 
 
 def _nearest(place: int, source: int, size: int, aligned: bool, centred: bool) -> int:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.scales import converted
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.flatbuffer import FlatTable
-from htvm.frontend.tflite.reader import INT8, OperatorReader
+from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
+from patterns.op import Op, TensorType
+from patterns.ops.moves.attach import Attach
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.pad_axes import PadAxes
@@ -165,14 +170,50 @@ def concatenation(op: OperatorReader) -> Sequence[Applied]:
     """
     op.count(range(1, 1 << 10))
     result = op.result()
-    parts = [op.source(at) for at in range(len(op.operator.inputs))]
+    parts = [op.int8(op.tensor(at)) for at in range(len(op.operator.inputs))]
     options, axis = joined(op, parts)
     clip = op.clip(options, 1)
-    inputs = tuple(rescaled(op, part, result, at) for at, part in enumerate(parts))
-    whole = Applied(op.position(len(parts)), op.where, inputs, Concat(axis))
+    values = [_part_or_constant(op, part, result, at) for at, part in enumerate(parts)]
+    inputs = tuple(value for value in values if isinstance(value, Activation))
+    if len(inputs) == len(parts):
+        whole = Applied(op.position(len(parts)), op.where, inputs, Concat(axis))
+    else:
+        whole = _attached(op, values, axis)
     if clip == INT8:
         return [whole]
-    return [clipped(op, Activation(result.shape, whole), clip, sub=len(parts) + 1)]
+    return [clipped(op, Activation(result.shape, whole), clip, sub=2 * len(parts) + 1)]
+
+
+def _part_or_constant(
+    op: OperatorReader, part: TfliteTensor, result: TfliteTensor, at: int
+) -> Activation | Array:
+    if part.data is None:
+        return rescaled(op, part, result, at)
+    if not op.close(part, result):
+        raise op.unsupported(
+            f"a constant part with a scale of its own ({part.place})", "quantize it like the output"
+        )
+    return constant_array(part)
+
+
+def _attached(op: OperatorReader, values: Sequence[Activation | Array], axis: int) -> Applied:
+    """Join parts, some of them constant, from the first to the last."""
+    made, sub = values[0], len(values)
+    for value in values[1:]:
+        if isinstance(made, np.ndarray) and isinstance(value, np.ndarray):
+            made = np.concatenate([made, value], axis)
+            continue
+        inputs = tuple(each for each in (made, value) if isinstance(each, Activation))
+        constant = next((each for each in (made, value) if isinstance(each, np.ndarray)), None)
+        step: Op = Concat(axis)
+        if constant is not None:
+            step = Attach(np.ascontiguousarray(constant), axis, first=constant is made)
+        shape = step.result_of([TensorType(each.shape) for each in inputs]).shape
+        made = Activation(shape, Applied(op.position(sub), op.where, inputs, step))
+        sub += 1
+    if not isinstance(made, Activation) or isinstance(made.origin, str):
+        raise op.unsupported("all parts are constant", "fold constants when exporting")
+    return made.origin
 
 
 def joined(op: OperatorReader, parts: Sequence[TfliteTensor]) -> tuple[FlatTable, int]:

@@ -1,4 +1,4 @@
-"""Sums, differences and products of two int8 tensors in TFLite's arithmetic, broadcast.
+"""Sums, differences, products and squared differences of int8 tensors in TFLite's arithmetic.
 
 The sum of two tensors of the same shape is in `patterns.ops.tflite.add`, because accelerators
 support it; the operators here have operands of different shapes, possibly constant, or other
@@ -22,7 +22,13 @@ from patterns.ops.requantize import (
     rounding_high_multiply,
     short_rounding_right_shift,
 )
-from patterns.ops.tflite.factors import ADD_LEFT_SHIFT, AddFactors, MultiplyFactors
+from patterns.ops.tflite.factors import (
+    ADD_LEFT_SHIFT,
+    SQUARE_LEFT_SHIFT,
+    AddFactors,
+    MultiplyFactors,
+    SquareFactors,
+)
 from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Function", "TfliteBinary", "broadcast", "divided"]
 
-Function: TypeAlias = Literal["add", "subtract", "multiply"]
+Function: TypeAlias = Literal["add", "subtract", "multiply", "squared_difference"]
 
 
 def broadcast(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
@@ -51,11 +57,12 @@ def broadcast(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
 @operator
 @dataclass(frozen=True, eq=False)
 class TfliteBinary(PrimitiveOp):
-    """A sum, difference or product of two int8 tensors, broadcast like in numpy.
+    """A function of two int8 tensors, broadcast like in numpy.
 
     Attributes:
         function: name of the function.
-        parameters: scales and zero points; a `MultiplyFactors` for a product.
+        parameters: scales and zero points; a `MultiplyFactors` for a product,
+            a `SquareFactors` for a squared difference.
         clip: inclusive range of the output.
         a, b: the first or second operand if it is constant, int8; at most one of them is.
     """
@@ -63,7 +70,7 @@ class TfliteBinary(PrimitiveOp):
     kind = "tflite_binary"
 
     function: Function
-    parameters: AddFactors | MultiplyFactors
+    parameters: AddFactors | MultiplyFactors | SquareFactors
     clip: tuple[int, int] = INT8
     a: Array | None = None
     b: Array | None = None
@@ -105,7 +112,7 @@ class TfliteBinary(PrimitiveOp):
         """See `PrimitiveOp.body`."""
         *operands, multiplier = tensors
         shapes = [sizes_of(operand) for operand in operands]
-        clipped = _multiplied if isinstance(self.parameters, MultiplyFactors) else _summed
+        clipped = _ARITHMETIC[type(self.parameters)]
         low, high = self.clip
 
         def element(*index: Any) -> Any:
@@ -129,19 +136,31 @@ def _at(operand: te.Tensor, shape: tuple[int, ...], index: Sequence[Any]) -> Any
 
 def _summed(pair: Sequence[Any], function: str, parameters: Any, multiplier: Any) -> Any:
     """Return the sum as in `patterns.ops.tflite.add`; a difference negates the scaled operand."""
-
-    def operand(index: int) -> Any:
-        # (centred << 20) * multiplier >> 31 with rounding, with the common factor cancelled.
-        centred = pair[index] - parameters.zero_points[index]
-        product = tirx.Cast("int64", centred) * tirx.Cast("int64", multiplier[index])
-        drop = 31 - ADD_LEFT_SHIFT
-        rounded = (product + tirx.const(1 << (drop - 1), "int64")) >> tirx.const(drop, "int64")
-        return divided(tirx.Cast("int32", rounded), parameters.shifts[index])
-
-    first, second = operand(0), operand(1)
+    first, second = _common(pair, parameters, multiplier, ADD_LEFT_SHIFT)
     total = first - second if function == "subtract" else first + second
     high = rounding_high_multiply(total, multiplier[2])
     return divided(high, parameters.shifts[2]) + parameters.zero_points[2]
+
+
+def _squared(pair: Sequence[Any], _: str, parameters: Any, multiplier: Any) -> Any:
+    first, second = _common(pair, parameters, multiplier, SQUARE_LEFT_SHIFT)
+    # Both are at most half of 255 * 2**7, so the square is below 2**30.
+    high = rounding_high_multiply((first - second) * (first - second), multiplier[2])
+    return divided(high, parameters.shifts[2]) + parameters.zero_points[2]
+
+
+def _common(pair: Sequence[Any], parameters: Any, multiplier: Any, bits: int) -> list[Any]:
+    """Return both operands in a common step, with this many fraction bits."""
+
+    def operand(index: int) -> Any:
+        # (centred << bits) * multiplier >> 31 with rounding, with the common factor cancelled.
+        centred = pair[index] - parameters.zero_points[index]
+        product = tirx.Cast("int64", centred) * tirx.Cast("int64", multiplier[index])
+        drop = 31 - bits
+        rounded = (product + tirx.const(1 << (drop - 1), "int64")) >> tirx.const(drop, "int64")
+        return divided(tirx.Cast("int32", rounded), parameters.shifts[index])
+
+    return [operand(0), operand(1)]
 
 
 def _multiplied(pair: Sequence[Any], _: str, parameters: Any, multiplier: Any) -> Any:
@@ -151,6 +170,9 @@ def _multiplied(pair: Sequence[Any], _: str, parameters: Any, multiplier: Any) -
         product = left_shift(product, tirx.const(parameters.shift, "int32"))
     high = rounding_high_multiply(product, multiplier[0])
     return divided(high, parameters.shift) + zeros[2]
+
+
+_ARITHMETIC = {AddFactors: _summed, MultiplyFactors: _multiplied, SquareFactors: _squared}
 
 
 def divided(value: Any, shift: int) -> Any:

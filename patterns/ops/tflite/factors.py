@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from byoc_dory.errors import UnsupportedError
 from patterns.ops.requantize import fixed_point
 
-__all__ = ["ADD_LEFT_SHIFT", "AddFactors", "MultiplyFactors"]
+__all__ = [
+    "ADD_LEFT_SHIFT",
+    "SQUARE_LEFT_SHIFT",
+    "AddFactors",
+    "MultiplyFactors",
+    "SquareFactors",
+]
 
 ADD_LEFT_SHIFT = 20
 """Number of fraction bits that TFLite gives the operands of an add before scaling them."""
+
+SQUARE_LEFT_SHIFT = 7
+"""The same of a squared difference."""
 
 
 @dataclass(frozen=True)
@@ -82,3 +91,45 @@ class MultiplyFactors:
                 "operands"
             )
         return cls(multiplier, shift, zero_points)
+
+
+@dataclass(frozen=True)
+class SquareFactors:
+    """TFLite's squared difference: operands scaled to a common step, subtracted, squared, scaled.
+
+    Attributes:
+        multipliers, shifts: those of first operand, second operand and output.
+        zero_points: those of first operand, second operand and output.
+    """
+
+    multipliers: tuple[int, int, int]
+    shifts: tuple[int, int, int]
+    zero_points: tuple[int, int, int]
+
+    @classmethod
+    def from_scales(
+        cls, scales: tuple[float, float, float], zero_points: tuple[int, int, int]
+    ) -> SquareFactors:
+        """Return the factors for the real scales of first operand, second operand and output.
+
+        Raises:
+            UnsupportedError: the output's step is absurdly small.
+        """
+        first, second, output = scales
+        twice_largest = 2.0 * max(first, second)
+        fine = (1 << 2 * SQUARE_LEFT_SHIFT) * output
+        parts = (
+            fixed_point(first / twice_largest),
+            fixed_point(second / twice_largest),
+            fixed_point(twice_largest * twice_largest / fine),
+        )
+        if parts[2][1] > 0:
+            raise UnsupportedError(
+                f"a squared difference whose output step is {output:g}, with operands' steps of "
+                f"{first:g} and {second:g}"
+            )
+        return cls(
+            (parts[0][0], parts[1][0], parts[2][0]),
+            (parts[0][1], parts[1][1], parts[2][1]),
+            zero_points,
+        )

@@ -12,6 +12,7 @@ import math
 __all__ = [
     "exp_of_non_positive",
     "high_multiply",
+    "inverse_root",
     "logistic",
     "rounding_shift",
     "scaled",
@@ -105,3 +106,28 @@ def tanh(a: int, integer_bits: int) -> int:
     ratio = _two_over_one_plus(exp_of_non_positive(-abs(a), integer_bits + 1))
     magnitude = _saturated((ratio - (1 << 29)) << 2)
     return magnitude if a > 0 else -magnitude
+
+
+def inverse_root(value: int) -> tuple[int, int]:
+    """Return 1 / sqrt(value) of a positive integer as ``multiplier * 2**(shift - 31)``.
+
+    Five Newton steps in Q3.28 for the number, brought into [1/4, 1) by an even shift.
+    """
+    if value <= 1:
+        return _INT32_MAX, 0
+    shift = 11
+    while value >= 1 << 29:
+        value //= 4
+        shift += 1
+    pairs = (31 - value.bit_length()) // 2 - 1
+    shift -= pairs
+    half = rounding_shift((value << 2 * pairs) >> 1, 1)
+    x = 1 << 28
+    for _ in range(5):
+        # Products of Q3.28 are Q6.25 and Q9.22; both are brought back to Q3.28.
+        cube = _saturated(high_multiply(high_multiply(x, x), x) << 6)
+        x = _saturated((high_multiply(3 << 27, x) - high_multiply(half, cube)) << 3)
+    multiplier = high_multiply(x, round(math.sqrt(0.5) * 2**31))
+    if shift < 0:
+        multiplier, shift = multiplier << -shift, 0
+    return multiplier, -shift

@@ -1,0 +1,96 @@
+"""Functions of one int8 tensor that TFLite tabulates in float32, or computes in integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from htvm.frontend.operators import Applied
+from htvm.frontend.tflite.activations import table_of, unary
+from htvm.frontend.tflite.reader import OperatorReader
+from patterns.ops.requantize import fixed_point
+from patterns.ops.table_map import tabulate
+from patterns.ops.tflite import gemmlowp
+
+__all__ = ["absolute", "elu", "exponential", "gelu", "inverse_root"]
+
+
+def absolute(op: OperatorReader) -> Sequence[Applied]:
+    """ABS."""
+    source, step, made = unary(op)
+    factor = fixed_point(float(np.float32(step.scale) / np.float32(made.scale)))
+
+    def function(x: int) -> int:
+        return gemmlowp.scaled(abs(x - step.zero_point), *factor) + made.zero_point
+
+    return [table_of(op, "abs", op.value(source), tabulate(function))]
+
+
+def inverse_root(op: OperatorReader) -> Sequence[Applied]:
+    """RSQRT: the largest number for zero; numbers below zero are refused."""
+    source, step, made = unary(op)
+    if step.zero_point != -128:
+        raise op.unsupported(
+            f"roots of numbers below zero ({source.place})", "quantize it with zero point -128"
+        )
+    factor, bits = fixed_point(1 / (math.sqrt(np.float32(step.scale)) * np.float32(made.scale))), 20
+
+    def function(x: int) -> int:
+        value = x - step.zero_point
+        if value == 0:
+            return 127
+        root, shift = gemmlowp.inverse_root(value)
+        fine = gemmlowp.scaled(1, root, shift + bits)
+        return gemmlowp.scaled(fine, factor[0], factor[1] - bits) + made.zero_point
+
+    return [table_of(op, "rsqrt", op.value(source), tabulate(function))]
+
+
+# ------------------------------------------------------------------------------ in float32
+
+
+def exponential(op: OperatorReader) -> Sequence[Applied]:
+    """EXP."""
+    return _tabulated(op, "exp", math.exp)
+
+
+def elu(op: OperatorReader) -> Sequence[Applied]:
+    """ELU: exp(x) - 1 for negative numbers."""
+
+    def function(x: np.float32) -> np.float32:
+        return np.float32(math.exp(x)) - np.float32(1) if x < 0 else x
+
+    return _tabulated(op, "elu", function)
+
+
+def gelu(op: OperatorReader) -> Sequence[Applied]:
+    """GELU, exactly or by its approximation with tanh."""
+    half, one = np.float32(0.5), np.float32(1)
+
+    def exact(x: np.float32) -> np.float32:
+        return half * x * np.float32(math.erfc(x * np.float32(-math.sqrt(0.5))))
+
+    def approximate(x: np.float32) -> np.float32:
+        inner = np.float32(math.sqrt(2 / math.pi)) * (x + np.float32(0.044715) * x * x * x)
+        return half * x * (one + np.float32(math.tanh(inner)))
+
+    approximated = op.options(116).integer(0, "B")
+    return _tabulated(op, "gelu", approximate if approximated else exact)
+
+
+def _tabulated(
+    op: OperatorReader, stem: str, function: Callable[[np.float32], float]
+) -> Sequence[Applied]:
+    """Return a table of a function of reals, computed in float32 as TFLite does."""
+    source, step, made = unary(op)
+    scale, inverse = np.float32(step.scale), np.float32(1) / np.float32(made.scale)
+
+    def entry(x: int) -> int:
+        value = np.float32(function(scale * np.float32(x - step.zero_point))) * inverse
+        whole = math.floor(abs(float(value)) + 0.5)  # half away from zero
+        return int(np.float32(math.copysign(whole, value)) + np.float32(made.zero_point))
+
+    with np.errstate(over="ignore"):
+        return [table_of(op, stem, op.value(source), tabulate(entry))]

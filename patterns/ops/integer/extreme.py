@@ -1,0 +1,196 @@
+"""Maxima and minima of integers: over axes, of two tensors, and where along an axis they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.errors import IntegerFormError, UnsupportedError
+from byoc_dory.layers.tensor import Array
+from patterns.op import Range, TensorType, Work, operator, union
+from patterns.ops.broadcast import broadcast_load
+from patterns.ops.integer.limits import INT32_MAX
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["ArgExtreme", "Extreme", "ReduceExtreme", "Which"]
+
+Which: TypeAlias = Literal["maximum", "minimum"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class ReduceExtreme(PrimitiveOp):
+    """The largest or smallest integer over some axes, for any type.
+
+    Attributes:
+        function: which of the two.
+        axes: axes to reduce, counted from 0.
+        keepdims: whether these axes remain, with size 1.
+    """
+
+    kind = "reduce_extreme"
+    work = Work.WINDOW
+
+    function: Which
+    axes: tuple[int, ...]
+    keepdims: bool = True
+
+    @property
+    def stem(self) -> str:
+        """See `Op.stem`."""
+        return f"reduce_{self.function}"
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        shape = inputs[0].shape
+        if not self.axes or not 0 <= min(self.axes) <= max(self.axes) < len(shape):
+            raise IntegerFormError(f"axes {self.axes} of a tensor of shape {shape}")
+        return TensorType(self._shape(shape), inputs[0].dtype)
+
+    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(1 if at in self.axes else source[at] for at in self._kept(len(source)))
+
+    def _kept(self, rank: int) -> list[int]:
+        return [axis for axis in range(rank) if self.keepdims or axis not in self.axes]
+
+    def range(self, inputs: Sequence[Range]) -> Range:
+        """See `Op.range`: that of the input."""
+        return union(inputs)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        (source,), reduce = tensors, te.max if self.function == "maximum" else te.min
+        shape = sizes_of(source)
+        spans = {
+            axis: te.reduce_axis((0, tirx.const(shape[axis], "int64")), f"r{axis}")
+            for axis in sorted(set(self.axes))
+        }
+
+        def element(*index: Any) -> Any:
+            place = dict(zip(self._kept(len(shape)), index, strict=True)) | spans
+            return reduce(source(*(place[axis] for axis in range(len(shape)))), [*spans.values()])
+
+        return te.compute(extents(self._shape(shape)), element, name="extreme")
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Extreme(PrimitiveOp):
+    """The larger or the smaller of two integers of one type, broadcast like in numpy.
+
+    Attributes:
+        function: which of the two.
+        b: the second operand if it is constant.
+    """
+
+    kind = "extreme"
+
+    function: Which
+    b: Array | None = None
+
+    @property
+    def stem(self) -> str:
+        """See `Op.stem`."""
+        return self.function
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        first, second = inputs[0], inputs[1]
+        if first.dtype != second.dtype:
+            raise IntegerFormError(f"operands of types {first.dtype} and {second.dtype}")
+        try:
+            shape = np.broadcast_shapes(first.shape, second.shape)
+        except ValueError as error:
+            raise IntegerFormError(
+                f"operands of shapes {first.shape} and {second.shape}"
+            ) from error
+        return TensorType(tuple(int(size) for size in shape), first.dtype)
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: both operands."""
+        if self.b is not None:
+            return Argument("a", inputs[0]), Argument("b", self.b, "b")
+        return Argument("a", inputs[0]), Argument("b", inputs[-1])
+
+    def range(self, inputs: Sequence[Range]) -> Range:
+        """See `Op.range`."""
+        own = [] if self.b is None else [(int(self.b.min()), int(self.b.max()))]
+        ranges = [*inputs, *own]
+        pick = max if self.function == "maximum" else min
+        return pick(low for low, _ in ranges), pick(high for _, high in ranges)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        pick = tirx.max if self.function == "maximum" else tirx.min
+        shape = np.broadcast_shapes(*(sizes_of(part) for part in tensors))
+
+        def element(*index: Any) -> Any:
+            return pick(*(broadcast_load(part, index) for part in tensors))
+
+        return te.compute(extents(tuple(int(n) for n in shape)), element, name=self.function)
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class ArgExtreme(PrimitiveOp):
+    """The place of the largest or smallest int8 or uint8 along an axis, int32; the first of equals.
+
+    Attributes:
+        function: which of the two.
+        axis: the axis, counted from 0; it is not in the result.
+    """
+
+    kind = "arg_extreme"
+    work = Work.WINDOW
+
+    function: Which
+    axis: int
+
+    @property
+    def stem(self) -> str:
+        """See `Op.stem`."""
+        return f"arg_{self.function}"
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        shape = inputs[0].shape
+        if not 0 <= self.axis < len(shape) or len(shape) < 2:
+            raise IntegerFormError(f"axis {self.axis} of a tensor of shape {shape}")
+        if shape[self.axis] > INT32_MAX >> 9 or inputs[0].dtype not in ("int8", "uint8"):
+            raise UnsupportedError(f"the place among {shape[self.axis]} of type {inputs[0].dtype}")
+        return TensorType((*shape[: self.axis], *shape[self.axis + 1 :]), "int32")
+
+    def range(self, inputs: Sequence[Range]) -> Range:
+        """See `Op.range`: any place in a tensor."""
+        return 0, INT32_MAX >> 9
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        (source,), axis = tensors, self.axis
+        shape = sizes_of(source)
+        length, most = shape[axis], self.function == "maximum"
+        k = te.reduce_axis((0, tirx.const(length, "int64")), "k")
+        out = extents((*shape[:axis], *shape[axis + 1 :]))
+
+        def key(*index: Any) -> Any:
+            # Number and place in one integer, so that one comparison decides, the first of equals.
+            value = tirx.Cast("int32", source(*index[:axis], k, *index[axis:])) + 128
+            place = tirx.Cast("int32", k)
+            place = (length - 1 - place) if most else place
+            return (te.max if most else te.min)(value * length + place, [k])
+
+        keys = te.compute(out, key, name="keys")
+
+        def element(*index: Any) -> Any:
+            place = tirx.floormod(keys(*index), tirx.const(length, "int32"))
+            return (length - 1 - place) if most else place
+
+        return te.compute(out, element, name="place")

@@ -1,0 +1,127 @@
+"""Products of two int8 tensors of matrices in TFLite's arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.errors import IntegerFormError, UnsupportedError
+from byoc_dory.layers import Array
+from patterns.op import INT8, TensorType, operator
+from patterns.ops.broadcast import broadcast_load
+from patterns.ops.integer.limits import INT32_MAX
+from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["TfliteMatmul"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class TfliteMatmul(PrimitiveOp):
+    """TFLite's BATCH_MATMUL of int8: (..., M, C) and (..., C, K); leading axes are broadcast.
+
+    Attributes:
+        multiplier, shift: Q31 multiplier and exponent of s_a * s_b / s_out.
+        zero_points: those of first operand, second operand and output.
+        clip: inclusive range of the output.
+        transposed: whether the last two axes of the operands change places first.
+        a, b: the first or second operand if it is constant, int8; at most one of them is.
+    """
+
+    kind = "tflite_matmul"
+    opaque = True
+
+    multiplier: int
+    shift: int
+    zero_points: tuple[int, int, int]
+    clip: tuple[int, int] = INT8
+    transposed: tuple[bool, bool] = (False, False)
+    a: Array | None = None
+    b: Array | None = None
+
+    @property
+    def stem(self) -> str:
+        """See `Op.stem`."""
+        return "batch_matmul"
+
+    @property
+    def zero_point(self) -> int:
+        """Integer of the output that represents 0.0."""
+        return self.zero_points[2]
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        shape, inner = self._shape(inputs[0].shape, inputs[1].shape)
+        if inner * 255 * 255 > INT32_MAX:
+            raise UnsupportedError(f"sums of {inner} products of bytes, which may exceed int32")
+        return TensorType(shape)
+
+    def _shape(
+        self, first: tuple[int, ...], second: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], int]:
+        """Return the shape of the result, and the number of products in a sum."""
+        try:
+            if min(len(first), len(second)) < 2:
+                raise ValueError("no matrices")
+            (m, c), (own, k) = (
+                shape[-2:][::-1] if turned else shape[-2:]
+                for shape, turned in zip((first, second), self.transposed, strict=True)
+            )
+            if c != own:
+                raise ValueError("the inner sizes differ")
+            outer = np.broadcast_shapes(first[:-2], second[:-2])
+        except ValueError as error:
+            raise IntegerFormError(f"a product of shapes {first} and {second}: {error}") from error
+        return (*(int(size) for size in outer), m, k), c
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: both operands and the multiplier."""
+        twice = self.a is None and self.b is None and len(inputs) == 1
+        given = iter([*inputs, *inputs] if twice else inputs)
+        operands = [
+            Argument(name, next(given)) if value is None else Argument(name, value, name)
+            for name, value in (("a", self.a), ("b", self.b))
+        ]
+        return *operands, Argument("multiplier", np.asarray([self.multiplier], "int32"))
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        left, right, multiplier = tensors
+        shape, inner = self._shape(sizes_of(left), sizes_of(right))
+        k = te.reduce_axis((0, tirx.const(inner, "int64")), "k")
+
+        def summed(*index: Any) -> Any:
+            *batch, row, column = index
+            places = ([row, k], [k, column])
+            centred = [
+                tirx.Cast("int32", broadcast_load(part, [*batch, *(at[::-1] if turned else at)]))
+                - zero
+                for part, at, turned, zero in zip(
+                    (left, right), places, self.transposed, self.zero_points[:2], strict=True
+                )
+            ]
+            return te.sum(centred[0] * centred[1], axis=[k])
+
+        sums = te.compute(extents(shape), summed, name="sums")
+        low, high = self.clip
+
+        def element(*index: Any) -> Any:
+            value = sums(*index)
+            if self.shift > 0:
+                value = left_shift(value, tirx.const(self.shift, "int32"))
+            value = rounding_high_multiply(value, multiplier[0])
+            if self.shift < 0:
+                value = rounding_right_shift(value, tirx.const(-self.shift, "int32"))
+            value = value + self.zero_points[2]
+            return tirx.Cast("int8", tirx.max(tirx.min(value, high), low))
+
+        return te.compute(extents(shape), element, name="batch_matmul")
