@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from htvm.arrays import read_arrays
 from htvm.errors import InputError
@@ -17,26 +17,61 @@ if TYPE_CHECKING:
     from htvm.inputs import Inputs
     from htvm.model import Model, TensorInfo
 
-__all__ = ["open_model", "read_inputs", "read_samples"]
+__all__ = ["Shapes", "open_model", "read_inputs", "read_samples", "read_shape", "shape_text"]
+
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+"""Shapes of inputs by name."""
 
 _ZOO = "zoo:"
 _RANDOM = "random"
+_SIZE_DIGITS = 9
 
 
-def open_model(text: str) -> Model:
+def open_model(text: str, input_shapes: Shapes | None = None) -> Model:
     """Open a model by path, or by ``zoo:NAME``, ``zoo:NAME:SCHEME`` or either with ``@SEED``.
 
+    Args:
+        text: path or name.
+        input_shapes: shapes of inputs whose sizes an ONNX file leaves open.
+
     Raises:
+        InputError: shapes are given for a network of the zoo, which has its own.
         ModelError: there is no such network, or the file is not a model.
         UnsupportedError: the model uses an unsupported feature.
     """
     if text.startswith(_ZOO):
         from htvm import zoo
 
+        if input_shapes:
+            raise InputError(
+                f"'{text}' has all sizes", where="--input-shape", hint="it is for ONNX files"
+            )
         return zoo.named(text)
     import htvm
 
-    return htvm.load(text)
+    return htvm.load(text, input_shapes=input_shapes or None)
+
+
+def read_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """Read ``NAME=1x3x224x224``: the name of an input, and its shape.
+
+    Raises:
+        InputError: it is not written so.
+    """
+    name, _, sizes = text.rpartition("=")
+    parts = sizes.lower().split("x")
+    if not name or not all(part.isdecimal() and len(part) <= _SIZE_DIGITS for part in parts):
+        raise InputError(
+            f"{text[:60]!r} is no shape of an input",
+            where="--input-shape",
+            hint="e.g. image=1x3x224x224",
+        )
+    return name, tuple(int(part) for part in parts)
+
+
+def shape_text(name: str, shape: tuple[int, ...]) -> str:
+    """Return what `read_shape` reads."""
+    return f"{name}={'x'.join(map(str, shape))}"
 
 
 def read_inputs(text: str, infos: Sequence[TensorInfo]) -> Inputs:

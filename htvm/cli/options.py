@@ -23,6 +23,7 @@ import click
 
 from byoc_dory.errors import TargetError
 from htvm.cli.terminal import log_to_stderr
+from htvm.errors import InputError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -40,6 +41,7 @@ __all__ = [
     "complete_target",
     "examples",
     "given_input",
+    "input_shapes",
     "known_target",
     "l2",
     "model",
@@ -64,6 +66,28 @@ def l2(command: Command) -> Command:
     return click.option(
         "--l2", "l2_bytes", type=click.IntRange(min=1),
         help="Bytes of L2, where that is adjustable.",
+    )(command)  # fmt: skip
+
+
+def _shapes(
+    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+) -> dict[str, tuple[int, ...]]:
+    from htvm.cli.arguments import read_shape
+
+    found: dict[str, tuple[int, ...]] = {}
+    for text in given:
+        name, shape = read_shape(text)
+        if found.setdefault(name, shape) != shape:
+            raise InputError(f"two shapes for input '{name}'", where="--input-shape")
+    return found
+
+
+def input_shapes(command: Command) -> Command:
+    """Add ``--input-shape`` (as ``input_shapes``, a dict by name)."""
+    return click.option(
+        "--input-shape", "input_shapes", multiple=True, metavar="NAME=SIZExSIZE", callback=_shapes,
+        help="Shape of an input whose sizes an ONNX file leaves open, e.g. image=1x3x224x224; may "
+        "be repeated.  By default that of the array in inputs.npz beside the file.",
     )(command)  # fmt: skip
 
 

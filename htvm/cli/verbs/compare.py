@@ -9,7 +9,7 @@ import click
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import open_model, read_samples
+from htvm.cli.arguments import Shapes, open_model, read_samples
 from htvm.cli.output import print_json
 from htvm.cli.terminal import shown_progress
 
@@ -23,6 +23,7 @@ __all__ = ["command"]
     )
 )
 @options.model
+@options.input_shapes
 @options.target
 @options.policy
 @options.schedule
@@ -38,6 +39,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
+    input_shapes: Shapes,
     target: str,
     policy: str | None,
     schedule: Any,
@@ -48,7 +50,7 @@ def command(
     """Compare MODEL on a target with plain TVM, on the same simulated SoC."""
     from htvm.report.compare import comparison_json
 
-    opened = open_model(model)
+    opened = open_model(model, input_shapes)
     samples = read_samples(given, opened.inputs, count)
     with shown_progress() as progress:
         found = htvm.compare(

@@ -10,7 +10,7 @@ import click
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import open_model
+from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json, print_report
 from htvm.cli.terminal import shown_progress
 
@@ -25,6 +25,7 @@ __all__ = ["command"]
     )
 )
 @options.model
+@options.input_shapes
 @options.target
 @options.board
 @options.policy
@@ -49,6 +50,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
+    input_shapes: Shapes,
     target: str,
     policy: str | None,
     schedule: Any,
@@ -68,7 +70,7 @@ def command(
         refuse_kind(kind, resolve(target).soc)
     with shown_progress() as progress:
         module = htvm.build(
-            open_model(model),
+            open_model(model, input_shapes),
             target=target,
             policy=policy,
             schedule=schedule,

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from htvm.cli import options
-from htvm.cli.arguments import open_model
+from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
 from htvm.cli.terminal import shown_progress
 
@@ -21,6 +21,7 @@ __all__ = ["command"]
     )
 )
 @options.model
+@options.input_shapes
 @options.target
 @options.policy
 @options.schedule
@@ -33,7 +34,13 @@ __all__ = ["command"]
 )
 @options.common
 def command(
-    model: str, target: str, policy: str | None, schedule: Any, changes: int, as_json: bool
+    model: str,
+    input_shapes: Shapes,
+    target: str,
+    policy: str | None,
+    schedule: Any,
+    changes: int,
+    as_json: bool,
 ) -> None:
     """Say where each operator of MODEL runs, why not elsewhere, and what to change.
 
@@ -46,7 +53,7 @@ def command(
     from htvm.pipeline import compile_model
     from htvm.report.explain import explain_data
 
-    opened = open_model(model)
+    opened = open_model(model, input_shapes)
     with shown_progress() as progress:
         # Verdicts need no C compiler, and no memory that is large enough.
         tiling = TilingOptions() if schedule is None else TilingOptions(schedule=schedule)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from htvm.cli import options
-from htvm.cli.arguments import open_model
+from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
 from htvm.cli.terminal import EXIT_INTERRUPTED, shown_progress
 
@@ -22,6 +22,7 @@ __all__ = ["command"]
     )
 )
 @options.model
+@options.input_shapes
 @options.target
 @options.policy
 @options.schedule
@@ -31,12 +32,14 @@ __all__ = ["command"]
 @click.option("--beta", "betas", multiple=True, metavar="HEURISTIC=W[,W...]", help="Weights.")
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Folder for CSV and figures.")
 @options.common
-def command(model: str, as_json: bool, out: Path | None, **choices: Any) -> None:
+def command(
+    model: str, input_shapes: Shapes, as_json: bool, out: Path | None, **choices: Any
+) -> None:
     """Tile the layers of MODEL under every choice of objective, weights and L1 budget."""
     from htvm.cli.sweeps import explored, write_sweep
 
     with shown_progress() as progress:
-        found = explored(open_model(model), progress=progress, **choices)
+        found = explored(open_model(model, input_shapes), progress=progress, **choices)
     files = [] if out is None else write_sweep(found, out)
     if as_json:
         print_json("explore", {"tilings": found.records})

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from htvm.cli import options
-from htvm.cli.arguments import open_model
+from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
 from htvm.cli.terminal import shown_progress
 
@@ -22,6 +22,7 @@ __all__ = ["command"]
     )
 )
 @options.model
+@options.input_shapes
 @options.target
 @options.board
 @options.policy
@@ -33,6 +34,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
+    input_shapes: Shapes,
     target: str,
     policy: Any,
     schedule: Any,
@@ -51,7 +53,7 @@ def command(
 
     with shown_progress() as progress:
         found = fit(
-            open_model(model),
+            open_model(model, input_shapes),
             target,
             policy=policy,
             schedule=schedule,

@@ -9,7 +9,7 @@ import click
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import open_model
+from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
 from htvm.cli.terminal import shown_progress
 from htvm.errors import InputError
@@ -30,6 +30,7 @@ __all__ = ["command"]
     )
 )
 @options.model
+@options.input_shapes
 @options.target
 @options.board
 @options.platform
@@ -42,6 +43,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
+    input_shapes: Shapes,
     target: str,
     platform: Any,
     prompt: str,
@@ -56,7 +58,7 @@ def command(
     tokens at its real speed.
     """
     tokens = _ids(prompt)
-    opened = open_model(model)
+    opened = open_model(model, input_shapes)
     drawn = not isinstance(opened, LanguageModel)
     language = opened if isinstance(opened, LanguageModel) else LanguageModel.of(opened)
     check(language, tokens, steps, temperature=temperature, seed=seed)

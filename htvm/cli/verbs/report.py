@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import open_model, read_inputs
+from htvm.cli.arguments import Shapes, open_model, read_inputs, shape_text
 from htvm.cli.output import print_report
 from htvm.cli.terminal import shown_progress
 from htvm.errors import ExportError, InputError
@@ -38,7 +38,7 @@ _FORMS = {
 _ADVICE = 3  # changes to the model that a report advises
 
 # Options that a saved report has already fixed.
-_BUILD = ("target", "policy", "schedule", "platform", "given")
+_BUILD = ("input_shapes", "target", "policy", "schedule", "platform", "given")
 
 
 @click.command(
@@ -49,6 +49,7 @@ _BUILD = ("target", "policy", "schedule", "platform", "given")
     )
 )
 @options.model
+@options.input_shapes
 @options.target
 @options.board
 @options.policy
@@ -69,6 +70,7 @@ _BUILD = ("target", "policy", "schedule", "platform", "given")
 @options.common
 def command(
     model: str,
+    input_shapes: Shapes,
     target: str,
     policy: str | None,
     schedule: Any,
@@ -90,7 +92,7 @@ def command(
         _refuse_build_options()
         report = htvm.report.load(model)
     else:
-        opened = open_model(model)
+        opened = open_model(model, input_shapes)
         inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
         with shown_progress() as progress:
             module = htvm.build(
@@ -145,7 +147,10 @@ def _with_command(report: Report, model: str) -> Report:
         value = context.params.get(parameter.name or "")
         if parameter.name == "platform":
             value = report.summary.platform  # the target's own, if none was given
-        if parameter.name in _BUILD and value is not None:
+        if parameter.name == "input_shapes":
+            for name, shape in (value or {}).items():
+                words += ["--input-shape", shape_text(name, shape)]
+        elif parameter.name in _BUILD and value is not None:
             words += [max(parameter.opts, key=len), str(value)]
     path = Path(model)
     digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

@@ -12,7 +12,7 @@ import numpy as np
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import open_model, read_inputs
+from htvm.cli.arguments import Shapes, open_model, read_inputs
 from htvm.cli.output import print_json, print_report, save_arrays
 from htvm.cli.terminal import shown_progress
 from htvm.inputs import bind_inputs
@@ -31,6 +31,7 @@ __all__ = ["command"]
     )
 )
 @options.model
+@options.input_shapes
 @options.target
 @options.board
 @options.policy
@@ -44,6 +45,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
+    input_shapes: Shapes,
     target: str,
     policy: str | None,
     schedule: Any,
@@ -56,7 +58,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Build MODEL and run it once on the simulated SoC."""
-    opened = open_model(model)
+    opened = open_model(model, input_shapes)
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     with shown_progress() as progress:
         module = htvm.build(

@@ -10,7 +10,7 @@ import click
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import open_model, read_inputs
+from htvm.cli.arguments import Shapes, open_model, read_inputs
 from htvm.cli.output import print_json
 from htvm.cli.terminal import shown_progress
 from htvm.inputs import bind_inputs
@@ -26,6 +26,7 @@ __all__ = ["command"]
     )
 )
 @options.model
+@options.input_shapes
 @options.target
 @options.policy
 @options.schedule
@@ -39,6 +40,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
+    input_shapes: Shapes,
     target: str,
     policy: str | None,
     schedule: Any,
@@ -53,7 +55,7 @@ def command(
     """
     from htvm.verification.golden import bind_golden
 
-    opened = open_model(model)
+    opened = open_model(model, input_shapes)
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     own = None if golden is None else bind_golden(opened.outputs, golden)
     with shown_progress() as progress:

@@ -132,7 +132,7 @@ def _completed(
             raise ModelError(
                 f"the file declares {_text(found, names)}, given is {list(whole)}",
                 where=where,
-                hint="give the shape that the file has, or leave input_shapes out",
+                hint="give the sizes that the file has, and any for those that it leaves open",
             )
         result = list(whole)
     for axis, size in enumerate(result):
@@ -153,5 +153,6 @@ def _dynamic(name: str, axis: int, names: Sequence[str], where: str) -> Unsuppor
     hint = f'give its shape: htvm.load(..., input_shapes={{"{name}": ...}})'
     if label:
         hint = f'give its size: htvm.load(..., dimensions={{"{label}": 1}})'
+    hint += f", or --input-shape {name}=..., with sizes as in 1x3x224x224"
     text = f"'{label}'" if label else "which has no name"
     return UnsupportedError(f"dimension {axis}, {text}, is dynamic", where=where, hint=hint)
