@@ -82,6 +82,8 @@ class Compiled:
         weights: where the weights of accelerators' layers are, if these have a choice.
         cpu_kernels: kernels compiled by TVM.
         program: C sources, memory plan, entry function.
+        key: hash of everything that these results depend on (`htvm.stage_cache`); empty if it is
+            not known.
     """
 
     source: Model
@@ -94,6 +96,7 @@ class Compiled:
     weights: WeightPlan
     cpu_kernels: tuple[CpuKernel, ...]
     program: Program
+    key: str = ""
 
     def home(self, layer: str, accelerator: str) -> Accelerator:
         """Return an accelerator as it is configured for a layer, given the names of both."""

@@ -84,6 +84,15 @@ class Model:
 
         return graph_of(self.module)
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Everything about the model that a build depends on, without TVM's objects."""
+        from patterns.reading.digest import module_sha256
+
+        interface = (self.name, self.inputs, self.outputs, self.source, self.scheme)
+        digests = (self.sha256, module_sha256(self.module))
+        return (*interface, *digests, dict(self.sources), self.calibration)
+
     def __repr__(self) -> str:
         def brief(infos: tuple[TensorInfo, ...]) -> str:
             return ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in infos)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from htvm.facts.report import report_of
 from htvm.inputs import Inputs, bind_inputs
+from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -236,7 +237,7 @@ class Module:
         """
         from htvm.explain.explanation import explanation_of
 
-        return explanation_of(self.compiled, changes)
+        return explanation_of(self.compiled, changes, StageCache.of_user())
 
     # ------------------------------------------------------------------ taking away
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from byoc_dory.errors import ModelError, TargetError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
+from byoc_dory.tiling import LATENCY
 from htvm.compiled import BuildOptions, Compiled, Platform
 from htvm.firmware.paths import driver_folders
 from htvm.model import Model
 from htvm.progress import Progress
+from htvm.stage_cache import StageCache
 from htvm.version import __version__
 
 if TYPE_CHECKING:
@@ -21,11 +24,17 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
 
     from byoc_dory.options import ScheduleKind
+    from byoc_dory.pinning import WeightPlan
+    from byoc_dory.region import RegionCode
     from byoc_dory.soc.base import Soc, Target
+    from htvm.aot.cpu import CpuCode, CpuKernel
     from htvm.aot.program import Program
     from htvm.firmware.build import Built
     from htvm.module import Module
+    from htvm.placement.plan import Placement
     from htvm.policy import Policy
+    from htvm.quantization.retarget import Retargeted
+    from patterns.dispatch.dispatching import Dispatch
 
 __all__ = ["build", "compile_model"]
 
@@ -96,7 +105,8 @@ def build(
         )
     progress = progress or Progress()
     options = BuildOptions(cpu_kernels, _tiling(tiling, schedule, assembly), l2_bytes, policy)
-    compiled = compile_model(model, target, options, data=data, progress=progress)
+    cache = StageCache.of_user()
+    compiled = compile_model(model, target, options, data=data, progress=progress, cache=cache)
     with progress.stage(f"compiling C for {platform}", (_STAGES, _STAGES)):
         built = makers[platform](compiled.program, compiled.target.soc)
     return Module(compiled, platform, built)
@@ -140,6 +150,17 @@ def _check_budget(budget: int | None, target: Target) -> None:
             )
 
 
+def _check_objective(objective: str | None, target: Target) -> None:
+    """Refuse an objective that no accelerator of the target knows, before anything is planned."""
+    known = {name: None for entry in target.accelerators for name in entry.objectives}
+    if objective is not None and known and objective not in (*known, LATENCY):
+        raise TargetError(
+            f"there is no tiling objective '{objective}'",
+            where=f"target '{target.name}'",
+            hint=f"one of {', '.join([*known, LATENCY])}",
+        )
+
+
 def _check_name(name: str, soc: Soc) -> None:
     """Refuse a model whose header would shadow one of the SoC's driver."""
     folders = driver_folders(soc)
@@ -159,50 +180,113 @@ def compile_model(
     *,
     data: Any = None,
     progress: Progress | None = None,
+    cache: StageCache | None = None,
 ) -> Compiled:
-    """Run all stages of `build` before the C compiler; arguments and errors are the same."""
-    from htvm.aot.cpu import compile_cpu
-    from htvm.aot.parallel import cores_of
-    from htvm.aot.program import Assembly, assemble
-    from htvm.aot.steps import Provenance
+    """Run all stages of `build` before the C compiler; arguments and errors are the same.
+
+    Results that ``cache`` keeps are not computed again.
+    """
     from htvm.frontend import load
     from htvm.placement.plan import place
     from htvm.quantization.kept import retarget_or_keep
-    from patterns.byoc.codegen import run_codegen
-    from patterns.byoc.partition import partition
-    from patterns.dispatch.dispatching import dispatch
 
-    progress = progress or Progress()
+    progress, cache = progress or Progress(), cache or StageCache(None)
     resolved = resolve(target, l2_bytes=options.l2_bytes)
     soc, accelerators = resolved.soc, resolved.accelerators
     _check_budget(options.tiling.l1_budget, resolved)
     _check_assembly(options.tiling, resolved)
+    _check_objective(options.tiling.objective, resolved)
     with progress.stage("importing", (1, _STAGES)):
         source = model if isinstance(model, Model) else load(model)
         _check_name(source.name, soc)
+    # The code of a policy that is a function is not known.
+    known = options.policy is None or isinstance(options.policy, str | Mapping)
+    key = cache.key(source.identity, resolved, options, data) if cache and known else ""
     with progress.stage("placing layers", (2, _STAGES)):
-        planned = place(source.graph, resolved, options.tiling, options.policy)
+        planned = cache.get(
+            "placing", key, lambda: place(source.graph, resolved, options.tiling, options.policy)
+        )
     with progress.stage("retargeting", (3, _STAGES)):
         retargeted = retarget_or_keep(
-            source, accelerators, places=planned.places, data=data, binding=bool(planned.binding)
+            source,
+            accelerators,
+            places=planned.places,
+            data=data,
+            binding=bool(planned.binding),
+            cache=cache,
         )
-    with progress.stage("partitioning", (4, _STAGES)):
-        executed = retargeted.model
-        placed = dispatch(executed.graph, soc, accelerators, planned.places, planned.binding)
-        parts = partition(executed.module, placed, soc, accelerators)
-    with progress.stage("generating accelerator code", (5, _STAGES)):
-        generated = run_codegen(parts, soc, accelerators, options.tiling, source.name)
-    with progress.stage("compiling CPU kernels", (6, _STAGES)):
-        cores = cores_of(resolved, options.tiling.l1_budget)
-        cpu = compile_cpu(
-            generated.module,
-            source.name,
-            kernels=options.cpu_kernels,
-            cores=cores,
-            simd=soc.host.simd,
-        )
-    with progress.stage("assembling", (7, _STAGES)):
-        program = assemble(
+    work = _Work(source, resolved, options, planned, retargeted)
+    generated = cache.get("generating", key, lambda: work.generated(progress))
+    return Compiled(
+        source=source,
+        target=resolved,
+        options=options,
+        planned=planned,
+        retargeted=retargeted,
+        dispatch=generated.dispatch,
+        regions=generated.regions,
+        weights=generated.weights,
+        cpu_kernels=generated.cpu_kernels,
+        program=generated.program,
+        key=key,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Generated:
+    """What the stages after retargeting return; see `Compiled`."""
+
+    dispatch: Dispatch
+    regions: Mapping[str, RegionCode]
+    weights: WeightPlan
+    cpu_kernels: tuple[CpuKernel, ...]
+    program: Program
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """The stages after retargeting, and what they are for."""
+
+    source: Model
+    target: Target
+    options: BuildOptions
+    planned: Placement
+    retargeted: Retargeted
+
+    def generated(self, progress: Progress) -> _Generated:
+        """Run the stages."""
+        from htvm.aot.cpu import compile_cpu
+        from htvm.aot.parallel import cores_of
+        from patterns.byoc.codegen import run_codegen
+        from patterns.byoc.partition import partition
+        from patterns.dispatch.dispatching import dispatch
+
+        soc, accelerators = self.target.soc, self.target.accelerators
+        name, options, planned = self.source.name, self.options, self.planned
+        with progress.stage("partitioning", (4, _STAGES)):
+            executed = self.retargeted.model
+            placed = dispatch(executed.graph, soc, accelerators, planned.places, planned.binding)
+            parts = partition(executed.module, placed, soc, accelerators)
+        with progress.stage("generating accelerator code", (5, _STAGES)):
+            regions = run_codegen(parts, soc, accelerators, options.tiling, name)
+        with progress.stage("compiling CPU kernels", (6, _STAGES)):
+            cpu = compile_cpu(
+                regions.module,
+                name,
+                kernels=options.cpu_kernels,
+                cores=cores_of(self.target, options.tiling.l1_budget),
+                simd=soc.host.simd,
+            )
+        with progress.stage("assembling", (7, _STAGES)):
+            program = self._program(cpu, regions.code)
+        return _Generated(placed, regions.code, regions.weights, cpu.kernels, program)
+
+    def _program(self, cpu: CpuCode, regions: Mapping[str, RegionCode]) -> Program:
+        from htvm.aot.program import Assembly, assemble
+        from htvm.aot.steps import Provenance
+
+        source = self.source
+        return assemble(
             Assembly(
                 name=source.name,
                 inputs=source.inputs,
@@ -210,21 +294,9 @@ def compile_model(
                 calls=cpu.calls,
                 results=cpu.results,
                 cpu_kernels=cpu.kernels,
-                regions=generated.code,
+                regions=regions,
                 constants=cpu.constants,
                 parameters=[str(parameter.name) for parameter in cpu.module["main"].params],
                 origin=Provenance(__version__, source.source, source.sha256),
             )
         )
-    return Compiled(
-        source=source,
-        target=resolved,
-        options=options,
-        planned=planned,
-        retargeted=retargeted,
-        dispatch=placed,
-        regions=generated.code,
-        weights=generated.weights,
-        cpu_kernels=cpu.kernels,
-        program=program,
-    )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import settings
 
 from htvm.firmware.toolchain import Compiler
+from htvm.stage_cache import StageCache
 
 pytest_plugins = ["tests.rotation", "tests.slow_cases"]
 
@@ -32,3 +35,11 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 def compiler() -> Compiler:
     """The compilers of the ziglang package, with the user's cache."""
     return Compiler.zig()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_kept() -> Iterator[None]:
+    """Compute the results of all stages anew: code that a test replaces is not in their keys."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StageCache, "of_user", lambda: StageCache(None))
+        yield

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from tvm.ir import IRModule
 
 import htvm
+from byoc_dory.options import TilingOptions
+from htvm import zoo
+from htvm.errors import TargetError
 from patterns.reading import read
 from tests.quantization.sources import residual
 
@@ -29,3 +34,15 @@ def test_a_module_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert module.model is not source  # it was written anew, in the digital core's scheme
     assert len(seen) == 2
     assert seen[0] is source.module and seen[1] is module.model.module
+
+
+def test_an_unknown_objective_is_refused_before_anything_is_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def planned(*_: object) -> None:
+        raise AssertionError("planned")
+
+    monkeypatch.setattr(sys.modules["htvm.placement.plan"], "place", planned)
+    tiling = TilingOptions(objective="speed")
+    with pytest.raises(TargetError, match=r"no tiling objective 'speed'.*diana.*latency"):
+        htvm.build(zoo.build("toyadmos"), "diana", tiling=tiling)

@@ -11,6 +11,7 @@ from htvm.explain.improvements import improvements
 from htvm.placement.offers import Estimator
 from htvm.policy import CPU
 from htvm.report.explain import Explanation, VerdictRow
+from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,15 +22,24 @@ if TYPE_CHECKING:
 __all__ = ["explanation_of"]
 
 
-def explanation_of(compiled: Compiled, changes: int = 0) -> Explanation:
+def explanation_of(
+    compiled: Compiled, changes: int = 0, cache: StageCache | None = None
+) -> Explanation:
     """Return where each operator runs, how each accelerator answered, and estimated cycles.
 
     With ``changes`` > 0, also return up to that many changes to the model that would gain most.
+    An explanation that ``cache`` keeps is not computed again.
 
     An accelerator's answer is about the layer alone, in the form in which retargeting would write
     it for this accelerator, even if it runs elsewhere.  Only if a planned accelerator refused the
     written layer is its answer about that layer.
     """
+    cache = cache or StageCache(None)
+    key = cache.key(compiled.key, changes) if compiled.key else ""
+    return cache.get("explaining", key, lambda: _explanation(compiled, changes))
+
+
+def _explanation(compiled: Compiled, changes: int) -> Explanation:
     dispatch = compiled.dispatch
     offers = _Offers(compiled)
     rows = [

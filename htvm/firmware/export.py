@@ -22,7 +22,7 @@ from htvm.aot.program import Program
 from htvm.firmware.manifest import FILE, Manifest, manifest_text
 from htvm.firmware.project import Golden, project_files
 
-__all__ = ["MANIFEST", "check_files", "export", "write_project"]
+__all__ = ["MANIFEST", "check_files", "check_folder", "export", "write_project"]
 
 _log = logging.getLogger(__name__)
 
@@ -87,6 +87,25 @@ def write_project(files: Mapping[str, str | bytes], folder: Path) -> Path:
         ) from error
     _log.info("exported %d files to %s", len(files), folder)
     return Path(folder)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that could not be written as an export, before anything is built for it.
+
+    Raises:
+        ExportError: it is a file, or neither empty nor an unchanged earlier export.
+    """
+    # What cannot be read yet is reported by the export itself.
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        place = Path(folder).resolve()
+        _refuse_foreign(place)
+        above = next(parent for parent in place.parents if os.path.lexists(parent))
+        if not above.is_dir():
+            raise ExportError(
+                f"cannot write the project: '{above.name}' is a file",
+                where=str(folder),
+                hint="choose a folder that can be created or is empty",
+            )
 
 
 def _digest(text: bytes) -> str:

@@ -19,8 +19,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from byoc_dory.errors import ToolchainError
+from htvm.cache_folder import cache_root
 from htvm.firmware.isa import features_of
-from htvm.firmware.paths import cache_root
 
 __all__ = ["HOST_FLAGS", "CompileError", "Compiler", "is_sealed", "rv32_flags", "seal"]
 

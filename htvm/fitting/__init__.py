@@ -23,6 +23,7 @@ from htvm.pipeline import compile_model
 from htvm.policy import CPU
 from htvm.progress import Progress
 from htvm.report.fit import Answer, Change, Fit, LayerDemand, Level
+from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -125,8 +126,9 @@ class _Planner:
 
     def _compiled(self, target: str | Target, options: BuildOptions) -> Compiled:
         compiled = compile_model(
-            self._model, target, options, data=self._data, progress=self._progress
-        )
+            self._model, target, options, data=self._data, progress=self._progress,
+            cache=StageCache.of_user(),
+        )  # fmt: skip
         self._model = compiled.source
         return compiled
 

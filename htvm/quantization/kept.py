@@ -14,6 +14,7 @@ from htvm.quantization.retarget import Calibration, Retargeted, retarget
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator
     from htvm.model import Model
+    from htvm.stage_cache import StageCache
 
 __all__ = ["retarget_or_keep"]
 
@@ -27,6 +28,7 @@ def retarget_or_keep(
     places: Mapping[str, str],
     data: Calibration | None = None,
     binding: bool = False,
+    cache: StageCache | None = None,
 ) -> Retargeted:
     """Retarget a model, or return it as it is, with the reason, if that is not possible.
 
@@ -35,7 +37,7 @@ def retarget_or_keep(
     layer is placed on an accelerator is returned as it is, too.
 
     Args:
-        model, accelerators, places, data: as for `retarget`.
+        model, accelerators, places, data, cache: as for `retarget`.
         binding: whether the user asked for an accelerator by name, so that a model that cannot be
             retargeted is an error.
 
@@ -48,7 +50,7 @@ def retarget_or_keep(
         # Other numbers would cost accuracy, and gain nothing.
         return Retargeted(model, unchanged(model.name, "no accelerator takes a layer of it"))
     try:
-        return retarget(model, accelerators, places=places, data=data)
+        return retarget(model, accelerators, places=places, data=data, cache=cache)
     except UnsupportedError as error:
         if binding:
             raise

@@ -21,6 +21,7 @@ from htvm.quantization.noise import NoiseModel
 from htvm.quantization.report import RetargetReport, measure, unchanged
 from htvm.quantization.rewrite import rewrite
 from htvm.quantization.search import Scales, choose_scales
+from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator
@@ -78,6 +79,7 @@ def retarget(
     places: Mapping[str, str] | None = None,
     data: Calibration | None = None,
     options: RetargetOptions | None = None,
+    cache: StageCache | None = None,
 ) -> Retargeted:
     """Rewrite a model so that the accelerators can execute it.
 
@@ -99,12 +101,14 @@ def retarget(
             model with one input, or arrays ``[N, ...]`` by input name; in the input's own integers
             and layout.
         options: see `RetargetOptions`.
+        cache: where results are kept; nothing is by default.
 
     Raises:
         UnsupportedError: the model has an operator that retargeting does not support.
         InputError: ``data`` do not fit the model's inputs, or ``options.scheme`` the places.
     """
     from htvm.quantization.borders import inside, outside
+    from htvm.quantization.emit import emit_module
     from htvm.quantization.read import read_net
 
     options = options or RetargetOptions()
@@ -133,11 +137,27 @@ def retarget(
     inner, borders = inside(model)
     if borders is not None:
         converted = None if data is None else borders.converted(_named(model, data))
-        found = retarget(inner, accelerators, places=places, data=converted, options=options)
+        found = retarget(
+            inner, accelerators, places=places, data=converted, options=options, cache=cache
+        )
         return replace(found, model=outside(found.model, borders))
     net = read_net(model).at(wanted)
-    calibration, held_out, words = _inputs(model, net, data, options)
-    return _retarget(model, net, calibration, held_out, words, options)
+    given = None if data is None else check_data(net, _by_name(model, net, data))
+    cache = cache or StageCache(None)
+    written, report = cache.get(
+        "retargeting",
+        cache.key(model.name, net, given, options) if cache else "",
+        lambda: _retarget(model.name, net, given, options),
+    )
+    _log.info("%s", report)
+    kept = {op.name for op in written.operators}
+    result = replace(
+        model,
+        module=emit_module(written),
+        scheme=report.scheme,
+        sources={name: source for name, source in model.sources.items() if name in kept},
+    )
+    return Retargeted(result, report)
 
 
 def _shared_scheme(accelerators: Sequence[Accelerator]) -> MulShiftScheme:
@@ -151,15 +171,10 @@ def _shared_scheme(accelerators: Sequence[Accelerator]) -> MulShiftScheme:
 
 
 def _retarget(
-    model: Model,
-    net: Net,
-    calibration: Mapping[str, Array],
-    held_out: Mapping[str, Array],
-    words: str,
-    options: RetargetOptions,
-) -> Retargeted:
-    from htvm.quantization.emit import emit_module
-
+    name: str, net: Net, data: Mapping[str, Array] | None, options: RetargetOptions
+) -> tuple[Net, RetargetReport]:
+    """Return the network in its new numbers, and the loss of accuracy."""
+    calibration, held_out, words = _inputs(net, data, options)
     statistics = observe(net, calibration, options.seed)
     net, scales = _scales(net, statistics, options)
     result = rewrite(
@@ -171,18 +186,9 @@ def _retarget(
         scheme=options.scheme,
     )
     before, after = forward(net, held_out), forward(result.net, held_out)
-    report = measure(model.name, net, scales, result, before, after, words)
+    report = measure(name, net, scales, result, before, after, words)
     scheme = _scheme(net) if options.scheme is None else "mul_shift"
-    report = replace(report, scheme=scheme)
-    _log.info("%s", report)
-    kept = {op.name for op in result.net.operators}
-    written = replace(
-        model,
-        module=emit_module(result.net),
-        scheme=scheme,
-        sources={name: source for name, source in model.sources.items() if name in kept},
-    )
-    return Retargeted(written, report)
+    return result.net, replace(report, scheme=scheme)
 
 
 def _scales(net: Net, statistics: Statistics, options: RetargetOptions) -> tuple[Net, Scales]:
@@ -210,10 +216,10 @@ def _scheme(net: Net) -> str:
 
 
 def _inputs(
-    model: Model, net: Net, data: Calibration | None, options: RetargetOptions
+    net: Net, arrays: Mapping[str, Array] | None, options: RetargetOptions
 ) -> tuple[dict[str, Array], dict[str, Array], str]:
     """Return inputs to calibrate with, inputs to measure with, and a description of the latter."""
-    if data is None:
+    if arrays is None:
         count = options.samples or sample_count(net)
         fresh = max(24, min(count, 96))
         return (
@@ -221,10 +227,9 @@ def _inputs(
             noise_inputs(net, fresh, options.seed + 1),
             f"{fresh} seeded inputs, others than calibrated with",
         )
-    arrays = check_data(net, _by_name(model, net, data))
     count = len(next(iter(arrays.values())))
     if count < 4:
-        return arrays, arrays, f"the {count} inputs that were calibrated with"
+        return dict(arrays), dict(arrays), f"the {count} inputs that were calibrated with"
     measured = np.arange(count) % 4 == 3
     calibration = {name: array[~measured] for name, array in arrays.items()}
     held_out = {name: array[measured] for name, array in arrays.items()}

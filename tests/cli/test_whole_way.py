@@ -98,8 +98,10 @@ def test_compile_into_a_foreign_folder_changes_nothing(
 ) -> None:
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     for out in (tmp_path, tmp_path / "mine.txt", tmp_path / "mine.txt" / "below"):
-        assert main(["compile", NETWORK, "--out", str(out)]) == 2
-        assert "mine.txt" in capsys.readouterr().err
+        # It is refused before the model is opened.
+        for network in (NETWORK, "absent.tflite"):
+            assert main(["compile", network, "--out", str(out)]) == 2
+            assert "mine.txt" in capsys.readouterr().err
     assert [entry.name for entry in tmp_path.iterdir()] == ["mine.txt"]
     assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "mine"
 

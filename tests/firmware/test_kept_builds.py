@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,8 @@ import numpy as np
 import pytest
 
 import htvm
+from htvm.cache_folder import cache_root
 from htvm.errors import SimulationError, ToolchainError
-from htvm.firmware import paths
 from htvm.firmware.build import build_host
 from htvm.firmware.toolchain import Compiler
 from htvm.sim import iss, runner
@@ -116,13 +117,13 @@ def test_a_shared_temporary_folder_may_hold_a_trap(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    if paths.sys.platform != "linux":
+    if sys.platform != "linux":
         pytest.skip("the user's cache folder is found in another way")
-    made = paths.cache_root()
+    made = cache_root()
     assert made.stat().st_mode & 0o077 == 0
     made.chmod(0o777)
     with pytest.raises(ToolchainError, match="XDG_CACHE_HOME"):
-        paths.cache_root()
+        cache_root()
 
 
 def test_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,8 +133,8 @@ def test_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Path, "home", homeless)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    if paths.sys.platform == "linux":
-        assert paths.cache_root().parent == tmp_path
+    if sys.platform == "linux":
+        assert cache_root().parent == tmp_path
 
 
 def test_interrupted_simulation(

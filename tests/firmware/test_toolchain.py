@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from htvm.cache_folder import cache_root
 from htvm.errors import ToolchainError
 from htvm.firmware import paths
 from htvm.firmware.toolchain import CompileError, Compiler
@@ -106,8 +108,8 @@ def test_cache_falls_back_to_a_temporary_folder(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    if paths.sys.platform == "linux":
-        assert paths.cache_root().parent == tmp_path
+    if sys.platform == "linux":
+        assert cache_root().parent == tmp_path
 
 
 @pytest.mark.parametrize(("missing", "calls"), [("", 1), ("__divsf3", 2)])

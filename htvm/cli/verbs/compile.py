@@ -63,11 +63,14 @@ def command(
 ) -> None:
     """Write a self-contained C project for MODEL into a folder."""
     from byoc_dory.soc.registry import resolve
-    from htvm.firmware.packages import refuse_kind
+    from htvm.firmware.export import check_folder
+    from htvm.firmware.packages import MLF, refuse_kind
     from htvm.report.json_file import report_json
 
     if kind is not None:
         refuse_kind(kind, resolve(target).soc)
+    if kind != MLF:
+        check_folder(out)
     with shown_progress() as progress:
         module = htvm.build(
             open_model(model, input_shapes),

@@ -52,15 +52,17 @@ def command(
     from htvm.explain.explanation import explanation_of
     from htvm.pipeline import compile_model
     from htvm.report.explain import explain_data
+    from htvm.stage_cache import StageCache
 
     opened = open_model(model, input_shapes)
     with shown_progress() as progress:
         # Verdicts need no C compiler, and no memory that is large enough.
         tiling = TilingOptions() if schedule is None else TilingOptions(schedule=schedule)
         options = BuildOptions(tiling=tiling, policy=policy)
-        compiled = compile_model(opened, target, options, progress=progress)
+        cache = StageCache.of_user()
+        compiled = compile_model(opened, target, options, progress=progress, cache=cache)
         with progress.stage("looking for changes"):
-            found = explanation_of(compiled, changes)
+            found = explanation_of(compiled, changes, cache)
     if as_json:
         print_json("explain", explain_data(found))
     else:

@@ -1,0 +1,242 @@
+"""A cache of what stages return: the same stage of the same inputs is computed once.
+
+As builds are (`htvm.firmware.builds`), results are kept in the user's cache folder under the hash
+of everything they depend on: the stage's inputs, the code of the packages whose classes and
+functions occur in them, and the versions of the libraries.  A cache that cannot be written, or an
+input that cannot be told from others, only means that nothing is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import io
+import logging
+import os
+import pickle
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import FunctionType
+from typing import Any, TypeVar
+
+from htvm.cache_folder import cache_root
+from htvm.errors import ToolchainError
+from htvm.version import __version__
+
+__all__ = ["StageCache"]
+
+_log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+# The packages that compute results; others are those of the user's own SoCs.
+_OWN = ("byoc_dory", "htvm", "patterns")
+# Libraries that determine results, by distribution.
+_LIBRARIES = ("apache-tvm", "numpy", "scipy", "highspy")
+# Results that were not used for this long are removed.
+_KEEP_SECONDS = 14 * 24 * 3600
+# Larger results are not kept, and the least recently used ones go when all exceed the sum.
+_LARGEST_BYTES = 1 << 28
+_SUM_BYTES = 1 << 31
+
+
+class StageCache:
+    """Results of stages in a folder; safe against concurrent processes and interruption.
+
+    Args:
+        folder: where results are kept; nothing is kept if it is ``None``.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    @classmethod
+    def of_user(cls) -> StageCache:
+        """Return the cache in the user's cache folder; one that keeps nothing if there is none."""
+        try:
+            return cls(cache_root() / "stages")
+        except ToolchainError:
+            return cls(None)
+
+    def __bool__(self) -> bool:
+        return self._folder is not None
+
+    def key(self, *parts: object) -> str:
+        """Return a hash that differs if any of the inputs differs in value, or in code.
+
+        It is empty if that cannot be guaranteed: an input cannot be pickled, or its code is in no
+        package (a function or class of a notebook).
+        """
+        text = io.BytesIO()
+        pickler = _Pickler(text)
+        try:
+            pickler.dump(parts)
+            found = hashlib.sha256(_code(frozenset({*_OWN, *pickler.packages()})).encode())
+        except _UNKNOWN as error:
+            _log.debug("not kept: %s", error)
+            return ""
+        found.update(text.getbuffer())
+        return found.hexdigest()
+
+    def get(self, stage: str, key: str, make: Callable[[], Result]) -> Result:
+        """Return a stage's result: the kept one, with its warnings, or else a new one.
+
+        Args:
+            stage: name of the stage.
+            key: from `key`, of all inputs; nothing is kept if it is empty.
+            make: computes the result.
+        """
+        if self._folder is None or not key:
+            return make()
+        path = self._folder / f"{stage}-{key[:32]}"
+        kept = _read(path)
+        if kept is not None:
+            result, warnings = kept
+            for name, level, text in warnings:
+                logging.getLogger(name).log(level, "%s", text)
+            _log.info("taken from the cache: %s", path.name)
+            return result  # type: ignore[no-any-return]
+        with _recorded() as said:
+            made = make()
+        self._write(path, (made, said))
+        return made
+
+    def _write(self, path: Path, kept: tuple[object, list[tuple[str, int, str]]]) -> None:
+        assert self._folder is not None
+        text = io.BytesIO()
+        try:
+            _Pickler(text).dump(kept)
+        except _UNKNOWN as error:
+            _log.debug("not kept: %s", error)
+            return
+        data = text.getvalue()
+        if len(data) > _LARGEST_BYTES:
+            return
+        # A folder that cannot be written: the next run computes it again.
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self._folder, prefix=".new-")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(hashlib.sha256(data).digest() + data)
+                os.replace(name, path)
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+            _prune(self._folder)
+
+
+def _read(path: Path) -> Any:
+    """Return what is kept in a file; ``None`` if there is nothing, or it is damaged."""
+    try:
+        data = path.read_bytes()
+        if hashlib.sha256(data[32:]).digest() != data[:32]:
+            return None
+        os.utime(path)
+        return pickle.loads(memoryview(data)[32:])
+    except OSError:
+        return None
+
+
+def _prune(folder: Path) -> None:
+    """Remove results that were not used for a long time, and the oldest of too many."""
+    limit, total = time.time() - _KEEP_SECONDS, 0
+    entries = [(path.stat().st_mtime, path.stat().st_size, path) for path in folder.iterdir()]
+    for used, size, path in sorted(entries, reverse=True):
+        total += size
+        if used < limit or total > _SUM_BYTES:
+            path.unlink(missing_ok=True)
+
+
+# ------------------------------------------------------------------------------ keys
+
+
+class _Unkeepable(Exception):
+    """The code of an input is in no package."""
+
+
+# What pickling may raise for objects that it does not support.
+_UNKNOWN = (_Unkeepable, pickle.PicklingError, TypeError, AttributeError, OSError)
+
+
+class _Pickler(pickle.Pickler):
+    """Notes the modules of all classes and functions, which are pickled by name only."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self._modules: set[str] = set()
+
+    def reducer_override(self, value: Any) -> Any:
+        """Note the module of a class or function, and pickle as usual."""
+        if isinstance(value, type):
+            self._modules.update(base.__module__ for base in value.__mro__)
+        elif isinstance(value, FunctionType):
+            self._modules.add(value.__module__)
+        elif isinstance(value, str) and type(value) is not str:
+            return str, ("".join(value),)
+        elif type(value).__module__.startswith("tvm"):
+            # Writing a module of TVM ends the process if it has certain functions.
+            raise _Unkeepable(f"a {type(value).__name__} of TVM")
+        return NotImplemented
+
+    def packages(self) -> set[str]:
+        """Return the packages of these modules, without libraries, which versions stand for."""
+        found = {name.partition(".")[0] for name in self._modules}
+        return found - (sys.stdlib_module_names - {"__main__"}) - {"numpy"}
+
+
+@lru_cache(maxsize=32)
+def _code(packages: frozenset[str]) -> str:
+    """Return a hash of the code of packages, and of the versions of Python and libraries."""
+    found = hashlib.sha256(f"{__version__} {sys.version}".encode())
+    for name in _LIBRARIES:
+        with contextlib.suppress(PackageNotFoundError):
+            found.update(f"{name} {version(name)}".encode())
+    for package in sorted(packages):
+        for path in _sources(package):
+            found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()
+
+
+def _sources(package: str) -> list[Path]:
+    spec = None if package == "__main__" else importlib.util.find_spec(package)
+    if spec is None or not (spec.submodule_search_locations or spec.has_location):
+        raise _Unkeepable(f"the code of {package} is in no file")
+    if spec.submodule_search_locations:
+        folders = [Path(folder) for folder in spec.submodule_search_locations]
+        return sorted(path for folder in folders for path in folder.rglob("*.py"))
+    assert spec.origin is not None
+    return [Path(spec.origin)]
+
+
+# ------------------------------------------------------------------------------ warnings
+
+
+class _Recorder(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.said: list[tuple[str, int, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append((record.name, record.levelno, record.getMessage()))
+
+
+@contextmanager
+def _recorded() -> Iterator[list[tuple[str, int, str]]]:
+    """Record the warnings of our packages, so that a kept result says them again."""
+    recorder = _Recorder()
+    loggers = [logging.getLogger(name) for name in _OWN]
+    for logger in loggers:
+        logger.addHandler(recorder)
+    try:
+        yield recorder.said
+    finally:
+        for logger in loggers:
+            logger.removeHandler(recorder)
