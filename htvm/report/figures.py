@@ -1,20 +1,20 @@
-"""The page's timeline, memory maps and roofline as one PNG, for papers and slides."""
+"""The page's figures as one PNG, for papers and slides."""
 
 from __future__ import annotations
 
 import importlib
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from htvm.errors import DependencyError
-from htvm.report.html.parts import COLOURS, unit_classes
+from htvm.report.html.parts import CAUSES, COLOURS, steps_by_name, unit_classes
 from htvm.report.html.roofline import roofline_of
 from htvm.report.html.timeline import MapRow, Timeline, timeline_of
 from htvm.report.table import count, milliseconds
 
 if TYPE_CHECKING:
-    from htvm.report.data import ReportData
+    from htvm.report.data import LayerRow, ReportData
     from htvm.report.html.svg import Drawing
 
 __all__ = ["report_png"]
@@ -22,12 +22,21 @@ __all__ = ["report_png"]
 _WIDTH = 11.0  # inches
 _DPI = 150
 _SMALL = 7  # points of text
+_DEAREST = 12  # steps that have a bar
+# The causes in the colours of the page.
+_CAUSE_COLOURS = {
+    "array": COLOURS["u0"],
+    "weights": "#8a5cd1",
+    "trigger": "#8fb4f2",
+    "dma_alone": COLOURS["dma"],
+    "host_alone": COLOURS["host"],
+}
 # How the page mixes colours with its background: the colour, and its share.
 _MIXED = {"m-tile": (COLOURS["u2"], 0.35), "m-stays": (COLOURS["u4"], 0.45)}
 
 
 def report_png(report: ReportData) -> bytes:
-    """Draw one figure: timeline and maps over one axis, and the roofline below if there is one.
+    """Draw one figure: timeline, dearest steps, memory maps, and the roofline if there is one.
 
     Raises:
         DependencyError: matplotlib is not installed.
@@ -65,11 +74,16 @@ def _title(report: ReportData) -> str:
 def _panels(report: ReportData) -> list[tuple[float, Callable[[Any], None]]]:
     """Return (height in inches, drawing function) of each panel."""
     classes = unit_classes(report)
-    timeline, roofline = timeline_of(report, classes), roofline_of(report, classes)
+    timeline = timeline_of(report, classes)
+    roofline = roofline_of(report, classes, steps_by_name(report))
     lanes = 1 + len(timeline.strips)
     found: list[tuple[float, Callable[[Any], None]]] = [
         (0.7 + 0.26 * lanes, lambda axes: _lanes(axes, timeline))
     ]
+    dearest = [row for row in report.layers if row.cycles and row.causes is not None]
+    dearest = sorted(dearest, key=lambda row: -(row.cycles or 0))[:_DEAREST]
+    if dearest:
+        found.append((0.7 + 0.2 * len(dearest), lambda axes: _bars(axes, dearest)))
     for row in timeline.maps:
         found.append((1.9, lambda axes, row=row: _map(axes, timeline, row)))  # type: ignore[misc]
     if roofline is not None:
@@ -96,6 +110,23 @@ def _lanes(axes: Any, timeline: Timeline) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     _along(axes, timeline)
+
+
+def _bars(axes: Any, rows: Sequence[LayerRow]) -> None:
+    """Draw the steps that take longest, each a bar of its causes."""
+    axes.set_title("the steps that take longest, by cause", fontsize=8, loc="left")
+    names = [row.label for row in rows]
+    left = [0] * len(rows)
+    for field, (title, _) in CAUSES.items():
+        values = [getattr(row.causes, field) for row in rows]
+        axes.barh(range(len(rows)), values, left=left, color=_CAUSE_COLOURS[field], label=title)
+        left = [start + value for start, value in zip(left, values, strict=True)]
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlabel("cycles", fontsize=_SMALL)
+    axes.tick_params(labelsize=_SMALL)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.legend(fontsize=_SMALL, loc="lower right", frameon=False)
 
 
 def _along(axes: Any, timeline: Timeline) -> None:

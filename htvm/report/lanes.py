@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from htvm.report.data import ReportData
 
-__all__ = ["HOST", "Lane", "Span", "coarse", "lanes_of"]
+__all__ = ["HOST", "Lane", "Span", "coarse", "folded", "lanes_of", "runs_of_cores"]
 
 Span: TypeAlias = tuple[int, int]
 """First cycle, and the cycle after the last."""
@@ -20,6 +20,8 @@ _WAITING = "waiting"
 _CLUSTER = "cluster"
 _FIRST_CORE = "core0"
 _DMA = "dma"
+_ALIKE = 0.05
+"""Cores whose busy cycles differ by at most this fraction are shown as one."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,42 @@ def lanes_of(report: ReportData) -> tuple[Lane, ...]:
     own = Lane(HOST, tuple(_gaps(elsewhere, cycles)))
     names = sorted(spans, key=lambda name: (name != _DMA, is_core(name), _natural(name)))
     return (own, *(Lane(name, tuple(_joined(spans[name]))) for name in names))
+
+
+def runs_of_cores(busy: Sequence[tuple[str, int]]) -> list[tuple[str, tuple[int, ...]]]:
+    """Group neighbouring cores that are equally busy.
+
+    Args:
+        busy: the units' names and busy cycles.
+
+    Returns:
+        For each group its name ("core0" to "core7" are "core0-7") and the indices of its units; a
+        unit that is no core is a group of its own.
+    """
+    groups: list[list[int]] = []
+    for index, (name, cycles) in enumerate(busy):
+        first = busy[groups[-1][0]] if groups else ("", 0)
+        alike = abs(cycles - first[1]) <= _ALIKE * max(cycles, first[1])
+        if groups and is_core(name) and is_core(first[0]) and alike:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    return [
+        (
+            busy[group[0]][0] + (f"-{busy[group[-1]][0].lstrip('core')}" if group[1:] else ""),
+            tuple(group),
+        )
+        for group in groups
+    ]
+
+
+def folded(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
+    """Return the lanes with equally busy cores as one, which is busy while any of them is."""
+    found = []
+    for name, group in runs_of_cores([(lane.name, lane.busy) for lane in lanes]):
+        spans = [span for index in group for span in lanes[index].spans]
+        found.append(Lane(name, tuple(_joined(spans))))
+    return tuple(found)
 
 
 def is_core(name: str) -> bool:

@@ -112,6 +112,18 @@ def test_trace_has_every_step_and_interval() -> None:
             for name in ("host", "dma", "digital")}  # fmt: skip
     assert busy == {"host": 650, "dma": 140, "digital": 850}
     assert trace["otherData"] == {"clock_hz": 260_000_000, "cycles": 1_500}
+    facts = {event["name"]: event["args"] for event in spans if event["tid"] == 0}
+    first = WHOLE.layers[0]
+    assert facts[first.label]["op"] == first.op
+    assert any("compute" in args and "bytes from L2" in args for args in facts.values())
+    labels = {row.label for row in WHOLE.layers}
+    assert labels & {event["name"] for event in spans if event["tid"] > 0}
+    counted = [event for event in trace["traceEvents"] if event["ph"] == "C"]
+    assert max(event["args"]["bytes"] for event in counted) == max(
+        sum(b.bytes for b in each.blocks if b.first <= i <= b.last)
+        for each in WHOLE.maps
+        for i in range(len(WHOLE.layers))
+    )
 
 
 def report_trace_of(report: Report) -> str:

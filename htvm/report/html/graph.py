@@ -43,8 +43,16 @@ class _Place:
     y: float
 
 
-def graph_of(nodes: Sequence[NetworkNode], classes: Mapping[str, str]) -> Drawing | None:
-    """Draw the network; None without operators."""
+def graph_of(
+    nodes: Sequence[NetworkNode], classes: Mapping[str, str], steps: Mapping[str, int]
+) -> Drawing | None:
+    """Draw the network; None without operators.
+
+    Args:
+        nodes: the operators in execution order.
+        classes: colour class of each accelerator.
+        steps: index of each layer's step.
+    """
     if not nodes:
         return None
     places, height = _places(nodes)
@@ -56,7 +64,7 @@ def graph_of(nodes: Sequence[NetworkNode], classes: Mapping[str, str]) -> Drawin
             if name in places:
                 _edge(drawing, places[name], places[node.name])
     for node in nodes:
-        _box(drawing, node, places[node.name], classes)
+        _box(drawing, node, places[node.name], classes, steps.get(node.name))
     return drawing
 
 
@@ -113,14 +121,18 @@ def _curve(*points: float) -> str:
     return f"M{x1} {y1}C{' '.join(others)}"
 
 
-def _box(drawing: Drawing, node: NetworkNode, place: _Place, classes: Mapping[str, str]) -> None:
+def _box(
+    drawing: Drawing, node: NetworkNode, place: _Place, classes: Mapping[str, str], step: int | None
+) -> None:
     tip = f"{node.name}: {node.op} on {node.accelerator}"
     if node.macs:
         tip += f", {count(node.macs)} MACs"
     colour = classes.get(node.accelerator, "u-host")
+    linked = {} if step is None else {"data_step": str(step)}
     drawing.add(
-        "rect", f"node {colour}", tip, x=place.x, y=place.y, width=_BOX_X, height=_BOX_Y, rx=5
-    )
+        "rect", f"node {colour}", tip, x=place.x, y=place.y, width=_BOX_X, height=_BOX_Y, rx=5,
+        **linked,
+    )  # fmt: skip
     middle = place.x + _BOX_X / 2
     drawing.text(middle, place.y + 15, _short(node.name), "name middle", tip)
     drawing.text(middle, place.y + 28, node.accelerator, "where middle", tip)

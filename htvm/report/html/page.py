@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from htvm.report.accuracy import accuracy_text
 from htvm.report.html.graph import graph_of
-from htvm.report.html.parts import COLOURS, BarPart, cause_parts, stacked, unit_classes
+from htvm.report.html.parts import (
+    COLOURS,
+    BarPart,
+    cause_parts,
+    stacked,
+    steps_by_name,
+    unit_classes,
+)
 from htvm.report.html.roofline import roofline_of
 from htvm.report.html.tables import bytes_grid, layers_grid
 from htvm.report.html.timeline import timeline_of
+from htvm.report.lanes import runs_of_cores
 from htvm.report.layers import overlap_text
 from htvm.report.reasons import accelerated_text, group_text, reason_of, speed_up_of
 from htvm.report.table import count, milliseconds, ratio
@@ -39,7 +47,7 @@ class _Tile:
 
 def report_html(report: ReportData) -> str:
     """Return the page with styles, figures and script inside; it fetches nothing."""
-    classes = unit_classes(report)
+    classes, steps = unit_classes(report), steps_by_name(report)
     template = _environment().get_template("page.html.jinja")
     return template.render(
         report=report,
@@ -49,6 +57,8 @@ def report_html(report: ReportData) -> str:
         legend=_legend(report, classes),
         tiles=_tiles(report),
         whole=_whole(report),
+        charged=_charged(report, classes),
+        details=_details(report),
         longest=_longest(report),
         group=group_text(report),
         overlap=overlap_text(report.summary.causes).replace("\n", "; "),
@@ -57,8 +67,8 @@ def report_html(report: ReportData) -> str:
         bytes=bytes_grid(report),
         accuracy=accuracy_text(report.layers),
         timeline=timeline_of(report, classes),
-        roofline=roofline_of(report, classes),
-        graph=graph_of(report.graph, classes),
+        roofline=roofline_of(report, classes, steps),
+        graph=graph_of(report.graph, classes, steps),
         memory=_memory(report),
     )
 
@@ -133,37 +143,78 @@ def _whole(report: ReportData) -> tuple[BarPart, ...]:
     return () if causes is None else cause_parts(causes, causes.cycles)
 
 
-def _longest(report: ReportData) -> list[dict[str, Any]]:
-    """Return the longest steps, each as a bar relative to the longest one."""
-    known = [row for row in report.layers if row.causes is not None and row.cycles]
-    known.sort(key=lambda row: -(row.cycles or 0))
-    top = known[0].cycles or 1 if known else 1
+def _charged(report: ReportData, classes: Mapping[str, str]) -> tuple[BarPart, ...]:
+    """Return the cycles by the unit they are charged to."""
+    units = report.summary.units
+    return stacked(
+        [(classes.get(unit.name, "u-host"), unit.name, unit.charged, unit.what) for unit in units],
+        report.summary.cycles or 0,
+    )
+
+
+def _details(report: ReportData) -> list[dict[str, Any]]:
+    """Return what the page says of a step when a reader picks it, in the order of steps."""
     return [
         {
+            "name": row.label,
+            "facts": [
+                [title, value]
+                for title, value in (
+                    ("runs on", row.accelerator),
+                    ("why", reason_of(row, report.verdicts)),
+                    ("shape", row.shape),
+                    ("tile k,c,y,x", row.tile),
+                    ("tiles", count(row.tiles)),
+                    ("cycles", count(row.cycles)),
+                    ("MACs", count(row.macs) if row.macs else ""),
+                    ("B of L1", count(row.l1_bytes)),
+                    ("in the file", row.source),
+                )
+                if value
+            ],
+        }
+        for row in report.layers
+    ]
+
+
+def _longest(report: ReportData) -> list[dict[str, Any]]:
+    """Return the longest steps, each as a bar relative to the longest one."""
+    rows = enumerate(report.layers)
+    known = [(step, row) for step, row in rows if row.causes is not None and row.cycles]
+    known.sort(key=lambda entry: -(entry[1].cycles or 0))
+    top = known[0][1].cycles or 1 if known else 1
+    return [
+        {
+            "step": step,
             "name": row.label,
             "cycles": row.cycles,
             "share": ratio(100 * (row.cycles or 0), report.summary.cycles, 1),
             "parts": cause_parts(row.causes, top) if row.causes is not None else (),
             "reason": reason_of(row, report.verdicts),
         }
-        for row in known[:_LONGEST]
+        for step, row in known[:_LONGEST]
     ]
 
 
 def _units(report: ReportData, classes: Mapping[str, str]) -> list[dict[str, Any]]:
-    cycles = report.summary.cycles
-    return [
-        {
-            "name": unit.name,
-            "what": unit.what,
-            "busy": unit.cycles,
-            "share": ratio(100 * unit.cycles, cycles, 1),
-            "charged": unit.charged,
-            "charged_share": ratio(100 * unit.charged, cycles, 1),
-            "classes": classes.get(unit.name, "u-host"),
-        }
-        for unit in report.summary.units
-    ]
+    cycles, units = report.summary.cycles, report.summary.units
+    rows = []
+    for name, group in runs_of_cores([(unit.name, unit.cycles) for unit in units]):
+        first, each = units[group[0]], [units[index] for index in group]
+        busy = sum(unit.cycles for unit in each) // len(each)
+        charged = sum(unit.charged for unit in each)
+        rows.append(
+            {
+                "name": name,
+                "what": first.what + (", each" if len(each) > 1 else ""),
+                "busy": busy,
+                "share": ratio(100 * busy, cycles, 1),
+                "charged": charged,
+                "charged_share": ratio(100 * charged, cycles, 1),
+                "classes": classes.get(name, "u-host"),
+            }
+        )
+    return rows
 
 
 def _memory(report: ReportData) -> tuple[BarPart, ...]:

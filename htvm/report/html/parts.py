@@ -10,7 +10,15 @@ if TYPE_CHECKING:
     from htvm.report.data import ReportData
     from htvm.result import Causes
 
-__all__ = ["CAUSES", "COLOURS", "BarPart", "cause_parts", "stacked", "unit_classes"]
+__all__ = [
+    "CAUSES",
+    "COLOURS",
+    "BarPart",
+    "cause_parts",
+    "stacked",
+    "steps_by_name",
+    "unit_classes",
+]
 
 CAUSES: Mapping[str, tuple[str, str]] = {
     "array": ("compute", "an accelerator's array computes"),
@@ -80,21 +88,32 @@ def cause_parts(causes: Causes, whole: float) -> tuple[BarPart, ...]:
     )
 
 
+def steps_by_name(report: ReportData) -> dict[str, int]:
+    """Map the names of layers to the index of their step; conversions beside them do not count."""
+    return {
+        name: index
+        for index, row in enumerate(report.layers)
+        if row.kind in ("", "layer", "cpu")
+        for name in (row.name, row.label, *row.name.split(" + "))
+    }
+
+
 def unit_classes(report: ReportData) -> dict[str, str]:
     """Map accelerators to colour classes; the host is grey, the DMA has the colour of transfers.
 
     Cores that differ only by a number ("core0", "core1") share a colour.
     """
-    from htvm.report.lanes import lanes_of
+    from htvm.report.lanes import folded, lanes_of
 
     names = [core.name for core in report.machine.cores] if report.machine else []
     names += [row.accelerator for row in report.layers]
     names += [node.accelerator for node in report.graph]
-    names += [lane.name for lane in lanes_of(report)]
+    lanes = lanes_of(report)
+    names += [lane.name for lane in (*lanes, *folded(lanes))]
     classes = {"cpu": "u-host", "host": "u-host", "dma": "u-dma"}
     kinds: dict[str, str] = {}
     for name in dict.fromkeys(names):
-        kind = name.rstrip("0123456789") or name
+        kind = name.rstrip("0123456789-") or name
         if name not in classes:
             kinds.setdefault(kind, f"u-{len(kinds) % _HUES}")
             classes[name] = kinds[kind]

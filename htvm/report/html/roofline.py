@@ -38,8 +38,16 @@ class _Scale:
         )
 
 
-def roofline_of(report: ReportData, classes: Mapping[str, str]) -> Drawing | None:
-    """Draw the roofline; None if no layer on an accelerator was simulated."""
+def roofline_of(
+    report: ReportData, classes: Mapping[str, str], steps: Mapping[str, int]
+) -> Drawing | None:
+    """Draw the roofline; None if no layer on an accelerator was simulated.
+
+    Args:
+        report: the report.
+        classes: colour class of each accelerator.
+        steps: index of each layer's step.
+    """
     points, machine = points_of(report), report.machine
     if not points or machine is None:
         return None
@@ -53,7 +61,7 @@ def roofline_of(report: ReportData, classes: Mapping[str, str]) -> Drawing | Non
         _slope(drawing, scale, width, list(peaks.values()))
     for name, peak in peaks.items():
         _ceiling(drawing, scale, name, peak, width, classes)
-    _dots(drawing, scale, points, classes)
+    _dots(drawing, scale, points, classes, steps)
     return drawing
 
 
@@ -123,8 +131,9 @@ def _ceiling(
 
 
 def _dots(
-    drawing: Drawing, scale: _Scale, points: tuple[Point, ...], classes: Mapping[str, str]
-) -> None:
+    drawing: Drawing, scale: _Scale, points: tuple[Point, ...], classes: Mapping[str, str],
+    steps: Mapping[str, int],
+) -> None:  # fmt: skip
     """Draw the layers, with names where there is room."""
     places = [scale.at(point.intensity, point.rate) for point in points]
     for point, (x, y) in zip(points, places, strict=True):
@@ -132,7 +141,9 @@ def _dots(
             f"{point.name} on {point.accelerator}: {point.rate:.2f} MAC/cycle, "
             f"{point.intensity:.2f} MAC per byte from L2, {point.cycles:,} cycles"
         )
-        drawing.add("circle", classes.get(point.accelerator, "u-0"), tip, cx=x, cy=y, r=5)
+        linked = {"data_step": str(steps[point.name])} if point.name in steps else {}
+        colour = classes.get(point.accelerator, "u-0")
+        drawing.add("circle", colour, tip, cx=x, cy=y, r=5, **linked)
     taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in places]
     longest_first = sorted(zip(points, places, taken, strict=True), key=lambda e: -e[0].cycles)
     for point, (x, y), own in longest_first:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from htvm.report.html.svg import Drawing
-from htvm.report.lanes import Lane, Span, coarse, lanes_of
+from htvm.report.lanes import Lane, Span, coarse, folded, lanes_of
 from htvm.report.table import count
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Box:
         classes: class that sets its colour.
         name: text written on it.
         tip: text shown when the pointer rests on it.
+        step: index of the step that it belongs to.
     """
 
     left: float
@@ -39,6 +40,7 @@ class Box:
     tip: str
     bottom: float = 0.0
     height: float = 100.0
+    step: int | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,14 @@ class Timeline:
     gap: int
 
     @property
+    def ticks(self) -> list[int]:
+        """Round numbers along the axis, from 0, at most 8."""
+        step = 1
+        while self.length / step > 8:
+            step = step * 5 // 2 if str(step)[0] == "2" else 2 * step
+        return list(range(0, self.length + 1, step))
+
+    @property
     def legend(self) -> list[tuple[str, str]]:
         """The colour classes that occur, with their names."""
         used = {box.classes for row in self.maps for box in row.boxes}
@@ -116,7 +126,7 @@ def timeline_of(report: ReportData, classes: Mapping[str, str]) -> Timeline:
     cycles = report.summary.cycles
     places = _places(report)
     length = cycles or max(1, len(report.layers))
-    lanes, gap = coarse(lanes_of(report), _MOST)
+    lanes, gap = coarse(folded(lanes_of(report)), _MOST)
     steps = tuple(
         Box(
             *_across(start, end, length),
@@ -124,8 +134,9 @@ def timeline_of(report: ReportData, classes: Mapping[str, str]) -> Timeline:
             row.label,
             f"{row.label} on {row.accelerator}: {row.shape}"
             + (f", {count(row.cycles)} cycles" if row.cycles is not None else ""),
+            step=index,
         )
-        for row, (start, end) in zip(report.layers, places, strict=True)
+        for index, (row, (start, end)) in enumerate(zip(report.layers, places, strict=True))
     )
     return Timeline(
         length=length,
@@ -171,6 +182,7 @@ def _map(entry: MemoryMap, places: list[Span], length: int) -> MapRow:
                 + (", stays in L1" if block.resident else ""),
                 100.0 * block.offset / entry.peak,
                 100.0 * block.bytes / entry.peak,
+                block.first,
             )
         )
     said = f"{count(entry.peak)} B"
