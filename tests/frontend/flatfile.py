@@ -23,6 +23,7 @@ CODES = {
     "BROADCAST_TO": 130,
     "CONCATENATION": 2,
     "CONV_2D": 3,
+    "CUSTOM": 32,
     "DEPTHWISE_CONV_2D": 4,
     "DEPTH_TO_SPACE": 5,
     "DEQUANTIZE": 6,
@@ -118,6 +119,8 @@ class Graph:
     version: int = 3
     custom: Mapping[str, int] = field(default_factory=dict)
     short_codes: bool = True
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Names of custom operators."""
 
     def with_tensor(self, index: int, **changes: Any) -> Graph:
         """The same with one tensor changed."""
@@ -202,7 +205,8 @@ class _Writer:
         for kind in kinds:
             code = CODES[kind]
             short = {0: ("b", min(code, 127))} if graph.short_codes else {}
-            codes.append(self.table({**short, 3: ("i", code)}))
+            name = {1: graph.names[kind]} if kind in graph.names else {}
+            codes.append(self.table({**short, **name, 3: ("i", code)}))
         last = len(graph.tensors)
         graphs = []
         for _ in range(graph.copies):

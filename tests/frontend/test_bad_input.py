@@ -120,7 +120,7 @@ UNSUPPORTED: dict[str, tuple[Callable[[Graph], Graph], list[str]]] = {
     "int16": (lambda g: g.with_tensor(0, code=INT16), ["int16 activations", "'input'"]),
     "uint8": (lambda g: g.with_tensor(0, code=UINT8), ["uint8 activations", "'input'"]),
     "operator": (recurrent, ["LSTM is not supported", "operator 7", "tensor 15 'probabilities'",
-                            "supported are ADD"]),
+                            "supported are ABS, ADD"]),
     "weight zero point": (lambda g: g.with_tensor(12, zero_points=[4]), ["zero point",
                                                                         "operator 6"]),
     "scales along inputs": (lambda g: g.with_tensor(12, scales=[0.1] * 4, zero_points=[0] * 4,

@@ -13,7 +13,7 @@ from htvm.errors import HtvmError, ModelError, UnsupportedError
 from patterns.reading.read import read_graph
 from tests.frontend import tflm
 from tests.frontend.flatfile import Graph
-from tests.frontend.single import CASES
+from tests.frontend.single import CASES, inputs_of
 from tests.frontend.sketch import Sketch
 from tests.reference.interpreter import interpret
 
@@ -105,3 +105,39 @@ def test_a_code_only_in_the_longer_field(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="identifier"):
         (tmp_path / "bad.tflite").write_bytes(b"no model")
         htvm.load(tmp_path / "bad.tflite")
+
+
+def test_a_bias_may_name_the_axis_of_the_weights(tmp_path: Path) -> None:
+    """Files of the first converters do; runtimes do not look at it."""
+    draws = (CASES["depthwise"](np.random.default_rng(seed)) for seed in range(99))
+    graph = next(draw for draw in draws if len(draw.tensors[2].scales) > 1)
+    again = graph.with_tensor(2, axis=3)
+    x = inputs_of(graph, np.random.default_rng(0))
+    made = interpret(loaded(again, tmp_path).module, x).outputs[0]
+    np.testing.assert_array_equal(made, tflm.reference(again, x)[0])
+
+
+def test_a_fused_lstm_is_named_although_it_declares_tensors_without_elements(
+    tmp_path: Path,
+) -> None:
+    made = sketch()
+    x = made.input((1, 4))
+    made.tensor((0,), 0.1, 0)
+    made.op("LSTM", [x], [y := made.like(x, (1, 4))], None)
+    with pytest.raises(UnsupportedError, match="operator LSTM is not supported"):
+        loaded(made.graph(y), tmp_path)
+    made = sketch()
+    x, empty = made.input((1, 4)), made.input((1, 0))
+    made.op("CONCATENATION", [x, empty], [y := made.like(x, (1, 4))], (10, {0: ("i", 1)}))
+    with pytest.raises(UnsupportedError, match="has no elements"):
+        loaded(made.graph(y), tmp_path)
+
+
+def test_a_custom_operator_is_named(tmp_path: Path) -> None:
+    """It may have memory among its inputs that nobody writes."""
+    made = sketch()
+    x, scratch = made.input((1, 4)), made.tensor((1, 64), 0.1, 0)
+    made.op("CUSTOM", [x, scratch], [y := made.like(x, (1, 4))], None)
+    graph = replace(made.graph(y), names={"CUSTOM": "ethos-u"})
+    with pytest.raises(UnsupportedError, match="operator CUSTOM 'ethos-u' is not supported"):
+        loaded(graph, tmp_path)

@@ -24,7 +24,7 @@ from htvm.frontend.tflite.reader import OperatorReader
 from htvm.model import Model, TensorInfo, model_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["load_tflite", "read_tflite"]
 
@@ -97,6 +97,8 @@ def _read_operators(file: TfliteFile) -> dict[int, Activation]:
                 where=operator.place,
                 hint=f"supported are {', '.join(sorted(HANDLERS))}",
             )
+        _check_elements(operator.inputs, operator.place)
+    _check_elements(file.inputs, "the graph's inputs")
     values = {
         tensor.index: Activation(tensor.shape, tensor.name, tensor.dtype) for tensor in file.inputs
     }
@@ -113,6 +115,16 @@ def _read_operators(file: TfliteFile) -> dict[int, Activation]:
         for tensor, record in zip(operator.outputs, records, strict=True):
             values[tensor.index] = Activation(tensor.shape, record, tensor.dtype)
     return values
+
+
+def _check_elements(tensors: Iterable[TfliteTensor | None], place: str) -> None:
+    for tensor in tensors:
+        if tensor is not None and 0 in tensor.shape:
+            raise UnsupportedError(
+                f"{tensor.place} has no elements: its shape is {tensor.shape}",
+                where=place,
+                hint="leave it out when exporting",
+            )
 
 
 def _check_border(file: TfliteFile) -> None:

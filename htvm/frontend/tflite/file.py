@@ -39,6 +39,7 @@ _DTYPES = {
 }
 _MOST_ELEMENTS = 1 << 28
 _MANY_GRAPHS = ("CALL_ONCE", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE", "STABLEHLO_COMPOSITE")
+_CUSTOM = "CUSTOM"
 _HINT = "the file is damaged; fetch or export it again"
 
 
@@ -92,7 +93,7 @@ class TfliteOperator:
 
     Attributes:
         index: index in execution order.
-        kind: TFLite's name of the operator, such as ``CONV_2D``.
+        kind: TFLite's name of the operator, such as ``CONV_2D``, or ``CUSTOM 'NAME'``.
         inputs, outputs: tensors; ``None`` for an optional input that is absent.
         options: table of its options, if any.
         options_type: kind of this table (TFLite's ``BuiltinOptions``).
@@ -214,13 +215,16 @@ class _FileReader:
         code = max(code, short)
         if not 0 <= code < len(OPERATOR_NAMES):
             raise self._corrupt(f"operator code {code} does not exist")
+        if OPERATOR_NAMES[code] == _CUSTOM:
+            return f"{_CUSTOM} '{table.string(1)}'"
         return OPERATOR_NAMES[code]
 
     def _tensor(self, index: int, table: FlatTable, buffers: tuple[FlatTable, ...]) -> TfliteTensor:
         name = table.string(3)
         where = f"tensor {index} '{name}'"
         shape = self._integers(table.vector(0, "int32"))
-        if any(size < 1 for size in shape) or math.prod(shape) > _MOST_ELEMENTS:
+        # Without elements are the intermediate results that a fused LSTM only declares.
+        if any(size < 0 for size in shape) or math.prod(shape) > _MOST_ELEMENTS:
             raise self._corrupt(f"shape {shape}", where)
         code = table.integer(1, "b")
         if code not in _DTYPES:
@@ -272,6 +276,8 @@ class _FileReader:
             raise self._corrupt(f"{len(zero_points)} zero points for {len(scales)} scales", where)
         if any(not -(2**31) <= zero_point < 2**31 for zero_point in zero_points):
             raise self._corrupt("a zero point beyond int32", where)
+        if len(shape) == 1:
+            axis = 0  # whatever the file says: old ones name the axis of the weights for a bias
         if not 0 <= axis < max(len(shape), 1):
             raise self._corrupt(f"quantized along axis {axis} of {shape}", where)
         if len(scales) > 1 and (not shape or shape[axis] != len(scales)):
@@ -325,7 +331,9 @@ class _FileReader:
             raise self._corrupt("an input is listed twice")
         written |= {tensor.index for tensor in file.tensors if tensor.variable}
         for operator in file.operators:
-            for tensor in operator.inputs:
+            # A custom operator may have memory to work in among its inputs.
+            inputs = () if operator.kind.startswith(_CUSTOM) else operator.inputs
+            for tensor in inputs:
                 if tensor and tensor.data is None and tensor.index not in written:
                     raise self._corrupt(f"{tensor.place} is read before it is written",
                                         operator.place)  # fmt: skip
