@@ -60,7 +60,9 @@ def in_words(conv: Call, padding: Call | None, layer: str) -> InWords | None:
     if str(attrs.data_layout) != "NHWC" or str(attrs.kernel_layout) != "HWIO":
         return None
     ordinary = int(attrs.groups) == 1 and all(int(step) == 1 for step in attrs.dilation)
-    if not ordinary or dtype_of(data) != "int8" or not isinstance(weight, GenericConst):
+    if not ordinary or not isinstance(weight, GenericConst):
+        return None
+    if dtype_of(data) != "int8" or dtype_of(weight) != "int8":
         return None
     fy, fx, channels, k = shape_of(weight)
     uses = fy * fx * k / (int(attrs.strides[0]) * int(attrs.strides[1]))

@@ -6,7 +6,7 @@ The form (see `patterns` for how each operator is written):
   PrimFuncs of `patterns.primitive`;
 * tensors are int8, uint8, int16, int32 or float32;
 * one dataflow block in which every binding is one call (or another name for a variable), all
-  types static; weights are int8 constants, biases int32;
+  types static; weights are int8 or int16 constants, biases int32;
 * every tensor ends an operator that `patterns.reading.read` supports; bindings inside an operator
   are int32 and not used elsewhere; shifts are from 0 to 31, and clips are inside the type of the
   output;
@@ -147,11 +147,11 @@ def _check_arithmetic(node: Node) -> None:
             raise IntegerFormError(f"shifts {shifts}", where=where, hint="use 0 to 31")
     if isinstance(layer, Weighted) and layer.bias is not None:
         types = (str(layer.weight.dtype), str(layer.bias.dtype))
-        if types != ("int8", "int32"):
+        if types[0] not in ("int8", "int16") or types[1] != "int32":
             raise IntegerFormError(
                 f"weights of type {types[0]} and biases of type {types[1]}",
                 where=where,
-                hint="use int8 and int32",
+                hint="use int8 (on a host also int16) and int32",
             )
 
 

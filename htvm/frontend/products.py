@@ -31,7 +31,7 @@ class QuantizedProduct:
     """A layer with weights whose input and output are quantized.
 
     Attributes:
-        weight: int8 ``[K, C / groups, fy, fx]``, or ``[K, C]``.
+        weight: int8 or int16 ``[K, C / groups, fy, fx]``, or ``[K, C]``.
         bias: int32 ``[K]``, in steps of s_in * s_w.
         ratios: s_in * s_w / s_out, one number or one per output channel.
         zero_points: zero points of input and output.

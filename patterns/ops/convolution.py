@@ -69,14 +69,14 @@ class Window:
         return 3 if self.layout == "NHWC" else 1
 
     def call(self, x: Expr, weight: Array) -> Expr:
-        """Return the int32 product of ``x`` with an int8 ``weight`` ``[K, C / groups, fy, fx]``."""
+        """Return the int32 product of ``x`` with a ``weight`` ``[K, C / groups, fy, fx]``."""
         kernel_layout = "OIHW"
         if self.layout == "NHWC":
             kernel_layout = "HWOI" if is_depthwise(weight, self.groups) else "HWIO"
         kernel = np.ascontiguousarray(weight.transpose(KERNEL_AXES[kernel_layout]))
         return R.nn.conv2d(
             x,
-            relax.const(kernel, "int8"),
+            relax.const(kernel, str(kernel.dtype)),
             strides=self.strides,
             padding=self.padding,
             dilation=self.dilation,
@@ -140,7 +140,7 @@ class _Convolution(ComposedOp):
     """Base of convolutions with and without requantization.
 
     Attributes:
-        weight: int8 ``[K, C / groups, fy, fx]``.
+        weight: int8 or int16 ``[K, C / groups, fy, fx]``; only hosts read int16.
         bias: int32 ``[K]``, with the input's zero point folded in.
         window: strides, padding, dilation, groups, layout.
     """

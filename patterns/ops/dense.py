@@ -44,7 +44,7 @@ class _Product(ComposedOp):
     """Base of products with and without requantization.
 
     Attributes:
-        weight: int8 ``[K, C]``; ``[K, C, 1, 1]`` is accepted, too.
+        weight: int8 or int16 ``[K, C]``; ``[K, C, 1, 1]`` is accepted, too. Only hosts read int16.
         bias: int32 ``[K]``, with the input's zero point folded in.
     """
 
@@ -59,7 +59,7 @@ class _Product(ComposedOp):
 
     def sums(self, bb: BlockBuilder, x: Expr, name: str, *, last: bool) -> Var:
         """Write the int32 sums; ``last``: whether they are the operator's result."""
-        constant = relax.const(np.ascontiguousarray(self.weight.T), "int8")
+        constant = relax.const(np.ascontiguousarray(self.weight.T), str(self.weight.dtype))
         acc = emit(bb, R.matmul(x, constant, out_dtype="int32"), name)
         return emit(bb, R.add(acc, int_constant(tuple(self.bias.tolist()))), name, last=last)
 

@@ -15,7 +15,12 @@ pytestmark = pytest.mark.skipif(
     not FOLDER.is_dir(), reason="../shared/models/exporters is not there"
 )
 
-EXACT = ("torch_Dense_qdq_s8pc", "torch_Multi_qdq_u8s8", "keras_squeezenet_u8io")
+EXACT = (
+    "torch_Dense_qdq_s8pc",
+    "torch_Dense_qdq_s8sym",
+    "torch_Multi_qdq_u8s8",
+    "keras_squeezenet_u8io",
+)
 
 
 def file_of(name: str) -> Path:
@@ -42,16 +47,6 @@ def test_every_element_equals_the_runtime(name: str) -> None:
     for inputs, outputs in runs(name):
         for found, wanted in zip(interpret(module, inputs).outputs, outputs, strict=True):
             np.testing.assert_array_equal(found, wanted.reshape(found.shape))
-
-
-def test_a_default_session_fuses_a_pool_of_int8_that_the_file_has_apart() -> None:
-    """Its logits are then off by at most one step from the float pool that the file asks for."""
-    name = "torch_Dense_qdq_s8sym"
-    module = htvm.load(file_of(name)).module
-    for inputs, (wanted,) in runs(name):
-        (found,) = interpret(module, inputs).outputs
-        steps = np.diff(np.unique(wanted)).min()
-        assert np.abs(found - wanted).max() < 1.01 * steps
 
 
 @pytest.mark.slow

@@ -73,17 +73,12 @@ def binary(attrs: Any, a: Array, b: Array, _: Array) -> Array:
 
 
 def _average_in_reals(attrs: Any, windows: Array) -> Array:
-    """Each step rounded to float32, in the order of the kernel; without the zero point."""
+    """Each step rounded to float32, rows one after the other; without the zero point."""
     first, last, zero = (np.float32(step) for step in attrs["htvm.steps"])
-    order = str(attrs["htvm.order"])
     parts = windows.astype(np.float32) * first
-    if order == "columns":
-        parts = _summed(parts.swapaxes(4, 5))[..., None, :]
-    total = _summed(parts.reshape(*parts.shape[:4], 1, -1))[..., 0]
+    total = _summed(parts.reshape(*parts.shape[:4], -1))
     ratio = total / np.float32(windows.shape[4] * windows.shape[5]) / last
-    if order == "fused":
-        return np.rint(ratio + zero).astype(np.int64) - int(zero)
-    return np.rint(ratio).astype(np.int64)
+    return np.rint(ratio + zero).astype(np.int64) - int(zero)
 
 
 def _summed(parts: Array) -> Array:
@@ -107,7 +102,7 @@ def average(attrs: Any, data: Array, _: Array) -> Array:
     scale = scales_of(_integers(attrs, "multiplier"), _integers(attrs, "shift"))
     low, high = _integers(attrs, "clip")
     rounded = float_rounded(total, scale[0])
-    if str(attrs["htvm.order"]):
+    if len(attrs["htvm.steps"]):
         rounded = _average_in_reals(attrs, view[:, :, ::sy, ::sx])
     result = np.clip(rounded + zero_out, low, high).astype(np.int8)
     return result if layout == "NCHW" else result.transpose(0, 2, 3, 1)

@@ -19,13 +19,13 @@ from htvm.frontend.onnx.affine import (
     real_layers,
     real_norms,
     shapes,
+    transposed,
     unary,
 )
-from htvm.frontend.onnx.affine.products import convolution, matrix_product, weight_of
+from htvm.frontend.onnx.affine.products import filtered, matrix_product, weight_of
 from htvm.frontend.onnx.affine.reader import Handler, Reader
-from htvm.frontend.onnx.affine.values import Constant, Pending, Value, View
+from htvm.frontend.onnx.affine.values import Constant, Value, View
 from htvm.frontend.onnx.qoperator import OWN as QOPERATOR
-from htvm.frontend.onnx.windows import windows_of
 from htvm.frontend.registration import registered
 
 if TYPE_CHECKING:
@@ -71,11 +71,9 @@ def _weights(reader: Reader, node: OnnxNode, index: int) -> Constant:
     return value
 
 
-def _conv(reader: Reader, node: OnnxNode) -> Pending:
-    view = reader.view(node, 0, "input")
-    weight = weight_of(node, _weights(reader, node, 1), 0)
-    windows = windows_of(node, view.shape[2:], weight.data.shape[2:])
-    return convolution(reader, node, view, weight, windows, _bias(reader, node, 2))
+def _conv(reader: Reader, node: OnnxNode) -> Value:
+    view, weights = reader.view(node, 0, "input"), _weights(reader, node, 1)
+    return filtered(reader, node, view, weights, _bias(reader, node, 2))
 
 
 def _matmul(reader: Reader, node: OnnxNode) -> Value:
@@ -112,6 +110,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **islands.HANDLERS,
     **real_norms.HANDLERS,
     **real_layers.PARTS,
+    **transposed.HANDLERS,
     "Conv": _conv,
     "Gemm": _gemm,
     "MatMul": _matmul,

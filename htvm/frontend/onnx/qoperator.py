@@ -18,11 +18,12 @@ from htvm.frontend.onnx.affine import (
     real_layers,
     real_norms,
     shapes,
+    transposed,
     unary,
 )
 from htvm.frontend.onnx.affine.products import (
     Weight,
-    convolution,
+    filtered,
     matrix_product,
     weight_of,
 )
@@ -120,15 +121,17 @@ def _plain_bias(
 
 
 def _conv(reader: Reader, node: OnnxNode) -> Value:
-    view = _view(reader, node, 0)
-    weight = weight_of(node, constant_of(reader, node, 3, 0), 0)
-    windows = windows_of(node, view.shape[2:], weight.data.shape[2:])
-    bias = _plain_bias(reader, node, 8, view, weight)
-    return _finished(reader, node, convolution(reader, node, view, weight, windows, bias), 6)
+    view, constant = _view(reader, node, 0), constant_of(reader, node, 3, 0)
+    bias = _plain_bias(reader, node, 8, view, weight_of(node, constant, 0))
+    return _finished(reader, node, filtered(reader, node, view, constant, bias), 6)
 
 
 def _matmul(reader: Reader, node: OnnxNode) -> Value:
-    view, constant = _view(reader, node, 0), constant_of(reader, node, 3, -1)
+    view = _view(reader, node, 0)
+    if isinstance(reader.value(node, 3), Quantized):
+        pending = islands.integer_product(reader, node, view, _view(reader, node, 3))
+        return _finished(reader, node, pending, 6)
+    constant = constant_of(reader, node, 3, -1)
     if constant.data.ndim != 2:
         raise node.unsupported(
             f"weights of shape {list(constant.data.shape)}", "a constant matrix is supported"
@@ -225,8 +228,13 @@ def _concat(reader: Reader, node: OnnxNode) -> Value:
     count = (len(node.inputs) - 2) // 3
     if count < 1 or len(node.inputs) != 2 + 3 * count:
         raise node.damaged(f"{len(node.inputs)} inputs", "two, and three for each part")
-    views = [_view(reader, node, 2 + 3 * part) for part in range(count)]
-    pending = joins.concat(reader, node, views, node.integer("axis"))
+    parts = [
+        constant_of(reader, node, index)
+        if isinstance(reader.value(node, index), Constant)
+        else _view(reader, node, index)
+        for index in range(2, len(node.inputs), 3)
+    ]
+    pending = joins.concat(reader, node, parts, node.integer("axis"))
     return _finished(reader, node, pending, 0)
 
 
@@ -244,8 +252,7 @@ def _global_average(reader: Reader, node: OnnxNode) -> Value:
 
 def _average(reader: Reader, node: OnnxNode) -> Value:
     _first_channels(node)
-    view = _view(reader, node, 0)
-    pending = pools.average(reader, node, view, pools.average_windows(node, view), order="fused")
+    pending = pools.fused_average(reader, node, _view(reader, node, 0))
     return _finished(reader, node, pending, 3)
 
 
@@ -294,6 +301,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **islands.HANDLERS,
     **real_norms.HANDLERS,
     **real_layers.PARTS,
+    **transposed.HANDLERS,
     **OWN,
 }
 

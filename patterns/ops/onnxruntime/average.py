@@ -39,14 +39,11 @@ class OnnxAverage(PrimitiveOp):
         padding: sizes (top, left, bottom, right); positions outside count as 0.0.
         clip: inclusive range of the output.
         layout: layout of the maps, ``"NHWC"`` or ``"NCHW"``.
-        order: which of onnxruntime's kernels it is.  ``""``: the exact sum, scaled, rounded once,
-            as for whole maps.  The others compute in float32 and round after each step:
-            ``"fused"`` sums row by row and adds the zero point before it rounds to an integer
-            (QLinearAveragePool); ``"rows"`` sums row by row, ``"columns"`` first each column, and
-            both round before they add the zero point (AveragePool between DequantizeLinear and
-            QuantizeLinear; in columns where the stride along x is at most 2).
-        steps: scales of input and output, and the output's zero point in the file, which may be
-            that of uint8; needed in float32 only.
+        steps: for onnxruntime's QLinearAveragePool, which sums row by row in float32, rounds after
+            each step, and adds the zero point before it rounds to an integer: scales of input and
+            output, and the output's zero point, which may be that of uint8 (0.0 for its float
+            pool, which adds the zero point afterwards).  If empty, the exact sum is scaled and
+            rounded once, as its QLinearGlobalAveragePool does.
     """
 
     kind = "onnx_average"
@@ -59,7 +56,6 @@ class OnnxAverage(PrimitiveOp):
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     clip: Range = INT8
     layout: str = "NCHW"
-    order: str = ""
     steps: tuple[float, ...] = ()
 
     @property
@@ -93,7 +89,7 @@ class OnnxAverage(PrimitiveOp):
         In float32: both scales, the number of elements in a window, the zero point, bounds, and a
         number that rounds to integers when it is added, twice, so that nothing is cancelled.
         """
-        if self.order:
+        if self.steps:
             first, last, zero = self.steps
             # Bounds beyond 8 bits, whatever the zero point.
             ends = (-2000, 2000)
@@ -105,7 +101,7 @@ class OnnxAverage(PrimitiveOp):
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         source, factor = tensors
-        if self.order:
+        if self.steps:
             return self._in_reals(source, factor)
         total = self._sums(source)
         ((mantissa,), (shift,)) = self.requant.multiplier, self.requant.shift
@@ -122,46 +118,18 @@ class OnnxAverage(PrimitiveOp):
         return te.compute(total.shape, element, name="average")
 
     def _in_reals(self, source: te.Tensor, figures: te.Tensor) -> te.Tensor:
-        columns = self.order == "columns"
-        total = self._columns(source, figures) if columns else self._sums(source, figures[0])
+        total = self._sums(source, figures[0])
 
         def element(*index: Any) -> Any:
             block = Definitions()
-            value = total(*index) / figures[2] / figures[1]
-            if self.order == "fused":
-                value = value + figures[3]
+            value = total(*index) / figures[2] / figures[1] + figures[3]
             inside = within(block, value, figures[4], figures[5])
             near = tirx.Cast("int32", block.bind("near", (inside + figures[6]) - figures[7]))
-            added = int(self.steps[2]) if self.order == "fused" else 0
-            near = near + (self.requant.output_zero_point - added)
+            near = near + (self.requant.output_zero_point - int(self.steps[2]))
             low, high = (tirx.const(bound, "int32") for bound in self.clip)
             return block.around(tirx.Cast("int8", tirx.max(tirx.min(near, high), low)))
 
         return te.compute(total.shape, element, name="average")
-
-    def _columns(self, source: te.Tensor, figures: te.Tensor) -> te.Tensor:
-        """Return the sums of windows, of sums of their columns."""
-        shape, at, kernel = sizes_of(source), y_axis(self.layout), self.kernel
-        out, pad, (zero,) = self._shape(shape), self.padding, self.requant.input_zero_points
-        wide = shape[at + 1] + pad[1] + pad[3]
-        ry, rx = te.reduce_axis((0, kernel[0]), "ry"), te.reduce_axis((0, kernel[1]), "rx")
-
-        def column(*index: Any) -> Any:
-            y, z = index[at] * self.strides[0] - pad[0] + ry, index[at + 1] - pad[1]
-            whole = tirx.Cast("int32", source(*index[:at], y, z, *index[at + 2 :])) - zero
-            taken = tirx.Cast("float32", whole) * figures[0]
-            if any(pad):
-                inside = tirx.all(y >= 0, y < shape[at], z >= 0, z < shape[at + 1])
-                taken = tirx.if_then_else(inside, taken, tirx.const(0, "float32"))
-            return te.sum(taken, axis=[ry])
-
-        sums = te.compute(extents((*out[: at + 1], wide, *out[at + 2 :])), column, name="columns")
-
-        def window(*index: Any) -> Any:
-            z = index[at + 1] * self.strides[1] + rx
-            return te.sum(sums(*index[: at + 1], z, *index[at + 2 :]), axis=[rx])
-
-        return te.compute(extents(out), window, name="total")
 
     def _sums(self, source: te.Tensor, step: Any = None) -> te.Tensor:
         """Return the centred sum of each window, in reals if a step is given.

@@ -1,9 +1,9 @@
-"""Average pools and softmax: exactly what one of onnxruntime's kernels computes, and which one.
+"""Average pools and softmax: exactly what a default session of onnxruntime computes.
 
-Its kernels round float32 sums differently.  Of uint8, an average between DequantizeLinear and
-QuantizeLinear is QLinearAveragePool, as a default session runs it; of int8, it is the float pool of
-a session without optimization, whose order of sums changed with opset 19 (a default session fuses
-some of these and not others).  A softmax is QLinearSoftmax, which takes ``floor(1 / scale)``.
+Its kernels round float32 sums differently.  An average over windows is QLinearAveragePool: of int8
+at the borders of a model, of uint8 inside, as the session turns int8 into it; and the float pool
+where only one of its two sides is turned.  A softmax is QLinearSoftmax, which takes
+``floor(1 / scale)``.
 """
 
 from __future__ import annotations
@@ -43,18 +43,13 @@ def network(node: Any, shape: tuple[int, ...], steps: Any, dtype: str, opset: in
     return model
 
 
-def agree(
-    model: Any, dtype: str, shape: tuple[int, ...], folder: Path, seed: int, *, fused: bool = True
-) -> None:
+def agree(model: Any, dtype: str, shape: tuple[int, ...], folder: Path, seed: int) -> None:
     """Every element equals onnxruntime's, and enough of them differ."""
     save(model, folder / "net.onnx")
     limits = np.iinfo(dtype)
     x = np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(dtype)
-    options = onnxruntime.SessionOptions()
-    if not fused:
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
     (wanted,) = session.run(None, {"x": x})
     (found,) = interpret(htvm.load(folder / "net.onnx").module, [x]).outputs
@@ -75,7 +70,46 @@ def test_average_pools(kernel: int, stride: int, dtype: str, opset: int, tmp_pat
         zeros = (-7, 5) if dtype == "int8" else (120, 131)
         steps = ((scale, zeros[0]), (scale * ratio, zeros[1]))
         model = network(node, shape, steps, dtype, opset)
-        agree(model, dtype, shape, tmp_path, seed, fused=dtype == "uint8")
+        agree(model, dtype, shape, tmp_path, seed)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("size", [(16,), (16, 16)])
+def test_average_pools_inside(
+    size: tuple[int, ...], dtype: str, shared: bool, tmp_path: Path
+) -> None:
+    """Between tensors that the session makes uint8; with ``shared`` two nodes read the result."""
+    shape, axes = (1, 16, *size), len(size)
+    zeros = (-7, 5) if dtype == "int8" else (120, 131)
+    node = helper.make_node(
+        "AveragePool", ["a"], ["b"], kernel_shape=[2] * axes, strides=[2] * axes
+    )
+    for seed, ratio in enumerate((1, 0.5, 0.73)):
+        scale = float(np.random.default_rng(seed).uniform(0.01, 0.1))
+        steps = ((scale, zeros[0]), (scale * ratio, zeros[1]))
+        model = network(node, shape, steps, dtype, 20)
+        graph = model.graph
+        graph.node.insert(0, helper.make_node("QuantizeLinear", ["real", "xs", "xz"], ["x"]))
+        graph.node.append(helper.make_node("DequantizeLinear", ["y", "ys", "yz"], ["end"]))
+        del graph.input[:], graph.output[:]
+        graph.input.append(helper.make_tensor_value_info("real", TensorProto.FLOAT, shape))
+        last = "end"
+        if shared:
+            graph.node.append(helper.make_node("Sigmoid", ["end"], ["first"]))
+            graph.node.append(helper.make_node("Neg", ["end"], ["second"]))
+            graph.node.append(helper.make_node("Concat", ["first", "second"], ["both"], axis=1))
+            last = "both"
+        graph.output.append(helper.make_tensor_value_info(last, TensorProto.FLOAT, None))
+        save(model, tmp_path / "net.onnx")
+        x = np.random.default_rng(seed).normal(0, 40 * scale, shape).astype(np.float32)
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), providers=["CPUExecutionProvider"]
+        )
+        (wanted,) = session.run(None, {"real": x})
+        (found,) = interpret(htvm.load(tmp_path / "net.onnx").module, [x]).outputs
+        assert len(np.unique(wanted)) > 4
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1 / 256, 1 / 255, 0.00354095, 0.01])

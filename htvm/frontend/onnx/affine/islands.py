@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.affine.reader import Handler, Reader
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["HANDLERS", "product"]
+__all__ = ["HANDLERS", "integer_product", "product"]
 
 Reduced: TypeAlias = Callable[[RealWriter, Activation, tuple[int, ...]], Activation]
 """Writes what is left of a tensor over some axes."""
@@ -185,19 +185,10 @@ def _constant(number: Array) -> Function:
 
 def product(reader: Reader, node: OnnxNode) -> Value:
     """Return a MatMul of two computed tensors, or of reals."""
-    values = [reader.value(node, index) for index in (0, 1)]
-    shapes = [item.shape for item in (_shape(value) for value in values)]
-    a, b = shapes
-    if min(len(a), len(b)) < 2 or a[-1] != b[-2]:
-        raise node.damaged(f"a product of shapes {list(a)} and {list(b)}")
-    try:
-        outer = np.broadcast_shapes(a[:-2], b[:-2])
-    except ValueError as error:
-        raise node.damaged(f"a product of shapes {list(a)} and {list(b)}") from error
-    shape = (*outer, a[-2], b[-1])
-    first, second = values
+    first, second = (reader.value(node, index) for index in (0, 1))
     if isinstance(first, View) and isinstance(second, View):
-        return _integer_product(reader, node, first, second, shape)
+        return integer_product(reader, node, first, second)
+    shape = _product_shape(node, _shape(first).shape, _shape(second).shape)
     operands = [_operand(reader, node, index) for index in (0, 1)]
     tensors, (x, y) = pointwise.split(operands)
     return Real(reader.write(node, RealMatmul(a=x, b=y), tensors, shape, dtype="float32"))
@@ -209,9 +200,20 @@ def _shape(value: Value) -> Any:
     return value if isinstance(value, View | Pending) else value.activation
 
 
-def _integer_product(
-    reader: Reader, node: OnnxNode, a: View, b: View, shape: tuple[int, ...]
-) -> Pending:
+def _product_shape(node: OnnxNode, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    if min(len(a), len(b)) < 2 or a[-1] != b[-2]:
+        raise node.damaged(f"a product of shapes {list(a)} and {list(b)}")
+    try:
+        outer = np.broadcast_shapes(a[:-2], b[:-2])
+    except ValueError as error:
+        raise node.damaged(f"a product of shapes {list(a)} and {list(b)}") from error
+    return (*outer, a[-2], b[-1])
+
+
+def integer_product(reader: Reader, node: OnnxNode, a: View, b: View) -> Pending:
+    """Return the product of two 8-bit tensors, pending until it is quantized."""
+    shape = _product_shape(node, a.shape, b.shape)
+
     def sums() -> Activation:
         parts = (_centred(reader, node, a), _centred(reader, node, b))
         return reader.write(node, IntegerMatmul(), parts, shape, dtype="int32")
@@ -314,10 +316,11 @@ def _reduced(reader: Reader, node: OnnxNode, make: Reduced) -> Value:
 def _mean(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     axes = forms.axes_of(node, reader.given(node), 1) or ()
+    real = partial(_reduced, reader, node, RealWriter.mean)
     if isinstance(value, View) and len(value.shape) == 4:
         if axes and sorted(axis % 4 for axis in axes) == [2, 3]:
-            return pools.mean(reader, node)
-    return _reduced(reader, node, RealWriter.mean)
+            return pools.mean(reader, node, real)
+    return real()
 
 
 HANDLERS: dict[str, Handler] = {

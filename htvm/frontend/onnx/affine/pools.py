@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +15,18 @@ from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine import real_layers
 from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
 from htvm.frontend.onnx.affine.resize import resize
-from htvm.frontend.onnx.affine.shapes import in_shape, moved, tensor_of
-from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Value, View
+from htvm.frontend.onnx.affine.sessions import zero_added
+from htvm.frontend.onnx.affine.shapes import in_shape, moved, pending_reshape, tensor_of
+from htvm.frontend.onnx.affine.unary import limited
+from htvm.frontend.onnx.affine.values import (
+    Bound,
+    Constant,
+    Pending,
+    Quantized,
+    Real,
+    Value,
+    View,
+)
 from htvm.frontend.onnx.windows import Windows, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.max_pool import MaxPool
@@ -24,13 +37,15 @@ from patterns.ops.onnxruntime.rounding import float_scale
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["HANDLERS", "average", "average_windows", "global_windows", "mean"]
+__all__ = ["HANDLERS", "average", "fused_average", "global_windows", "mean"]
 
 
 def _max_pool(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
+    if isinstance(value, Pending) and len(value.shape) == 4:
+        return _pending_max_pool(reader, node, value)
     if not isinstance(value, View | Quantized):
-        raise node.unsupported("a maximum of what is not quantized", "quantize its input")
+        return real_layers.max_pool(reader, node)
     source = value.activation
     if len(source.shape) == 3:
         return _flat_max_pool(reader, node)
@@ -45,6 +60,30 @@ def _max_pool(reader: Reader, node: OnnxNode) -> Value:
     if isinstance(value, View):
         return View(made, value.step, value.dtype)
     return Quantized(made, value.dtype)
+
+
+def _pending_max_pool(reader: Reader, node: OnnxNode, value: Pending) -> Value:
+    """The maximum of what is quantized afterwards: rounding does not change which is largest."""
+    windows = windows_of(node, value.shape[2:])
+    node.ignore("storage_order")  # of the indices
+    if windows.dilation != (1, 1) or len([name for name in node.outputs if name]) > 1:
+        raise node.unsupported("a maximum with dilation, or with its indices")
+    windows.check_padding(node)
+    pool = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
+    shape = (*value.shape[:2], *windows.outputs)
+
+    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
+        made = value.finish(step, clip, value.bias)
+        return reader.write(node, pool, (made,), shape, step=step)
+
+    make = value.real
+    if make is None:
+        return Pending(shape, finish, bound=value.bound)
+
+    def real_form(bound: Bound, _: Constant | None) -> Activation:
+        return reader.write(node, pool, (make(bound, value.bias),), shape, dtype="float32")
+
+    return Pending(shape, finish, real_form, bound=value.bound)
 
 
 def _flat_max_pool(reader: Reader, node: OnnxNode) -> Value:
@@ -70,13 +109,37 @@ def global_windows(node: OnnxNode, view: View) -> Windows:
     return Windows((y, x), (1, 1), (0, 0, 0, 0), (1, 1), (1, 1), (y, x))
 
 
-def average_windows(node: OnnxNode, view: View) -> Windows:
+def fused_average(reader: Reader, node: OnnxNode, view: View) -> Pending:
+    """Return the average of QLinearAveragePool over windows of one or two axes."""
+    return _windowed(reader, node, view, lambda zero_point: zero_point + offset_of(view.dtype))
+
+
+def _windowed(
+    reader: Reader,
+    node: OnnxNode,
+    view: View,
+    added: Callable[[int], int],
+    real: Callable[[], Value] | None = None,
+) -> Pending:
+    """Return an average over windows of one or two axes; arguments as of `average`."""
+    windows = _average_windows(node, view)
+    if len(view.shape) != 3:
+        return average(reader, node, view, windows, added=added, real=real)
+    n, c, x = view.shape
+    maps = in_shape(reader, node, view, (n, c, 1, x))
+    assert isinstance(maps, View)
+    pending = average(reader, node, maps, windows, added=added)
+    flat = pending_reshape(reader, node, pending, (n, c, pending.shape[-1]))
+    return flat if real is None else replace(flat, real=_real_form(reader, node, real))
+
+
+def _average_windows(node: OnnxNode, view: View) -> Windows:
     """Return the windows of AveragePool.
 
     Raises:
         UnsupportedError: windows average different numbers of elements.
     """
-    windows = windows_of(node, view.shape[2:])
+    windows = windows_of(node, view.shape[2:], one_axis=True)
     counted = bool(node.integer("count_include_pad", 0))
     if (windows.counts(counted) != math.prod(windows.kernel)).any():
         raise node.unsupported(
@@ -96,12 +159,15 @@ def average(
     windows: Windows,
     shape: tuple[int, ...] | None = None,
     *,
-    order: str = "",
+    added: Callable[[int], int] | None = None,
+    real: Callable[[], Value] | None = None,
 ) -> Pending:
     """Return an average, pending until it is quantized.
 
-    ``shape`` is the result's shape if the file gives it another one; ``order`` tells
-    which of onnxruntime's kernels it is (`OnnxAverage.order`).
+    ``shape`` is the result's shape if the file gives it another one; ``added``
+    returns what onnxruntime's kernel for windows adds before it rounds, given the zero point of the
+    result as int8 (its kernel for whole maps adds nothing); ``real`` makes the average of reals,
+    for a result that is not quantized.
     """
     maps = (*view.shape[:2], *windows.outputs)
     result, count = shape or maps, math.prod(windows.kernel)
@@ -111,47 +177,57 @@ def average(
         multiplier, shift = float_scale(float(scale))
         zeros = (view.step.zero_point,)
         requant = OnnxRequant((multiplier,), (shift,), step.zero_point, zeros)
-        zero = step.zero_point + offset_of(view.dtype)
-        # A pool over a whole map has a kernel of its own, exact in integers.
         op = OnnxAverage(
             requant,
             windows.kernel,
             windows.strides,
             windows.padding,
             clip,
-            order=order,
-            steps=(view.step.scale, step.scale, float(zero)) if order else (),
+            steps=(view.step.scale, step.scale, float(added(step.zero_point))) if added else (),
         )
         made = reader.write(node, op, (view.activation,), maps, step=step)
         if result == maps:
             return made
         return reader.write(node, Reshape(result), (made,), result, step=step)
 
-    return Pending(result, finish)
+    if real is None:
+        return Pending(result, finish)
+
+    return Pending(result, finish, _real_form(reader, node, real))
+
+
+def _real_form(
+    reader: Reader, node: OnnxNode, real: Callable[[], Value]
+) -> Callable[[Bound, Constant | None], Activation]:
+    def form(bound: Bound, _: Constant | None) -> Activation:
+        made = real()
+        assert isinstance(made, Real)
+        return limited(reader, node, made.activation, bound)
+
+    return form
 
 
 def _global_average(reader: Reader, node: OnnxNode) -> Value:
-    view = reader.view(node, 0, "input")
-    return average(reader, node, view, global_windows(node, view))
+    view, real = reader.value(node, 0), partial(real_layers.global_of, reader, node, mean=True)
+    if not isinstance(view, View) or len(view.shape) != 4:
+        return real()
+    return average(reader, node, view, global_windows(node, view), real=real)
 
 
 def _average(reader: Reader, node: OnnxNode) -> Value:
-    view = reader.view(node, 0, "input")
-    if len(view.shape) != 4:
-        return real_layers.average(reader, node)
-    windows = windows_of(node, view.shape[2:])
+    view, real = reader.value(node, 0), partial(real_layers.average, reader, node)
+    if not isinstance(view, View) or len(view.shape) not in (3, 4):
+        return real()
+    windows = windows_of(node, view.shape[2:], one_axis=True)
     counted = bool(node.integer("count_include_pad", 0))
     if (windows.counts(counted) != math.prod(windows.kernel)).any():
         # Windows at the border average fewer elements; in reals each has its own divisor.
-        return real_layers.average(reader, node)
-    # The kernel before opset 19 sums columns first, if it steps by at most two.
-    order = "columns" if windows.strides[1] <= 2 and reader.graph.opset < 19 else "rows"
-    if view.dtype == "uint8":  # which it then runs as a QLinearAveragePool
-        order = "fused"
-    return average(reader, node, view, average_windows(node, view), order=order)
+        return real()
+    added = partial(zero_added, reader.graph, node, dtype=view.dtype)
+    return _windowed(reader, node, view, added, real)
 
 
-def mean(reader: Reader, node: OnnxNode) -> Value:
+def mean(reader: Reader, node: OnnxNode, real: Callable[[], Value]) -> Value:
     """Return ReduceMean of an 8-bit map over height and width, pending until it is quantized."""
     view = reader.view(node, 0, "input")
     rank = len(view.shape)
@@ -162,7 +238,7 @@ def mean(reader: Reader, node: OnnxNode) -> Value:
         )
     kept = node.integer("keepdims", 1)
     shape = view.shape[:2] if not kept else None
-    return average(reader, node, view, global_windows(node, view), shape)
+    return average(reader, node, view, global_windows(node, view), shape, real=real)
 
 
 HANDLERS: dict[str, Handler] = {

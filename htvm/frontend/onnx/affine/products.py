@@ -11,9 +11,10 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.reader import Reader
+from htvm.frontend.onnx.affine.shapes import in_shape, pending_reshape
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
-from htvm.frontend.onnx.windows import Windows
+from htvm.frontend.onnx.windows import Windows, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
 from htvm.frontend.products import BIAS_TOLERANCE, QuantizedProduct, folded_bias, padded
 from patterns.ops.convolution import Conv2dSums
@@ -23,7 +24,15 @@ from patterns.ops.moves.reshape import Reshape
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["Weight", "convolution", "matrix_product", "weight_of"]
+__all__ = [
+    "Weight",
+    "convolution",
+    "filtered",
+    "matrix_product",
+    "unflattened",
+    "weight_of",
+    "with_maps",
+]
 
 _INT32_MAX = 2**31 - 1
 
@@ -33,7 +42,7 @@ class Weight:
     """Weights of a layer.
 
     Attributes:
-        data: int8, output channels first.
+        data: int8, or int16 if some do not fit int8; output channels first.
         scale: float32, one or one per output channel.
     """
 
@@ -45,7 +54,7 @@ def weight_of(node: OnnxNode, constant: Constant, channel_axis: int) -> Weight:
     """Return the weights minus their zero point, with output channels moved to the front.
 
     Raises:
-        UnsupportedError: they then do not fit int8, or scales are along another axis.
+        UnsupportedError: they are not quantized, or scales are along another axis.
     """
     if constant.scale is None:
         raise node.unsupported(
@@ -56,18 +65,15 @@ def weight_of(node: OnnxNode, constant: Constant, channel_axis: int) -> Weight:
             f"weights of type {constant.data.dtype}", "int8 and uint8 are supported"
         )
     centred = constant.centred
-    if centred.min(initial=0) < -128 or centred.max(initial=0) > 127:
-        raise node.unsupported(
-            f"weights from {centred.min()} to {centred.max()} around their zero point",
-            "quantize weights symmetrically, to int8",
-        )
+    narrow = centred.min(initial=0) >= -128 and centred.max(initial=0) <= 127
     scale = np.moveaxis(constant.scale, channel_axis, 0)
     if scale.size not in (1, scale.shape[0]):
         raise node.unsupported(
             f"weight scales along an axis other than the output channels ({channel_axis})",
             "quantize per tensor or per output channel",
         )
-    data = np.ascontiguousarray(np.moveaxis(centred, channel_axis, 0).astype("int8"))
+    moved = np.moveaxis(centred, channel_axis, 0)
+    data = np.ascontiguousarray(moved.astype("int8" if narrow else "int16"))
     return Weight(data, scale.reshape(-1))
 
 
@@ -172,6 +178,45 @@ def convolution(
         return _real(reader, node, sums, view, weight, 1, bound)
 
     return Pending(shape, finish, real_form, bias_axis=1, bias=bias)
+
+
+def filtered(
+    reader: Reader, node: OnnxNode, view: View, constant: Constant, bias: Constant | None
+) -> Pending:
+    """Return the convolution of a node's maps, of one or two spatial axes, with its weights."""
+    maps, wide, flat = with_maps(reader, node, view, constant)
+    weight = weight_of(node, wide, 0)
+    kernel = weight.data.shape[3 if flat else 2 :]
+    windows = windows_of(node, maps.shape[3 if flat else 2 :], kernel, one_axis=flat)
+    pending = convolution(reader, node, maps, weight, windows, bias)
+    return unflattened(reader, node, pending, flat)
+
+
+def with_maps(
+    reader: Reader, node: OnnxNode, view: View, constant: Constant
+) -> tuple[View, Constant, bool]:
+    """Return input and weights with a height of 1, if they have only one spatial axis.
+
+    Returns:
+        The input, the weights, and whether the file has only one spatial axis.
+    """
+    if len(view.shape) != 3 or constant.data.ndim != 3:
+        return view, constant, False
+    n, c, x = view.shape
+    maps = in_shape(reader, node, view, (n, c, 1, x))
+    assert isinstance(maps, View)
+    parts = (constant.data, constant.scale, constant.zero_point)
+    data, scale, zero = (None if part is None else part[:, :, None] for part in parts)
+    assert data is not None
+    return maps, Constant(data, scale, zero), True
+
+
+def unflattened(reader: Reader, node: OnnxNode, pending: Pending, flat: bool) -> Pending:
+    """Return a result without its height of 1, if the file has only one spatial axis."""
+    if not flat:
+        return pending
+    n, k, _, x = pending.shape
+    return pending_reshape(reader, node, pending, (n, k, x))
 
 
 def _folded(node: OnnxNode, bias: Array, weight: Array, step: Quantization) -> Array:

@@ -23,14 +23,27 @@ from patterns.ops.float32.conv2d import RealConv2d
 from patterns.ops.float32.matmul import RealMatmul
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad_axes import PadAxes
-from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
     from patterns.op import Op
 
-__all__ = ["HANDLERS", "PARTS", "average", "combined_all", "epsilon_of", "operand"]
+__all__ = [
+    "HANDLERS",
+    "PARTS",
+    "average",
+    "combined_all",
+    "constant_of",
+    "epsilon_of",
+    "global_of",
+    "maps_of",
+    "max_pool",
+    "operand",
+    "result_of",
+    "vector_of",
+    "written",
+]
 
 
 def operand(reader: Reader, node: OnnxNode, index: int) -> Activation | Array:
@@ -62,27 +75,27 @@ def _tensor(reader: Reader, node: OnnxNode, index: int = 0) -> Activation:
     return found
 
 
-def _constant(reader: Reader, node: OnnxNode, index: int, role: str) -> Array:
+def constant_of(reader: Reader, node: OnnxNode, index: int, role: str) -> Array:
     found = operand(reader, node, index)
     if isinstance(found, Activation):
         raise node.unsupported(f"its {role} is computed at run time", "make it constant")
     return found
 
 
-def _vector(reader: Reader, node: OnnxNode, index: int, size: int, role: str) -> Array:
-    values = _constant(reader, node, index, role).reshape(-1)
+def vector_of(reader: Reader, node: OnnxNode, index: int, size: int, role: str) -> Array:
+    values = constant_of(reader, node, index, role).reshape(-1)
     if values.size != size:
         raise node.damaged(f"{values.size} values of {role} for {size} channels")
     return values
 
 
-def _write(
+def written(
     reader: Reader, node: OnnxNode, op: Op, source: Activation, shape: Sequence[int]
 ) -> Activation:
     return reader.write(node, op, (source,), tuple(shape), dtype="float32")
 
 
-def _maps(reader: Reader, node: OnnxNode) -> tuple[Activation, bool]:
+def maps_of(reader: Reader, node: OnnxNode) -> tuple[Activation, bool]:
     """Return the input as maps (N, C, y, x), and whether the file has only one spatial axis."""
     source = _tensor(reader, node)
     if len(source.shape) == 3:
@@ -93,7 +106,7 @@ def _maps(reader: Reader, node: OnnxNode) -> tuple[Activation, bool]:
     return source, False
 
 
-def _result(reader: Reader, node: OnnxNode, maps: Activation, flat: bool) -> Value:
+def result_of(reader: Reader, node: OnnxNode, maps: Activation, flat: bool) -> Value:
     if not flat:
         return Real(maps)
     n, c, _, x = maps.shape
@@ -104,8 +117,8 @@ def _result(reader: Reader, node: OnnxNode, maps: Activation, flat: bool) -> Val
 
 
 def _conv(reader: Reader, node: OnnxNode) -> Value:
-    source, flat = _maps(reader, node)
-    weight = _constant(reader, node, 1, "weights")
+    source, flat = maps_of(reader, node)
+    weight = constant_of(reader, node, 1, "weights")
     if weight.ndim != (3 if flat else 4):
         raise node.unsupported(f"weights of shape {list(weight.shape)}")
     windows = windows_of(node, source.shape[3 if flat else 2 :], weight.shape[2:], one_axis=flat)
@@ -116,127 +129,13 @@ def _conv(reader: Reader, node: OnnxNode) -> Value:
             f"{source.shape[1]} input channels in {groups} groups, and weights of shape "
             f"{list(weight.shape)}"
         )
-    bias = _vector(reader, node, 2, k, "bias") if node.input(2) else np.zeros(k, "float32")
+    bias = vector_of(reader, node, 2, k, "bias") if node.input(2) else np.zeros(k, "float32")
     op = RealConv2d(
         np.ascontiguousarray(weight), bias, windows.strides, windows.padding, windows.dilation,
         groups,
     )  # fmt: skip
-    made = _write(reader, node, op, source, (source.shape[0], k, *windows.outputs))
-    return _result(reader, node, made, flat)
-
-
-def _conv_transpose(reader: Reader, node: OnnxNode) -> Value:
-    """A convolution of the input spread over zeros, with turned filters."""
-    source, flat = _maps(reader, node)
-    weight = _constant(reader, node, 1, "weights")
-    weight = weight[:, :, None] if flat and weight.ndim == 3 else weight
-    count = 1 if flat else 2
-    groups, channels = node.integer("group", 1), source.shape[1]
-    if groups < 1 or weight.ndim != 4 or weight.shape[0] != channels or channels % groups:
-        raise node.damaged(f"weights of shape {list(weight.shape)} for {channels} channels")
-    kernel = weight.shape[2:]
-    if tuple(node.integers("kernel_shape", kernel[-count:])) != kernel[-count:]:
-        raise node.damaged(f"kernel_shape, but weights of {kernel}")
-
-    def pair(name: str, default: int) -> tuple[int, ...]:
-        values = node.integers(name, (default,) * count)
-        if len(values) != count or min(values) < (name != "output_padding"):
-            raise node.damaged(f"attribute '{name}' is {values}")
-        return (default, *values)[-2:]
-
-    strides, dilation, extra = pair("strides", 1), pair("dilations", 1), pair("output_padding", 0)
-    padding = _transposed_padding(node, source.shape[2:], kernel, strides, dilation, extra, count)
-    k = weight.shape[1] * groups
-    bias = _vector(reader, node, 2, k, "bias") if node.input(2) else np.zeros(k, "float32")
-    spread = _spread(reader, node, source, strides)
-    reach = [d * (f - 1) for d, f in zip(dilation, kernel, strict=True)]
-    before = [reach[axis] - padding[axis] for axis in (0, 1)]
-    after = [reach[axis] - padding[axis + 2] + extra[axis] for axis in (0, 1)]
-    for axis in (0, 1):
-        spread = _cropped(reader, node, spread, axis + 2, before[axis], after[axis])
-    turned = weight[:, :, ::-1, ::-1].reshape(groups, channels // groups, -1, *kernel)
-    turned = turned.transpose(0, 2, 1, 3, 4).reshape(k, channels // groups, *kernel)
-    pads = [max(width, 0) for width in (*before, *after)]
-    op = RealConv2d(
-        np.ascontiguousarray(turned), bias, (1, 1), (pads[0], pads[1], pads[2], pads[3]),
-        (dilation[0], dilation[1]), groups,
-    )  # fmt: skip
-    sizes = [spread.shape[axis + 2] + pads[axis] + pads[axis + 2] - reach[axis] for axis in (0, 1)]
-    if min(sizes) < 1:
-        raise node.damaged(f"an output of {sizes}")
-    made = _write(reader, node, op, spread, (source.shape[0], k, *sizes))
-    return _result(reader, node, made, flat)
-
-
-def _transposed_padding(
-    node: OnnxNode,
-    sizes: Sequence[int],
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    dilation: Sequence[int],
-    extra: Sequence[int],
-    count: int,
-) -> tuple[int, ...]:
-    """Return (top, left, bottom, right) of a transposed convolution."""
-    mode = node.text("auto_pad", "NOTSET")
-    full = [
-        stride * (size - 1) + more + step * (taps - 1) + 1
-        for stride, size, more, step, taps in zip(
-            strides, sizes, extra, dilation, kernel, strict=True
-        )
-    ]
-    wanted: Sequence[int] | None = None
-    if "output_shape" in node.attributes:
-        wanted = (1, *node.integers("output_shape"))[-2:]
-        if any(extra):
-            raise node.unsupported("output_shape and output_padding", "one of the two")
-        if mode == "NOTSET":
-            node.ignore("pads")
-    elif mode in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = [size * stride for size, stride in zip(sizes, strides, strict=True)]
-    if wanted is None:
-        pads = node.integers("pads", (0,) * (2 * count)) if mode == "NOTSET" else (0,) * 2 * count
-        if len(pads) != 2 * count or min(pads) < 0:
-            raise node.damaged(f"attribute 'pads' is {pads}")
-        return pads if count == 2 else (0, pads[0], 0, pads[1])
-    total = [max(a - b, 0) for a, b in zip(full, wanted, strict=True)]
-    if any(b > a for a, b in zip(full, wanted, strict=True)):
-        raise node.unsupported(f"an output of {list(wanted)} from {full}", "output_padding")
-    small, large = [n // 2 for n in total], [n - n // 2 for n in total]
-    first, last = (small, large) if mode == "SAME_UPPER" else (large, small)
-    if mode == "NOTSET":
-        first, last = (large, small)
-    return (*first, *last)
-
-
-def _spread(
-    reader: Reader, node: OnnxNode, source: Activation, strides: Sequence[int]
-) -> Activation:
-    """Return maps with ``stride - 1`` zeros between neighbours."""
-    if tuple(strides) == (1, 1):
-        return source
-    n, c, y, x = source.shape
-    (sy, sx), tensor = strides, Real(source)
-    apart = in_shape(reader, node, tensor, (n, c, y, 1, x, 1)).activation
-    widths = ((0, 0), (0, 0), (0, 0), (0, sy - 1), (0, 0), (0, sx - 1))
-    filled = _write(reader, node, PadAxes(0, widths), apart, (n, c, y, sy, x, sx))
-    wide = in_shape(reader, node, Real(filled), (n, c, y * sy, x * sx)).activation
-    kept = (n, c, (y - 1) * sy + 1, (x - 1) * sx + 1)
-    return _write(reader, node, Slice.every((0, 0, 0, 0), kept), wide, kept)
-
-
-def _cropped(
-    reader: Reader, node: OnnxNode, source: Activation, axis: int, before: int, after: int
-) -> Activation:
-    """Return maps without the rows or columns that a negative padding takes away."""
-    cut = max(-before, 0), max(-after, 0)
-    if not any(cut):
-        return source
-    begin, sizes = [0] * 4, list(source.shape)
-    begin[axis], sizes[axis] = cut[0], sizes[axis] - sum(cut)
-    if sizes[axis] < 1:
-        raise node.damaged("a padding that leaves nothing")
-    return _write(reader, node, Slice.every(begin, sizes), source, sizes)
+    made = written(reader, node, op, source, (source.shape[0], k, *windows.outputs))
+    return result_of(reader, node, made, flat)
 
 
 def _gemm(reader: Reader, node: OnnxNode) -> Value:
@@ -272,7 +171,7 @@ def _gemm(reader: Reader, node: OnnxNode) -> Value:
 
 def _turned(reader: Reader, node: OnnxNode, value: Activation | Array) -> Activation | Array:
     if isinstance(value, Activation):
-        return _write(reader, node, Transpose((1, 0)), value, value.shape[::-1])
+        return written(reader, node, Transpose((1, 0)), value, value.shape[::-1])
     return np.ascontiguousarray(value.T)
 
 
@@ -287,7 +186,7 @@ def _batch_norm(reader: Reader, node: OnnxNode) -> Value:
         raise node.unsupported("training_mode", "export the network for inference")
     channels = source.shape[1] if len(source.shape) > 1 else 1
     parts = [
-        _vector(reader, node, index, channels, role)
+        vector_of(reader, node, index, channels, role)
         for index, role in enumerate(("scale", "bias", "mean", "variance"), start=1)
     ]
     scale, bias, mean, variance = (part.astype("float64") for part in parts)
@@ -305,7 +204,7 @@ def _batch_norm(reader: Reader, node: OnnxNode) -> Value:
 
 
 def _windows(reader: Reader, node: OnnxNode) -> tuple[Activation, bool, Windows]:
-    source, flat = _maps(reader, node)
+    source, flat = maps_of(reader, node)
     windows = windows_of(node, source.shape[3 if flat else 2 :], one_axis=flat)
     if windows.dilation != (1, 1):
         raise node.unsupported("a pool with dilation", "leave it out")
@@ -322,24 +221,24 @@ def average(reader: Reader, node: OnnxNode) -> Value:
     if any(windows.padding):
         widths = ((0, 0), (0, 0), (top, bottom), (left, right))
         padded = tuple(n + sum(width) for n, width in zip(source.shape, widths, strict=True))
-        source = _write(reader, node, PadAxes(0, widths), source, padded)
-    made = _write(reader, node, RealAverage(windows.kernel, windows.strides), source, shape)
+        source = written(reader, node, PadAxes(0, widths), source, padded)
+    made = written(reader, node, RealAverage(windows.kernel, windows.strides), source, shape)
     factor = windows.counts(counted)
     if (factor != math.prod(windows.kernel)).any():
         ratio = (math.prod(windows.kernel) / factor).astype("float32")
-        made = _write(reader, node, RealCombine("multiply", b=ratio), made, shape)
-    return _result(reader, node, made, flat)
+        made = written(reader, node, RealCombine("multiply", b=ratio), made, shape)
+    return result_of(reader, node, made, flat)
 
 
-def _max_pool(reader: Reader, node: OnnxNode) -> Value:
+def max_pool(reader: Reader, node: OnnxNode) -> Value:
     source, flat, windows = _windows(reader, node)
     node.ignore("storage_order")  # of the indices
     op = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
-    made = _write(reader, node, op, source, (*source.shape[:2], *windows.outputs))
-    return _result(reader, node, made, flat)
+    made = written(reader, node, op, source, (*source.shape[:2], *windows.outputs))
+    return result_of(reader, node, made, flat)
 
 
-def _global(reader: Reader, node: OnnxNode, *, mean: bool) -> Value:
+def global_of(reader: Reader, node: OnnxNode, *, mean: bool) -> Value:
     source, out = _tensor(reader, node), RealWriter(reader, node)
     if len(source.shape) < 3:
         raise node.damaged(f"an input of shape {list(source.shape)}")
@@ -395,7 +294,7 @@ def _prelu(reader: Reader, node: OnnxNode) -> Value:
 
 PARTS: dict[str, Handler] = {
     "BatchNormalization": _batch_norm,
-    "GlobalMaxPool": partial(_global, mean=False),
+    "GlobalMaxPool": partial(global_of, mean=False),
     "Max": partial(_variadic, function="maximum"),
     "Mean": _mean,
     "Min": partial(_variadic, function="minimum"),
@@ -408,9 +307,8 @@ HANDLERS: dict[str, Handler] = {
     **PARTS,
     "AveragePool": average,
     "Conv": _conv,
-    "ConvTranspose": _conv_transpose,
     "Gemm": _gemm,
-    "GlobalAveragePool": partial(_global, mean=True),
-    "MaxPool": _max_pool,
+    "GlobalAveragePool": partial(global_of, mean=True),
+    "MaxPool": max_pool,
 }
 """Handlers by operator."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
     from patterns.op import Op
 
-__all__ = ["HANDLERS", "Tensor", "in_shape", "moved", "tensor_of"]
+__all__ = ["HANDLERS", "Tensor", "in_shape", "moved", "pending_reshape", "tensor_of"]
 
 Tensor: TypeAlias = Quantized | View | Real | Sums
 """A value that stands for a written tensor."""
@@ -63,7 +63,7 @@ def _reshaped(reader: Reader, node: OnnxNode, shape: Sequence[int]) -> Value:
     if isinstance(value, Constant):
         return _folded(value, lambda data: data.reshape(wanted))
     if isinstance(value, Pending):
-        return _pending_reshape(reader, node, value, wanted)
+        return pending_reshape(reader, node, value, wanted)
     tensor = tensor_of(reader, node, 0)
     source = tensor.activation
     if math.prod(source.shape) != math.prod(wanted):
@@ -75,9 +75,11 @@ def _reshaped(reader: Reader, node: OnnxNode, shape: Sequence[int]) -> Value:
     return _like(tensor, made)
 
 
-def _pending_reshape(
+def pending_reshape(
     reader: Reader, node: OnnxNode, pending: Pending, shape: tuple[int, ...]
 ) -> Pending:
+    """Return a value pending quantization in another shape."""
+
     def finish(step: Quantization, clip: Clip, bias: Constant | None) -> Activation:
         made = pending.finish(step, clip, pending.bias)
         return reader.write(node, Reshape(shape), (made,), shape, step=step)

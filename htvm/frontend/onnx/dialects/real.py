@@ -17,6 +17,7 @@ from htvm.frontend.onnx.affine import (
     real_norms,
     resize,
     shapes,
+    transposed,
     unary,
 )
 from htvm.frontend.onnx.affine.reader import Handler, Reader
@@ -38,6 +39,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **islands.HANDLERS,
     **real_norms.HANDLERS,
     **real_layers.HANDLERS,
+    **transposed.HANDLERS,
     "Resize": resize.resize,
 }
 
