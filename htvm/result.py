@@ -128,6 +128,9 @@ class RunResult:
         timeline: the work of every device over time, by start; empty on a platform without cycles.
         instructions: instructions from the entry function's call to its return; None on a platform
             that does not count them.  They are no cycles.
+        estimated_cycles: an estimate, not measured: the fewest and the most cycles that the manual
+            of the core gives for these instructions, from memory without wait states; None if it
+            gives none (Cortex-M7, M33, M55), or nothing was counted.
     """
 
     outputs: list[NDArray[np.generic]]
@@ -139,6 +142,7 @@ class RunResult:
     causes: Causes | None = None
     timeline: tuple[Interval, ...] = ()
     instructions: int | None = None
+    estimated_cycles: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         """Return a summary in one line; the fields have the values."""

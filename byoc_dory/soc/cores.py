@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["ArmCore", "Cluster", "CoreTiming", "Host", "HostCost"]
+__all__ = ["ArmCore", "ArmCycles", "Cluster", "CoreTiming", "Host", "HostCost"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,45 @@ class Cluster:
 
 
 @dataclass(frozen=True)
+class ArmCycles:
+    """Cycles per instruction that the manual of a Cortex-M core publishes.
+
+    They hold for memory without wait states.  Each is the fewest and the most.  All other
+    instructions take one cycle.
+
+    Attributes:
+        source: where they are published.
+        load: a load of one register.
+        next_load: the same directly behind another load or store, if its address does not depend
+            on that.
+        store: a store of one register.
+        multiple: a load or store of several registers, in addition to one for each of them.
+        multiply: a product of words with a result of one word.
+        accumulate: the same with a sum or difference.
+        long_multiply: a product of words with a result of two words.
+        long_accumulate: the same with a sum.
+        divide: a division.
+        refill: a branch that is taken, in addition to its own cycle.
+        call: a call, in addition to that.
+        return_load: a load of the program counter, in addition to that.
+    """
+
+    source: str
+    load: tuple[int, int]
+    next_load: tuple[int, int]
+    store: tuple[int, int]
+    multiple: tuple[int, int]
+    multiply: tuple[int, int]
+    accumulate: tuple[int, int]
+    long_multiply: tuple[int, int]
+    long_accumulate: tuple[int, int]
+    divide: tuple[int, int]
+    refill: tuple[int, int]
+    call: tuple[int, int] = (0, 0)
+    return_load: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
 class ArmCore:
     """A Cortex-M core, as the tools call it.
 
@@ -112,11 +151,14 @@ class ArmCore:
         dsp: whether it has the DSP extension: products of pairs of halfwords (SMLAD) and others.
         emulator: the emulator's name for the core that executes its programs: itself, or one with
             the same instructions.
+        cycles: cycles per instruction, for estimates; None if its manual publishes none, or
+            instructions are issued in pairs.
     """
 
     cpu: str
     dsp: bool
     emulator: str
+    cycles: ArmCycles | None = None
 
 
 @dataclass(frozen=True)

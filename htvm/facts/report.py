@@ -16,7 +16,7 @@ from htvm.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
     from byoc_dory.region import Kernel
-    from byoc_dory.soc.base import Host
+    from byoc_dory.soc.base import Host, Soc
     from htvm.aot.program import Step
     from htvm.compiled import Compiled, Platform
     from htvm.firmware.sizes import Sizes
@@ -143,6 +143,21 @@ def _host_notes(host: Host) -> tuple[str, ...]:
     )
 
 
+def _estimate_notes(soc: Soc, result: RunResult | None) -> tuple[str, ...]:
+    """Return how many cycles the manual of a core gives for the instructions of a run."""
+    core = soc.host.arm
+    if core is None or result is None or result.instructions is None:
+        return ()
+    if result.estimated_cycles is None or core.cycles is None:
+        return (f"No estimate of cycles: none are published for each instruction of {core.cpu}.",)
+    low, high = result.estimated_cycles
+    times = [1000.0 * number / soc.clock_hz for number in (low, high)]
+    return (
+        f"Estimate, not measured: {low:,} to {high:,} cycles, {times[0]:.2f} to {times[1]:.2f} ms "
+        f"at {soc.clock_hz / 1e6:g} MHz ({core.cycles.source}; memory without wait states).",
+    )
+
+
 def _number_notes(impossible: str) -> tuple[str, ...]:
     """Return why a network keeps its source's numbers, if no accelerator's are possible."""
     if not impossible:
@@ -165,7 +180,11 @@ def report_of(
             network=compiled.source.name,
             target=compiled.target.name,
             platform=platform,
-            notes=(*_host_notes(compiled.target.soc.host), *_number_notes(cost.impossible)),
+            notes=(
+                *_host_notes(compiled.target.soc.host),
+                *_estimate_notes(compiled.target.soc, result),
+                *_number_notes(cost.impossible),
+            ),
             clock_hz=compiled.target.soc.clock_hz,
             memory=memory_of(compiled, sizes, result),
             cycles=cycles,

@@ -13,10 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from byoc_dory.errors import DependencyError, SimulationError
 from htvm.firmware.arm import ArmFirmware, core_of
 from htvm.firmware.elf import read_segments
 from htvm.firmware.paths import runtime_c
+from htvm.sim.thumb import Executed, executed
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
@@ -42,12 +45,14 @@ class ArmRun:
             function's call.
         outputs: contents of each symbol in ``outputs``.
         stack_used: largest use of the stack in bytes.
+        executed: classes of these instructions.
     """
 
     instructions: int
     steps: tuple[tuple[str, int, int], ...]
     outputs: dict[str, bytes] = field(repr=False)
     stack_used: int
+    executed: Executed
 
 
 class _Count(ctypes.Structure):
@@ -58,6 +63,9 @@ class _Count(ctypes.Structure):
         ("limit", ctypes.c_uint64),
         ("code", ctypes.c_char_p),
         ("known", ctypes.c_void_p),
+        ("entered", ctypes.c_void_p),
+        ("taken", ctypes.c_uint64),
+        ("next", ctypes.c_uint64),
         ("stop", ctypes.c_void_p),
         ("base", ctypes.c_uint32),
         ("bytes", ctypes.c_uint32),
@@ -121,6 +129,9 @@ class _Run:
         self.open: tuple[str, int] | None = None
         self.begin: int | None = None
         self.end: int | None = None
+        self.entered = np.zeros(len(self.code) // 2 + 2, np.int64)
+        self.before: tuple[Any, int] = (self.entered, 0)
+        self.after = self.before
         self.failed: Exception | None = None
         # The steps are noted before the block that ends or begins them is counted.
         self._note_steps()
@@ -175,6 +186,7 @@ class _Run:
             limit=limit,
             code=self.code,
             known=ctypes.addressof(known),
+            entered=self.entered.ctypes.data,
             stop=ctypes.cast(library.uc_emu_stop, ctypes.c_void_p).value,
             base=flash.base,
             bytes=len(self.code),
@@ -219,6 +231,7 @@ class _Run:
         now = self.count.instructions
         if self.begin is None and address == self._symbol(self.entry):
             self.begin = now
+            self.before = (self.entered.copy(), self.count.taken)
         elif self.open is not None and self.begin is not None:
             name, start = self.open
             self.steps.append((name, start - self.begin, now - self.begin))
@@ -227,6 +240,7 @@ class _Run:
     def _main_goes_on(self, _emulator: Any, _address: int, _size: int, _data: Any) -> None:
         if self.begin is not None and self.end is None:
             self.end = self.count.instructions
+            self.after = (self.entered.copy(), self.count.taken)
 
     # ------------------------------------------------------------------ running
 
@@ -245,6 +259,9 @@ class _Run:
                 for name, place in places.items()
             },
             stack_used=self._stack_used(),
+            executed=executed(
+                self.code, self.after[0] - self.before[0], self.after[1] - self.before[1]
+            ),
         )
 
     def _execute(self) -> None:

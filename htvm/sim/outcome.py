@@ -51,4 +51,5 @@ def outcome(raw: RawResult, steps: Sequence[Step], soc: Soc) -> RunResult:
         causes=None if raw.cycles is None else timeline.causes(0, raw.cycles),
         timeline=() if raw.cycles is None else timeline.intervals(),
         instructions=raw.instructions,
+        estimated_cycles=raw.estimated_cycles,
     )

@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from byoc_dory.errors import SimulationError
 from htvm.aot.program import Program
+from htvm.firmware.arm import core_of
 from htvm.firmware.build import RUN_MARK, Built
 from htvm.firmware.project import check_arrays
 from htvm.firmware.sizes import tensor_bytes
 from htvm.sim.arm import ArmRun, run_arm
 from htvm.sim.host import run_host
 from htvm.sim.rv32 import run_rv32
+from htvm.sim.thumb import estimate
 
 __all__ = ["RawResult", "failure", "run"]
 
@@ -38,6 +40,8 @@ class RawResult:
             platforms that do not count them.
         step_instructions: (first, last) instruction of every step, counted from the call; None for
             a copy, which is a part of the entry function; empty without counts.
+        estimated_cycles: the fewest and the most cycles that the manual of the core gives for these
+            instructions; None without counts, or if it gives none.
     """
 
     outputs: tuple[Array, ...]
@@ -47,6 +51,7 @@ class RawResult:
     stack_used: int | None
     instructions: int | None = None
     step_instructions: tuple[tuple[int, int] | None, ...] = ()
+    estimated_cycles: tuple[int, int] | None = None
 
     @property
     def step_cycles(self) -> list[int]:
@@ -119,6 +124,7 @@ def _run_arm(built: Built, data: Sequence[bytes], sizes: Sequence[int]) -> RawRe
     code = int.from_bytes(result.outputs["htvm_run_code"], "little", signed=True)
     if code != 0:
         raise failure(built, code, ())
+    cycles = core_of(built.soc).cycles
     return RawResult(
         outputs=_arrays(program, [result.outputs[name] for name in outputs]),
         cycles=None,
@@ -127,6 +133,7 @@ def _run_arm(built: Built, data: Sequence[bytes], sizes: Sequence[int]) -> RawRe
         stack_used=result.stack_used,
         instructions=result.instructions,
         step_instructions=_step_instructions(program, called, result),
+        estimated_cycles=None if cycles is None else estimate(result.executed, cycles),
     )
 
 

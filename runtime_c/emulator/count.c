@@ -7,6 +7,9 @@ typedef struct {
     uint64_t limit;        /* from so many on, the emulator is stopped */
     const uint8_t *code;   /* the program, of `bytes` bytes from address `base` on */
     uint32_t *known;       /* a block at each even address: its size << 16 | instructions; 0: unknown */
+    int64_t *entered; /* at each halfword: blocks that began there, less those that ended before it */
+    uint64_t taken;   /* blocks that did not begin where the one before had ended */
+    uint64_t next;    /* address where the last block ended */
     int (*stop)(void *emulator);
     uint32_t base, bytes;
     uint32_t outside; /* a block outside of the program was executed */
@@ -38,6 +41,10 @@ void htvm_count_block(void *emulator, uint64_t address, uint32_t size, void *use
     if (*known >> 16 != size || *known == 0) {
         *known = size << 16 | instructions_in(count->code + at, size);
     }
+    count->taken += address != count->next;
+    count->next = address + size;
+    count->entered[at / 2]++;
+    count->entered[(at + size) / 2]--;
     count->instructions += *known & 0xffffu;
     if (count->instructions >= count->limit) {
         count->stop(emulator);

@@ -96,6 +96,20 @@ def test_exact_counts(core: str, tmp_path: Path) -> None:
     assert counts[1] - counts[0] == 3 * 1000
 
 
+@pytest.mark.parametrize("core", CORES)
+def test_classes_add_up_and_taken_branches_are_counted(core: str, tmp_path: Path) -> None:
+    body = "str %0, [%1]\\n ldr %0, [%1]\\n adds %0, %0, #1\\n subs r3, r3, #1\\n"
+    found = []
+    for times in (1, 101):
+        ran = run(asm(f"ldr r3, ={times}\\n1: {body} bne 1b"), tmp_path, core)
+        assert ran.executed.instructions == ran.instructions
+        found.append(ran.executed)
+    one, many = found
+    assert many.taken - one.taken == 100
+    more = many.kinds - one.kinds
+    assert more == {"store": 100, "next_load": 100, "plain": 300}
+
+
 def test_every_length_of_instruction_counts_as_one(tmp_path: Path) -> None:
     wide, narrow, skipped = "mov.w r3, #1\\n", "nop\\n", "cmp %0, #1\\nit eq\\nmoveq %0, #7\\n"
     counts = []

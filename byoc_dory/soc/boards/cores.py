@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from byoc_dory.soc.cores import ArmCore, Host, HostCost
+from byoc_dory.soc.cores import ArmCore, ArmCycles, Host, HostCost
 from byoc_dory.soc.hosts import CV32E40P
 
 __all__ = ["CORES"]
@@ -50,6 +50,47 @@ _SMALL = HostCost(
     layout_byte=4.0,
 )
 
+# Published: Cortex-M0+ TRM r0p1 (DDI 0484C), table 3-1; with the multiplier of one cycle, as the
+# STM32G0 has it.
+_M0PLUS = ArmCycles(
+    source="Cortex-M0+ TRM r0p1, table 3-1",
+    load=(2, 2),
+    next_load=(2, 2),
+    store=(2, 2),
+    multiple=(1, 1),
+    multiply=(1, 1),
+    accumulate=(1, 1),
+    long_multiply=(1, 1),
+    long_accumulate=(1, 1),
+    divide=(1, 1),
+    refill=(1, 1),
+    call=(1, 1),
+    return_load=(1, 1),
+)
+# Published: Cortex-M3 TRM r2p1 (DDI 0337I), table 3-1; a refill takes one to three cycles, a store
+# at a constant distance one.
+_M3 = ArmCycles(
+    source="Cortex-M3 TRM r2p1, table 3-1",
+    load=(2, 2),
+    next_load=(1, 1),
+    store=(1, 2),
+    multiple=(1, 1),
+    multiply=(1, 1),
+    accumulate=(2, 2),
+    long_multiply=(3, 5),
+    long_accumulate=(4, 7),
+    divide=(2, 12),
+    refill=(1, 3),
+)
+# Published: Cortex-M4 TRM r0p1 (100166), table 3-1; products of halfwords take one cycle, too.
+_M4 = replace(
+    _M3,
+    source="Cortex-M4 TRM r0p1, table 3-1",
+    accumulate=(1, 1),
+    long_multiply=(1, 1),
+    long_accumulate=(1, 1),
+)
+
 
 def _riscv(isa: str) -> Host:
     name = f"{isa.upper()} (cycles of a CV32E40P, not of the chip's own core)"
@@ -63,13 +104,22 @@ def _arm(name: str, isa: str, cost: HostCost, arm: ArmCore) -> Host:
 CORES: dict[str, Host] = {
     # The M0 has the M0+'s instructions (both are Armv6-M).
     "cortex_m0plus": _arm(
-        "Cortex-M0+", "armv6-m", _SMALL, ArmCore("cortex-m0plus", dsp=False, emulator="cortex-m0")
+        "Cortex-M0+",
+        "armv6-m",
+        _SMALL,
+        ArmCore("cortex-m0plus", dsp=False, emulator="cortex-m0", cycles=_M0PLUS),
     ),
     "cortex_m3": _arm(
-        "Cortex-M3", "armv7-m", _SCALAR, ArmCore("cortex-m3", dsp=False, emulator="cortex-m3")
+        "Cortex-M3",
+        "armv7-m",
+        _SCALAR,
+        ArmCore("cortex-m3", dsp=False, emulator="cortex-m3", cycles=_M3),
     ),
     "cortex_m4": _arm(
-        "Cortex-M4", "armv7e-m", _DSP, ArmCore("cortex-m4", dsp=True, emulator="cortex-m4")
+        "Cortex-M4",
+        "armv7e-m",
+        _DSP,
+        ArmCore("cortex-m4", dsp=True, emulator="cortex-m4", cycles=_M4),
     ),
     "cortex_m7": _arm(
         "Cortex-M7", "armv7e-m", _DSP, ArmCore("cortex-m7", dsp=True, emulator="cortex-m7")

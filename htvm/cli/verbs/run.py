@@ -97,6 +97,7 @@ def _run_data(
         "cycles": result.cycles,
         "latency_ms": result.latency_ms,
         "instructions": result.instructions,
+        "estimated_cycles": result.estimated_cycles,
         "equal_to_reference": equal,
         "outputs": {name: array.tolist() for name, array in outputs.items()},
         "layers": [asdict(layer) for layer in result.layers],
