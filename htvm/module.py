@@ -210,7 +210,9 @@ class Module:
 
     @cached_property
     def _verdict_rows(self) -> tuple[VerdictRow, ...]:
-        return self.explain(0).rows
+        from htvm.explain.explanation import explanation_of
+
+        return explanation_of(self.compiled, 0, StageCache.of_user(), measure=False).rows
 
     def save_report(self, path: str | Path) -> Path:
         """Write the report to a file, in the format of its suffix: ``report().save(path)``.

@@ -49,6 +49,7 @@ __all__ = [
     "policy",
     "schedule",
     "target",
+    "wide",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -214,6 +215,11 @@ all_tables = click.option(
     "everything",
     is_flag=True,
     help="Print all tables: each layer, causes, memories, accuracy; else the first screen.",
+)
+wide = click.option(
+    "--wide",
+    is_flag=True,
+    help="Print all columns, in lines as long as they need; else what fits the terminal.",
 )
 given_input = click.option(
     "--input",

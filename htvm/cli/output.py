@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from htvm.cli.terminal import terminal_width
 from htvm.files import write_whole
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def print_report(report: Report, everything: bool, hint: str) -> None:
     if everything:
         click.echo(str(report))
     else:
-        click.echo(screen_text(report, shutil.get_terminal_size().columns, hint))
+        click.echo(screen_text(report, terminal_width(), hint))
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import signal
 import sys
 import threading
@@ -23,6 +24,7 @@ __all__ = [
     "log_to_stderr",
     "report_defect",
     "shown_progress",
+    "terminal_width",
 ]
 
 EXIT_INTERRUPTED = 130
@@ -30,6 +32,8 @@ EXIT_INTERRUPTED = 130
 
 # Nothing is shown during the first seconds, so that quick commands stay quiet.
 _PATIENCE_SECONDS = 1.0
+
+_NARROWEST = 60
 
 
 class _Bar:
@@ -95,6 +99,11 @@ def shown_progress() -> Iterator[Progress]:
         yield CallbackProgress(bar.on_event)
     finally:
         bar.stop()
+
+
+def terminal_width() -> int:
+    """Return the characters of a line of the terminal: at least 60, 80 without a terminal."""
+    return max(_NARROWEST, shutil.get_terminal_size().columns)
 
 
 def log_to_stderr(verbosity: int) -> None:

@@ -6,26 +6,29 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TilingError
-from byoc_dory.host_cost import cpu_cycles, cpu_operator_cycles
 from htvm.explain.improvements import improvements
+from htvm.explain.step_costs import build_costs, one_core_cycles
 from htvm.placement.offers import Estimator
 from htvm.policy import CPU
 from htvm.report.explain import Explanation, VerdictRow
 from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from byoc_dory.verdict import OperatorVerdict
     from htvm.compiled import Compiled
+    from htvm.explain.step_costs import BuildCosts
 
 __all__ = ["explanation_of"]
 
 
 def explanation_of(
-    compiled: Compiled, changes: int = 0, cache: StageCache | None = None
+    compiled: Compiled,
+    changes: int = 0,
+    cache: StageCache | None = None,
+    *,
+    measure: bool = True,
 ) -> Explanation:
-    """Return where each operator runs, how each accelerator answered, and estimated cycles.
+    """Return where each operator runs, how each accelerator answered, and the cycles.
 
     With ``changes`` > 0, also return up to that many changes to the model that would gain most.
     An explanation that ``cache`` keeps is not computed again.
@@ -33,47 +36,53 @@ def explanation_of(
     An accelerator's answer is about the layer alone, in the form in which retargeting would write
     it for this accelerator, even if it runs elsewhere.  Only if a planned accelerator refused the
     written layer is its answer about that layer.
+
+    Args:
+        compiled: the build.
+        changes: largest number of changes to look for.
+        cache: keeps explanations; they are computed again without.
+        measure: whether to simulate the CPU's steps; if not, they are estimated.
     """
     cache = cache or StageCache(None)
-    key = cache.key(compiled.key, changes) if compiled.key else ""
-    return cache.get("explaining", key, lambda: _explanation(compiled, changes))
+    costs = build_costs(compiled, measure=measure)
+    key = cache.key(compiled.key, changes, costs) if compiled.key else ""
+    return cache.get("explaining", key, lambda: _explanation(compiled, changes, costs))
 
 
-def _explanation(compiled: Compiled, changes: int) -> Explanation:
+def _explanation(compiled: Compiled, changes: int, costs: BuildCosts) -> Explanation:
     dispatch = compiled.dispatch
     offers = _Offers(compiled)
+    own = _own_cycles(costs)
     rows = [
         VerdictRow(
             layer=name,
             op=dispatch.kinds[name],
             placed=place,
             offers=offers.of(name),
-            cpu_cycles=_cpu_cycles(compiled, name),
+            cpu_cycles=one_core_cycles(compiled, name),
             shape=dispatch.layers[name].sizes_text if name in dispatch.layers else "",
             source=compiled.source.sources.get(name, ""),
+            cycles=own[name][0] if name in own else None,
+            basis=own[name][1] if name in own else "",
         )
         for name, place in dispatch.placement.items()
     ]
-    found = improvements(compiled, changes) if changes else ()
-    return Explanation(tuple(rows), found, _total(compiled, rows))
+    found = improvements(compiled, changes, costs) if changes else ()
+    arm = compiled.target.soc.host.platform == "arm"
+    counted = "instructions" if arm else "cycles"
+    return Explanation(tuple(rows), found, costs.total, costs.steps, costs.missing, counted)
 
 
-def _total(compiled: Compiled, rows: Sequence[VerdictRow]) -> int | None:
-    """Predicted cycles of the whole model; ``None`` if an operator on the CPU has no estimate."""
-    total = sum(step.predicted_cycles for step in compiled.program.steps)
-    for row in rows:
-        if row.placed == CPU and row.layer not in compiled.dispatch.absorbed:
-            if row.cpu_cycles is None:
-                return None
-            total += row.cpu_cycles
-    return total
-
-
-def _cpu_cycles(compiled: Compiled, name: str) -> int | None:
-    dispatch, soc = compiled.dispatch, compiled.target.soc
-    if name in dispatch.layers:
-        return cpu_cycles(dispatch.layers[name], soc)
-    return cpu_operator_cycles(dispatch.works[name], *dispatch.elements[name], soc)
+def _own_cycles(costs: BuildCosts) -> dict[str, tuple[int, str]]:
+    """Return layer -> its cycles and what they are based on."""
+    basis = {name: step.basis for step in costs.steps if step.kind == CPU for name in step.layers}
+    own = {name: (cycles, basis[name]) for name, cycles in costs.layers.items()}
+    for step in costs.steps:
+        if step.kind == "layer" and step.cycles is not None:
+            for name in step.layers:
+                known = own[name][0] if name in own else 0
+                own[name] = known + step.cycles, step.basis
+    return own
 
 
 class _Offers:

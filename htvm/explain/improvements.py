@@ -21,6 +21,7 @@ from byoc_dory.host_cost import cpu_cycles, layout_cycles
 from byoc_dory.layers import Convolution, Layer, Weighted, conv2d_layer
 from byoc_dory.planning import cycles_like
 from htvm.explain.removals import removals
+from htvm.explain.step_costs import build_costs
 from htvm.explain.variants import is_resizable, resized
 from htvm.firmware.sizes import tensor_bytes
 from htvm.policy import CPU
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Accelerator
     from htvm.compiled import Compiled
+    from htvm.explain.step_costs import BuildCosts
 
 __all__ = ["Variant", "improvements", "variants_of"]
 
@@ -64,7 +66,9 @@ class Variant:
         return abs(self.layer.macs - layer.macs)
 
 
-def improvements(compiled: Compiled, count: int = 3) -> tuple[Improvement, ...]:
+def improvements(
+    compiled: Compiled, count: int = 3, costs: BuildCosts | None = None
+) -> tuple[Improvement, ...]:
     """Return the changes that save most cycles, the best first; one per layer.
 
     Layers of the same geometry on the same core are changed together.
@@ -72,12 +76,14 @@ def improvements(compiled: Compiled, count: int = 3) -> tuple[Improvement, ...]:
     Args:
         compiled: the compiled model.
         count: largest number of changes.
+        costs: of the build's steps, if known.
     """
     if count < 1:
         return ()
-    judge = _Judge(compiled)
+    costs = build_costs(compiled) if costs is None else costs
+    judge = _Judge(compiled, costs)
     groups = sorted(_groups(compiled), key=lambda group: -judge.most(group))
-    found: list[Improvement] = list(removals(compiled))
+    found: list[Improvement] = list(removals(compiled, costs))
     for names in groups:
         found.sort(key=lambda entry: -entry.gain)
         # No change can save more than all cycles of its layers, so the remaining ones cannot be
@@ -211,8 +217,9 @@ def _plans(compiled: Compiled) -> dict[str, LayerPlan]:
 class _Judge:
     """Estimates of layers and of their variants."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: Compiled, costs: BuildCosts) -> None:
         self._compiled = compiled
+        self._costs = costs
         self._soc = compiled.target.soc
         self._options = compiled.options.tiling
         self._plans = _plans(compiled)
@@ -227,10 +234,10 @@ class _Judge:
         taken += tensor_bytes((*program.inputs, *program.outputs))
         self._room = self._soc.memory("L2").size - taken
         self._converted: dict[str, int] = {}
-        for step in compiled.program.steps:
+        for step in costs.steps:
             if step.kind in ("prologue", "epilogue"):
-                known = self._converted.get(step.layer, 0)
-                self._converted[step.layer] = known + step.predicted_cycles
+                name = "+".join(step.layers)
+                self._converted[name] = self._converted.get(name, 0) + (step.cycles or 0)
 
     def most(self, names: tuple[str, ...]) -> int:
         """An upper bound of any change's gain: all cycles of the layers, layouts included."""
@@ -240,6 +247,8 @@ class _Judge:
         """Return the cycles of a layer without changes, on its current core."""
         if name in self._predicted:
             return self._predicted[name]
+        if name in self._costs.layers:
+            return self._costs.layers[name]
         return cpu_cycles(self._compiled.dispatch.layers[name], self._soc)
 
     def best(self, names: tuple[str, ...]) -> Improvement | None:
@@ -297,7 +306,11 @@ class _Judge:
                 before += self._converted.get(name, 0)
                 after += layout_cycles(changed.inputs[0].elements, self._soc)
             return before, after, accelerator.name
-        return (before, cpu_cycles(changed, self._soc), CPU) if place == CPU else None
+        if place != CPU:
+            return None
+        layer = self._compiled.dispatch.layers[name]
+        estimates = [cpu_cycles(each, self._soc) for each in (layer, changed)]
+        return (*self._costs.changed(name, *estimates), CPU)
 
     def _estimate(self, form: Layer, name: str, accelerator: Accelerator) -> int:
         plan = self._plans.get(name)

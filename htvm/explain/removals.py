@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from byoc_dory.host_cost import cpu_operator_cycles
 from htvm.policy import CPU
 from htvm.report.explain import Improvement
 
@@ -16,19 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from htvm.compiled import Compiled
+    from htvm.explain.step_costs import BuildCosts
 
 __all__ = ["removals"]
 
 _SAME = "the network computes the same"
 
 
-def removals(compiled: Compiled) -> Iterator[Improvement]:
+def removals(compiled: Compiled, costs: BuildCosts) -> Iterator[Improvement]:
     """Yield each operator of these kinds, with the gain of removing it."""
-    yield from _conversions(compiled)
-    yield from _between_regions(compiled)
+    yield from _conversions(compiled, costs)
+    yield from _between_regions(compiled, costs)
 
 
-def _conversions(compiled: Compiled) -> Iterator[Improvement]:
+def _conversions(compiled: Compiled, costs: BuildCosts) -> Iterator[Improvement]:
     """Yield conversions from and to reals at inputs and outputs, which the host does in software.
 
     They can be removed if a sensor or a caller provides integers anyway.
@@ -43,26 +43,24 @@ def _conversions(compiled: Compiled) -> Iterator[Improvement]:
         ends = {operand.kind for operand in step.args}
         first, last = step.layers[0], step.layers[-1]
         if "input" in ends and graph.made_by(first, Quantize):
-            yield from _conversion(compiled, first, "feed int8, quantized where the data are made")
+            yield _conversion(costs, first, "feed int8, quantized where the data are made")
         if "output" in ends and graph.made_by(last, Dequantize):
-            yield from _conversion(compiled, last, "hand out int8, and scale it where it is read")
+            yield _conversion(costs, last, "hand out int8, and scale it where it is read")
 
 
-def _conversion(compiled: Compiled, name: str, change: str) -> Iterator[Improvement]:
-    dispatch, soc = compiled.dispatch, compiled.target.soc
-    own = cpu_operator_cycles(dispatch.works[name], *dispatch.elements[name], soc)
-    if own:
-        yield Improvement((name,), change, own, own, 0, CPU, CPU, _SAME)
+def _conversion(costs: BuildCosts, name: str, change: str) -> Improvement:
+    own = costs.layers.get(name, 0)
+    return Improvement((name,), change, own, own, 0, CPU, CPU, _SAME)
 
 
-def _between_regions(compiled: Compiled) -> Iterator[Improvement]:
+def _between_regions(compiled: Compiled, costs: BuildCosts) -> Iterator[Improvement]:
     """Yield one-input, shape-preserving operators on the host between layers on accelerators.
 
     Removing one saves its cycles and the conversions of layout on both sides.
     """
-    dispatch, soc = compiled.dispatch, compiled.target.soc
+    dispatch = compiled.dispatch
     nodes = compiled.retargeted.model.graph.nodes
-    steps = [step for step in compiled.program.steps if step.kind != "copy"]
+    steps = [step for step in costs.steps if step.kind != "copy"]
     for before, step, after in zip(steps, steps[1:], steps[2:], strict=False):
         if (before.kind, step.kind, after.kind) != ("epilogue", "cpu", "prologue"):
             continue
@@ -73,7 +71,6 @@ def _between_regions(compiled: Compiled) -> Iterator[Improvement]:
         kept = nodes[name].input_shapes == (nodes[name].output_shape,)
         if not kept or name in dispatch.layers:
             continue
-        own = cpu_operator_cycles(dispatch.works[name], *dispatch.elements[name], soc)
-        gain = (own or 0) + before.predicted_cycles + after.predicted_cycles
+        gain = sum(part.cycles or 0 for part in (before, step, after))
         change = f"remove the {dispatch.kinds[name]} between two regions"
         yield Improvement((name,), change, gain, gain, 0, CPU, CPU)

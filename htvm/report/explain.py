@@ -18,7 +18,9 @@ from htvm.report.table import Column, Table, count, csv_text, short_source, text
 __all__ = [
     "Explanation",
     "Improvement",
+    "StepCost",
     "VerdictRow",
+    "cost_table",
     "explain_csv",
     "explain_data",
     "explain_json",
@@ -37,9 +39,12 @@ class VerdictRow:
         op: operator.
         placed: the accelerator that runs it, or "cpu".
         offers: the answers of the SoC's accelerators, one per accelerator.
-        cpu_cycles: estimated cycles on the CPU; None if unknown.
+        cpu_cycles: estimated cycles on one core of the CPU; None if unknown.
         shape: sizes as text.
         source: name in the source file; empty if it has no name there.
+        cycles: of the operator where it runs in this build, conversions of layouts not counted;
+            None if unknown, or if it has no code of its own.
+        basis: as for `StepCost`: "predicted", "measured" or "estimated"; empty without cycles.
     """
 
     layer: str
@@ -49,6 +54,28 @@ class VerdictRow:
     cpu_cycles: int | None = None
     shape: str = ""
     source: str = ""
+    cycles: int | None = None
+    basis: str = ""
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What one step of the entry function costs.
+
+    Attributes:
+        layers: names of its layers.
+        runs_on: the accelerator that it belongs to, or "cpu".
+        kind: "layer" and "cpu" compute; "prologue" and "epilogue" convert layouts; "copy" copies.
+        cycles: its cycles (on Cortex-M cores: instructions); None if unknown.
+        basis: "predicted" by an accelerator's cost model; "measured", the CPU's own code in the
+            simulator; or "estimated" from sizes, where it could not be measured.
+    """
+
+    layers: tuple[str, ...]
+    runs_on: str
+    kind: str
+    cycles: int | None
+    basis: str
 
 
 @dataclass(frozen=True)
@@ -88,18 +115,27 @@ class Explanation:
     Attributes:
         rows: one per operator, in execution order.
         improvements: the changes to the model that would gain most, the best first.
-        total_cycles: predicted cycles of the unchanged model; None if a part is unknown.
+        total_cycles: cycles of the unchanged model, those of its steps; None if one is unknown.
+        steps: the cost of each step of the program, in execution order.
+        missing: why the CPU's steps are only estimated; empty if they were measured.
+        counted: "cycles", or "instructions" on cores whose cycles are not simulated.
     """
 
     rows: tuple[VerdictRow, ...]
     improvements: tuple[Improvement, ...] = ()
     total_cycles: int | None = None
+    steps: tuple[StepCost, ...] = ()
+    missing: str = ""
+    counted: str = "cycles"
 
     def __str__(self) -> str:
-        """Return the verdicts as text."""
-        return explain_text(self)
+        """Return the costs, the answers and the changes as text."""
+        return explain_text(self, _TEXT)
 
     __repr__ = __str__
+
+
+_TEXT = 100  # characters per line of an explanation as text, outside of a terminal
 
 
 def _says(offer: OperatorVerdict) -> str:
@@ -117,8 +153,10 @@ def verdict_table(rows: Sequence[VerdictRow]) -> Table:
         Column("op"),
         Column("shape"),
         Column("runs on"),
-        Column("est. cycles on cpu", number=True),
-        *(Column(f"{name}?") for name in asked),
+        Column("cycles", number=True),
+        Column("basis"),
+        Column("est. on one CPU core", number=True),
+        *(Column(f"{name} alone?") for name in asked),
         Column("source"),
     )
     body = []
@@ -130,6 +168,8 @@ def verdict_table(rows: Sequence[VerdictRow]) -> Table:
                 row.op,
                 row.shape,
                 row.placed,
+                count(row.cycles),
+                row.basis,
                 count(row.cpu_cycles),
                 *(answers.get(name, "not asked") for name in asked),
                 short_source(row.source),
@@ -138,32 +178,133 @@ def verdict_table(rows: Sequence[VerdictRow]) -> Table:
     return Table(columns, tuple(body))
 
 
-def explain_text(found: Explanation) -> str:
-    """The table of verdicts, the rules that objected, and the changes that would gain most."""
-    rows = found.rows
-    table = text(verdict_table(rows)) if rows else ""
-    parts = [_placed(rows), table, _objections(rows), _gains(found)]
-    return "\n\n".join(part for part in parts if part)
+def explain_text(found: Explanation, width: int | None = None) -> str:
+    """Return the table of operators, the rules that objected, and the changes that gain most.
+
+    Args:
+        found: the explanation.
+        width: characters per line: the most important columns, and reasons wrapped; by default
+            all columns, in lines as long as they need.
+    """
+    if width is None:
+        table = text(verdict_table(found.rows)) if found.rows else ""
+        parts = [
+            _placed(found),
+            table,
+            *_legend(found, wide=True),
+            _objections(found.rows),
+            _gains(found),
+        ]
+        return "\n\n".join(part for part in parts if part)
+    table = text(cost_table(found), width) if found.rows else ""
+    wrapped = [_wrapped(part, width) for part in (*_legend(found), _gains(found)) if part]
+    return "\n\n".join(part for part in (_wrapped(_placed(found), width), table, *wrapped) if part)
 
 
 def explain_screen(found: Explanation, width: int = 80) -> str:
     """Return `explain_text` without its table, in lines of ``width`` characters."""
-    parts = [_placed(found.rows), _objections(found.rows), _gains(found)]
-    lines = [line for part in parts if part for line in (*part.split("\n"), "")]
+    parts = [_placed(found), _objections(found.rows), _gains(found)]
+    return "\n\n".join(_wrapped(part, width) for part in parts if part)
+
+
+def cost_table(found: Explanation) -> Table:
+    """Return one row per operator with code: where it runs, its cost there, why not elsewhere."""
+    columns = (
+        Column("layer"),
+        Column("runs on"),
+        Column(found.counted, number=True),
+        Column("%", number=True),
+        Column("elsewhere", wraps=True),
+    )
+    rows = []
+    for row in found.rows:
+        if _is_part(row, found):
+            continue
+        mark = _MARKS.get(row.basis, "")
+        cycles = "" if row.cycles is None else f"{count(row.cycles)}{mark}"
+        rows.append((row.layer, row.placed, cycles, _share(row.cycles, found), _elsewhere(row)))
+    moved = [step for step in found.steps if step.kind not in ("layer", "cpu")]
+    if any(step.cycles for step in moved):
+        taken = sum(step.cycles or 0 for step in moved)
+        words = f"{count(taken)}{_MARKS.get(moved[0].basis, '')}"
+        rows.append(("layouts, copies", "cpu", words, _share(taken, found), ""))
+    total = f"{count(found.total_cycles)} " if found.total_cycles is not None else "unknown "
+    return Table(columns, tuple(rows), footer=("total", "", total, "", ""))
+
+
+def _is_part(row: VerdictRow, found: Explanation) -> bool:
+    """Whether an operator has no code of its own: a reshape, or a part of another layer."""
+    return bool(found.steps) and row.cycles is None and not row.basis
+
+
+_BASES = {
+    "predicted": "predicted by the accelerator's cost model",
+    "measured": "measured: the CPU's own code, simulated apart",
+    "estimated": "estimated from sizes",
+}
+# The padding keeps the digits of all bases below each other.
+_MARKS = {"measured": "*", "estimated": "?", "predicted": " "}
+
+
+def _share(cycles: int | None, found: Explanation) -> str:
+    if not cycles or not found.total_cycles:
+        return ""
+    return f"{100 * cycles / found.total_cycles:.1f}"
+
+
+def _elsewhere(row: VerdictRow) -> str:
+    """Return what other accelerators would take, and for the CPU's layers why they cannot."""
+    others = [offer for offer in row.offers if offer.accelerator != row.placed]
+    said = [
+        f"{offer.accelerator}: {count(offer.cycles)} alone"
+        for offer in others
+        if offer.accepted and offer.cycles is not None
+    ]
+    refused = [offer for offer in others if not offer.accepted] if row.placed == "cpu" else []
+    reasons: dict[str, list[str]] = {}
+    for offer in refused:
+        reasons.setdefault(offer.reason, []).append(offer.accelerator)
+    said += [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    return "; ".join(said)
+
+
+def _legend(found: Explanation, wide: bool = False) -> list[str]:
+    """Return what the numbers are based on."""
+    used = {row.basis for row in found.rows} | {step.basis for step in found.steps}
+    said = [
+        f"{'' if wide else _MARKS[basis].strip()} {words}".strip()
+        for basis, words in _BASES.items()
+        if basis in used
+    ]
+    parts = sum(_is_part(row, found) for row in found.rows)
+    lines = (
+        f"{found.counted}: {'; '.join(said)}" if said else "",
+        f"not shown: {parts} without code of their own (names, parts of others): --wide"
+        if parts and not wide
+        else "",
+        f"not measured: {found.missing}" if found.missing else "",
+    )
+    return ["\n".join(line for line in lines if line)]
+
+
+def _wrapped(part: str, width: int) -> str:
+    """Wrap the lines of a text."""
     return "\n".join(
-        part
-        for line in lines[:-1]
-        for part in textwrap.wrap(line, width, subsequent_indent="    ") or [""]
+        piece
+        for line in part.split("\n")
+        for piece in textwrap.wrap(line, width, subsequent_indent="    ") or [""]
     )
 
 
-def _placed(rows: Sequence[VerdictRow]) -> str:
-    """Return how many operators run on each unit."""
+def _placed(found: Explanation) -> str:
+    """Return how many operators run on each unit, and what all take."""
+    rows = found.rows
     placed: dict[str, int] = {}
     for row in rows:
         placed[row.placed] = placed.get(row.placed, 0) + 1
     counts = ", ".join(f"{number} on {name}" for name, number in placed.items())
-    return f"{len(rows)} operators: {counts}" if rows else "no operators"
+    total = "" if found.total_cycles is None else f"; {count(found.total_cycles)} {found.counted}"
+    return f"{len(rows)} operators: {counts}{total}" if rows else "no operators"
 
 
 def _objections(rows: Sequence[VerdictRow]) -> str:
@@ -207,7 +348,7 @@ def explain_json(rows: Sequence[VerdictRow]) -> str:
 
 
 def explain_data(found: Explanation) -> dict[str, Any]:
-    """Return everything for JSON: ``operators``, ``improvements`` and ``total_cycles``."""
+    """Return everything for JSON: ``operators``, ``improvements``, ``steps``, their total."""
     return {
         "operators": [
             {**dataclasses.asdict(row), "offers": [_offer_data(entry) for entry in row.offers]}
@@ -215,6 +356,9 @@ def explain_data(found: Explanation) -> dict[str, Any]:
         ],
         "improvements": [dataclasses.asdict(entry) for entry in found.improvements],
         "total_cycles": found.total_cycles,
+        "counted": found.counted,
+        "steps": [dataclasses.asdict(step) for step in found.steps],
+        "not_measured": found.missing,
     }
 
 

@@ -36,17 +36,24 @@ _RULED = Box(
     ascii=True,
 )  # fmt: skip
 
-# Wide enough for every table: tables are never wrapped to a terminal, so that their text is the
+# Wide enough for every table: without a width, tables are not wrapped, so that their text is the
 # same everywhere and can be searched.
 _WIDTH = 400
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, and whether its cells are numbers (right-aligned)."""
+    """A column.
+
+    Attributes:
+        title: its heading.
+        number: whether its cells are numbers (right-aligned).
+        wraps: whether its cells are wrapped where a table has a width.
+    """
 
     title: str
     number: bool = False
+    wraps: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,8 +72,14 @@ def _used(table: Table) -> list[int]:
     return [i for i in range(len(table.columns)) if not rows or any(row[i] for row in rows)]
 
 
-def text(table: Table) -> str:
-    """Draw a table as plain ASCII lines without trailing spaces."""
+def text(table: Table, width: int | None = None) -> str:
+    """Draw a table as plain ASCII lines without trailing spaces.
+
+    Args:
+        table: the table.
+        width: characters per line, to which columns that may wrap are wrapped, and the others are
+            cut if that is not enough; no limit by default.
+    """
     used = _used(table)
     drawn = RichTable(
         box=_RULED,
@@ -81,14 +94,19 @@ def text(table: Table) -> str:
             Text(column.title),
             justify="right" if column.number else "left",
             footer=Text(table.footer[i]) if table.footer else "",
-            no_wrap=True,
+            no_wrap=width is None or not column.wraps,
+            overflow="fold" if column.wraps else "crop",
         )
     for row in table.rows:
         drawn.add_row(*(Text(row[i]) for i in used))
     stream = io.StringIO()
     # In a notebook, rich would display the table itself and write nothing.
     console = Console(
-        file=stream, width=_WIDTH, color_system=None, force_terminal=False, force_jupyter=False
+        file=stream,
+        width=width or _WIDTH,
+        color_system=None,
+        force_terminal=False,
+        force_jupyter=False,
     )
     console.print(drawn)
     lines = [line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")]

@@ -60,7 +60,10 @@ class RawResult:
 
 
 def run(
-    built: Built, inputs: Sequence[Array], settings: Mapping[int, int] | None = None
+    built: Built,
+    inputs: Sequence[Array],
+    settings: Mapping[int, int] | None = None,
+    arena: bytes | None = None,
 ) -> RawResult:
     """Run one inference.
 
@@ -68,6 +71,7 @@ def run(
         built: a program from `htvm.firmware.build`; it can be run any number of times.
         inputs: one array per input, in the model's shapes and dtypes.
         settings: settings of the device models: register -> value written before the first cycle.
+        arena: contents of the arena at the beginning, for a firmware that has them from outside.
 
     Raises:
         InputError: number, shape or dtype of the inputs is wrong.
@@ -85,9 +89,10 @@ def run(
         return _run_arm(built, data, sizes)
     assert built.firmware is not None
     outputs = {f"htvm_run_output_{i}": size for i, size in enumerate(sizes)}
+    written = {f"htvm_run_input_{i}": value for i, value in enumerate(data)}
     result = run_rv32(
         built.firmware,
-        {f"htvm_run_input_{i}": value for i, value in enumerate(data)},
+        written if arena is None else {**written, "htvm_run_arena": arena},
         {**outputs, "htvm_run_code": 4},
         settings=settings,
         compiler=built.compiler,

@@ -105,10 +105,10 @@ def test_an_operator_between_two_regions() -> None:
     model = Model("two", bb.finalize(), (info,), (info,), "a test", "shift")
     made = compiled(model)
     (found,) = [entry for entry in improvements(made) if entry.layers == ("between",)]
-    steps = {(step.kind, step.layer): step.predicted_cycles for step in made.program.steps}
+    steps = {(step.kind, *step.layers): step.cycles or 0 for step in explanation_of(made).steps}
     borders = steps["epilogue", "first"] + steps["prologue", "between"]
-    own = next(row.cpu_cycles for row in explanation_of(made).rows if row.layer == "between")
-    assert own is not None and found.gain == borders + own
+    own = next(row.cycles for row in explanation_of(made).rows if row.layer == "between")
+    assert own is not None and found.gain == borders + own > own > 0
     assert "remove the softmax" in found.change
 
 
@@ -154,7 +154,8 @@ def test_integers_at_the_borders() -> None:
     gains = [found["in",].gain, found["out",].gain]
     whole, rest = explanation_of(made).total_cycles, explanation_of(plain).total_cycles
     assert whole is not None and rest is not None
-    assert sum(gains) == whole - rest and min(gains) > 0
+    # Branches of the conversions between them depend on the bytes in the arena.
+    assert sum(gains) == pytest.approx(whole - rest, abs=10) and min(gains) > 0
     assert "feed int8" in found["in",].change and "hand out int8" in found["out",].change
     assert all("int8" not in entry.change for entry in improvements(plain))
 

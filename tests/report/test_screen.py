@@ -137,5 +137,5 @@ def test_the_explanation_fits_a_terminal_without_its_table() -> None:
     assert screen.startswith("2 operators: 1 on digital, 1 on cpu")
     assert "digital: at most 7x7" in screen and "replace the 10x4 kernel by" in screen
     assert max(map(len, screen.splitlines())) <= 60
-    assert "est. cycles on cpu" in explain_text(found)
+    assert "est. on one CPU core" in explain_text(found)
     assert explain_screen(Explanation(())) == "no operators"

@@ -18,7 +18,14 @@ from htvm.report.compare import (
     comparison_csv,
     comparison_json,
 )
-from htvm.report.explain import Explanation, VerdictRow, explain_csv, explain_json
+from htvm.report.explain import (
+    Explanation,
+    StepCost,
+    VerdictRow,
+    explain_csv,
+    explain_json,
+    explain_text,
+)
 from htvm.report.json_file import report_json
 from htvm.report.layers import l1_text, memory_text, report_csv
 from htvm.report.published import published
@@ -220,12 +227,37 @@ VERDICTS = Explanation(
 
 
 def test_explain_says_where_why_and_at_what_cost() -> None:
-    document = str(VERDICTS)
+    document = explain_text(VERDICTS)
     assert "3 operators: 1 on digital, 2 on cpu" in document
     (row,) = lines_with(document, "conv2d_0")
     assert "yes, 1,234 cycles" in row and "55,555" in row
     assert "no: stride is 3x3" in lines_with(document, "conv2d_1")[0]
     assert "  digital: Stride is 1x1 or 2x2." in document.splitlines()
+
+
+COSTS = replace(
+    VERDICTS,
+    rows=(
+        replace(VERDICTS.rows[0], cycles=900, basis="predicted"),
+        replace(VERDICTS.rows[1], cycles=90, basis="measured"),
+        replace(VERDICTS.rows[2], cycles=10, basis="estimated"),
+        VerdictRow("reshape_0", "reshape", "cpu", (UNKNOWN,)),
+    ),
+    steps=(StepCost(("conv2d_0",), "digital", "layer", 900, "predicted"),),
+    total_cycles=1000,
+)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_an_explanation_fits_its_width_and_says_what_numbers_are(width: int) -> None:
+    lines = explain_text(COSTS, width).splitlines()
+    assert max(map(len, lines)) <= width
+    document = "\n".join(lines)
+    assert " 900  90.0" in document and " 90*   9.0" in document and " 10?   1.0" in document
+    assert "measured" in document and "estimated from sizes" in document
+    assert not lines_with(document, "reshape_0") and "not shown: 1 without" in document
+    assert "stride is 3x3" in document and "Stride is 1x1" not in document
+    assert "reshape_0" in explain_text(COSTS)
 
 
 def test_explain_json_and_csv() -> None:

@@ -22,7 +22,7 @@ from byoc_dory.soc.cluster import simd_work
 from byoc_dory.soc.cluster.attention import attention_work
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.packing import has_sum_table, per_channel
-from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
+from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift, norm_divides
 from byoc_dory.soc.cluster.rows import moved
 from byoc_dory.soc.cluster.work import (
     ConvolutionTile,
@@ -87,7 +87,8 @@ def _kernel_cycles(layer: Layer, call: Call, core: ClusterCores, more: Cycles) -
     cycles = _row_function(layer, core)
     if cycles is core.map:
         return ceil(slowest(element_work(call.number("elements"), core.cores), cycles))
-    return ceil(slowest(rowwise(call.number("rows"), layer.K, core.cores), cycles))
+    divided = norm_divides(layer)
+    return ceil(slowest(rowwise(call.number("rows"), layer.K, core.cores, divided=divided), cycles))
 
 
 def _product_work(

@@ -7,9 +7,9 @@ from functools import lru_cache
 import numpy as np
 
 from byoc_dory.layers import Combination, Layer, Matmul, MulShift, Rows, Shift, Weighted
-from byoc_dory.layers.rowwise import AffineNorm, LayerNorm
+from byoc_dory.layers.rowwise import AffineNorm, LayerNorm, RmsNorm
 
-__all__ = ["leaves_32_bits", "mul_shift", "norm_leaves_32_bits"]
+__all__ = ["leaves_32_bits", "mul_shift", "norm_divides", "norm_leaves_32_bits"]
 
 _INT32_MAX = 2**31 - 1
 
@@ -52,3 +52,15 @@ def norm_leaves_32_bits(layer: Rows) -> bool:
     worst = 255 * weight + bias
     factor = abs(function.mul) if isinstance(function, AffineNorm) else 1
     return bool((worst * factor > _INT32_MAX).any())
+
+
+@lru_cache(maxsize=64)  # called for every tile size that is considered
+def norm_divides(layer: Rows) -> bool:
+    """Whether a norm divides each element: its weights exceed 16 bits, or its values 32."""
+    function = layer.function
+    if not isinstance(function, LayerNorm | RmsNorm):
+        return False
+    limits = np.iinfo(np.int16)
+    weight = function.weight
+    small = bool(((weight >= limits.min) & (weight <= limits.max)).all())
+    return not small or norm_leaves_32_bits(layer)

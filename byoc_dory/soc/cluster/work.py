@@ -205,11 +205,12 @@ def transposition(rows: int, columns: int, cores: int) -> tuple[Work, ...]:
     )
 
 
-def rowwise(rows: int, n: int, cores: int) -> tuple[Work, ...]:
+def rowwise(rows: int, n: int, cores: int, *, divided: bool = False) -> tuple[Work, ...]:
     """Return the work of a function of rows.
 
     Elements are read for values of the whole row (``gather``), and computed (``scale``); norms load
-    factors for a strip of rows at a time (``column``).
+    factors for a strip of rows at a time (``column``).  Norms whose weights exceed 16 bits divide
+    each element instead of multiplying it by a reciprocal (``divided``).
     """
     share, width = (rows, -(-n // cores)) if 4 * rows <= cores else (-(-rows // cores), n)
     return (
@@ -219,5 +220,6 @@ def rowwise(rows: int, n: int, cores: int) -> tuple[Work, ...]:
             "column": -(-share // _STRIP) * width,
             "gather": share * n,
             "scale": share * width,
+            "divided": share * width if divided else 0,
         },
     )

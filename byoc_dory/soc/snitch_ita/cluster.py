@@ -101,6 +101,7 @@ CLUSTER_CORES = ClusterAccelerator(
         ("column", 14.6),
         ("gather", 8.4),
         ("scale", 8.83),
+        ("divided", 97.0),
     ),
     rms_norm=(
         ("call", 149.07),
@@ -108,6 +109,7 @@ CLUSTER_CORES = ClusterAccelerator(
         ("column", 11.02),
         ("gather", 7.43),
         ("scale", 6.51),
+        ("divided", 96.0),
     ),
     affine_norm=(("call", 88.25), ("row", 6.51), ("column", 9.98), ("scale", 8.91)),
 )

@@ -9,7 +9,7 @@ import click
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
-from htvm.cli.terminal import shown_progress
+from htvm.cli.terminal import shown_progress, terminal_width
 
 __all__ = ["command"]
 
@@ -32,6 +32,7 @@ __all__ = ["command"]
     show_default=True,
     help="How many changes to the model to look for, those that would gain most.",
 )
+@options.wide
 @options.common
 def command(
     model: str,
@@ -40,18 +41,19 @@ def command(
     policy: str | None,
     schedule: Any,
     changes: int,
+    wide: bool,
     as_json: bool,
 ) -> None:
-    """Say where each operator of MODEL runs, why not elsewhere, and what to change.
+    """Say where each operator of MODEL runs, what it costs, why not elsewhere, and what to change.
 
-    Cycles are estimates of the cost model: of a layer alone for those that offer to run it, in its
-    place for changes.
+    Cycles of accelerators are the cost model's: in its place where a layer runs, alone for those
+    that would also take it.  Those of the CPU are measured once, by simulating its code, and kept.
     """
     from byoc_dory.options import TilingOptions
     from htvm.compiled import BuildOptions
     from htvm.explain.explanation import explanation_of
     from htvm.pipeline import compile_model
-    from htvm.report.explain import explain_data
+    from htvm.report.explain import explain_data, explain_text
     from htvm.stage_cache import StageCache
 
     opened = open_model(model, input_shapes)
@@ -66,4 +68,4 @@ def command(
     if as_json:
         print_json("explain", explain_data(found))
     else:
-        click.echo(str(found))
+        click.echo(explain_text(found, None if wide else terminal_width()))
