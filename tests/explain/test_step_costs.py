@@ -62,7 +62,8 @@ def test_kernels_shared_by_the_cores_are_measured_shared() -> None:
     alone = compile_model(model, "snitch_ita.cpu", BuildOptions())
     assert compiled.dispatch.placement == {"layer": "cpu"}
     shared, one = (build_costs(each).layers["layer"] for each in (compiled, alone))
-    assert one / 8 < shared < one / 4
+    # More than eight times, as operands are in L1 then.
+    assert one / 20 < shared < one / 4
     estimates = [build_costs(each, measure=False).total for each in (compiled, alone)]
     assert estimates[1] == pytest.approx(8 * (estimates[0] or 0), rel=0.01)
 
