@@ -14,6 +14,7 @@ no more.
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -184,14 +185,15 @@ def measure(case: Case, target: str) -> Row:
         wanted = [one.reshape(s) for one, s in zip(case.outputs, shapes, strict=True)]
     macs = sum(step.macs for step in compiled.program.steps)
     sizes, result = module.sizes, None
-    known = host.arm is None or host.arm.emulator != "cortex-m55"
+    emulator = {"rv32": "own simulator", "arm": "unicorn", "qemu": "QEMU"}[host.platform]
+    known = host.platform != "qemu" or shutil.which(qemu.PROGRAM) is not None
     if known:
         result = module.run(case.inputs)
     stack = None if result is None else result.stack_bytes
     return Row(
         case.name,
         target,
-        "" if not known else "own simulator" if host.arm is None else "unicorn",
+        emulator if known else "",
         None if result is None else all(map(np.array_equal, result.outputs, wanted)),
         _on_qemu(module, case.inputs, wanted),
         None if result is None else result.instructions,
@@ -203,8 +205,6 @@ def measure(case: Case, target: str) -> Row:
 
 
 def _on_qemu(module: htvm.Module, inputs: list[Any], wanted: list[Any]) -> bool | None:
-    import shutil
-
     if module.target not in qemu.machines() or shutil.which(qemu.PROGRAM) is None:
         return None
     with tempfile.TemporaryDirectory(prefix="htvm-qemu-") as folder:
@@ -234,8 +234,8 @@ def _text(rows: list[Row]) -> str:
         text(Table(TABLE, tuple(map(_cells, rows)))),
         "equal: element for element, with TFLite Micro's outputs for the TFLite files, else with "
         "TVM's code on\nthis machine. RISC-V cores are simulated with the timing of another core; "
-        "its cycles are not given here.\nNothing from the package index executes the M55, whose "
-        "instructions are therefore not counted.",
+        "its cycles are not given here.\nThe M55's instructions are counted in QEMU's log of what "
+        "it executes.",
     ]
     if beside:
         title = (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BuildOptions", "Compiled", "Platform"]
 
-Platform: TypeAlias = Literal["rv32", "arm", "host"]
+Platform: TypeAlias = Literal["rv32", "arm", "qemu", "host"]
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,9 @@ def build(
         model: a model from `htvm.load`, or anything `htvm.load` takes.
         target: one of `htvm.targets()`, also with parameters, or what `htvm.soc` returns.
         platform: ``"rv32"``: firmware on the instruction-set simulator, with cycles; ``"arm"``:
-            firmware for a Cortex-M core on an emulator, with counts of instructions; ``"host"``:
-            the same C compiled natively and linked with the same device models, without either.
+            firmware for a Cortex-M core on an emulator, with counts of instructions; ``"qemu"``:
+            the same on QEMU's machine with that core; ``"host"``: the same C compiled natively and
+            linked with the same device models, without either.
             By default, the one of the target's core.
         cpu_kernels: ``"scheduled"`` or ``"default"`` (plain TVM's).
         policy: decides where a layer runs if several cores could run it: ``"bitwidth"``,
@@ -89,12 +90,13 @@ def build(
         L2OverflowError: the program exceeds L2.
         ToolchainError: there is no C compiler, or it failed.
     """
-    from htvm.firmware.build import build_arm, build_host, build_rv32
+    from htvm.firmware.build import build_arm, build_host, build_qemu, build_rv32
     from htvm.module import Module
 
     makers: dict[str, Callable[[Program, Soc], Built]] = {
         "rv32": build_rv32,
         "arm": build_arm,
+        "qemu": build_qemu,
         "host": build_host,
     }
     if platform is None:

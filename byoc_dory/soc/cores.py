@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["ArmCore", "ArmCycles", "Cluster", "CoreTiming", "Host", "HostCost"]
+__all__ = ["ArmCore", "ArmCycles", "Cluster", "CoreTiming", "Host", "HostCost", "QemuMachine"]
 
 
 @dataclass(frozen=True)
@@ -143,22 +143,39 @@ class ArmCycles:
 
 
 @dataclass(frozen=True)
+class QemuMachine:
+    """A machine that QEMU models.
+
+    Attributes:
+        name: QEMU's name of it.
+        flash, ram: address of the first byte, and size in bytes.
+    """
+
+    name: str
+    flash: tuple[int, int]
+    ram: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class ArmCore:
     """A Cortex-M core, as the tools call it.
 
     Attributes:
         cpu: the compiler's name, as in ``-mcpu=cortex-m4``.
-        dsp: whether it has the DSP extension: products of pairs of halfwords (SMLAD) and others.
+        extension: what its kernels use beyond the scalar instructions: "dsp", products of pairs of
+            halfwords (SMLAD) and others; "mve", vectors of 16 bytes (Helium); empty for nothing.
         emulator: the emulator's name for the core that executes its programs: itself, or one with
-            the same instructions.
+            the same instructions; empty if it has none.
+        qemu: QEMU's machine with this core; None if this project knows none.
         cycles: cycles per instruction, for estimates; None if its manual publishes none, or
             instructions are issued in pairs.
     """
 
     cpu: str
-    dsp: bool
+    extension: Literal["", "dsp", "mve"]
     emulator: str
     cycles: ArmCycles | None = None
+    qemu: QemuMachine | None = None
 
 
 @dataclass(frozen=True)
@@ -192,17 +209,19 @@ class Host:
     arm: ArmCore | None = None
 
     @property
-    def platform(self) -> Literal["rv32", "arm"]:
+    def platform(self) -> Literal["rv32", "arm", "qemu"]:
         """The platform that runs its programs."""
-        return "rv32" if self.arm is None else "arm"
+        if self.arm is None:
+            return "rv32"
+        return "arm" if self.arm.emulator else "qemu"
 
     @property
-    def simd(self) -> Literal["", "corev", "dsp", "thumb"]:
+    def simd(self) -> Literal["", "corev", "dsp", "mve", "thumb"]:
         """Which intrinsics its kernels use; empty for none.
 
-        "corev" and "dsp" are SIMD instructions, "thumb" loops of scalar ones on other Cortex-M
-        cores.
+        "corev", "dsp" and "mve" are SIMD instructions, "thumb" loops of scalar ones on other
+        Cortex-M cores.
         """
         if self.arm is not None:
-            return "dsp" if self.arm.dsp else "thumb"
+            return self.arm.extension or "thumb"
         return "corev" if self.corev else ""

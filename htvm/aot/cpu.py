@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import tvm
 import tvm_ffi
 from tvm import relax, tirx
 from tvm.ir import GenericConst
@@ -31,7 +32,7 @@ from htvm.aot.intrinsics import INTRINSICS, SIMD, call_clip
 from htvm.aot.lower import lower
 from htvm.aot.parallel import HEADER, Cores, share
 from htvm.aot.ranges import check_ranges
-from htvm.aot.schedules import Scheduled, Simd, schedule
+from htvm.aot.schedules import Constants, Scheduled, Simd, schedule
 from htvm.aot.steps import Alias, ModelCall, Value
 
 if TYPE_CHECKING:
@@ -129,7 +130,12 @@ def compile_cpu(
     """
     intervals = check_ranges(module)
     simd = simd if kernels == "scheduled" else ""
-    fused = fuse(module, rewrite=kernels == "scheduled", intervals=intervals if simd else None)
+    fused = fuse(
+        module,
+        rewrite=kernels == "scheduled",
+        intervals=intervals if simd else None,
+        words=simd not in ("", "mve"),
+    )
     return _Compiler(fused, prefix, kernels, cores, simd).run()
 
 
@@ -244,7 +250,7 @@ class _Compiler:
         base = _base_name(group)
         func = self.fused.module[callee]
         if callee.name_hint not in self.scheduled:
-            constants = [at for at, arg in enumerate(args) if isinstance(arg, GenericConst)]
+            constants = self._constants(callee)
             self.scheduled[callee.name_hint] = self._schedule(func, group, constants)
         scheduled = self.scheduled[callee.name_hint]
         inputs = []
@@ -280,7 +286,20 @@ class _Compiler:
             next(roles) if isinstance(arg, GenericConst) else f"in{next(tensors)}" for arg in args
         )
 
-    def _schedule(self, func: PrimFunc, group: FusedGroup, constants: list[int]) -> Scheduled:
+    def _constants(self, callee: Any) -> Constants:
+        """Return the constants that a kernel's calls pass, by their place."""
+        found: dict[int, list[Any]] = {}
+
+        def visit(call: Any) -> None:
+            if getattr(call.op, "name", "") == "relax.call_tir" and call.args[0].same_as(callee):
+                for at, arg in enumerate(call.args[1]):
+                    if isinstance(arg, GenericConst):
+                        found.setdefault(at, []).append(arg.value.numpy())
+
+        tvm_ffi.structural_walk(self.fused.module["main"].body, (tvm.ir.Call, visit))
+        return found
+
+    def _schedule(self, func: PrimFunc, group: FusedGroup, constants: Constants) -> Scheduled:
         if self.mode != "scheduled":
             return Scheduled(func, "not scheduled")
         scheduled = schedule(func, group.operators, simd=self.simd, constants=constants)

@@ -80,7 +80,11 @@ class Fused:
 
 
 def fuse(
-    module: IRModule, *, rewrite: bool, intervals: Mapping[Var, Interval] | None = None
+    module: IRModule,
+    *,
+    rewrite: bool,
+    intervals: Mapping[Var, Interval] | None = None,
+    words: bool = False,
 ) -> Fused:
     """Legalize and fuse the operators outside of regions.
 
@@ -91,12 +95,13 @@ def fuse(
             requantizations in a shorter form.
         intervals: known intervals of the variables, if the short forms may call the intrinsics of
             ``htvm_intrinsics.h``, which need bounds.
+        words: whether convolutions get further channels to make words of four (`in_words`).
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
     """
     macs: dict[str, int] = {}
-    module = _rebuild(module, _named(module, rewrite, intervals, macs))
+    module = _rebuild(module, _named(module, rewrite, intervals, macs if words else None))
     module = relax.transform.DeadCodeElimination(["main"])(module)
     with tvm.target.Target("c"):
         module = relax.transform.LegalizeOps(skip_ops=["relax.reshape"])(module)
@@ -156,11 +161,12 @@ def _named(
     module: IRModule,
     rewrite: bool,
     intervals: Mapping[Var, Interval] | None,
-    macs: dict[str, int],
+    macs: dict[str, int] | None,
 ) -> Callable[[BlockBuilder, Call, Var], Expr]:
     """Name each variable after layer and operator, which legalization preserves.
 
-    ``macs`` receives the multiply-accumulates of convolutions that get further channels.
+    ``macs`` receives the multiply-accumulates of convolutions that get further channels; ``None``
+    if none gets any.
     """
     numbers = count()
     widened: dict[Var, Expr] = {}
@@ -185,7 +191,7 @@ def _named(
                 padded = builder.emit(padding, label(layer, "pad"))
                 pads[padded] = padding
                 call = _without_padding(call, padded, call.args[1], layer)
-            words = in_words(call, pads.get(call.args[0]), layer) if intervals is not None else None
+            words = None if macs is None else in_words(call, pads.get(call.args[0]), layer)
             if words is not None:
                 # What it pads is no longer padded before, if nobody else reads that.
                 padded = builder.emit(words.padding, label(words.layer, "pad"))
@@ -196,7 +202,7 @@ def _named(
                 call = _narrow_add(builder, [widened[arg] for arg in call.args], call, layer)
         labelled = label(layer, operator)
         var = builder.emit(call, labelled)
-        if words is not None:
+        if words is not None and macs is not None:
             macs[labelled] = words.channels * prod(shape_of(words.weight)[:2]) * prod(shape_of(var))
         if intervals is not None and old in intervals:
             bounds[var] = intervals[old].magnitude

@@ -18,6 +18,8 @@ from tvm.tirx.stmt import BufferStore, For
 
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.columns import COLUMN_CALLS
+from htvm.aot.lanes import LANES_CALLS
+from htvm.aot.rows import ROWS_CALLS
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -51,6 +53,8 @@ INTRINSICS = (
     "htvm_scale",
     "htvm_clip",
     *COLUMN_CALLS,
+    *LANES_CALLS,
+    *ROWS_CALLS,
 )
 """Functions of the header that generated kernels call."""
 

@@ -22,6 +22,8 @@ from tvm.tirx.stmt import AllocBuffer, DeclBuffer, For
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.columns import call_columns
 from htvm.aot.intrinsics import SIMD, call_dot4, call_mac
+from htvm.aot.lanes import call_lanes
+from htvm.aot.rows import call_rows
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -109,11 +111,17 @@ def lower(
     with tvm.transform.PassContext(opt_level=3):
         module = tvm.transform.Sequential(_to_flat_buffers())(module)
         if SIMD in func.attrs:
-            module = tvm.IRModule({symbol: call_mac(call_dot4(call_columns(module[symbol])))})
+            module = tvm.IRModule({symbol: _call_intrinsics(module[symbol])})
         module = tvm.transform.Sequential(_to_intrinsics(unroll))(module)
     lowered = module[symbol]
     body = _define_shift_left(_name_loops(lowered.body))
     return _with_pointers(lowered, body, list(names), outputs)
+
+
+def _call_intrinsics(func: PrimFunc) -> PrimFunc:
+    for calls in (call_columns, call_rows, call_lanes, call_dot4, call_mac):
+        func = calls(func)
+    return func
 
 
 # Both are parts of TVM's default pipeline for CPU targets, without passes for other targets or its

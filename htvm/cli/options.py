@@ -206,7 +206,7 @@ schedule = click.option(
 )
 platform = click.option(
     "--platform",
-    type=click.Choice(["rv32", "arm", "host"]),
+    type=click.Choice(["rv32", "arm", "qemu", "host"]),
     help="Firmware on the instruction-set simulator (cycles) or on an emulator of Arm's cores "
     "(instructions), or the same C natively (neither); the one of the target's core by default.",
 )

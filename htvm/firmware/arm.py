@@ -6,7 +6,7 @@ Code and constants are in flash, variables and stack in RAM.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ __all__ = [
     "core_of",
     "include_folders",
     "linker_script",
+    "on_qemu",
     "open_firmware",
     "platform_sources",
 ]
@@ -57,8 +58,8 @@ _ENDLESS = 1 << 28
 """Bytes of each memory when a firmware is linked only to learn its size."""
 
 
-def core_of(soc: Soc) -> ArmCore:
-    """Return the SoC's Cortex-M core.
+def core_of(soc: Soc, platform: str = "arm") -> ArmCore:
+    """Return the SoC's Cortex-M core, for a platform.
 
     Raises:
         TargetError: its host is no such core.
@@ -66,7 +67,7 @@ def core_of(soc: Soc) -> ArmCore:
     if soc.host.arm is None:
         raise TargetError(
             f"{soc.host.name} is no Cortex-M core",
-            where="platform 'arm'",
+            where=f"platform '{platform}'",
             hint="use platform='rv32', or a target such as cortex_m4",
         )
     return soc.host.arm
@@ -74,13 +75,35 @@ def core_of(soc: Soc) -> ArmCore:
 
 def arm_flags(core: ArmCore) -> tuple[str, ...]:
     """Return the flags of every build for a core."""
-    # The compiler leaves the extension out where a core may be made without it, as the M33.
-    extension = "+dsp" if core.dsp else ""
+    # The compiler leaves an extension out where a core may be made without it, as the M33, and for
+    # want of floating point.
+    extension = f"+{core.extension}" if core.extension else ""
     return (
         *("-target", "thumb-freestanding-eabi"),
         f"-mcpu={core.cpu.replace('-', '_')}{extension}",
         *_FLAGS,
     )
+
+
+def on_qemu(soc: Soc) -> Soc:
+    """Return a microcontroller with the memories of QEMU's machine for its core.
+
+    Raises:
+        TargetError: its host is no Cortex-M core, or QEMU has no machine with it.
+    """
+    core = core_of(soc, "qemu")
+    if core.qemu is None:
+        raise TargetError(
+            f"QEMU has no machine with the core {soc.host.name}",
+            where="platform 'qemu'",
+            hint="use platform='arm'",
+        )
+    places = {soc.code_memory: core.qemu.flash, "L2": core.qemu.ram}
+    memories = [
+        replace(memory, base=places[memory.name][0], size=places[memory.name][1])
+        for memory in soc.memories
+    ]
+    return replace(soc, memories=tuple(memories))
 
 
 @dataclass(frozen=True)

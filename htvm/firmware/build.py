@@ -7,7 +7,7 @@ number of samples then run on it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -31,7 +31,7 @@ from htvm.firmware.sizes import (
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import HOST_FLAGS, Compiler, rv32_flags
 
-__all__ = ["RUN_MARK", "Built", "build_arm", "build_host", "build_rv32"]
+__all__ = ["RUN_MARK", "Built", "build_arm", "build_host", "build_qemu", "build_rv32"]
 
 RUN_MARK = 2 * 0x7FFFFFFE
 """Event of the mark at the beginning of the run; its end has the next number."""
@@ -45,7 +45,7 @@ class Built:
     """A program built for a platform.
 
     Attributes:
-        platform: ``"rv32"``, ``"arm"`` or ``"host"``.
+        platform: ``"rv32"``, ``"arm"``, ``"qemu"`` or ``"host"``.
         program: the program it was built from.
         soc: the SoC it was built for.
         path: the firmware (ELF) or the native executable.
@@ -54,7 +54,7 @@ class Built:
         compiler: the compiler, which also builds the simulator.
     """
 
-    platform: Literal["rv32", "arm", "host"]
+    platform: Literal["rv32", "arm", "qemu", "host"]
     program: Program
     soc: Soc
     path: Path
@@ -195,6 +195,24 @@ def build_arm(
     firmware = arm.open_firmware(path, soc)
     sizes = arm_sizes(firmware, program)
     return Built("arm", program, soc, path, sizes, compiler, arm=firmware)
+
+
+def build_qemu(
+    program: Program,
+    soc: Soc,
+    compiler: Compiler | None = None,
+    cache_dir: Path | None = None,
+) -> Built:
+    """Build the firmware of a program for QEMU's machine with the SoC's core.
+
+    Args:
+        program, soc, compiler, cache_dir: as for :func:`build_arm`; the memories are the machine's.
+
+    Raises:
+        TargetError: QEMU has no machine with its core.
+        L2OverflowError, ToolchainError: as for :func:`build_arm`.
+    """
+    return replace(build_arm(program, arm.on_qemu(soc), compiler, cache_dir), platform="qemu")
 
 
 def build_host(

@@ -106,7 +106,7 @@ class Manifest:
     htvm: str
     name: str
     target: str
-    platform: Literal["rv32", "arm", "host"]
+    platform: Literal["rv32", "arm", "qemu", "host"]
     l2_bytes: int | None
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
@@ -129,7 +129,7 @@ class Manifest:
         program: Program,
         target: str,
         l2_bytes: int | None,
-        platform: Literal["rv32", "arm", "host"],
+        platform: Literal["rv32", "arm", "qemu", "host"],
         report: Report,
         sizes: Sizes,
         golden: tuple[Sequence[Array], Sequence[Array]],

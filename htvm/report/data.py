@@ -174,7 +174,7 @@ class Summary:
     Attributes:
         network: name of the model.
         target: e.g. "diana.digital".
-        platform: "rv32", "arm" or "host".
+        platform: "rv32", "arm", "qemu" or "host".
         clock_hz: clock for converting cycles to milliseconds.
         memory: use of L2.
         cycles: simulated cycles of the inference; None before a run, or on a platform without

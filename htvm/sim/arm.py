@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.firmware.toolchain import Compiler
 
-__all__ = ["MAX_INSTRUCTIONS", "ArmRun", "run_arm"]
+__all__ = ["MAX_INSTRUCTIONS", "PAINT", "ArmRun", "flash_image", "run_arm", "unpainted"]
 
 MAX_INSTRUCTIONS = 20_000_000_000
 """Default limit of a run in instructions: some minutes."""
 
-_PAINT = 0xA5
+PAINT = 0xA5
+"""The byte that the stack is filled with before a run."""
+
 _PAGE = 4096
 
 
@@ -45,14 +47,14 @@ class ArmRun:
             function's call.
         outputs: contents of each symbol in ``outputs``.
         stack_used: largest use of the stack in bytes.
-        executed: classes of these instructions.
+        executed: classes of these instructions; None if the machine does not tell.
     """
 
     instructions: int
     steps: tuple[tuple[str, int, int], ...]
     outputs: dict[str, bytes] = field(repr=False)
     stack_used: int
-    executed: Executed
+    executed: Executed | None = None
 
 
 class _Count(ctypes.Structure):
@@ -157,15 +159,11 @@ class _Run:
             flash.base, -(-flash.size // _PAGE) * _PAGE, UC_PROT_READ | UC_PROT_EXEC
         )
         self.emulator.mem_map(ram.base, -(-ram.size // _PAGE) * _PAGE, UC_PROT_READ | UC_PROT_WRITE)
-        image = bytearray()
-        for segment in read_segments(self.firmware.elf):
-            offset = segment.address - flash.base
-            image.extend(bytes(max(0, offset + len(segment.data) - len(image))))
-            image[offset : offset + len(segment.data)] = segment.data
-        self.emulator.mem_write(flash.base, bytes(image))
+        image = flash_image(self.firmware)
+        self.emulator.mem_write(flash.base, image)
         low, top = self.stack
-        self.emulator.mem_write(low, bytes([_PAINT]) * (top - low))
-        return bytes(image)
+        self.emulator.mem_write(low, bytes([PAINT]) * (top - low))
+        return image
 
     # ------------------------------------------------------------------ counting
 
@@ -292,13 +290,28 @@ class _Run:
     def _stack_used(self) -> int:
         low, top = self.stack
         stack = bytes(self.emulator.mem_read(low, top - low))
-        unused = len(stack) - len(stack.lstrip(bytes([_PAINT])))
-        if unused == 0:
+        used = unpainted(stack)
+        if used == len(stack):
             raise self._error(
                 f"the program used all {top - low:,} B of its stack",
                 hint="reserve more in the SoC's description: Host.stack",
             )
-        return top - low - unused
+        return used
+
+
+def flash_image(firmware: ArmFirmware) -> bytes:
+    """Return the contents of the memory with code, from its first byte on."""
+    base, image = firmware.soc.memory(firmware.soc.code_memory).base, bytearray()
+    for segment in read_segments(firmware.elf):
+        offset = segment.address - base
+        image.extend(bytes(max(0, offset + len(segment.data) - len(image))))
+        image[offset : offset + len(segment.data)] = segment.data
+    return bytes(image)
+
+
+def unpainted(stack: bytes) -> int:
+    """Return how many bytes of a painted stack, lowest first, were used."""
+    return len(stack.lstrip(bytes([PAINT])))
 
 
 def _emulator(soc: Soc) -> Any:
@@ -310,9 +323,9 @@ def _emulator(soc: Soc) -> Any:
     model = getattr(arm_const, f"UC_CPU_ARM_{core.emulator.replace('-', '_').upper()}", None)
     if model is None:
         raise SimulationError(
-            f"the emulator does not know the core {core.emulator}",
+            f"the emulator does not know the core {core.cpu}",
             where=f"SoC {soc.name}",
-            hint="compile and export only, or choose cortex_m4",
+            hint="use platform='qemu'",
         )
     # With UC_MODE_MCLASS the emulator would ignore the model, and execute every instruction.
     return Uc(UC_ARCH_ARM, UC_MODE_THUMB, model)

@@ -17,6 +17,7 @@ from htvm.firmware.project import check_arrays
 from htvm.firmware.sizes import tensor_bytes
 from htvm.sim.arm import ArmRun, run_arm
 from htvm.sim.host import run_host
+from htvm.sim.qemu import run_qemu
 from htvm.sim.rv32 import run_rv32
 from htvm.sim.thumb import estimate
 
@@ -118,18 +119,18 @@ def _run_arm(built: Built, data: Sequence[bytes], sizes: Sequence[int]) -> RawRe
     assert built.arm is not None
     outputs = {f"htvm_run_output_{i}": size for i, size in enumerate(sizes)}
     called = [step.function or step.symbol for step in program.steps if step.kind != "copy"]
-    result = run_arm(
-        built.arm,
-        {f"htvm_run_input_{i}": value for i, value in enumerate(data)},
-        {**outputs, "htvm_run_code": 4},
-        entry=f"{program.name}_run",
-        kernels=called,
-        compiler=built.compiler,
-    )
+    given = {f"htvm_run_input_{i}": value for i, value in enumerate(data)}
+    wanted, entry = {**outputs, "htvm_run_code": 4}, f"{program.name}_run"
+    if built.platform == "qemu":
+        result = run_qemu(built.arm, given, wanted, entry=entry, kernels=called)
+    else:
+        result = run_arm(
+            built.arm, given, wanted, entry=entry, kernels=called, compiler=built.compiler
+        )
     code = int.from_bytes(result.outputs["htvm_run_code"], "little", signed=True)
     if code != 0:
         raise failure(built, code, ())
-    cycles = core_of(built.soc).cycles
+    cycles, executed = core_of(built.soc).cycles, result.executed
     return RawResult(
         outputs=_arrays(program, [result.outputs[name] for name in outputs]),
         cycles=None,
@@ -138,7 +139,9 @@ def _run_arm(built: Built, data: Sequence[bytes], sizes: Sequence[int]) -> RawRe
         stack_used=result.stack_used,
         instructions=result.instructions,
         step_instructions=_step_instructions(program, called, result),
-        estimated_cycles=None if cycles is None else estimate(result.executed, cycles),
+        estimated_cycles=(
+            None if cycles is None or executed is None else estimate(executed, cycles)
+        ),
     )
 
 

@@ -16,12 +16,17 @@ from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs
 from tests.models import MODELS, golden
 
-CORES = ("cortex_m0plus", "cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33")
+MVE = "cortex_m55"
+CORES = ("cortex_m0plus", "cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33", MVE)
 
 
 @pytest.fixture(autouse=True)
-def emulator() -> None:
+def emulator(request: pytest.FixtureRequest) -> None:
     pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
+    parameters = getattr(request.node, "callspec", None)
+    core = parameters.params.get("core") if parameters is not None else None
+    if core == MVE and shutil.which(qemu.PROGRAM) is None:
+        pytest.skip(f"{qemu.PROGRAM} is not installed")
 
 
 @cache
@@ -127,7 +132,18 @@ def test_qemu_computes_the_same(name: str, core: str, tmp_path: Path) -> None:
     assert qemu.different(module.compiled, inputs, wrong, tmp_path / "wrong") == 1
 
 
+@pytest.mark.slow
 def test_a_core_without_an_emulator_is_named() -> None:
-    module = htvm.build(digits(), "cortex_m55")
+    module = htvm.build(digits(), MVE, "arm")
     with pytest.raises(SimulationError, match="does not know the core cortex-m55"):
         module.run(seeded_inputs(module.compiled.source.inputs))
+
+
+@pytest.mark.slow
+def test_resnet8_takes_half_an_instruction_for_each_mac_with_helium() -> None:
+    if shutil.which(qemu.PROGRAM) is None:
+        pytest.skip(f"{qemu.PROGRAM} is not installed")
+    module = htvm.build(htvm.zoo.build("resnet8"), MVE)
+    result = module.run(seeded_inputs(module.compiled.source.inputs))
+    macs = sum(step.macs for step in module.compiled.program.steps)
+    assert (result.instructions or 0) / macs < 0.25

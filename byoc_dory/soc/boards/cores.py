@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
-from byoc_dory.soc.cores import ArmCore, ArmCycles, Host, HostCost
+from byoc_dory.soc.boards.board import boards
+from byoc_dory.soc.cores import ArmCore, ArmCycles, Host, HostCost, QemuMachine
 from byoc_dory.soc.hosts import CV32E40P
 
 __all__ = ["CORES"]
@@ -22,6 +24,18 @@ _DSP = HostCost(
     pool_element=4.0,
     softmax_element=100.0,
     move_element=3.0,
+    real_element=200.0,
+    layout_byte=3.0,
+)
+_MVE = HostCost(
+    conv_mac=0.25,
+    pointwise_mac=0.25,
+    dense_mac=0.25,
+    depthwise_mac=1.0,
+    add_element=5.0,
+    pool_element=3.0,
+    softmax_element=100.0,
+    move_element=0.5,
     real_element=200.0,
     layout_byte=3.0,
 )
@@ -97,6 +111,22 @@ def _riscv(isa: str) -> Host:
     return replace(CV32E40P, name=name, isa=isa, stack=_STACK)
 
 
+def _core(
+    cpu: str,
+    extension: Literal["", "dsp", "mve"],
+    emulator: str,
+    cycles: ArmCycles | None = None,
+) -> ArmCore:
+    machines = [
+        QemuMachine(
+            board.qemu, (board.flash.address, board.flash.size), (board.ram.address, board.ram.size)
+        )
+        for board in boards().values()
+        if board.qemu and board.core == cpu.replace("-", "_")
+    ]
+    return ArmCore(cpu, extension, emulator, cycles, machines[0] if machines else None)
+
+
 def _arm(name: str, isa: str, cost: HostCost, arm: ArmCore) -> Host:
     return Host(name=f"Arm {name}", isa=isa, stack=_STACK, cost=cost, arm=arm)
 
@@ -104,33 +134,16 @@ def _arm(name: str, isa: str, cost: HostCost, arm: ArmCore) -> Host:
 CORES: dict[str, Host] = {
     # The M0 has the M0+'s instructions (both are Armv6-M).
     "cortex_m0plus": _arm(
-        "Cortex-M0+",
-        "armv6-m",
-        _SMALL,
-        ArmCore("cortex-m0plus", dsp=False, emulator="cortex-m0", cycles=_M0PLUS),
+        "Cortex-M0+", "armv6-m", _SMALL, _core("cortex-m0plus", "", "cortex-m0", _M0PLUS)
     ),
-    "cortex_m3": _arm(
-        "Cortex-M3",
-        "armv7-m",
-        _SCALAR,
-        ArmCore("cortex-m3", dsp=False, emulator="cortex-m3", cycles=_M3),
-    ),
-    "cortex_m4": _arm(
-        "Cortex-M4",
-        "armv7e-m",
-        _DSP,
-        ArmCore("cortex-m4", dsp=True, emulator="cortex-m4", cycles=_M4),
-    ),
-    "cortex_m7": _arm(
-        "Cortex-M7", "armv7e-m", _DSP, ArmCore("cortex-m7", dsp=True, emulator="cortex-m7")
-    ),
+    "cortex_m3": _arm("Cortex-M3", "armv7-m", _SCALAR, _core("cortex-m3", "", "cortex-m3", _M3)),
+    "cortex_m4": _arm("Cortex-M4", "armv7e-m", _DSP, _core("cortex-m4", "dsp", "cortex-m4", _M4)),
+    "cortex_m7": _arm("Cortex-M7", "armv7e-m", _DSP, _core("cortex-m7", "dsp", "cortex-m7")),
     "cortex_m33": _arm(
-        "Cortex-M33", "armv8-m.main", _DSP, ArmCore("cortex-m33", dsp=True, emulator="cortex-m33")
+        "Cortex-M33", "armv8-m.main", _DSP, _core("cortex-m33", "dsp", "cortex-m33")
     ),
-    # Its vector instructions are left to the compiler; the emulator of the others has no such core.
-    "cortex_m55": _arm(
-        "Cortex-M55", "armv8.1-m.main", _DSP, ArmCore("cortex-m55", dsp=True, emulator="cortex-m55")
-    ),
+    # The emulator of the others has no such core; QEMU has.
+    "cortex_m55": _arm("Cortex-M55", "armv8.1-m.main", _MVE, _core("cortex-m55", "mve", "")),
     "rv32imc": _riscv("rv32imc"),
     "rv32imac": _riscv("rv32imac"),
 }

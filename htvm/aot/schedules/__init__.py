@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from htvm.aot.schedules.bias import start_with_bias
-from htvm.aot.schedules.blocks import Scheduled
+from htvm.aot.schedules.blocks import Constants, Scheduled
 from htvm.aot.schedules.columns import schedule_conv2d_columns, schedule_dense_columns
 from htvm.aot.schedules.dot4 import schedule_conv2d_dot4, schedule_dense_dot4
 from htvm.aot.schedules.generic import schedule_any
 from htvm.aot.schedules.matrix import schedule_conv2d, schedule_dense, schedule_depthwise
 from htvm.aot.schedules.pad import schedule_pad
+from htvm.aot.schedules.rows import (
+    schedule_conv2d_rows,
+    schedule_dense_rows,
+    schedule_depthwise_taps,
+)
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["Scheduled", "Simd", "schedule"]
+__all__ = ["Constants", "Scheduled", "Simd", "schedule"]
 
-Simd: TypeAlias = Literal["", "corev", "dsp", "thumb"]
+Simd: TypeAlias = Literal["", "corev", "dsp", "mve", "thumb"]
 """What kernels for a core are built from (`byoc_dory.soc.cores.Host.simd`)."""
 
 _SPECIAL: dict[str, Callable[[PrimFunc], Scheduled | None]] = {
@@ -30,8 +35,13 @@ _SPECIAL: dict[str, Callable[[PrimFunc], Scheduled | None]] = {
     "pad": schedule_pad,
 }
 
-_WITH_SIMD: dict[str, dict[str, Callable[[PrimFunc, Collection[int]], Scheduled | None]]] = {
+_WITH_SIMD: dict[str, dict[str, Callable[[PrimFunc, Constants], Scheduled | None]]] = {
     "corev": {"conv2d": schedule_conv2d_dot4, "matmul": schedule_dense_dot4},
+    "mve": {
+        "conv2d": schedule_conv2d_rows,
+        "depthwise": schedule_depthwise_taps,
+        "matmul": schedule_dense_rows,
+    },
     **{
         kind: {
             "conv2d": partial(schedule_conv2d_columns, kind=kind),
@@ -47,7 +57,7 @@ def schedule(
     operators: Sequence[str],
     *,
     simd: Simd = "",
-    constants: Collection[int] = (),
+    constants: Constants | None = None,
 ) -> Scheduled:
     """Schedule a fused PrimFunc.
 
@@ -55,14 +65,14 @@ def schedule(
         func: function with the blocks that legalization and fusion made.
         operators: names of its operators; see `htvm.aot.fuse.FusedGroup`.
         simd: which intrinsics the core has instructions for (`htvm.aot.intrinsics`); may be empty.
-        constants: indices of the parameters that are constants, whose layout can be changed.
+        constants: values of the parameters that are constants, whose layout can be changed.
     """
     for operator in operators:
         special = None
         if operator in _WITH_SIMD.get(simd, {}):
-            special = _WITH_SIMD[simd][operator](func, constants)
+            special = _WITH_SIMD[simd][operator](func, constants or {})
         if special is None and operator in _SPECIAL:
             special = _SPECIAL[operator](func)
         if special is not None:
             return replace(special, func=start_with_bias(special.func)) if simd else special
-    return schedule_any(func, unroll=4 if simd else 1)
+    return schedule_any(func, unroll=4 if simd else 1, lanes=simd == "mve")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import tvm_ffi
@@ -14,11 +14,16 @@ from tvm.s_tir.schedule import ScheduleError
 from htvm.aot.lower import NAME, UNROLL
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import numpy.typing as npt
     from tvm.tirx import PrimFunc
 
 __all__ = [
+    "Constants",
     "Scheduled",
+    "WeightRows",
+    "WeightTaps",
     "WeightWords",
     "extent",
     "inline_all",
@@ -27,6 +32,9 @@ __all__ = [
     "name_loop",
     "start",
 ]
+
+Constants: TypeAlias = "Mapping[int, Sequence[npt.NDArray[Any]]]"
+"""Values of a PrimFunc's parameters that are constants, one for each of its calls."""
 
 _REDUCE = 2  # tirx.IterVar.CommReduce
 _LARGEST_EXPRESSION = 512  # loads
@@ -56,6 +64,48 @@ class WeightWords:
         return packed ^ np.int8(-128) if self.lifted else packed
 
 
+@dataclass(frozen=True)
+class WeightRows:
+    """Weights (..., K) packed as [K / channels][steps][channels][16].
+
+    The elements of a channel, in order, are followed by zeros up to a multiple of 16.
+
+    Attributes:
+        parameter: the PrimFunc's parameter with the weights.
+        channels: output channels whose vectors are interleaved.
+    """
+
+    parameter: int
+    channels: int
+
+    def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the packed weights."""
+        k = weight.shape[-1]
+        rows = weight.reshape(-1, k)
+        filled = np.pad(rows, ((0, -len(rows) % 16), (0, 0)))
+        split = filled.reshape(-1, 16, k // self.channels, self.channels)
+        return np.ascontiguousarray(split.transpose(2, 0, 3, 1))
+
+
+@dataclass(frozen=True)
+class WeightTaps:
+    """Depthwise weights (fy, fx, C) packed as [C / group][fy * fx][group].
+
+    Attributes:
+        parameter: the PrimFunc's parameter with the weights.
+        group: channels that are side by side.
+    """
+
+    parameter: int
+    group: int
+
+    def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the packed weights."""
+        taps = weight.shape[0] * weight.shape[1]
+        split = weight.reshape(taps, -1, self.group)
+        return np.ascontiguousarray(split.transpose(1, 0, 2))
+
+
 @dataclass(frozen=True, eq=False)
 class Scheduled:
     """A scheduled PrimFunc.
@@ -68,7 +118,7 @@ class Scheduled:
 
     func: PrimFunc
     note: str
-    packing: WeightWords | None = None
+    packing: WeightWords | WeightRows | WeightTaps | None = None
 
 
 def start(func: PrimFunc) -> s_tir.Schedule:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import TensorLoad
 from tvm.s_tir.schedule import ScheduleError
 
 from htvm.aot.schedules.blocks import (
@@ -16,6 +19,8 @@ from htvm.aot.schedules.blocks import (
     name_loop,
     start,
 )
+from htvm.aot.schedules.rows import lanes_over
+from htvm.aot.schedules.tiles import overlap_tiles
 
 if TYPE_CHECKING:
     from tvm import s_tir
@@ -24,13 +29,14 @@ if TYPE_CHECKING:
 __all__ = ["schedule_any"]
 
 
-def schedule_any(func: PrimFunc, *, unroll: int = 1) -> Scheduled:
+def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: bool = False) -> Scheduled:
     """Inline element-wise blocks, and compute each sum where its value is used.
 
     Args:
         func: any function.
         unroll: iterations of an element-wise operator's innermost loop to unroll, if they divide
             it.
+        lanes: whether such a loop computes four elements at once (`htvm.aot.lanes`).
     """
     sch = start(func)
     inline_all(sch)
@@ -41,10 +47,27 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1) -> Scheduled:
         if is_reduction(sch, block):
             sch.decompose_reduction(block, _first_reduction_loop(sch, block))
     (first, *others) = blocks_of(sch)
-    if unroll > 1 and not others and not is_reduction(sch, first) and loops_of(sch, first):
+    elements = not others and not is_reduction(sch, first) and bool(loops_of(sch, first))
+    if elements and lanes:
+        return _in_lanes(sch, first)
+    if elements and unroll > 1:
         inner = loops_of(sch, first)[-1]
         name_loop(sch, inner, "i", unroll if extent(sch, inner) % unroll == 0 else 1)
     return Scheduled(sch.mod["main"], "element-wise operators inlined")
+
+
+def _in_lanes(sch: s_tir.Schedule, block: Any) -> Scheduled:
+    """Compute four elements at once; of one long run, if each element has its operands' place."""
+    store, loads = sch.get(block).body, list[Any]()
+    tvm_ffi.structural_walk(store, (TensorLoad, loads.append))
+    same = [
+        all(isinstance(index, tirx.IntImm) for index in load.indices)
+        or tvm_ffi.structural_equal(load.indices, store.indices)
+        for load in loads
+    ]
+    loops = loops_of(sch, block)
+    lanes_over(sch, sch.fuse(*loops) if all(same) else loops[-1])
+    return Scheduled(overlap_tiles(sch.mod["main"]), "element-wise operators inlined, four at once")
 
 
 def _compute_where_used(sch: s_tir.Schedule, block: Any) -> None:

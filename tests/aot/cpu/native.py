@@ -34,14 +34,15 @@ class Guarded:
 MODES = ("scheduled", "default", "simd")
 """Ways to compile kernels: for a scalar core, unscheduled, and for a core with SIMD.
 
-Two more are for Cortex-M cores: "dsp" with the DSP extension, and "thumb" without."""
+Three more are for Cortex-M cores: "dsp" with the DSP extension, "mve" with Helium, and "thumb"
+without either."""
 
 
 def compiled(module, prefix: str, mode: str) -> CpuCode:
     """The kernels of a module in one of the modes."""
     if mode == "simd":
         return compile_cpu(module, prefix, simd="corev")
-    if mode in ("dsp", "thumb"):
+    if mode in ("dsp", "mve", "thumb"):
         return compile_cpu(module, prefix, simd=mode)
     return compile_cpu(module, prefix, kernels=mode)
 

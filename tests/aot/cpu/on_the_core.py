@@ -12,7 +12,7 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.hosts import CV32E40P_SIMD
 from byoc_dory.soc.registry import resolve
 from htvm.aot.program import Assembly, Program, assemble
-from htvm.firmware.build import build_arm, build_rv32
+from htvm.firmware.build import build_arm, build_qemu, build_rv32
 from htvm.firmware.toolchain import Compiler
 from htvm.model import TensorInfo
 from htvm.sim.runner import RawResult, run
@@ -55,7 +55,8 @@ def on_the_core(
     if mode.startswith("cortex_m"):
         soc = resolve(mode).soc
         program, _ = program_of(built, soc.host.simd)
-        return run(build_arm(program, soc, compiler, folder), [data])
+        build = build_qemu if soc.host.platform == "qemu" else build_arm
+        return run(build(program, soc, compiler, folder), [data])
     program, _ = program_of(built, mode)
     return run(build_rv32(program, soc_of(mode), compiler, folder), [data])
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
-from tests.aot.cpu import native
+from htvm.sim.qemu import PROGRAM
+from tests.aot.cpu import modules, native
 from tests.aot.cpu.modules import conv_case
 from tests.aot.cpu.on_the_core import on_the_core
 from tests.aot.cpu.test_dot4 import random_cases
 
-CALLS = {"dsp": "htvm_widen_", "thumb": "htvm_spread_"}
+CALLS = {"dsp": "htvm_widen_", "mve": "htvm_rows_", "thumb": "htvm_spread_"}
+MVE = "cortex_m55"
 CORES = ("cortex_m0plus", "cortex_m3", "cortex_m4")
+
+
+def need_emulator(core):
+    if core == MVE and shutil.which(PROGRAM) is None:
+        pytest.skip(f"{PROGRAM} is not installed")
+    if core != MVE:
+        pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
 
 
 @pytest.mark.parametrize("kind", CALLS)
@@ -36,12 +47,12 @@ def test_portable_kernels_equal_numpy(count, kind, tmp_path, compiler):
     native.in_child(check)
 
 
-@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("core", [*CORES, MVE])
 @pytest.mark.parametrize(
     "count", [3, pytest.param(40, marks=pytest.mark.slow)], ids=["some", "many"]
 )
 def test_kernels_on_a_core_equal_numpy(count, core, tmp_path, compiler):
-    pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
+    need_emulator(core)
     for number, case in enumerate(random_cases(count, 7000)):
         result = on_the_core(case.module, case.inputs["x"], compiler, tmp_path, core)
         (made,) = result.outputs
@@ -87,3 +98,56 @@ def test_instructions_of_an_inner_loop(core, per_mac, per_element, tmp_path, com
     # Writing an element into a column is done once for 64 channels.
     columns = 2 * 2 * 64 * 9 * per_element
     assert (counts[1] - counts[0] - columns) / macs == pytest.approx(per_mac, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("shape", "filters", "stride", "groups", "call"),
+    [
+        ((5, 5, 8, 6), (3, 3), (1, 1), 1, "(uint32_t)5, (uint32_t)3, (uint32_t)6, (uint32_t)2)"),
+        ((4, 5, 3, 7), (3, 2), (1, 2), 1, "(uint32_t)2, (uint32_t)3, (uint32_t)7, (uint32_t)1)"),
+        ((6, 2, 5, 8), (3, 2), (1, 1), 1, "(uint32_t)2, (uint32_t)3, (uint32_t)8, (uint32_t)2)"),
+        ((3, 3, 4, 12), (3, 3), (1, 1), 1, "(uint32_t)3, (uint32_t)1, (uint32_t)12, (uint32_t)4)"),
+        ((4, 3, 4, 6), (3, 3), (1, 1), 1, "(uint32_t)3, (uint32_t)1, (uint32_t)6, (uint32_t)2)"),
+        ((5, 5, 16, 16), (3, 3), (2, 1), 16, "htvm_taps_sum("),
+        ((5, 5, 24, 24), (2, 3), (1, 1), 24, "htvm_taps_sum("),
+        ((4, 3, 32, 32), (1, 1), (1, 1), 32, "htvm_taps_sum("),
+        ((4, 3, 12, 12), (3, 3), (1, 1), 12, "htvm_mac("),
+    ],
+)
+def test_each_block_of_rows_equals_numpy(
+    shape, filters, stride, groups, call, tmp_path, compiler, monkeypatch
+):
+    """Columns of three pixels or one, blocks of one to four channels, groups of 8 and 16."""
+    need_emulator(MVE)
+    y, x, c, k = shape
+    monkeypatch.setattr(modules, "int8", without_least)
+    case = conv_case(y, x, c, k, filters, stride, (0, 0, 0, 0), "tflite", groups)
+    assert call in native.source_of(native.compiled(case.module, "net", "mve"))
+    result = on_the_core(case.module, case.inputs["x"], compiler, tmp_path, MVE)
+    np.testing.assert_array_equal(result.outputs[0], case.expected.reshape(result.outputs[0].shape))
+
+
+def without_least(rng, *shape):
+    """Weights and data of -127 to 127."""
+    return rng.integers(-127, 128, shape).astype("int8")
+
+
+def test_a_depthwise_weight_of_the_least_number_is_left_to_scalar_code(monkeypatch):
+    """Two products with it may exceed 16 bits."""
+    monkeypatch.setattr(modules, "int8", lambda rng, *shape: np.full(shape, -128, "int8"))
+    case = conv_case(5, 5, 16, 16, (3, 3), (1, 1), (0, 0, 0, 0), "tflite", 16)
+    source = native.source_of(native.compiled(case.module, "net", "mve"))
+    assert "htvm_taps_sum(" not in source and "htvm_mac(" in source
+
+
+def test_instructions_of_the_loop_over_rows(tmp_path, compiler):
+    """12 instructions for 96 products of three pixels with two channels."""
+    need_emulator(MVE)
+    counts = []
+    for channels in (64, 128):
+        case = conv_case(3, 5, channels, 64, (3, 3), (1, 1), (0, 0, 0, 0), "tflite")
+        result = on_the_core(case.module, case.inputs["x"], compiler, tmp_path, MVE)
+        counts.append(result.instructions or 0)
+    macs = 3 * 64 * 64 * 9
+    columns = 3 * 64 * 9 * 2 / 16  # a load and a store of 16 elements, once for 64 channels
+    assert (counts[1] - counts[0] - columns) / macs == pytest.approx(12 / 96, abs=0.003)

@@ -1,0 +1,151 @@
+"""Four iterations of an element-wise loop at once, on cores with vectors.
+
+A schedule marks a loop over four neighbouring elements (`LANES`).  After lowering to flat buffers
+it becomes one expression of calls of ``runtime_c/simd/htvm_lanes.h``, which are vector instructions
+on such a core and plain C elsewhere.  A loop whose operations have no such form stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tvm
+import tvm_ffi
+from tvm import sym, tirx
+from tvm.ir import StringImm, TensorLoad
+from tvm.tirx.stmt import BufferStore, Evaluate, For, ForKind
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+__all__ = ["LANES", "LANES_CALLS", "call_lanes"]
+
+LANES = "htvm_lanes"
+"""Annotation of a loop over four neighbouring elements."""
+
+_BINARY = {
+    tirx.Add: "htvm_lanes_add",
+    tirx.Sub: "htvm_lanes_sub",
+    tirx.Mul: "htvm_lanes_mul",
+    tirx.Min: "htvm_lanes_min",
+    tirx.Max: "htvm_lanes_max",
+    tirx.RShift: "htvm_lanes_right",
+    tirx.LShift: "htvm_lanes_left",
+}
+_CALLED = {"htvm_scale": "htvm_lanes_scale", "htvm_clip": "htvm_lanes_clip"}
+_LOADS = {"int32": "htvm_lanes_load32", "int8": "htvm_lanes_load8", "uint8": "htvm_lanes_load8u"}
+_STORES = {"int32": "htvm_lanes_store32", "int8": "htvm_lanes_store8"}
+_WORDS = ("int32", "uint32")
+
+LANES_CALLS = (
+    "htvm_lanes_all",
+    *_BINARY.values(),
+    *_CALLED.values(),
+    *_LOADS.values(),
+    *_STORES.values(),
+)
+"""Functions of the header that generated kernels call."""
+
+
+class _NoForm(Exception):
+    """An expression has no form over four lanes."""
+
+
+def call_lanes(func: PrimFunc) -> PrimFunc:
+    """Replace marked loops over flat buffers by calls, where that is possible."""
+
+    def visit(loop: Any) -> Any:
+        if LANES not in (loop.annotations or {}):
+            return loop
+        try:
+            return _Lanes(loop).statement()
+        except _NoForm:
+            notes = {key: value for key, value in loop.annotations.items() if key != LANES}
+            return For(loop.loop_var, 0, loop.extent, ForKind.SERIAL, loop.body, annotations=notes)
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (For, visit)))
+
+
+class _Lanes:
+    """The call that a marked loop becomes."""
+
+    def __init__(self, loop: Any) -> None:
+        self.loop, self.variable = loop, loop.loop_var
+        self.analyzer = sym.Analyzer()
+
+    def statement(self) -> Any:
+        store = self.loop.body
+        if int(self.loop.extent) != 4 or not isinstance(store, BufferStore):
+            raise _NoForm
+        dtype, value = str(store.value.ty.dtype), store.value
+        if dtype == "int8" and isinstance(value, tirx.Cast):
+            value = value.value
+        if dtype not in _STORES or str(value.ty.dtype) != "int32":
+            raise _NoForm
+        target = self._address(store.buffer, store.indices)
+        return Evaluate(tirx.call_extern("void", _STORES[dtype], target, self._lanes(value)))
+
+    def _at(self, value: Any, number: int) -> Any:
+        constant = tirx.const(number, str(self.variable.ty.dtype))
+
+        def replace(var: Any) -> Any:
+            return constant if var.same_as(self.variable) else var
+
+        return tvm_ffi.structural_map(value, (tvm.ir.Var, replace))
+
+    def _address(self, buffer: Any, indices: Any) -> Any:
+        """Return the address of the first of four neighbours."""
+        if len(indices) != 1:
+            raise _NoForm
+        first, second = (self._at(indices[0], number) for number in (0, 1))
+        if not self.analyzer.can_prove_equal(second - first, 1):
+            raise _NoForm
+        return tirx.address_of(buffer[self.analyzer.simplify(first)])
+
+    def _varies(self, value: Any) -> bool:
+        found = False
+
+        def visit(var: Any) -> None:
+            nonlocal found
+            found = found or var.same_as(self.variable)
+
+        tvm_ffi.structural_walk(value, (tvm.ir.Var, visit))
+        return found
+
+    def _lanes(self, value: Any) -> Any:
+        """Return the call whose lanes are the four values of an int32 expression."""
+        dtype = str(value.ty.dtype)
+        if isinstance(value, tirx.Cast) and {dtype, str(value.value.ty.dtype)} <= set(_WORDS):
+            return self._lanes(value.value)
+        if dtype not in _WORDS:
+            raise _NoForm
+        if not self._varies(value):
+            same = value if dtype == "int32" else tirx.Cast("int32", value)
+            return self._call("htvm_lanes_all", same)
+        if isinstance(value, tirx.Cast) and isinstance(value.value, TensorLoad):
+            return self._load(value.value)
+        if isinstance(value, TensorLoad):
+            return self._load(value)
+        if type(value) in _BINARY and dtype == "int32":
+            return self._call(_BINARY[type(value)], self._lanes(value.a), self._lanes(value.b))
+        if isinstance(value, tvm.ir.Call):
+            return self._of_call(value)
+        raise _NoForm
+
+    def _load(self, load: Any) -> Any:
+        dtype = str(load.ty.dtype)
+        if dtype not in _LOADS:
+            raise _NoForm
+        return self._call(_LOADS[dtype], self._address(load.source, load.indices))
+
+    def _of_call(self, call: Any) -> Any:
+        name = call.args[0] if call.args else None
+        known = _CALLED.get(str(name.value)) if isinstance(name, StringImm) else None
+        if known is None:
+            raise _NoForm
+        return self._call(known, *map(self._lanes, call.args[1:]))
+
+    @staticmethod
+    def _call(name: str, *arguments: Any) -> Any:
+        # The type is that of a lane; calls are only nested, so no variable is declared with it.
+        return tirx.call_extern("int32", name, *arguments)

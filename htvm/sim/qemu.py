@@ -1,0 +1,285 @@
+"""The qemu platform: running a firmware for a Cortex-M core on a machine of ``qemu-system-arm``.
+
+QEMU logs every block of straight code that it executes, and the code of a block when it first meets
+it; a block's instructions times its executions are exact counts.  Steps are found as on the arm
+platform, by the symbols of the firmware, and nothing is added to the program.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from byoc_dory.errors import DependencyError, SimulationError
+from htvm.firmware.arm import core_of
+from htvm.sim.arm import MAX_INSTRUCTIONS, PAINT, ArmRun, flash_image, unpainted
+
+if TYPE_CHECKING:
+    from htvm.firmware.arm import ArmFirmware
+    from htvm.firmware.elf import Symbol
+
+__all__ = ["PROGRAM", "run_qemu"]
+
+PROGRAM = "qemu-system-arm"
+
+_What: TypeAlias = Literal["", "kernel", "entry", "main", "done", "fault"]
+
+_KEPT_LINES = 5
+_BLOCK = "Trace "
+_CODE = re.compile(r"0x[0-9a-f]{8}: {1,2}([0-9a-f]{4})(?: ([0-9a-f]{4}))?\b")
+_PC = re.compile(r"\[[0-9a-f]+/([0-9a-f]+)/")
+
+
+def run_qemu(
+    firmware: ArmFirmware,
+    inputs: Mapping[str, bytes],
+    outputs: Mapping[str, int],
+    *,
+    entry: str,
+    kernels: Sequence[str],
+    max_instructions: int = MAX_INSTRUCTIONS,
+) -> ArmRun:
+    """Run a firmware on QEMU's machine with its core.
+
+    Args:
+        firmware: the firmware, linked for the memories of `htvm.firmware.arm.on_qemu`.
+        inputs, outputs, entry, kernels, max_instructions: as for `htvm.sim.arm.run_arm`.
+
+    Raises:
+        DependencyError: QEMU is not installed.
+        SimulationError: the firmware lacks a symbol, faulted, or took too many instructions, or
+            QEMU failed.
+    """
+    program = shutil.which(PROGRAM)
+    if program is None:
+        raise DependencyError(
+            f"running firmware on QEMU needs {PROGRAM}",
+            hint="install the package of your system with it: on Debian and Ubuntu, "
+            "qemu-system-arm",
+        )
+    with tempfile.TemporaryDirectory(prefix="htvm-qemu-") as folder:
+        return _Run(firmware, entry, kernels, max_instructions, Path(folder)).run(
+            program, inputs, outputs
+        )
+
+
+@dataclass
+class _Counts:
+    """The instructions executed so far, and where steps began and ended."""
+
+    instructions: int = 0
+    steps: list[tuple[str, int, int]] = field(default_factory=list)
+    open: tuple[str, int] | None = None
+    begin: int | None = None
+    end: int | None = None
+
+    def note(self, what: _What, name: str) -> None:
+        """Note that a block of a kernel's start, of the entry function or of main begins."""
+        now = self.instructions
+        if what == "kernel":
+            if self.begin is not None and self.open is None:
+                self.open = (name, now)
+        elif what == "entry":
+            if self.begin is None:
+                self.begin = now
+            elif self.open is not None:
+                kernel, start = self.open
+                self.steps.append((kernel, start - self.begin, now - self.begin))
+                self.open = None
+        elif what == "main" and self.begin is not None and self.end is None:
+            self.end = now
+
+
+class _Run:
+    """One run of a firmware."""
+
+    def __init__(
+        self, firmware: ArmFirmware, entry: str, kernels: Sequence[str], limit: int, folder: Path
+    ) -> None:
+        self.firmware, self.entry, self.limit, self.folder = firmware, entry, limit, folder
+        self.kernels = {self._symbol(name).address & ~1: name for name in kernels}
+        self.stack = tuple(self._symbol(name).address for name in ("__stack_low", "__stack_top"))
+        self.ranges: list[tuple[int, int, _What]] = [
+            (first, first + max(self._symbol(name).size, 2), what)
+            for name, what in self._watched()
+            for first in (self._symbol(name).address & ~1,)
+        ]
+
+    def _watched(self) -> Iterator[tuple[str, _What]]:
+        yield self.entry, "entry"
+        if f"{self.entry}_in" in self.firmware.symbols:
+            yield f"{self.entry}_in", "entry"
+        yield "main", "main"
+        yield "htvm_done", "done"
+        yield "htvm_fault", "fault"
+
+    def _symbol(self, name: str, size: int = 0) -> Symbol:
+        symbol = self.firmware.symbols.get(name)
+        if symbol is None:
+            raise self._error(f"the firmware has no symbol {name!r}")
+        if size > symbol.size:
+            raise self._error(f"{size} bytes do not fit into {name!r}, which has {symbol.size}")
+        return symbol
+
+    def _error(self, what: str, hint: str = "") -> SimulationError:
+        return SimulationError(what, where=str(self.firmware.elf), hint=hint)
+
+    # ------------------------------------------------------------------ running
+
+    def run(self, program: str, inputs: Mapping[str, bytes], outputs: Mapping[str, int]) -> ArmRun:
+        low, top = self.stack
+        loaded = {low: bytes([PAINT]) * (top - low)}
+        loaded |= {self._symbol(name, len(data)).address: data for name, data in inputs.items()}
+        saved = {name: (self._symbol(name, size).address, size) for name, size in outputs.items()}
+        saved["__stack"] = (low, top - low)
+        image = self.folder / "flash.elf"
+        image.write_bytes(self._flash())
+        line = [program, "-M", self._machine(), "-kernel", str(image)]
+        line += ["-display", "none", "-serial", "none", "-monitor", "stdio"]
+        line += ["-d", "exec,nochain,in_asm"]
+        for number, (address, data) in enumerate(loaded.items()):
+            (self.folder / f"in{number}").write_bytes(data)
+            file = f"{self.folder}/in{number}"
+            line += ["-device", f"loader,file={file},addr={address:#x},force-raw=on"]
+        counts = self._execute(line, [*saved.values()])
+        found = {name: (self.folder / f"out{at}").read_bytes() for at, name in enumerate(saved)}
+        if counts.begin is None or counts.end is None:
+            raise self._error(f"the firmware never called {self.entry!r}")
+        used = unpainted(found.pop("__stack"))
+        if used == top - low:
+            raise self._error(
+                f"the program used all {used:,} B of its stack",
+                hint="reserve more in the SoC's description: Host.stack",
+            )
+        return ArmRun(counts.end - counts.begin, tuple(counts.steps), found, used)
+
+    def _flash(self) -> bytes:
+        """Return an ELF file of the contents of flash only: QEMU refuses to load RAM twice."""
+        soc, data = self.firmware.soc, flash_image(self.firmware)
+        base, head = soc.memory(soc.code_memory).base, 52 + 32
+        return (
+            struct.pack(
+                "<4s4B8x2H5I6H",
+                b"\x7fELF",
+                1,
+                1,
+                1,
+                0,
+                2,
+                40,
+                1,
+                base,
+                52,
+                0,
+                0x5000000,
+                52,
+                32,
+                1,
+                0,
+                0,
+                0,
+            )  # fmt: skip
+            + struct.pack("<8I", 1, head, base, base, len(data), len(data), 7, 4)
+            + data
+        )
+
+    def _machine(self) -> str:
+        machine = core_of(self.firmware.soc, "qemu").qemu
+        assert machine is not None  # it was linked for it
+        return machine.name
+
+    def _execute(self, line: list[str], saved: list[tuple[int, int]]) -> _Counts:
+        """Run QEMU until the firmware is done, and let it save these parts of memory."""
+        ending = "".join(
+            f'memsave {address:#x} {size} "{self.folder}/out{number}"\n'
+            for number, (address, size) in enumerate(saved)
+        )
+        process = subprocess.Popen(
+            line,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        assert process.stdin is not None and process.stderr is not None
+        try:
+            counts = self._count(process.stderr)
+            process.stdin.write(f"stop\n{ending}quit\n")
+            process.stdin.close()
+            deque(process.stderr, maxlen=0)  # what it logs until it stops
+            if process.wait() != 0:
+                raise self._error(f"{PROGRAM} ended with code {process.returncode}")
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
+        return counts
+
+    # ------------------------------------------------------------------ counting
+
+    def _count(self, log: Iterable[str]) -> _Counts:
+        """Count what a log says until the firmware is done."""
+        counts = _Counts()
+        blocks: dict[str, tuple[int, _What, str]] = {}
+        code: list[str] = []
+        last: deque[str] = deque(maxlen=_KEPT_LINES)
+        for line in log:
+            if not line.startswith(_BLOCK):
+                found = _CODE.match(line)
+                if found is not None:
+                    code += [half for half in found.groups() if half]
+                elif line.startswith("IN:"):
+                    code = []
+                else:
+                    last.append(line)
+                continue
+            if code:  # first execution of a block
+                blocks[line] = (_instructions(code), *self._what(line))
+                code = []
+            try:
+                number, what, name = blocks[line]
+            except KeyError:
+                raise self._error(f"{PROGRAM} did not say what it executes: {line!r}") from None
+            if what:
+                if what == "done":
+                    return counts
+                if what == "fault":
+                    raise self._error(
+                        f"the program faulted after {counts.instructions:,} instructions",
+                        hint="an unaligned access, or an instruction that the core lacks",
+                    )
+                counts.note(what, name)
+            counts.instructions += number
+            if counts.instructions > self.limit:
+                raise self._error(f"the program took too many instructions ({self.limit:,})")
+        raise self._error(f"{PROGRAM} ended: {' '.join(last).strip() or 'it said nothing'}")
+
+    def _what(self, line: str) -> tuple[_What, str]:
+        found = _PC.search(line)
+        if found is None:
+            raise self._error(f"{PROGRAM} logged no address: {line!r}")
+        pc = int(found[1], 16)
+        if pc in self.kernels:
+            return "kernel", self.kernels[pc]
+        for first, end, what in self.ranges:
+            if first <= pc < end:
+                return what, ""
+        return "", ""
+
+
+def _instructions(halfwords: Sequence[str]) -> int:
+    """Return the number of Thumb instructions; the first halfword tells if one has two."""
+    number = at = 0
+    while at < len(halfwords):
+        at += 2 if int(halfwords[at], 16) >> 11 in (0x1D, 0x1E, 0x1F) else 1
+        number += 1
+    return number

@@ -1,0 +1,182 @@
+/* Four int32 numbers at once: element-wise kernels on cores with vectors (Helium, MVE).
+ *
+ * With MVE, a function is one to five instructions (arm_mve.h); elsewhere it is plain C with the same
+ * results.  Sums, differences, products and left shifts wrap around.
+ */
+#ifndef HTVM_LANES_H
+#define HTVM_LANES_H
+
+#include <stdint.h>
+
+#include "htvm_simd.h"
+
+#if defined(__ARM_FEATURE_MVE)
+#define HTVM_MVE 1
+#include <arm_mve.h>
+#else
+#define HTVM_MVE 0
+#endif
+
+#if HTVM_MVE
+typedef int32x4_t htvm_lanes_t;
+#else
+typedef struct {
+    int32_t lane[4];
+} htvm_lanes_t;
+
+/* One statement for each lane `i`, which sets it to an expression. */
+#define HTVM_EACH_LANE(expression)                                                                 \
+    htvm_lanes_t result;                                                                           \
+    for (uint32_t i = 0; i < 4; i++) {                                                             \
+        result.lane[i] = (expression);                                                             \
+    }                                                                                              \
+    return result
+#endif
+
+/* The same number in all lanes. */
+HTVM_INLINE htvm_lanes_t htvm_lanes_all(int32_t value)
+{
+#if HTVM_MVE
+    return vdupq_n_s32(value);
+#else
+    HTVM_EACH_LANE(value);
+#endif
+}
+
+/* Four neighbouring elements of int32, int8 or uint8. */
+HTVM_INLINE htvm_lanes_t htvm_lanes_load32(const int32_t *at)
+{
+#if HTVM_MVE
+    return vldrwq_s32(at);
+#else
+    HTVM_EACH_LANE(at[i]);
+#endif
+}
+
+HTVM_INLINE htvm_lanes_t htvm_lanes_load8(const int8_t *at)
+{
+#if HTVM_MVE
+    return vldrbq_s32(at);
+#else
+    HTVM_EACH_LANE(at[i]);
+#endif
+}
+
+HTVM_INLINE htvm_lanes_t htvm_lanes_load8u(const uint8_t *at)
+{
+#if HTVM_MVE
+    return vreinterpretq_s32_u32(vldrbq_u32(at));
+#else
+    HTVM_EACH_LANE(at[i]);
+#endif
+}
+
+/* Stores the lanes, or their lowest bytes. */
+HTVM_INLINE void htvm_lanes_store32(int32_t *at, htvm_lanes_t v)
+{
+#if HTVM_MVE
+    vstrwq_s32(at, v);
+#else
+    for (uint32_t i = 0; i < 4; i++) {
+        at[i] = v.lane[i];
+    }
+#endif
+}
+
+HTVM_INLINE void htvm_lanes_store8(int8_t *at, htvm_lanes_t v)
+{
+#if HTVM_MVE
+    vstrbq_s32(at, v);
+#else
+    for (uint32_t i = 0; i < 4; i++) {
+        at[i] = (int8_t)(uint8_t)(uint32_t)v.lane[i];
+    }
+#endif
+}
+
+HTVM_INLINE htvm_lanes_t htvm_lanes_add(htvm_lanes_t a, htvm_lanes_t b)
+{
+#if HTVM_MVE
+    return vaddq_s32(a, b);
+#else
+    HTVM_EACH_LANE((int32_t)((uint32_t)a.lane[i] + (uint32_t)b.lane[i]));
+#endif
+}
+
+HTVM_INLINE htvm_lanes_t htvm_lanes_sub(htvm_lanes_t a, htvm_lanes_t b)
+{
+#if HTVM_MVE
+    return vsubq_s32(a, b);
+#else
+    HTVM_EACH_LANE((int32_t)((uint32_t)a.lane[i] - (uint32_t)b.lane[i]));
+#endif
+}
+
+HTVM_INLINE htvm_lanes_t htvm_lanes_mul(htvm_lanes_t a, htvm_lanes_t b)
+{
+#if HTVM_MVE
+    return vmulq_s32(a, b);
+#else
+    HTVM_EACH_LANE((int32_t)((uint32_t)a.lane[i] * (uint32_t)b.lane[i]));
+#endif
+}
+
+/* Arithmetic shift to the right, and shift to the left, by 0 to 31. */
+HTVM_INLINE htvm_lanes_t htvm_lanes_right(htvm_lanes_t a, htvm_lanes_t shift)
+{
+#if HTVM_MVE
+    return vshlq_s32(a, vnegq_s32(shift));
+#else
+    HTVM_EACH_LANE(a.lane[i] >> shift.lane[i]);
+#endif
+}
+
+HTVM_INLINE htvm_lanes_t htvm_lanes_left(htvm_lanes_t a, htvm_lanes_t shift)
+{
+#if HTVM_MVE
+    return vshlq_s32(a, shift);
+#else
+    HTVM_EACH_LANE((int32_t)((uint32_t)a.lane[i] << shift.lane[i]));
+#endif
+}
+
+HTVM_INLINE htvm_lanes_t htvm_lanes_max(htvm_lanes_t a, htvm_lanes_t b)
+{
+#if HTVM_MVE
+    return vmaxq_s32(a, b);
+#else
+    HTVM_EACH_LANE(htvm_max(a.lane[i], b.lane[i]));
+#endif
+}
+
+HTVM_INLINE htvm_lanes_t htvm_lanes_min(htvm_lanes_t a, htvm_lanes_t b)
+{
+#if HTVM_MVE
+    return vminq_s32(a, b);
+#else
+    HTVM_EACH_LANE(htvm_min(a.lane[i], b.lane[i]));
+#endif
+}
+
+/* The numbers limited to low..high. */
+HTVM_INLINE htvm_lanes_t htvm_lanes_clip(htvm_lanes_t a, htvm_lanes_t low, htvm_lanes_t high)
+{
+    return htvm_lanes_min(htvm_lanes_max(a, low), high);
+}
+
+/* htvm_scale of each lane.  The product with half of `doubled`, doubled and rounded to its high half,
+ * is the first result; VRSHL rounds halves up, so negative numbers are diminished before it. */
+HTVM_INLINE htvm_lanes_t htvm_lanes_scale(htvm_lanes_t sum, htvm_lanes_t doubled,
+                                          htvm_lanes_t shift)
+{
+#if HTVM_MVE
+    const uint32x4_t factor = vshrq_n_u32(vreinterpretq_u32_s32(doubled), 1);
+    const int32x4_t first = vqrdmulhq_s32(sum, vreinterpretq_s32_u32(factor));
+    const int32x4_t right = vsubq_s32(vdupq_n_s32(1), shift);
+    return vrshlq_s32(vaddq_s32(first, vshrq_n_s32(first, 31)), right);
+#else
+    HTVM_EACH_LANE(htvm_scale(sum.lane[i], (uint32_t)doubled.lane[i], (uint32_t)shift.lane[i]));
+#endif
+}
+
+#endif
