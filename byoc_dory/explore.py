@@ -26,6 +26,7 @@ from byoc_dory.tiling import (
     shortage_of,
     solve,
 )
+from byoc_dory.tiling.named import objective_named
 from byoc_dory.tiling.problem import solution_of
 
 __all__ = ["Status", "Sweep", "Tried", "explore_layer"]
@@ -106,15 +107,7 @@ class Sweep:
 def _named(entry: str | Objective, accelerator: Accelerator) -> Objective | None:
     if isinstance(entry, Objective):
         return entry
-    if entry in accelerator.objectives:
-        return accelerator.objectives[entry]
-    if entry == LATENCY:
-        return None
-    raise TargetError(
-        f"there is no tiling objective {entry!r}",
-        where=f"accelerator '{accelerator.name}'",
-        hint=f"one of {', '.join([*accelerator.objectives, LATENCY])}",
-    )
+    return objective_named(entry, accelerator.objectives, f"accelerator '{accelerator.name}'")
 
 
 @dataclass(frozen=True)

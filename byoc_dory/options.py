@@ -28,7 +28,8 @@ class TilingOptions:
         l1_budget: bytes of L1 that a layer may use for its activations; ``None`` for all of the
             SoC's L1.  Smaller budgets show what a smaller memory would cost.
         objective: name of one of the accelerator's objectives, e.g. on DIANA ``"array"`` (fill the
-            array's own dimensions), ``"paper"`` (HTVM paper Eq. 3-5 taken literally) or ``"none"``
+            array's own dimensions; with weights ``"array(alpha=2, long DMA=0)"``), ``"paper"``
+            (HTVM paper Eq. 3-5 taken literally) or ``"none"``
             (memory only); or on any accelerator ``"latency"`` (fewest predicted cycles). ``None``
             uses the schedule's own: ``"array"`` when published, else ``"latency"``, which then
             gives up a few cycles for weights without holes in L2.
@@ -41,6 +42,7 @@ class TilingOptions:
         unroll: largest number of output columns that an in-memory array computes at a time (1, 2, 4
             or 8 on DIANA), with copies of the weights side by side in it, if there is room for
             them. The published schedule computes one.
+        layers: (name of a layer, its objective) where it is another than ``objective``.
         assembly: when an accelerator's command streams are made: ``"ahead"`` of time, or ``"late"``
             by the device at start-up, from the region as JSON; only for accelerators that can.
 
@@ -57,17 +59,18 @@ class TilingOptions:
     schedule: ScheduleKind = "overlapped"
     unroll: int = 1
     assembly: Literal["ahead", "late"] = "ahead"
+    layers: tuple[tuple[str, str], ...] = ()
 
     @property
     def overlapping(self) -> bool:
         """Whether transfers overlap with computation."""
         return self.schedule != "published"
 
-    @property
-    def tiles_for(self) -> str:
-        """Name of the objective, or the schedule's own if none was given."""
-        if self.objective is not None:
-            return self.objective
+    def tiles_for(self, layer: str) -> str:
+        """Name of a layer's objective, or the schedule's own if none was given."""
+        found = dict(self.layers).get(layer, self.objective)
+        if found is not None:
+            return found
         return "array" if self.schedule == "published" else "latency"
 
     def __post_init__(self) -> None:
@@ -89,6 +92,13 @@ class TilingOptions:
                 where="options of the tiler",
                 hint="give the name of one, such as latency",
             )
+        for pair in self.layers:
+            if not isinstance(pair, tuple) or [type(part) for part in pair] != [str, str]:
+                raise TargetError(
+                    f"{pair!r} is no layer with its objective",
+                    where="options of the tiler",
+                    hint="give pairs of names, such as ('conv2d_0', 'latency')",
+                )
         check_count("node_limit", self.node_limit)
         check_count("unroll", self.unroll)
         if self.l1_budget is not None:

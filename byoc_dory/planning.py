@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from byoc_dory.errors import TargetError, UnsupportedError
+from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan, alone
@@ -17,7 +17,8 @@ from byoc_dory.residency import plan_jointly
 from byoc_dory.residency.choices import Offer, Tiler
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tileloop.checks import check
-from byoc_dory.tiling import LATENCY, Objective, Solution, Tile, quickest, solve
+from byoc_dory.tiling import Objective, Solution, Tile, quickest, solve
+from byoc_dory.tiling.named import objective_named
 from byoc_dory.tiling.problem import TilingProblem, solution_of
 from byoc_dory.verdict import Refused
 
@@ -75,7 +76,7 @@ def _one_by_one(
         accelerator = homes[layer.name]
         problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
         problems.append(problem)
-        key = (accelerator.name, layer.geometry, problem.key())
+        key = (accelerator.name, layer.geometry, problem.key(), options.tiles_for(layer.name))
         if key not in solutions:
             solutions[key] = tile_layer(layer, soc, accelerator, options)
         _LOG.debug("%s: tile %s (%s)", layer.name, solutions[key].tile, solutions[key].solver)
@@ -129,14 +130,16 @@ def _buffers_alone(
 
 
 def _tiler(layer: Layer, accelerator: Accelerator, soc: Soc, options: TilingOptions) -> Tiler:
-    name = options.tiles_for
+    objective = _objective(layer, accelerator, options)
+    chosen = dict(options.layers).get(layer.name, options.objective)
+    own = replace(options, objective=chosen)
     return Tiler(
         accelerator=accelerator.name,
         problem=_problem(layer, soc, accelerator, options),
         cost=PlanCost(layer, accelerator, soc, options),
-        objective=None if name == LATENCY else _objective(accelerator, name),
+        objective=objective,
         heuristics=tuple(accelerator.objectives.values()),
-        options=options,
+        options=own,
     )
 
 
@@ -151,14 +154,15 @@ def tile_layer(
         TilingError: no tile fits.
     """
     problem = _problem(layer, soc, accelerator, options)
-    if options.tiles_for == LATENCY:
+    objective = _objective(layer, accelerator, options)
+    if objective is None:
 
         def cycles(tile: Tile) -> int:
             plan = alone(layer, solution_of(problem, tile), accelerator.name, problem)
             return accelerator.plan_cost(layer, plan, soc, options)
 
         return quickest(problem, cycles, accelerator.objectives.values(), options)
-    return solve(problem, _objective(accelerator, options.tiles_for), options)
+    return solve(problem, objective, options)
 
 
 def _problem(
@@ -239,12 +243,7 @@ def require_accepted(layers: Sequence[Layer], homes: Mapping[str, Accelerator], 
             )
 
 
-def _objective(accelerator: Accelerator, name: str) -> Objective:
-    known = accelerator.objectives
-    if name not in known:
-        raise TargetError(
-            f"there is no tiling objective '{name}'",
-            where=f"accelerator '{accelerator.name}'",
-            hint=f"one of {', '.join([*known, LATENCY])}",
-        )
-    return known[name]
+def _objective(layer: Layer, accelerator: Accelerator, options: TilingOptions) -> Objective | None:
+    """Return what a layer's tiles are chosen for; None for latency."""
+    name = options.tiles_for(layer.name)
+    return objective_named(name, accelerator.objectives, f"accelerator '{accelerator.name}'")

@@ -101,7 +101,7 @@ def explore(
         sweep.variants(accelerator)
     rows: list[Tried] = []
     interrupted = not _run(placed, place.soc, sweep, rows, progress)
-    return Exploration(tuple(rows), place.soc.clock_hz, interrupted)
+    return Exploration(tuple(rows), place.soc.clock_hz, interrupted, sweep.options.schedule)
 
 
 def _several(option: str, given: Iterable[_Item]) -> tuple[_Item, ...]:

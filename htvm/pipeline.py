@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from byoc_dory.errors import ModelError, TargetError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
-from byoc_dory.tiling import LATENCY
+from byoc_dory.tiling.named import objective_named
 from htvm.compiled import BuildOptions, Compiled, Platform
 from htvm.firmware.paths import driver_folders
 from htvm.model import Model
@@ -152,15 +152,17 @@ def _check_budget(budget: int | None, target: Target) -> None:
             )
 
 
-def _check_objective(objective: str | None, target: Target) -> None:
-    """Refuse an objective that no accelerator of the target knows, before anything is planned."""
-    known = {name: None for entry in target.accelerators for name in entry.objectives}
-    if objective is not None and known and objective not in (*known, LATENCY):
-        raise TargetError(
-            f"there is no tiling objective '{objective}'",
-            where=f"target '{target.name}'",
-            hint=f"one of {', '.join([*known, LATENCY])}",
-        )
+def _check_objectives(options: TilingOptions, target: Target) -> None:
+    """Refuse objectives that no accelerator of the target knows, before anything is planned."""
+    known = {
+        name: objective
+        for entry in target.accelerators
+        for name, objective in entry.objectives.items()
+    }
+    asked = [options.objective, *(objective for _, objective in options.layers)]
+    for objective in asked if known else ():
+        if objective is not None:
+            objective_named(objective, known, f"target '{target.name}'")
 
 
 def _check_name(name: str, soc: Soc) -> None:
@@ -197,7 +199,7 @@ def compile_model(
     soc, accelerators = resolved.soc, resolved.accelerators
     _check_budget(options.tiling.l1_budget, resolved)
     _check_assembly(options.tiling, resolved)
-    _check_objective(options.tiling.objective, resolved)
+    _check_objectives(options.tiling, resolved)
     with progress.stage("importing", (1, _STAGES)):
         source = model if isinstance(model, Model) else load(model)
         _check_name(source.name, soc)

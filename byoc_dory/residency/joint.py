@@ -161,7 +161,7 @@ def _region(
         reads = tuple(tensor.name for tensor in layer.inputs)
         key = (
             tiler.accelerator, layer.geometry, tiler.problem.key(), len(set(reads)), may_find,
-            may_leave, passing,
+            may_leave, passing, tiler.objective, tiler.options.objective,
         )  # fmt: skip
         if key not in known:
             known[key] = Offer(tiler, reads, may_find, may_leave, passing)

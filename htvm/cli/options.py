@@ -17,11 +17,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from byoc_dory.errors import TargetError
+from byoc_dory.options import TilingOptions
+from byoc_dory.soc.parameters import parse_size
 from htvm.cli.terminal import log_to_stderr
 from htvm.errors import InputError
 
@@ -29,11 +33,13 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     _Text = click.ParamType[str]
+    _Number = click.ParamType[int]
 else:
     # Older ones take no argument.
-    _Text = click.ParamType
+    _Text = _Number = click.ParamType
 
 __all__ = [
+    "Bytes",
     "EXPORT_FOLDER",
     "all_tables",
     "board",
@@ -49,6 +55,7 @@ __all__ = [
     "policy",
     "schedule",
     "target",
+    "tiling",
     "wide",
 ]
 
@@ -65,7 +72,7 @@ def examples(*lines: str) -> str:
 def l2(command: Command) -> Command:
     """Add ``--l2`` (as ``l2_bytes``)."""
     return click.option(
-        "--l2", "l2_bytes", type=click.IntRange(min=1),
+        "--l2", "l2_bytes", type=Bytes(),
         help="Bytes of L2, where that is adjustable.",
     )(command)  # fmt: skip
 
@@ -90,6 +97,68 @@ def input_shapes(command: Command) -> Command:
         help="Shape of an input whose sizes an ONNX file leaves open, e.g. image=1x3x224x224; may "
         "be repeated.  By default that of the array in inputs.npz beside the file.",
     )(command)  # fmt: skip
+
+
+class Bytes(_Number):
+    """A number of bytes: ``65536``, ``64k`` or ``64KiB``."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number of bytes, at least 1."""
+        found = parse_size(str(value))
+        if not found or found < 1:
+            self.fail(f"{value!r} is no size; give bytes, or e.g. 64k", param, ctx)
+        return found
+
+
+def tiling(command: Command) -> Command:
+    """Add ``--objective``, ``--l1``, ``--tiling`` and ``--schedule`` (as ``tiling``, options)."""
+
+    @schedule
+    @click.option("--objective", help="What tiles are chosen for, e.g. latency (the default).")
+    @click.option("--l1", "l1_budget", type=Bytes(), help="Bytes of L1 that layers may use.")
+    @click.option(
+        "--tiling",
+        "tiling_file",
+        type=click.Path(path_type=Path),
+        help="All of these, layer by layer: a file that `htvm explore --out` wrote.",
+    )
+    @functools.wraps(command)
+    def wrapped(
+        schedule: Any,
+        objective: str | None,
+        l1_budget: int | None,
+        tiling_file: Path | None,
+        **others: Any,
+    ) -> None:
+        given = {"schedule": schedule, "objective": objective, "l1_budget": l1_budget}
+        command(tiling=_tiling(given, tiling_file), **others)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _tiling(given: dict[str, Any], path: Path | None) -> TilingOptions:
+    """Return the options given one by one, on top of those in a file.
+
+    Raises:
+        InputError: the file cannot be read, or contradicts an option.
+    """
+    from htvm.tiling_file import read_tiling
+
+    asked = {name: value for name, value in given.items() if value is not None}
+    if path is None:
+        return replace(TilingOptions(), **asked)
+    found = read_tiling(path)
+    for name, value in asked.items():
+        if getattr(found, name) not in (None, value):
+            option = "--l1" if name == "l1_budget" else f"--{name}"
+            raise InputError(
+                f"{option} {value}, and {path} says {getattr(found, name)}",
+                where="--tiling",
+                hint="leave out one of the two, or change the file",
+            )
+    return replace(found, **asked)
 
 
 def common(command: Command) -> Command:

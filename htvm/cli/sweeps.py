@@ -14,6 +14,7 @@ from htvm.errors import ExportError, TargetError
 from htvm.files import write_whole
 from htvm.progress import Progress
 from htvm.report.table import csv_text
+from htvm.tiling_file import write_tiling
 
 if TYPE_CHECKING:
     from htvm.model import Model
@@ -68,13 +69,19 @@ def _weights(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def write_sweep(found: Exploration, folder: Path) -> list[Path]:
-    """Write ``tilings.csv``, ``latency.png`` and ``memory.png``; return their paths.
+    """Write the table, the figures, all of it as JSON, and the winner's ``tiling.json``.
+
+    Returns the files' paths.  There is no ``tiling.json`` if no budget has tiles of all layers.
 
     Raises:
         DependencyError: matplotlib is not installed; nothing is written.
         ExportError: the folder cannot be written.
     """
-    figures = {"latency.png": found.plot_latency(), "memory.png": found.plot_memory()}
+    figures = {
+        "latency.png": found.plot_latency(),
+        "memory.png": found.plot_memory(),
+        "pareto.png": found.plot_pareto(),
+    }
     records = found.records
     columns = list(records[0]) if records else []
     table = csv_text(columns, [list(record.values()) for record in records])
@@ -92,4 +99,8 @@ def write_sweep(found: Exploration, folder: Path) -> list[Path]:
             hint="name a folder that is writable",
         ) from error
     where = f"--out {folder}"
-    return [write_whole(folder / name, data, "the sweep", where) for name, data in files.items()]
+    written = [write_whole(folder / name, data, "the sweep", where) for name, data in files.items()]
+    written.append(found.save(folder / "exploration.json"))
+    if any(total.cycles is not None for total in found.totals):
+        written.append(write_tiling(found.tiling(), folder / "tiling.json"))
+    return written

@@ -5,7 +5,7 @@ Everything is drawn from plain frozen values; nothing here depends on the compil
 
 from __future__ import annotations
 
-from htvm.report.loading import load, schema
+from htvm.report.loading import load, load_exploration, schema
 from htvm.report.save import save
 
-__all__ = ["load", "save", "schema"]
+__all__ = ["load", "load_exploration", "save", "schema"]

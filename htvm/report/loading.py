@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,7 +13,10 @@ from htvm.files import is_pipe
 from htvm.report.json_file import KIND, SCHEMA
 from htvm.report.types import Report
 
-__all__ = ["load", "schema"]
+if TYPE_CHECKING:
+    from htvm.report.sweep import Exploration
+
+__all__ = ["load", "load_exploration", "schema"]
 
 
 def load(path: str | Path) -> Report:
@@ -41,6 +44,27 @@ def load(path: str | Path) -> Report:
             hint="give a report as it was saved",
         )
     return report
+
+
+def load_exploration(path: str | Path) -> Exploration:
+    """Read what `Exploration.save` wrote.
+
+    Raises:
+        InputError: the file cannot be read, or is no exploration.
+    """
+    from htvm.report.sweep import Exploration
+
+    where = f"file '{path}'"
+    data = _document(Path(path), where)
+    try:
+        found: Exploration = msgspec.convert(data, Exploration)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"this is no exploration: {str(error)[:200]}",
+            where=where,
+            hint="give a file that `Exploration.save` or `htvm explore --out` wrote",
+        ) from error
+    return found
 
 
 def _contradiction(report: Report) -> str:

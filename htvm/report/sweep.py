@@ -5,17 +5,30 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from byoc_dory.errors import DependencyError
-from htvm.report.table import Column, Table, count, text
+from byoc_dory.explore import Tried
+from byoc_dory.options import ScheduleKind, TilingOptions
+from htvm.files import write_whole
+from htvm.report.table import Column, Table, count, html_text, text
+from htvm.report.winners import (
+    Total,
+    best_of,
+    heat_figure,
+    pareto_figure,
+    tiling_of,
+    totals_of,
+    winners_text,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
-
-    from byoc_dory.explore import Tried
 
 __all__ = ["Exploration", "below", "log_axes", "optional"]
 
@@ -32,11 +45,13 @@ class Exploration:
         rows: one per layer, budget, objective and choice of weights, in this order.
         clock_hz: clock for converting cycles to times.
         interrupted: whether the user ended the sweep; if so, the rows are those done until then.
+        schedule: the schedule that cycles were predicted for.
     """
 
     rows: tuple[Tried, ...]
     clock_hz: int
     interrupted: bool = False
+    schedule: ScheduleKind = "overlapped"
 
     def __str__(self) -> str:
         return self.table()
@@ -48,6 +63,7 @@ class Exploration:
         shown = tuple(_cells(row, label) for row, label in zip(self.rows, self.labels, strict=True))
         lacking = {row.shortage.layer: row.shortage for row in self.rows if row.shortage}
         notes = [str(shortage.error()) for shortage in lacking.values()]
+        notes += winners_text(self.totals)
         if self.interrupted:
             notes.append("interrupted: not everything was tried")
         return "\n".join([text(Table(_COLUMNS, shown)), *(f"\n{note}" for note in notes)])
@@ -89,7 +105,66 @@ class Exploration:
         # lose digits if large.
         return frame.astype({name: "Int64" for name in whole})
 
+    # ------------------------------------------------------------------ winners
+
+    @property
+    def totals(self) -> tuple[Total, ...]:
+        """The whole network under each budget and each objective, and with each layer's best."""
+        return totals_of(self.rows)
+
+    def best(self, budget: int | None = None) -> Total:
+        """Return what takes the fewest predicted cycles; of several, with the smallest budget.
+
+        Args:
+            budget: L1 budget in bytes, one of those explored; any if not given.
+
+        Raises:
+            InputError: no tiles fit under this budget.
+        """
+        return best_of(self.totals, budget)
+
+    def tiling(self, budget: int | None = None) -> TilingOptions:
+        """Return the options that build the network as `best` says, for `htvm.build`.
+
+        Raises:
+            InputError: no tiles fit under this budget.
+        """
+        return tiling_of(self.best(budget), self.schedule)
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything as JSON, which `htvm.report.load_exploration` reads.
+
+        Raises:
+            ExportError: the file cannot be written.
+        """
+        data = msgspec.json.format(msgspec.json.encode(self), indent=1)
+        return write_whole(Path(path), data, "the exploration", str(path))
+
+    def _repr_html_(self) -> str:
+        """The tables, for notebooks."""
+        return html_text(self.table())
+
     # ------------------------------------------------------------------ figures
+
+    def plot_pareto(self) -> Figure:
+        """Plot predicted cycles of the network against the L1 budget, with the Pareto front.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+        """
+        return pareto_figure(self.totals)
+
+    def plot_heat(self, heuristic: str) -> Figure:
+        """Plot the network's cycles over alpha and one heuristic's weight, a panel per budget.
+
+        Args:
+            heuristic: name of a heuristic whose weights were swept.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: no objective that was tried has this heuristic.
+        """
+        return heat_figure(self.rows, heuristic)
 
     def plot_latency(self) -> Figure:
         """Plot predicted cycles against the L1 budget, one panel per layer; bars for one budget.

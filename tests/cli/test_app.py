@@ -74,7 +74,7 @@ def test_usage_errors_are_exit_code_2(
 def test_interrupted_is_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupt(_: str) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("htvm.cli.verbs.explain.open_model", interrupt)
@@ -86,7 +86,7 @@ def test_interrupted_is_130(
 SWALLOWED = """
 import os, signal, sys, htvm.cli.app as app, htvm.cli.verbs.explain as verb
 from htvm.errors import ModelError
-def broken(text):
+def broken(*_):
     try:
         os.kill(os.getpid(), signal.SIGINT)
         while True: pass
@@ -117,7 +117,7 @@ def test_interrupts_that_come_out_as_something_else(code: str) -> None:
 
 DEFECT = """
 import sys, htvm.cli.app as app, htvm.cli.verbs.explain as verb
-def broken(text): raise IndexError("a defect")
+def broken(*_): raise IndexError("a defect")
 verb.open_model = broken
 sys.argv = ["htvm", *sys.argv[1:]]
 sys.exit(app.main())

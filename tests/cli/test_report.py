@@ -49,7 +49,9 @@ def test_one_run_in_several_forms(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert all(row.name in page for row in report.layers) and f"{cycles:,}" in page
     assert Path("a.txt").read_text() == f"{report}\n"
     trace = json.loads(Path("a.perfetto.json").read_text())
-    ends = [e["args"]["start"] + e["args"]["cycles"] for e in trace["traceEvents"] if "ts" in e]
+    ends = [
+        e["args"]["start"] + e["args"]["cycles"] for e in trace["traceEvents"] if e["ph"] == "X"
+    ]
     assert max(ends) <= cycles
     # Power times time, by hand: 24.96 mW at 260 MHz.
     on_core = sum(row.cycles or 0 for row in report.layers if row.accelerator == "digital"

@@ -22,7 +22,9 @@ def test_table_json_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     # 640 inputs do not fit 300 bytes.
     assert "infeasible" in shown.out and "raise the L1 budget to 656 B" in shown.out
     names = sorted(path.name for path in (tmp_path / "new").iterdir())
-    assert names == ["latency.png", "memory.png", "tilings.csv"]
+    assert names == [
+        "exploration.json", "latency.png", "memory.png", "pareto.png", "tiling.json", "tilings.csv",
+    ]  # fmt: skip
     with (tmp_path / "new" / "tilings.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == 10 * 2 * 2 and rows[-1]["cycles"].isdecimal()
@@ -75,7 +77,7 @@ def test_nothing_is_written_before_all_is_drawn(tmp_path: Path) -> None:
         def plot_latency(self) -> Drawn:
             return self
 
-        plot_memory = plot_latency
+        plot_memory = plot_pareto = plot_latency
 
         def savefig(self, file: object, **_: object) -> None:
             raise KeyboardInterrupt

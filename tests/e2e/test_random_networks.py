@@ -64,7 +64,7 @@ class Case:
         if not self.on_core:
             return place
         order = self.tiling.loop_order
-        return f"{place}-{self.tight}-{self.tiling.schedule}-{self.tiling.tiles_for}-{order}"
+        return f"{place}-{self.tight}-{self.tiling.schedule}-{self.tiling.tiles_for('')}-{order}"
 
 
 def case_of(seed: int) -> Case:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json, print_report
 from htvm.cli.terminal import shown_progress
+
+if TYPE_CHECKING:
+    from byoc_dory.options import TilingOptions
 
 __all__ = ["command"]
 
@@ -29,7 +32,7 @@ __all__ = ["command"]
 @options.target
 @options.board
 @options.policy
-@options.schedule
+@options.tiling
 @options.l2
 @options.all_tables
 @click.option(
@@ -53,7 +56,7 @@ def command(
     input_shapes: Shapes,
     target: str,
     policy: str | None,
-    schedule: Any,
+    tiling: TilingOptions,
     l2_bytes: int | None,
     everything: bool,
     out: Path,
@@ -76,7 +79,7 @@ def command(
             open_model(model, input_shapes),
             target=target,
             policy=policy,
-            schedule=schedule,
+            tiling=tiling,
             l2_bytes=l2_bytes,
             assembly=assembly,
             progress=progress,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +10,9 @@ from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
 from htvm.cli.terminal import shown_progress, terminal_width
+
+if TYPE_CHECKING:
+    from byoc_dory.options import TilingOptions
 
 __all__ = ["command"]
 
@@ -24,7 +27,7 @@ __all__ = ["command"]
 @options.input_shapes
 @options.target
 @options.policy
-@options.schedule
+@options.tiling
 @click.option(
     "--changes",
     type=click.IntRange(min=0),
@@ -39,7 +42,7 @@ def command(
     input_shapes: Shapes,
     target: str,
     policy: str | None,
-    schedule: Any,
+    tiling: TilingOptions,
     changes: int,
     wide: bool,
     as_json: bool,
@@ -49,7 +52,6 @@ def command(
     Cycles of accelerators are the cost model's: in its place where a layer runs, alone for those
     that would also take it.  Those of the CPU are measured once, by simulating its code, and kept.
     """
-    from byoc_dory.options import TilingOptions
     from htvm.compiled import BuildOptions
     from htvm.explain.explanation import explanation_of
     from htvm.pipeline import compile_model
@@ -59,7 +61,6 @@ def command(
     opened = open_model(model, input_shapes)
     with shown_progress() as progress:
         # Verdicts need no C compiler, and no memory that is large enough.
-        tiling = TilingOptions() if schedule is None else TilingOptions(schedule=schedule)
         options = BuildOptions(tiling=tiling, policy=policy)
         cache = StageCache.of_user()
         compiled = compile_model(opened, target, options, progress=progress, cache=cache)

@@ -27,10 +27,15 @@ __all__ = ["command"]
 @options.policy
 @options.schedule
 @click.option("--objective", "objectives", multiple=True, help="Which to try; all by default.")
-@click.option("--l1", "budgets", multiple=True, type=click.IntRange(min=1), help="Bytes of L1.")
+@click.option("--l1", "budgets", multiple=True, type=options.Bytes(), help="Bytes of L1.")
 @click.option("--alpha", "alphas", multiple=True, type=int, help="Weight of a byte of L1.")
 @click.option("--beta", "betas", multiple=True, metavar="HEURISTIC=W[,W...]", help="Weights.")
-@click.option("--out", "-o", type=click.Path(path_type=Path), help="Folder for CSV and figures.")
+@click.option(
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="Folder for CSV, figures, and the winner: a file for --tiling.",
+)
 @options.common
 def command(
     model: str, input_shapes: Shapes, as_json: bool, out: Path | None, **choices: Any

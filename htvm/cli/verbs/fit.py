@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,9 @@ from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
 from htvm.cli.terminal import shown_progress
+
+if TYPE_CHECKING:
+    from byoc_dory.options import TilingOptions
 
 __all__ = ["command"]
 
@@ -26,10 +29,7 @@ __all__ = ["command"]
 @options.target
 @options.board
 @options.policy
-@options.schedule
-@click.option(
-    "--l1", "l1_budget", type=click.IntRange(min=1), help="Bytes of L1 that layers may use."
-)
+@options.tiling
 @options.l2
 @options.common
 def command(
@@ -37,8 +37,7 @@ def command(
     input_shapes: Shapes,
     target: str,
     policy: Any,
-    schedule: Any,
-    l1_budget: int | None,
+    tiling: TilingOptions,
     l2_bytes: int | None,
     as_json: bool,
 ) -> None:
@@ -47,7 +46,6 @@ def command(
     No C compiler is needed; only the size of the machine code is an estimate.  The exit code is 1
     if the model does not fit.
     """
-    from byoc_dory.options import TilingOptions
     from htvm.fitting import fit
     from htvm.report.fit import fit_data
 
@@ -56,8 +54,7 @@ def command(
             open_model(model, input_shapes),
             target,
             policy=policy,
-            schedule=schedule,
-            tiling=TilingOptions(l1_budget=l1_budget),
+            tiling=tiling,
             l2_bytes=l2_bytes,
             progress=progress,
         )

@@ -22,6 +22,7 @@ from htvm.inputs import bind_inputs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from byoc_dory.options import TilingOptions
     from htvm.report.types import Report
 
 __all__ = ["command"]
@@ -38,7 +39,10 @@ _FORMS = {
 _ADVICE = 3  # changes to the model that a report advises
 
 # Options that a saved report has already fixed.
-_BUILD = ("input_shapes", "target", "policy", "schedule", "platform", "given")
+_BUILD = (
+    "input_shapes", "target", "policy", "schedule", "objective", "l1_budget", "tiling_file",
+    "platform", "given",
+)  # fmt: skip
 
 
 @click.command(
@@ -53,7 +57,7 @@ _BUILD = ("input_shapes", "target", "policy", "schedule", "platform", "given")
 @options.target
 @options.board
 @options.policy
-@options.schedule
+@options.tiling
 @options.platform
 @options.given_input
 @options.all_tables
@@ -73,7 +77,7 @@ def command(
     input_shapes: Shapes,
     target: str,
     policy: str | None,
-    schedule: Any,
+    tiling: TilingOptions,
     platform: Any,
     given: str,
     everything: bool,
@@ -96,7 +100,7 @@ def command(
         inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
         with shown_progress() as progress:
             module = htvm.build(
-                opened, target=target, platform=platform, policy=policy, schedule=schedule,
+                opened, target=target, platform=platform, policy=policy, tiling=tiling,
                 progress=progress,
             )  # fmt: skip
             with progress.stage("simulating"):

@@ -18,6 +18,7 @@ from htvm.cli.terminal import shown_progress
 from htvm.inputs import bind_inputs
 
 if TYPE_CHECKING:
+    from byoc_dory.options import TilingOptions
     from htvm.result import RunResult
 
 __all__ = ["command"]
@@ -35,7 +36,7 @@ __all__ = ["command"]
 @options.target
 @options.board
 @options.policy
-@options.schedule
+@options.tiling
 @options.platform
 @options.l2
 @options.given_input
@@ -48,7 +49,7 @@ def command(
     input_shapes: Shapes,
     target: str,
     policy: str | None,
-    schedule: Any,
+    tiling: TilingOptions,
     l2_bytes: int | None,
     platform: Any,
     given: str,
@@ -62,7 +63,7 @@ def command(
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     with shown_progress() as progress:
         module = htvm.build(
-            opened, target=target, platform=platform, policy=policy, schedule=schedule,
+            opened, target=target, platform=platform, policy=policy, tiling=tiling,
             l2_bytes=l2_bytes, progress=progress,
         )  # fmt: skip
         with progress.stage("simulating"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,9 @@ from htvm.cli.arguments import Shapes, open_model, read_inputs
 from htvm.cli.output import print_json
 from htvm.cli.terminal import shown_progress
 from htvm.inputs import bind_inputs
+
+if TYPE_CHECKING:
+    from byoc_dory.options import TilingOptions
 
 __all__ = ["command"]
 
@@ -29,7 +32,7 @@ __all__ = ["command"]
 @options.input_shapes
 @options.target
 @options.policy
-@options.schedule
+@options.tiling
 @options.given_input
 @click.option(
     "--golden",
@@ -43,7 +46,7 @@ def command(
     input_shapes: Shapes,
     target: str,
     policy: str | None,
-    schedule: Any,
+    tiling: TilingOptions,
     given: str,
     golden: Path | None,
     as_json: bool,
@@ -59,9 +62,7 @@ def command(
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     own = None if golden is None else bind_golden(opened.outputs, golden)
     with shown_progress() as progress:
-        module = htvm.build(
-            opened, target=target, policy=policy, schedule=schedule, progress=progress
-        )
+        module = htvm.build(opened, target=target, policy=policy, tiling=tiling, progress=progress)
         found = module.verify(inputs, own, progress=progress)
     if as_json:
         data = {

@@ -1,0 +1,180 @@
+"""The loop of exploration: winners, the file they are written to, and builds that follow it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import htvm
+from byoc_dory.options import TilingOptions
+from byoc_dory.planning import tile_layer
+from byoc_dory.soc.diana.description import DIANA, DIGITAL
+from byoc_dory.tiling.named import objective_named, objective_text
+from htvm.cli.app import app, exit_code
+from htvm.compiled import BuildOptions
+from htvm.errors import InputError, TargetError
+from htvm.pipeline import compile_model
+from htvm.report.sweep import Exploration
+from htvm.tiling_file import read_tiling, write_tiling
+from tests.byoc_dory.layers import NETWORKS
+
+LAYERS = NETWORKS["resnet8"]()[4:7]
+BUDGETS = (300, 8_000, 64_000)
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_size=1, max_size=9)
+
+
+@pytest.fixture(scope="module")
+def found() -> Exploration:
+    return htvm.explore(
+        LAYERS, "diana.digital", l1_budgets=BUDGETS, alphas=(1, 5),
+        tiling=TilingOptions(schedule="published"),
+    )  # fmt: skip
+
+
+def test_totals_are_sums_of_the_rows(found: Exploration) -> None:
+    for total in found.totals:
+        picked = [
+            row
+            for layer, name in total.layers
+            for row in found.rows
+            if (row.layer, row.l1_budget) == (layer, total.l1_budget)
+            and name == objective_text(row.objective, row.alpha, dict(row.betas))
+        ]
+        assert [row.layer for row in picked] == [layer.name for layer in LAYERS]
+        if any(row.cycles is None for row in picked):
+            assert total.cycles is None and total.l1_budget == 300
+        else:
+            assert total.cycles == sum(row.cycles or 0 for row in picked)
+
+
+def test_nothing_beats_the_winner(found: Exploration) -> None:
+    for budget in BUDGETS[1:]:
+        least = sum(
+            min(row.cycles or 1 << 62 for row in found.rows
+                if (row.layer, row.l1_budget) == (layer.name, budget))
+            for layer in LAYERS
+        )  # fmt: skip
+        assert found.best(budget).cycles == least
+    assert found.best().cycles == min(found.best(budget).cycles or 0 for budget in BUDGETS[1:])
+    with pytest.raises(InputError, match=r"no winner.*300") as raised:
+        found.best(300)
+    assert "8000, 64000" in str(raised.value)
+    assert "winner" in str(found) and "no tile of a layer fits" in str(found)
+
+
+def test_a_saved_exploration_is_the_same(found: Exploration, tmp_path: Path) -> None:
+    path = found.save(tmp_path / "found.json")
+    assert htvm.report.load_exploration(path) == found
+    path.write_text("{}")
+    with pytest.raises(InputError, match="no exploration"):
+        htvm.report.load_exploration(path)
+
+
+def test_figures(found: Exploration) -> None:
+    pytest.importorskip("matplotlib")
+    assert found.plot_pareto().axes
+    assert len([a for a in found.plot_heat("long DMA").axes if a.get_title()]) == len(BUDGETS)
+    with pytest.raises(InputError, match="long DMA"):
+        found.plot_heat("none of these")
+
+
+@given(
+    objective=st.none() | NAMES,
+    l1=st.none() | st.integers(1, 1 << 40),
+    schedule=st.sampled_from(["published", "decoupled", "overlapped"]),
+    layers=st.dictionaries(NAMES, NAMES, max_size=3),
+)
+def test_the_file_says_what_was_written(tmp_path_factory, objective, l1, schedule, layers) -> None:
+    options = TilingOptions(
+        objective=objective, l1_budget=l1, schedule=schedule, layers=tuple(layers.items())
+    )
+    path = tmp_path_factory.mktemp("tiling") / "tiling.json"
+    assert read_tiling(write_tiling(options, path)) == options
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "cannot be read"),
+        (b"[]", "cannot be read"),
+        (b'{"format": "htvm tiling 2"}', "htvm tiling 2"),
+        (b'{"format": "htvm tiling 1", "speed": 1}', "speed"),
+        (b'{"format": "htvm tiling 1", "l1": -4}', "l1_budget"),
+        (b'{"format": "htvm tiling 1", "l1": "64k"}', "cannot be read"),
+        (b'{"format": "htvm tiling 1", "schedule": "quick"}', "quick"),
+        (b"\xff", "cannot be read"),
+    ],
+)
+def test_another_file_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "tiling.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        read_tiling(path)
+    with pytest.raises(InputError, match="No such file"):
+        read_tiling(tmp_path / "none.json")
+
+
+def test_objectives_by_name() -> None:
+    known = DIGITAL.objectives
+    assert objective_named("latency", known, "") is None
+    array = objective_named("array", known, "")
+    assert array == known["array"]
+    betas = {term.name: 7 + number for number, term in enumerate(known["array"].heuristics)}
+    other = objective_named(objective_text("array", 3, betas), known, "")
+    assert other is not None and other.alpha == 3
+    assert {term.name: term.weight for term in other.heuristics} == betas
+    for text in ("quick", "array(speed=1)", "array(alpha=x)", "array(alpha)", "latency(alpha=1)"):
+        with pytest.raises(TargetError):
+            objective_named(text, known, "")
+
+
+@pytest.mark.parametrize("schedule", ["published", "overlapped"])
+def test_a_layer_is_tiled_for_its_own_objective(schedule: str) -> None:
+    """Two layers of one shape, tiled differently, as each alone would be."""
+    model = htvm.zoo.resnet8()
+    options = TilingOptions(
+        l1_budget=8_000, schedule=schedule, objective="none", layers=(("conv2d_1", "array"),)
+    )
+    work = compile_model(model, "diana.digital", BuildOptions(tiling=options))
+    plans = {
+        kernel.layer_name: kernel
+        for code in work.regions.values()
+        for kernel in code.kernels
+        if kernel.kind == "layer"
+    }
+    if schedule == "published":
+        for name, objective in (("conv2d_1", "array"), ("conv2d_2", "none")):
+            layer, plan = plans[name].layer, plans[name].plan
+            assert layer is not None and plan is not None
+            alone = replace(options, objective=objective, layers=())
+            assert plan.solution.tile == tile_layer(layer, DIANA, DIGITAL, alone).tile
+    first, second = plans["conv2d_1"].plan, plans["conv2d_2"].plan
+    assert first is not None and second is not None
+    assert first.solution.tile != second.solution.tile
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--tiling", "none.json"], "cannot be read"),
+        (["--tiling", "tiling.json", "--schedule", "published"], "--schedule published"),
+        (["--tiling", "tiling.json", "--l1", "4k"], "--l1 4096"),
+        (["--l1", "much"], "is no size"),
+        (["--objective", "quick"], "quick"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["run", "report", "fit"])
+def test_options_that_contradict(
+    verb: str, words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_tiling(TilingOptions(objective="latency", l1_budget=8192), "tiling.json")
+    runner = CliRunner()
+    with runner.isolation() as streams:
+        assert exit_code(app, [verb, "zoo:resnet8", *words]) == 2
+        assert said in streams[1].getvalue().decode()
