@@ -27,7 +27,8 @@ from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import Tile, TilingProblem, quickest, shortage_of
 from byoc_dory.tiling.exhaustive import best_tiles
 from htvm.progress import Progress
-from htvm.report.sweep import below, optional
+from htvm.report.optional import optional
+from htvm.report.sweep import below
 from htvm.report.table import Column, Table, text
 
 __all__ = ["WAYS", "Case", "run", "tried"]

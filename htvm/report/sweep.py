@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from byoc_dory.errors import DependencyError
 from byoc_dory.explore import Tried
 from byoc_dory.options import ScheduleKind, TilingOptions
 from htvm.files import write_whole
+from htvm.report.optional import optional
 from htvm.report.table import Column, Table, count, html_text, text
 from htvm.report.winners import (
     Total,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-__all__ = ["Exploration", "below", "log_axes", "optional"]
+__all__ = ["Exploration", "below", "log_axes"]
 
 # With more panels than this, they become too small to read.
 _MOST_PANELS = 12
@@ -362,19 +362,3 @@ def _bars(axes: Axes, rows: list[tuple[str, Tried]], value: Any) -> None:
     for number, label, points in _series(rows, value):
         axes.bar([number], [points[0][1] if points else 0], label=label)
     axes.set_xticks([])
-
-
-def optional(module: str, purpose: str, extra: str = "explore") -> Any:
-    """Import a module of an extra.
-
-    Raises:
-        DependencyError: it is not installed.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise DependencyError(
-            f"{purpose} need the package '{module.split('.')[0]}', which is not installed",
-            where=f"results of htvm.{extra}",
-            hint=f"pip install 'htvm[{extra}]'",
-        ) from error

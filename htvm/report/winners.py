@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import InputError
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.tiling.named import objective_text
+from htvm.report.optional import optional
 from htvm.report.table import Column, Table, count, text
 
 if TYPE_CHECKING:
@@ -166,8 +167,6 @@ def winners_text(totals: Sequence[Total]) -> Iterator[str]:
 
 def pareto_figure(totals: Sequence[Total]) -> Figure:
     """Plot cycles against bytes of L1 in use, and mark what nothing beats in both."""
-    from htvm.report.sweep import optional
-
     figures = optional("matplotlib.figure", "figures")
     figure: Figure = figures.Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
@@ -193,8 +192,6 @@ def pareto_figure(totals: Sequence[Total]) -> Figure:
 
 def heat_figure(rows: Sequence[Tried], heuristic: str) -> Figure:
     """Plot the network's cycles over alpha and the weight of one heuristic."""
-    from htvm.report.sweep import optional
-
     mine = [row for row in rows if heuristic in dict(row.betas) and row.alpha is not None]
     if not mine:
         known = sorted({name for row in rows for name, _ in row.betas})

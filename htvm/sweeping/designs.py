@@ -11,7 +11,7 @@ import numpy as np
 
 from byoc_dory.errors import ExportError, TargetError
 from htvm.files import write_whole
-from htvm.report.sweep import optional
+from htvm.report.optional import optional
 from htvm.report.table import Column, Table, count, text
 from htvm.sweeping.row import COLUMNS, Row
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htvm.report.sweep import optional
+from htvm.report.optional import optional
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
