@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from byoc_dory.errors import TargetError
@@ -38,6 +38,8 @@ class BuildOptions:
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
         policy: decides where a layer runs if several cores could run it (see `htvm.policy`);
             ``None`` for the target's own.
+        rewrites: ``"on"``: layers that accelerators refuse are computed by other operators with
+            the same results where that is quicker (see `htvm.rewriting`); or ``"off"``.
 
     Raises:
         TargetError: there is no such kind of CPU kernels, or another option is invalid.
@@ -48,6 +50,7 @@ class BuildOptions:
     tiling: TilingOptions = TilingOptions()
     l2_bytes: int | None = None
     policy: Policy | None = None
+    rewrites: Literal["on", "off"] = "on"
 
     def __post_init__(self) -> None:
         if self.policy is not None:
@@ -56,6 +59,12 @@ class BuildOptions:
             raise TargetError(
                 f"unknown kind of CPU kernels {self.cpu_kernels!r}",
                 hint="known kinds: scheduled, default",
+            )
+        if self.rewrites not in ("on", "off"):
+            raise TargetError(
+                f"{self.rewrites!r} is not a choice of rewrites",
+                where="option 'rewrites'",
+                hint="on or off",
             )
         if not isinstance(self.tiling, TilingOptions):
             raise TargetError(
@@ -76,7 +85,9 @@ class Compiled:
         target: the target it is compiled for.
         options: options of the build.
         planned: the plan made before retargeting of which core runs each layer.
-        retargeted: the model in the scheme of the target's accelerators, and the loss of accuracy.
+        retargeted: the model in the scheme of the target's accelerators, layers rewritten for them,
+            and the loss of accuracy.
+        rewritten: rewritten layer -> what is computed instead, with the same result.
         dispatch: where each operator runs, and why.
         regions: code of the accelerators' regions, by name of the region.
         weights: where the weights of accelerators' layers are, if these have a choice.
@@ -96,6 +107,7 @@ class Compiled:
     weights: WeightPlan
     cpu_kernels: tuple[CpuKernel, ...]
     program: Program
+    rewritten: Mapping[str, str] = field(default_factory=dict[str, str])
     key: str = ""
 
     def home(self, layer: str, accelerator: str) -> Accelerator:

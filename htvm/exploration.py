@@ -192,14 +192,20 @@ def _of_model(
 ) -> _Placed:
     """Return the layers of a model, placed as in a build."""
     from htvm.placement.plan import place
-    from htvm.quantization import retarget
+    from htvm.quantization.as_planned import as_planned
     from patterns.dispatch.dispatching import dispatch
 
     with progress.stage("placing layers"):
         planned = place(source.graph, target, options, policy)
     with progress.stage("retargeting"):
-        model = retarget(source, target.accelerators, places=planned.places).model
-    placed = dispatch(model.graph, target.soc, target.accelerators, planned.places, planned.binding)
+        executed = as_planned(source, planned, target)
+    placed = dispatch(
+        executed.retargeted.model.graph,
+        target.soc,
+        target.accelerators,
+        executed.places,
+        executed.binding,
+    )
     homes = {accelerator.name: accelerator for accelerator in target.accelerators}
     return [
         (placed.layers[name], homes[home])

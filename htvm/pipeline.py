@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from htvm.aot.program import Program
     from htvm.firmware.build import Built
     from htvm.module import Module
-    from htvm.placement.plan import Placement
     from htvm.policy import Policy
-    from htvm.quantization.retarget import Retargeted
+    from htvm.quantization.as_planned import Executed
     from patterns.dispatch.dispatching import Dispatch
 
 __all__ = ["build", "compile_model"]
@@ -52,6 +51,7 @@ def build(
     tiling: TilingOptions | None = None,
     assembly: Literal["ahead", "late"] | None = None,
     l2_bytes: int | None = None,
+    rewrites: Literal["on", "off"] = "on",
     data: Any = None,
     progress: Progress | None = None,
 ) -> Module:
@@ -75,6 +75,8 @@ def build(
         assembly: ``"late"``: the device makes command streams itself at start-up, from regions as
             JSON, which exports have as files; overrides that of ``tiling``.
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
+        rewrites: ``"on"``: layers that accelerators refuse are computed by other operators with
+            the same results where that is quicker (see `htvm.rewriting`); or ``"off"``.
         data: calibration inputs for retargeting: arrays like the model's input; by default, seeded
             inputs in the file's own ranges are used.
         progress: receives the stages of the build.
@@ -82,8 +84,8 @@ def build(
     Raises:
         ModelError: ``model`` is not a model, or has the name of a header of the SoC's driver.
         UnsupportedError: it uses an operator or quantization that is not supported.
-        TargetError: the target, the platform, the schedule or the kind of CPU kernels is not
-            known.
+        TargetError: the target, the platform, the schedule, the kind of CPU kernels or the choice
+            of rewrites is not known.
         PolicyError: there is no such policy, or it names an unknown layer or accelerator, or an
             accelerator that cannot take the layer.
         TilingError: the smallest tile of a layer exceeds L1.
@@ -106,7 +108,8 @@ def build(
             f"unknown platform {platform!r}", hint=f"known platforms: {', '.join(makers)}"
         )
     progress = progress or Progress()
-    options = BuildOptions(cpu_kernels, _tiling(tiling, schedule, assembly), l2_bytes, policy)
+    whole = _tiling(tiling, schedule, assembly)
+    options = BuildOptions(cpu_kernels, whole, l2_bytes, policy, rewrites)
     cache = StageCache.of_user()
     compiled = compile_model(model, target, options, data=data, progress=progress, cache=cache)
     with progress.stage(f"compiling C for {platform}", (_STAGES, _STAGES)):
@@ -192,11 +195,11 @@ def compile_model(
     """
     from htvm.frontend import load
     from htvm.placement.plan import place
-    from htvm.quantization.kept import retarget_or_keep
+    from htvm.quantization.as_planned import as_planned
 
     progress, cache = progress or Progress(), cache or StageCache(None)
     resolved = resolve(target, l2_bytes=options.l2_bytes)
-    soc, accelerators = resolved.soc, resolved.accelerators
+    soc = resolved.soc
     _check_budget(options.tiling.l1_budget, resolved)
     _check_assembly(options.tiling, resolved)
     _check_objectives(options.tiling, resolved)
@@ -208,25 +211,27 @@ def compile_model(
     key = cache.key(source.identity, resolved, options, data) if cache and known else ""
     with progress.stage("placing layers", (2, _STAGES)):
         planned = cache.get(
-            "placing", key, lambda: place(source.graph, resolved, options.tiling, options.policy)
+            "placing",
+            key,
+            lambda: place(
+                source.graph,
+                resolved,
+                options.tiling,
+                options.policy,
+                rewrites=options.rewrites == "on",
+            ),
         )
     with progress.stage("retargeting", (3, _STAGES)):
-        retargeted = retarget_or_keep(
-            source,
-            accelerators,
-            places=planned.places,
-            data=data,
-            binding=bool(planned.binding),
-            cache=cache,
-        )
-    work = _Work(source, resolved, options, planned, retargeted)
+        executed = as_planned(source, planned, resolved, data=data, cache=cache)
+    work = _Work(source, resolved, options, executed)
     generated = cache.get("generating", key, lambda: work.generated(progress))
     return Compiled(
         source=source,
         target=resolved,
         options=options,
         planned=planned,
-        retargeted=retargeted,
+        retargeted=executed.retargeted,
+        rewritten=executed.rewritten,
         dispatch=generated.dispatch,
         regions=generated.regions,
         weights=generated.weights,
@@ -254,8 +259,7 @@ class _Work:
     source: Model
     target: Target
     options: BuildOptions
-    planned: Placement
-    retargeted: Retargeted
+    executed: Executed
 
     def generated(self, progress: Progress) -> _Generated:
         """Run the stages."""
@@ -266,11 +270,11 @@ class _Work:
         from patterns.dispatch.dispatching import dispatch
 
         soc, accelerators = self.target.soc, self.target.accelerators
-        name, options, planned = self.source.name, self.options, self.planned
+        name, options, executed = self.source.name, self.options, self.executed
         with progress.stage("partitioning", (4, _STAGES)):
-            executed = self.retargeted.model
-            placed = dispatch(executed.graph, soc, accelerators, planned.places, planned.binding)
-            parts = partition(executed.module, placed, soc, accelerators)
+            model = executed.retargeted.model
+            placed = dispatch(model.graph, soc, accelerators, executed.places, executed.binding)
+            parts = partition(model.module, placed, soc, accelerators)
         with progress.stage("generating accelerator code", (5, _STAGES)):
             regions = run_codegen(parts, soc, accelerators, options.tiling, name)
         with progress.stage("compiling CPU kernels", (6, _STAGES)):

@@ -87,10 +87,13 @@ class Candidate(OperatorVerdict):
         rule: public statement of the rule that objects.
         cycles: estimated cycles; ``None`` if refused or not needed.
         scheme: its number scheme; ``None`` for the CPU, which supports all.
+        rewrite: what it computes instead of the layer, with the same result; empty if it takes the
+            layer as it is.
         layer, kind: the layer offered; ``accelerator`` is the same as ``name``.
     """
 
     scheme: SchemeName | None = None
+    rewrite: str = ""
 
     @property
     def name(self) -> str:

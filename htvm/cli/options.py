@@ -53,6 +53,7 @@ __all__ = [
     "model",
     "platform",
     "policy",
+    "rewrites",
     "schedule",
     "target",
     "tiling",
@@ -272,6 +273,14 @@ schedule = click.option(
     type=click.Choice(["published", "decoupled", "overlapped"]),
     help="Layer by layer as published; transfers beside the cores, each layer tiled alone; or "
     "tiles and memory chosen together (the default).",
+)
+rewrites = click.option(
+    "--rewrites",
+    type=click.Choice(["on", "off"]),
+    default="on",
+    show_default=True,
+    help="Layers that accelerators refuse as other operators with the same results, where that is "
+    "quicker.",
 )
 platform = click.option(
     "--platform",

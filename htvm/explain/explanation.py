@@ -62,6 +62,7 @@ def _explanation(compiled: Compiled, changes: int, costs: BuildCosts) -> Explana
             cpu_cycles=one_core_cycles(compiled, name),
             shape=dispatch.layers[name].sizes_text if name in dispatch.layers else "",
             source=compiled.source.sources.get(name, ""),
+            rewritten=compiled.rewritten.get(name, ""),
             cycles=own[name][0] if name in own else None,
             basis=own[name][1] if name in own else "",
         )
@@ -111,7 +112,7 @@ class _Offers:
         )
         if candidate is None or (planned.places[name] == where and not verdict.accepted):
             return verdict
-        if not candidate.accepted:
+        if not candidate.accepted or candidate.rewrite:
             return candidate
         return replace(candidate, cycles=self._estimate(name, where))
 

@@ -197,6 +197,9 @@ def _groups(compiled: Compiled) -> list[tuple[str, ...]]:
     plans = _plans(compiled)
     groups: dict[tuple[object, ...], list[str]] = {}
     for name, layer in compiled.dispatch.layers.items():
+        if name in compiled.rewritten:
+            # Its sizes are not those of a layer of the network.
+            continue
         plan = plans.get(name)
         stays = None if plan is None else (plan.resident_inputs, plan.resident_output)
         # On the host, the neighbours of a layer determine its gain elsewhere.

@@ -27,6 +27,8 @@ def recipe_of(compiled: Compiled, platform: Platform) -> Recipe:
     tiling = compiled.options.tiling
     if compiled.target.accelerators:
         given += f', policy="{compiled.planned.policy}", schedule="{tiling.schedule}"'
+        if compiled.options.rewrites == "off":
+            given += ', rewrites="off"'
     return Recipe(
         version=__version__,
         command=f"htvm.build(model, {given})",
@@ -43,7 +45,7 @@ def _options(compiled: Compiled) -> list[tuple[str, str]]:
     if options.l2_bytes is not None:
         found.append(("l2_bytes", str(options.l2_bytes)))
     if compiled.target.accelerators:
-        found.append(("policy", compiled.planned.policy))
+        found += [("policy", compiled.planned.policy), ("rewrites", str(options.rewrites))]
         found += [
             (field.name, _said(options.tiling, field.name)) for field in fields(options.tiling)
         ]

@@ -86,7 +86,7 @@ class Offers:
                 )
         if errors and not any(offer.accepted for offer in offers):
             raise errors[0]
-        cycles = self._cpu(layer) if estimates else None
+        cycles = self.cpu(layer) if estimates else None
         return (*offers, Candidate(CPU, True, cycles=cycles, layer=layer.name, kind=layer.op))
 
     def _offer(self, layer: Layer, accelerator: Accelerator, estimates: bool) -> Candidate:
@@ -106,7 +106,14 @@ class Offers:
             accelerator.name, False, layer=layer.name, kind=layer.op, scheme=accelerator.scheme.name
         )
 
-    def _cpu(self, layer: Layer) -> int:
+    def accepted(self, layer: Layer, accelerator: Accelerator) -> int | None:
+        """Return the cycles of a layer on an accelerator; ``None`` if it refuses it."""
+        try:
+            return self._offer(layer, accelerator, estimates=True).cycles
+        except TilingError:
+            return None
+
+    def cpu(self, layer: Layer) -> int:
         """Return the cycles on the host, including layout conversions of the layer's tensors."""
         if not self._accelerators:
             return cpu_cycles(layer, self._soc)

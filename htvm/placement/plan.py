@@ -10,13 +10,14 @@ Retargeting then writes the layers in their cores' forms, and
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Convolution, Dense, Layer
 from byoc_dory.soc.schemes import all_multiply
 from htvm.placement.offers import Estimator, Offers
+from htvm.placement.rewriting import Rewriting
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
 from patterns.dispatch.together import settle, together_in
 from patterns.ops.moves.pad import Pad
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
     from byoc_dory.soc.base import Target
     from htvm.policy import Decide, Policy
+    from htvm.rewriting.rewrite import Rewrite
     from patterns.dispatch.groups import Group
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
@@ -44,6 +46,7 @@ class Placement:
             the CPU last; a layer of several operators has the name of the last one.
         binding: layers placed by the user; they must run there.
         final: whether the model's layers are executed without retargeting.
+        rewrites: layer -> how it is rewritten, for layers that their accelerator takes only so.
     """
 
     policy: str
@@ -51,6 +54,7 @@ class Placement:
     candidates: Mapping[str, tuple[Candidate, ...]]
     binding: frozenset[str] = frozenset()
     final: bool = False
+    rewrites: Mapping[str, Rewrite] = field(default_factory=dict[str, "Rewrite"])
 
 
 def place(
@@ -58,6 +62,8 @@ def place(
     target: Target,
     options: TilingOptions,
     policy: Policy | None = None,
+    *,
+    rewrites: bool = True,
 ) -> Placement:
     """Plan which core runs each layer of a model.
 
@@ -69,6 +75,8 @@ def place(
             accelerator takes together (an attention, a product and its activation) are placed
             first, under the name of the last operator; if the CPU is chosen, their operators are
             placed one by one.
+        rewrites: whether layers are also offered as other operators that compute the same (see
+            `htvm.rewriting`).
 
     Raises:
         PolicyError: there is no such policy, or it names an unknown layer or accelerator, or an
@@ -79,14 +87,19 @@ def place(
     check_policy(chosen)
     final = _is_final(graph, target)
     groups = together_in(graph).groups if target.accelerators else ()
-    judge = _Planner(graph, target, options, groups, chosen, final)
+    judge = _Planner(graph, target, options, groups, chosen, final, rewrites)
     places = settle(graph, groups, judge)
     name, binding = "a function", frozenset(places)
     if isinstance(chosen, str):
         name, binding = chosen, frozenset()
     elif isinstance(chosen, Mapping):
         name, binding = "a table", frozenset(chosen)
-    return Placement(name, places, judge.offers, binding, final)
+    chosen_rewrites = {
+        layer: judge.rewrites[layer, where]
+        for layer, where in places.items()
+        if (layer, where) in judge.rewrites
+    }
+    return Placement(name, places, judge.offers, binding, final, chosen_rewrites)
 
 
 class _Planner:
@@ -94,6 +107,7 @@ class _Planner:
 
     Attributes:
         offers: layer -> its candidates, for layers that the policy can choose a core for.
+        rewrites: (layer, accelerator) -> the rewrite with which it takes the layer.
     """
 
     def __init__(
@@ -104,6 +118,7 @@ class _Planner:
         groups: Sequence[Group],
         chosen: Policy,
         final: bool,
+        rewrites: bool,
     ) -> None:
         asked = Offers(target, Estimator(target.soc, options), final=final)
         estimates = callable(chosen) or "latency" in (chosen, target.policy)
@@ -111,6 +126,13 @@ class _Planner:
         candidates = {
             name: asked.candidates(layer, estimates) for name, layer in self._layers.items()
         }
+        rewriting = Rewriting(target, asked, graph)
+        if rewrites:
+            candidates = {
+                name: rewriting.offered(graph.nodes[name], offered)
+                for name, offered in candidates.items()
+            }
+        self.rewrites = rewriting.found
         # For matrix layers, the policy is asked only if an accelerator accepts.
         self.offers = {
             name: offered

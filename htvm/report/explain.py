@@ -45,6 +45,7 @@ class VerdictRow:
         cycles: of the operator where it runs in this build, conversions of layouts not counted;
             None if unknown, or if it has no code of its own.
         basis: as for `StepCost`: "predicted", "measured" or "estimated"; empty without cycles.
+        rewritten: what is computed instead, with the same result; empty if nothing is.
     """
 
     layer: str
@@ -56,6 +57,7 @@ class VerdictRow:
     source: str = ""
     cycles: int | None = None
     basis: str = ""
+    rewritten: str = ""
 
 
 @dataclass(frozen=True)
@@ -192,18 +194,24 @@ def explain_text(found: Explanation, width: int | None = None) -> str:
             _placed(found),
             table,
             *_legend(found, wide=True),
+            _rewritten(found.rows),
             _objections(found.rows),
             _gains(found),
         ]
         return "\n\n".join(part for part in parts if part)
     table = text(cost_table(found), width) if found.rows else ""
-    wrapped = [_wrapped(part, width) for part in (*_legend(found), _gains(found)) if part]
+    wrapped = [
+        _wrapped(part, width)
+        for part in (*_legend(found), _rewritten(found.rows), _gains(found))
+        if part
+    ]
     return "\n\n".join(part for part in (_wrapped(_placed(found), width), table, *wrapped) if part)
 
 
 def explain_screen(found: Explanation, width: int = 80) -> str:
     """Return `explain_text` without its table, in lines of ``width`` characters."""
-    parts = [_placed(found), _objections(found.rows), _gains(found)]
+    rows = found.rows
+    parts = [_placed(found), _rewritten(rows), _objections(rows), _gains(found)]
     return "\n\n".join(_wrapped(part, width) for part in parts if part)
 
 
@@ -305,6 +313,13 @@ def _placed(found: Explanation) -> str:
     counts = ", ".join(f"{number} on {name}" for name, number in placed.items())
     total = "" if found.total_cycles is None else f"; {count(found.total_cycles)} {found.counted}"
     return f"{len(rows)} operators: {counts}{total}" if rows else "no operators"
+
+
+def _rewritten(rows: Sequence[VerdictRow]) -> str:
+    """Return the layers that are computed by other operators."""
+    lines = [f"  {row.layer}: {row.rewritten}" for row in rows if row.rewritten]
+    title = "computed otherwise, with the same results (--rewrites off leaves it):"
+    return "\n".join([title, *lines]) if lines else ""
 
 
 def _objections(rows: Sequence[VerdictRow]) -> str:

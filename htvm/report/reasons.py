@@ -88,8 +88,14 @@ def reason_of(row: LayerRow, verdicts: Sequence[VerdictRow]) -> str:
     if row.kind in _CONVERSIONS:
         return _CONVERSIONS[row.kind]
     if row.causes is not None and row.accelerator != "cpu":
-        return f"{row.accelerator}: {_spent(row.causes)}"
+        return f"{row.accelerator}: {_spent(row.causes)}{_rewritten(row, verdicts)}"
     return _why_on_cpu(row, verdicts)
+
+
+def _rewritten(row: LayerRow, verdicts: Sequence[VerdictRow]) -> str:
+    """Return what is computed instead of the layer; empty if nothing is."""
+    said = [verdict.rewritten for verdict in verdicts if verdict.layer == row.name]
+    return f"; {said[0]}" if said and said[0] else ""
 
 
 def _spent(causes: Causes) -> str:

@@ -169,13 +169,21 @@ def test_nothing_is_said_where_nothing_is_asked_or_gains() -> None:
 
 
 def test_changes_come_in_order_and_each_layer_once() -> None:
-    made = compiled(zoo.build("ds_cnn"))
+    made = compile_model(zoo.build("ds_cnn"), "diana.digital", BuildOptions(rewrites="off"))
     found = improvements(made, 5)
     gains = [entry.gain for entry in found]
     assert gains == sorted(gains, reverse=True) and len(found) == 5
     names = [name for entry in found for name in entry.layers]
     assert len(set(names)) == len(names)
     assert found[:3] == improvements(made, 3)
+
+
+def test_a_rewritten_layer_is_not_changed() -> None:
+    """Its sizes are those of what is computed instead, which nobody can train."""
+    made = compiled(zoo.build("ds_cnn"))
+    assert set(made.rewritten) == {"conv2d_0"}
+    names = [name for entry in improvements(made, 5) for name in entry.layers]
+    assert names and "conv2d_0" not in names
 
 
 def test_a_change_is_only_made_where_l2_has_room() -> None:
@@ -215,7 +223,7 @@ def test_resized_keeps_what_it_is_not_told() -> None:
 
 
 def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "zoo:ds_cnn", "--json"]) == 0
+    assert main(["explain", "zoo:ds_cnn", "--rewrites", "off", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert (data["schema"], data["kind"]) == (1, "explain")
     first = data["improvements"][0]

@@ -33,6 +33,7 @@ __all__ = ["command"]
 @options.board
 @options.policy
 @options.tiling
+@options.rewrites
 @options.l2
 @options.all_tables
 @click.option(
@@ -57,6 +58,7 @@ def command(
     target: str,
     policy: str | None,
     tiling: TilingOptions,
+    rewrites: Any,
     l2_bytes: int | None,
     everything: bool,
     out: Path,
@@ -80,6 +82,7 @@ def command(
             target=target,
             policy=policy,
             tiling=tiling,
+            rewrites=rewrites,
             l2_bytes=l2_bytes,
             assembly=assembly,
             progress=progress,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,6 +28,7 @@ __all__ = ["command"]
 @options.target
 @options.policy
 @options.tiling
+@options.rewrites
 @click.option(
     "--changes",
     type=click.IntRange(min=0),
@@ -43,6 +44,7 @@ def command(
     target: str,
     policy: str | None,
     tiling: TilingOptions,
+    rewrites: Any,
     changes: int,
     wide: bool,
     as_json: bool,
@@ -61,7 +63,7 @@ def command(
     opened = open_model(model, input_shapes)
     with shown_progress() as progress:
         # Verdicts need no C compiler, and no memory that is large enough.
-        options = BuildOptions(tiling=tiling, policy=policy)
+        options = BuildOptions(tiling=tiling, policy=policy, rewrites=rewrites)
         cache = StageCache.of_user()
         compiled = compile_model(opened, target, options, progress=progress, cache=cache)
         with progress.stage("looking for changes"):

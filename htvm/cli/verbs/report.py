@@ -58,6 +58,7 @@ _BUILD = (
 @options.board
 @options.policy
 @options.tiling
+@options.rewrites
 @options.platform
 @options.given_input
 @options.all_tables
@@ -78,6 +79,7 @@ def command(
     target: str,
     policy: str | None,
     tiling: TilingOptions,
+    rewrites: Any,
     platform: Any,
     given: str,
     everything: bool,
@@ -101,6 +103,7 @@ def command(
         with shown_progress() as progress:
             module = htvm.build(
                 opened, target=target, platform=platform, policy=policy, tiling=tiling,
+                rewrites=rewrites,
                 progress=progress,
             )  # fmt: skip
             with progress.stage("simulating"):

@@ -37,6 +37,7 @@ __all__ = ["command"]
 @options.board
 @options.policy
 @options.tiling
+@options.rewrites
 @options.platform
 @options.l2
 @options.given_input
@@ -50,6 +51,7 @@ def command(
     target: str,
     policy: str | None,
     tiling: TilingOptions,
+    rewrites: Any,
     l2_bytes: int | None,
     platform: Any,
     given: str,
@@ -64,6 +66,7 @@ def command(
     with shown_progress() as progress:
         module = htvm.build(
             opened, target=target, platform=platform, policy=policy, tiling=tiling,
+            rewrites=rewrites,
             l2_bytes=l2_bytes, progress=progress,
         )  # fmt: skip
         with progress.stage("simulating"):

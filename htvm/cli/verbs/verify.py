@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,6 +33,7 @@ __all__ = ["command"]
 @options.target
 @options.policy
 @options.tiling
+@options.rewrites
 @options.given_input
 @click.option(
     "--golden",
@@ -47,6 +48,7 @@ def command(
     target: str,
     policy: str | None,
     tiling: TilingOptions,
+    rewrites: Any,
     given: str,
     golden: Path | None,
     as_json: bool,
@@ -62,7 +64,14 @@ def command(
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     own = None if golden is None else bind_golden(opened.outputs, golden)
     with shown_progress() as progress:
-        module = htvm.build(opened, target=target, policy=policy, tiling=tiling, progress=progress)
+        module = htvm.build(
+            opened,
+            target=target,
+            policy=policy,
+            tiling=tiling,
+            rewrites=rewrites,
+            progress=progress,
+        )
         found = module.verify(inputs, own, progress=progress)
     if as_json:
         data = {

@@ -1,0 +1,97 @@
+"""The model that is executed: rewritten and retargeted as planned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from htvm.placement.rewriting import layers_of
+from htvm.quantization.kept import retarget_or_keep
+from htvm.rewriting.apply import apply
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from byoc_dory.soc.base import Target
+    from htvm.model import Model
+    from htvm.placement.plan import Placement
+    from htvm.quantization.retarget import Calibration, Retargeted
+    from htvm.rewriting.filters import Rewritten
+    from htvm.stage_cache import StageCache
+
+__all__ = ["Executed", "as_planned"]
+
+
+@dataclass(frozen=True, eq=False)
+class Executed:
+    """The model to execute, and where its operators shall run.
+
+    Attributes:
+        retargeted: the model in the scheme of the target's accelerators, with rewritten layers.
+        places: operator -> planned accelerator or ``"cpu"``, for operators that a core may take.
+        binding: operators that must run where they are planned.
+        rewritten: rewritten layer -> what is computed instead.
+    """
+
+    retargeted: Retargeted
+    places: Mapping[str, str]
+    binding: frozenset[str]
+    rewritten: Mapping[str, str]
+
+
+def as_planned(
+    source: Model,
+    planned: Placement,
+    target: Target,
+    *,
+    data: Calibration | None = None,
+    cache: StageCache | None = None,
+) -> Executed:
+    """Rewrite and retarget a model as planned.
+
+    Layers are rewritten after retargeting, so that the numbers are those of the network without
+    rewrites; except those that only exist in the source's numbers otherwise (`Rewrite.early`).  A
+    layer is not rewritten if its accelerator refuses the result.
+
+    Args:
+        source: the model as imported.
+        planned: the plan for the target.
+        target: the target.
+        data, cache: as for `htvm.quantization.retarget.retarget`.
+
+    Raises:
+        UnsupportedError: the model cannot be retargeted, and the user named an accelerator.
+        InputError: ``data`` do not fit the model's inputs.
+    """
+    homes = {entry.name: entry for entry in target.accelerators}
+
+    def agrees(name: str, found: Rewritten) -> bool:
+        home = homes[planned.places[name]]
+        return all(home.judge(layer, target.soc) for layer in layers_of(found).values())
+
+    early = {name: found for name, found in planned.rewrites.items() if found.early}
+    late = {name: found for name, found in planned.rewrites.items() if not found.early}
+    first = apply(source, early)
+    places = dict(planned.places)
+    places |= {part: places[first.origins[part]] for part in first.layers}
+    retargeted = retarget_or_keep(
+        first.model,
+        target.accelerators,
+        places=places,
+        data=data,
+        binding=bool(planned.binding),
+        cache=cache,
+    )
+    second = apply(retargeted.model, late, agrees)
+    places |= {part: places[second.origins[part]] for part in second.layers}
+    binding = set(planned.binding)
+    for done in (first, second):
+        # Only their parts can be required to run somewhere.
+        parts = {part for part in done.layers if done.origins[part] in planned.binding}
+        binding = (binding - set(done.says)) | parts
+    return Executed(
+        replace(retargeted, model=second.model),
+        places,
+        frozenset(binding),
+        {**first.says, **second.says},
+    )

@@ -1,0 +1,1 @@
+"""Exact rewrites: other operators that compute the same, which an accelerator takes."""

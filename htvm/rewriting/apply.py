@@ -1,0 +1,128 @@
+"""Applying rewrites to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from htvm.rewriting.filters import Filter, Rewritten, filter_of
+from patterns.ops.moves.pad import Pad
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+    from tvm.relax import Expr
+
+    from htvm.model import Model
+    from htvm.rewriting.rewrite import Rewrite
+    from patterns.reading.graph import Graph
+
+__all__ = ["Applied", "apply"]
+
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """A model with rewritten layers.
+
+    Attributes:
+        model: the model; the operators that end rewritten layers have these layers' names.
+        origins: operator that is part of a rewritten layer -> name of the layer.
+        layers: the parts that are to be offered to accelerators.
+        says: rewritten layer -> what is computed instead.
+    """
+
+    model: Model
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    layers: frozenset[str] = frozenset()
+    says: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def apply(
+    model: Model,
+    wanted: Mapping[str, Rewrite],
+    agrees: Callable[[str, Rewritten], bool] = lambda name, found: True,
+) -> Applied:
+    """Return a model with these layers rewritten, which computes the same.
+
+    Args:
+        model: model in the integer form.
+        wanted: layer -> how it is rewritten.
+        agrees: whether a layer is to be rewritten, given its name and its parts.
+    """
+    graph = model.graph
+    found: dict[str, tuple[Filter, Rewritten]] = {}
+    for name, rewrite in wanted.items():
+        node = graph.nodes.get(name)
+        it = None if node is None else filter_of(node, graph)
+        done = None if it is None else rewrite.of(it)
+        if it is not None and done is not None and agrees(name, done):
+            found[name] = it, _renamed(done, name, graph)
+    if not found:
+        return Applied(model)
+    parts = [(name, part) for name, (_, done) in found.items() for part in done.parts]
+    return Applied(
+        replace(model, module=_written(model, {name: done for name, (_, done) in found.items()})),
+        {part.name: name for name, part in parts},
+        frozenset(part.name for _, part in parts if part.is_layer),
+        {name: done.says for name, (_, done) in found.items()},
+    )
+
+
+def _renamed(done: Rewritten, layer: str, graph: Graph) -> Rewritten:
+    """Return parts whose names are not those of other operators."""
+    taken = set(graph.nodes) | {name for node in graph.in_order for name in node.inputs}
+    names = {part.name: part.name for part in done.parts}
+    for name in names:
+        while name != layer and names[name] in taken:
+            names[name] += "_"
+    parts = tuple(
+        replace(
+            part,
+            name=names[part.name],
+            inputs=tuple(names.get(each, each) for each in part.inputs),
+        )
+        for part in done.parts
+    )
+    return replace(done, parts=parts)
+
+
+def _written(model: Model, found: Mapping[str, Rewritten]) -> IRModule:
+    """Return the model's module with other operators in place of some."""
+    from tvm import relax
+
+    from patterns.primitive import dtype_of, shape_of
+    from patterns.reading.read import main_of
+
+    graph = model.graph
+    params = [
+        relax.Var(str(var.name), relax.TensorType(shape_of(var), dtype_of(var)))
+        for var in main_of(model.module).params
+    ]
+    known: dict[str, Expr] = {str(param.name): param for param in params}
+    builder = relax.BlockBuilder()
+    unread = _unread(graph, found)
+    with builder.function("main", params):
+        with builder.dataflow():
+            for node in graph.in_order:
+                if node.name in unread:
+                    continue
+                parts = found[node.name].parts if node.name in found else (node,)
+                for part in parts:
+                    inputs = [known[each] for each in part.inputs]
+                    known[part.name] = part.op.write(builder, inputs, part.name)
+            results = [builder.emit_output(known[name]) for name in graph.results]
+        builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
+    return builder.get()
+
+
+def _unread(graph: Graph, found: Mapping[str, Rewritten]) -> set[str]:
+    """Return the paddings that only rewritten layers read, which read past them."""
+    parts = {each for done in found.values() for part in done.parts for each in part.inputs}
+    return {
+        node.name
+        for node in graph.in_order
+        if isinstance(node.op, Pad)
+        and not graph.is_result(node.name)
+        and node.name not in parts
+        and all(reader.name in found for reader in graph.read_by(node.name))
+    }
