@@ -41,7 +41,7 @@ _ADVICE = 3  # changes to the model that a report advises
 # Options that a saved report has already fixed.
 _BUILD = (
     "input_shapes", "target", "policy", "schedule", "objective", "l1_budget", "tiling_file",
-    "platform", "given",
+    "rewrites", "platform", "given",
 )  # fmt: skip
 
 
