@@ -27,9 +27,9 @@ from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import Tile, TilingProblem, quickest, shortage_of
 from byoc_dory.tiling.exhaustive import best_tiles
 from htvm.progress import Progress
-from htvm.report.optional import optional
 from htvm.report.sweep import below
 from htvm.report.table import Column, Table, text
+from htvm.shown import optional
 
 __all__ = ["WAYS", "Case", "run", "tried"]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from htvm.shown import Shown
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -113,7 +115,7 @@ class LayerResult:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RunResult:
+class RunResult(Shown):
     """The results of a run.
 
     Attributes:
@@ -143,6 +145,9 @@ class RunResult:
     timeline: tuple[Interval, ...] = ()
     instructions: int | None = None
     estimated_cycles: tuple[int, int] | None = None
+
+    def _rows(self) -> tuple[object, ...]:
+        return self.layers
 
     def __repr__(self) -> str:
         """Return a summary in one line; the fields have the values."""

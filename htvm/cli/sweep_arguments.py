@@ -9,7 +9,7 @@ from typing import Any
 from byoc_dory.soc.parameters import Parameter, parse_size
 from byoc_dory.soc.registry import resolve
 from htvm.errors import TargetError
-from htvm.report.optional import optional
+from htvm.shown import optional
 
 __all__ = ["area_of", "connected", "split_words"]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from htvm.report.data import L2Use
 from htvm.report.table import Column, Table, count, csv_text, milliseconds, ratio, text
+from htvm.shown import Shown
 
 __all__ = [
     "Agreement",
@@ -94,7 +95,7 @@ class Published:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Shown):
     """Everything that `htvm.compare` shows.
 
     Attributes:
@@ -114,6 +115,9 @@ class Comparison:
     baseline: str
     published: tuple[Published, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def _rows(self) -> tuple[object, ...]:
+        return self.rows
 
     def row(self, configuration: str) -> ComparisonRow:
         """Return the row of a configuration.

@@ -14,6 +14,7 @@ from typing import Any
 
 from byoc_dory.verdict import OperatorVerdict
 from htvm.report.table import Column, Table, count, csv_text, short_source, text
+from htvm.shown import Shown
 
 __all__ = [
     "Explanation",
@@ -111,7 +112,7 @@ class Improvement:
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation:
+class Explanation(Shown):
     """Everything that `Module.explain()` shows.
 
     Attributes:
@@ -129,6 +130,9 @@ class Explanation:
     steps: tuple[StepCost, ...] = ()
     missing: str = ""
     counted: str = "cycles"
+
+    def _rows(self) -> tuple[object, ...]:
+        return self.rows
 
     def __str__(self) -> str:
         """Return the costs, the answers and the changes as text."""

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from htvm.errors import DependencyError
-from htvm.report.html.parts import CAUSES, COLOURS, steps_by_name, unit_classes
+from htvm.errors import InputError
+from htvm.report.html.parts import CAUSE_COLOURS, CAUSES, COLOURS, steps_by_name, unit_classes
 from htvm.report.html.roofline import roofline_of
 from htvm.report.html.timeline import MapRow, Timeline, timeline_of
 from htvm.report.table import count, milliseconds
+from htvm.shown import optional
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from htvm.report.data import LayerRow, ReportData
     from htvm.report.html.svg import Drawing
 
-__all__ = ["report_png"]
+__all__ = ["report_figure", "report_png"]
 
 _WIDTH = 11.0  # inches
 _DPI = 150
 _SMALL = 7  # points of text
 _DEAREST = 12  # steps that have a bar
-# The causes in the colours of the page.
-_CAUSE_COLOURS = {
-    "array": COLOURS["u0"],
-    "weights": "#8a5cd1",
-    "trigger": "#8fb4f2",
-    "dma_alone": COLOURS["dma"],
-    "host_alone": COLOURS["host"],
-}
 # How the page mixes colours with its background: the colour, and its share.
 _MIXED = {"m-tile": (COLOURS["u2"], 0.35), "m-stays": (COLOURS["u4"], 0.45)}
 
@@ -41,25 +37,36 @@ def report_png(report: ReportData) -> bytes:
     Raises:
         DependencyError: matplotlib is not installed.
     """
-    try:
-        figures: Any = importlib.import_module("matplotlib.figure")
-    except ImportError as error:
-        raise DependencyError(
-            "figures need the package 'matplotlib', which is not installed",
-            where="report as .png",
-            hint="pip install 'htvm[explore]'",
-        ) from error
-    panels = _panels(report)
-    heights = [height for height, _ in panels]
-    figure = figures.Figure(figsize=(_WIDTH, 0.7 + sum(heights)), layout="constrained")
-    figure.suptitle(_title(report), fontsize=11)
-    grid = figure.add_gridspec(len(panels), 1, height_ratios=heights)
-    for number, (_, draw) in enumerate(panels):
-        draw(figure.add_subplot(grid[number]))
+    figure = _figure(report, _panels(report))
     stream = io.BytesIO()
     # Without the date and version, so that the same report gives the same bytes.
     figure.savefig(stream, format="png", dpi=_DPI, metadata={"Software": None})
     return stream.getvalue()
+
+
+def report_figure(report: ReportData, part: str) -> Figure:
+    """Draw one part: ``"timeline"``, ``"layers"``, ``"memory"`` or ``"roofline"``.
+
+    Raises:
+        DependencyError: matplotlib is not installed.
+        InputError: the report has nothing to show there.
+    """
+    panels = [panel for panel in _panels(report) if panel.part == part]
+    if not panels:
+        why = report.no_cycles or "no layer that could be shown"
+        raise InputError(f"there is no {part} to plot: {why}", where="report")
+    return _figure(report, panels)
+
+
+def _figure(report: ReportData, panels: Sequence[_Panel]) -> Figure:
+    figures: Any = optional("matplotlib.figure", "figures")
+    heights = [panel.height for panel in panels]
+    figure: Figure = figures.Figure(figsize=(_WIDTH, 0.7 + sum(heights)), layout="constrained")
+    figure.suptitle(_title(report), fontsize=11)
+    grid = figure.add_gridspec(len(panels), 1, height_ratios=heights)
+    for number, panel in enumerate(panels):
+        panel.draw(figure.add_subplot(grid[number]))
+    return figure
 
 
 def _title(report: ReportData) -> str:
@@ -71,23 +78,31 @@ def _title(report: ReportData) -> str:
     return f"{title}: {count(summary.cycles)} cycles, {ms} ms at {summary.clock_hz / 1e6:g} MHz"
 
 
-def _panels(report: ReportData) -> list[tuple[float, Callable[[Any], None]]]:
-    """Return (height in inches, drawing function) of each panel."""
+@dataclass(frozen=True)
+class _Panel:
+    """A part of the figure: its name, height in inches, and what draws it on matplotlib's axes."""
+
+    part: str
+    height: float
+    draw: Callable[[Any], None]
+
+
+def _panels(report: ReportData) -> list[_Panel]:
     classes = unit_classes(report)
     timeline = timeline_of(report, classes)
     roofline = roofline_of(report, classes, steps_by_name(report))
     lanes = 1 + len(timeline.strips)
-    found: list[tuple[float, Callable[[Any], None]]] = [
-        (0.7 + 0.26 * lanes, lambda axes: _lanes(axes, timeline))
-    ]
+    found = [_Panel("timeline", 0.7 + 0.26 * lanes, lambda axes: _lanes(axes, timeline))]
     dearest = [row for row in report.layers if row.cycles and row.causes is not None]
     dearest = sorted(dearest, key=lambda row: -(row.cycles or 0))[:_DEAREST]
     if dearest:
-        found.append((0.7 + 0.2 * len(dearest), lambda axes: _bars(axes, dearest)))
-    for row in timeline.maps:
-        found.append((1.9, lambda axes, row=row: _map(axes, timeline, row)))  # type: ignore[misc]
+        height = 0.7 + 0.2 * len(dearest)
+        found.append(_Panel("layers", height, lambda axes: _bars(axes, dearest)))
+    found += [
+        _Panel("memory", 1.9, partial(_map, timeline=timeline, row=row)) for row in timeline.maps
+    ]
     if roofline is not None:
-        found.append((4.2, lambda axes: _paint(axes, roofline)))
+        found.append(_Panel("roofline", 4.2, lambda axes: _paint(axes, roofline)))
     return found
 
 
@@ -119,7 +134,7 @@ def _bars(axes: Any, rows: Sequence[LayerRow]) -> None:
     left = [0] * len(rows)
     for field, (title, _) in CAUSES.items():
         values = [getattr(row.causes, field) for row in rows]
-        axes.barh(range(len(rows)), values, left=left, color=_CAUSE_COLOURS[field], label=title)
+        axes.barh(range(len(rows)), values, left=left, color=CAUSE_COLOURS[field], label=title)
         left = [start + value for start, value in zip(left, values, strict=True)]
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from htvm.report.table import Column, Table, count, text
+from htvm.shown import Shown
 
 __all__ = [
     "Answer",
@@ -153,7 +154,7 @@ class Change:
 
 
 @dataclass(frozen=True, repr=False)
-class Fit:
+class Fit(Shown):
     """Whether a model fits a target, memory by memory.
 
     Attributes:
@@ -177,6 +178,9 @@ class Fit:
     refused: tuple[tuple[str, str, str], ...] = ()
     changes: tuple[Change, ...] = ()
     weights: tuple[WeightRow, ...] = ()
+
+    def _rows(self) -> tuple[object, ...]:
+        return self.levels
 
     @property
     def fits(self) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,7 @@ import msgspec
 from byoc_dory.explore import Tried
 from byoc_dory.options import ScheduleKind, TilingOptions
 from htvm.files import write_whole
-from htvm.report.optional import optional
-from htvm.report.table import Column, Table, count, html_text, text
+from htvm.report.table import Column, Table, count, text
 from htvm.report.winners import (
     Total,
     best_of,
@@ -24,6 +24,7 @@ from htvm.report.winners import (
     totals_of,
     winners_text,
 )
+from htvm.shown import Shown, optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +39,7 @@ _MARKERS = "osD^vP*X"
 
 
 @dataclass(frozen=True)
-class Exploration:
+class Exploration(Shown):
     """The results of a sweep.
 
     Attributes:
@@ -55,6 +56,12 @@ class Exploration:
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        """What wins, and all rows as a table, for notebooks."""
+        return "".join(f"<pre>{escape(note)}</pre>" for note in winners_text(self.totals)) + (
+            self._table_html()
+        )
 
     # ------------------------------------------------------------------ tables
 
@@ -139,10 +146,6 @@ class Exploration:
         """
         data = msgspec.json.format(msgspec.json.encode(self), indent=1)
         return write_whole(Path(path), data, "the exploration", str(path))
-
-    def _repr_html_(self) -> str:
-        """The tables, for notebooks."""
-        return html_text(self.table())
 
     # ------------------------------------------------------------------ figures
 

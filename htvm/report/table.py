@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from rich.box import Box
 from rich.console import Console
@@ -18,7 +17,6 @@ __all__ = [
     "Table",
     "count",
     "csv_text",
-    "html_text",
     "milliseconds",
     "ratio",
     "short_source",
@@ -113,11 +111,6 @@ def text(table: Table, width: int | None = None) -> str:
     console.print(drawn)
     lines = [line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")]
     return "\n".join([table.title, "", *lines] if table.title else lines)
-
-
-def html_text(printed: str) -> str:
-    """Return text as HTML that keeps its columns, for notebooks."""
-    return f'<pre style="line-height: 1.3; overflow-x: auto">{escape(printed)}</pre>'
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

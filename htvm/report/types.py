@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from htvm.report.data import L1Use, L2Use, LayerRow, ReportData, SqnrRow, Summary, Unit
+from htvm.shown import Shown
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from matplotlib.figure import Figure
 
 __all__ = ["L1Use", "LayerRow", "L2Use", "Report", "SqnrRow", "Summary", "Unit"]
 
 
 @dataclass(frozen=True, repr=False)
-class Report(ReportData):
+class Report(ReportData, Shown):
     """The results of `Module.report()`, with the fields of `htvm.report.data.ReportData`.
 
     Printing it shows all tables, an interactive session the first screen; `save` writes pages,
     figures, tables and JSON.
     """
+
+    def _rows(self) -> tuple[object, ...]:
+        return self.layers
 
     def __str__(self) -> str:
         """Return the report as text."""
@@ -40,6 +47,56 @@ class Report(ReportData):
         from htvm.report.screen import screen_text
 
         return screen_text(self, width)
+
+    def _repr_html_(self) -> str:
+        """The first screen, the cycles by cause, and all steps as a table, for notebooks."""
+        from htvm.report.html.parts import cause_bar
+
+        return (
+            f"<pre>{escape(self.screen())}</pre>{cause_bar(self)}"
+            f"<details><summary>all {len(self.layers)} steps</summary>"
+            f"{self._table_html()}</details>"
+        )
+
+    def plot_timeline(self) -> Figure:
+        """Plot when each unit worked on what.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+        """
+        return self._figure("timeline")
+
+    def plot_layers(self) -> Figure:
+        """Plot the steps that take longest, each as a bar of its causes.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: there are no cycles.
+        """
+        return self._figure("layers")
+
+    def plot_memory(self) -> Figure:
+        """Plot the tensors in L1 and in the arena over time.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: nothing is placed in these memories.
+        """
+        return self._figure("memory")
+
+    def plot_roofline(self) -> Figure:
+        """Plot the layers on accelerators against the limits of arrays and DMA.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: no layer was simulated on an accelerator.
+        """
+        return self._figure("roofline")
+
+    def _figure(self, part: str) -> Figure:
+        from htvm.report.figures import report_figure
+
+        return report_figure(self, part)
 
     def save(self, path: str | Path) -> Path:
         """Write the report to a file; its suffix selects the format (see `htvm.report.save`).

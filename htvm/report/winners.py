@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import InputError
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.tiling.named import objective_text
-from htvm.report.optional import optional
 from htvm.report.table import Column, Table, count, text
+from htvm.shown import optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ import numpy as np
 
 from byoc_dory.errors import ExportError, TargetError
 from htvm.files import write_whole
-from htvm.report.optional import optional
 from htvm.report.table import Column, Table, count, text
+from htvm.shown import Shown, optional
 from htvm.sweeping.row import COLUMNS, Row
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _SUMMED = ("cycles", "ms", "macs", "moved_bytes", "energy_uj")
 
 
 @dataclass(frozen=True)
-class Designs:
+class Designs(Shown):
     """The results of a sweep.
 
     Attributes:

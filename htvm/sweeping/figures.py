@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htvm.report.optional import optional
+from htvm.shown import optional
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import TargetError
-from htvm.report.optional import optional
+from htvm.shown import optional
 
 if TYPE_CHECKING:
     from byoc_dory.soc.parameters import Value

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import ExportError
 from htvm.files import write_whole
-from htvm.report.optional import optional
+from htvm.shown import optional
 from htvm.sweeping.row import Row
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from typing import Any, TypeAlias
 
 from byoc_dory.errors import TargetError
-from htvm.report.optional import optional
+from htvm.shown import optional
 from htvm.sweeping.evaluate import evaluate, failed
 from htvm.sweeping.job import Job, Task
 from htvm.sweeping.row import Row

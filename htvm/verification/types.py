@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from htvm.firmware.lines import SourceLine
+from htvm.shown import Shown
 
 __all__ = [
     "Difference",
@@ -185,7 +186,7 @@ class GoldenCheck:
 
 
 @dataclass(frozen=True, repr=False)
-class Verification:
+class Verification(Shown):
     """The findings of `Module.verify`.
 
     Attributes:
@@ -206,6 +207,9 @@ class Verification:
     golden: tuple[GoldenCheck, ...] = ()
     retargeted: bool = False
     stray: Stray | None = None
+
+    def _rows(self) -> tuple[object, ...]:
+        return self.steps
 
     @property
     def equal(self) -> bool:

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CAUSES",
+    "CAUSE_COLOURS",
     "COLOURS",
     "BarPart",
+    "cause_bar",
     "cause_parts",
     "stacked",
     "steps_by_name",
@@ -45,6 +47,15 @@ COLOURS: Mapping[str, str] = {
     "u7": "#7a8b2c",
 }
 """The colours of everything in figures, on light paper."""
+
+CAUSE_COLOURS: Mapping[str, str] = {
+    "array": COLOURS["u0"],
+    "weights": "#8a5cd1",
+    "trigger": "#8fb4f2",
+    "dma_alone": COLOURS["dma"],
+    "host_alone": COLOURS["host"],
+}
+"""The colours of the causes, on light paper: field of `Causes` -> colour."""
 
 _HUES = 8  # number of accelerators that have a colour of their own
 
@@ -86,6 +97,28 @@ def cause_parts(causes: Causes, whole: float) -> tuple[BarPart, ...]:
         ],
         whole,
     )
+
+
+def cause_bar(report: ReportData) -> str:
+    """Return the cycles by cause as HTML that needs no style sheet; empty without cycles."""
+    causes = report.summary.causes
+    if causes is None:
+        return ""
+    parts = [
+        (CAUSE_COLOURS[part.classes.removeprefix("c-")], part)
+        for part in cause_parts(causes, causes.cycles)
+    ]
+    bar = "".join(
+        f'<i style="display:inline-block;height:14px;width:{part.percent:.2f}%;'
+        f'background:{colour}" title="{part.name}: {part.value:,}"></i>'
+        for colour, part in parts
+    )
+    keys = " ".join(
+        f'<span style="white-space:nowrap"><i style="display:inline-block;width:10px;height:10px;'
+        f'background:{colour}"></i> {part.name} {part.percent:.1f} %</span>'
+        for colour, part in parts
+    )
+    return f'<div style="max-width:640px"><div>{bar}</div><div>{keys}</div></div>'
 
 
 def steps_by_name(report: ReportData) -> dict[str, int]:
