@@ -76,6 +76,7 @@ def _ours(name: str, network: Path, given: Any, wanted: Any) -> Row:
     module = htvm.build(htvm.load(network), _TARGET)
     result, sizes = module.run(given), module.sizes
     assert result.instructions is not None and result.stack_bytes is not None
+    assert result.estimated_cycles is not None
     return Row(
         network=name,
         by=OURS,
@@ -86,6 +87,7 @@ def _ours(name: str, network: Path, given: Any, wanted: Any) -> Row:
         ram=sizes.arena + sizes.io + sizes.other + result.stack_bytes,
         arena=sizes.arena,
         stack=result.stack_bytes,
+        estimate=result.estimated_cycles,
         layers=tuple((layer.name, layer.instructions or 0) for layer in result.layers),
     )
 
@@ -106,6 +108,7 @@ def _theirs(
         ram=counted.ram,
         arena=counted.arena,
         stack=counted.stack,
+        estimate=counted.estimate,
         layers=tuple(
             (operator.kind, count)
             for operator, count in zip(operators, counted.layers, strict=True)

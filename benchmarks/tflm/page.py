@@ -13,6 +13,26 @@ OURS, FAST = "this project", "TFLite Micro, CMSIS-NN"
 GOALS: Mapping[str, float] = {"instructions": 1.0, "flash": 0.6, "ram": 0.8}
 """The largest share of the figures of TFLite Micro with CMSIS-NN that we aim at."""
 
+PUBLISHED: Mapping[str, float] = {
+    "ResNet-8": 389.6, "DS-CNN": 99.8, "MobileNet": 300.8, "autoencoder": 8.6,
+}  # fmt: skip
+"""Milliseconds of microTVM with CMSIS-NN on the STM32L4R5 at 120 MHz (MLPerf Tiny v1.1)."""
+
+_CYCLES_PER_MS = 120_000
+
+_ESTIMATES = """
+## Estimates of cycles, and how far off they may be
+
+Estimates, not measured: the cycles that the Cortex-M4's manual gives for the executed instructions,
+from memory without wait states. We know of no published run of exactly one of these programs on a
+chip. The nearest is microTVM with CMSIS-NN, another version and another compiler, on the STM32L4R5
+at 120 MHz, where flash has wait states: what was measured there, relative to the estimate of TFLite
+Micro with CMSIS-NN, is in the last column.
+"""
+_HEADS = (
+    "network", OURS, FAST, "microTVM, CMSIS-NN, published", "published / estimate of TFLite Micro",
+)  # fmt: skip
+
 _UNITS = {"instructions": "instructions", "flash": "B of flash", "ram": "B of RAM"}
 
 _HEAD = """# Beside TFLite Micro on a Cortex-M4
@@ -44,6 +64,7 @@ class Row:
         macs: of one inference.
         flash, ram: bytes.
         arena, stack: bytes of the RAM that these are.
+        estimate: the fewest and the most cycles that the core's manual gives for the instructions.
         layers: (name, instructions) of each layer.
     """
 
@@ -56,13 +77,14 @@ class Row:
     ram: int
     arena: int
     stack: int
+    estimate: tuple[int, int]
     layers: tuple[tuple[str, int], ...]
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Row:
         """Return the row that `dataclasses.asdict` made this of."""
         layers = tuple((name, count) for name, count in data["layers"])
-        return cls(**{**data, "layers": layers})
+        return cls(**{**data, "layers": layers, "estimate": tuple(data["estimate"])})
 
 
 def page(rows: Sequence[Row], versions: Sequence[str]) -> str:
@@ -82,6 +104,9 @@ def page(rows: Sequence[Row], versions: Sequence[str]) -> str:
     )
     parts.append("## All figures\n")
     parts += _table(rows, beside)
+    parts.append(_ESTIMATES)
+    parts.append(f"| {' | '.join(_HEADS)} |\n|---|--:|--:|--:|--:|")
+    parts += [_estimates(row, beside[row.network]) for row in ours]
     parts.append(f"\nVersions: {', '.join(versions)}.\n")
     return "\n".join(parts)
 
@@ -115,3 +140,14 @@ def _table(rows: Sequence[Row], beside: Mapping[str, Row]) -> Iterator[str]:
             ", ".join(shares),
         ]  # fmt: skip
         yield "| " + " | ".join(cells) + " |"
+
+
+def _estimates(row: Row, other: Row) -> str:
+    published = PUBLISHED.get(row.network)
+    shown = share = "-"
+    if published is not None:
+        cycles = published * _CYCLES_PER_MS
+        low, high = (cycles / number for number in reversed(other.estimate))
+        shown, share = f"{cycles:,.0f}", f"{low:.2f} to {high:.2f}"
+    spans = ("{:,} to {:,}".format(*each.estimate) for each in (row, other))
+    return f"| {row.network} | {' | '.join(spans)} | {shown} | {share} |"

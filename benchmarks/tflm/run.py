@@ -10,11 +10,12 @@ import numpy as np
 
 from benchmarks.tflm.firmware import Sources, build
 from byoc_dory.soc.base import Soc
-from htvm.firmware.arm import open_firmware
+from htvm.firmware.arm import core_of, open_firmware
 from htvm.firmware.elf import Symbol
 from htvm.firmware.toolchain import Compiler
 from htvm.frontend.tflite.file import read_file
 from htvm.sim.arm import run_arm
+from htvm.sim.thumb import estimate
 
 __all__ = ["Counted", "inference"]
 
@@ -38,6 +39,7 @@ class Counted:
         arena: bytes of the interpreter's arena that it used.
         variables: bytes of all other variables.
         stack: bytes of stack used, by preparing too.
+        estimate: the fewest and the most cycles that the core's manual gives.
     """
 
     equal: bool
@@ -47,6 +49,7 @@ class Counted:
     arena: int
     variables: int
     stack: int
+    estimate: tuple[int, int]
 
     @property
     def ram(self) -> int:
@@ -63,7 +66,8 @@ def inference(
         sources: TFLite Micro's, with or without CMSIS-NN.
         network: the TFLite file.
         given, wanted: its input, the output that it shall compute.
-        soc: a Cortex-M core with memories; its stack is made large enough.
+        soc: a Cortex-M core whose cycles are published, with memories; its stack is made large
+            enough.
         folder: for the firmware.
 
     Raises:
@@ -72,6 +76,8 @@ def inference(
         ToolchainError: it cannot be built.
     """
     compiler = Compiler.zig()
+    cycles = core_of(soc).cycles
+    assert cycles is not None
     soc = replace(soc, host=replace(soc.host, stack=16_384))
     file = read_file(network.read_bytes(), str(network))
     elf = build(sources, file, network, soc, folder, compiler)
@@ -98,6 +104,7 @@ def inference(
         arena=int.from_bytes(ran.outputs["arena_used"], "little"),
         variables=memory.data + memory.zeroed + memory.uninitialised - apart,
         stack=ran.stack_used,
+        estimate=estimate(ran.executed, cycles),
     )
 
 

@@ -15,7 +15,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def row(by: str, instructions: int, flash: int, ram: int) -> Row:
-    return Row("IC", by, True, instructions, 100, flash, ram, ram, 0, (("conv", instructions),))
+    return Row(
+        "IC", by, True, instructions, 100, flash, ram, ram, 0, (1, 2), (("conv", instructions),)
+    )
 
 
 def test_the_committed_page_is_of_the_committed_data() -> None:
