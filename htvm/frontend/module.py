@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import relax
 from tvm.ir import IRModule
 
-from byoc_dory.errors import ModelError
+from byoc_dory.errors import IntegerFormError, ModelError, UnsupportedError
 from byoc_dory.layers import AnalogRequant, MulShift, OnnxRequant, Shift, TfliteRequant
 from htvm.frontend.check import check
 from htvm.frontend.integerize import integer_module
@@ -36,7 +36,7 @@ def load_module(source: Any, name: str | None = None) -> Model:
 
     Raises:
         ModelError: it is not an IRModule.
-        UnsupportedError: it uses an unsupported operator or quantization.
+        UnsupportedError: a size is not known, or it uses an unsupported operator or quantization.
         IntegerFormError: it is in neither form.
     """
     if not isinstance(source, IRModule):
@@ -46,6 +46,7 @@ def load_module(source: Any, name: str | None = None) -> Model:
             hint="give the path of a .tflite or .onnx file, or a Relax IRModule",
         )
     symbol = model_name(name or "model")
+    _refuse_unknown_sizes(source)
     if _is_qdq(source):
         network = read_qdq(source)
         module = integer_module(network.inputs, network.outputs)
@@ -108,6 +109,34 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return result
 
 
+def _refuse_unknown_sizes(module: IRModule) -> None:
+    """Check that the shapes of all tensors are numbers.
+
+    Raises:
+        UnsupportedError: the message names the first size that is none, and its tensor.
+    """
+    main = main_of(module)
+    places = [(param, "parameter") for param in main.params]
+    places += [(var, "variable") for var, _ in bindings_of(main)]
+    for var, what in places:
+        if not isinstance(var.ty, relax.TensorType):
+            continue
+        where = f"{what} '{var.name}' of function 'main'"
+        if var.ty.shape is None:
+            raise UnsupportedError(
+                "the shape of a tensor is not known when compiling",
+                where=where,
+                hint="replace the operator that computes it; a shape must not depend on values",
+            )
+        for axis, size in enumerate(var.ty.shape):
+            if not hasattr(size, "value"):
+                raise UnsupportedError(
+                    f"dimension {axis} of a tensor is '{size}', and must be a number",
+                    where=where,
+                    hint="bind the sizes first: tvm.relax.transform.BindSymbolicVars",
+                )
+
+
 def _is_qdq(module: IRModule) -> bool:
     names = {
         str(getattr(getattr(value, "op", None), "name", ""))
@@ -124,7 +153,11 @@ def _named(module: IRModule) -> IRModule:
     counter = NameCounter(tuple(str(param.name) for param in main.params))
     names = {}
     for operator in operators(module):
-        name = counter.fresh(kind_of_operator(module, operator))
+        try:
+            name = counter.fresh(kind_of_operator(module, operator))
+        except IntegerFormError as error:
+            where = f"variable '{operator.var.name}' of function 'main', {error.where}"
+            raise IntegerFormError(error.what, where=where, hint=error.hint) from error
         names.update(dict.fromkeys(operator.parts, name))
     blocks = []
     for block in main.body.blocks:
