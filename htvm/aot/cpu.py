@@ -67,6 +67,7 @@ class CpuKernel:
         schedule: description of its loops, in a few words.
         headers: headers of the SoC's runtime, which kernels for several cores need.
         definition: its source before it is known which layers share it.
+        plain: whether its loops are TVM's, because no schedule is for its operators.
     """
 
     symbol: str
@@ -80,6 +81,7 @@ class CpuKernel:
     schedule: str
     headers: tuple[str, ...] = ()
     definition: Definition | None = None
+    plain: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +303,7 @@ class _Compiler:
 
     def _schedule(self, func: PrimFunc, group: FusedGroup, constants: Constants) -> Scheduled:
         if self.mode != "scheduled":
-            return Scheduled(func, "not scheduled")
+            return Scheduled(func, "not scheduled", plain=True)
         scheduled = schedule(func, group.operators, simd=self.simd, constants=constants)
         spelled = spell_float_products(scheduled.func)
         if self.simd:
@@ -338,6 +340,7 @@ class _Compiler:
             note,
             (*(() if shared is None else (HEADER,)), *_headers(found)),
             found,
+            scheduled.plain,
         )
 
 

@@ -10,7 +10,7 @@ from htvm.explain.improvements import improvements
 from htvm.explain.step_costs import build_costs, one_core_cycles
 from htvm.placement.offers import Estimator
 from htvm.policy import CPU
-from htvm.report.explain import Explanation, VerdictRow
+from htvm.report.explain import PLAIN, Explanation, VerdictRow
 from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def _explanation(compiled: Compiled, changes: int, costs: BuildCosts) -> Explana
     dispatch = compiled.dispatch
     offers = _Offers(compiled)
     own = _own_cycles(costs)
+    kernels = _kernels(compiled)
     rows = [
         VerdictRow(
             layer=name,
@@ -65,6 +66,7 @@ def _explanation(compiled: Compiled, changes: int, costs: BuildCosts) -> Explana
             rewritten=compiled.rewritten.get(name, ""),
             cycles=own[name][0] if name in own else None,
             basis=own[name][1] if name in own else "",
+            kernel=kernels.get(name, "") if place == CPU else "",
         )
         for name, place in dispatch.placement.items()
     ]
@@ -84,6 +86,16 @@ def _own_cycles(costs: BuildCosts) -> dict[str, tuple[int, str]]:
                 known = own[name][0] if name in own else 0
                 own[name] = known + step.cycles, step.basis
     return own
+
+
+def _kernels(compiled: Compiled) -> dict[str, str]:
+    """Return how the loops of each operator on the CPU were made; a padding is not its layer's."""
+    found: dict[str, str] = {}
+    for kernel in compiled.cpu_kernels:
+        said = f"{PLAIN}, {kernel.schedule}" if kernel.plain else kernel.schedule
+        if kernel.operators != ("pad",):
+            found.update(dict.fromkeys(kernel.layers, said))
+    return found
 
 
 class _Offers:

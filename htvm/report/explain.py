@@ -17,6 +17,7 @@ from htvm.report.table import Column, Table, count, csv_text, short_source, text
 from htvm.shown import Shown
 
 __all__ = [
+    "PLAIN",
     "Explanation",
     "Improvement",
     "StepCost",
@@ -29,6 +30,10 @@ __all__ = [
     "explain_text",
     "verdict_table",
 ]
+
+
+PLAIN = "TVM's plain C"
+"""How `VerdictRow.kernel` begins if no schedule is for an operator."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class VerdictRow:
             None if unknown, or if it has no code of its own.
         basis: as for `StepCost`: "predicted", "measured" or "estimated"; empty without cycles.
         rewritten: what is computed instead, with the same result; empty if nothing is.
+        kernel: how its loops on the CPU were made; empty if it needs none, or runs elsewhere.
     """
 
     layer: str
@@ -59,6 +65,7 @@ class VerdictRow:
     cycles: int | None = None
     basis: str = ""
     rewritten: str = ""
+    kernel: str = ""
 
 
 @dataclass(frozen=True)
@@ -152,7 +159,10 @@ def _says(offer: OperatorVerdict) -> str:
 
 
 def verdict_table(rows: Sequence[VerdictRow]) -> Table:
-    """Return one row per operator, and one column per accelerator that answered."""
+    """Return one row per operator, and one column per accelerator that answered.
+
+    Without accelerators there is a column for the kernel instead.
+    """
     asked = tuple(dict.fromkeys(offer.accelerator for row in rows for offer in row.offers))
     columns = (
         Column("layer"),
@@ -163,6 +173,7 @@ def verdict_table(rows: Sequence[VerdictRow]) -> Table:
         Column("basis"),
         Column("est. on one CPU core", number=True),
         *(Column(f"{name} alone?") for name in asked),
+        *(() if asked else (Column("kernel"),)),
         Column("source"),
     )
     body = []
@@ -178,6 +189,7 @@ def verdict_table(rows: Sequence[VerdictRow]) -> Table:
                 row.basis,
                 count(row.cpu_cycles),
                 *(answers.get(name, "not asked") for name in asked),
+                *(() if asked else (row.kernel,)),
                 short_source(row.source),
             )
         )
@@ -199,17 +211,22 @@ def explain_text(found: Explanation, width: int | None = None) -> str:
             table,
             *_legend(found, wide=True),
             _rewritten(found.rows),
+            _plain(found.rows),
             _objections(found.rows),
             _gains(found),
         ]
         return "\n\n".join(part for part in parts if part)
     table = text(cost_table(found), width) if found.rows else ""
-    wrapped = [
-        _wrapped(part, width)
-        for part in (*_legend(found), _rewritten(found.rows), _gains(found))
-        if part
-    ]
+    rows = found.rows
+    tail = (*_legend(found), _rewritten(rows), _plain(rows), _gains(found))
+    wrapped = [_wrapped(part, width) for part in tail if part]
     return "\n\n".join(part for part in (_wrapped(_placed(found), width), table, *wrapped) if part)
+
+
+def _plain(rows: Sequence[VerdictRow]) -> str:
+    """Return which operators run as TVM's own loops, on a core without accelerators."""
+    names = [row.layer for row in rows if row.kernel.startswith(PLAIN) and not row.offers]
+    return f"no kernel of their own, {PLAIN}: {', '.join(names)}" if names else ""
 
 
 def explain_screen(found: Explanation, width: int = 80) -> str:

@@ -114,11 +114,13 @@ class Scheduled:
         func: the PrimFunc.
         note: short description for readers of the C code.
         packing: how its weights, a constant, must be packed; ``None``: as they are.
+        plain: whether its loops are TVM's, because no schedule is for its operators.
     """
 
     func: PrimFunc
     note: str
     packing: WeightWords | WeightRows | WeightTaps | None = None
+    plain: bool = False
 
 
 def start(func: PrimFunc) -> s_tir.Schedule:

@@ -53,7 +53,7 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: bool = False) -> Sch
     if elements and unroll > 1:
         inner = loops_of(sch, first)[-1]
         name_loop(sch, inner, "i", unroll if extent(sch, inner) % unroll == 0 else 1)
-    return Scheduled(sch.mod["main"], "element-wise operators inlined")
+    return Scheduled(sch.mod["main"], "element-wise operators inlined", plain=True)
 
 
 def _in_lanes(sch: s_tir.Schedule, block: Any) -> Scheduled:
