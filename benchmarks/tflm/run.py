@@ -91,6 +91,7 @@ def inference(
         kernels=list(kernels),
         compiler=compiler,
     )
+    assert ran.executed is not None
     failed = int.from_bytes(ran.outputs["failed"], "little")
     if failed:
         raise RuntimeError(f"TFLite Micro failed on {network.name}: step {failed} of main.cc")
