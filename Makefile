@@ -8,7 +8,7 @@
 #   make test-rtl   the simulated core against its RTL, cycle for cycle
 #   make lint       ruff, mypy and the import contracts
 #   make notebooks  executes the notebooks
-#   make docs       the site of the documentation: build/site/index.html
+#   make docs       the site of the documentation, notebooks executed: build/site/index.html
 #   make bench      every published table and figure beside ours: docs/results.md
 #   make peers      other compilers on the same files, each installed apart: docs/peers.md
 #   make wheel      dist/*.whl
@@ -61,6 +61,7 @@ notebooks: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "" --durations 0 tests/notebooks
 
 docs: $(VENV)/.dev
+	$(BIN)/python docs/site/notebooks.py
 	$(BIN)/python -m mkdocs build --strict
 
 bench: $(VENV)/.dev

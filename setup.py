@@ -40,7 +40,7 @@ TEST += NOTEBOOKS
 BOARDS = ["unicorn>=2.1.3,<2.2"]
 TEST += BOARDS
 # The site of the documentation.
-DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=0.27,<2"]
+DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=0.27,<2", "nbconvert>=7.16,<8"]
 TEST += DOCS
 
 setup(

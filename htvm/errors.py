@@ -19,6 +19,11 @@ from byoc_dory.errors import (
     UnsupportedError,
 )
 
+# Messages and help name a class by the place users import it from.
+for _error in list(vars().values()):
+    if isinstance(_error, type) and issubclass(_error, HtvmError):
+        _error.__module__ = __name__
+
 __all__ = [
     "CapacityError",
     "DependencyError",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
 import re
 import shutil
@@ -23,7 +25,7 @@ _LOADED = re.compile(
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    for package in ("mkdocs", "material", "mkdocstrings"):
+    for package in ("mkdocs", "material", "mkdocstrings", "nbconvert"):
         pytest.importorskip(package)
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
@@ -42,6 +44,16 @@ def test_every_page_is_in_the_navigation(site: Path) -> None:
     pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "guides").glob("*.md")]
     names = [page.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for page in pages]
     assert [name for name in names if f'href="{name}"' not in shown] == []
+
+
+def test_every_notebook_is_a_page(site: Path) -> None:
+    shown = (site / "index.html").read_text(encoding="utf-8")
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        assert f'href="notebooks/{path.stem}.html"' in shown, path.name
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = next("".join(c["source"]) for c in cells if c["cell_type"] == "code").splitlines()[0]
+        page = (site / "notebooks" / f"{path.stem}.html").read_text(encoding="utf-8")
+        assert code in re.sub(r"<[^>]+>", "", html.unescape(page)), path.name
 
 
 def test_nothing_is_fetched(site: Path) -> None:
