@@ -14,7 +14,7 @@ from tvm.s_tir.schedule import ScheduleError
 from htvm.aot.lower import NAME, UNROLL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import numpy.typing as npt
     from tvm.tirx import PrimFunc
@@ -31,6 +31,7 @@ __all__ = [
     "loops_of",
     "name_loop",
     "start",
+    "weights_of",
 ]
 
 Constants: TypeAlias = "Mapping[int, Sequence[npt.NDArray[Any]]]"
@@ -50,14 +51,17 @@ class WeightWords:
         parameter: the PrimFunc's parameter with the weights.
         channels: output channels whose words are interleaved.
         lifted: whether 128 is added to all of them, which are then unsigned bytes.
+        first: whether the weights come as (K, C, fy, fx).
     """
 
     parameter: int
     channels: int
     lifted: bool = False
+    first: bool = False
 
     def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the packed weights."""
+        weight = weight.transpose(2, 3, 1, 0) if self.first else weight
         fy, k = weight.shape[0] if weight.ndim > 2 else 1, weight.shape[-1]
         split = weight.reshape(fy, -1, 4, k // self.channels, self.channels)
         packed = np.ascontiguousarray(split.transpose(3, 0, 1, 4, 2))
@@ -73,13 +77,16 @@ class WeightRows:
     Attributes:
         parameter: the PrimFunc's parameter with the weights.
         channels: output channels whose vectors are interleaved.
+        first: whether the weights come as (K, C, fy, fx).
     """
 
     parameter: int
     channels: int
+    first: bool = False
 
     def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the packed weights."""
+        weight = weight.transpose(2, 3, 1, 0) if self.first else weight
         k = weight.shape[-1]
         rows = weight.reshape(-1, k)
         filled = np.pad(rows, ((0, -len(rows) % 16), (0, 0)))
@@ -141,6 +148,22 @@ def is_reduction(sch: s_tir.Schedule, block: Any) -> bool:
 def extent(sch: s_tir.Schedule, loop: Any) -> int:
     """Return the number of iterations."""
     return int(sch.get(loop).extent)
+
+
+def weights_of(
+    sch: s_tir.Schedule, block: Any, func: PrimFunc, constants: Collection[int]
+) -> int | None:
+    """Return which parameter has the weights of a product of int8 tensors, if it is a constant.
+
+    The schedule must not have changed the function's parameters yet.
+    """
+    data, weight = (region.source for region in sch.get(block).reads)
+    if {str(data.ty.dtype), str(weight.ty.dtype)} != {"int8"}:
+        return None
+    places = [at for at, buffer in enumerate(func.params) if buffer.same_as(weight)]
+    if len(places) != 1 or places[0] not in constants or not any(map(data.same_as, func.params)):
+        return None
+    return places[0]
 
 
 def loops_of(sch: s_tir.Schedule, block: Any) -> list[Any]:

@@ -21,9 +21,17 @@ from htvm.aot.schedules.blocks import (
     loops_of,
     name_loop,
     start,
+    weights_of,
 )
-from htvm.aot.schedules.dot4 import pack_words
-from htvm.aot.schedules.matrix import anchor, flatten, is_nchw, is_pointwise, name_block
+from htvm.aot.schedules.dot4 import packed_words
+from htvm.aot.schedules.matrix import (
+    anchor,
+    channels_last,
+    flatten,
+    is_nchw,
+    is_pointwise,
+    name_block,
+)
 from htvm.aot.schedules.tiles import overlap_tiles
 
 if TYPE_CHECKING:
@@ -45,7 +53,9 @@ def _block(pixels: int, channels: int) -> tuple[int, int] | None:
 def schedule_conv2d_columns(
     func: PrimFunc, constants: Collection[int], kind: str
 ) -> Scheduled | None:
-    """Schedule a convolution without padding of int8, NHWC, whose filters' rows are words.
+    """Schedule a convolution without padding of int8 whose filters' rows are words.
+
+    In NCHW, the rows of the input that a row of the output needs are copied, with channels last.
 
     Args:
         func: any function.
@@ -58,26 +68,30 @@ def schedule_conv2d_columns(
     sch = start(func)
     inline_all(sch)
     blocks = anchor(sch, 7, 4)
-    if blocks is None or is_nchw(sch, blocks[0]):
+    if blocks is None:
         return None
     conv, out = blocks
+    weights, nchw = weights_of(sch, conv, func, constants), is_nchw(sch, conv)
+    if weights is None:
+        return None
+    copy = channels_last(sch, conv, out) if nchw else None
     taps, channels = (extent(sch, loop) for loop in loops_of(sch, conv)[-2:])
     if taps * channels % 4:
         return None
-    if is_pointwise(sch, conv, func):
-        return _product(sch, *flatten(sch, conv, out), func, constants, ("pixels", kind))
+    if not nchw and is_pointwise(sch, conv, func):
+        return _product(sch, *flatten(sch, conv, out), weights, ("pixels", kind))
     _, y, x, k = loops_of(sch, out)
     block = _block(extent(sch, x), extent(sch, k))
     if block is None:
         return None
     px, kt = block
-    packing = pack_words(sch, conv, func, kt, constants)
-    if packing is None:
-        return None
+    packing = replace(packed_words(sch, conv, weights, kt), first=nchw)
     xb, xi = sch.split(x, [None, px])
     kb, ki = sch.split(k, [None, kt])
     sch.reorder(y, xb, kb, xi, ki)
     sch.compute_at(conv, kb, preserve_unit_loops=True)
+    if copy is not None:
+        sch.compute_at(copy, y)
     (_, _, xj, kj), (ry, rx, rc) = loops_of(sch, conv)[-7:-3], loops_of(sch, conv)[-3:]
     # The channels of neighbouring taps are neighbours, too.
     f, byte = sch.split(sch.fuse(rx, rc), [None, 4])
@@ -102,15 +116,15 @@ def schedule_dense_columns(
     blocks = anchor(sch, 3, 2)
     if blocks is None or extent(sch, loops_of(sch, blocks[0])[-1]) % 4:
         return None
-    return _product(sch, *blocks, func, constants, ("rows", kind))
+    weights = weights_of(sch, blocks[0], func, constants)
+    return None if weights is None else _product(sch, *blocks, weights, ("rows", kind))
 
 
 def _product(
     sch: s_tir.Schedule,
     product: Any,
     out: Any,
-    func: PrimFunc,
-    constants: Collection[int],
+    weights: int,
     what: tuple[str, str],
 ) -> Scheduled | None:
     """Block a product of matrices [rows, C] x [C, K]."""
@@ -119,9 +133,7 @@ def _product(
     if block is None:
         return None
     px, kt = block
-    packing = pack_words(sch, product, func, kt, constants)
-    if packing is None:
-        return None
+    packing = packed_words(sch, product, weights, kt)
     rb, ri = sch.split(rows, [None, px])
     kb, ki = sch.split(k, [None, kt])
     sch.reorder(rb, kb, ri, ki)

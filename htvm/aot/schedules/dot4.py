@@ -19,6 +19,7 @@ from htvm.aot.schedules.blocks import (
     loops_of,
     name_loop,
     start,
+    weights_of,
 )
 from htvm.aot.schedules.matrix import (
     anchor,
@@ -35,7 +36,13 @@ if TYPE_CHECKING:
     from tvm import s_tir
     from tvm.tirx import PrimFunc
 
-__all__ = ["DOT4_BLOCKS", "pack_words", "schedule_conv2d_dot4", "schedule_dense_dot4"]
+__all__ = [
+    "DOT4_BLOCKS",
+    "pack_words",
+    "packed_words",
+    "schedule_conv2d_dot4",
+    "schedule_dense_dot4",
+]
 
 DOT4_BLOCKS: dict[tuple[int, int], tuple[float, int]] = {
     (4, 4): (0.418, 8),
@@ -71,12 +78,13 @@ def pack_words(
     sch: s_tir.Schedule, block: Any, func: PrimFunc, kt: int, constants: Collection[int]
 ) -> WeightWords | None:
     """Pack the weights of a product of int8 tensors; ``None`` if they are not known."""
-    data, weight = (region.source for region in sch.get(block).reads)
-    if {str(data.ty.dtype), str(weight.ty.dtype)} != {"int8"}:
-        return None
-    places = [at for at, buffer in enumerate(func.params) if buffer.same_as(weight)]
-    if len(places) != 1 or places[0] not in constants or not any(map(data.same_as, func.params)):
-        return None
+    parameter = weights_of(sch, block, func, constants)
+    return None if parameter is None else packed_words(sch, block, parameter, kt)
+
+
+def packed_words(sch: s_tir.Schedule, block: Any, parameter: int, kt: int) -> WeightWords:
+    """Pack the weights (..., C, K) of a product, which are a parameter's."""
+    weight = sch.get(block).reads[1].source
     channels = kt if int(weight.ty.shape[-1]) % kt == 0 else 1
 
     size = int(weight.ty.shape[-2])
@@ -87,7 +95,7 @@ def pack_words(
         return (k // channels, *taps, run // 4, k % channels, run % 4)
 
     sch.transform_layout(block, ("read", 1), packed)
-    return WeightWords(places[0], channels)
+    return WeightWords(parameter, channels)
 
 
 def schedule_conv2d_dot4(func: PrimFunc, constants: Collection[int]) -> Scheduled | None:

@@ -31,6 +31,7 @@ __all__ = [
     "BLOCKS",
     "anchor",
     "block_shape",
+    "channels_last",
     "divisor",
     "flatten",
     "is_nchw",
@@ -103,6 +104,21 @@ def anchor(sch: s_tir.Schedule, loops: int, output_loops: int) -> tuple[Any, Any
 def is_nchw(sch: s_tir.Schedule, block: Any) -> bool:
     """Whether a convolution has channels before rows and columns."""
     return "nchw" in str(sch.get(block).name_hint)
+
+
+def channels_last(sch: s_tir.Schedule, conv: Any, out: Any) -> Any:
+    """Turn an NCHW convolution into one of NHWC; return the block that copies its input.
+
+    The copy has channels last; it should be made where few rows of it are needed.
+    """
+    copy = sch.cache_read(conv, 0, "global")
+    sch.transform_layout(copy, ("write", 0), lambda n, c, y, x: (n, y, x, c))
+    sch.transform_block_layout(copy, lambda n, c, y, x: (n, y, x, c))
+    sch.transform_layout(conv, ("read", 1), lambda k, c, ry, rx: (ry, rx, c, k))
+    sch.transform_layout(conv, ("write", 0), lambda n, k, y, x: (n, y, x, k))
+    sch.transform_block_layout(conv, lambda n, k, y, x, rc, ry, rx: (n, y, x, k, ry, rx, rc))
+    sch.transform_block_layout(out, lambda n, k, y, x: (n, y, x, k))
+    return copy
 
 
 def is_pointwise(sch: s_tir.Schedule, conv: Any, func: PrimFunc) -> bool:

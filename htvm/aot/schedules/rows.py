@@ -21,8 +21,9 @@ from htvm.aot.schedules.blocks import (
     loops_of,
     name_loop,
     start,
+    weights_of,
 )
-from htvm.aot.schedules.matrix import anchor, is_nchw
+from htvm.aot.schedules.matrix import anchor, channels_last, is_nchw
 from htvm.aot.schedules.tiles import overlap_tiles
 
 if TYPE_CHECKING:
@@ -39,19 +40,10 @@ def _block(pixels: int, channels: int) -> tuple[int, int]:
     return 1, next(block for block in (4, 2, 1) if channels % block == 0)
 
 
-def _weights(sch: s_tir.Schedule, block: Any, func: PrimFunc, constants: Constants) -> int | None:
-    """Return the index of the weights of a product of int8 tensors, if they are a constant."""
-    data, weight = (region.source for region in sch.get(block).reads)
-    if {str(data.ty.dtype), str(weight.ty.dtype)} != {"int8"}:
-        return None
-    places = [at for at, buffer in enumerate(func.params) if buffer.same_as(weight)]
-    if len(places) != 1 or places[0] not in constants or not any(map(data.same_as, func.params)):
-        return None
-    return places[0]
-
-
 def schedule_conv2d_rows(func: PrimFunc, constants: Constants) -> Scheduled | None:
-    """Schedule a convolution without padding of int8, NHWC.
+    """Schedule a convolution without padding of int8.
+
+    In NCHW, the rows of the input that a row of the output needs are copied, with channels last.
 
     Args:
         func: any function.
@@ -63,12 +55,15 @@ def schedule_conv2d_rows(func: PrimFunc, constants: Constants) -> Scheduled | No
     sch = start(func)
     inline_all(sch)
     blocks = anchor(sch, 7, 4)
-    if blocks is None or is_nchw(sch, blocks[0]):
+    if blocks is None:
         return None
     conv, out = blocks
-    weights = _weights(sch, conv, func, constants)
+    weights = weights_of(sch, conv, func, constants)
     if weights is None:
         return None
+    if is_nchw(sch, conv):
+        copy = channels_last(sch, conv, out)
+        return _product(sch, conv, out, weights, "pixels", copy)
     width = extent(sch, loops_of(sch, out)[2])
     # One axis of pixels, so that a column may span two rows.
     sch.transform_layout(conv, ("write", 0), lambda n, y, x, k: (y * width + x, k))
@@ -85,7 +80,7 @@ def schedule_dense_rows(func: PrimFunc, constants: Constants) -> Scheduled | Non
     sch = start(func)
     inline_all(sch)
     blocks = anchor(sch, 3, 2)
-    weights = None if blocks is None else _weights(sch, blocks[0], func, constants)
+    weights = None if blocks is None else weights_of(sch, blocks[0], func, constants)
     if blocks is None or weights is None:
         return None
     return _product(sch, *blocks, weights, "rows")
@@ -103,7 +98,7 @@ def schedule_depthwise_taps(func: PrimFunc, constants: Constants) -> Scheduled |
     if blocks is None or is_nchw(sch, blocks[0]):
         return None
     conv, out = blocks
-    weights = _weights(sch, conv, func, constants)
+    weights = weights_of(sch, conv, func, constants)
     _, _, x, c = loops_of(sch, out)
     channels = extent(sch, c)
     if weights is None or channels % 8 or int(func.params[0].ty.shape[-1]) != channels:
@@ -121,22 +116,37 @@ def schedule_depthwise_taps(func: PrimFunc, constants: Constants) -> Scheduled |
     return Scheduled(sch.mod["main"], note, WeightTaps(weights, group))
 
 
-def _product(sch: s_tir.Schedule, product: Any, out: Any, weights: int, what: str) -> Scheduled:
-    """Mark the sums of a column, and requantize four channels at a time."""
-    rows, k = loops_of(sch, out)
+def _product(
+    sch: s_tir.Schedule, product: Any, out: Any, weights: int, what: str, copy: Any = None
+) -> Scheduled:
+    """Mark the sums of a column, and requantize four channels at a time.
+
+    Args:
+        sch: schedule of a function with a sum and an output.
+        product, out: their blocks, with rows and channels last.
+        weights: which parameter has the weights, (..., K).
+        what: a row stands for.
+        copy: the block that copies the input of an NCHW convolution (`channels_last`).
+    """
+    *outer, rows, k = loops_of(sch, out)
+    axes = len(loops_of(sch, product))
     channels = extent(sch, k)
     px, block = _block(extent(sch, rows), channels)
     rb, ri = sch.split(rows, [None, px])
     sch.reorder(rb, k, ri)
     sch.compute_at(product, rb, preserve_unit_loops=True)
-    sums = loops_of(sch, product)[1]
+    if copy is not None:
+        sch.compute_at(copy, outer[-1])
+    sums = loops_of(sch, product)[-axes]
     zero = sch.decompose_reduction(product, sums)
     sch.annotate(sums, SUMS, block)
-    sch.annotate(loops_of(sch, zero)[1], START, 1)
+    sch.annotate(loops_of(sch, zero)[len(outer) + 1], START, 1)
     name_loop(sch, rb, "p")
     lanes_over(sch, k, ri)
     note = f"columns of {px} {what}, sums of {px} x {block} channels in registers"
-    return Scheduled(overlap_tiles(sch.mod["main"]), note, WeightRows(weights, block))
+    return Scheduled(
+        overlap_tiles(sch.mod["main"]), note, WeightRows(weights, block, first=copy is not None)
+    )
 
 
 def lanes_over(sch: s_tir.Schedule, loop: Any, *inner: Any) -> None:

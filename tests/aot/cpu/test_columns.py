@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
+from htvm.aot.schedules.blocks import WeightRows, WeightTaps
 from htvm.sim.qemu import PROGRAM
 from tests.aot.cpu import modules, native
 from tests.aot.cpu.modules import conv_case
@@ -80,6 +81,37 @@ def test_each_block_equals_numpy(core, shape, filters, call, tmp_path, compiler)
     assert f"{call}(" in native.source_of(code)
     result = on_the_core(case.module, case.inputs["x"], compiler, tmp_path, core)
     np.testing.assert_array_equal(result.outputs[0], case.expected.reshape(result.outputs[0].shape))
+
+
+@pytest.mark.parametrize("stride", [(1, 1), (2, 1)])
+@pytest.mark.parametrize("core", [*CORES, MVE])
+def test_channels_first(core, stride, tmp_path, compiler):
+    """Rows of an NCHW input are copied with channels last, a row of the output at a time."""
+    need_emulator(core)
+    kind = {"cortex_m4": "dsp", MVE: "mve"}.get(core, "thumb")
+    case = conv_case(7, 6, 12, 6, (3, 2), stride, (1, 0, 1, 1), "tflite", layout="NCHW")
+    assert CALLS[kind] in native.source_of(native.compiled(case.module, "net", kind))
+    result = on_the_core(case.module, case.inputs["x"], compiler, tmp_path, core)
+    np.testing.assert_array_equal(result.outputs[0], case.expected.reshape(result.outputs[0].shape))
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_packed_weights_of_rows(first):
+    weight = np.arange(2 * 3 * 3 * 6, dtype="int8").reshape(2, 3, 3, 6)  # fy, fx, C, K
+    given = weight.transpose(3, 2, 0, 1) if first else weight
+    packed = WeightRows(1, 2, first=first).apply(given)
+    assert packed.shape == (3, 2, 2, 16)
+    assert not packed[:, 1, :, 2:].any()
+    for fy, fx, c, k in np.ndindex(2, 3, 3, 6):
+        at = (fy * 3 + fx) * 3 + c
+        assert packed[k // 2, at // 16, k % 2, at % 16] == weight[fy, fx, c, k]
+
+
+def test_packed_weights_of_taps():
+    weight = np.arange(2 * 3 * 32, dtype="int8").reshape(2, 3, 32, 1)
+    packed = WeightTaps(1, 16).apply(weight)
+    for fy, fx, c in np.ndindex(2, 3, 32):
+        assert packed[c // 16, fy * 3 + fx, c % 16] == weight[fy, fx, c, 0]
 
 
 # 14 instructions for 16 products, and 2 for every fourth of these steps; 12 for 4, and 3 for 16.
