@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,34 +20,35 @@ from byoc_dory.soc.cluster import simd_work
 from byoc_dory.soc.cluster.work import ConvolutionTile, Work, rowwise
 from htvm.report.table import Column, Table, text
 from tests.runtime_c import simd_cluster as s
-from tests.runtime_c.simd_cluster import Case, Outcome
+from tests.runtime_c.simd_cluster import Case, Kind, Outcome
 
 _CORES = 8
 _NOT_FITTED = ("result",)
+_conv = partial(s.conv, kind=Kind(shifts=False))
 
 
 def networks() -> dict[str, list[Case]]:
-    """The layers of networks, with requantization per channel."""
+    """The layers of networks, with a factor per channel and a shift per layer, as retargeted."""
     rng = np.random.default_rng(0)
     resnet = [
-        s.conv(rng, 16, 3, (32, 32)), s.conv(rng, 16, 16, (32, 32)), s.conv(rng, 16, 16, (32, 32)),
+        _conv(rng, 16, 3, (32, 32)), _conv(rng, 16, 16, (32, 32)), _conv(rng, 16, 16, (32, 32)),
         s.add(rng, 16384, looked_up=True),
-        s.conv(rng, 32, 16, (32, 32), stride=2), s.conv(rng, 32, 32, (16, 16)),
-        s.conv(rng, 32, 16, (32, 32), (1, 1), 2), s.add(rng, 8192, looked_up=True),
-        s.conv(rng, 64, 32, (16, 16), stride=2), s.conv(rng, 64, 64, (8, 8)),
-        s.conv(rng, 64, 32, (16, 16), (1, 1), 2), s.add(rng, 4096, looked_up=True),
+        _conv(rng, 32, 16, (32, 32), stride=2), _conv(rng, 32, 32, (16, 16)),
+        _conv(rng, 32, 16, (32, 32), (1, 1), 2), s.add(rng, 8192, looked_up=True),
+        _conv(rng, 64, 32, (16, 16), stride=2), _conv(rng, 64, 64, (8, 8)),
+        _conv(rng, 64, 32, (16, 16), (1, 1), 2), s.add(rng, 4096, looked_up=True),
         s.gemm(rng, 1, 10, 64),
     ]  # fmt: skip
-    keyword = [s.conv(rng, 64, 1, (49, 10), (10, 4), 2)]
+    keyword = [_conv(rng, 64, 1, (49, 10), (10, 4), 2)]
     for _ in range(4):
-        keyword += [s.conv(rng, 0, 64, (25, 5)), s.conv(rng, 64, 64, (25, 5), (1, 1))]
+        keyword += [_conv(rng, 0, 64, (25, 5)), _conv(rng, 64, 64, (25, 5), (1, 1))]
     keyword.append(s.gemm(rng, 1, 12, 64))
-    mobile, c, size = [s.conv(rng, 8, 3, (96, 96), stride=2)], 8, 48
+    mobile, c, size = [_conv(rng, 8, 3, (96, 96), stride=2)], 8, 48
     pairs = [(16, 1), (32, 2), (32, 1), (64, 2), (64, 1), (128, 2), *[(128, 1)] * 5]
     for k, stride in (*pairs, (256, 2), (256, 1)):
-        mobile.append(s.conv(rng, 0, c, (size, size), stride=stride))
+        mobile.append(_conv(rng, 0, c, (size, size), stride=stride))
         size //= stride
-        mobile.append(s.conv(rng, k, c, (size, size), (1, 1)))
+        mobile.append(_conv(rng, k, c, (size, size), (1, 1)))
         c = k
     mobile.append(s.gemm(rng, 1, 2, 256))
     return {"ResNet-8": resnet, "DS-CNN": keyword, "MobileNetV1 0.25": mobile}
@@ -77,7 +79,7 @@ def samples() -> list[tuple[Case, tuple[Work, ...]]]:
         (16, 32, (5, 6), (3, 3), 1), (48, 48, (1, 7), (1, 1), 1), (24, 12, (3, 3), (3, 3), 2),
         (16, 8, (48, 48), (1, 1), 1), (32, 16, (24, 24), (1, 1), 1), (24, 4, (10, 10), (3, 3), 1),
     ):  # fmt: skip
-        found.append((s.conv(rng, k, c, size, taps, stride), _conv_work(k, c, size, taps, stride)))
+        found.append((_conv(rng, k, c, size, taps, stride), _conv_work(k, c, size, taps, stride)))
     for c, size, stride in (
         (64, (16, 16), 1), (32, (16, 16), 2), (64, (25, 5), 1), (16, (48, 24), 1),
         (24, (12, 12), 1), (8, (30, 9), 1), (128, (6, 6), 1), (128, (3, 3), 1), (256, (3, 3), 1),
@@ -87,7 +89,7 @@ def samples() -> list[tuple[Case, tuple[Work, ...]]]:
         (66, (3, 3), 1), (64, (18, 7), 1), (32, (23, 6), 1),
     ):  # fmt: skip
         work = _conv_work(0, c, size, (3, 3), stride)
-        found.append((s.conv(rng, 0, c, size, stride=stride), work))
+        found.append((_conv(rng, 0, c, size, stride=stride), work))
     attention = [
         (1, 64, 64, 64), (1, 128, 128, 64), (4, 32, 64, 128), (2, 64, 64, 32), (1, 17, 33, 64),
         (16, 1, 64, 4), (16, 1, 256, 4), (1, 81, 81, 20), (1, 48, 32, 48), (2, 7, 30, 12),

@@ -211,6 +211,30 @@ HTVM_CALLED void four_channels(const htvm_columns_t *p, const blocks_t *blocks, 
         lower = free;
     }
 }
+
+/* Fours of channels, from this one on, of rows y to end - 1.  Returns the first channel that is left. */
+HTVM_CALLED uint32_t fours_of_channels(const htvm_columns_t *p, uint32_t channel, uint32_t y,
+                                       uint32_t end)
+{
+    const uint32_t columns = (p->ox - 1u) * p->stride_x + SIDE, plane = 4u * columns;
+    const bool is_near = p->stride_x == 1 && p->scaling == HTVM_QUADS_NARROW;
+    const uint32_t room = htvm_columns_scratch(SIDE, p->ox, p->stride_x);
+    const uint32_t most = is_near ? room / (CHANNELS * plane) : 2;
+    const blocks_t blocks = {
+        p->ix * p->in_pixel, 4u * left_of(p, columns), most,
+        {inside_of(p, columns), is_near ? most * plane : plane, 4u,
+         p->in_unsigned ? 0x80808080u : 0},
+    };
+    make_borders(p, columns, most);
+    if (is_near) {
+        near_channels(p, &blocks, channel, y, end);
+        return channel + (p->c - channel) / CHANNELS * CHANNELS;
+    }
+    for (; channel + CHANNELS <= p->c; channel += CHANNELS) {
+        four_channels(p, &blocks, channel, y, end);
+    }
+    return channel;
+}
 #endif
 
 /* ------------------------------------------------------------------ any filter */
@@ -274,24 +298,8 @@ void htvm_columns(const htvm_columns_t *what, uint32_t y, uint32_t end)
         } else if (htvm_squares_fit(what, y, end)) {
             channel = htvm_squares(what);
         }
-        const uint32_t columns = (what->ox - 1u) * what->stride_x + SIDE, plane = 4u * columns;
-        const bool is_near = what->stride_x == 1 && what->scaling == HTVM_QUADS_NARROW;
-        const uint32_t room = htvm_columns_scratch(SIDE, what->ox, what->stride_x);
-        const uint32_t most = is_near ? room / (CHANNELS * plane) : 2;
         if (what->c >= channel + CHANNELS) {
-            make_borders(what, columns, most);
-        }
-        const blocks_t blocks = {
-            what->ix * what->in_pixel, 4u * left_of(what, columns), most,
-            {inside_of(what, columns), is_near ? most * plane : plane, 4u,
-             what->in_unsigned ? 0x80808080u : 0},
-        };
-        if (is_near) {
-            near_channels(what, &blocks, channel, y, end);
-            channel += (what->c - channel) / CHANNELS * CHANNELS;
-        }
-        for (; channel + CHANNELS <= what->c; channel += CHANNELS) {
-            four_channels(what, &blocks, channel, y, end);
+            channel = fours_of_channels(what, channel, y, end);
         }
     }
 #endif

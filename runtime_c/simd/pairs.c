@@ -17,13 +17,14 @@ typedef struct {
     uint32_t below;             /* from behind a result of the first row to the second */
     uint32_t times;             /* results of a row of which column c is inside */
     uint32_t left, right;       /* whether the first column a, the last column c is outside */
-    uint32_t usual;             /* right, but not left */
+    bool usual;                 /* only the last column c and the last row are outside */
     uint32_t next5, next4, next3, next2, first5, first4, first3, first2;
     uint32_t after;             /* from behind a strip to the next one */
     uint32_t strips;            /* of two rows of results */
-    uint32_t rest;              /* rows of the input behind the strips: 0, 3 or 4 */
+    uint32_t rest;              /* rows of the input behind the strips: 0, 3 or 4; if usual, 2 */
     uint32_t top, bottom;       /* whether the first, the last row has an edge of its own */
     uint32_t whole_in, last_in, whole_out, last_out; /* from the first rows to those */
+    uint32_t next_in, next_out; /* from behind a usual pair to the next one */
 } sizes_t;
 
 #define D(op, sum, x, w) "cv." op ".b %[" sum "], %[" x "], %[" w "]\n"
@@ -73,7 +74,7 @@ typedef struct {
     LAST_012(dot, sdot, DOWN, A) TWO(dot, "K2", "a") PACK("t1", "t1", "t0") HERE("t0")             \
     TWO(sdot, "t1", "b") TWO(sdot, "K4", "s") TWO(sdot, "t0", "h") B
 #define FIRST_FIVE                                                                                 \
-    LOAD("t2", "first5") DOWN("K0") DOWN("t0") DOWN("K2") DOWN("t1") NEXT("K4")                    \
+    DOWN("K0") DOWN("t0") DOWN("K2") DOWN("t1") NEXT("K4")                    \
     PACK("K0", "t0", "K0") PACK("K2", "t1", "K2") LOAD("t2", "next5")
 
 /* The same if the second row of results lacks its last row. */
@@ -84,7 +85,7 @@ typedef struct {
 #define LAST_FOUR(dot, sdot, A, B)                                                                 \
     LAST_012(dot, sdot, HERE, A) TWO(dot, "K2", "a") PACK("t1", "t1", "t0") TWO(sdot, "t1", "b") B
 #define FIRST_FOUR                                                                                 \
-    LOAD("t2", "first4") DOWN("K0") DOWN("t0") DOWN("K2") NEXT("t1")                               \
+    DOWN("K0") DOWN("t0") DOWN("K2") NEXT("t1")                               \
     PACK("K0", "t0", "K0") PACK("K2", "t1", "K2") LOAD("t2", "next4")
 
 /* One row of results, of three rows. */
@@ -94,40 +95,43 @@ typedef struct {
 #define LAST_THREE(dot, sdot, A, B)                                                                \
     LAST_01(dot, sdot, TWO(sdot, "K2", "s"), DOWN) HERE("t0") "nop\n" TWO(sdot, "t0", "h") A
 #define FIRST_THREE                                                                                \
-    LOAD("t2", "first3") DOWN("K0") DOWN("t0") NEXT("K2") PACK("K0", "t0", "K0")                   \
+    DOWN("K0") DOWN("t0") NEXT("K2") PACK("K0", "t0", "K0")                   \
     LOAD("t2", "next3")
 
 /* A row of results of which one row of the filter is outside. */
 #define TWO_ROWS(dot, sdot, A, B) ROWS_01(dot, sdot, "nop\n", "nop\n", NEXT) TWO(sdot, "K0", "c") A
 #define LAST_TWO_ROWS(dot, sdot, A, B) LAST_01(dot, sdot, "nop\n", HERE) A
 #define FIRST_TWO_ROWS                                                                             \
-    LOAD("t2", "first2") DOWN("K0") NEXT("t0") LOAD("t2", "next2") PACK("K0", "t0", "K0")
+    DOWN("K0") NEXT("t0") LOAD("t2", "next2") PACK("K0", "t0", "K0")
 
-/* A row of strips: `first` makes column a, `again` is what ends it. */
-#define STRIP(first, step, body, last, again)                                                      \
+/* A row of strips of `rows` rows of the input: `first` makes column a, `again` is what ends it. */
+#define STRIP(rows, first, body, last, again)                                                      \
     HTVM_LOOP                                                                                      \
     "5: lw %[t0], %[times]\nlw %[t1], %[left]\n"                                                   \
     ".insn r 0x2b, 4, 0, x10, %[t0], x0\n" /* cv.count 0 */                                        \
-    "bnez %[t1], 6f\n" first "j 7f\n"                                                              \
-    "6: mv %[K0], x0\nmv %[K2], x0\nmv %[K4], x0\n" LOAD("t2", step)                               \
+    "bnez %[t1], 6f\n" LOAD("t2", "first" rows) first "j 7f\n"                                    \
+    "6: mv %[K0], x0\nmv %[K2], x0\nmv %[K4], x0\n" LOAD("t2", "next" rows)                       \
     "7:\n3: " body "4: lw %[t0], %[right]\nnop\nbeqz %[t0], 8f\n" last "8: " again ".option pop\n"
 #define TO_NEXT_STRIP                                                                              \
     "lw %[t0], %[after]\nlw %[t1], %[row]\nadd %[p], %[p], %[t0]\nadd %[out], %[out], %[t1]\n"
 #define AGAIN                                                                                      \
     "lw %[t2], %[strips]\n" TO_NEXT_STRIP                                                          \
     "addi %[t2], %[t2], -1\nsw %[t2], %[strips]\nbnez %[t2], 5b\n"
-/* Strips, t0 of them, of which only the last column c is outside. */
-#define USUAL_STRIPS(first, body, last)                                                            \
-    HTVM_LOOPS                                                                                     \
-    ".insn r 0x2b, 4, 0, x11, %[t0], x0\n" /* cv.count 1 */                                        \
-    "2: lw %[t0], %[times]\nnop\n"                                                                 \
+/* The same where only the last column c is outside. */
+#define BEGIN(rows, first)                                                                         \
+    "lw %[t0], %[times]\n" LOAD("t2", "first" rows)                                                \
     ".insn r 0x2b, 4, 0, x10, %[t0], x0\n" /* cv.count 0 */                                        \
-    first "3: " body "4: " last TO_NEXT_STRIP "5:\n.option pop\n"
+    first
+#define USUAL_STRIP(rows, first, body, last)                                                       \
+    HTVM_LOOP BEGIN(rows, first) "3: " body "4: " last ".option pop\n"
+/* As many rows of strips as t1 says. */
+#define USUAL_STRIPS(rows, first, body, last)                                                      \
+    HTVM_LOOPS                                                                                     \
+    ".insn r 0x2b, 4, 0, x11, %[t1], x0\n" /* cv.count 1 */                                        \
+    "2: " BEGIN(rows, first) "3: " body "4: " last TO_NEXT_STRIP "5:\n.option pop\n"
 
 /* ------------------------------------------------------------------ weights */
 
-/* Bytes of a word in the places that the mask says, and zeros. */
-#define CHOOSE(to, from) "mv %[" to "], x0\ncv.shuffle2.b %[" to "], %[" from "], %[t1]\n"
 #define WORD(r, at) "lw %[" r "], " #at "(%[t0])\n"
 /* Records are for data - 128. */
 #define SIGNED(a, b, c, add, mul) ""
@@ -135,72 +139,121 @@ typedef struct {
     "li %[t2], 0x01010101\ncv.dotsp.b %[A0], %[" a "], %[t2]\n"                                    \
     "cv.sdotsp.b %[A0], %[" b "], %[t2]\ncv.sdotsp.b %[A0], %[" c "], %[t2]\n"                     \
     "mul %[A0], %[A0], %[" mul "]\nslli %[A0], %[A0], 7\nsub %[" add "], %[" add "], %[A0]\n"
-/* Of two records: weights a, b and c are rows 0 and 1 of each column, h is row 2 of b and c, s of a. */
-#define PREPARE(correct, last)                                                                     \
-    "lw %[t0], %[record]\nli %[t1], 0x00050004\n"                                                  \
-    WORD("a1", 0) WORD("b1", 4) WORD("c1", 8) WORD("mul0", 16) WORD("add0", 20) WORD("shift", 24)  \
+/* Weights of two rows in the places of a channel.  The last byte of a column in a record is 0. */
+#define CHOOSE(to, from) "cv.shuffle.b %[" to "], %[" from "], %[t1]\n"
+/* Of two records, at t0: weights a, b and c are rows 0 and 1 of each column, h is row 2 of b and c, s
+ * of a.  The second shift is left in `last`. */
+#define PREPARE(correct)                                                                           \
+    LOAD("t1", "rows_01_of_0") WORD("a1", 0) WORD("b1", 4) WORD("c1", 8)                           \
+    WORD("mul0", 16) WORD("add0", 20) WORD("shift", 24)                                            \
     CHOOSE("a0", "a1") CHOOSE("b0", "b1") CHOOSE("c0", "c1")                                       \
     "srli %[s0], %[a1], 16\ncv.pack.h %[h0], %[c1], %[b1]\n"                                       \
     correct("a1", "b1", "c1", "add0", "mul0")                                                      \
-    "li %[t1], 0x05000400\n"                                                                       \
-    WORD("K0", 28) WORD("K2", 32) WORD("K4", 36) WORD("mul1", 44) WORD("add1", 48) last            \
+    LOAD("t1", "rows_01_of_1") WORD("K0", 28) WORD("K2", 32) WORD("K4", 36)                        \
+    WORD("mul1", 44) WORD("add1", 48) WORD("last", 52)                                             \
     CHOOSE("a1", "K0") CHOOSE("b1", "K2") CHOOSE("c1", "K4")                                       \
     "srli %[s1], %[K0], 16\nslli %[s1], %[s1], 8\n"                                                \
     "cv.pack.h %[h1], %[K4], %[K2]\nslli %[h1], %[h1], 8\n"                                        \
     correct("K0", "K2", "K4", "add1", "mul1")
 /* Rows 1 and 2 instead of 0 and 1. */
 #define PREPARE_TOP                                                                                \
-    "lw %[t0], %[record]\nli %[t1], 0x00060005\n"                                                  \
+    "lw %[t0], %[record]\nli %[t1], 0x03020301\n"                                                  \
     WORD("K0", 0) WORD("K2", 4) WORD("K4", 8)                                                      \
     CHOOSE("a0", "K0") CHOOSE("b0", "K2") CHOOSE("c0", "K4")                                       \
-    "li %[t1], 0x06000500\n" WORD("K0", 28) WORD("K2", 32) WORD("K4", 36)                          \
+    "li %[t1], 0x02030103\n" WORD("K0", 28) WORD("K2", 32) WORD("K4", 36)                          \
     CHOOSE("a1", "K0") CHOOSE("b1", "K2") CHOOSE("c1", "K4")
 
 /* ------------------------------------------------------------------ all rows of two channels */
 
 #define EDGE(dot, sdot, A)                                                                         \
-    STRIP(FIRST_TWO_ROWS, "next2", TWO_ROWS(dot, sdot, A, ""), LAST_TWO_ROWS(dot, sdot, A, ""), "")
+    STRIP("2", FIRST_TWO_ROWS, TWO_ROWS(dot, sdot, A, ""), LAST_TWO_ROWS(dot, sdot, A, ""), "")
 #define AT(in_by, out_by)                                                                          \
     LOAD("p", "in") LOAD("t1", in_by) LOAD("out", "to") LOAD("t2", out_by)                         \
     "add %[p], %[p], %[t1]\nadd %[out], %[out], %[t2]\n"
 
-#define PAIR(name, dot, sdot, correct, last_factor, A, B)                                          \
+/* What all statements have in common. */
+#define VARIABLES                                                                                  \
+    uint32_t K0, K2, K4, A0, A1, t0, t1, t2, pixel, pitch, last;                                   \
+    uint32_t a0, a1, b0, b1, c0, c1, h0, h1, s0, s1, mul0, mul1, add0, add1, shift;                \
+    const uint32_t rows_01_of_0 = 0x03010300u, rows_01_of_1 = 0x01030003u
+#define OUTPUTS                                                                                    \
+    [K0] "=&r"(K0), [K2] "=&r"(K2), [K4] "=&r"(K4), [A0] "=&r"(A0), [A1] "=&r"(A1),                \
+    [t0] "=&r"(t0), [t1] "=&r"(t1), [t2] "=&r"(t2), [a0] "=&r"(a0), [a1] "=&r"(a1),                \
+    [b0] "=&r"(b0), [b1] "=&r"(b1), [c0] "=&r"(c0), [c1] "=&r"(c1), [h0] "=&r"(h0),                \
+    [h1] "=&r"(h1), [s0] "=&r"(s0), [s1] "=&r"(s1), [mul0] "=&r"(mul0), [mul1] "=&r"(mul1),        \
+    [add0] "=&r"(add0), [add1] "=&r"(add1), [shift] "=&r"(shift), [last] "=&r"(last),              \
+    [pixel] "=&r"(pixel), [pitch] "=&r"(pitch)
+#define INPUTS                                                                                     \
+    [pixel_] "m"(z->pixel), [pitch_] "m"(z->pitch), [below] "m"(z->below), [times] "m"(z->times),  \
+    [next5] "m"(z->next5), [next4] "m"(z->next4), [next3] "m"(z->next3), [next2] "m"(z->next2),    \
+    [first5] "m"(z->first5), [first4] "m"(z->first4), [first3] "m"(z->first3),                     \
+    [first2] "m"(z->first2), [after] "m"(z->after), [row] "m"(z->row), [rest] "m"(z->rest),        \
+    [rows_01_of_0] "m"(rows_01_of_0), [rows_01_of_1] "m"(rows_01_of_1)
+
+/* Two channels with any borders. */
+#define PAIR(name, dot, sdot, correct, A, B)                                                       \
     HTVM_INLINE void name(const sizes_t *z, const uint8_t *record, const uint8_t *in, uint8_t *to) \
     {                                                                                              \
-        uint32_t strips = z->strips, K0, K2, K4, A0, A1, t0, t1, t2, p, out, pixel, pitch, last;   \
-        uint32_t a0, a1, b0, b1, c0, c1, h0, h1, s0, s1, mul0, mul1, add0, add1, shift;            \
+        VARIABLES;                                                                                 \
+        uint32_t strips = z->strips, p, out;                                                       \
         __asm__ volatile(                                                                          \
-            PREPARE(correct, last_factor) LOAD("pixel", "pixel_") LOAD("pitch", "pitch_")          \
+            "lw %[t0], %[record]\n" PREPARE(correct)                                               \
+            LOAD("pixel", "pixel_") LOAD("pitch", "pitch_")                                        \
             LOAD("t0", "strips") AT("whole_in", "whole_out") "beqz %[t0], 9f\n"                    \
-            "lw %[t1], %[usual]\nnop\nbeqz %[t1], 14f\n"                                           \
-            USUAL_STRIPS(FIRST_FIVE, FIVE(dot, sdot, A, B), LAST_FIVE(dot, sdot, A, B))            \
-            "j 9f\n14:\n"                                                                          \
-            STRIP(FIRST_FIVE, "next5", FIVE(dot, sdot, A, B), LAST_FIVE(dot, sdot, A, B), AGAIN)   \
+            STRIP("5", FIRST_FIVE, FIVE(dot, sdot, A, B), LAST_FIVE(dot, sdot, A, B), AGAIN)       \
             "9: lw %[t1], %[rest]\nnop\naddi %[t1], %[t1], -3\nbltz %[t1], 11f\nbnez %[t1], 10f\n" \
-            STRIP(FIRST_THREE, "next3", THREE(dot, sdot, A, B), LAST_THREE(dot, sdot, A, B), "")   \
+            STRIP("3", FIRST_THREE, THREE(dot, sdot, A, B), LAST_THREE(dot, sdot, A, B), "")       \
             "j 11f\n10:\n"                                                                         \
-            STRIP(FIRST_FOUR, "next4", FOUR(dot, sdot, A, B), LAST_FOUR(dot, sdot, A, B), "")      \
+            STRIP("4", FIRST_FOUR, FOUR(dot, sdot, A, B), LAST_FOUR(dot, sdot, A, B), "")          \
             "11: lw %[t0], %[bottom]\nnop\nbeqz %[t0], 12f\n"                                      \
             AT("last_in", "last_out") EDGE(dot, sdot, A)                                           \
             "12: lw %[t0], %[top]\nnop\nbeqz %[t0], 13f\n"                                         \
             PREPARE_TOP LOAD("p", "in") LOAD("out", "to") EDGE(dot, sdot, A) "13:\n"               \
-            : [K0] "=&r"(K0), [K2] "=&r"(K2), [K4] "=&r"(K4), [A0] "=&r"(A0), [A1] "=&r"(A1),      \
-              [t0] "=&r"(t0), [t1] "=&r"(t1), [t2] "=&r"(t2), [p] "=&r"(p), [out] "=&r"(out),      \
-              [a0] "=&r"(a0), [a1] "=&r"(a1), [b0] "=&r"(b0), [b1] "=&r"(b1), [c0] "=&r"(c0),      \
-              [c1] "=&r"(c1), [h0] "=&r"(h0), [h1] "=&r"(h1), [s0] "=&r"(s0), [s1] "=&r"(s1),      \
-              [mul0] "=&r"(mul0), [mul1] "=&r"(mul1), [add0] "=&r"(add0), [add1] "=&r"(add1),      \
-              [shift] "=&r"(shift), [last] "=&r"(last), [pixel] "=&r"(pixel),                      \
-              [pitch] "=&r"(pitch), [strips] "+m"(strips)                                          \
-            : [record] "m"(record), [in] "m"(in), [to] "m"(to), [pixel_] "m"(z->pixel),            \
-              [pitch_] "m"(z->pitch), [below] "m"(z->below), [times] "m"(z->times),                \
-              [left] "m"(z->left), [right] "m"(z->right), [next5] "m"(z->next5),                   \
-              [next4] "m"(z->next4), [next3] "m"(z->next3), [next2] "m"(z->next2),                 \
-              [first5] "m"(z->first5), [first4] "m"(z->first4), [first3] "m"(z->first3),           \
-              [first2] "m"(z->first2), [after] "m"(z->after), [row] "m"(z->row),                   \
-              [rest] "m"(z->rest), [top] "m"(z->top), [bottom] "m"(z->bottom),                     \
+            : OUTPUTS, [p] "=&r"(p), [out] "=&r"(out), [strips] "+m"(strips)                       \
+            : INPUTS, [record] "m"(record), [in] "m"(in), [to] "m"(to), [left] "m"(z->left),       \
+              [right] "m"(z->right), [top] "m"(z->top), [bottom] "m"(z->bottom),                   \
               [whole_in] "m"(z->whole_in), [whole_out] "m"(z->whole_out),                          \
-              [last_in] "m"(z->last_in), [last_out] "m"(z->last_out), [usual] "m"(z->usual)        \
+              [last_in] "m"(z->last_in), [last_out] "m"(z->last_out)                               \
             : "memory");                                                                           \
+    }
+
+/* What follows the second shift of a pair: pairs of two different ones end the loop of those of one. */
+#define IF_EQUAL "bne %[shift], %[last], 14f\n" LOAD("last", "below")
+#define IN_ANY_CASE ""
+
+/* Pairs from this record on, where only the last row and the last column c may be outside.  Returns
+ * the record at which it ends. */
+#define USUAL(name, dot, sdot, correct, which, A, B)                                               \
+    HTVM_INLINE const uint8_t *name(const sizes_t *z, const uint8_t *record, const uint8_t *end,   \
+                                    const uint8_t **in, uint8_t **to)                              \
+    {                                                                                              \
+        VARIABLES;                                                                                 \
+        const uint8_t *p = *in;                                                                    \
+        uint8_t *out = *to;                                                                        \
+        __asm__ volatile(                                                                          \
+            LOAD("pixel", "pixel_") LOAD("pitch", "pitch_") LOAD("t0", "record")                   \
+            "9: " PREPARE(correct) which LOAD("t1", "strips")                                      \
+            "addi %[t0], %[t0], 56\nsw %[t0], %[record]\n"                                         \
+            USUAL_STRIPS("5", FIRST_FIVE, FIVE(dot, sdot, A, B), LAST_FIVE(dot, sdot, A, B))       \
+            LOAD("t0", "rest") "li %[t1], 3\n"                                                     \
+            "beqz %[t0], 13f\nbltu %[t0], %[t1], 12f\nbeq %[t0], %[t1], 11f\n"                     \
+            USUAL_STRIP("4", FIRST_FOUR, FOUR(dot, sdot, A, B), LAST_FOUR(dot, sdot, A, B))        \
+            "13: lw %[t0], %[record]\n"                                                            \
+            LOAD("t1", "end") LOAD("t2", "next_in") LOAD("K0", "next_out")                         \
+            "add %[p], %[p], %[t2]\nadd %[out], %[out], %[K0]\nbne %[t0], %[t1], 9b\nj 14f\n"      \
+            "11:\n"                                                                                \
+            USUAL_STRIP("3", FIRST_THREE, THREE(dot, sdot, A, B), LAST_THREE(dot, sdot, A, B))     \
+            "j 13b\n12:\n"                                                                         \
+            USUAL_STRIP("2", FIRST_TWO_ROWS, TWO_ROWS(dot, sdot, A, B),                            \
+                        LAST_TWO_ROWS(dot, sdot, A, B))                                            \
+            "j 13b\n14:\n"                                                                         \
+            : OUTPUTS, [p] "+&r"(p), [out] "+&r"(out), [record] "+m"(record)                       \
+            : INPUTS, [strips] "m"(z->strips), [end] "m"(end), [next_in] "m"(z->next_in),          \
+              [next_out] "m"(z->next_out)                                                          \
+            : "memory");                                                                           \
+        *in = p;                                                                                   \
+        *to = out;                                                                                 \
+        return record;                                                                             \
     }
 
 /* Field by field, as a structure is copied slowly. */
@@ -219,7 +272,6 @@ HTVM_CALLED void set_sizes(sizes_t *z, const htvm_columns_t *p, uint32_t y, uint
     z->times = times;
     z->left = p->pad_left;
     z->right = right;
-    z->usual = right && p->pad_left == 0;
     z->next5 = 2u * pixel - 4u * pitch;
     z->next4 = 2u * pixel - 3u * pitch;
     z->next3 = 2u * pixel - 2u * pitch;
@@ -238,12 +290,23 @@ HTVM_CALLED void set_sizes(sizes_t *z, const htvm_columns_t *p, uint32_t y, uint
     z->last_in = (2u * (end - 1u - y) - (top ? 1u : 0)) * pitch;
     z->whole_out = top ? row : 0;
     z->last_out = (end - 1u - y) * row;
+    z->usual = right && p->pad_left == 0 && !top && whole >= 2u;
+    if (z->usual) {
+        z->rest = z->bottom ? 2u : z->rest;
+        z->next_in = 2u - 2u * (whole - whole % 2u) * pitch;
+        z->next_out = 2u - (whole - whole % 2u) * row;
+        if (z->rest != 0) {
+            z->next_in -= (z->rest - 1u) * pitch + (2u * times + 1u) * pixel;
+            z->next_out -= row;
+        }
+    }
 }
 
 /* All channels but a last odd one. */
 #define KERNEL(type, dot, sdot, correct, clip)                                                     \
-    PAIR(equal_##type, dot, sdot, correct, LOAD("last", "below"), A_EQUAL(clip), B_EQUAL(clip))    \
-    PAIR(pair_##type, dot, sdot, correct, WORD("last", 52), A_TWO(clip), B_TWO(clip))              \
+    PAIR(pair_##type, dot, sdot, correct, A_TWO(clip), B_TWO(clip))                                \
+    USUAL(equal_##type, dot, sdot, correct, IF_EQUAL, A_EQUAL(clip), B_EQUAL(clip))                \
+    USUAL(usual_##type, dot, sdot, correct, IN_ANY_CASE, A_TWO(clip), B_TWO(clip))                 \
     HTVM_CALLED void channels_##type(const htvm_columns_t *p, uint32_t y, uint32_t until)          \
     {                                                                                              \
         sizes_t z;                                                                                 \
@@ -251,12 +314,17 @@ HTVM_CALLED void set_sizes(sizes_t *z, const htvm_columns_t *p, uint32_t y, uint
         const uint8_t *in = p->in + (z.top ? 0 : 2u * y - p->pad_top) * z.pitch;                   \
         uint8_t *out = p->out + y * z.row;                                                         \
         const uint8_t *record = p->records, *const end = record + p->c / 2u * 2u * RECORD;         \
-        for (; record != end; record += 2u * RECORD, in += 2, out += 2) {                          \
-            if (htvm_load4(record + 24) == htvm_load4(record + RECORD + 24)) {                     \
-                equal_##type(&z, record, in, out);                                                 \
-            } else {                                                                               \
-                pair_##type(&z, record, in, out);                                                  \
+        /* Different shifts cost a cycle per column; going back to equal ones costs about 30. */   \
+        const bool is_small = z.times * z.strips < 32u;                                            \
+        while (z.usual && record != end) {                                                         \
+            record = equal_##type(&z, record, end, &in, &out);                                     \
+            if (record != end) {                                                                   \
+                const uint8_t *const last = is_small ? end : record + 2u * RECORD;                 \
+                record = usual_##type(&z, record, last, &in, &out);                                \
             }                                                                                      \
+        }                                                                                          \
+        for (; record != end; record += 2u * RECORD, in += 2, out += 2) {                          \
+            pair_##type(&z, record, in, out);                                                      \
         }                                                                                          \
     }
 KERNEL(int8, "dotsp", "sdotsp", SIGNED, CLIP_INT8)

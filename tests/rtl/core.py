@@ -88,7 +88,7 @@ def _compile(folder: Path, bench: Path, cache: Path) -> None:
     line += [f"-I{folder / 'model'}", f"-I{include}", f"-I{include / 'vltstd'}"]
     line += [str(file) for file in sorted((folder / "model").glob("*.cpp"))]
     line += [str(BENCH), str(include / "verilated.cpp"), str(include / "verilated_threads.cpp")]
-    made = bench.with_suffix(".new")
+    made = bench.with_suffix(f".{os.getpid()}")  # other processes may build it, too
     _run([*line, "-o", str(made)], {"ZIG_GLOBAL_CACHE_DIR": caches, "ZIG_LOCAL_CACHE_DIR": caches})
     made.replace(bench)
 

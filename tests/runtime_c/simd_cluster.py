@@ -308,6 +308,7 @@ class Kind:
         limits: of the result; None for those of its type.
         wide: requantization in 64 bits.
         gap: bytes between pixels (or rows) of the result.
+        shifts: whether channels differ in their shifts, not only in their factors.
     """
 
     in_type: str = "int8"
@@ -315,6 +316,7 @@ class Kind:
     limits: tuple[int, int] | None = None
     wide: bool = False
     gap: int = 0
+    shifts: bool = True
 
     @property
     def flags(self) -> int:
@@ -355,7 +357,8 @@ class Scaling:
     def drawn(cls, rng: Rng, kind: Kind, k: int, terms: int) -> Scaling:
         """One that spreads sums of `terms` products over most of the limits."""
         spread = max(int(np.sqrt(terms) * 100 * 74), 1)
-        shift = np.full(k, 30 if kind.wide else 14) + rng.integers(0, 2, k)
+        shift = np.full(k, 30 if kind.wide else 14)
+        shift += rng.integers(0, 2, k) if kind.shifts else 0
         mul = (rng.uniform(0.5, 1.5, k) * 2.0**shift * 60 / spread).astype(np.int64) + 1
         return cls(kind, rng.integers(-1000, 1000, k), mul, rng.integers(-9, 2**19, k), shift)
 
