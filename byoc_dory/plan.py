@@ -13,7 +13,20 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.tiling.problem import TilingProblem
 
-__all__ = ["LayerPlan", "PlacedBuffer", "RegionPlan", "alone"]
+__all__ = ["Follower", "LayerPlan", "PlacedBuffer", "RegionPlan", "alone"]
+
+
+@dataclass(frozen=True)
+class Follower:
+    """The next layer, if it is computed tile by tile together with a layer that it reads.
+
+    Attributes:
+        layer: the next layer.
+        plan: its plan.
+    """
+
+    layer: Layer
+    plan: LayerPlan
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,8 @@ class LayerPlan:
         l1_output: byte offset in L1 of the result, likewise.
         l1_weights: byte offset in L1 of the weights, if they are there; scratch follows them.
         input_buffers: number of tiles of operands in L1, if other than ``buffers``; else 0.
+        follower: the next layer, if its tiles are computed here, each beside the next tile.
+        ahead: whether the layer before computes the tiles, so that only the result is stored.
     """
 
     accelerator: str
@@ -47,6 +62,8 @@ class LayerPlan:
     l1_output: int
     l1_weights: int = 0
     input_buffers: int = 0
+    follower: Follower | None = None
+    ahead: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,6 +102,8 @@ class RegionPlan:
         bound: lower bound of the cycles of any plan with the same tiles.
         method: the search that found the plan.
         l1_map: the contents of L1 over time.
+        beside: predicted cycles saved by layers that are computed beside the one before.  They are
+            found after the search: ``cycles`` and ``bound`` are of layers one after another.
     """
 
     layers: tuple[LayerPlan, ...]
@@ -98,6 +117,7 @@ class RegionPlan:
     bound: int
     method: str
     l1_map: tuple[PlacedBuffer, ...] = ()
+    beside: int = 0
 
     @property
     def gap(self) -> float:

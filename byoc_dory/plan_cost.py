@@ -10,7 +10,7 @@ from byoc_dory.tileloop.cycles import Prices
 if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.options import TilingOptions
-    from byoc_dory.plan import LayerPlan
+    from byoc_dory.plan import Follower, LayerPlan
     from byoc_dory.soc.base import Accelerator, Soc
     from byoc_dory.tiling import Tile
 
@@ -36,6 +36,10 @@ class PlanCost:
         """Return the predicted cycles under a plan."""
         known = self._prices[plan.solution.tile, plan.resident_inputs, plan.resident_output]
         return self._accelerator.plan_cost(self._layer, plan, self._soc, self._options, known)
+
+    def followed(self, plan: LayerPlan, follower: Follower) -> tuple[LayerPlan, int] | None:
+        """Return a plan under which the next layer is computed beside this one (`followed`)."""
+        return self._accelerator.followed(self._layer, plan, follower, self._soc, self._options)
 
     def least(self, tile: Tile, resident_inputs: tuple[bool, ...], resident_output: bool) -> int:
         """Return a lower bound for any number of buffers; 0 before the first such plan."""

@@ -11,6 +11,7 @@ from byoc_dory.layers import Layer
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.plan import LayerPlan, RegionPlan
 from byoc_dory.residency.choices import Offer, Tiler
+from byoc_dory.residency.following import Pair, pairs_of, tensors_of
 from byoc_dory.residency.milp import solve_joint
 from byoc_dory.residency.placement import L1Placement, place
 from byoc_dory.residency.problem import Choice, Decision, RegionProblem, Stay
@@ -52,7 +53,9 @@ class _Region:
             for offer, choice in self._chosen(decision)
         ]
 
-    def plan(self, decision: Decision, placement: L1Placement, apart: int) -> RegionPlan:
+    def plan(
+        self, decision: Decision, placement: L1Placement, apart: int, pairs: Sequence[Pair] = ()
+    ) -> RegionPlan:
         """Return the decision in the form that later stages use."""
         layers = [
             LayerPlan(
@@ -72,6 +75,14 @@ class _Region:
             choice.bytes + sum(stay.bytes for stay in alive if stay.name in decision.stays)
             for (_, choice), alive in zip(self._chosen(decision), self.problem.alive, strict=True)
         ]
+        for pair in pairs:
+            one, other = layers[pair.first : pair.first + 2]
+            layers[pair.first : pair.first + 2] = pair.placed(one, other)
+        if pairs:
+            used = [
+                sum(part.bytes for part in placement.map if part.first <= layer <= part.last)
+                for layer in range(len(layers))
+            ]
         return RegionPlan(
             layers=tuple(layers),
             resident=decision.stays,
@@ -84,6 +95,7 @@ class _Region:
             bound=decision.bound,
             method=decision.method,
             l1_map=placement.map,
+            beside=sum(pair.saved for pair in pairs),
         )
 
     def _chosen(self, decision: Decision) -> list[tuple[Offer, Choice]]:
@@ -132,11 +144,32 @@ def plan_jointly(
     else:
         decision = apart
         placement = place(problem, apart, whole.taken(apart))
+    decision = replace(decision, bound=bound)
+    pairs, beside = _beside(whole, problem, decision, placement, apart.cycles)
     _LOG.info(
         "region '%s': %d cycles, %d with each layer alone; %d tensors stay in L1 (%s)",
         region, decision.cycles, apart.cycles, len(decision.stays), decision.method,
     )  # fmt: skip
-    return whole.plan(replace(decision, bound=bound), placement, apart.cycles)
+    return whole.plan(decision, beside, apart.cycles, pairs)
+
+
+def _beside(
+    whole: _Region,
+    problem: RegionProblem,
+    decision: Decision,
+    placement: L1Placement,
+    apart: int,
+) -> tuple[list[Pair], L1Placement]:
+    """Return the layers that compute the next one, too, and the places of everything with them."""
+    plans = whole.plan(decision, placement, apart).layers
+    pairs = pairs_of(whole.layers, whole.tilers, plans)
+    while pairs:
+        taken = tensors_of(pairs, whole.tilers, whole.taken(decision))
+        found = place(problem, decision, taken, {pair.first + 1 for pair in pairs})
+        if found.plan.peak <= problem.limit:
+            return pairs, found
+        pairs.pop()  # the one that saves least
+    return [], placement
 
 
 # ---------------------------------------------------------------------- the problem

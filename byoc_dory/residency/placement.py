@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from byoc_dory.memory.arena import BufferUse, MemoryPlan, plan_memory
@@ -35,13 +35,19 @@ class L1Placement:
     crowded: tuple[frozenset[str], ...]
 
 
-def place(problem: RegionProblem, decision: Decision, taken: Sequence[Tensors]) -> L1Placement:
+def place(
+    problem: RegionProblem,
+    decision: Decision,
+    taken: Sequence[Tensors],
+    ahead: Collection[int] = (),
+) -> L1Placement:
     """Assign offsets to everything.
 
     Args:
         problem: the region.
         decision: the choices of its layers.
         taken: for each layer, the bytes of its tensors.
+        ahead: layers that the layer before computes, so that their results are there with it.
 
     Returns:
         The placement; its peak may exceed the limit if no offsets without gaps were found.
@@ -56,12 +62,12 @@ def place(problem: RegionProblem, decision: Decision, taken: Sequence[Tensors]) 
         if parts.weights:
             uses.append(BufferUse(_weights(layer), parts.weights, layer, layer))
             tensors.append(f"weights of {problem.writes[layer]}")
-        name = problem.writes[layer]
+        name, first = problem.writes[layer], layer - (layer in ahead)
         if name in kept:
             stay = kept[name]
-            uses.append(BufferUse(_whole(name), stay.bytes, stay.first, stay.last, parts.surplus))
+            uses.append(BufferUse(_whole(name), stay.bytes, first, stay.last, parts.surplus))
         else:
-            uses.append(BufferUse(_buffer(layer, -1), parts.output, layer, layer))
+            uses.append(BufferUse(_buffer(layer, -1), parts.output, first, layer))
         tensors.append(name)
     plan = plan_memory(uses, memory=f"L1 of region '{problem.name}'", enough=problem.limit)
     offsets = dict(plan.offsets)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from byoc_dory.emit.tensor_layout import TensorLayout
     from byoc_dory.layers import Layer
     from byoc_dory.options import ScheduleKind, TilingOptions
-    from byoc_dory.plan import LayerPlan
+    from byoc_dory.plan import Follower, LayerPlan
     from byoc_dory.soc.regions import RegionRunner
     from byoc_dory.tileloop.cycles import Costs, Prices
     from byoc_dory.tileloop.program import TileProgram
@@ -209,6 +209,36 @@ class Accelerator(ABC):
 
         program = self.tile_program(layer, plan, soc, options)
         return predicted_cycles(program, self.costs(layer, program, soc, options), known)
+
+    @property
+    def takes_next(self) -> bool:
+        """Whether :meth:`followed` may return plans."""
+        return False
+
+    def followed(
+        self,
+        layer: Layer,
+        plan: LayerPlan,
+        follower: Follower,
+        soc: Soc,
+        options: TilingOptions,
+    ) -> tuple[LayerPlan, int] | None:
+        """Return a plan under which the next layer's tiles are computed beside those of ``layer``.
+
+        By default None: layers are computed one after another.
+
+        Args:
+            layer: a layer that the rules accept.
+            plan: of the layer, without offsets in L1.
+            follower: the next layer, and its plan alone.
+            soc: description of the SoC.
+            options: options of the tiler.
+
+        Returns:
+            The plan, with the follower, and the predicted cycles that it saves; None if it saves
+            none.  Constants of the follower are loaded behind those of ``layer``.
+        """
+        return None
 
     def cost(self, layer: Layer, tile: Tile, soc: Soc, schedule: ScheduleKind = "published") -> int:
         """Return the predicted cycles of ``layer`` with this tile, alone in L1 with one buffer."""

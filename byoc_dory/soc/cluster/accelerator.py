@@ -65,8 +65,10 @@ class ClusterAccelerator(ClusterCores):
     def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
         """Return the cycles of kernels and transfers."""
         from byoc_dory.soc.cluster.cost import costs_of
+        from byoc_dory.soc.cluster.program import is_ahead
 
-        return costs_of(layer, self.working(layer, soc, options.l1_budget), soc)
+        working = self.working(layer, soc, options.l1_budget)
+        return costs_of(layer, working, soc, ahead=is_ahead(program))
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same for the cores and engines beside them."""

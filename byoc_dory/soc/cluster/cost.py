@@ -38,23 +38,32 @@ from byoc_dory.soc.cluster.work import (
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
 from byoc_dory.tileloop.steps import Call
 
-__all__ = ["costs_of"]
+__all__ = ["costs_of", "sum_cycles"]
 
 
-def costs_of(layer: Layer, core: ClusterCores, soc: Soc) -> Costs:
-    """Return the costs of a layer's kernels and transfers."""
+def costs_of(layer: Layer, core: ClusterCores, soc: Soc, *, ahead: bool = False) -> Costs:
+    """Return the costs of a layer's kernels and transfers.
+
+    Args:
+        layer: the layer.
+        core: the cores that compute it.
+        soc: description of the SoC.
+        ahead: its tiles are computed together with the layer before.
+    """
     dma = soc.dma
     assert dma is not None
     overheads = Overheads(
         order=core.order_cycles,
         latency=core.latency_cycles,
         wait=core.wait_cycles,
-        start=core.fork_cycles + core.tile_cycles,
+        start=0 if ahead else core.fork_cycles + core.tile_cycles,
         call=core.call_cycles,
     )
     more = _storing(layer, core)
     return Costs(
-        compute=lambda call: ComputeCost(_kernel_cycles(layer, call, core, more)),
+        compute=lambda call: ComputeCost(
+            0 if ahead else _kernel_cycles(layer, call, core, more),
+        ),
         move=lambda block, by_rows: moved(block, dma, core.plane_cycles),
         overheads=overheads,
     )
@@ -75,20 +84,32 @@ def _kernel_cycles(layer: Layer, call: Call, core: ClusterCores, more: Cycles) -
         elements, tables = call.number("elements"), sum(each is not None for each in layer.tables)
         share = -(-elements // core.cores)
         return ceil(slowest([{"call": 1, "element": share, "table": share * tables}], core.combine))
-    element_work = simd_work.elementwise if core.simd else elementwise
     if isinstance(layer, Add):
-        sizes = (call.number("elements"), core.cores, len(layer.inputs))
-        if core.simd:
-            works = simd_work.elementwise(*sizes, looked_up=has_sum_table(layer))
-        else:
-            works = elementwise(*sizes)
-        return ceil(slowest(works, core.add))
+        sizes = (call.number("elements"), len(layer.inputs))
+        return sum_cycles(*sizes, core, looked_up=core.simd and has_sum_table(layer))
+    element_work = simd_work.elementwise if core.simd else elementwise
     assert isinstance(layer, Rows)
     cycles = _row_function(layer, core)
     if cycles is core.map:
         return ceil(slowest(element_work(call.number("elements"), core.cores), cycles))
     divided = norm_divides(layer)
     return ceil(slowest(rowwise(call.number("rows"), layer.K, core.cores, divided=divided), cycles))
+
+
+def sum_cycles(elements: int, operands: int, core: ClusterCores, *, looked_up: bool) -> int:
+    """Return the cycles of so many elements of an add, without fork and join.
+
+    Args:
+        elements: of the result.
+        operands: their number.
+        core: the cores.
+        looked_up: results are in a table.
+    """
+    if core.simd:
+        works = simd_work.elementwise(elements, core.cores, operands, looked_up=looked_up)
+    else:
+        works = elementwise(elements, core.cores, operands)
+    return ceil(slowest(works, core.add))
 
 
 def _product_work(

@@ -37,11 +37,14 @@ class ClusterEmitter:
             budget = options.l1_budget
         core = working(layer, self.core, self.soc, budget)
         program = cluster_program(layer, plan, core, self.core.cores)
-        constant = _constants(layer, plan, core, symbol)
-        compute = call_text(program, TileWriter(program, address="cluster_l1({})"), "args")
+        if plan.ahead:
+            constant, compute = None, "/* computed together with the layer before */\n"
+        else:
+            constant = _constants(layer, plan, core, symbol)
+            compute = call_text(program, TileWriter(program, address="cluster_l1({})"), "args")
         return row_kernel(
             layer, plan, program, compute, self.core, symbol, constant,
-            predicted_cycles(program, costs_of(layer, core, self.soc)),
+            predicted_cycles(program, costs_of(layer, core, self.soc, ahead=plan.ahead)),
             scratch=scratch_place(layer, plan, core),
         )  # fmt: skip
 

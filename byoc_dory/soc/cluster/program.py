@@ -38,7 +38,10 @@ from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.steps import call
 from byoc_dory.tileloop.values import Entry, Own, Place, Value
 
-__all__ = ["cluster_program", "scratch_place"]
+__all__ = ["DONE", "cluster_program", "is_ahead", "scratch_place", "sum_fields"]
+
+DONE = "done"
+"""The call of a tile that was computed together with the layer before."""
 
 _WEIGHTS = Place("weights")
 _OUT = Place("out")
@@ -75,6 +78,9 @@ def cluster_program(
     else:
         axes, operands, out = (y, k), _operands(layer, plan, y, core), _matrix(layer, plan, y, k)
         kernel, struct, fields = _kernel(layer, y, k, tile.k, operands, out, core)
+    if plan.ahead:
+        done = Compute(partial(call, DONE), {"in": fields["in"], "out": fields["out"]})
+        return row_program(layer, plan, axes, operands, out, done, CORES_IN_TURN, CORES_BESIDE)
     block = block_bytes(layer, tile.k, core)
     if block:
         operands += (weights_of(plan, k.index * block, BlockOf.run(block), block),)
@@ -91,6 +97,11 @@ def cluster_program(
         function=f"cluster_run({kernel}, &{{}})",
     )
     return row_program(layer, plan, axes, operands, out, compute, CORES_IN_TURN, CORES_BESIDE)
+
+
+def is_ahead(program: TileProgram) -> bool:
+    """Whether the tiles of a program are computed together with the layer before."""
+    return not program.compute.struct
 
 
 def _matrix(layer: Layer, plan: LayerPlan, y: TileAxis, k: TileAxis) -> Operand:
@@ -325,17 +336,29 @@ def _matmul(layer: Matmul, y: TileAxis, core: ClusterCores) -> dict[str, Entry]:
 def _add(
     layer: Add, y: TileAxis, operands: tuple[Operand, ...], core: ClusterCores
 ) -> dict[str, Entry]:
-    table: dict[str, Entry] = {}
-    if core.simd and has_sum_table(layer):
-        table["table"] = _WEIGHTS
+    terms = tuple(Place(operand.name) for operand in operands)
+    table = _WEIGHTS if core.simd and has_sum_table(layer) else None
+    return sum_fields(layer, terms, _OUT, y.out_size * units_of(layer)[1], table)
+
+
+def sum_fields(
+    layer: Add, terms: tuple[Value, ...], out: Value, elements: Value, table: Value | None
+) -> dict[str, Entry]:
+    """Return the fields of ``cluster_add_t`` for some elements.
+
+    Args:
+        layer: the add.
+        terms, out, table: places of the operands, of the result, and of the table, if there is one.
+        elements: their number.
+    """
     return {
-        "in": tuple(Place(operand.name) for operand in operands),
-        "out": _OUT,
+        "in": terms,
+        "out": out,
         "operands": len(layer.inputs),
-        "elements": y.out_size * units_of(layer)[1],
+        "elements": elements,
         "flags": _flags(layer),
         **_requant(layer, 0),
-        **table,
+        **({} if table is None else {"table": table}),
     }
 
 

@@ -17,7 +17,7 @@ from byoc_dory.soc.siracusa.neureka_core import Neureka
 if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.options import TilingOptions
-    from byoc_dory.plan import LayerPlan
+    from byoc_dory.plan import Follower, LayerPlan
     from byoc_dory.soc.base import Rule, Soc
     from byoc_dory.soc.cluster.borders import ClusterLayout
     from byoc_dory.soc.siracusa.neureka_emit import NeurekaEmitter
@@ -97,6 +97,24 @@ class NeurekaAccelerator(Neureka):
         assert isinstance(layer, Weighted), layer  # judged before
         return costs_of(layer, self, soc)
 
+    @property
+    def takes_next(self) -> bool:
+        """Sums are computed by the cores, beside the engine."""
+        return True
+
+    def followed(
+        self,
+        layer: Layer,
+        plan: LayerPlan,
+        follower: Follower,
+        soc: Soc,
+        options: TilingOptions,
+    ) -> tuple[LayerPlan, int] | None:
+        """Return a plan with a sum that the cores compute beside the engine, if that is faster."""
+        from byoc_dory.soc.siracusa.neureka_beside import followed
+
+        return followed(layer, plan, follower, self, soc, options)
+
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same as for the cluster's cores."""
         from byoc_dory.soc.cluster.borders import ClusterLayout
@@ -168,6 +186,7 @@ NEUREKA = NeurekaAccelerator(
     relu_cycles=110,
     relu_word_cycles=6,
     relu_row_cycles=70,
+    beside_percent=14,
     keep_word_cycles=14,
     window_cores=WORKERS,
     window_call_cycles=390,

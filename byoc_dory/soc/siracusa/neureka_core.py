@@ -76,6 +76,7 @@ class Neureka(Accelerator):
         relu_cycles: cycles for starting the cores' kernel that clips a tile's result at 0.
         relu_word_cycles: cycles in which the cores clip 16 words of 4 results.
         relu_row_cycles: cycles for 16 rows of these, if there are several.
+        beside_percent: how much longer a sum takes while the engine takes banks of L1.
         window_cores: number of cores that copy windows.
         window_call_cycles: cycles for starting them.
         window_cycles: cycles in which a core copies a window, besides its rows.
@@ -134,6 +135,7 @@ class Neureka(Accelerator):
     relu_cycles: int
     relu_word_cycles: int
     relu_row_cycles: int
+    beside_percent: int
     keep_word_cycles: int
     window_cores: int
     window_call_cycles: int

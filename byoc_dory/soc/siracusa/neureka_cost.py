@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from byoc_dory.layers import Weighted
 from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.core import ClusterCores
+from byoc_dory.soc.cluster.cost import sum_cycles
 from byoc_dory.soc.cluster.rows import moved
+from byoc_dory.soc.siracusa.neureka_beside import SUM
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_jobs import TileShape, jobs_of, tile_cycles
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
@@ -32,7 +35,7 @@ def costs_of(layer: Weighted, core: Neureka, soc: Soc) -> Costs:
         return ComputeCost(
             max(tile_cycles(layer, shape, core), more),
             before=_before(call, core),
-            after=_after(call, core),
+            after=_after(call, core) + _beside(call, core, soc),
         )
 
     return Costs(
@@ -83,6 +86,17 @@ def _after(call: Call, core: Neureka) -> int:
     if rows > 1:
         work += rows * core.relu_row_cycles
     return core.relu_cycles + -(-work // 16)
+
+
+def _beside(call: Call, core: Neureka, soc: Soc) -> int:
+    """Return the cycles in which the cores compute a tile's sum."""
+    if f"{SUM}.elements" not in call.fields:
+        return 0
+    cores = next(each for each in soc.accelerators if isinstance(each, ClusterCores))
+    sizes = (call.number(f"{SUM}.elements"), call.number(f"{SUM}.operands"))
+    looked_up = f"{SUM}.table" in call.fields
+    cycles = sum_cycles(*sizes, cores, looked_up=looked_up)
+    return cores.fork_cycles + cycles + cycles * core.beside_percent // 100
 
 
 def shape_of(call: Call) -> TileShape:

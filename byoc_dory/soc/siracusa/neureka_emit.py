@@ -19,6 +19,7 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster.layer_text import move_rows
+from byoc_dory.soc.siracusa.neureka_beside import SUM, constants_behind
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_cost import costs_of
 from byoc_dory.soc.siracusa.neureka_program import (
@@ -70,7 +71,7 @@ class NeurekaEmitter:
             wait_all="cluster_dma_wait_all()",
             finish="siracusa_neureka_wait_for({})",
             fallible=False,
-            after=_after(program, writer),
+            after=_after(program, writer) + _sum(program),
             declarations=_about(layer, kinds),
         )
         what = "" if self.core.weight_memory else "weights, "
@@ -84,9 +85,14 @@ class NeurekaEmitter:
             (self.core.name, self.core.title),
             symbol,
             predicted_cycles(program, costs_of(layer, self.core, self.soc)),
-            Constant(f"{symbol}_weights", constants_of(layer, program, self.core), about),
+            Constant(f"{symbol}_weights", self._constants(layer, plan, program), about),
             self._far(layer, symbol),
         )
+
+    def _constants(self, layer: Weighted, plan: LayerPlan, program: TileProgram) -> Array:
+        """Return the layer's constants, and behind them those of a sum beside it."""
+        behind = np.frombuffer(constants_behind(plan), np.uint8)
+        return np.concatenate([constants_of(layer, program, self.core), behind])
 
     def _far(self, layer: Weighted, symbol: str) -> Constant | None:
         """Return the weights that stay in the weight memory."""
@@ -150,6 +156,21 @@ def _after(program: TileProgram, writer: TileWriter) -> str:
     out = _pointer(Place("out"), writer)
     return _kernel("relu", program, writer, {"data": out}) + _kernel(
         "keep", program, writer, {"to": out}
+    )
+
+
+def _sum(program: TileProgram) -> str:
+    """Return the statements by which the cores compute the sum of a tile; empty if they do not."""
+    writer = TileWriter(program, address="cluster_l1({})")
+    fields = {
+        name.removeprefix(f"{SUM}."): writer.entry(entry)
+        for name, entry in program.compute.fields.items()
+        if name.startswith(f"{SUM}.")
+    }
+    if not fields:
+        return ""
+    return (
+        f"const cluster_add_t sum = {{\n{initialiser(fields)}}};\ncluster_run(cluster_add, &sum);\n"
     )
 
 

@@ -10,6 +10,7 @@ from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.cluster.pipelines import ENGINE_BESIDE, ENGINE_IN_TURN
 from byoc_dory.soc.cluster.rows import RowsOf, matrix_result, row_program
+from byoc_dory.soc.siracusa.neureka_beside import constants_behind, operands_of, sum_of
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_jobs import Grid, TileShape, jobs_of
 from byoc_dory.soc.siracusa.neureka_tiles import (
@@ -41,12 +42,17 @@ def neureka_program(layer: Weighted, plan: LayerPlan, core: Neureka) -> TileProg
     most_rows = max(span.in_size for span in y.spans)
     rows = RowsOf(height, row_bytes, row_bytes, most_rows * row_bytes)
     block = block_of(layer, tile_k, len(job_kinds(layer, y, tile_k, core)), core)
+    size = block.bytes + len(constants_behind(plan))
     operands = (
         rows.operand("in", y, plan, 0),
-        weights_of(plan, k.index * block.bytes, BlockOf.run(block.bytes), block.bytes),
+        weights_of(plan, k.index * size, BlockOf.run(size), size),
     )
     out = _result(layer, plan, y, k)
-    compute = Compute(partial(call, "jobs"), _fields(layer, y, k, block, out, core))
+    fields = _fields(layer, y, k, block, out, core)
+    if isinstance(layer, Convolution):
+        operands += operands_of(layer, plan, y)
+        fields |= sum_of(layer, plan, y, block.bytes)
+    compute = Compute(partial(call, "jobs"), fields)
     return row_program(layer, plan, (y, k), operands, out, compute, ENGINE_IN_TURN, ENGINE_BESIDE)
 
 
