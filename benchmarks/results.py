@@ -36,15 +36,35 @@ def page(artefacts: list[Artefact]) -> str:
         "about it stands in the `description.py` of `byoc_dory/soc/diana`, "
         "`byoc_dory/soc/snitch_ita`, `byoc_dory/soc/siracusa` and `byoc_dory/soc/dla`.",
     ]
+    return "\n\n".join([*parts, *map(section, artefacts)]) + "\n"
+
+
+def section(artefact: Artefact) -> str:
+    """The section of an artefact: its heading, text and pictures."""
+    pictures = [f"![{name}](results/{name}.png)" for name in artefact.figures]
+    text = f"```text\n{artefact.text.rstrip()}\n```"
+    return "\n\n".join([f"## {artefact.title}", text, *pictures])
+
+
+def with_sections(old: str, artefacts: list[Artefact]) -> str:
+    """A page with these sections in place of those with the same headings.
+
+    Raises:
+        ValueError: it has no section with the heading of one of them.
+    """
+    parts = old.rstrip("\n").split("\n\n## ")
+    places = {part.partition("\n")[0]: number for number, part in enumerate(parts) if number}
     for artefact in artefacts:
-        parts.append(f"## {artefact.title}")
-        parts.append(f"```text\n{artefact.text.rstrip()}\n```")
-        parts += [f"![{name}](results/{name}.png)" for name in artefact.figures]
-    return "\n\n".join(parts) + "\n"
+        if artefact.title not in places:
+            raise ValueError(
+                f"docs/results.md has no section '{artefact.title}'; make the whole page"
+            )
+        parts[places[artefact.title]] = section(artefact).removeprefix("## ")
+    return "\n\n## ".join(parts) + "\n"
 
 
 @click.command(help=__doc__)
-@click.option("--only", multiple=True, help="Benchmarks to run, without writing the page.")
+@click.option("--only", multiple=True, help="Benchmarks to run; others' sections stay as they are.")
 def bench(only: tuple[str, ...]) -> None:
     """Run the benchmarks and write the page."""
     artefacts = []
@@ -55,8 +75,9 @@ def bench(only: tuple[str, ...]) -> None:
                 artefacts.append(module.run(_DOCS / "results", progress))
     for artefact in artefacts:
         click.echo(f"{artefact.title}\n\n{artefact.text}\n")
-    if not only:
-        (_DOCS / "results.md").write_text(page(artefacts), encoding="utf-8")
+    path = _DOCS / "results.md"
+    text = with_sections(path.read_text(encoding="utf-8"), artefacts) if only else page(artefacts)
+    path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

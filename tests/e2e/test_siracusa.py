@@ -19,6 +19,7 @@ from htvm.errors import L2OverflowError
 from htvm.firmware.sizes import check_l2
 from htvm.inputs import seeded_inputs
 from htvm.project import open as open_project
+from patterns.ops.add import Add
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.moves.pad import Pad
 from tests.e2e.networks import random_network
@@ -82,6 +83,34 @@ def test_padding_with_another_value_than_zero(value: int) -> None:
     inputs = seeded_inputs(model.inputs)
     (got,), (wanted,) = module.run(inputs).outputs, interpret(model.module, inputs).outputs
     np.testing.assert_array_equal(got, wanted)
+
+
+def test_sums_are_computed_beside_the_engine() -> None:
+    """Nobody touches what another works on: the device models would complain."""
+    rng = np.random.default_rng(2)
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 20, 14, 16), "int8"))
+    wide, narrow = (rng.integers(-30, 30, (16, 16, n, n)).astype(np.int8) for n in (3, 1))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            bias = rng.integers(-999, 999, 16).astype(np.int32)
+            first = conv2d_of(narrow, bias, Window(), Shift(6)).write(bb, [x], "conv2d_0")
+            window = Window(padding=(1, 1, 1, 1))
+            second = conv2d_of(wide, bias, window, Shift(7)).write(bb, [first], "conv2d_1")
+            total = Add(Shift(1), (0, 127)).write(bb, [first, second], "add_0")
+            result = bb.emit_output(
+                conv2d_of(narrow, bias, Window(), Shift(6)).write(bb, [total], "conv2d_2")
+            )
+        bb.emit_func_output(result)
+    model = htvm.load(bb.get())
+    module = htvm.build(model, target="siracusa", platform="rv32")
+    inputs = seeded_inputs(model.inputs)
+    run = module.run(inputs)
+    (wanted,) = interpret(module.model.module, inputs).outputs
+    np.testing.assert_array_equal(run.outputs[0], wanted)
+    cycles = {row.name: row.cycles for row in run.layers}
+    assert cycles["add_0"] < 50
+    assert cycles["conv2d_1"] > 2000
 
 
 def check_random(seed: int) -> None:

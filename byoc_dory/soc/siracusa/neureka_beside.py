@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from byoc_dory.layers import Add, Convolution, Layer
 from byoc_dory.options import TilingOptions
@@ -26,9 +25,6 @@ from byoc_dory.tileloop.program import BlockOf, Operand
 from byoc_dory.tileloop.values import Entry, Place
 from byoc_dory.tiling.problem import Tile, solution_of
 
-if TYPE_CHECKING:
-    from byoc_dory.soc.siracusa.neureka import NeurekaAccelerator
-
 __all__ = ["SUM", "constants_behind", "followed", "operands_of", "sum_of"]
 
 SUM = "sum"
@@ -39,7 +35,7 @@ def followed(
     layer: Layer,
     plan: LayerPlan,
     follower: Follower,
-    core: NeurekaAccelerator,
+    core: Neureka,
     soc: Soc,
     options: TilingOptions,
 ) -> tuple[LayerPlan, int] | None:
@@ -95,7 +91,7 @@ def constants_behind(plan: LayerPlan) -> bytes:
     """Return the constants of a follower's kernel, which are loaded behind those of the layer."""
     if plan.follower is None:
         return b""
-    return constants_of(plan.follower.layer, simd=True).tobytes()
+    return bytes(constants_of(plan.follower.layer, simd=True))
 
 
 def operands_of(layer: Convolution, plan: LayerPlan, y: TileAxis) -> tuple[Operand, ...]:

@@ -43,7 +43,7 @@ def neureka_program(layer: Weighted, plan: LayerPlan, core: Neureka) -> TileProg
     rows = RowsOf(height, row_bytes, row_bytes, most_rows * row_bytes)
     block = block_of(layer, tile_k, len(job_kinds(layer, y, tile_k, core)), core)
     size = block.bytes + len(constants_behind(plan))
-    operands = (
+    operands: tuple[Operand, ...] = (
         rows.operand("in", y, plan, 0),
         weights_of(plan, k.index * size, BlockOf.run(size), size),
     )
