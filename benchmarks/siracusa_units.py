@@ -3,7 +3,14 @@
 Each layer of MLPerf Tiny's networks that N-EUREKA accepts is predicted for both, alone in L1 and
 single-buffered, as the placement compares them; and simulated on both, in the network: once built
 with everything on the cores, once with all layers on the engine that it accepts.  Layers take less
-in a network than alone where their tensors stay in L1.
+in a network than alone where their tensors stay in L1.  Cycles of a convolution on N-EUREKA include
+those of an add that the cores compute beside it.
+
+The last table estimates what it would save to share depthwise layers between both: whole blocks of
+six rows (of maps with one block: of channels) on the engine, the rest on the cores, which lose time
+to the engine's banks; each takes its share of the simulated cycles, and what starting it takes.
+Not counted: that the cores would not be free to drop pixels where the engine computes all of them
+for a stride of 2, and the records of the same weights for the cores in L1.
 """
 
 from __future__ import annotations
@@ -15,6 +22,8 @@ from pathlib import Path
 import htvm
 from benchmarks.artefact import Artefact, main, write
 from benchmarks.siracusa_published import CLUSTER_MS
+from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
+from byoc_dory.soc.siracusa.neureka import NEUREKA
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from htvm.progress import Progress
@@ -32,6 +41,9 @@ COLUMNS = (
     Column("chosen"),
     Column("was faster"),
 )
+
+
+_KERNEL_CALL = 700  # cycles of a depthwise kernel on a core before its first channel
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,39 @@ def rows_of(network: str) -> list[Row]:
     ]
 
 
+def shared_cycles(row: Row) -> int:
+    """The estimated cycles of a depthwise layer on both, at most those of the faster one."""
+    result = row.shape.split("-> ")[1].split(",")[0]
+    channels, height, _ = (int(size) for size in result.split("x"))
+    core = NEUREKA
+    single = height <= core.block
+    parts = -(-channels // core.output_channels[1]) if single else -(-height // core.block)
+    starts = CLUSTER_CORES.fork_cycles + _KERNEL_CALL
+    best = min(row.engine, row.cores)
+    for own in range(1, parts):  # of the cores
+        engine = core.program_cycles + (row.engine - core.program_cycles) * (parts - own) / parts
+        cores = (row.cores - starts) * own / parts * (1 + core.beside_percent / 100)
+        best = min(best, round(max(engine, starts + cores)))
+    return best
+
+
+def shared(rows: list[Row]) -> str:
+    """The table of depthwise layers on both, with the sums."""
+    cells, sums = [], [0, 0]
+    for row in rows:
+        if row.layer.startswith("depthwise"):
+            quickest, both = min(row.engine, row.cores), shared_cycles(row)
+            sums[0] += quickest
+            sums[1] += both
+            cells.append((row.network, row.layer, row.shape, f"{quickest:,}", f"{both:,}"))
+    cells.append(("all", "", "", f"{sums[0]:,}", f"{sums[1]:,}"))
+    columns = (
+        Column("network"), Column("layer"), Column("shape"), Column("faster one", number=True),
+        Column("both, estimated", number=True),
+    )  # fmt: skip
+    return text(Table(columns, tuple(cells), title="Depthwise layers, if shared"))
+
+
 def run(folder: Path, progress: Progress | None = None) -> Artefact:
     """Compare N-EUREKA and the cores on every layer that both take."""
     progress = progress or Progress()
@@ -112,7 +157,7 @@ def run(folder: Path, progress: Progress | None = None) -> Artefact:
     artefact = Artefact(
         "siracusa_units",
         "Siracusa: N-EUREKA or the cores, layer by layer",
-        "\n\n".join([str(__doc__).strip(), words, *tables]),
+        "\n\n".join([str(__doc__).strip(), words, *tables, shared(rows)]),
         [{**asdict(row), "faster": row.faster} for row in rows],
     )
     write(artefact, folder)

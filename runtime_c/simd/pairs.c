@@ -270,8 +270,6 @@ HTVM_CALLED void set_sizes(sizes_t *z, const htvm_columns_t *p, uint32_t y, uint
     z->row = row;
     z->below = row - pixel;
     z->times = times;
-    z->left = p->pad_left;
-    z->right = right;
     z->next5 = 2u * pixel - 4u * pitch;
     z->next4 = 2u * pixel - 3u * pitch;
     z->next3 = 2u * pixel - 2u * pitch;
@@ -286,12 +284,15 @@ HTVM_CALLED void set_sizes(sizes_t *z, const htvm_columns_t *p, uint32_t y, uint
     z->rest = whole % 2u == 0 ? 0 : bottom ? 4u : 3u;
     z->top = top;
     z->bottom = bottom && whole % 2u == 0;
-    z->whole_in = top ? pitch : 0;
-    z->last_in = (2u * (end - 1u - y) - (top ? 1u : 0)) * pitch;
-    z->whole_out = top ? row : 0;
-    z->last_out = (end - 1u - y) * row;
     z->usual = right && p->pad_left == 0 && !top && whole >= 2u;
-    if (z->usual) {
+    if (!z->usual) {
+        z->left = p->pad_left;
+        z->right = right;
+        z->whole_in = top ? pitch : 0;
+        z->last_in = (2u * (end - 1u - y) - (top ? 1u : 0)) * pitch;
+        z->whole_out = top ? row : 0;
+        z->last_out = (end - 1u - y) * row;
+    } else {
         z->rest = z->bottom ? 2u : z->rest;
         z->next_in = 2u - 2u * (whole - whole % 2u) * pitch;
         z->next_out = 2u - (whole - whole % 2u) * row;
