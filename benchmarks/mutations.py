@@ -1,13 +1,13 @@
 """Mutated node cases of the package onnx: whatever is still read must be computed as it says.
 
-    python -m benchmarks.mutations [--count 10000] [--seed 1]
+    python -m benchmarks.mutations [--of onnx | tflite] [--count 5000] [--seed 1]
 
 Each mutant is a case (`benchmarks.onnx_cases`, constants folded) with one to three changes, drawn
 from a seed: an optional input is dropped or added, an attribute is set, removed or replaced by
 another value, the element type or the shape of a constant is changed.  What is read is run by the
 interpreter of the integer form, and compared with the reference implementation of the package
 onnx; where they differ, with onnxruntime, too, which decides.  A mutant may be refused, but must
-not be wrong and must not crash.
+not be wrong and must not crash.  `benchmarks.tflite_mutations` does the same with TFLite files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,25 +27,15 @@ import onnx
 from onnx import helper, numpy_helper
 
 import htvm
-from benchmarks import onnx_cases
+from benchmarks import onnx_cases, tflite_mutations
+from benchmarks.mutant import Mutant
 from htvm.errors import HtvmError
 
-__all__ = ["Mutant", "campaign"]
+__all__ = ["campaign"]
 
 _TEXTS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", "constant", "reflect", "edge", "nearest",
           "linear", "cubic", "half_pixel", "align_corners", "asymmetric", "floor", "ceil",
           "round_prefer_ceil", "tanh", "none", "DCR", "CRD", "stretch")  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """What became of a mutant: passed, refused, wrong, crashed, or without oracle; and why."""
-
-    number: int
-    case: str
-    changes: tuple[str, ...]
-    result: str
-    reason: str = ""
 
 
 def campaign(count: int, seed: int, interpret: Callable[..., Any]) -> Iterator[Mutant]:
@@ -224,19 +213,22 @@ def main() -> None:
     """Run the campaign; print the counts, and every mutant that is wrong or crashes."""
     logging.disable(logging.WARNING)
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--of", choices=["onnx", "tflite"], default="onnx")
+    parser.add_argument("--count", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     from tests.reference.interpreter import interpret
 
     counts: Counter[str] = Counter()
-    for mutant in campaign(arguments.count, arguments.seed, interpret):
+    mutants = campaign if arguments.of == "onnx" else tflite_mutations.campaign
+    for mutant in mutants(arguments.count, arguments.seed, interpret):
         counts[mutant.result] += 1
         if mutant.result in ("wrong", "crashed"):
             sys.stdout.write(
                 f"{mutant.result}: {mutant.number} {mutant.case} ({'; '.join(mutant.changes)}): "
                 f"{' '.join(mutant.reason.split())[:200]}\n"
             )
+            sys.stdout.flush()
     sys.stdout.write(", ".join(f"{n} {result}" for result, n in sorted(counts.items())) + "\n")
 
 

@@ -8,7 +8,7 @@ operators that depend on the order of elements.  Constants are converted here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from htvm.frontend.tflite.pools import pool_window
 from htvm.frontend.tflite.products import check_depthwise, groups_of, window
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
 from htvm.frontend.tflite.shapes import check_reshape, joined
+from htvm.quantization.tflite_float_elements import ELEMENTS, Handler
 from htvm.quantization.tflite_network import TO_NCHW, OnnxBuilder
 
 __all__ = ["HANDLERS", "float_onnx"]
@@ -208,25 +209,10 @@ def _pooled(op: OperatorReader, net: OnnxBuilder) -> tuple[str, Pair, Pair, Pads
     return net.value(op, op.tensor(0)), *geometry
 
 
-def _mean(op: OperatorReader, net: OnnxBuilder) -> None:
-    op.count((2,))
-    source, rank = op.tensor(0), len(op.tensor(0).shape)
-    axes = sorted({op.axis(axis, rank) for axis in op.constant(1, "axes")})
-    if rank != 4 or axes != [1, 2]:
-        raise op.unsupported(f"a mean of {source.shape} over axes {axes}", "means of maps are")
-    batch, channels = source.shape[0], source.shape[3]
-    made = net.node("GlobalAveragePool", [net.value(op, source)])
-    if op.options(27).integer(0, "B"):
-        op.result_shape((batch, 1, 1, channels))
-    else:
-        op.result_shape((batch, channels))
-        net.reshape(made, (batch, channels))
-
-
 # ------------------------------------------------------------------------------ elements
 
 
-def _binary(kind: str, options: int) -> Callable[[OperatorReader, OnnxBuilder], None]:
+def _binary(kind: str, options: int | None) -> Handler:
     def binary(op: OperatorReader, net: OnnxBuilder) -> None:
         op.count((2,))
         operands = [op.tensor(0), op.tensor(1)]
@@ -237,9 +223,15 @@ def _binary(kind: str, options: int) -> Callable[[OperatorReader, OnnxBuilder], 
         except ValueError:
             raise op.corrupt(f"operands of {operands[0].shape} and {operands[1].shape}") from None
         made = net.node(kind, [_operand(op, net, tensor) for tensor in operands])
-        _fused(op, net, op.options(options), 0, made)
+        if options is not None:
+            _fused(op, net, op.options(options), 0, made)
 
     return binary
+
+
+def _squared_difference(op: OperatorReader, net: OnnxBuilder) -> None:
+    _binary("Sub", None)(op, net)
+    net.node("Mul", [net.last, net.last])
 
 
 def _operand(op: OperatorReader, net: OnnxBuilder, tensor: TfliteTensor) -> str:
@@ -254,7 +246,7 @@ def _operand(op: OperatorReader, net: OnnxBuilder, tensor: TfliteTensor) -> str:
     return net.value(op, tensor)
 
 
-def _unary(kind: str) -> Callable[[OperatorReader, OnnxBuilder], None]:
+def _unary(kind: str) -> Handler:
     def unary(op: OperatorReader, net: OnnxBuilder) -> None:
         op.count((1,))
         op.result_shape(op.tensor(0).shape)
@@ -330,7 +322,8 @@ def _concatenation(op: OperatorReader, net: OnnxBuilder) -> None:
     _fused(op, net, options, 1, made)
 
 
-HANDLERS: Mapping[str, Callable[[OperatorReader, OnnxBuilder], None]] = {
+HANDLERS: Mapping[str, Handler] = {
+    **ELEMENTS,
     "ADD": _binary("Add", 11),
     "AVERAGE_POOL_2D": _average_pool,
     "CONCATENATION": _concatenation,
@@ -339,12 +332,13 @@ HANDLERS: Mapping[str, Callable[[OperatorReader, OnnxBuilder], None]] = {
     "FULLY_CONNECTED": _fully_connected,
     "LOGISTIC": _unary("Sigmoid"),
     "MAX_POOL_2D": _max_pool,
-    "MEAN": _mean,
     "MUL": _binary("Mul", 21),
     "PAD": _pad,
     "RELU": _unary("Relu"),
     "RELU6": _relu_6,
     "RESHAPE": _reshape,
     "SOFTMAX": _softmax,
+    "SQUARED_DIFFERENCE": _squared_difference,
+    "SUB": _binary("Sub", 28),
 }
 """TFLite's operator -> function that appends its nodes, the last of which computes its output."""

@@ -51,6 +51,11 @@ class OnnxBuilder:
         self._nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
         return name
 
+    @property
+    def last(self) -> str:
+        """Output of the node appended last."""
+        return str(self._nodes[-1].output[0])
+
     def constant(self, array: Array) -> str:
         """Add a constant in C order."""
         name = self._fresh("constant")

@@ -46,6 +46,7 @@ CODES = {
     "MINIMUM": 57,
     "MIRROR_PAD": 100,
     "MUL": 18,
+    "NEG": 59,
     "PACK": 83,
     "PAD": 34,
     "PADV2": 60,
@@ -95,6 +96,8 @@ class Tensor:
     scales: Sequence[float] = (0.05,)
     zero_points: Sequence[int] = (3,)
     axis: int = 0
+    signature: tuple[int, ...] = ()
+    """The shape with -1 for sizes that are left open."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +179,8 @@ class _Writer:
             2: ("I", number + 1 if tensor.data is not None else 0),
             3: tensor.name,
         }
+        if tensor.signature:
+            fields[7] = np.asarray(tensor.signature, np.int32)
         if tensor.scales:
             fields[4] = self.table(
                 {

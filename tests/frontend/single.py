@@ -383,6 +383,17 @@ def to_real(rng: Rng) -> Graph:
     return sketch.graph(out)
 
 
+def negated(rng: Rng) -> Graph:
+    sketch = Sketch(rng)
+    source, real = sketch.input((1, 256), sketch.scale(), sketch.zero()), FLOAT32
+    parts = [sketch.tensor((1, 256), 1, 0, code=real, scales=(), zero_points=()) for _ in range(2)]
+    out = sketch.tensor((1, 256), sketch.scale(), sketch.zero())
+    sketch.op("DEQUANTIZE", [source], [parts[0]], None)
+    sketch.op("NEG", [parts[0]], [parts[1]], None)
+    sketch.op("QUANTIZE", [parts[1]], [out], None)
+    return sketch.graph(out)
+
+
 def unsigned(rng: Rng) -> Graph:
     sketch = Sketch(rng)
     source = sketch.input((1, 256), sketch.scale(), int(rng.integers(256)), code=UINT8)
@@ -409,6 +420,7 @@ CASES: Mapping[str, Callable[[Rng], Graph]] = {
     "max_pool": _pool("MAX_POOL_2D"),
     "mean": mean,
     "multiply": _binary("MUL", 21),
+    "negated": negated,
     "pad": pad,
     "prelu": prelu,
     "relu": _unary("RELU"),

@@ -1,7 +1,8 @@
 """Conversions between number formats: QUANTIZE and DEQUANTIZE.
 
-Inside a network all tensors are int8.  At its border there may be float32 and uint8: exporters put
-a QUANTIZE after such an input, and a QUANTIZE or DEQUANTIZE before such an output.
+Inside a network tensors are int8, but where a converter negates reals.  At its border there may be
+float32 and uint8: exporters put a QUANTIZE after such an input, and a QUANTIZE or DEQUANTIZE before
+such an output.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from htvm.frontend.operators import Applied
 from htvm.frontend.scales import converted
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import FULL_INT8, INT8, OperatorReader
+from patterns.ops.float32.combine import RealCombine
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.integer.rescale import Rescale
 
-__all__ = ["dequantize", "quantize"]
+__all__ = ["dequantize", "negate", "quantize"]
 
 _BYTES = ("int8", "uint8")
 
@@ -61,6 +65,19 @@ def dequantize(op: OperatorReader) -> Sequence[Applied]:
     step = op.step(source)
     outward = Dequantize(step.scale, step.zero_point)
     return [Applied(op.position(), op.where, (op.value(source),), outward)]
+
+
+def negate(op: OperatorReader) -> Sequence[Applied]:
+    """NEG of float32, as the converter writes it between DEQUANTIZE and QUANTIZE."""
+    op.count((1,))
+    source, result = op.tensor(0), op.operator.outputs[0]
+    op.result_shape(source.shape)
+    _computed(op, source)
+    for tensor in (source, result):
+        if tensor.dtype != "float32":
+            raise op.unsupported(f"{tensor.dtype} activations ({tensor.place})", "float32")
+    turned = RealCombine("multiply", b=np.asarray([-1], "float32"))
+    return [Applied(op.position(), op.where, (op.value(source),), turned)]
 
 
 def _computed(op: OperatorReader, tensor: TfliteTensor) -> None:

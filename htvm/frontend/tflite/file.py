@@ -56,6 +56,7 @@ class TfliteTensor:
         variable: whether it keeps its value from one run to the next.
         scales, zero_points: quantization; empty if it is not quantized.
         axis: axis of several scales.
+        open: whether the file leaves a size open; ``shape`` may then be none that ever runs.
     """
 
     index: int
@@ -67,6 +68,7 @@ class TfliteTensor:
     zero_points: tuple[int, ...]
     axis: int
     variable: bool = False
+    open: bool = False
 
     @property
     def place(self) -> str:
@@ -238,7 +240,10 @@ class _FileReader:
             raise self._corrupt(f"buffer {number} of {len(buffers)}", where)
         data = self._data(buffers[number], dtype, shape, where)
         variable = bool(table.integer(5, "B"))
-        return TfliteTensor(index, name, shape, dtype, data, scales, zero_points, axis, variable)
+        left_open = any(size < 0 for size in self._integers(table.vector(7, "int32")))
+        return TfliteTensor(
+            index, name, shape, dtype, data, scales, zero_points, axis, variable, left_open
+        )
 
     def _data(
         self, table: FlatTable, dtype: str, shape: tuple[int, ...], where: str

@@ -17,6 +17,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor
+from htvm.frontend.tflite.sizes import sized
 
 __all__ = ["folded"]
 
@@ -38,7 +39,9 @@ def folded(file: TfliteFile) -> TfliteFile:
             known.get(tensor.index, tensor) if tensor is not None else None
             for tensor in operator.inputs
         )
-        operator = replace(operator, inputs=inputs)
+        operator = sized(replace(operator, inputs=inputs))
+        for tensor in operator.outputs:
+            known[tensor.index] = tensor
         data = None
         if len(operator.outputs) == 1 and operator.outputs[0].index not in results:
             data = _value(operator)
@@ -53,6 +56,7 @@ def folded(file: TfliteFile) -> TfliteFile:
         file,
         operators=tuple(left),
         tensors=tuple(known.get(tensor.index, tensor) for tensor in file.tensors),
+        outputs=tuple(known.get(tensor.index, tensor) for tensor in file.outputs),
     )
 
 

@@ -49,6 +49,7 @@ _HANDLERS: Mapping[str, Handler] = {
     "MINIMUM": arithmetic.minimum,
     "MIRROR_PAD": rearranging.mirror_pad,
     "MUL": arithmetic.multiply,
+    "NEG": borders.negate,
     "PACK": rearranging.pack,
     "PAD": shapes.pad,
     "PADV2": shapes.pad_v2,

@@ -26,6 +26,7 @@ __all__ = [
     "average_pool",
     "max_pool",
     "mean",
+    "nearest_place",
     "pool_window",
     "reduce_max",
     "reduce_min",
@@ -172,8 +173,8 @@ def resize_nearest(op: OperatorReader) -> Sequence[Applied]:
     """RESIZE_NEAREST_NEIGHBOR to a constant size."""
     source, sizes, aligned, centred = _resized(op, 74)
     _, iy, ix, _ = source.shape
-    rows = [_nearest(at, iy, sizes[0], aligned, centred) for at in range(sizes[0])]
-    columns = [_nearest(at, ix, sizes[1], aligned, centred) for at in range(sizes[1])]
+    rows = [nearest_place(at, iy, sizes[0], aligned, centred) for at in range(sizes[0])]
+    columns = [nearest_place(at, ix, sizes[1], aligned, centred) for at in range(sizes[1])]
     made = Nearest(tuple(rows), tuple(columns))
     return [Applied(op.position(), op.where, (op.value(source),), made)]
 
@@ -192,8 +193,8 @@ def _resized(op: OperatorReader, options: int) -> tuple[TfliteTensor, tuple[int,
     return source, sizes, bool(table.integer(first, "B")), bool(table.integer(first + 1, "B"))
 
 
-def _nearest(place: int, source: int, size: int, aligned: bool, centred: bool) -> int:
-    """The source element for the ``place``-th of ``size``, computed in float32 like TFLite."""
+def nearest_place(place: int, source: int, size: int, aligned: bool, centred: bool) -> int:
+    """Return the element that is the ``place``-th of ``size``, in float32 like TFLite."""
     between = aligned and size > 1
     scale = np.float32(source - between) / np.float32(size - between)
     at = float((np.float32(place) + np.float32(0.5 if centred else 0.0)) * scale)

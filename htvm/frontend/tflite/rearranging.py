@@ -11,7 +11,7 @@ import numpy as np
 from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
-from htvm.frontend.tflite.shapes import part_of, rescaled, reshaped
+from htvm.frontend.tflite.shapes import part_of, reshaped
 from patterns.op import Op, TensorType
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad_axes import PadAxes
@@ -41,19 +41,21 @@ _MODES: tuple[Literal["reflect", "symmetric"], ...] = ("reflect", "symmetric")
 
 
 def pack(op: OperatorReader) -> Sequence[Applied]:
-    """PACK: tensors joined along a new axis; parts of another scale are rescaled."""
+    """PACK: tensors of one scale joined along a new axis."""
+    count = len(op.operator.inputs)
     op.count(range(1, 1 << 10))
-    parts, result = [op.source(at) for at in range(len(op.operator.inputs))], op.result()
+    parts, options = [op.same_step(at) for at in range(count)], op.options(59)
+    if options.integer(0, "i") != count:
+        raise op.corrupt(f"{options.integer(0, 'i')} parts by its options, and {count} inputs")
     shape = parts[0].shape
-    axis = op.axis(op.options(59).integer(1, "i"), len(shape) + 1)
+    axis = op.axis(options.integer(1, "i"), len(shape) + 1)
     if any(part.shape != shape for part in parts):
         raise op.corrupt(f"parts of shapes {', '.join(str(part.shape) for part in parts)}")
-    op.result_shape((*shape[:axis], len(parts), *shape[axis:]))
+    op.result_shape((*shape[:axis], count, *shape[axis:]))
     lifted, inputs = (*shape[:axis], 1, *shape[axis:]), []
     for at, part in enumerate(parts):
-        value = rescaled(op, part, result, 2 * at)
-        inputs.append(Activation(lifted, reshaped(op, value, lifted, 2 * at + 1)))
-    return [Applied(op.position(2 * len(parts)), op.where, tuple(inputs), Concat(axis))]
+        inputs.append(Activation(lifted, reshaped(op, op.value(part), lifted, at)))
+    return [Applied(op.position(count), op.where, tuple(inputs), Concat(axis))]
 
 
 def unpack(op: OperatorReader) -> Sequence[Applied]:

@@ -1,0 +1,1 @@
+"""Networks as the real exporters write them: torch with onnxruntime's quantizer, and Keras."""

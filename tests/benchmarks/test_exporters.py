@@ -1,0 +1,76 @@
+"""What real exporters write is read exactly; the page says so."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.exporters.__main__ import EXPORTERS, export
+from benchmarks.exporters.check import Outcome, checked, outcomes
+from benchmarks.exporters.page import page
+from benchmarks.peers.environments import InstallError
+from tests.reference.interpreter import interpret
+
+PAGE = Path(__file__).parents[2] / "docs" / "exporters.md"
+CASE = Path(__file__).parents[3] / "shared" / "models" / "exporters" / "torch_Dense_qdq_s8sym"
+
+
+def kept(folder: Path, change: float) -> Path:
+    """A case as the exporting programs write it, with its results changed."""
+    with np.load(CASE / "golden.npz") as arrays:
+        golden = {name: arrays[name] for name in arrays.files}
+    runs = {name: value for name, value in golden.items() if name.startswith("in")}
+    for kind in ("fused", "plain"):
+        for name, value in golden.items():
+            if name.startswith("out"):
+                runs[name.replace("out", kind)] = value + np.float32(change) * (
+                    value == value.max()
+                )
+    case = folder / "torch" / "dense-s8"
+    case.mkdir(parents=True)
+    np.savez(case / "runs.npz", **runs)
+    shutil.copy(CASE / "model.onnx", case)
+    return case
+
+
+@pytest.mark.skipif(not CASE.is_dir(), reason="../shared/models/exporters is not there")
+def test_exact_and_wrong_results_are_told_apart(tmp_path: Path) -> None:
+    assert checked("torch", kept(tmp_path / "same", 0.0), interpret).result == "exact"
+    assert checked("torch", kept(tmp_path / "other", 3.0), interpret).result == "wrong"
+    case = kept(tmp_path / "damaged", 0.0)
+    (case / "model.onnx").write_bytes(b"no model")
+    assert checked("torch", case, interpret).result == "refused"
+
+
+def test_the_page_counts_and_names_every_file() -> None:
+    found = [
+        Outcome("torch", "vit", "qdq_u8", "exact", "onnxruntime"),
+        Outcome("torch", "vit", "qop_u8", "refused", "an | operator"),
+        Outcome("keras", "unet", "float", "quantized", "30 dB"),
+    ]
+    text = page(found, "torch 1")
+    assert "| torch | 2 | 1 | 0 | 0 | 1 | 0 | 0 |" in text
+    assert "| vit | exact | refused: an / operator |" in text
+    assert "| unet | quantized: 30 dB |" in text
+
+
+def test_the_committed_page_has_no_wrong_file() -> None:
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith(("| torch |", "| keras |")):
+            *_, wrong, crashed = (cell.strip() for cell in line.strip("| ").split("|"))
+            assert (wrong, crashed) == ("0", "0")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("exporter", "network"), [("torch", "audio"), ("keras", "several")])
+def test_files_of_an_exporter_made_here(exporter: str, network: str, tmp_path: Path) -> None:
+    try:
+        export(exporter, tmp_path, tmp_path / "environments", network)
+    except InstallError as error:
+        pytest.skip(f"{EXPORTERS[exporter].title} cannot be installed: {error}")
+    found = list(outcomes(tmp_path, interpret))
+    assert len(found) >= 4
+    assert {item.result for item in found} <= {"exact", "quantized"}
