@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from byoc_dory.errors import TargetError
+from byoc_dory.nearest import nearest
 from byoc_dory.soc.base import Soc, Target
 from byoc_dory.soc.parameters import written
 from byoc_dory.soc.parts import TargetSpec
@@ -262,7 +263,8 @@ def resolve(
             if spec.name == base:
                 designed = soc.designed(given, f"target {name!r}") if given else soc
                 return _target(designed, spec, l2_bytes)
-    raise TargetError(f"unknown target {base!r}", hint="known targets: " + ", ".join(known))
+    hint = f"{nearest(base, known)}known targets: {', '.join(known)}"
+    raise TargetError(f"unknown target {base!r}", hint=hint)
 
 
 def _target(soc: Soc, found: TargetSpec, l2_bytes: int | None) -> Target:

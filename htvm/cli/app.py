@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import click
 
 import htvm
+from byoc_dory.nearest import nearest
 from htvm.cli.terminal import EXIT_INTERRUPTED, Interrupts, report_defect
 from htvm.cli.verbs import VERBS
 from htvm.errors import HtvmError
@@ -24,6 +25,14 @@ class _Verbs(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all verbs, in the order of the help."""
         return list(VERBS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the verb, or say what may have been meant."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            ctx.fail(f"no verb {args[0]!r}: {nearest(args[0], VERBS)}`htvm --help` lists them")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the verb of this name."""

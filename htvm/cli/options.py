@@ -32,6 +32,8 @@ from htvm.errors import InputError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from htvm.report.conditions import Condition
+
     _Text = click.ParamType[str]
     _Number = click.ParamType[int]
 else:
@@ -46,6 +48,7 @@ __all__ = [
     "common",
     "complete_target",
     "examples",
+    "fail_if",
     "given_input",
     "input_shapes",
     "known_target",
@@ -111,6 +114,23 @@ class Bytes(_Number):
         if not found or found < 1:
             self.fail(f"{value!r} is no size; give bytes, or e.g. 64k", param, ctx)
         return found
+
+
+def fail_if(command: Command) -> Command:
+    """Add ``--fail-if`` (as ``conditions``)."""
+
+    def conditions(
+        _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+    ) -> tuple[Condition, ...]:
+        from htvm.report.conditions import read_condition
+
+        return tuple(map(read_condition, given))
+
+    return click.option(
+        "--fail-if", "conditions", multiple=True, metavar="CONDITION", callback=conditions,
+        help="Exit code 1 if this holds, e.g. 'cycles > 200000' or 'memory_bytes > 65536'; may be "
+        "repeated.",
+    )(command)  # fmt: skip
 
 
 def tiling(command: Command) -> Command:

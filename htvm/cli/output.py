@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,10 @@ from htvm.cli.terminal import terminal_width
 from htvm.files import write_whole
 
 if TYPE_CHECKING:
+    from htvm.report.conditions import Condition
     from htvm.report.types import Report
 
-__all__ = ["SCHEMA", "print_json", "print_report", "save_arrays"]
+__all__ = ["SCHEMA", "fail_if_any", "print_json", "print_report", "save_arrays"]
 
 SCHEMA = 1
 """Version of the ``--json`` output: raised when a field is removed or changes its meaning."""
@@ -47,6 +48,28 @@ def print_report(report: Report, everything: bool, hint: str) -> None:
         click.echo(str(report))
     else:
         click.echo(screen_text(report, terminal_width(), hint))
+
+
+def fail_if_any(
+    conditions: Sequence[Condition],
+    figures: Mapping[str, float | None],
+    before: Mapping[str, float | None] | None = None,
+) -> None:
+    """End with exit code 1, after saying which of the conditions are met, if any is.
+
+    Args:
+        conditions: those of ``--fail-if``.
+        figures: of the report.
+        before: of the earlier report, for conditions in percent.
+
+    Raises:
+        InputError: a report lacks a figure.
+    """
+    met = [each for each in conditions if each.holds(figures, before)]
+    for each in met:
+        click.echo(f"htvm: {each.text}: {each.figure} is {figures[each.figure]:,}", err=True)
+    if met:
+        raise click.exceptions.Exit(1)
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from byoc_dory.errors import ModelError
+from byoc_dory.nearest import nearest
 from htvm.zoo.llama import LENGTH, PROMPT, microllama, microllama_prompt
 from htvm.zoo.schemes import SCHEMES
 from htvm.zoo.trained import TRAINED, load_trained
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from htvm.zoo.schemes import Layout, Scheme
 
 __all__ = [
+    "DESCRIBED",
     "SCHEMES",
     "SEED_DIGITS",
     "TRAINED",
@@ -54,6 +56,20 @@ _TRANSFORMERS = (_ENCODER, _LLAMA)
 _NETWORKS = ("ds_cnn", "ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos")
 _LARGE = ("mobilenet_v1_224",)
 
+DESCRIBED = {
+    "digits": "recognises handwritten digits of 8x8 pixels; trained",
+    "digits_ternary": "the same with ternary weights, for an analog core; trained",
+    "resnet8": "MLPerf Tiny's image classification; random weights",
+    "ds_cnn": "MLPerf Tiny's keyword spotting; random weights",
+    "ds_cnn_7x5": "the same with a filter that DIANA's cores take, as HTVM's authors ran it",
+    "mobilenet_v1": "MLPerf Tiny's visual wake words; random weights",
+    "toyadmos": "MLPerf Tiny's anomaly detection, dense layers; random weights",
+    "mobilenet_v1_224": "MobileNetV1 for 224x224 pixels; random weights",
+    "encoder": "an integer transformer of 24 layers; encoder:1 is one; random weights",
+    "microllama": "a small language model with a cache; microllama:8 has 8 positions",
+}
+"""What the networks are, by name."""
+
 
 def names() -> tuple[str, ...]:
     """Return the names of the MLPerf Tiny networks, which have a `sketch`.
@@ -74,7 +90,7 @@ def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
         raise ModelError(
             f"there is no network {name!r}",
             where="htvm.zoo",
-            hint=f"one of {', '.join((*names(), *_LARGE, *_TRANSFORMERS, *TRAINED))}",
+            hint=f"{nearest(name, DESCRIBED)}one of {', '.join(DESCRIBED)}",
         )
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ModelError(

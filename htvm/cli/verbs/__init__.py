@@ -17,9 +17,13 @@ VERBS = (
     "explain",
     "fit",
     "report",
+    "diff",
     "explore",
     "sweep",
     "targets",
+    "zoo",
+    "cache",
+    "doctor",
     "completion",
 )
 """Names of the verbs, which are those of their modules, in the order of the help."""

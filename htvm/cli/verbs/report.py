@@ -14,7 +14,7 @@ from click.core import ParameterSource
 import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_inputs, shape_text
-from htvm.cli.output import print_report
+from htvm.cli.output import fail_if_any, print_report
 from htvm.cli.terminal import shown_progress
 from htvm.errors import ExportError, InputError
 from htvm.inputs import bind_inputs
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from byoc_dory.options import TilingOptions
+    from htvm.report.conditions import Condition
     from htvm.report.types import Report
 
 __all__ = ["command"]
@@ -62,6 +63,7 @@ _BUILD = (
 @options.platform
 @options.given_input
 @options.all_tables
+@options.fail_if
 @click.option(
     "--out",
     "-o",
@@ -83,6 +85,7 @@ def command(
     platform: Any,
     given: str,
     everything: bool,
+    conditions: tuple[Condition, ...],
     outs: tuple[Path, ...],
     form: str | None,
     as_json: bool,
@@ -91,6 +94,7 @@ def command(
 
     MODEL may also be a report that was saved as .json.
     """
+    from htvm.report.conditions import figures_of
     from htvm.report.json_file import report_json
 
     suffixes = _suffixes(outs, form)
@@ -118,6 +122,7 @@ def command(
         print_report(report, everything, page)
     for path in outs:
         click.echo(f"written: {path}", err=True)
+    fail_if_any(conditions, figures_of(report))
 
 
 def _suffixes(outs: Sequence[Path], form: str | None) -> list[str]:

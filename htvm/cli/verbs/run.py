@@ -13,12 +13,13 @@ import numpy as np
 import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_inputs
-from htvm.cli.output import print_json, print_report, save_arrays
+from htvm.cli.output import fail_if_any, print_json, print_report, save_arrays
 from htvm.cli.terminal import shown_progress
 from htvm.inputs import bind_inputs
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
+    from htvm.report.conditions import Condition
     from htvm.result import RunResult
 
 __all__ = ["command"]
@@ -42,6 +43,7 @@ __all__ = ["command"]
 @options.l2
 @options.given_input
 @options.all_tables
+@options.fail_if
 @click.option("--out", "-o", type=click.Path(path_type=Path), help="Write the outputs as .npz.")
 @click.option("--check", is_flag=True, help="Compare with the reference; exit code 1 if not equal.")
 @options.common
@@ -56,11 +58,14 @@ def command(
     platform: Any,
     given: str,
     everything: bool,
+    conditions: tuple[Condition, ...],
     out: Path | None,
     check: bool,
     as_json: bool,
 ) -> None:
     """Build MODEL and run it once on the simulated SoC."""
+    from htvm.report.conditions import figures_of
+
     opened = open_model(model, input_shapes)
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     with shown_progress() as progress:
@@ -91,6 +96,7 @@ def command(
             click.echo(f"equal to the reference: {'yes' if equal else 'NO'}")
     if equal is False:
         raise click.exceptions.Exit(1)
+    fail_if_any(conditions, figures_of(module.report()))
 
 
 def _run_data(

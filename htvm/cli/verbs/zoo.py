@@ -1,0 +1,28 @@
+"""``htvm zoo``: the networks that need no file."""
+
+from __future__ import annotations
+
+import click
+
+from htvm.cli import options
+from htvm.cli.output import print_json
+
+__all__ = ["command"]
+
+
+@click.command(epilog=options.examples("htvm zoo", "htvm run zoo:digits"))
+@options.common
+def command(as_json: bool) -> None:
+    """List the networks that need no file: MODEL is zoo:NAME."""
+    from htvm.report.table import Column, Table, text
+    from htvm.zoo import DESCRIBED
+
+    if as_json:
+        print_json("zoo", {"networks": [{"name": n, "what": w} for n, w in DESCRIBED.items()]})
+        return
+    rows = tuple((f"zoo:{name}", what) for name, what in DESCRIBED.items())
+    click.echo(text(Table((Column("network"), Column("what it is")), rows)))
+    click.echo(
+        "\nwith random weights also ternary or mixed, and from another seed: "
+        "zoo:resnet8:ternary, zoo:resnet8@1"
+    )

@@ -1,0 +1,154 @@
+"""`difference_of`: what changed between two reports, figure by figure and step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from htvm.report.conditions import figures_of
+from htvm.report.table import Column, Table, text
+from htvm.shown import Shown
+
+if TYPE_CHECKING:
+    from htvm.report.data import LayerRow, ReportData
+
+__all__ = ["Change", "ReportDifference", "difference_of"]
+
+_MOST_STEPS = 12
+
+
+@dataclass(frozen=True)
+class Change:
+    """One figure before and after; None where a report does not have it.
+
+    Attributes:
+        name: name of the figure, or of the step.
+        before, after: its values; those of steps are cycles.
+        note: what else changed: where a step runs, its tile.
+    """
+
+    name: str
+    before: float | None
+    after: float | None
+    note: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """How much more it is after; None if one value is missing."""
+        if self.before is None or self.after is None:
+            return None
+        return self.after - self.before
+
+
+@dataclass(frozen=True, repr=False)
+class ReportDifference(Shown):
+    """What changed from one report to another.
+
+    Attributes:
+        before, after: what the reports are about: network and target.
+        figures: every figure that one of them has.
+        steps: the steps that changed, the largest change of cycles first.
+    """
+
+    before: str
+    after: str
+    figures: tuple[Change, ...]
+    steps: tuple[Change, ...]
+
+    def _rows(self) -> tuple[object, ...]:
+        return (*self.figures, *self.steps)
+
+    def __str__(self) -> str:
+        """Return the changes as text."""
+        parts = [f"{self.before} -> {self.after}", _table("figure", self.figures)]
+        if self.steps:
+            parts.append(_table("step", self.steps[:_MOST_STEPS]))
+            left = len(self.steps) - _MOST_STEPS
+            parts += [f"{left} more steps changed: --json lists them"] if left > 0 else []
+        else:
+            parts.append("no step changed")
+        return "\n\n".join(parts)
+
+    __repr__ = __str__
+
+
+def difference_of(before: ReportData, after: ReportData) -> ReportDifference:
+    """Compare two reports; steps are matched by name."""
+    old, new = figures_of(before), figures_of(after)
+    figures = [Change(name, old[name], new[name]) for name in old]
+    steps = list(_steps(before, after))
+    steps.sort(key=lambda change: -abs(change.difference or 0))
+    return ReportDifference(
+        _title(before),
+        _title(after),
+        tuple(each for each in figures if (each.before, each.after) != (None, None)),
+        tuple(steps),
+    )
+
+
+def _title(report: ReportData) -> str:
+    return f"{report.summary.network} on {report.summary.target}"
+
+
+def _steps(before: ReportData, after: ReportData) -> list[Change]:
+    old, new = _by_name(before), _by_name(after)
+    found = []
+    for name in dict.fromkeys((*old, *new)):
+        first, second = old.get(name), new.get(name)
+        change = Change(name, _cost(first), _cost(second), _note(first, second))
+        if change.note or change.before != change.after:
+            found.append(change)
+    return found
+
+
+def _by_name(report: ReportData) -> dict[str, LayerRow]:
+    found: dict[str, LayerRow] = {}
+    for row in report.layers:
+        name, number = row.label, 1
+        while name in found:
+            number += 1
+            name = f"{row.label} #{number}"
+        found[name] = row
+    return found
+
+
+def _cost(row: LayerRow | None) -> int | None:
+    return None if row is None else row.cycles if row.cycles is not None else row.instructions
+
+
+def _note(first: LayerRow | None, second: LayerRow | None) -> str:
+    if first is None or second is None:
+        return "new" if first is None else "gone"
+    parts = []
+    if first.accelerator != second.accelerator:
+        parts.append(f"{first.accelerator} -> {second.accelerator}")
+    if first.tile != second.tile:
+        parts.append(f"tile {first.tile or 'none'} -> {second.tile or 'none'}")
+    return ", ".join(parts)
+
+
+def _table(what: str, changes: tuple[Change, ...]) -> str:
+    columns = (
+        Column(what), Column("before", number=True), Column("after", number=True),
+        Column("change", number=True), Column("%", number=True), Column(""),
+    )  # fmt: skip
+    return text(Table(columns, tuple(_cells(change) for change in changes)))
+
+
+def _cells(change: Change) -> tuple[str, ...]:
+    grown = change.difference
+    share = "" if grown is None or not change.before else f"{100 * grown / change.before:+.1f}"
+    return (
+        change.name,
+        _number(change.before),
+        _number(change.after),
+        "" if grown is None else f"{'+' if grown > 0 else ''}{_number(grown)}",
+        share,
+        change.note,
+    )
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
