@@ -21,12 +21,13 @@ import pytest
 
 import htvm
 from byoc_dory.errors import ExportError, TargetError
+from byoc_dory.soc.boards.cores import CORES
 from byoc_dory.soc.registry import resolve
 from htvm.cli import main
 from htvm.cli.arguments import open_model
 from htvm.firmware import arm
 from htvm.firmware.packages import FLAGS, KINDS, refuse_kind
-from htvm.firmware.toolchain import Compiler
+from htvm.firmware.toolchain import Compiler, rv32_flags
 
 STRICT = ("-Wall", "-Wextra", "-Werror")
 FOLDERS = tuple(KINDS)
@@ -134,19 +135,20 @@ static Port Serial;
 """
 
 
-@pytest.mark.parametrize(
-    "core", [pytest.param(core, marks=pytest.mark.slow) for core in ("cortex_m4", "cortex_m0plus")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("core", CORES)
 def test_packages_compile_strictly_for_the_core(core: str, tmp_path: Path) -> None:
     """All C as C11 for the core itself, without a warning, and the header as C++17."""
     module = htvm.build(open_model("zoo:digits"), core)
-    package = module.export(tmp_path / "package")
+    package = module.export(tmp_path / "package", kind="cmake")
     compiler, soc = Compiler.zig(), resolve(core).soc
+    arm_core = soc.host.arm
+    flags = rv32_flags(soc.host.isa) if arm_core is None else arm.arm_flags(arm_core)
+    includes = [package / "include", *arm.include_folders(soc)[1:2]]
     for path in sorted((package / "src").glob("*.c")):
         compiler.compile_cross(
-            [path], tmp_path / "one.o", [package / "include", *arm.include_folders(soc)[1:2]],
-            arm.arm_flags(arm.core_of(soc)), flags=(*STRICT, "-c"),
-        )  # fmt: skip
+            [path], tmp_path / "one.o", includes, flags, flags=(*STRICT, "-Wconversion", "-c")
+        )
     header = tmp_path / "header.cpp"
     header.write_text('#include "digits.h"\nint main() { return digits_run == nullptr; }\n')
     environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": str(compiler.cache / "zig")}
