@@ -22,6 +22,7 @@ from byoc_dory.soc.registry import resolve
 from htvm.frontend.onnx.dialect import READERS
 from htvm.frontend.qdq import HANDLERS as RELAX
 from htvm.frontend.tflite.handlers import HANDLERS as TFLITE
+from htvm.frontend.tflite.handlers import WIDE_HANDLERS as WIDE
 
 __all__ = ["PAGE", "attributes_of", "page", "sections"]
 
@@ -37,6 +38,7 @@ def sections() -> dict[str, list[str]]:
     """Return heading -> the lines of its list."""
     found = {
         "TFLite": first_lines(TFLITE[name] for name in sorted(TFLITE)),
+        "TFLite with int16 activations": [", ".join(sorted(WIDE))],
         "Relax": [", ".join(f"`{name.removeprefix('relax.')}`" for name in sorted(RELAX))],
     }
     for dialect, entry in READERS.items():

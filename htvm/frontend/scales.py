@@ -35,8 +35,8 @@ def summed(a: Quantization, b: Quantization, output: Quantization, clip: Clip) -
     return TfliteAdd(AddFactors.from_scales(scales, zeros), clip)
 
 
-def bound(real: float, step: Quantization, otherwise: int) -> int:
-    """Return a real bound in quantized steps, inside int8.
+def bound(real: float, step: Quantization, otherwise: int, limits: Clip = (-128, 127)) -> int:
+    """Return a real bound in quantized steps, inside the type's limits, int8 by default.
 
     It is divided as float32 and rounded half away from zero; ``otherwise`` is returned if it is
     infinite.
@@ -45,4 +45,4 @@ def bound(real: float, step: Quantization, otherwise: int) -> int:
         return otherwise
     scaled = float(np.float32(real) / np.float32(step.scale))
     number = step.zero_point + int(math.copysign(math.floor(abs(scaled) + 0.5), scaled))
-    return min(max(number, -128), 127)
+    return min(max(number, limits[0]), limits[1])

@@ -111,8 +111,18 @@ def short_rounding_right_shift(value: Any, amount: Any) -> Any:
     return (value + half + (value >> 31)) >> amount
 
 
-def left_shift(value: Any, amount: Any) -> Any:
-    """``value << amount``, wrapping: in unsigned, because TFLite wraps here and C does not."""
+def left_shift(value: Any, amount: Any, *, known: bool = False) -> Any:
+    """``value << amount``, wrapping: in unsigned, because TFLite wraps here and C does not.
+
+    Args:
+        value: an int32.
+        amount: number of bits.
+        known: whether TVM can see bounds of the value, as of a byte from which a constant is
+            subtracted.  It takes the negative part of these away when the value becomes unsigned,
+            and would then leave out a clip of the result; a mask hides them.
+    """
+    if known:
+        value = tirx.Cast("int64", value) & tirx.const(0xFFFFFFFF, "int64")
     shifted = tirx.Cast("uint32", value) << tirx.Cast("uint32", amount)
     return tirx.Cast("int32", shifted)
 

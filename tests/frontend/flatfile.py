@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.reference.interpreter import Array
 
-FLOAT32, INT32, UINT8, INT16, INT8 = 0, 2, 3, 7, 9
+FLOAT32, INT32, UINT8, INT64, INT16, INT8 = 0, 2, 3, 4, 7, 9
 CODES = {
     "ABS": 101,
     "ADD": 0,

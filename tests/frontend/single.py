@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tests.frontend import computed, rearranged
-from tests.frontend.flatfile import FLOAT32, INT8, INT32, UINT8, Graph, Options, Tensor
+from tests.frontend.flatfile import FLOAT32, INT8, INT16, INT32, UINT8, Graph, Options, Tensor
 from tests.frontend.sketch import Rng, Sketch
 from tests.reference.interpreter import Array
 
@@ -345,7 +345,8 @@ def _unary(
 
 
 def leaky_relu(rng: Rng) -> Graph:
-    return _unary("LEAKY_RELU", None, (75, {0: ("f", float(rng.uniform(-0.3, 1.2)))}))(rng)
+    slope = float(rng.uniform(-0.3, 1.2))
+    return _unary("LEAKY_RELU", None, (75, {0: ("f", slope)}))(rng)
 
 
 def prelu(rng: Rng) -> Graph:
@@ -454,10 +455,10 @@ def inputs_of(graph: Graph, rng: Rng) -> list[Array]:
             ties = halves * np.float32(graph.tensors[graph.outputs[0]].scales[0])
             found.append(np.where(rng.integers(0, 2, tensor.shape) == 0, reals, ties))
             continue
-        dtype = np.uint8 if tensor.code == UINT8 else np.int8
+        dtype = {UINT8: np.uint8, INT16: np.int16}.get(tensor.code, np.int8)
         limits = np.iinfo(dtype)
         drawn = rng.integers(limits.min, limits.max, tensor.shape, endpoint=True)
-        if math.prod(tensor.shape) == 256:
+        if math.prod(tensor.shape) == 256 and tensor.code != INT16:
             drawn = np.arange(limits.min, limits.max + 1).reshape(tensor.shape)
         found.append(drawn.astype(dtype))
     return found

@@ -242,11 +242,11 @@ def broken_join() -> Graph:
 
 REFUSED: dict[str, tuple[Callable[[], Graph], type[Exception], list[str]]] = {
     "int16 table": (lambda: int16(single("logistic")), UnsupportedError,
-                    ["int16 activations", "tensor 0 'tensor_0'", "operator 0 (LOGISTIC)"]),
+                    ["int16 activations of operator LOGISTIC", "operator 0 (LOGISTIC)"]),
     "int16 concatenation": (lambda: int16(single("concat")), UnsupportedError,
-                            ["int16 activations", "tensor_", "CONCATENATION"]),
+                            ["beside int16 activations", "tensor_", "CONCATENATION"]),
     "int16 border": (lambda: single("unsigned").with_tensor(1, code=INT16), UnsupportedError,
-                     ["int16 activations", "tensor_1", "operator 0 (QUANTIZE)"]),
+                     ["zero point", "tensor_1", "operator 0 (QUANTIZE)"]),
     "batch": (batch_of_two, UnsupportedError, ["a batch of 2", "operator 0 (MAX_POOL_2D)"]),
     "logistic scale": (lambda: single("logistic").with_tensor(1, scales=[0.1]), UnsupportedError,
                        ["scale 1/256", "LOGISTIC"]),

@@ -73,6 +73,7 @@ from patterns.ops.tflite.factors import AddFactors, SquareFactors
 from patterns.ops.tflite.matmul import TfliteMatmul
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
 from patterns.ops.tflite.softmax import TfliteSoftmax
+from patterns.ops.tflite.wide import PiecewiseRescale, WideConv2d
 
 Types: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]
 Write: TypeAlias = Callable[..., list[Any]]
@@ -343,6 +344,22 @@ def _comparisons() -> tuple[Types, Write]:
     return (*ROWS * 2, *MAPS), write
 
 
+def _wide() -> tuple[Types, Write]:
+    def write(bb: Any, x: Any) -> list[Any]:
+        weight = _int8(6, 3, 3, 8)
+        bias = _rng().integers(-(2**40), 2**40, 6).astype(np.int64)
+        multipliers, shifts = np.asarray([20000], np.int32), np.asarray([24], np.int32)
+        sums = AddFactors.from_scales((0.03, 0.07, 0.4), (0, 0, 0), 15)
+        other = _rng().integers(-(2**15), 2**15, 8).astype(np.int16)
+        return [
+            WideConv2d(weight, bias, multipliers, shifts, strides=(2, 1)).write(bb, [x], "conv"),
+            PiecewiseRescale((2**30, 1), (-(2**30), -3)).write(bb, [x], "leaky"),
+            TfliteBinary("add", sums, (-(2**15), 2**15 - 1), b=other).write(bb, [x], "add"),
+        ]
+
+    return (((1, 5, 6, 8), "int16"),), write
+
+
 GROUPS: dict[str, tuple[Types, Write]] = {
     "convolution_shift": _convolution(Shift(9)),
     "convolution_mul_shift": _convolution(_per_channel(10)),
@@ -362,5 +379,6 @@ GROUPS: dict[str, tuple[Types, Write]] = {
     "reals": _reals(),
     "parts": _parts(),
     "comparisons": _comparisons(),
+    "wide": _wide(),
 }
 """Inputs and writer of each group, by name."""

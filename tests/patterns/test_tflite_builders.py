@@ -194,3 +194,14 @@ def test_what_makes_no_sense_is_refused(write: Callable[..., Any]) -> None:
 def test_scales_far_apart_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="finer"):
         MultiplyFactors.from_scales((1.0, 1.0, 1e-6), (0, 0, 0))
+
+
+def test_a_product_of_numbers_that_have_one_sign_is_clipped() -> None:
+    """TVM would conclude from an unsigned shift of negative numbers that no clip is needed."""
+    factors = MultiplyFactors.from_scales((0.5, 0.5, 0.01), (127, -128, 5))
+    assert factors.shift > 0
+    agree(
+        [(1, 300)] * 2,
+        lambda bb, *x: TfliteBinary("multiply", factors).write(bb, x, "multiply_0"),
+        np.random.default_rng(0),
+    )

@@ -264,7 +264,7 @@ def _average_pool(attrs: Any, data: Array) -> Array:
     ones = np.pad(np.ones_like(wide), border)
     count = _windows(ones, kernel, strides, (1, 1)).sum(axis=(3, 4))
     magnitude = (2 * np.abs(total) + count) // (2 * count)
-    result = np.clip(np.sign(total) * magnitude, low, high).astype(np.int8)
+    result = np.clip(np.sign(total) * magnitude, low, high).astype(data.dtype)
     return result if layout == "NHWC" else result.transpose(0, 3, 1, 2)
 
 

@@ -99,11 +99,12 @@ def _binary(attrs: Any, a: Array, b: Array, _: Array) -> Array:
         second = scaled(second << 7, multipliers[1], shifts[1])
         result = scaled((first - second) ** 2, multipliers[2], shifts[2])
     else:
-        first = scaled(first << 20, multipliers[0], shifts[0])
-        second = scaled(second << 20, multipliers[1], shifts[1])
+        bits = 20 if a.dtype == np.int8 else 15
+        first = scaled(first << bits, multipliers[0], shifts[0])
+        second = scaled(second << bits, multipliers[1], shifts[1])
         total = first - second if function == "subtract" else first + second
         result = scaled(total, multipliers[2], shifts[2])
-    return np.clip(result + zeros[2], low, high).astype(np.int8)
+    return np.clip(result + zeros[2], low, high).astype(a.dtype)
 
 
 def _mean(attrs: Any, data: Array, _: Array) -> Array:
@@ -154,6 +155,36 @@ def _matmul(attrs: Any, a: Array, b: Array, _: Array) -> Array:
     return np.clip(result + zeros[2], low, high).astype(np.int8)
 
 
+def _piecewise(attrs: Any, data: Array, multipliers: Array) -> Array:
+    zeros, (low, high) = _integers(attrs, "zero_points"), _integers(attrs, "clip")
+    centred, parts = data.astype(np.int64) - zeros[0], []
+    for name, magnitude in zip(("above", "below"), multipliers, strict=True):
+        multiplier, shift = (int(part) for part in attrs[f"htvm.{name}"])
+        parts.append(scaled(centred, magnitude, shift) * (-1 if multiplier < 0 else 1))
+    result = np.where(centred >= 0, *parts) + zeros[1]
+    return np.clip(result, low, high).astype(str(attrs["htvm.dtype"]))
+
+
+def _wide_conv2d(
+    attrs: Any, data: Array, weight: Array, bias: Array, multipliers: Array, shifts: Array
+) -> Array:
+    (sy, sx), (dy, dx) = _integers(attrs, "strides"), _integers(attrs, "dilation")
+    groups, (low, high) = int(attrs["htvm.groups"]), _integers(attrs, "clip")
+    k, fy, fx, each = weight.shape
+    n, y, x, _ = data.shape
+    oy, ox = (y - dy * (fy - 1) - 1) // sy + 1, (x - dx * (fx - 1) - 1) // sx + 1
+    total = np.zeros((n, oy, ox, k), np.int64) + bias
+    for i, j in np.ndindex(fy, fx):
+        rows = slice(i * dy, i * dy + (oy - 1) * sy + 1, sy)
+        columns = slice(j * dx, j * dx + (ox - 1) * sx + 1, sx)
+        part = data[:, rows, columns].astype(np.int64).reshape(n, oy, ox, groups, each)
+        taps = weight[:, i, j].astype(np.int64).reshape(groups, k // groups, each)
+        total += np.einsum("nyxgc,gkc->nyxgk", part, taps).reshape(n, oy, ox, k)
+    wide = shifts.astype(np.int64)
+    result = (total * multipliers.astype(np.int64) + (1 << (wide - 1))) >> wide
+    return np.clip(result, low, high).astype(np.int16)
+
+
 def _quantize(attrs: Any, data: Array, scale: Array) -> Array:
     ratio = (data / scale).astype(np.float64)
     rounded = np.copysign(np.floor(np.abs(ratio) + 0.5), ratio) + int(attrs["htvm.zero_point"])
@@ -189,6 +220,8 @@ PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "interleave": _interleave,
     "attach": _attach,
     "nearest": _nearest,
+    "piecewise_rescale": _piecewise,
+    "wide_conv2d": _wide_conv2d,
     "pad_axes": _pad_axes,
     "quantize": _quantize,
     "slice": _slice,

@@ -16,9 +16,9 @@ from htvm.files import file_sha256
 from htvm.frontend.integerize import named_module
 from htvm.frontend.operators import Activation
 from htvm.frontend.tflite.dilation import with_dilation
-from htvm.frontend.tflite.file import TfliteFile, TfliteTensor, read_file
+from htvm.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor, read_file
 from htvm.frontend.tflite.fold import folded
-from htvm.frontend.tflite.handlers import HANDLERS
+from htvm.frontend.tflite.handlers import HANDLERS, WIDE_HANDLERS
 from htvm.frontend.tflite.options import check_read
 from htvm.frontend.tflite.reader import OperatorReader
 from htvm.model import Model, TensorInfo, model_name
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 # Offsets in a flatbuffer are signed 32-bit integers.
 _MOST_BYTES = 2**31 - 1
-_BORDER = ("int8", "uint8", "float32")
+_BORDER = ("int8", "uint8", "int16", "int32", "float32")
 
 
 def load_tflite(path: Path, name: str | None = None) -> Model:
@@ -104,8 +104,14 @@ def _read_operators(file: TfliteFile) -> dict[int, Activation]:
     }
     for operator in file.operators:
         try:
-            reader = OperatorReader(operator, values)
-            records = HANDLERS[operator.kind](reader)
+            wide = _is_wide(operator)
+            reader = OperatorReader(operator, values, "int16" if wide else "int8")
+            if wide and operator.kind not in WIDE_HANDLERS:
+                raise UnsupportedError(
+                    f"int16 activations of operator {operator.kind} are not supported",
+                    hint=f"supported are {', '.join(sorted(WIDE_HANDLERS))}; or use int8",
+                )
+            records = (WIDE_HANDLERS if wide else HANDLERS)[operator.kind](reader)
             check_read(reader)
         except UnsupportedError as error:
             if error.where:
@@ -115,6 +121,12 @@ def _read_operators(file: TfliteFile) -> dict[int, Activation]:
         for tensor, record in zip(operator.outputs, records, strict=True):
             values[tensor.index] = Activation(tensor.shape, record, tensor.dtype)
     return values
+
+
+def _is_wide(operator: TfliteOperator) -> bool:
+    """Whether an operator has int16 activations; the lists of a few are integers of other kinds."""
+    tensors = (*operator.inputs, *operator.outputs)
+    return any(tensor is not None and tensor.dtype == "int16" for tensor in tensors)
 
 
 def _check_elements(tensors: Iterable[TfliteTensor | None], place: str) -> None:
@@ -128,10 +140,8 @@ def _check_elements(tensors: Iterable[TfliteTensor | None], place: str) -> None:
 
 
 def _check_border(file: TfliteFile) -> None:
-    outputs = (*_BORDER, "int32")  # the places of an ARG_MAX
-    borders = [(tensor, _BORDER) for tensor in file.inputs]
-    for tensor, allowed in [*borders, *((tensor, outputs) for tensor in file.outputs)]:
-        if tensor.dtype not in allowed:
+    for tensor in (*file.inputs, *file.outputs):
+        if tensor.dtype not in _BORDER:
             raise UnsupportedError(
                 f"{tensor.dtype} at the border of the model",
                 where=tensor.place,

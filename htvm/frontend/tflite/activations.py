@@ -20,6 +20,7 @@ from patterns.ops.requantize import fixed_point
 from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite import gemmlowp
 from patterns.ops.tflite.softmax import TfliteSoftmax
+from patterns.ops.tflite.wide import PiecewiseRescale
 
 __all__ = [
     "clipped",
@@ -58,7 +59,11 @@ def table_of(
 
 
 def clipped(op: OperatorReader, source: Activation, clip: Clip, sub: int = 0) -> Applied:
-    """Apply bounds to an int8 tensor, keeping its quantization."""
+    """Apply bounds to a tensor, keeping its quantization."""
+    if op.dtype != "int8":
+        same = (1 << 30, 1)
+        rescale = PiecewiseRescale(same, same, clip=clip, dtype=op.dtype)
+        return Applied(op.position(sub), op.where, (source,), rescale)
     return table_of(op, "clip", source, tabulate(lambda x: min(max(x, clip[0]), clip[1])), sub)
 
 
@@ -159,28 +164,26 @@ def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
     alpha = op.options(75).real(0)
     # The factors are float32, as in the kernel.
     scale_in, scale_out = np.float32(step.scale), np.float32(made.scale)
-    below = _signed_fixed_point(op, float(scale_in * np.float32(alpha) / scale_out))
-    above = fixed_point(float(scale_in / scale_out))
+    slope = float(scale_in * np.float32(alpha) / scale_out)
+    if not math.isfinite(slope):
+        raise op.corrupt(f"a slope of {slope}")
+    above, below = fixed_point(float(scale_in / scale_out)), fixed_point(abs(slope))
 
     def function(x: int) -> int:
         centred = x - step.zero_point
-        factor = above if centred >= 0 else below
-        return gemmlowp.scaled(centred, *factor) + made.zero_point
+        if centred >= 0:
+            return gemmlowp.scaled(centred, *above) + made.zero_point
+        # The sign of the slope comes last: halves are rounded away from zero before.
+        magnitude = gemmlowp.scaled(centred, *below)
+        return (magnitude if slope >= 0 else -magnitude) + made.zero_point
 
     return [table_of(op, "leaky_relu", op.value(source), tabulate(function))]
-
-
-def _signed_fixed_point(op: OperatorReader, real: float) -> tuple[int, int]:
-    if not math.isfinite(real):
-        raise op.corrupt(f"a slope of {real}")
-    multiplier, shift = fixed_point(abs(real))
-    return (multiplier if real >= 0 else -multiplier), shift
 
 
 def prelu(op: OperatorReader) -> Sequence[Applied]:
     """PRELU: negative numbers times a constant slope, one or one per channel."""
     op.count((2,))
-    source, alpha = op.source(), op.int8(op.tensor(1))
+    source, alpha = op.source(), op.quantized(op.tensor(1))
     op.result_shape(source.shape)
     if alpha.data is None:
         raise op.unsupported("its slopes are computed at run time", "make them constant")

@@ -103,7 +103,7 @@ def _parts(op: OperatorReader) -> list[Activation | Array]:
     def value(tensor: TfliteTensor) -> Activation | Array:
         return op.value(tensor) if tensor.data is None else constant_array(tensor)
 
-    found = [value(op.int8(op.tensor(at))) for at in (0, 1)]
+    found = [value(op.quantized(op.tensor(at))) for at in (0, 1)]
     if all(not isinstance(item, Activation) for item in found):
         raise op.unsupported("both operands are constant", "fold constants when exporting")
     return found

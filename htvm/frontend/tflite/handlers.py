@@ -15,10 +15,11 @@ from htvm.frontend.tflite import (
     products,
     rearranging,
     shapes,
+    wide,
 )
 from htvm.frontend.tflite.reader import Handler
 
-__all__ = ["HANDLERS"]
+__all__ = ["HANDLERS", "WIDE_HANDLERS"]
 
 _HANDLERS: Mapping[str, Handler] = {
     "ABS": functions.absolute,
@@ -83,3 +84,27 @@ _HANDLERS: Mapping[str, Handler] = {
 
 HANDLERS = registered("TFLite", _HANDLERS, Applied)
 """Reader for each supported operator."""
+
+_MOVES = (
+    "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION", "DEPTH_TO_SPACE", "EXPAND_DIMS", "GATHER",
+    "MAX_POOL_2D", "AVERAGE_POOL_2D", "MAXIMUM", "MINIMUM", "MIRROR_PAD", "PACK", "PAD", "PADV2",
+    "REDUCE_MAX", "REDUCE_MIN", "RESHAPE", "REVERSE_V2", "SLICE", "SPACE_TO_BATCH_ND",
+    "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK",
+)  # fmt: skip
+
+_WIDE: Mapping[str, Handler] = {
+    **{name: _HANDLERS[name] for name in _MOVES},
+    "ADD": wide.add,
+    "CONV_2D": wide.conv,
+    "DEPTHWISE_CONV_2D": wide.depthwise,
+    "DEQUANTIZE": wide.dequantize,
+    "FULLY_CONNECTED": wide.fully_connected,
+    "LEAKY_RELU": wide.leaky_relu,
+    "MUL": wide.multiply,
+    "QUANTIZE": wide.quantize,
+    "SUB": wide.subtract,
+    "TRANSPOSE_CONV": wide.transpose_conv,
+}
+
+WIDE_HANDLERS = registered("TFLite, int16", _WIDE, Applied)
+"""Reader for each operator that is supported with int16 activations."""

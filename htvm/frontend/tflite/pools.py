@@ -12,7 +12,7 @@ from htvm.frontend.operators import Activation, Applied, Pads, Pair
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.products import window
-from htvm.frontend.tflite.reader import INT8, OperatorReader
+from htvm.frontend.tflite.reader import OperatorReader
 from patterns.ops.integer.extreme import ArgExtreme, ReduceExtreme, Which
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.nearest import Nearest
@@ -64,9 +64,9 @@ def max_pool(op: OperatorReader) -> Sequence[Applied]:
     clip = op.clip(op.options(5), 5)
     inputs = (op.value(source),)
     pool = Applied(op.position(), op.where, inputs, MaxPool(*geometry))
-    if clip == INT8:
+    if clip == op.limits:
         return [pool]
-    return [clipped(op, Activation(op.result().shape, pool), clip, sub=1)]
+    return [clipped(op, Activation(op.result().shape, pool, op.dtype), clip, sub=1)]
 
 
 def mean(op: OperatorReader) -> Sequence[Applied]:

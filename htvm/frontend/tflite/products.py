@@ -23,7 +23,10 @@ __all__ = [
     "conv",
     "depthwise",
     "fully_connected",
+    "filter_window",
     "groups_of",
+    "rows_of",
+    "spread_input",
     "transpose_conv",
     "window",
 ]
@@ -37,9 +40,9 @@ def conv(op: OperatorReader) -> Sequence[Applied]:
     options = op.options(1)
     channels = weights.shape[0]
     groups = groups_of(op, source, weights.shape)
-    geometry = _geometry(op, options, weights, (4, 5), channels, groups)
+    moves = filter_window(op, options, weights, (4, 5), channels, groups)
     product = _product(op, source, weights, (0, 3, 1, 2), options, 3)
-    return [product.convolved(op.value(source), geometry, op.position)]
+    return [product.convolved(op.value(source), moves, op.position)]
 
 
 def groups_of(op: OperatorReader, source: TfliteTensor, weights: tuple[int, ...]) -> int:
@@ -69,12 +72,12 @@ def depthwise(op: OperatorReader) -> Sequence[Applied]:
     source, weights = op.source(), op.weights(rank=4, axis=3)
     op.batch(source, 4)
     options, channels = check_depthwise(op, source, weights.shape), weights.shape[3]
-    geometry = _geometry(op, options, weights, (5, 6), channels, source.shape[3])
+    moves = filter_window(op, options, weights, (5, 6), channels, source.shape[3])
     product = _product(op, source, weights, (3, 0, 1, 2), options, 4)
-    return [product.convolved(op.value(source), geometry, op.position)]
+    return [product.convolved(op.value(source), moves, op.position)]
 
 
-def _geometry(
+def filter_window(
     op: OperatorReader,
     options: FlatTable,
     weights: TfliteTensor,
@@ -82,6 +85,7 @@ def _geometry(
     channels: int,
     groups: int,
 ) -> Window:
+    """Return how the filters of a convolution move over its input."""
     strides, padding, dilation = window(
         op, options, weights.shape[1:3], (1, 2), dilation_fields, channels
     )
@@ -121,6 +125,14 @@ def _product(
 
 def transpose_conv(op: OperatorReader) -> Sequence[Applied]:
     """TRANSPOSE_CONV: weights (K, fy, fx, C); a convolution of the input spread over zeros."""
+    spread, weights, options = spread_input(op)
+    product = _product(op, op.source(2), weights, (0, 3, 1, 2), options, 3, bias=3)
+    turned = replace(product, weight=product.weight[:, :, ::-1, ::-1])
+    return [turned.convolved(spread, Window(), op.position)]
+
+
+def spread_input(op: OperatorReader) -> tuple[Activation, TfliteTensor, FlatTable]:
+    """Return what a TRANSPOSE_CONV convolves with turned filters, its weights and options."""
     op.count((3, 4))
     source, weights = op.source(2), op.weights(rank=4, axis=0)
     op.batch(source, 4)
@@ -128,8 +140,10 @@ def transpose_conv(op: OperatorReader) -> Sequence[Applied]:
     channels, *kernel, inputs = weights.shape
     if inputs != source.shape[3]:
         raise op.corrupt(f"weights of shape {weights.shape} for {source.shape[3]} channels")
-    shape = op.constant(0, "sizes of the output")
-    op.result_shape(shape)
+    # Runtimes with static shapes do not read it, and exporters may leave it open.
+    shape = op.result().shape
+    if op.tensor(0).data is not None:
+        op.result_shape(op.constant(0, "sizes of the output"))
     op.batch(op.result(), 4)
     if shape[3] != channels:
         raise op.corrupt(f"an output of shape {shape} for {channels} channels")
@@ -149,13 +163,27 @@ def transpose_conv(op: OperatorReader) -> Sequence[Applied]:
     zero = op.step(source).zero_point
     interleave = Interleave(zero, size, (start[0], start[1]), (strides[0], strides[1]))
     spread = Applied(op.position(), op.where, (op.value(source),), interleave)
-    product = _product(op, source, weights, (0, 3, 1, 2), options, 3, bias=3)
-    turned = replace(product, weight=product.weight[:, :, ::-1, ::-1])
-    return [turned.convolved(Activation((1, *size, inputs), spread), Window(), op.position)]
+    return Activation((1, *size, inputs), spread, op.dtype), weights, options
 
 
 def fully_connected(op: OperatorReader) -> Sequence[Applied]:
     """FULLY_CONNECTED: weights (K, C); all axes but the last of the input are rows."""
+    source, weights, options, rows = rows_of(op)
+    product = _product(op, source, weights, (0, 1), options, 0)
+    channels, features = weights.shape
+    declared, vector = op.result().shape, op.value(source)
+    if source.shape != (rows, features):
+        flat = Applied(op.position(), op.where, (vector,), Reshape((rows, features)))
+        vector = Activation((rows, features), flat)
+    dense = product.dense(vector, op.position(1))
+    if declared == (rows, channels):
+        return [dense]
+    result = Activation((rows, channels), dense)
+    return [Applied(op.position(2), op.where, (result,), Reshape(declared))]
+
+
+def rows_of(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor, FlatTable, int]:
+    """Return input, weights, options and the number of rows of a FULLY_CONNECTED, checked."""
     op.count((2, 3))
     source, weights = op.source(), op.weights(rank=2, axis=0)
     options = op.options(8)
@@ -169,22 +197,13 @@ def fully_connected(op: OperatorReader) -> Sequence[Applied]:
     keeps = options.integer(2, "B")
     if keeps and source.shape[-1] != features:
         raise op.corrupt(f"an input of shape {source.shape} for weights of shape {weights.shape}")
-    product = _product(op, source, weights, (0, 1), options, 0)
     shape = (*source.shape[:-1], channels) if keeps else (rows, channels)
     declared = op.result().shape
     if math.prod(declared) != rows * channels:
         raise op.corrupt(f"an output of shape {declared} for {rows} rows of {channels} channels")
     if keeps or len(declared) == 2:
         op.result_shape(shape)
-    vector = op.value(source)
-    if source.shape != (rows, features):
-        flat = Applied(op.position(), op.where, (vector,), Reshape((rows, features)))
-        vector = Activation((rows, features), flat)
-    dense = product.dense(vector, op.position(1))
-    if declared == (rows, channels):
-        return [dense]
-    result = Activation((rows, channels), dense)
-    return [Applied(op.position(2), op.where, (result,), Reshape(declared))]
+    return source, weights, options, rows
 
 
 # ------------------------------------------------------------------------------ parameters

@@ -20,6 +20,7 @@ from htvm.frontend.tflite.flatbuffer import FlatTable
 
 __all__ = [
     "FULL_INT8",
+    "INT16",
     "INT8",
     "SAME",
     "VALID",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 INT8 = (-128, 127)
+INT16 = (-(2**15), 2**15 - 1)
 SAME, VALID = 0, 1
 FULL_INT8 = "quantize the model fully to int8, activations and weights"
 
@@ -42,10 +44,14 @@ class OperatorReader:
     Args:
         operator: the operator.
         values: activations computed so far, by tensor index.
+        dtype: type of the activations, int8 or int16.
     """
 
-    def __init__(self, operator: TfliteOperator, values: Mapping[int, Activation]) -> None:
+    def __init__(
+        self, operator: TfliteOperator, values: Mapping[int, Activation], dtype: str = "int8"
+    ) -> None:
         self.operator = operator
+        self.dtype = dtype
         self.looked: set[int] = set()
         """Numbers of the inputs that have been looked at."""
         self._values = values
@@ -94,22 +100,32 @@ class OperatorReader:
         """State that some inputs have no effect: the output's own shape says the same."""
         self.looked.update(inputs)
 
-    def int8(self, tensor: TfliteTensor | None) -> TfliteTensor:
-        """Check for an int8 tensor quantized per tensor, computed or constant."""
+    @property
+    def limits(self) -> Pair:
+        """The inclusive range of the activations' type."""
+        return INT8 if self.dtype == "int8" else INT16
+
+    def quantized(self, tensor: TfliteTensor | None) -> TfliteTensor:
+        """Check for a tensor of the activations' type, per tensor, computed or constant."""
         if tensor is None:
             raise self.corrupt("an activation is missing")
         if tensor.dtype == "float32":
             raise self._float(tensor)
-        if tensor.dtype != "int8":
+        if tensor.dtype != self.dtype and self.dtype != "int8":
+            raise self.unsupported(
+                f"{tensor.dtype} beside {self.dtype} activations ({tensor.place})",
+                f"all activations of an operator must be {self.dtype}",
+            )
+        if tensor.dtype != self.dtype:
             raise self.unsupported(f"{tensor.dtype} activations ({tensor.place})", FULL_INT8)
         self.step(tensor)
         return tensor
 
     def activation(self, tensor: TfliteTensor | None) -> TfliteTensor:
-        """Check for an int8 tensor quantized per tensor, computed at run time."""
+        """Check for a tensor of the activations' type, per tensor, computed at run time."""
         if tensor is not None and tensor.data is not None:
             raise self.unsupported(f"{tensor.place} is constant, not an activation")
-        return self.int8(tensor)
+        return self.quantized(tensor)
 
     def _float(self, tensor: TfliteTensor) -> HtvmError:
         weights = [
@@ -140,10 +156,15 @@ class OperatorReader:
         return self._values[tensor.index]
 
     def step(self, tensor: TfliteTensor) -> Quantization:
-        """Return the quantization of an 8-bit tensor, per tensor."""
+        """Return the quantization of a tensor of 8 or 16 bits, per tensor."""
         if len(tensor.scales) != 1:
             raise self.unsupported(
                 f"{tensor.place} has {len(tensor.scales)} scales", "quantize activations per tensor"
+            )
+        if tensor.dtype in ("int16", "int32") and tensor.zero_points[0]:
+            raise self.unsupported(
+                f"zero point {tensor.zero_points[0]} of {tensor.place}, {tensor.dtype}",
+                "quantize it symmetrically",
             )
         low, high = (0, 255) if tensor.dtype == "uint8" else INT8
         if not low <= tensor.zero_points[0] <= high:
@@ -223,7 +244,8 @@ class OperatorReader:
             )
         low, high = _BOUNDS[code]
         step = self.step(tensor or self.result())
-        return bound(low, step, INT8[0]), bound(high, step, INT8[1])
+        least, most = self.limits
+        return bound(low, step, least, self.limits), bound(high, step, most, self.limits)
 
     # ------------------------------------------------------------------------ shapes
 

@@ -54,7 +54,7 @@ def pack(op: OperatorReader) -> Sequence[Applied]:
     op.result_shape((*shape[:axis], count, *shape[axis:]))
     lifted, inputs = (*shape[:axis], 1, *shape[axis:]), []
     for at, part in enumerate(parts):
-        inputs.append(Activation(lifted, reshaped(op, op.value(part), lifted, at)))
+        inputs.append(Activation(lifted, reshaped(op, op.value(part), lifted, at), op.dtype))
     return [Applied(op.position(count), op.where, tuple(inputs), Concat(axis))]
 
 
@@ -74,7 +74,7 @@ def unpack(op: OperatorReader) -> Sequence[Applied]:
         op.result_shape(shape, at)
         begin = [at if each == axis else 0 for each in range(len(thin))]
         part = part_of(op, source, begin, thin, steps, 2 * at)
-        results.append(reshaped(op, Activation(thin, part), shape, 2 * at + 1))
+        results.append(reshaped(op, Activation(thin, part, op.dtype), shape, 2 * at + 1))
     return results
 
 
@@ -259,5 +259,6 @@ def _chain(op: OperatorReader, source: TfliteTensor, steps: Sequence[Op]) -> Seq
     value = op.value(source)
     for sub, step in enumerate(steps or [Reshape(value.shape)]):
         applied = Applied(op.position(sub), op.where, (value,), step)
-        value = Activation(step.result_of([TensorType(value.shape)]).shape, applied)
+        shape = step.result_of([TensorType(value.shape, op.dtype)]).shape
+        value = Activation(shape, applied, op.dtype)
     return [applied]

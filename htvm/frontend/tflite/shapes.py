@@ -140,7 +140,13 @@ def _padded(op: OperatorReader, count: int) -> Sequence[Applied]:
     op.result_shape(shape)
     value = _padding_value(op, source)
     inputs = (op.value(source),)
-    if rank == 4 and not any(widths[0]) and not any(widths[3]) and source.shape[0] == 1:
+    if (
+        op.dtype == "int8"
+        and rank == 4
+        and not any(widths[0])
+        and not any(widths[3])
+        and source.shape[0] == 1
+    ):
         (top, bottom), (left, right) = widths[1:3]
         return [Applied(op.position(), op.where, inputs, Pad(value, (top, left, bottom, right)))]
     return [Applied(op.position(), op.where, inputs, PadAxes(value, tuple(widths)))]
@@ -149,7 +155,7 @@ def _padded(op: OperatorReader, count: int) -> Sequence[Applied]:
 def _padding_value(op: OperatorReader, source: TfliteTensor) -> int:
     if len(op.operator.inputs) == 2:
         return op.step(source).zero_point
-    value = op.int8(op.tensor(2))
+    value = op.quantized(op.tensor(2))
     if value.data is None or value.data.size != 1:
         raise op.unsupported(f"a padding with {value.place}", "give one constant value")
     if not op.close(value, source):
@@ -170,7 +176,7 @@ def concatenation(op: OperatorReader) -> Sequence[Applied]:
     """
     op.count(range(1, 1 << 10))
     result = op.result()
-    parts = [op.int8(op.tensor(at)) for at in range(len(op.operator.inputs))]
+    parts = [op.quantized(op.tensor(at)) for at in range(len(op.operator.inputs))]
     options, axis = joined(op, parts)
     clip = op.clip(options, 1)
     values = [_part_or_constant(op, part, result, at) for at, part in enumerate(parts)]
@@ -179,9 +185,10 @@ def concatenation(op: OperatorReader) -> Sequence[Applied]:
         whole = Applied(op.position(len(parts)), op.where, inputs, Concat(axis))
     else:
         whole = _attached(op, values, axis)
-    if clip == INT8:
+    if clip == op.limits:
         return [whole]
-    return [clipped(op, Activation(result.shape, whole), clip, sub=2 * len(parts) + 1)]
+    made = Activation(result.shape, whole, op.dtype)
+    return [clipped(op, made, clip, sub=2 * len(parts) + 1)]
 
 
 def _part_or_constant(
@@ -208,8 +215,8 @@ def _attached(op: OperatorReader, values: Sequence[Activation | Array], axis: in
         step: Op = Concat(axis)
         if constant is not None:
             step = Attach(np.ascontiguousarray(constant), axis, first=constant is made)
-        shape = step.result_of([TensorType(each.shape) for each in inputs]).shape
-        made = Activation(shape, Applied(op.position(sub), op.where, inputs, step))
+        shape = step.result_of([TensorType(each.shape, op.dtype) for each in inputs]).shape
+        made = Activation(shape, Applied(op.position(sub), op.where, inputs, step), op.dtype)
         sub += 1
     if not isinstance(made, Activation) or isinstance(made.origin, str):
         raise op.unsupported("all parts are constant", "fold constants when exporting")
@@ -234,6 +241,11 @@ def rescaled(op: OperatorReader, part: TfliteTensor, result: TfliteTensor, sub: 
     source = op.value(part)
     if op.close(part, result):
         return source
+    if op.dtype != "int8":
+        raise op.unsupported(
+            f"an {op.dtype} part with a scale of its own ({part.place})",
+            "quantize it like the output",
+        )
     convert = converted(op.step(part), op.step(result), INT8)
     return Activation(part.shape, Applied(op.position(sub), op.where, (source,), convert))
 
@@ -277,7 +289,7 @@ def strided_slice(op: OperatorReader) -> Sequence[Applied]:
     part = part_of(op, source, first, sizes, steps)
     if len(shape) == rank:
         return [part]
-    return [reshaped(op, Activation(tuple(sizes), part), tuple(shape), sub=1)]
+    return [reshaped(op, Activation(tuple(sizes), part, op.dtype), tuple(shape), sub=1)]
 
 
 def slices(op: OperatorReader) -> Sequence[Applied]:

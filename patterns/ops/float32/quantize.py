@@ -20,6 +20,8 @@ __all__ = ["BEYOND", "Quantize"]
 BEYOND = 512.0
 """Number of steps from zero at which any byte saturates, whatever the zero point is."""
 
+_WIDE_BEYOND = 131072.0  # the same of int16
+
 
 @operator
 @dataclass(frozen=True, eq=False)
@@ -31,7 +33,7 @@ class Quantize(PrimitiveOp):
     Attributes:
         step: scale of the output, rounded to float32.
         zero_point: integer of the output that represents 0.0.
-        dtype: type of the output, int8 or uint8.
+        dtype: type of the output: int8, uint8 or int16.
     """
 
     kind = "quantize"
@@ -66,6 +68,7 @@ class Quantize(PrimitiveOp):
     def _rounded(self, ratio: Any) -> Any:
         """Return a float32 value rounded, shifted by the zero point and saturated."""
         limits = np.iinfo(self.dtype)
+        beyond = _f32(BEYOND if limits.bits == 8 else _WIDE_BEYOND)
         # Variables, because TVM would repeat the division wherever its result is used.
         low, value = tirx.Var("low", "float32"), tirx.Var("value", "float32")
         whole = tirx.Var("whole", "int32")
@@ -74,10 +77,10 @@ class Quantize(PrimitiveOp):
         result = whole + up - down + self.zero_point
         result = tirx.Cast(self.dtype, tirx.max(tirx.min(result, int(limits.max)), int(limits.min)))
         result = tirx.Let(whole, tirx.Cast("int32", value), result)
-        result = tirx.Let(value, tirx.Select(low > _f32(-BEYOND), low, _f32(-BEYOND)), result)
+        result = tirx.Let(value, tirx.Select(low > -beyond, low, -beyond), result)
         # Written so that a NaN, for which all comparisons are false, goes to the upper end.
         below = tirx.Var("ratio", "float32")
-        result = tirx.Let(low, tirx.Select(below < _f32(BEYOND), below, _f32(BEYOND)), result)
+        result = tirx.Let(low, tirx.Select(below < beyond, below, beyond), result)
         return tirx.Let(below, ratio, result)
 
 

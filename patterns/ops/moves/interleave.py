@@ -24,7 +24,7 @@ __all__ = ["Interleave"]
 @operator
 @dataclass(frozen=True, eq=False)
 class Interleave(Filling, PrimitiveOp):
-    """A map filled with ``value``, with the elements of an int8 map spread over it.
+    """A map filled with ``value``, with the elements of a map spread over it.
 
     It turns a transposed convolution into a convolution: instead of adding every element times the
     filter to the output, one sums over the filter taps that reach an output element.
@@ -46,7 +46,7 @@ class Interleave(Filling, PrimitiveOp):
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
-        return TensorType(self._shape(inputs[0].shape))
+        return TensorType(self._shape(inputs[0].shape), inputs[0].dtype)
 
     def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
         y = y_axis(self.layout)
@@ -69,7 +69,7 @@ class Interleave(Filling, PrimitiveOp):
                     inside.append(tirx.floormod(distance, strides[axis]) == 0)
                 inside += [place >= 0, place < shape[y + axis]]
             taken = source(*index[:y], *places, *index[y + 2 :])
-            return tirx.if_then_else(tirx.all(*inside), taken, tirx.const(self.value, "int8"))
+            return tirx.if_then_else(tirx.all(*inside), taken, tirx.const(self.value, source.dtype))
 
         return te.compute(extents(self._shape(shape)), element, name="spread")
 

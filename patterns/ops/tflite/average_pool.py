@@ -24,7 +24,7 @@ __all__ = ["AveragePool"]
 @operator
 @dataclass(frozen=True, eq=False)
 class AveragePool(PrimitiveOp):
-    """Averages of int8 windows, rounded half away from zero; scale and zero point stay the same.
+    """Averages of windows of int8 or int16, rounded half away from zero, in the input's scale.
 
     Attributes:
         kernel, strides: sizes (y, x).
@@ -61,7 +61,7 @@ class AveragePool(PrimitiveOp):
                     f"an average over no elements: input {shape}, kernel {self.kernel}, "
                     f"pads {self.padding}"
                 )
-        return TensorType(out)
+        return TensorType(out, inputs[0].dtype)
 
     def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
         y = y_axis(self.layout)
@@ -105,7 +105,7 @@ class AveragePool(PrimitiveOp):
             half = tirx.truncdiv(count, tirx.const(2, "int32"))
             nudged = value + tirx.Select(value >= 0, half, -half)
             result = tirx.truncdiv(nudged, count)
-            return tirx.Cast("int8", tirx.max(tirx.min(result, self.clip[1]), self.clip[0]))
+            return tirx.Cast(source.dtype, tirx.max(tirx.min(result, self.clip[1]), self.clip[0]))
 
         return te.compute(out, average, name="average")
 

@@ -23,7 +23,6 @@ from patterns.ops.requantize import (
     short_rounding_right_shift,
 )
 from patterns.ops.tflite.factors import (
-    ADD_LEFT_SHIFT,
     SQUARE_LEFT_SHIFT,
     AddFactors,
     MultiplyFactors,
@@ -57,14 +56,14 @@ def broadcast(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
 @operator
 @dataclass(frozen=True, eq=False)
 class TfliteBinary(PrimitiveOp):
-    """A function of two int8 tensors, broadcast like in numpy.
+    """A function of two tensors of int8, or of int16, broadcast like in numpy.
 
     Attributes:
         function: name of the function.
         parameters: scales and zero points; a `MultiplyFactors` for a product,
             a `SquareFactors` for a squared difference.
         clip: inclusive range of the output.
-        a, b: the first or second operand if it is constant, int8; at most one of them is.
+        a, b: the first or second operand if it is constant, of the other's type.
     """
 
     kind = "tflite_binary"
@@ -87,7 +86,10 @@ class TfliteBinary(PrimitiveOp):
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
-        return TensorType(broadcast(inputs[0].shape, inputs[1].shape))
+        first, second = inputs[0], inputs[1]
+        if first.dtype != second.dtype:
+            raise IntegerFormError(f"operands of types {first.dtype} and {second.dtype}")
+        return TensorType(broadcast(first.shape, second.shape), first.dtype)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands and the multipliers.
@@ -120,7 +122,7 @@ class TfliteBinary(PrimitiveOp):
                 _at(operand, shape, index) for operand, shape in zip(operands, shapes, strict=True)
             ]
             value = clipped(pair, self.function, self.parameters, multiplier)
-            return tirx.Cast("int8", tirx.max(tirx.min(value, high), low))
+            return tirx.Cast(operands[0].dtype, tirx.max(tirx.min(value, high), low))
 
         return te.compute(extents(broadcast(*shapes)), element, name=self.function)
 
@@ -136,7 +138,7 @@ def _at(operand: te.Tensor, shape: tuple[int, ...], index: Sequence[Any]) -> Any
 
 def _summed(pair: Sequence[Any], function: str, parameters: Any, multiplier: Any) -> Any:
     """Return the sum as in `patterns.ops.tflite.add`; a difference negates the scaled operand."""
-    first, second = _common(pair, parameters, multiplier, ADD_LEFT_SHIFT)
+    first, second = _common(pair, parameters, multiplier, parameters.bits)
     total = first - second if function == "subtract" else first + second
     high = rounding_high_multiply(total, multiplier[2])
     return divided(high, parameters.shifts[2]) + parameters.zero_points[2]
@@ -167,7 +169,7 @@ def _multiplied(pair: Sequence[Any], _: str, parameters: Any, multiplier: Any) -
     zeros = parameters.zero_points
     product = (pair[0] - zeros[0]) * (pair[1] - zeros[1])
     if parameters.shift > 0:
-        product = left_shift(product, tirx.const(parameters.shift, "int32"))
+        product = left_shift(product, tirx.const(parameters.shift, "int32"), known=True)
     high = rounding_high_multiply(product, multiplier[0])
     return divided(high, parameters.shift) + zeros[2]
 

@@ -10,6 +10,7 @@ from patterns.ops.requantize import fixed_point
 __all__ = [
     "ADD_LEFT_SHIFT",
     "SQUARE_LEFT_SHIFT",
+    "WIDE_LEFT_SHIFT",
     "AddFactors",
     "MultiplyFactors",
     "SquareFactors",
@@ -17,6 +18,9 @@ __all__ = [
 
 ADD_LEFT_SHIFT = 20
 """Number of fraction bits that TFLite gives the operands of an add before scaling them."""
+
+WIDE_LEFT_SHIFT = 15
+"""The same of an add of int16."""
 
 SQUARE_LEFT_SHIFT = 7
 """The same of a squared difference."""
@@ -29,15 +33,20 @@ class AddFactors:
     Attributes:
         multipliers, shifts: those of first operand, second operand and output.
         zero_points: those of first operand, second operand and output.
+        bits: number of fraction bits of the operands.
     """
 
     multipliers: tuple[int, int, int]
     shifts: tuple[int, int, int]
     zero_points: tuple[int, int, int]
+    bits: int = ADD_LEFT_SHIFT
 
     @classmethod
     def from_scales(
-        cls, scales: tuple[float, float, float], zero_points: tuple[int, int, int]
+        cls,
+        scales: tuple[float, float, float],
+        zero_points: tuple[int, int, int],
+        bits: int = ADD_LEFT_SHIFT,
     ) -> AddFactors:
         """Return the factors for the real scales of first operand, second operand and output.
 
@@ -49,16 +58,17 @@ class AddFactors:
         parts = (
             fixed_point(first / twice_largest),
             fixed_point(second / twice_largest),
-            fixed_point(twice_largest / ((1 << ADD_LEFT_SHIFT) * output)),
+            fixed_point(twice_largest / ((1 << bits) * output)),
         )
         if parts[2][1] > 0:
             raise UnsupportedError(
-                f"an add whose output step {output:g} is 2**20 times finer than its inputs'"
+                f"an add whose output step {output:g} is 2**{bits} times finer than its inputs'"
             )
         return cls(
             (parts[0][0], parts[1][0], parts[2][0]),
             (parts[0][1], parts[1][1], parts[2][1]),
             zero_points,
+            bits,
         )
 
 
@@ -77,18 +87,26 @@ class MultiplyFactors:
 
     @classmethod
     def from_scales(
-        cls, scales: tuple[float, float, float], zero_points: tuple[int, int, int]
+        cls,
+        scales: tuple[float, float, float],
+        zero_points: tuple[int, int, int],
+        most: int = 14,
     ) -> MultiplyFactors:
         """Return the factors for the real scales of first operand, second operand and output.
+
+        Args:
+            scales, zero_points: those of first operand, second operand and output.
+            most: bits by which a product may be shifted left; that of two centred bytes is below
+                2**16.
 
         Raises:
             UnsupportedError: the product would exceed int32 before it is rounded.
         """
         multiplier, shift = fixed_point(scales[0] * scales[1] / scales[2])
-        if shift > 14:  # a product of two centred bytes is below 2**16
+        if shift > most:
             raise UnsupportedError(
-                f"a product whose output step {scales[2]:g} is 2**14 times finer than that of the "
-                "operands"
+                f"a product whose output step {scales[2]:g} is 2**{most} times finer than that of "
+                "the operands"
             )
         return cls(multiplier, shift, zero_points)
 

@@ -1,0 +1,241 @@
+"""Layers of 16-bit activations in TFLite's arithmetic ("int16x8"): convolutions and rescaling.
+
+Activations are int16 with zero point 0, weights int8, biases up to int64.  Sums are rescaled with
+one rounding by a multiplier of 15 bits, where layers of 8-bit activations have 31 bits and two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.errors import IntegerFormError, UnsupportedError
+from byoc_dory.layers import Array
+from patterns.op import Range, TensorType, Work, operator
+from patterns.ops.integer.limits import INT32_MAX
+from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["INT16", "PiecewiseRescale", "WideConv2d", "narrowed", "uniform"]
+
+INT16: Range = (-(2**15), 2**15 - 1)
+_LARGEST_SUM = 2**47
+"""Sums that TFLite rescales must be smaller."""
+
+
+def narrowed(multiplier: int, shift: int) -> tuple[int, int]:
+    """Return a Q31 multiplier and its exponent as TFLite uses them for sums of 64 bits.
+
+    Returns:
+        A multiplier of 15 bits, and the right shift.
+
+    Raises:
+        UnsupportedError: the exponent is beyond what TFLite allows.
+    """
+    if not -31 <= shift < 8:
+        raise UnsupportedError(f"a scale ratio of about 2**{shift}", hint="2**-31 to 2**7")
+    return min((multiplier + (1 << 15)) >> 16, 0x7FFF), 15 - shift
+
+
+def uniform(multipliers: Array, shifts: Array, largest: int) -> tuple[Array, Array]:
+    """Return the same factors with one shift for all channels, if products then fit 62 bits.
+
+    Args:
+        multipliers, shifts: from `narrowed`, one per channel.
+        largest: largest magnitude of a sum.
+    """
+    most = int(shifts.max())
+    moved = multipliers.astype("int64") << (most - shifts.astype("int64"))
+    if int(moved.max()) > INT32_MAX or int(moved.max()) * largest + (1 << most) >= 2**62:
+        return multipliers, shifts
+    return moved.astype("int32"), np.asarray([most], "int32")
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class WideConv2d(PrimitiveOp):
+    """A convolution of int16 maps (N, y, x, C) without padding, to int16 (N, oy, ox, K).
+
+    Attributes:
+        weight: int8 ``[K, fy, fx, C / groups]``.
+        bias: int64 ``[K]``.
+        multipliers, shifts: int32, one or one per output channel, from `narrowed` and `uniform`.
+        clip: inclusive range of the output.
+        strides, dilation: sizes (y, x).
+        groups: number of groups of channels.
+    """
+
+    kind = "wide_conv2d"
+    work = Work.PRODUCT
+    opaque = True
+
+    weight: Array
+    bias: Array
+    multipliers: Array
+    shifts: Array
+    clip: Range = INT16
+    strides: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+
+    @property
+    def stem(self) -> str:
+        """See `Op.stem`."""
+        return "conv2d"
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        source, (k, fy, fx, each) = inputs[0], self.weight.shape
+        shape = source.shape
+        fits = len(shape) == 4 and shape[3] == each * self.groups and not k % self.groups
+        if not fits or source.dtype != "int16":
+            raise IntegerFormError(
+                f"weights of shape {self.weight.shape} on {source.dtype} of shape {shape}"
+            )
+        if min(self._shape(shape)[1:3]) < 1:
+            raise IntegerFormError(f"a kernel of {(fy, fx)} on maps of shape {shape}")
+        if self.largest >= _LARGEST_SUM:
+            raise UnsupportedError("sums that can exceed 48 bits")
+        return TensorType(self._shape(shape), "int16")
+
+    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
+        sizes = [
+            (source[1 + axis] - self.dilation[axis] * (self.weight.shape[1 + axis] - 1) - 1)
+            // self.strides[axis]
+            + 1
+            for axis in (0, 1)
+        ]
+        return (source[0], *sizes, self.weight.shape[0])
+
+    @property
+    def _products(self) -> int:
+        """The largest magnitude of a sum without the bias."""
+        taps = np.abs(self.weight.astype("int64")).reshape(len(self.weight), -1)
+        return int(taps.sum(axis=1).max(initial=0)) * 2**15
+
+    @property
+    def largest(self) -> int:
+        """The largest magnitude of a sum."""
+        return self._products + int(np.abs(self.bias).max(initial=0))
+
+    def elements_read(self, inputs: Sequence[TensorType], output: TensorType) -> int:
+        """See `Op.elements_read`: all elements of each window."""
+        return int(np.prod(output.shape)) * int(np.prod(self.weight.shape[1:]))
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the input, then all arrays."""
+        names = ("weight", "bias", "multipliers", "shifts")
+        return (
+            Argument("x", inputs[0]),
+            *(Argument(name, getattr(self, name), name) for name in names),
+        )
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, weight, bias, multipliers, shifts = tensors
+        k, fy, fx, each = self.weight.shape
+        out = extents(self._shape(sizes_of(source)))
+        kind = "int32" if self._products <= INT32_MAX else "int64"
+        i, j, c = (
+            te.reduce_axis((0, tirx.const(size, "int64")), part)
+            for size, part in zip((fy, fx, each), "ijc", strict=True)
+        )
+
+        def tap(n: Any, y: Any, x: Any, o: Any) -> Any:
+            first = tirx.floordiv(o, k // self.groups) * each if self.groups > 1 else 0
+            value = source(
+                n, y * self.strides[0] + i * self.dilation[0],
+                x * self.strides[1] + j * self.dilation[1], first + c,
+            )  # fmt: skip
+            return te.sum(tirx.Cast(kind, value) * tirx.Cast(kind, weight[o, i, j, c]), [i, j, c])
+
+        sums = te.compute(out, tap, name="sums")
+        low, high = (tirx.const(limit, "int64") for limit in self.clip)
+        one = tirx.const(1, "int64")
+
+        def element(n: Any, y: Any, x: Any, o: Any) -> Any:
+            if self.shifts.size == 1:
+                amount = tirx.const(int(self.shifts[0]), "int64")
+            else:
+                # Bounds are written out: TVM assumes that variable amounts may be negative.
+                amount = tirx.max(tirx.min(tirx.Cast("int64", shifts[o]), 46), one)
+            factor = multipliers[o if self.multipliers.size > 1 else 0]
+            value = tirx.Cast("int64", sums(n, y, x, o)) + bias[o]
+            value = value * tirx.Cast("int64", factor) + (one << (amount - one))
+            return tirx.Cast("int16", tirx.max(tirx.min(value >> amount, high), low))
+
+        return te.compute(out, element, name="wide_conv2d")
+
+    def range(self, inputs: Sequence[Range]) -> Range:
+        """See `Op.range`: that of ``clip``."""
+        return self.clip
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class PiecewiseRescale(PrimitiveOp):
+    """Integers rescaled by one factor above zero and another below, as in a leaky ReLU.
+
+    Attributes:
+        above, below: Q31 multiplier and exponent for either side; a negative multiplier negates
+            what its magnitude gives.
+        zero_points: those of input and output.
+        clip: inclusive range of the output.
+        dtype: type of the output.
+    """
+
+    kind = "piecewise_rescale"
+
+    above: tuple[int, int]
+    below: tuple[int, int]
+    zero_points: tuple[int, int] = (0, 0)
+    clip: Range = INT16
+    dtype: str = "int16"
+
+    @property
+    def stem(self) -> str:
+        """See `Op.stem`."""
+        return "rescale"
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        if inputs[0].dtype not in ("int8", "uint8", "int16", "int32"):
+            raise UnsupportedError(f"an input of type {inputs[0].dtype}")
+        return TensorType(inputs[0].shape, self.dtype)
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the input and the multipliers."""
+        multipliers = np.asarray([abs(self.above[0]), abs(self.below[0])], "int32")
+        return Argument("x", inputs[0]), Argument("multipliers", multipliers)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, multipliers = tensors
+        low, high = self.clip
+
+        def scaled(value: Any, at: int, factor: tuple[int, int]) -> Any:
+            shift = factor[1]
+            if shift > 0:
+                value = left_shift(value, tirx.const(shift, "int32"), known=True)
+            value = rounding_high_multiply(value, multipliers[at])
+            if shift < 0:
+                value = rounding_right_shift(value, tirx.const(-shift, "int32"))
+            return value if factor[0] >= 0 else -value
+
+        def element(*index: Any) -> Any:
+            value = tirx.Cast("int32", source(*index)) - self.zero_points[0]
+            result = scaled(value, 0, self.above)
+            if self.below != self.above:
+                result = tirx.Select(value >= 0, result, scaled(value, 1, self.below))
+            result = result + self.zero_points[1]
+            return tirx.Cast(self.dtype, tirx.max(tirx.min(result, high), low))
+
+        return te.compute(source.shape, element, name="rescaled")

@@ -1,0 +1,149 @@
+"""TFLite operators with int16 activations ("int16x8") against TFLite Micro's reference kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import htvm
+from byoc_dory.errors import ModelError, UnsupportedError
+from patterns.ops.tflite.wide import WideConv2d
+from tests.frontend import single, wide
+from tests.frontend.flatfile import FLOAT32, INT16, INT64, Graph
+from tests.frontend.single import inputs_of
+from tests.frontend.sketch import Sketch
+from tests.frontend.tflm import reference
+from tests.reference.interpreter import Array, interpret
+
+Loader = Callable[[Graph], htvm.Model]
+WITHOUT_MICRO = ("gather", "depth_to_space")
+"""Moves that TFLite Micro has for int8 alone; the same handlers read them."""
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Loader:
+    def load(graph: Graph) -> htvm.Model:
+        path = tmp_path / "network.tflite"
+        path.write_bytes(graph.file())
+        return htvm.load(path)
+
+    return load
+
+
+def drawn(kind: str, seed: int) -> tuple[Graph, list[Array]]:
+    rng = np.random.default_rng(seed)
+    graph = wide.CASES[kind](rng)
+    return graph, inputs_of(graph, rng)
+
+
+def same(made: list[Array], wanted: list[Array]) -> None:
+    for array, expected in zip(made, wanted, strict=True):
+        assert array.dtype == expected.dtype
+        np.testing.assert_array_equal(array, expected)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in wide.CASES if kind not in WITHOUT_MICRO])
+def test_the_integer_form_equals_tflite_micro(load: Loader, kind: str) -> None:
+    for seed in range(5):
+        graph, inputs = drawn(kind, seed)
+        same(interpret(load(graph).module, inputs).outputs, reference(graph, inputs))
+
+
+@pytest.mark.parametrize("kind", WITHOUT_MICRO)
+def test_moves_are_those_of_int8(load: Loader, kind: str) -> None:
+    rng = np.random.default_rng(3)
+    graph = single.CASES[kind](rng)
+    inputs = inputs_of(graph, rng)
+    (found,) = interpret(load(wide.as_int16(graph)).module, [inputs[0].astype(np.int16)]).outputs
+    np.testing.assert_array_equal(found, reference(graph, inputs)[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", wide.CASES)
+def test_the_generated_code_equals_the_interpreter(load: Loader, kind: str) -> None:
+    for seed in range(3):
+        graph, inputs = drawn(kind, seed)
+        model = load(graph)
+        for platform in ("host", "rv32"):
+            built = htvm.build(model, "generic.cpu", platform)  # type: ignore[arg-type]
+            same(built.run(inputs).outputs, interpret(model.module, inputs).outputs)
+
+
+def network() -> Graph:
+    """Layers one after another, with sums of more than 32 bits."""
+    sketch = Sketch(np.random.default_rng(0))
+    source = sketch.input((1, 6, 6, 64), 1e-4, 0, code=INT16)
+    filters = sketch.constant(sketch.bytes(8, 3, 3, 64), 0.01)
+    data = sketch.rng.integers(-(2**34), 2**34, 8)
+    bias = sketch.constant(data.astype(np.int64), 1e-6, code=INT64)
+    conv = sketch.tensor((1, 6, 6, 8), 1.0, 0, code=INT16)
+    one = ("i", 1)
+    sketch.op("CONV_2D", [source, filters, bias], [conv], (1, {1: one, 2: one, 3: ("b", 1)}))
+    pooled = sketch.tensor((1, 3, 3, 8), 1.0, 0, code=INT16)
+    two = ("i", 2)
+    window = {0: ("b", 1), 1: two, 2: two, 3: two, 4: two}
+    sketch.op("AVERAGE_POOL_2D", [conv], [pooled], (5, window))
+    logits = sketch.tensor((1, 5), 8.0, 0, code=INT16)
+    weights = sketch.constant(sketch.bytes(5, 72), 0.01)
+    flat = sketch.tensor((1, 72), 1.0, 0, code=INT16)
+    sketch.op("RESHAPE", [pooled, sketch.integers([1, 72])], [flat], None)
+    sketch.op("FULLY_CONNECTED", [flat, weights], [logits], (8, {}))
+    return sketch.graph(logits)
+
+
+def test_a_network_runs_on_the_simulator(load: Loader) -> None:
+    graph = network()
+    model = load(graph)
+    inputs = inputs_of(graph, np.random.default_rng(1))
+    wanted = reference(graph, inputs)
+    assert len(np.unique(wanted[0])) > 2, "the test data say nothing"
+    for platform in ("host", "rv32"):
+        built = htvm.build(model, "generic.cpu", platform)  # type: ignore[arg-type]
+        same(built.run(inputs).outputs, wanted)
+
+
+def test_accelerators_leave_it_to_their_host(load: Loader) -> None:
+    graph = network()
+    inputs = inputs_of(graph, np.random.default_rng(1))
+    built = htvm.build(load(graph), "diana", "host")
+    same(built.run(inputs).outputs, reference(graph, inputs))
+
+
+def test_channels_whose_scales_are_far_apart_have_shifts_of_their_own(load: Loader) -> None:
+    sketch = Sketch(np.random.default_rng(0))
+    source = sketch.input((1, 4, 4, 32), 0.01, 0, code=INT16)
+    filters = sketch.constant(sketch.bytes(3, 1, 1, 32), 1, scales=[0.02, 3e-9, 1e-5],
+                              zero_points=[0] * 3)  # fmt: skip
+    out = sketch.tensor((1, 4, 4, 3), 0.03, 0, code=INT16)
+    one = ("i", 1)
+    sketch.op("CONV_2D", [source, filters], [out], (1, {1: one, 2: one}))
+    graph = sketch.graph(out)
+    inputs = inputs_of(graph, np.random.default_rng(1))
+    model = load(graph)
+    (node,) = model.graph.nodes.values()
+    assert isinstance(node.op, WideConv2d) and len(set(node.op.shifts)) > 1
+    wanted = reference(graph, inputs)
+    same(interpret(model.module, inputs).outputs, wanted)
+    same(htvm.build(model, "generic.cpu", "host").run(inputs).outputs, wanted)
+
+
+def as_wide(kind: str) -> Graph:
+    return wide.as_int16(single.CASES[kind](np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize(
+    ("graph", "error", "text"),
+    [
+        (as_wide("hard_swish"), UnsupportedError, "int16 activations of operator HARD_SWISH"),
+        (as_wide("add").with_tensor(0, zero_points=[3]), UnsupportedError, "zero point 3"),
+        (as_wide("conv").with_tensor(2, code=FLOAT32, data=None), ModelError, "read before"),
+        (as_wide("multiply").with_tensor(2, scales=[1e-12]), UnsupportedError, "finer"),
+    ],
+    ids=["operator", "zero point", "bias", "product"],
+)  # fmt: skip
+def test_refusals(load: Loader, graph: Graph, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        load(graph)
