@@ -75,7 +75,7 @@ def place(
     for layer, name in enumerate(problem.writes):
         inputs.append(
             tuple(
-                offsets[_whole(read) if read in kept else _buffer(layer, operand)]
+                offsets.get(_whole(read) if read in kept else _buffer(layer, operand), 0)
                 for operand, read in enumerate(problem.reads[layer])
             )
         )

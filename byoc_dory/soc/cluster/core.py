@@ -40,6 +40,8 @@ class ClusterCores(Accelerator):
             the kernel prefers. Fewer need less scratch memory.
         apart: whether tiles of a batch of products load their own second operands, instead of
             finding those of the whole batch in L1.
+        columns: whether tiles of a single product are ranges of its columns, too, each with its
+            own part of the second operand.
     """
 
     cores: int
@@ -68,6 +70,7 @@ class ClusterCores(Accelerator):
     windows: int = 0
     combine: Cycles = (("call", 60.0), ("element", 16.0), ("table", 3.0))
     apart: bool = False
+    columns: bool = False
     attention: Cycles = ()
 
     @property

@@ -124,7 +124,7 @@ def _product_work(
         return product(number("rows"), number("k"), layer.C, core.cores), core.gemm
     if isinstance(layer, Matmul):
         cycles = core.matmul_rows if layer.transposed else core.matmul
-        matrices = (number("batch"), number("rows"), layer.K, layer.C, core.cores)
+        matrices = (number("batch"), number("rows"), number("k"), layer.C, core.cores)
         if core.simd:
             return simd_work.products(*matrices, by_rows=layer.transposed), cycles
         return products(*matrices), cycles

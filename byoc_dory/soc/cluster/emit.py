@@ -14,8 +14,9 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.cost import costs_of
 from byoc_dory.soc.cluster.layer_text import row_kernel
+from byoc_dory.soc.cluster.operands import scratch_place
 from byoc_dory.soc.cluster.packing import constants_of, pack
-from byoc_dory.soc.cluster.program import cluster_program, scratch_place
+from byoc_dory.soc.cluster.program import cluster_program
 from byoc_dory.soc.cluster.working import working
 from byoc_dory.tileloop.cycles import predicted_cycles
 

@@ -23,22 +23,25 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.cluster.attention import attention_fields
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.maps import map_tiles
+from byoc_dory.soc.cluster.operands import operands_of, result_of_rows
 from byoc_dory.soc.cluster.packing import block_of, has_sum_table, per_channel
 from byoc_dory.soc.cluster.pipelines import CORES_BESIDE, CORES_IN_TURN
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift, norm_leaves_32_bits
 from byoc_dory.soc.cluster.rows import (
-    RowsOf,
-    matrix_result,
     row_program,
 )
-from byoc_dory.soc.cluster.tiles import block_bytes, scratch_bytes, units_of, whole_operands
+from byoc_dory.soc.cluster.tiles import (
+    block_bytes,
+    scratch_bytes,
+    units_of,
+)
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.planned import weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.steps import call
 from byoc_dory.tileloop.values import Entry, Own, Place, Value
 
-__all__ = ["DONE", "cluster_program", "is_ahead", "scratch_place", "sum_fields"]
+__all__ = ["DONE", "cluster_program", "is_ahead", "sum_fields"]
 
 DONE = "done"
 """The call of a tile that was computed together with the layer before."""
@@ -76,7 +79,8 @@ def cluster_program(
         kernel = "cluster_depthwise" if layer.depthwise else "cluster_conv2d"
         struct, fields = "cluster_conv", _conv(layer, (y, x, k), operands[0], out, core)
     else:
-        axes, operands, out = (y, k), _operands(layer, plan, y, core), _matrix(layer, plan, y, k)
+        axes, operands = (y, k), operands_of(layer, plan, y, k, core)
+        out = result_of_rows(layer, plan, y, k, core)
         kernel, struct, fields = _kernel(layer, y, k, tile.k, operands, out, core)
     if plan.ahead:
         done = Compute(partial(call, DONE), {"in": fields["in"], "out": fields["out"]})
@@ -102,67 +106,6 @@ def cluster_program(
 def is_ahead(program: TileProgram) -> bool:
     """Whether the tiles of a program are computed together with the layer before."""
     return not program.compute.struct
-
-
-def _matrix(layer: Layer, plan: LayerPlan, y: TileAxis, k: TileAxis) -> Operand:
-    """Return the result of a layer that is no convolution."""
-    units, tile = y.size, plan.solution.tile
-    per_y = layer.ox if isinstance(layer, Weighted) else 1
-    transposed = isinstance(layer, Gemm) and layer.transposed
-    return matrix_result(
-        plan,
-        y,
-        k,
-        per_y=per_y,
-        row_bytes=units if transposed else k.size,
-        pitch=tile.y if transposed else tile.k,
-        buffer=max(span.out_size for span in y.spans) * per_y * tile.k,
-        transposed=transposed,
-    )
-
-
-def scratch_place(layer: Layer, plan: LayerPlan, core: ClusterCores) -> int | None:
-    """Return the byte offset in L1 of the kernel's scratch memory, behind the constants."""
-    if not scratch_bytes(layer, core):
-        return None
-    if not isinstance(layer, Weighted):
-        return plan.l1_weights + block_bytes(layer, 0, core)
-    tile_k = plan.solution.tile.k
-    copies = min(plan.buffers, -(-layer.K // tile_k))
-    return plan.l1_weights + copies * block_bytes(layer, tile_k, core)
-
-
-def _operands(
-    layer: Layer, plan: LayerPlan, y: TileAxis, core: ClusterCores
-) -> tuple[Operand, ...]:
-    units, in_unit, _ = units_of(layer)
-    most_rows = max(span.in_size for span in y.spans)
-    found = []
-    for number, name in enumerate(_names(layer)):
-        whole = number in whole_operands(layer, core)
-        size = layer.inputs[number].elements if whole else in_unit
-        if isinstance(layer, Matmul) and number == 1 and not whole:
-            size = layer.C * layer.K
-        rows = RowsOf(
-            rows=1 if whole else units,
-            row_bytes=size,
-            pitch=size,
-            buffer=size if whole else most_rows * size,
-            whole=whole,
-        )
-        found.append(rows.operand(name, y, plan, number))
-    return tuple(found)
-
-
-def _names(layer: Layer) -> tuple[str, ...]:
-    """Return the operands' names in C."""
-    if isinstance(layer, Matmul):
-        return ("in", "second")
-    if isinstance(layer, CachedAttention):
-        return ("keys", "values", "query", "mask", "key", "value")[: layer.operands]
-    if len(layer.inputs) == 1:
-        return ("in",)
-    return tuple(f"in{number}" for number in range(len(layer.inputs)))
 
 
 # ---------------------------------------------------------------------- kernels
@@ -193,7 +136,7 @@ def _kernel(
         case CachedAttention():
             return "cluster_attention", "cluster_attention", attention_fields(layer, y)
         case Matmul():
-            return "cluster_matmul", "cluster_matmul", _matmul(layer, y, core)
+            return "cluster_matmul", "cluster_matmul", _matmul(layer, y, k, core)
         case Add():
             return "cluster_add", "cluster_add", _add(layer, y, operands, core)
         case Combination():
@@ -315,7 +258,7 @@ def _conv(
     }
 
 
-def _matmul(layer: Matmul, y: TileAxis, core: ClusterCores) -> dict[str, Entry]:
+def _matmul(layer: Matmul, y: TileAxis, k: TileAxis, core: ClusterCores) -> dict[str, Entry]:
     several = layer.batch > 1
     second: Value = Place("second")
     if several and not core.apart:
@@ -326,7 +269,7 @@ def _matmul(layer: Matmul, y: TileAxis, core: ClusterCores) -> dict[str, Entry]:
         "out": _OUT,
         "batch": y.out_size if several else 1,
         "rows": layer.rows if several else y.out_size,
-        "k": layer.K,
+        "k": layer.K if several else k.out_size,
         "c": layer.C,
         "flags": _flags(layer, *(("CLUSTER_B_ROWS",) if layer.transposed else ())),
         **_requant(layer, 0),

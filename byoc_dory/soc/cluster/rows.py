@@ -18,6 +18,7 @@ from byoc_dory.tileloop.pipeline import Pipeline
 from byoc_dory.tileloop.planned import input_of, result_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.steps import Block
+from byoc_dory.tileloop.values import Value
 
 __all__ = [
     "RowsOf",
@@ -68,7 +69,7 @@ def matrix_result(
     k: TileAxis,
     per_y: int,
     row_bytes: int,
-    pitch: int,
+    pitch: Value,
     buffer: int,
     transposed: bool,
 ) -> Operand:

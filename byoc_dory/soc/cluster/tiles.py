@@ -91,6 +91,21 @@ def _of_rows(layer: Layer, core: ClusterCores, name: str, l1_limit: int, slack: 
     TilingProblem
 ):  # fmt: skip
     units, in_unit, out_unit = units_of(layer)
+    if in_columns(layer, core):
+        # A part of the second operand takes the place of weights.
+        return TilingProblem(
+            name=name,
+            k=Axis(layer.K, step=_COLUMN_STEP),
+            c=Axis(in_unit, tiled=False),
+            y=Axis(units),
+            x=Axis(1, tiled=False),
+            window=InputWindow(units, 1),
+            l1_limit=l1_limit,
+            weights=TileWeights(block=layer.C, in_l1=True),
+            fixed=FixedBytes((0,), scratch=scratch_bytes(layer, core), slack=slack),
+            may_find=False,
+            may_stay=False,
+        )
     whole = tuple(layer.inputs[number].elements for number in whole_operands(layer, core))
     if isinstance(layer, Matmul) and not whole:
         in_unit = max(in_unit, layer.C * layer.K)
@@ -140,6 +155,11 @@ def _weighted(
         ),
         fixed=FixedBytes(scratch=scratch - per_x * layer.ox, slack=slack, column=per_x),
     )
+
+
+def in_columns(layer: Layer, core: ClusterCores) -> bool:
+    """Whether tiles of a product of two matrices are ranges of columns of the second one."""
+    return isinstance(layer, Matmul) and layer.batch == 1 and core.columns
 
 
 def scratch_column(layer: Layer, core: ClusterCores) -> int:

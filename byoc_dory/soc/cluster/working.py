@@ -59,7 +59,9 @@ def _ways(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> Iterato
         if number == 1:
             break
         number = 1 << (number - 1).bit_length() - 1
-    if not any_fits:
+    if not any_fits and isinstance(layer, Matmul) and layer.batch == 1 and not core.columns:
+        yield from _ways(layer, replace(core, columns=True), soc, l1_budget)
+    elif not any_fits:
         yield list(_variants(layer, replace(core, cores=1)))[-1]
 
 
