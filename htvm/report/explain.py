@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byoc_dory.verdict import OperatorVerdict
+from htvm.report.rule_costs import RuleCost, objections_text, rule_costs
 from htvm.report.table import Column, Table, count, csv_text, short_source, text
 from htvm.shown import Shown
 
@@ -141,6 +142,11 @@ class Explanation(Shown):
     def _rows(self) -> tuple[object, ...]:
         return self.rows
 
+    @property
+    def rules(self) -> tuple[RuleCost, ...]:
+        """The rules that objected, and what each costs: for those who design an accelerator."""
+        return rule_costs(self.rows)
+
     def __str__(self) -> str:
         """Return the costs, the answers and the changes as text."""
         return explain_text(self, _TEXT)
@@ -212,7 +218,7 @@ def explain_text(found: Explanation, width: int | None = None) -> str:
             *_legend(found, wide=True),
             _rewritten(found.rows),
             _plain(found.rows),
-            _objections(found.rows),
+            objections_text(found.rows),
             _gains(found),
         ]
         return "\n\n".join(part for part in parts if part)
@@ -232,7 +238,7 @@ def _plain(rows: Sequence[VerdictRow]) -> str:
 def explain_screen(found: Explanation, width: int = 80) -> str:
     """Return `explain_text` without its table, in lines of ``width`` characters."""
     rows = found.rows
-    parts = [_placed(found), _rewritten(rows), _objections(rows), _gains(found)]
+    parts = [_placed(found), _rewritten(rows), objections_text(rows), _gains(found)]
     return "\n\n".join(_wrapped(part, width) for part in parts if part)
 
 
@@ -343,18 +349,6 @@ def _rewritten(rows: Sequence[VerdictRow]) -> str:
     return "\n".join([title, *lines]) if lines else ""
 
 
-def _objections(rows: Sequence[VerdictRow]) -> str:
-    """Return the rules that objected to an operator."""
-    objections = dict.fromkeys(
-        (offer.accelerator, offer.rule)
-        for row in rows
-        for offer in row.offers
-        if not offer.accepted and offer.rule
-    )
-    lines = [f"  {accelerator}: {rule}" for accelerator, rule in objections]
-    return "\n".join(["rules that objected:", *lines]) if lines else ""
-
-
 def _gains(found: Explanation) -> str:
     """Return the changes that would gain most."""
     lines = [_gain(entry, found.total_cycles) for entry in found.improvements]
@@ -395,6 +389,7 @@ def explain_data(found: Explanation) -> dict[str, Any]:
         "counted": found.counted,
         "steps": [dataclasses.asdict(step) for step in found.steps],
         "not_measured": found.missing,
+        "rules": [dataclasses.asdict(cost) for cost in found.rules],
     }
 
 
