@@ -1,0 +1,222 @@
+"""Helper: a C program that calls the functions for vectors, and in numpy what they compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+GIVEN, RESULT = 8192, 4096
+"""Bytes that the program reads and writes."""
+
+PROGRAM = f"""
+#include <stdint.h>
+#include "htvm_intrinsics.h"
+#define OUTSIDE __attribute__((section(".noinit"), aligned(16)))
+OUTSIDE uint32_t given[{GIVEN // 4}];
+OUTSIDE uint32_t result[{RESULT // 4}];
+static int8_t column[3 * 160 + 16];
+
+static void rows(int32_t *to, const uint32_t *from)
+{{
+    const uint32_t pixels = from[0], channels = from[1], run = from[2], lines = from[3];
+    const uint32_t steps = (run * lines + 15) / 16;
+    const int8_t *const x = (const int8_t *)(from + 16);
+    const int8_t *const weights = x + from[6];
+    const int32_t *const bias = (const int32_t *)(from + 16 + from[7]);
+    for (uint32_t p = 0; p < pixels; p++) {{
+        for (uint32_t line = 0; line < lines; line++) {{
+            htvm_rows_fill(column + 16 * steps * p + run * line, x + (p * lines + line) * run, run);
+        }}
+    }}
+    if (from[5] != 0) {{
+        htvm_rows_products(to, column, weights, bias, steps, pixels, channels, from[4]);
+    }} else {{
+        htvm_rows_only_products(to, column, weights, steps, pixels, channels, from[4]);
+    }}
+}}
+
+static void taps(int32_t *to, const uint32_t *from)
+{{
+    const int32_t *const places = (const int32_t *)(from + 16);
+    const int32_t *const bias = (const int32_t *)(from + 16 + from[3]);
+    const int8_t *const x = (const int8_t *)(from + 16 + from[4]);
+    htvm_taps_sum(to, x, places, x + from[2], bias, from[0], from[1]);
+}}
+
+static void lanes(int32_t *to, const uint32_t *from)
+{{
+    const int32_t *const words = (const int32_t *)(from + 16);
+    const htvm_lanes_t a = htvm_lanes_load32(words), b = htvm_lanes_load32(words + 4);
+    const htvm_lanes_t shift = htvm_lanes_load32(words + 8), sum = htvm_lanes_load32(words + 12);
+    const htvm_lanes_t doubled = htvm_lanes_load32(words + 16);
+    const htvm_lanes_t low = htvm_lanes_all(words[20]), high = htvm_lanes_all(words[21]);
+    htvm_lanes_store32(to, htvm_lanes_add(a, b));
+    htvm_lanes_store32(to + 4, htvm_lanes_sub(a, b));
+    htvm_lanes_store32(to + 8, htvm_lanes_mul(a, b));
+    htvm_lanes_store32(to + 12, htvm_lanes_right(a, shift));
+    htvm_lanes_store32(to + 16, htvm_lanes_left(a, shift));
+    htvm_lanes_store32(to + 20, htvm_lanes_min(a, b));
+    htvm_lanes_store32(to + 24, htvm_lanes_max(a, b));
+    htvm_lanes_store32(to + 28, htvm_lanes_clip(a, low, high));
+    htvm_lanes_store32(to + 32, htvm_lanes_load8((const int8_t *)words + 1));
+    htvm_lanes_store32(to + 36, htvm_lanes_load8u((const uint8_t *)words + 3));
+    htvm_lanes_store32(to + 40, htvm_lanes_scale(sum, doubled, htvm_lanes_load32(words + 24)));
+    to[44] = 0;
+    htvm_lanes_store8((int8_t *)(to + 44), a);
+    for (uint32_t i = 0; i < 4; i++) {{
+        to[45 + i] = htvm_scale(words[12 + i], (uint32_t)words[16 + i], (uint32_t)words[24 + i]);
+        to[49 + i] = htvm_clip(words[i], words[20], words[21]);
+    }}
+}}
+
+__attribute__((noinline)) void first(uint32_t *to, const uint32_t *from);
+__attribute__((noinline)) void second(uint32_t *to, const uint32_t *from);
+__attribute__((noinline)) int32_t net_run(void);
+void first(uint32_t *to, const uint32_t *from)
+{{
+    for (; from[0] != 0; to += from[2], from += from[1]) {{
+        int32_t *const here = (int32_t *)to;
+        if (from[0] == 1) {{
+            rows(here, from + 3);
+        }} else if (from[0] == 2) {{
+            taps(here, from + 3);
+        }} else {{
+            lanes(here, from + 3);
+        }}
+    }}
+}}
+void second(uint32_t *to, const uint32_t *from)
+{{
+    __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
+}}
+int32_t net_run(void)
+{{
+    first(result, given);
+    __asm__ volatile("" ::: "memory");
+    second(result, given);
+    __asm__ volatile("" ::: "memory");
+    return 0;
+}}
+int main(void) {{ return net_run(); }}
+"""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A call: what the program reads, and the words that it must write."""
+
+    given: np.ndarray
+    expected: np.ndarray
+
+
+def _words(kind: int, numbers: list[int], parts: list[np.ndarray], results: int) -> np.ndarray:
+    body = np.concatenate([part.view("uint32") for part in parts])
+    head = np.zeros(19, "uint32")
+    head[0], head[1], head[2] = kind, 19 + len(body), results
+    head[3 : 3 + len(numbers)] = numbers
+    return np.concatenate([head, body])
+
+
+def _whole(values: np.ndarray) -> np.ndarray:
+    """Bytes, filled up to whole words."""
+    flat = np.ascontiguousarray(values).astype("int8").ravel()
+    return np.pad(flat, (0, -len(flat) % 4))
+
+
+def _extreme(rng: np.random.Generator, low: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Any bytes, or only the largest and the smallest."""
+    if rng.random() < 0.3:
+        return rng.choice(np.array([low, 127], "int8"), shape)
+    return rng.integers(low, 128, shape).astype("int8")
+
+
+def rows(pixels: int, channels: int, run: int, lines: int, biased: bool, seed: int) -> Section:
+    """Products of some pixels, of some lines each, with all channels."""
+    rng = np.random.default_rng(seed)
+    taps = run * lines
+    x = _extreme(rng, -128, (pixels, taps))
+    weights, bias = _extreme(rng, -128, (channels, taps)), rng.integers(-(2**31), 2**31, channels)
+    sizes = (2, 1) if pixels == 3 else (4, 2, 1)
+    block = next(size for size in sizes if channels % size == 0)
+    packed = []  # channel by channel of a block, step by step
+    for k in range(0, channels, block):
+        for start in range(0, taps, 16):
+            for channel in range(k, k + block):
+                vector = np.zeros(16, "int8")
+                part = weights[channel, start : start + 16]
+                vector[: len(part)] = part
+                packed.append(vector)
+    data, packing = _whole(x), _whole(np.concatenate(packed))
+    places = [len(data), (len(data) + len(packing)) // 4]
+    given = _words(
+        1,
+        [pixels, channels, run, lines, block, biased, *places],
+        [data, packing, bias.astype("int32")],
+        pixels * channels,
+    )
+    sums = x.astype("int64") @ weights.T.astype("int64") + (bias if biased else 0)
+    return Section(given, sums.astype("int32").ravel())
+
+
+def taps(groups: int, group: int, count: int, seed: int) -> Section:
+    """Depthwise sums of one pixel."""
+    rng = np.random.default_rng(seed)
+    channels = groups * group
+    x = _extreme(rng, -128, (count + 2, channels))
+    places = rng.permutation(count + 2)[:count]
+    weights = _extreme(rng, -127, (count, channels))
+    bias = rng.integers(-(2**31), 2**31, channels).astype("int32")
+    own = 16 if channels % 16 == 0 else 8
+    packed = [weights[:, c : c + own].ravel() for c in range(0, channels, own)]
+    data = _whole(x)
+    offsets = (places * channels).astype("int32")
+    given = _words(
+        2,
+        [count, channels, len(data), count, count + channels],
+        [offsets, bias, data, _whole(np.concatenate(packed))],
+        channels,
+    )
+    sums = (x[places].astype("int64") * weights).sum(axis=0) + bias
+    return Section(given, sums.astype("int32"))
+
+
+def lanes(seed: int) -> Section:
+    """All functions of four numbers."""
+    rng = np.random.default_rng(seed)
+    edges = np.array([0, 1, -1, 2**31 - 1, -(2**31), 2**16, -(2**16)])
+    a, b = (
+        np.where(rng.random(4) < 0.4, rng.choice(edges, 4), rng.integers(-(2**31), 2**31, 4))
+        for _ in range(2)
+    )
+    shift = rng.integers(0, 32, 4)
+    sums = rng.integers(-(2**29) + 1, 2**29, 4) >> rng.integers(0, 29, 4)
+    multiplier = np.where(rng.random(4) < 0.3, 2**30, rng.integers(2**30, 2**31, 4))
+    right = rng.integers(2, 30, 4)
+    low, high = sorted(int(n) for n in rng.integers(-128, 128, 2))
+    words = np.concatenate([a, b, shift, sums, 2 * multiplier, [low, high, 0, 0], right])
+    # 64-bit numbers wrap around to the lower half.
+    memory = words.astype("int64").astype("uint32")
+    given = _words(3, [], [memory], 53)
+    clipped = np.clip(a, low, high)
+    scaled = [
+        _scaled(*(int(n) for n in part)) for part in zip(sums, multiplier, right, strict=True)
+    ]
+    octets = memory.view("uint8")
+    expected = np.concatenate(
+        [
+            a + b, a - b, a * b, a >> shift, a << shift, np.minimum(a, b), np.maximum(a, b),
+            clipped,
+            octets[1:5].view("int8"), octets[3:7], scaled,
+            a.astype("uint8").view("uint32"), scaled, clipped,
+        ]
+    )  # fmt: skip
+    return Section(given, expected.astype("int64").astype("uint32").view("int32"))
+
+
+def _scaled(total: int, multiplier: int, right: int) -> int:
+    """TFLite's two roundings: of the product halves up, of the quotient halves away from zero."""
+    product = (total * multiplier + 2**30) // 2**31
+    divisor = 2 ** (right - 1)
+    magnitude = (abs(product) + divisor // 2) // divisor
+    return magnitude if product >= 0 else -magnitude
