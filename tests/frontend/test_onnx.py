@@ -395,6 +395,24 @@ def test_rows_are_divided_by_their_sums(tmp_path: Path, caplog: pytest.LogCaptur
     np.testing.assert_array_equal(htvm.build(model, "generic.cpu").run([data]).outputs[0], wanted)
 
 
+def test_a_norm_without_statistics_may_have_a_weight_for_each_element(tmp_path: Path) -> None:
+    weight, bias = RNG.integers(-900, 900, (6, 8)), RNG.integers(-9000, 9000, (6, 1))
+    constants = {"w": weight.astype(np.float32), "b": bias.astype(np.float32)}
+    norm = node("iNoNorm", ["x", "w", "b"], "y", D=2048, mul=5, n_levels=256)
+    file = model_of([norm], {"x": (1, 6, 8)}, constants=constants)
+    model = loaded(file, tmp_path, input_types={"x": "int8"})
+    data = RNG.integers(-128, 128, (1, 6, 8)).astype(np.int8)
+    wanted = np.clip(((data.astype(np.int64) * weight + bias) * 5) // 2048, -128, 127)
+    assert len(np.unique(wanted)) > 20
+    np.testing.assert_array_equal(run(model, data), wanted)
+    np.testing.assert_array_equal(
+        htvm.build(model, "generic.cpu", "host").run([data]).outputs[0], wanted
+    )
+    odd = model_of([norm], {"x": (1, 5, 8)}, constants=constants)
+    with pytest.raises(ModelError, match="weights of shape"):
+        loaded(odd, tmp_path, input_types={"x": "int8"})
+
+
 @pytest.mark.parametrize(
     ("operator", "attributes", "what"),
     [

@@ -183,8 +183,10 @@ def _dropout(reader: Reader, node: OnnxNode) -> Value:
 
 def _cast(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
+    if node.integer("to") == 1 and isinstance(value, Real | View | Pending):
+        return value  # of float32 to itself
     if not isinstance(value, Sums) or node.integer("to") != 1:
-        raise node.unsupported("a cast other than of int32 sums to float32")
+        raise node.unsupported("a cast other than of reals or int32 sums to float32")
     from htvm.frontend.onnx.affine.quantization import real_of_sums
 
     one = np.ones(1, "float32")

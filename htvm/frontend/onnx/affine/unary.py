@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from byoc_dory.layers import Array, OnnxRequant
-from htvm.frontend.onnx.affine.reader import Handler, Reader
-from htvm.frontend.onnx.affine.values import INT8, Bound, Constant, Pending, Real, Value, View
-from htvm.frontend.operators import Activation, Clip, Quantization
+from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
+from htvm.frontend.onnx.affine.values import (
+    INT8,
+    Bound,
+    Constant,
+    Pending,
+    Quantized,
+    Real,
+    Value,
+    View,
+)
+from htvm.frontend.operators import Activation, Applied, Clip, Quantization
 from patterns.ops.convert import Convert
 from patterns.ops.float32.combine import Function as Combination
 from patterns.ops.float32.combine import RealCombine
@@ -144,7 +154,32 @@ def _clip(reader: Reader, node: OnnxNode) -> Value:
     low, high = limits
     if not low <= high:
         raise node.damaged(f"it clips to [{low}, {high}]")
-    return bounded(reader, node, reader.value(node, 0), low, high)
+    source = reader.value(node, 0)
+    if isinstance(source, Quantized):
+        return _clipped(reader, node, source, low, high)
+    return bounded(reader, node, source, low, high)
+
+
+def _clipped(
+    reader: Reader, node: OnnxNode, source: Quantized, low: float, high: float
+) -> Quantized:
+    """Apply bounds to the integers of an 8-bit tensor, as narrow ones are clipped (QCDQ)."""
+    offset, value = offset_of(source.dtype), source.activation
+    least, most = (int(min(max(each, -1000), 1000)) - offset for each in (low, high))
+    origin, step = value.origin, reader.steps.get(value)
+    own = getattr(origin.op, "clip", None) if isinstance(origin, Applied) else None
+    if isinstance(origin, Applied) and own is not None:
+        # The operator before clips as well; once is enough.
+        clip = (min(max(least, own[0]), own[1]), max(min(most, own[1]), own[0]))
+        op = replace(origin.op, **{"clip": clip})
+        made = reader.write(node, op, origin.inputs, value.shape, stem=origin.stem, step=step)
+        return Quantized(made, source.dtype)
+    table = np.clip(_ALL, least, most).clip(*INT8).astype("int8")
+    zero = 0 if step is None else step.zero_point
+    made = reader.write(
+        node, TableLookup(table, zero_point=zero), (value,), value.shape, stem="clip", step=step
+    )
+    return Quantized(made, source.dtype)
 
 
 # ------------------------------------------------------------------------------ tables

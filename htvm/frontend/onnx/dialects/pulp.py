@@ -6,7 +6,10 @@ All tensors are declared as reals and hold integers; int32 holds every intermedi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+
+import numpy as np
 
 from byoc_dory.layers import Array
 from byoc_dory.layers.rowwise import ItaSoftmax
@@ -20,6 +23,8 @@ from htvm.frontend.onnx.dialects.write import requantize
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.registration import registered
+from patterns.op import INT8
+from patterns.ops.integer.rescale import Rescale
 from patterns.ops.pulp.affine_norm import PulpAffineNorm
 from patterns.ops.pulp.divide import PulpDivide
 from patterns.ops.pulp.gelu import PulpGelu
@@ -114,8 +119,22 @@ def _rms_norm(reader: IntegerReader, node: OnnxNode) -> Live:
 def _no_norm(reader: IntegerReader, node: OnnxNode) -> Live:
     _byte_levels(node)
     source, weight, bias = _bytes(reader, node), reader.integers(node, 1), reader.integers(node, 2)
-    op = PulpAffineNorm.of(weight, bias, node.integer("mul"), node.integer("D"))
-    return reader.apply(node, op, source)
+    mul, divisor = node.integer("mul"), node.integer("D")
+    rows = [part.shape[:-1] for part in (weight, bias)]
+    if all(math.prod(shape) == 1 for shape in rows):
+        return reader.apply(node, PulpAffineNorm.of(weight, bias, mul, divisor), source)
+    # A number for each element, or for each row: a rescaling.
+    try:
+        shape = np.broadcast_shapes(source.shape, weight.shape, bias.shape)
+    except ValueError:
+        shape = ()
+    if shape != source.shape:
+        raise node.damaged(
+            f"weights of shape {list(weight.shape)}, bias of shape {list(bias.shape)}, for "
+            f"{list(source.shape)}"
+        )
+    factor, summand = (part.astype("int64") * mul for part in (weight, bias))
+    return reader.apply(node, Rescale(factor, summand, exponent_of(node, divisor), INT8), source)
 
 
 def _gelu(reader: IntegerReader, node: OnnxNode) -> Live:
