@@ -23,6 +23,7 @@ from htvm.aot.steps import Provenance, TensorLike, parameter_types
 
 __all__ = [
     "c_array",
+    "c_string",
     "c_type",
     "model_sources",
     "origin_lines",
@@ -82,6 +83,23 @@ def c_array(data: np.ndarray) -> str:
         for start in range(0, len(numbers), per_line)
     ]
     return "\n".join(lines)
+
+
+# C strings of all bytes, in three octal digits, so that no digit behind one belongs to it.
+_OCTAL = np.array([f"\\{byte:03o}" for byte in range(256)], "S4")
+_STRING = 4096  # bytes of one string; adjacent strings are one
+
+
+def c_string(data: np.ndarray) -> str:
+    """Return the elements of an array of bytes as C strings, in C order.
+
+    For compilers only: they read a string about 30 times as fast as a list of numbers.
+    """
+    flat = np.ascontiguousarray(data).reshape(-1).view("u1")
+    return "\n".join(
+        f'    "{_OCTAL[flat[start : start + _STRING]].tobytes().decode()}"'
+        for start in range(0, flat.size, _STRING)
+    )
 
 
 def _literal(value: np.generic) -> str:
@@ -301,8 +319,10 @@ def _constant(constant: Constant) -> dict[str, Any]:
     }
 
 
-def model_sources(program: Program) -> dict[str, str]:
+def model_sources(program: Program, *, strings: bool = False) -> dict[str, str]:
     """Return the C files of a model: file name to text.
+
+    With ``strings``, large constants of bytes are strings: the same values, for compilers only.
 
     ``<name>.h`` and ``<name>.c`` (interface and entry), ``<name>_kernels.h`` (prototypes),
     ``<name>_layers.c`` (accelerator layers), ``<name>_cpu.c`` (TVM's kernels),
@@ -331,7 +351,9 @@ def model_sources(program: Program) -> dict[str, str]:
         files[f"{name}_cpu.c"] = render("kernels.c.jinja", **kernels, title="kernels for the CPU")
     if program.constants:
         for constant in fields["constants"]:
-            constant["text"] = c_array(constant["data"])
+            data = constant["data"]
+            string = strings and data.itemsize == 1 and data.size >= _STRING
+            constant["text"] = c_string(data) if string else f"{{\n{c_array(data)}\n}}"
         files[f"{name}_weights.h"] = render("weights.h.jinja", **fields)
         files[f"{name}_weights.c"] = render("weights.c.jinja", **fields)
     return files

@@ -92,7 +92,7 @@ def build_rv32(
     check_l2(program, soc)
     machine = machine_of(soc)
     main = render("run_rv32.c.jinja", **template_fields(program), run_mark=RUN_MARK)
-    files = {**model_sources(program), "main.c": main, **(extra or {})}
+    files = {**model_sources(program, strings=True), "main.c": main, **(extra or {})}
 
     flags = _kernel_flags(program, soc)
     tail = _DEBUG if debug else ()
@@ -172,7 +172,7 @@ def build_arm(
     compiler = compiler or Compiler.zig()
     check_l2(program, soc)
     main = render("run_rv32.c.jinja", **template_fields(program), run_mark=RUN_MARK)
-    files = {**model_sources(program), "main.c": main}
+    files = {**model_sources(program, strings=True), "main.c": main}
     flags, own = arm.arm_flags(core), _kernel_flags(program, soc)
 
     def make(folder: Path, sources: list[Path]) -> None:
@@ -238,7 +238,7 @@ def build_host(
     compiler = compiler or Compiler.zig()
     check_l2(program, soc)
     main = render("run_host.c.jinja", **template_fields(program))
-    files = {**model_sources(program), "main.c": main, **(extra or {})}
+    files = {**model_sources(program, strings=True), "main.c": main, **(extra or {})}
 
     def make(folder: Path, sources: list[Path]) -> None:
         host.build(sources, [], soc, folder, compiler, sanitize)

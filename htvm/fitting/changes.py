@@ -6,6 +6,7 @@ of a layer's channels are computed from the packed sizes of the changed layer.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_dory.codegen import generate
 from byoc_dory.errors import HtvmError
-from byoc_dory.layers import Convolution, Dense
+from byoc_dory.layers import Convolution, Dense, Weighted
 from byoc_dory.memory.arena import plan_memory
 from byoc_dory.region import Region
 from byoc_dory.soc.registry import board_target, resolve, targets
+from byoc_dory.soc.schemes import TernaryScheme
 from htvm.explain.variants import is_resizable, resized
 from htvm.fitting.levels import constants_by_layer, too_full
 from htvm.policy import CPU
@@ -53,7 +55,7 @@ def changes_for_l2(compiled: Compiled, level: Level, attempt: Attempt) -> Iterat
         other: ScheduleKind = "published" if options.tiling.overlapping else "overlapped"
         tiling = replace(options.tiling, schedule=other)
         yield _planned(
-            f"use the {other} schedule (--schedule {other})",
+            compiled, f"use the {other} schedule (--schedule {other})",
             level, attempt, compiled.target.name, replace(options, tiling=tiling),
         )  # fmt: skip
     if level.memory != "RAM":
@@ -63,20 +65,37 @@ def changes_for_l2(compiled: Compiled, level: Level, attempt: Attempt) -> Iterat
     board = _larger_board(compiled, level)
     if board is not None:
         yield _planned(
-            f"use the board {board} (--board {board})", level, attempt,
+            compiled, f"use the board {board} (--board {board})", level, attempt,
             board_target(board), replace(options, l2_bytes=None),
         )  # fmt: skip
-    for name in _other_targets(compiled):
-        # A policy names this target's accelerators, and the budget is for its L1.
-        elsewhere = replace(options, policy=None, tiling=replace(options.tiling, l1_budget=None))
-        if name.split(".")[0] != compiled.target.soc.name:
-            elsewhere = replace(elsewhere, l2_bytes=None)
-        yield _planned(f"build for {name} (--target {name})", level, attempt, name, elsewhere)
+    same, larger = _other_targets(compiled)
+    # A policy names this target's accelerators, and the budget is for its L1.
+    elsewhere = replace(options, policy=None, tiling=replace(options.tiling, l1_budget=None))
+    for name in same:
+        what = f"build for {name} (--target {name})"
+        yield _planned(compiled, what, level, attempt, name, elsewhere)
+    for name in larger:
+        what = f"build for {name} (--target {name})"
+        change = _planned(compiled, what, level, attempt, name, replace(elsewhere, l2_bytes=None))
+        yield change
+        if change.fits == "yes":
+            return  # the others are larger still
 
 
 def _planned(
-    what: str, level: Level, attempt: Attempt, target: str, options: BuildOptions
+    compiled: Compiled,
+    what: str,
+    level: Level,
+    attempt: Attempt,
+    target: str,
+    options: BuildOptions,
 ) -> Change:
+    soc = resolve(target, l2_bytes=options.l2_bytes).soc
+    least, room = _least_weights(compiled, target), soc.memory(soc.code_memory).size
+    if least > room:
+        # Planning a network that is much too large takes as long as building it.
+        said = "the weights alone take more"
+        return Change(what, soc.code_memory, least, room, "no", "computed", said)
     try:
         fits, levels = attempt(target, options)
     except HtvmError as error:
@@ -87,8 +106,24 @@ def _planned(
     return Change(what, level.memory, found.demand, found.limit, fits, "planned")
 
 
-def _other_targets(compiled: Compiled) -> list[str]:
-    """Return targets with other accelerators of the same SoC, then one of each SoC with more L2."""
+def _least_weights(compiled: Compiled, target: str) -> int:
+    """Return bytes that a target's constants take at least; 0 if it keeps weights elsewhere."""
+    accelerators = resolve(target).accelerators
+    if any(entry.weight_memories for entry in accelerators):
+        return 0
+    # Equal weights are stored once, ternary ones in two bits.
+    weights = {
+        hashlib.sha256(layer.weight.tobytes()).digest(): int(layer.weight.size)
+        for layer in compiled.dispatch.layers.values()
+        if isinstance(layer, Weighted)
+    }
+    ternary = any(isinstance(entry.scheme, TernaryScheme) for entry in accelerators)
+    return sum(weights.values()) // (4 if ternary else 1)
+
+
+def _other_targets(compiled: Compiled) -> tuple[list[str], list[str]]:
+    """Return targets with other accelerators of the same SoC, and one of each SoC with more L2, the
+    smallest first."""
     own, limit = compiled.target, compiled.target.soc.memory("L2").size
     cores = [entry.name for entry in own.accelerators]
     same, larger, seen = [], [], set[str]()
@@ -105,7 +140,7 @@ def _other_targets(compiled: Compiled) -> list[str]:
         elif target.soc.memory("L2").size > limit and target.soc.name not in seen:
             seen.add(target.soc.name)
             larger.append(name)
-    return [*same, *larger]
+    return same, sorted(larger, key=lambda name: resolve(name).soc.memory("L2").size)
 
 
 def _larger_board(compiled: Compiled, level: Level) -> str | None:
@@ -230,11 +265,11 @@ def changes_for_l1(
     given = replace(options, tiling=replace(options.tiling, l1_budget=level.limit))
     larger = replace(options, tiling=replace(options.tiling, l1_budget=level.demand))
     what = f"raise the L1 budget to {level.demand:,} B (--l1 {level.demand})"
-    yield _planned(what, level, attempt, name, larger)
+    yield _planned(compiled, what, level, attempt, name, larger)
     places: dict[str, str] = dict(compiled.planned.places)
     places.update(dict.fromkeys(lacking, CPU))
     what = f"leave {_listed(lacking)} to the CPU (htvm.fit(..., policy={{layer: 'cpu'}}))"
-    yield _planned(what, level, attempt, name, replace(given, policy=places))
+    yield _planned(compiled, what, level, attempt, name, replace(given, policy=places))
     for layer in lacking:
         yield from _narrower(compiled, compiled.dispatch.layers[layer], level)
 

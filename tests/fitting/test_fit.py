@@ -7,17 +7,20 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from tvm import relax
 
 import htvm
 from byoc_dory.layers import Shift
 from byoc_dory.options import TilingOptions
-from htvm import zoo
+from htvm import fitting, zoo
 from htvm.cli.app import main
 from htvm.cli.arguments import open_model
 from htvm.firmware.sizes import Sizes
+from htvm.model import Model, TensorInfo
 from htvm.report.fit import Fit, Level
 from patterns.ops.dense import Dense
 from tests.models import MODELS, model_path
@@ -140,23 +143,52 @@ def test_close_is_neither_yes_nor_no() -> None:
     assert fit.fits == "close" and "too close" in str(fit)
 
 
-def test_a_layer_that_memory_keeps_from_the_accelerator_is_named() -> None:
-    from tvm import relax
-
-    from htvm.model import Model, TensorInfo
-
-    bb = relax.BlockBuilder()
-    x = relax.Var("x", relax.TensorType((1, 5000), "int8"))
+def product(weight: np.ndarray) -> Model:
+    """A network of one product with these weights, ``[K, C]``."""
+    (k, c), bb = weight.shape, relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, c), "int8"))
+    dense = Dense(weight[:, :, None, None], np.zeros(k, np.int32), Shift(9), (-128, 127))
     with bb.function("main", [x]):
         with bb.dataflow():
-            weight = np.ones((8, 5000, 1, 1), np.int8)
-            y = Dense(weight, np.zeros(8, np.int32), Shift(9), (-128, 127)).write(bb, [x], "wide")
-            out = bb.emit_output(y)
+            out = bb.emit_output(dense.write(bb, [x], "wide"))
         bb.emit_func_output(out)
-    info = (TensorInfo("x", (1, 5000), "int8", 1.0, 0),)
-    outputs = (TensorInfo("y", (1, 8), "int8", 1.0, 0),)
-    model = Model("wide", bb.finalize(), info, outputs, "a test", "shift")
-    found = htvm.fit(model, "diana.digital")
+    info = (TensorInfo("x", (1, c), "int8", 1.0, 0),)
+    outputs = (TensorInfo("y", (1, k), "int8", 1.0, 0),)
+    return Model("wide", bb.finalize(), info, outputs, "a test", "shift")
+
+
+def test_targets_without_room_for_the_weights_are_not_planned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = product(np.random.default_rng(0).integers(-128, 128, (300, 2000), np.int8))
+    planned: list[str] = []
+    compile_model = fitting.compile_model
+
+    def noted(model: Model, target: str, *args: Any, **kwargs: Any) -> Any:
+        planned.append(target)
+        return compile_model(model, target, *args, **kwargs)
+
+    monkeypatch.setattr(fitting, "compile_model", noted)
+    found = htvm.fit(model, "diana.cpu")
+    said = {change.what: change for change in found.changes}
+    digital = said["build for diana.digital (--target diana.digital)"]
+    assert (digital.fits, digital.how, digital.demand, digital.limit) == (
+        "no", "computed", 600_000, 512_000,
+    )  # fmt: skip
+    assert "diana.digital" not in planned
+    # Two bits a weight may fit, so this is tried.
+    assert "diana" in planned and "diana.analog" in planned
+    # Of the larger SoCs only as many as are needed, from the smallest on.
+    elsewhere = [target for target in planned if not target.startswith("diana")]
+    assert (
+        elsewhere == ["siracusa"] and said["build for siracusa (--target siracusa)"].fits == "yes"
+    )
+    # And what was not planned would not have fitted.
+    assert htvm.fit(model, "diana.digital").level("L2").demand > 600_000
+
+
+def test_a_layer_that_memory_keeps_from_the_accelerator_is_named() -> None:
+    found = htvm.fit(product(np.ones((8, 5000), np.int8)), "diana.digital")
     assert [(layer, name) for layer, name, _ in found.refused] == [("wide", "digital")]
     assert "weight memory" in found.refused[0][2] and "want of memory" in str(found)
 

@@ -15,6 +15,7 @@ for every accumulator.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -136,6 +137,17 @@ def onnx_requantize(
     large = bound >= EXACT_BELOW
     factors = zip(requant.multiplier, requant.shift, strict=True)
     saturate = any((bound * multiplier) >> shift >= 1 << 30 for multiplier, shift in factors)
+    func = _requantizing(shape, channels, axis, large, saturate)
+    constant = relax.const(np.array([requant.multiplier, requant.shift], "int32"), "int32")
+    return call_primitive(bb, func, [acc, constant], shape, "int32", name)
+
+
+# TVM simplifies the body for a tenth of a second, and layers of large networks repeat.
+@lru_cache(maxsize=256)
+def _requantizing(
+    shape: tuple[int, ...], channels: int, axis: int, large: bool, saturate: bool
+) -> tirx.PrimFunc:
+    """Return the function of `onnx_requantize`; flags as of `float_product`."""
 
     def body(value: te.Tensor, factor: te.Tensor) -> te.Tensor:
         def element(*index: Any) -> Any:
@@ -146,9 +158,7 @@ def onnx_requantize(
         return te.compute(extents(shape), element, name="requantized")
 
     inputs = [("acc", shape, "int32"), ("factors", (2, channels), "int32")]
-    func = primitive("onnx_requantize", inputs, body, {"axis": axis, "large": int(large)})
-    constant = relax.const(np.array([requant.multiplier, requant.shift], "int32"), "int32")
-    return call_primitive(bb, func, [acc, constant], shape, "int32", name)
+    return primitive("onnx_requantize", inputs, body, {"axis": axis, "large": int(large)})
 
 
 def read_factors(factors: Array, output_zero_point: int) -> OnnxRequant:

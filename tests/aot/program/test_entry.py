@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import UnsupportedError
-from htvm.aot.entry import c_array, c_type, model_sources
+from htvm.aot.entry import c_array, c_string, c_type, model_sources
 from htvm.aot.program import Program
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
@@ -191,3 +191,24 @@ def test_what_c_cannot_hold_is_refused() -> None:
         c_type("float16")
     with pytest.raises(UnsupportedError, match="empty"):
         c_array(np.zeros(0, np.int8))
+
+
+def test_strings_have_the_bytes_of_arrays(tmp_path: Path) -> None:
+    data = np.random.default_rng(0).integers(-128, 128, 10_000).astype(np.int8)
+    data[:256] = np.arange(-128, 128)
+    source = f"""
+#include <stdint.h>
+const int8_t numbers[{data.size}] = {{ {c_array(data)} }};
+const int8_t strings[{data.size}] = {c_string(data)};
+"""
+    (tmp_path / "arrays.c").write_text(source)
+    library = ctypes.CDLL(
+        str(
+            Compiler.zig().compile_host(
+                [tmp_path / "arrays.c"], tmp_path / "lib.so", (), ("-Werror",), shared=True
+            )
+        )
+    )
+    for name in ("numbers", "strings"):
+        found = (ctypes.c_int8 * data.size).in_dll(library, name)
+        np.testing.assert_array_equal(np.frombuffer(found, np.int8), data)
