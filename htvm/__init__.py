@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from htvm.fitting import fit
     from htvm.frontend import load
     from htvm.generation import Generation, generate
+    from htvm.integer_io import with_integer_io
     from htvm.language import LanguageModel
     from htvm.model import Model, TensorInfo
     from htvm.module import Module
@@ -64,6 +65,7 @@ __all__ = [
     "soc",
     "sweep",
     "targets",
+    "with_integer_io",
     "zoo",
 ]
 
@@ -90,6 +92,7 @@ _HOMES = {
     "soc": "htvm.target",
     "sweep": "htvm.sweeping.sweep",
     "targets": "htvm.target",
+    "with_integer_io": "htvm.integer_io",
 }
 
 

@@ -13,6 +13,7 @@ from byoc_dory.soc.registry import resolve
 from byoc_dory.tiling.named import objective_named
 from htvm.compiled import BuildOptions, Compiled, Platform
 from htvm.firmware.paths import driver_folders
+from htvm.integer_io import check_io, with_integer_io
 from htvm.model import Model
 from htvm.progress import Progress
 from htvm.stage_cache import StageCache
@@ -53,6 +54,7 @@ def build(
     l2_bytes: int | None = None,
     rewrites: Literal["on", "off"] = "on",
     data: Any = None,
+    io: Literal["source", "int8"] = "source",
     progress: Progress | None = None,
 ) -> Module:
     """Compile a model for a target and make it ready to run.
@@ -79,6 +81,8 @@ def build(
             the same results where that is quicker (see `htvm.rewriting`); or ``"off"``.
         data: calibration inputs for retargeting: arrays like the model's input; by default, seeded
             inputs in the file's own ranges are used.
+        io: ``"int8"``: the conversions at the inputs and outputs of a network in reals are left out
+            (`htvm.with_integer_io`); ``data`` are int8 then.
         progress: receives the stages of the build.
 
     Raises:
@@ -86,6 +90,7 @@ def build(
         UnsupportedError: it uses an operator or quantization that is not supported.
         TargetError: the target, the platform, the schedule, the kind of CPU kernels or the choice
             of rewrites is not known.
+        InputError: ``io`` or the calibration data are invalid.
         PolicyError: there is no such policy, or it names an unknown layer or accelerator, or an
             accelerator that cannot take the layer.
         TilingError: the smallest tile of a layer exceeds L1.
@@ -108,8 +113,13 @@ def build(
             f"unknown platform {platform!r}", hint=f"known platforms: {', '.join(makers)}"
         )
     progress = progress or Progress()
+    check_io(io)
     whole = _tiling(tiling, schedule, assembly)
     options = BuildOptions(cpu_kernels, whole, l2_bytes, policy, rewrites)
+    if io == "int8":
+        from htvm.frontend import load
+
+        model = with_integer_io(model if isinstance(model, Model) else load(model))
     cache = StageCache.of_user()
     compiled = compile_model(model, target, options, data=data, progress=progress, cache=cache)
     with progress.stage(f"compiling C for {platform}", (_STAGES, _STAGES)):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from htvm.arrays import read_arrays
 from htvm.errors import InputError
 from htvm.inputs import seeded_inputs
+from htvm.integer_io import with_integer_io
 from htvm.zoo import SEED_DIGITS
 
 if TYPE_CHECKING:
@@ -27,18 +29,36 @@ _RANDOM = "random"
 _SIZE_DIGITS = 9
 
 
-def open_model(text: str, input_shapes: Shapes | None = None) -> Model:
+def open_model(
+    text: str,
+    input_shapes: Shapes | None = None,
+    io: str = "source",
+    data: Path | None = None,
+) -> Model:
     """Open a model by path, or by ``zoo:NAME``, ``zoo:NAME:SCHEME`` or either with ``@SEED``.
 
     Args:
         text: path or name.
         input_shapes: shapes of inputs whose sizes an ONNX file leaves open.
+        io: ``"int8"`` for an int8 interface, else the source's (`htvm.with_integer_io`).
+        data: .npz or .npy file with calibration inputs in the source's numbers, [N, ...].
 
     Raises:
-        InputError: shapes are given for a network of the zoo, which has its own.
+        InputError: shapes are given for a network of the zoo, which has its own; or the file does
+            not hold samples of the model's inputs.
         ModelError: there is no such network, or the file is not a model.
         UnsupportedError: the model uses an unsupported feature.
     """
+    model = _opened(text, input_shapes)
+    if data is not None:
+        from htvm.quantization.samples import stacked_samples
+
+        wanted = [(info.name, info.shape, info.dtype) for info in model.inputs]
+        model = replace(model, calibration=stacked_samples(data, wanted))
+    return with_integer_io(model) if io == "int8" else model
+
+
+def _opened(text: str, input_shapes: Shapes | None) -> Model:
     if text.startswith(_ZOO):
         from htvm import zoo
 

@@ -28,6 +28,7 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.soc.parameters import parse_size
 from htvm.cli.terminal import log_to_stderr
 from htvm.errors import InputError
+from htvm.integer_io import IO_KINDS
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -51,6 +52,7 @@ __all__ = [
     "fail_if",
     "given_input",
     "input_shapes",
+    "interface",
     "known_target",
     "l2",
     "model",
@@ -180,6 +182,20 @@ def _tiling(given: dict[str, Any], path: Path | None) -> TilingOptions:
                 hint="leave out one of the two, or change the file",
             )
     return replace(found, **asked)
+
+
+def interface(command: Command) -> Command:
+    """Add ``--io`` (as ``io``) and ``--data`` (as ``data``, a path), both for `open_model`."""
+    command = click.option(
+        "--data", type=click.Path(path_type=Path), metavar="FILE",
+        help="An .npz or .npy file with typical inputs, [N, ...], in the model's own numbers: what "
+        "retargeting is fitted to, instead of noise.",
+    )(command)  # fmt: skip
+    return click.option(
+        "--io", type=click.Choice(IO_KINDS), default=IO_KINDS[0], show_default=True,
+        help="Interface: the model's own, or int8, without the conversions at inputs and outputs; "
+        "the generated header has their scale and zero point.",
+    )(command)  # fmt: skip
 
 
 def common(command: Command) -> Command:

@@ -18,13 +18,14 @@ from htvm.quantization.samples import stacked_samples
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from byoc_dory.layers import Array
     from byoc_dory.soc.base import Target
     from htvm.frontend.onnx.graph import OnnxGraph
     from htvm.model import Model
     from htvm.quantization.retarget import Retargeted
     from htvm.quantization.samples import Data
 
-__all__ = ["Source", "calibrated", "quantize"]
+__all__ = ["Source", "calibrated", "quantize", "quantized_file"]
 
 Source: TypeAlias = "str | PathLike[str] | ModelProto | Any"
 """An ``.onnx`` or ``.tflite`` file, an ``onnx.ModelProto``, or an ``ExportedProgram`` of torch."""
@@ -90,27 +91,65 @@ def calibrated(
     progress: Progress | None = None,
 ) -> Model:
     """Quantize a float network to int8 for any target; arguments and errors as for `quantize`."""
-    from htvm.frontend.onnx.file import read_file
     from htvm.frontend.onnx.loader import load_onnx
-    from htvm.quantization.static import quantize_file
 
     progress = progress or Progress()
     with tempfile.TemporaryDirectory(prefix="htvm-") as folder:
-        with progress.stage("reading the float model"):
-            path, called = _as_file(model, Path(folder))
-            graph = read_file(path, dimensions)
-            _refuse_quantized(graph)
-            samples = stacked_samples(data, [_wanted(item) for item in graph.inputs])
-        count = len(next(iter(samples.values())))
-        with progress.stage(f"calibrating with {count} samples"):
-            made = Path(folder) / f"{Path(called).stem}_int8.onnx"
-            quantize_file(path, made, samples)
+        made, called, samples = _quantized(model, data, dimensions, Path(folder), progress)
         with progress.stage("importing"):
             quantized = load_onnx(made, name or Path(called).stem, dimensions=dimensions)
+    count = len(next(iter(samples.values())))
     kept = np.unique(np.linspace(0, count - 1, min(count, _KEPT)).astype(np.int64))
     calibration = {key: array[kept] for key, array in samples.items()}
     # The file that was read is a temporary one, which nobody else has.
     return replace(quantized, source=called, file_sha256="", calibration=calibration)
+
+
+def quantized_file(
+    model: Source,
+    data: Data,
+    *,
+    dimensions: Mapping[str, int] | None = None,
+    progress: Progress | None = None,
+) -> tuple[bytes, int]:
+    """Quantize a float network; return the int8 ONNX file, and the number of samples used.
+
+    The file has the sizes of ``dimensions``. Arguments and errors are those of `quantize`.
+    """
+    import onnx
+
+    with tempfile.TemporaryDirectory(prefix="htvm-") as folder:
+        made, _, samples = _quantized(model, data, dimensions, Path(folder), progress or Progress())
+        written = onnx.load(made)
+    graph = written.graph
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for dimension in value.type.tensor_type.shape.dim:
+            if dimension.dim_param in (dimensions or {}):
+                dimension.dim_value = (dimensions or {})[dimension.dim_param]
+    return written.SerializeToString(), len(next(iter(samples.values())))
+
+
+def _quantized(
+    model: Source,
+    data: Data,
+    dimensions: Mapping[str, int] | None,
+    folder: Path,
+    progress: Progress,
+) -> tuple[Path, str, dict[str, Array]]:
+    """Write the int8 network into a folder; return its path, the model's name and the samples."""
+    from htvm.frontend.onnx.file import read_file
+    from htvm.quantization.static import quantize_file
+
+    with progress.stage("reading the float model"):
+        path, called = _as_file(model, folder)
+        graph = read_file(path, dimensions)
+        _refuse_quantized(graph)
+        samples = stacked_samples(data, [_wanted(item) for item in graph.inputs])
+    count = len(next(iter(samples.values())))
+    made = folder / f"{Path(called).stem}_int8.onnx"
+    with progress.stage(f"calibrating with {count} samples"):
+        quantize_file(path, made, samples)
+    return made, called, samples
 
 
 def _retargeted(model: Model, target: Target) -> Retargeted:

@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = ["VERBS"]
 
 VERBS = (
+    "quantize",
     "compile",
     "run",
     "generate",

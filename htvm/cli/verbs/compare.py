@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -24,6 +25,7 @@ __all__ = ["command"]
 )
 @options.model
 @options.input_shapes
+@options.interface
 @options.target
 @options.policy
 @options.schedule
@@ -40,6 +42,8 @@ __all__ = ["command"]
 def command(
     model: str,
     input_shapes: Shapes,
+    io: str,
+    data: Path | None,
     target: str,
     policy: str | None,
     schedule: Any,
@@ -50,7 +54,7 @@ def command(
     """Compare MODEL on a target with plain TVM, on the same simulated SoC."""
     from htvm.report.compare import comparison_json
 
-    opened = open_model(model, input_shapes)
+    opened = open_model(model, input_shapes, io, data)
     samples = read_samples(given, opened.inputs, count)
     with shown_progress() as progress:
         found = htvm.compare(

@@ -29,6 +29,7 @@ __all__ = ["command"]
 )
 @options.model
 @options.input_shapes
+@options.interface
 @options.target
 @options.board
 @options.policy
@@ -55,6 +56,8 @@ __all__ = ["command"]
 def command(
     model: str,
     input_shapes: Shapes,
+    io: str,
+    data: Path | None,
     target: str,
     policy: str | None,
     tiling: TilingOptions,
@@ -78,7 +81,7 @@ def command(
         check_folder(out)
     with shown_progress() as progress:
         module = htvm.build(
-            open_model(model, input_shapes),
+            open_model(model, input_shapes, io, data),
             target=target,
             policy=policy,
             tiling=tiling,

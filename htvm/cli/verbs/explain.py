@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,6 +26,7 @@ __all__ = ["command"]
 )
 @options.model
 @options.input_shapes
+@options.interface
 @options.target
 @options.policy
 @options.tiling
@@ -41,6 +43,8 @@ __all__ = ["command"]
 def command(
     model: str,
     input_shapes: Shapes,
+    io: str,
+    data: Path | None,
     target: str,
     policy: str | None,
     tiling: TilingOptions,
@@ -60,7 +64,7 @@ def command(
     from htvm.report.explain import explain_data, explain_text
     from htvm.stage_cache import StageCache
 
-    opened = open_model(model, input_shapes)
+    opened = open_model(model, input_shapes, io, data)
     with shown_progress() as progress:
         # Verdicts need no C compiler, and no memory that is large enough.
         options = BuildOptions(tiling=tiling, policy=policy, rewrites=rewrites)

@@ -23,6 +23,7 @@ __all__ = ["command"]
 )
 @options.model
 @options.input_shapes
+@options.interface
 @options.target
 @options.policy
 @options.schedule
@@ -38,13 +39,19 @@ __all__ = ["command"]
 )
 @options.common
 def command(
-    model: str, input_shapes: Shapes, as_json: bool, out: Path | None, **choices: Any
+    model: str,
+    input_shapes: Shapes,
+    io: str,
+    data: Path | None,
+    as_json: bool,
+    out: Path | None,
+    **choices: Any,
 ) -> None:
     """Tile the layers of MODEL under every choice of objective, weights and L1 budget."""
     from htvm.cli.sweeps import explored, write_sweep
 
     with shown_progress() as progress:
-        found = explored(open_model(model, input_shapes), progress=progress, **choices)
+        found = explored(open_model(model, input_shapes, io, data), progress=progress, **choices)
     files = [] if out is None else write_sweep(found, out)
     if as_json:
         print_json("explore", {"tilings": found.records})

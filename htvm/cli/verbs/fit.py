@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +27,7 @@ __all__ = ["command"]
 )
 @options.model
 @options.input_shapes
+@options.interface
 @options.target
 @options.board
 @options.policy
@@ -35,6 +37,8 @@ __all__ = ["command"]
 def command(
     model: str,
     input_shapes: Shapes,
+    io: str,
+    data: Path | None,
     target: str,
     policy: Any,
     tiling: TilingOptions,
@@ -51,7 +55,7 @@ def command(
 
     with shown_progress() as progress:
         found = fit(
-            open_model(model, input_shapes),
+            open_model(model, input_shapes, io, data),
             target,
             policy=policy,
             tiling=tiling,

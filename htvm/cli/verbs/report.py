@@ -41,7 +41,7 @@ _ADVICE = 3  # changes to the model that a report advises
 
 # Options that a saved report has already fixed.
 _BUILD = (
-    "input_shapes", "target", "policy", "schedule", "objective", "l1_budget", "tiling_file",
+    "input_shapes", "io", "data", "target", "policy", "schedule", "objective", "l1_budget", "tiling_file",
     "rewrites", "platform", "given",
 )  # fmt: skip
 
@@ -55,6 +55,7 @@ _BUILD = (
 )
 @options.model
 @options.input_shapes
+@options.interface
 @options.target
 @options.board
 @options.policy
@@ -78,6 +79,8 @@ _BUILD = (
 def command(
     model: str,
     input_shapes: Shapes,
+    io: str,
+    data: Path | None,
     target: str,
     policy: str | None,
     tiling: TilingOptions,
@@ -102,7 +105,7 @@ def command(
         _refuse_build_options()
         report = htvm.report.load(model)
     else:
-        opened = open_model(model, input_shapes)
+        opened = open_model(model, input_shapes, io, data)
         inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
         with shown_progress() as progress:
             module = htvm.build(
@@ -162,7 +165,7 @@ def _with_command(report: Report, model: str) -> Report:
         if parameter.name == "input_shapes":
             for name, shape in (value or {}).items():
                 words += ["--input-shape", shape_text(name, shape)]
-        elif parameter.name in _BUILD and value is not None:
+        elif parameter.name in _BUILD and value not in (None, "source"):
             words += [max(parameter.opts, key=len), str(value)]
     path = Path(model)
     digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

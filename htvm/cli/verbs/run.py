@@ -34,6 +34,7 @@ __all__ = ["command"]
 )
 @options.model
 @options.input_shapes
+@options.interface
 @options.target
 @options.board
 @options.policy
@@ -50,6 +51,8 @@ __all__ = ["command"]
 def command(
     model: str,
     input_shapes: Shapes,
+    io: str,
+    data: Path | None,
     target: str,
     policy: str | None,
     tiling: TilingOptions,
@@ -66,7 +69,7 @@ def command(
     """Build MODEL and run it once on the simulated SoC."""
     from htvm.report.conditions import figures_of
 
-    opened = open_model(model, input_shapes)
+    opened = open_model(model, input_shapes, io, data)
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     with shown_progress() as progress:
         module = htvm.build(

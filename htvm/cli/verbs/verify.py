@@ -30,6 +30,7 @@ __all__ = ["command"]
 )
 @options.model
 @options.input_shapes
+@options.interface
 @options.target
 @options.policy
 @options.tiling
@@ -45,6 +46,8 @@ __all__ = ["command"]
 def command(
     model: str,
     input_shapes: Shapes,
+    io: str,
+    data: Path | None,
     target: str,
     policy: str | None,
     tiling: TilingOptions,
@@ -60,7 +63,7 @@ def command(
     """
     from htvm.verification.golden import bind_golden
 
-    opened = open_model(model, input_shapes)
+    opened = open_model(model, input_shapes, io, data)
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     own = None if golden is None else bind_golden(opened.outputs, golden)
     with shown_progress() as progress:
@@ -74,13 +77,13 @@ def command(
         )
         found = module.verify(inputs, own, progress=progress)
     if as_json:
-        data = {
+        printed = {
             "equal": found.equal,
             "contained": found.contained,
             "agrees": found.agrees,
             **asdict(found),
         }
-        print_json("verify", data)
+        print_json("verify", printed)
     else:
         click.echo(str(found))
     if not (found.equal and found.contained and found.agrees):

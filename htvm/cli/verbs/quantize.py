@@ -1,0 +1,82 @@
+"""``htvm quantize``: an int8 network from a float one and typical inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from htvm.cli import options
+from htvm.cli.output import print_json
+from htvm.cli.terminal import shown_progress
+from htvm.errors import ExportError, InputError
+
+__all__ = ["command"]
+
+_DIGITS = 9
+
+
+@click.command(
+    epilog=options.examples(
+        "htvm quantize float.onnx --data samples.npz --out int8.onnx",
+        "htvm run int8.onnx --io int8 --data samples.npz",
+    )
+)
+@click.argument("network", metavar="MODEL", type=click.Path(path_type=Path))
+@click.option(
+    "--data",
+    "-d",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="An .npz or .npy file with real inputs, [N, ...], as varied as in use; a hundred often "
+    "suffice.",
+)
+@click.option(
+    "--out",
+    "-o",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The .onnx file to write, with int8 weights and activations (QDQ).",
+)
+@click.option(
+    "--dimension",
+    "dimensions",
+    multiple=True,
+    metavar="NAME=SIZE",
+    help="Size of a dimension that MODEL leaves open, e.g. batch=1; may be repeated.",
+)
+@options.common
+def command(
+    network: Path, data: Path, out: Path, dimensions: tuple[str, ...], as_json: bool
+) -> None:
+    """Quantize the float network MODEL (.onnx or .tflite) to int8, and write it as ONNX.
+
+    Scales and zero points come from the data, by onnxruntime's static quantizer.  The file keeps
+    the float inputs and outputs; --io int8 of the other verbs leaves their conversions out.
+    """
+    from htvm.files import write_whole
+    from htvm.quantization.float_model import quantized_file
+
+    if out.suffix.lower() != ".onnx":
+        raise ExportError(
+            f"'{out.name}' is not the name of an ONNX file", where="--out", hint="end it with .onnx"
+        )
+    sizes = dict(map(_size, dimensions))
+    with shown_progress() as progress:
+        text, samples = quantized_file(network, data, dimensions=sizes or None, progress=progress)
+    write_whole(out, text, "the quantized network", f"--out {out}")
+    if as_json:
+        print_json("quantize", {"file": str(out), "bytes": len(text), "samples": samples})
+    else:
+        click.echo(f"written to {out}: {len(text):,} B, fitted to {samples} samples")
+        click.echo(f"next: htvm run {out} --io int8 --data {data}")
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, size = text.rpartition("=")
+    if not name or not size.isdecimal() or len(size) > _DIGITS or int(size) < 1:
+        raise InputError(
+            f"{text[:60]!r} is no size of a dimension", where="--dimension", hint="e.g. batch=1"
+        )
+    return name, int(size)
