@@ -41,8 +41,8 @@ _ADVICE = 3  # changes to the model that a report advises
 
 # Options that a saved report has already fixed.
 _BUILD = (
-    "input_shapes", "io", "data", "target", "policy", "schedule", "objective", "l1_budget", "tiling_file",
-    "rewrites", "platform", "given",
+    "input_shapes", "io", "data", "target", "policy", "schedule", "objective", "l1_budget",
+    "tiling_file", "rewrites", "platform", "given",
 )  # fmt: skip
 
 
