@@ -44,7 +44,9 @@ def sections() -> dict[str, list[str]]:
     for dialect, entry in READERS.items():
         handlers = entry.load().HANDLERS  # type: ignore[attr-defined]
         found[f"`{dialect}`: {entry.title}"] = [
-            ", ".join(_entry(name, handlers[name]) for name in sorted(handlers))
+            ", ".join(_entry(name, handlers[name]) for name in sorted(handlers)),
+            f"Types: {entry.types}.",
+            f"Oracle: {entry.oracle}.",
         ]
     for accelerator in resolve("diana").accelerators:
         found[f"DIANA's {accelerator.name} core"] = first_lines(accelerator.rules)

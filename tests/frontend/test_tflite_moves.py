@@ -12,7 +12,7 @@ import pytest
 import htvm
 from byoc_dory.errors import ModelError, UnsupportedError
 from tests.frontend import rearranged
-from tests.frontend.flatfile import Graph
+from tests.frontend.flatfile import INT32, Graph
 from tests.frontend.rearranged import Kind, dilated
 from tests.frontend.single import inputs_of
 from tests.frontend.sketch import Sketch
@@ -73,6 +73,53 @@ def test_a_convolution_between_blocks_is_a_dilated_one(load: Loader, kind: Kind,
     np.testing.assert_array_equal(
         interpret(model.module, inputs).outputs[0], reference(equal, inputs)[0]
     )
+
+
+@pytest.mark.parametrize("dropped", ["RESHAPE", "SQUEEZE"])
+@pytest.mark.parametrize("seed", range(4))
+def test_so_is_one_over_a_single_axis(load: Loader, dropped: str, seed: int) -> None:
+    """As Keras converts a dilated Conv1D: with a height of 1 around the convolution alone."""
+    rng = np.random.default_rng(seed)
+    block, taps, part, c, k = (int(n) for n in rng.integers(2, 5, 5))
+    part += taps
+    pads = [int(n) for n in rng.integers(0, 2, 2)]
+    size, out = block * part - sum(pads), block * (part - taps + 1)
+    weights, bias = Sketch(rng).bytes(k, 1, taps, c), np.arange(k, dtype=np.int32) * 40
+    options = {0: ("b", 1), 1: ("i", 1), 2: ("i", 1)}
+
+    def layer(sketch: Sketch, source: int, made: int, dilation: int) -> None:
+        parts = [sketch.constant(weights, 0.01), sketch.constant(bias, 5e-4, code=INT32)]
+        sketch.op("CONV_2D", [source, *parts], [made], (1, {**options, 4: ("i", dilation)}))
+
+    sketch = Sketch(rng)
+    source = sketch.input((1, size, c))
+    dealt, lifted = sketch.like(source, (block, part, c)), sketch.like(source, (block, 1, part, c))
+    made = sketch.tensor((block, 1, part - taps + 1, k), 0.2, -9)
+    flat, last = (sketch.like(made, shape) for shape in ((block, part - taps + 1, k), (1, out, k)))
+    numbers = [sketch.integers(each) for each in ([block], [pads], [[0, 0]], 1)]
+    sketch.op("SPACE_TO_BATCH_ND", [source, *numbers[:2]], [dealt], None)
+    sketch.op("EXPAND_DIMS", [dealt, numbers[3]], [lifted], None)
+    layer(sketch, lifted, made, 1)
+    if dropped == "RESHAPE":
+        sketch.op("RESHAPE", [made, sketch.integers((block, part - taps + 1, k))], [flat], None)
+    else:
+        sketch.op("SQUEEZE", [made], [flat], (30, {0: np.asarray([1], np.int32)}))
+    sketch.op("BATCH_TO_SPACE_ND", [flat, numbers[0], numbers[2]], [last], None)
+    graph = sketch.graph(last)
+
+    other = Sketch(rng)
+    source = other.input((1, 1, size, c))
+    wide, result = (
+        other.like(source, (1, 1, block * part, c)),
+        other.tensor((1, 1, out, k), 0.2, -9),
+    )
+    other.op("PAD", [source, other.integers([[0, 0], [0, 0], pads, [0, 0]])], [wide], None)
+    layer(other, wide, result, block)
+
+    (x,) = inputs_of(graph, rng)
+    model = load(graph)
+    (wanted,) = reference(other.graph(result), [x[:, None]])
+    np.testing.assert_array_equal(interpret(model.module, [x]).outputs[0], wanted[:, 0])
 
 
 def test_other_readers_keep_the_blocks_apart(load: Loader) -> None:

@@ -41,10 +41,14 @@ class ReaderEntry:
     Attributes:
         title: description for messages and the log.
         module: name of its module.
+        types: types of tensors that it reads.
+        oracle: what its results are tested to equal.
     """
 
     title: str
     module: str
+    types: str
+    oracle: str
 
     def load(self) -> Reader:
         """Return the reader itself."""
@@ -56,14 +60,42 @@ _DIALECTS = "htvm.frontend.onnx.dialects"
 _ROOM = "htvm.frontend.onnx"
 
 READERS: Mapping[str, ReaderEntry] = {
-    "qdq": ReaderEntry("scales at QuantizeLinear and DequantizeLinear", f"{_ROOM}.qdq"),
-    "qoperator": ReaderEntry("scales at the operators (QLinearConv ...)", f"{_ROOM}.qoperator"),
-    "pulp": ReaderEntry("PULP's integers (RequantShift, iSoftmax ...)", f"{_DIALECTS}.pulp"),
-    "quantlib": ReaderEntry(
-        "quantlib's integers (multiply, add, divide, floor, clip)", f"{_DIALECTS}.quantlib"
+    "qdq": ReaderEntry(
+        "scales at QuantizeLinear and DequantizeLinear",
+        f"{_ROOM}.qdq",
+        types="int8, uint8 (activations per tensor, weights per tensor or output channel), float32",
+        oracle="a default session of onnxruntime",
     ),
-    "diana": ReaderEntry("DIANA's integers (divide, floor, clip)", f"{_DIALECTS}.diana"),
-    "real": ReaderEntry("standard operators on reals", f"{_DIALECTS}.real"),
+    "qoperator": ReaderEntry(
+        "scales at the operators (QLinearConv ...)",
+        f"{_ROOM}.qoperator",
+        types="int8, uint8, int32 sums of ConvInteger and MatMulInteger, float32",
+        oracle="a default session of onnxruntime",
+    ),
+    "pulp": ReaderEntry(
+        "PULP's integers (RequantShift, iSoftmax ...)",
+        f"{_DIALECTS}.pulp",
+        types="int8, uint8, int16, int32; declared as reals or as integers",
+        oracle="recorded outputs of the flow's networks and kernels",
+    ),
+    "quantlib": ReaderEntry(
+        "quantlib's integers (multiply, add, divide, floor, clip)",
+        f"{_DIALECTS}.quantlib",
+        types="int8, uint8, int32; declared as reals",
+        oracle="recorded outputs of two networks",
+    ),
+    "diana": ReaderEntry(
+        "DIANA's integers (divide, floor, clip)",
+        f"{_DIALECTS}.diana",
+        types="int8, uint8, int32; declared as reals",
+        oracle="its arithmetic in numpy; no recorded outputs are at hand",
+    ),
+    "real": ReaderEntry(
+        "standard operators on reals",
+        f"{_DIALECTS}.real",
+        types="float32",
+        oracle="the reference implementation of the package onnx, within 0.001",
+    ),
 }
 """Name of the dialect -> its reader.  ``dialect=`` of `htvm.load` takes these names."""
 
