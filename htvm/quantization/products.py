@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["ConvolutionOperator", "DenseOperator", "DepthwiseOperator", "ProductOperator"]
 
 
+_TOGETHER = 1 << 16  # results that a layer computes at a time
+
+
 @dataclass(frozen=True, eq=False)
 class ProductOperator(Operator):
     """Base of layers with weights.
@@ -131,8 +134,15 @@ class ProductOperator(Operator):
             assert self.core is not None, self.name
             passes = self.pass_sums(inputs[0], self.requant.rows)
             sums = converted(passes, self.requant.gain, self.core.adc_range)
-        else:
-            sums = self.accumulate(inputs[0]).astype(np.int64) + self.bias
+            return requantize(sums, self.requant, self.clip)
+        # A few samples at a time: what is computed in 64 bits stays in the processor's cache, and
+        # networks with large maps need no memory for it.
+        x, count = inputs[0], max(1, _TOGETHER // int(np.prod(self.shape)))
+        parts = [self._few(x[start : start + count]) for start in range(0, len(x), count)]
+        return np.concatenate(parts)
+
+    def _few(self, x: Array) -> Array:
+        sums = self.accumulate(x).astype(np.int64) + self.bias
         return requantize(sums, self.requant, self.clip)
 
     def before_clip(self, tensors: Mapping[str, Array], zero: Mapping[str, int]) -> Array:

@@ -235,6 +235,21 @@ def test_hopeless_bias_is_refused() -> None:
 # ------------------------------------------------------------------------------ forward
 
 
+@pytest.mark.parametrize("source", [residual(3), mobile(3)])
+@pytest.mark.parametrize("together", [1, 1000])
+def test_a_forward_pass_does_not_depend_on_how_many_samples_it_takes_at_a_time(
+    source: Source, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = net_of(source)
+    x = noise_inputs(net, 7, 1)
+    whole = forward(net, x)
+    monkeypatch.setattr("htvm.quantization.products._TOGETHER", together)
+    parts = forward(net, x)
+    assert whole.keys() == parts.keys()
+    for name, values in whole.items():
+        np.testing.assert_array_equal(parts[name], values, err_msg=name)
+
+
 def test_requantizations() -> None:
     acc = np.array([-9, -8, -7, 7, 8, 9, 5000])
     assert requantize(acc, Shift(3), (-128, 127)).tolist() == [-2, -1, -1, 0, 1, 1, 127]
