@@ -122,6 +122,24 @@ def test_so_is_one_over_a_single_axis(load: Loader, dropped: str, seed: int) -> 
     np.testing.assert_array_equal(interpret(model.module, [x]).outputs[0], wanted[:, 0])
 
 
+@pytest.mark.parametrize("kind", ["pack", "unpack"])
+def test_a_number_of_parts_that_is_not_theirs(load: Loader, kind: str) -> None:
+    """TFLite Micro believes the option, and leaves the other parts as they are."""
+    graph = rearranged.CASES[kind](np.random.default_rng(3))
+    number, fields = graph.operators[0].options or (0, {})
+    (_, count) = fields[0]
+    options = (number, {**fields, 0: ("i", count + 1)})
+    with pytest.raises(ModelError, match="parts"):
+        load(graph.with_operator(0, options=options))
+
+
+def test_packed_parts_of_other_scales(load: Loader) -> None:
+    """TFLite Micro copies their integers, so that they would be other numbers."""
+    graph = rearranged.CASES["pack"](np.random.default_rng(3))
+    with pytest.raises(UnsupportedError, match="differ in scale"):
+        load(graph.with_tensor(graph.inputs[0], scales=[0.9]))
+
+
 def test_other_readers_keep_the_blocks_apart(load: Loader) -> None:
     """A convolution that something else reads as well stays between its blocks, and is refused."""
     graph, _ = dilated(np.random.default_rng(2), "CONV_2D")

@@ -63,8 +63,9 @@ def unpack(op: OperatorReader) -> Sequence[Applied]:
     outputs = len(op.operator.outputs)
     op.count((1,), outputs)
     source = op.same_step()
-    axis = op.axis(op.options(64).integer(1, "i"), len(source.shape))
-    if source.shape[axis] != outputs:
+    options = op.options(64)
+    axis = op.axis(options.integer(1, "i"), len(source.shape))
+    if source.shape[axis] != outputs or options.integer(0, "i") != outputs:
         raise op.corrupt(f"{outputs} parts of {source.shape} along axis {axis}")
     shape, steps = (*source.shape[:axis], *source.shape[axis + 1 :]), [1] * len(source.shape)
     if not shape:
