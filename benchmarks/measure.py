@@ -288,7 +288,10 @@ def _drivers(kernel: Kernel) -> int:
             )
             continue
         assert isinstance(core, DigitalCore)
-        if isinstance(trigger, ConvTrigger) and trigger.depthwise:
+        if isinstance(trigger, ConvTrigger) and trigger.channels > 1:
+            blocks = len(trigger.blocks())
+            total += blocks * core.conv_driver_cycles - (blocks - 1) * core.dense_ahead_cycles
+        elif isinstance(trigger, ConvTrigger) and trigger.depthwise:
             total += trigger.k * core.depthwise_driver_cycles
         elif isinstance(trigger, ConvTrigger):
             total += core.conv_driver_cycles

@@ -47,6 +47,7 @@ class Estimator:
         """
         key = (accelerator.name, layer.geometry)
         if key not in self._known:
+            accelerator = accelerator.configured(self._options)
             tile = tile_layer(layer, self._soc, accelerator, self._options).tile
             schedule = self._options.schedule
             self._known[key] = accelerator.cost(layer, tile, self._soc, schedule)

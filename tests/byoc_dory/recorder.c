@@ -95,9 +95,11 @@ static int32_t add(int64_t kind, const diana_add_t *t)
 
 WITH_WEIGHTS(diana_digital_conv2d, diana_conv_t, conv, 3)
 WITH_WEIGHTS(diana_digital_depthwise, diana_conv_t, conv, 4)
+WITH_WEIGHTS(diana_digital_depthwise_blocks, diana_conv_t, conv, 8)
 WITH_WEIGHTS(diana_digital_dense, diana_dense_t, dense, 5)
 int32_t diana_digital_conv2d_finish(void) { return note(43, 0, 0, 0); }
 FINISH_WITH(diana_digital_depthwise, diana_conv_t, conv, 4)
+FINISH_WITH(diana_digital_depthwise_blocks, diana_conv_t, conv, 8)
 FINISH_WITH(diana_digital_dense, diana_dense_t, dense, 5)
 
 int32_t diana_digital_add(const diana_add_t *t) { return add(6, t); }

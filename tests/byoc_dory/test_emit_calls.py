@@ -82,7 +82,8 @@ def trigger(step: Trigger, weights: int) -> list[int]:
             step.k, step.c, step.iy, step.ix, step.oy, step.ox, step.fy, step.fx, step.stride,
             step.pad_top, step.pad_left, step.shift, int(step.relu), step.l1_in, step.l1_out,
         ]  # fmt: skip
-        return [4 if step.depthwise else 3, weights + step.weight_offset, *fields]
+        kind = 3 if not step.depthwise else 4 if step.channels == 1 else 8
+        return [kind, weights + step.weight_offset, *fields]
     if isinstance(step, DenseTrigger):
         fields = [step.k, step.c, step.shift, int(step.relu), step.l1_in, step.l1_out]
         return [5, weights + step.weight_offset, *fields]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import cast
+
 import numpy as np
 import pytest
 
 from byoc_dory.layers import Shift, Tensor, conv2d_layer, dense_layer, depthwise_layer
 from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.digital import DigitalAccelerator
 from byoc_dory.soc.diana.digital_packing import (
     activation_from_l2,
     activation_to_l2,
@@ -17,7 +21,7 @@ from byoc_dory.soc.diana.digital_packing import (
 )
 from tests.byoc_dory.layers import int8, int32
 
-CORE = DIANA.accelerator("digital")
+CORE = cast(DigitalAccelerator, DIANA.accelerator("digital"))
 
 
 def conv(k: int, c: int, fy: int, fx: int, seed: int = 0):
@@ -88,6 +92,27 @@ def test_four_depthwise_channels_share_a_block(k_tile: int, blocks: int) -> None
             real[(at + np.arange(0, 208, 16)) ^ 3] = True
         base += -(-size // 4) * 208
     assert not packed[~real].any(), "lanes without a channel are zero"
+
+
+@pytest.mark.parametrize(("k_tile", "sizes"), [(19, [16, 3]), (16, [16, 3]), (5, [5, 5, 5, 4])])
+def test_depthwise_channels_in_one_trigger_are_kept_apart(k_tile: int, sizes: list[int]) -> None:
+    rng = np.random.default_rng(1)
+    weight, bias = int8(rng, 19, 1, 3, 3), int32(rng, 19)
+    layer = depthwise_layer("d", Tensor("x", (19, 9, 9)), "y", weight, bias, requant=Shift(1))
+    core = replace(CORE, depthwise_channels=16)
+    packed = pack_weights(layer, k_tile, core)
+    at = first = 0
+    for size in sizes:
+        lanes, biases = unpack_conv_block(packed[at:], size, 3, 3, CORE)
+        expected = np.zeros((16, size, 3, 3), np.int8)
+        for channel in range(size):
+            expected[channel, channel] = weight[first + channel, 0]
+        np.testing.assert_array_equal(lanes, expected)
+        np.testing.assert_array_equal(biases[:size], bias[first : first + size])
+        at, first = at + 16 * size * 9 + 64, first + size
+    assert at == len(packed)
+    tiles = [min(k_tile, 19 - start) for start in range(0, 19, k_tile)]
+    assert at == sum(core.depthwise_weight_bytes(k, 3, 3) for k in tiles)
 
 
 def test_bytes_of_a_dense_block() -> None:

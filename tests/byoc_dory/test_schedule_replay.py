@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from math import prod
+from typing import cast
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import LayerPlan, alone
 from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.digital import DigitalAccelerator
 from byoc_dory.soc.diana.digital_packing import pack_weights
+from byoc_dory.soc.diana.digital_program import digital_loop, digital_program
 from byoc_dory.soc.diana.layout import stored_bytes
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tileloop.steps import Load, Queue
@@ -26,7 +29,7 @@ from tests.byoc_dory.plans import all_plans, may_stay, plan_of, program_of
 from tests.reference.diana_core import Core
 from tests.reference.diana_layers import from_l2, run_layer, to_l2
 
-CORE = DIANA.accelerator("digital")
+CORE = cast(DigitalAccelerator, DIANA.accelerator("digital"))
 
 
 def tiled_by(layer: Layer, options: TilingOptions) -> Solution | None:
@@ -61,13 +64,13 @@ def _end(layer: Layer, program: TileProgram) -> int:
 
 
 def replay(
-    layer: Layer, program: TileProgram, rng: np.random.Generator, late=(False, False)
+    layer: Layer, program: TileProgram, rng: np.random.Generator, late=(False, False), of=CORE
 ) -> None:
     """Executes a schedule; operands that stay in L1 are there, and so must such a result be."""
     inputs = [int8(rng, *tensor.shape) for tensor in layer.inputs]
     images = [to_l2(values) for values in inputs]
     k_tile = next(axis for axis in program.axes if axis.name == "k").step
-    weights = np.zeros(0, np.uint8) if layer.op == "add" else pack_weights(layer, k_tile, CORE)
+    weights = np.zeros(0, np.uint8) if layer.op == "add" else pack_weights(layer, k_tile, of)
     core = Core(_end(layer, program), weights, *late)
     for image, operand in zip(images, program.operands, strict=True):
         if operand.resident:
@@ -81,6 +84,38 @@ def replay(
         assert core.written[at : at + size].all()
         output = core.l1[at : at + size]
     np.testing.assert_array_equal(from_l2(output, layer.output.shape), run_layer(layer, inputs))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_depthwise_layers_in_blocks_of_channels(seed: int) -> None:
+    """As convolutions over up to 16 channels, whose weights keep the channels apart."""
+    rng = np.random.default_rng([seed, 77])
+    layer = random_layer(rng, "depthwise")
+    replayed = 0
+    for budget in BUDGETS:
+        options = TilingOptions(budget, "none", solver="exhaustive")
+        core = CORE.configured(options)
+        assert core.depthwise_channels == 16
+        try:
+            solution = tile_layer(layer, DIANA, core, options)
+        except TilingError:
+            continue
+        program = digital_program(
+            digital_loop(layer, alone(layer, solution, core.name), core, options), core
+        )
+        if program.tiles <= 400:
+            replay(layer, program, rng, of=core)
+            replayed += 1
+    assert replayed >= 1
+
+
+def test_the_published_schedule_computes_channel_by_channel() -> None:
+    assert CORE.configured(TilingOptions(schedule="published")).depthwise_channels == 1
+
+
+def test_a_small_weight_memory_holds_fewer_channels() -> None:
+    core = replace(CORE.configured(TilingOptions()), weight_memory=4096)
+    assert [core.channels_at_a_time(size, size) for size in (1, 3, 5, 7)] == [16, 16, 10, 5]
 
 
 # Budgets that leave everything from one tile to hundreds.

@@ -94,6 +94,8 @@ class Core:
             self._dense(step)
         elif isinstance(step, AddTrigger):
             self._add(step)
+        elif step.depthwise and step.channels > 1:
+            self._depthwise_blocks(step)
         elif step.depthwise:
             self._depthwise(step)
         else:
@@ -192,6 +194,16 @@ class Core:
                     acc += np.tensordot(weight[:, i, j, :].T, window, axes=1)
             out = self._requantize(acc, t.shift, t.relu)
             self._write(l1_out + block * 16 * t.oy * up16(t.ox), out)
+
+    def _depthwise_blocks(self, t: ConvTrigger) -> None:
+        """Convolutions over some channels each, whose weights keep them apart."""
+        at, done = t.weight_offset, 0
+        while done < t.k:
+            c = min(t.channels, t.k - done)
+            here = t.l1_in + done * t.iy * up16(t.ix)
+            self._conv(t, here, t.l1_out + done * t.oy * up16(t.ox), at, c, c)
+            at += 16 * c * t.fy * t.fx + 64
+            done += c
 
     def _read_used(self, offset, c, iy, ix, used_y, used_x) -> np.ndarray:
         rows = (np.arange(c)[:, None] * iy + np.array(used_y)[None, :]) * up16(ix)

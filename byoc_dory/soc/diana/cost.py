@@ -14,6 +14,7 @@ commands, it cannot start the second trigger of a tile (depthwise: its second ch
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeAlias
 
 from byoc_dory.soc.base import Dma, Soc
@@ -112,6 +113,13 @@ def step_cycles(step: Load | Store | Trigger, dma: Dma, core: Core, ahead: bool 
     assert isinstance(core, DigitalCore)
     width = core.weight_bytes_per_cycle
     if isinstance(step, ConvTrigger):
+        if step.channels > 1:
+            hidden = (_triggers(step, core) - 1) * core.dense_ahead_cycles if ahead else 0
+            alike = [
+                replace(step, k=count, c=count, depthwise=False, channels=1)
+                for count in step.blocks()
+            ]
+            return sum(step_cycles(block, dma, core) for block in alike) - hidden
         if step.depthwise:
             weights = core.conv_weight_bytes(1, 1, step.fy, step.fx)
             each = core.depthwise_trigger_cycles - (core.depthwise_ahead_cycles if ahead else 0)
@@ -165,4 +173,6 @@ def _triggers(trigger: Trigger, core: Core) -> int:
         return _blocks(trigger.c, trigger.c_pass)
     if isinstance(trigger, DenseTrigger) and isinstance(core, DigitalCore):
         return _blocks(trigger.k, core.lanes)
-    return trigger.k if isinstance(trigger, ConvTrigger) and trigger.depthwise else 1
+    if isinstance(trigger, ConvTrigger) and trigger.depthwise:
+        return len(trigger.blocks())
+    return 1

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from byoc_dory.soc.base import Accelerator, round_up
+
+if TYPE_CHECKING:
+    from byoc_dory.options import TilingOptions
 
 __all__ = ["DigitalCore"]
 
@@ -37,6 +41,9 @@ class DigitalCore(Accelerator):
         strides: supported strides (equal on both axes).
         max_shift: largest right shift of the requantization.
         dense_max_k: number of outputs of one dense trigger.
+        depthwise_channels: most channels of a depthwise layer per trigger.  1: the core's depthwise
+            operation, for one channel at a time; more: its convolution over these channels, with
+            zero weights between different ones, which computes as many sums in fewer triggers.
     """
 
     lanes: int
@@ -63,6 +70,17 @@ class DigitalCore(Accelerator):
     strides: tuple[int, ...]
     max_shift: int
     dense_max_k: int
+    depthwise_channels: int = 1
+
+    def configured(self, options: TilingOptions) -> DigitalCore:
+        """Return the core with the channels per depthwise trigger that the schedule uses."""
+        published = options.schedule == "published"
+        return replace(self, depthwise_channels=1 if published else self.lanes)
+
+    def channels_at_a_time(self, fy: int, fx: int) -> int:
+        """Return the channels of a depthwise trigger: as many as the weight memory has room for."""
+        room = (self.weight_memory - self.bias_bytes) // (self.lanes * fy * fx)
+        return max(1, min(self.depthwise_channels, room))
 
     @property
     def peak_macs(self) -> float:
@@ -81,6 +99,10 @@ class DigitalCore(Accelerator):
 
     def depthwise_weight_bytes(self, k: int, fy: int, fx: int) -> int:
         """Return the bytes of the packed weights and biases of ``k`` depthwise channels."""
+        each = self.channels_at_a_time(fy, fx)
+        if each > 1:
+            # Weights of c input channels take the same bytes in any number of blocks.
+            return self.lanes * k * fy * fx + -(-k // each) * self.bias_bytes
         blocks = -(-k // self.depthwise_block_channels)
         return blocks * (self.lanes * fy * fx + self.bias_bytes)
 

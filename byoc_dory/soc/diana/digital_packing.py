@@ -5,10 +5,11 @@ Weights of a convolution are in blocks of 16 output channels, ``[C][fy][fx][16]`
 followed by its 16 biases, byte-planar (all lowest bytes first); those of a dense layer in blocks
 ``[C / 16][16 k][16 c]`` followed by 16 bytes per bias (hardware layout from DORY's DIANA target).
 
-A depthwise trigger computes one channel, in lane 0.  Four channels share a block: lane 4j holds
-channel j of the block, and its trigger loads a block's worth of bytes starting 4j bytes after the
-block's start, which moves its lane to lane 0.  The reversal does not affect this, as 4 bytes are a
-whole group.
+The core's depthwise operation computes one channel, in lane 0.  Four channels share a block: lane
+4j holds channel j of the block, and its trigger loads a block's worth of bytes starting 4j bytes
+after the block's start, which moves its lane to lane 0.  The reversal does not affect this, as 4
+bytes are a whole group.  Where a trigger computes several channels, their weights are those of a
+convolution, zero between different channels.
 
 The ``unpack`` functions are for tests and for reading dumps.
 """
@@ -73,7 +74,8 @@ def pack_weights(layer: Weighted, k_tile: int, core: DigitalCore) -> Array:
 
     Returns:
         For a conv ``ceil(k / 16) * (16*C*fy*fx + 64)`` bytes per tile of k channels; for depthwise
-        ``ceil(k / 4) * (16*fy*fx + 64)`` bytes per tile and 12 at the end; for dense
+        ``ceil(k / 4) * (16*fy*fx + 64)`` bytes per tile and 12 at the end, or with several channels
+        c per trigger ``16*k*fy*fx + ceil(k / c) * 64`` bytes per tile; for dense
         ``16*ceil16(C) + 256`` per 16 outputs.
     """
     bias = np.zeros(layer.K, np.int32) if layer.bias is None else layer.bias
@@ -86,14 +88,18 @@ def pack_weights(layer: Weighted, k_tile: int, core: DigitalCore) -> Array:
     else:
         weight = _extend_filter(weight, core)
         depthwise = layer.groups > 1
-        step = core.depthwise_block_channels if depthwise else core.lanes
-        block = _depthwise_block if depthwise else _conv_block
+        each = core.channels_at_a_time(*weight.shape[2:]) if depthwise else 1
+        step, block = core.lanes, _conv_block
+        if each > 1:
+            step, block = each, _diagonal_block
+        elif depthwise:
+            step, block = core.depthwise_block_channels, _depthwise_block
         blocks = [
             block(weight[k : min(k + step, first + k_tile, layer.K)], bias[k:], core)
             for first in range(0, layer.K, k_tile)
             for k in range(first, min(first + k_tile, layer.K), step)
         ]
-        if depthwise:
+        if depthwise and each == 1:
             # The load of a block's last channel extends this far beyond the block.
             blocks.append(np.zeros(core.lanes - core.group, np.uint8))
     return reverse_groups(np.concatenate(blocks), core.group)
@@ -126,6 +132,14 @@ def _depthwise_block(weight: Array, bias: Array, core: DigitalCore) -> Array:
     biases = np.zeros(core.lanes, np.int32)
     biases[: used * core.group : core.group] = bias[:used]
     return _conv_block(lanes, biases, core)
+
+
+def _diagonal_block(weight: Array, bias: Array, core: DigitalCore) -> Array:
+    """Return the block of a convolution over some channels that computes each from itself alone."""
+    used, _, fy, fx = weight.shape
+    whole = np.zeros((used, used, fy, fx), np.int8)
+    whole[np.arange(used), np.arange(used)] = weight[:, 0]
+    return _conv_block(whole, bias, core)
 
 
 def _dense_block(weight: Array, bias: Array, core: DigitalCore) -> Array:

@@ -81,9 +81,10 @@ def _compute(loop: MapLoop, core: DigitalCore, shift: Own) -> Compute:
             function="diana_digital_dense",
         )
     depthwise = _depthwise(layer)
+    each = core.channels_at_a_time(loop.fy, loop.fx) if depthwise else 1
     conv: dict[str, Value] = {
         "k": k.out_size,
-        "c": loop.channels,
+        "c": each if each > 1 else loop.channels,
         "iy": y.in_size,
         "ix": x.in_size,
         "oy": y.out_size,
@@ -96,8 +97,10 @@ def _compute(loop: MapLoop, core: DigitalCore, shift: Own) -> Compute:
         "shift": shift,
         **places,
     }
-    make = partial(ConvTrigger, relu=layer.relu, depthwise=depthwise)
+    make = partial(ConvTrigger, relu=layer.relu, depthwise=depthwise, channels=each)
     function = "diana_digital_depthwise" if depthwise else "diana_digital_conv2d"
+    if each > 1:
+        function = "diana_digital_depthwise_blocks"
     return Compute(make, conv, fetched, depthwise, "diana_conv_t", function)
 
 
@@ -111,8 +114,8 @@ def tile_weight_bytes(loop: MapLoop, core: DigitalCore, k: int) -> int:
 
 
 def fetched_bytes(loop: MapLoop, core: DigitalCore, k: int) -> int:
-    """The bytes that the triggers of ``k`` channels load; if depthwise, a block per channel."""
-    if _depthwise(loop.layer):
+    """The bytes that the triggers of ``k`` channels load: all, or a block per depthwise channel."""
+    if _depthwise(loop.layer) and core.channels_at_a_time(loop.fy, loop.fx) == 1:
         return k * core.conv_weight_bytes(1, 1, loop.fy, loop.fx)
     return tile_weight_bytes(loop, core, k)
 

@@ -38,16 +38,17 @@ def tiling_problem(layer: Layer, core: DigitalCore, soc: Soc, l1_budget: int) ->
 def _conv_problem(layer: Convolution, core: DigitalCore, common: dict[str, Any]) -> TilingProblem:
     fy, fx = pad_filter(layer.fy, core.filters), pad_filter(layer.fx, core.filters)
     if layer.depthwise:
-        # One trigger per channel: the weight memory holds one channel, and each trigger writes a
-        # whole block of maps, of which only the first is real.
+        # The weight memory holds the channels of one trigger, and each trigger writes a whole block
+        # of maps, of which only these are real.
+        each = core.channels_at_a_time(fy, fx)
         special: dict[str, Any] = {
             "c": Axis(1, tiled=False),
             "channels_follow_k": True,
             "rounding": Rounding(x=core.row_pitch, extra_maps=core.lanes - 1),
             "weights": TileWeights(
-                fixed=core.lanes * fy * fx + core.bias_bytes,
+                fixed=core.lanes * each * fy * fx + core.bias_bytes,
                 limit=core.weight_memory,
-                block_k=core.depthwise_block_channels,
+                block_k=each if each > 1 else core.depthwise_block_channels,
             ),
         }
     else:

@@ -14,7 +14,10 @@ __all__ = ["AddTrigger", "AnalogTrigger", "ConvTrigger", "DenseTrigger"]
 
 @dataclass(frozen=True)
 class ConvTrigger(Trigger):
-    """A convolution of one tile (``depthwise``: one trigger per channel).
+    """A convolution of one tile.
+
+    If ``depthwise``, there is one trigger per ``channels`` channels: if these are several, each is
+    a convolution over them whose weights between different channels are zero.
 
     ``pad_top`` and ``pad_left`` are numbers of zeros before the tile; negative values skip rows or
     columns.
@@ -37,6 +40,12 @@ class ConvTrigger(Trigger):
     l1_out: int
     weight_offset: int
     depthwise: bool
+    channels: int = 1
+
+    def blocks(self) -> list[int]:
+        """Return the numbers of channels of a depthwise layer's triggers."""
+        full, left = divmod(self.k, self.channels)
+        return [self.channels] * full + [left] * (left > 0)
 
 
 @dataclass(frozen=True)

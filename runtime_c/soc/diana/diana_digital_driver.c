@@ -159,6 +159,49 @@ int32_t diana_digital_depthwise_finish(const diana_conv_t *t, const void *weight
     return digital_finish();
 }
 
+/* SHAPE0 of a trigger that computes at most `most` of the channels left, each from itself. */
+static inline uint32_t channels_of(uint32_t left, uint32_t most)
+{
+    const uint32_t channels = left < most ? left : most;
+    return channels | channels << 16;
+}
+
+void diana_digital_depthwise_blocks_prepare(const diana_conv_t *t, const void *weights)
+{
+    conv_prepare(t, weights);
+    htvm_hal_write(DIGITAL(DIGITAL_SHAPE0), channels_of(t->k, t->c));
+}
+
+void diana_digital_depthwise_blocks_start(void) { digital_start(DIANA_DIGITAL_OP_CONV); }
+
+int32_t diana_digital_depthwise_blocks_finish(const diana_conv_t *t, const void *weights)
+{
+    const uint32_t most = t->c;
+    const uint32_t in_maps = most * t->iy * pitch(t->ix);
+    const uint32_t out_maps = most * t->oy * pitch(t->ox);
+    const uint32_t block =
+        most * t->fy * t->fx * DIANA_DIGITAL_LANES + DIANA_DIGITAL_BIAS_BYTES;
+    uint32_t in = t->in;
+    uint32_t out = t->out;
+    uint32_t w = htvm_hal_addr(weights);
+
+    for (uint32_t done = most; done < t->k; done += most) {
+        in += in_maps;
+        out += out_maps;
+        w += block;
+        htvm_hal_write(DIGITAL(DIGITAL_SHAPE0), channels_of(t->k - done, most));
+        htvm_hal_write(DIGITAL(DIGITAL_IN), in);
+        htvm_hal_write(DIGITAL(DIGITAL_OUT), out);
+        htvm_hal_write(DIGITAL(DIGITAL_WEIGHTS), w);
+        const int32_t error = digital_finish();
+        if (error != 0) {
+            return error;
+        }
+        digital_start(DIANA_DIGITAL_OP_CONV);
+    }
+    return digital_finish();
+}
+
 /* Writes all shape registers except SHAPE0. */
 static inline void dense_prepare(const diana_dense_t *t, const void *weights)
 {

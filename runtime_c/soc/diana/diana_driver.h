@@ -74,6 +74,14 @@ void diana_digital_depthwise_prepare(const diana_conv_t *t, const void *weights)
 void diana_digital_depthwise_start(void);
 int32_t diana_digital_depthwise_finish(const diana_conv_t *t, const void *weights);
 
+/* Depthwise by convolutions over c channels each, the last over those that are left; c is at most
+ * the number of lanes.  Weights in L2: per block of c channels [c][fy][fx][16] int8, zero between
+ * different channels, then 16 biases byte-planar (64 B).  There is one trigger per block: start
+ * runs the first, finish the others, as above. */
+void diana_digital_depthwise_blocks_prepare(const diana_conv_t *t, const void *weights);
+void diana_digital_depthwise_blocks_start(void);
+int32_t diana_digital_depthwise_blocks_finish(const diana_conv_t *t, const void *weights);
+
 /* Dense: k outputs of c inputs; writes ceil(k/16)*16 bytes. */
 typedef struct {
     uint16_t k, c;

@@ -214,38 +214,30 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
 /* ==== overlapped, all of L1 ==== */
 
 /* depthwise: depthwise C=20 10x9 -> K=20 10x9, kernel 3x3, stride 1x1
- * tile k=4, c=1, y=10, x=9 (5 in all); L1: 2 x input 640 B, output 3040 B
- * weight memory: 208 B
- * predicted: 18100 cycles */
+ * tile k=16, c=1, y=10, x=9 (2 in all); L1: 2 x input 2560 B, output 4960 B
+ * weight memory: 2368 B
+ * predicted: 4218 cycles */
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum {
-        L1_IN = 6080, L1_OUT = 0, /* byte offsets in L1 */
-        IN_TILE = 640, OUT_TILE = 3040, /* bytes of a buffer; the second follows the first */
+        L1_IN = 9920, L1_OUT = 0, /* byte offsets in L1 */
+        IN_TILE = 2560, OUT_TILE = 4960, /* bytes of a buffer; the second follows the first */
         IN_ROW = 16, IN_MAP = 160, /* bytes of a row and of a channel */
         OUT_ROW = 16, OUT_MAP = 160,
-        WEIGHT_BYTES = 208, /* weights and biases of a full channel tile */
+        WEIGHT_BYTES = 2368, /* weights and biases of a full channel tile */
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
     diana_conv_t tile = {0}; /* the tile that the core is computing */
     const uint8_t *packed = net_depthwise_weights; /* the weights of this tile */
     int8_t *to = out; /* where to store the result of the tile before */
-    static const diana_block_t out_block = {
-        .channels = 4,
-        .rows = 10,
-        .bytes = 16,
-        .l2_channel_stride = 160,
-        .l2_row_stride = 16,
-        .l1_channel_stride = 160,
-        .l1_row_stride = 16,
-    };
+    diana_block_t out_block = {0};
     uint32_t tiles = 0; /* number of tiles so far; even ones use the first output buffer */
     uint32_t loads = 0; /* number of inputs loaded so far; even ones use the first input buffer */
 
-    for (uint32_t k = 0; k < 5; ++k) { /* output channels */
-        static const diana_block_t in_block = {
-            .channels = 4,
+    for (uint32_t k = 0; k < 2; ++k) { /* output channels */
+        const diana_block_t in_block = {
+            .channels = (k + 1 < 2 ? 16 : 4),
             .rows = 10,
             .bytes = 16,
             .l2_channel_stride = 160,
@@ -254,16 +246,16 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
             .l1_row_stride = 16,
         };
         const uint32_t in_buffer = loads++ % 2 * IN_TILE;
-        diana_dma_in_start(L1_IN + in_buffer, in + (k * 4) * IN_MAP, &in_block);
+        diana_dma_in_start(L1_IN + in_buffer, in + (k * 16) * IN_MAP, &in_block);
         if (tiles != 0) {
-            code = diana_digital_depthwise_finish(&tile, packed);
+            code = diana_digital_depthwise_blocks_finish(&tile, packed);
             if (code != 0) {
                 return code;
             }
         }
         tile = (diana_conv_t){
-            .k = 4,
-            .c = 4,
+            .k = (k + 1 < 2 ? 16 : 4),
+            .c = 16,
             .iy = 10,
             .ix = 9,
             .oy = 10,
@@ -279,20 +271,29 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
             .out = L1_OUT + tiles % 2 * OUT_TILE,
         };
         packed = net_depthwise_weights + k * WEIGHT_BYTES;
-        diana_digital_depthwise_prepare(&tile, packed);
+        diana_digital_depthwise_blocks_prepare(&tile, packed);
         code = diana_dma_wait();
         if (code != 0) {
             return code;
         }
-        diana_digital_depthwise_start();
+        diana_digital_depthwise_blocks_start();
         if (tiles != 0) {
             diana_dma_out_start(to, L1_OUT + (tiles - 1) % 2 * OUT_TILE, &out_block);
         }
-        to = out + (k * 4) * OUT_MAP;
+        to = out + (k * 16) * OUT_MAP;
+        out_block = (diana_block_t){
+            .channels = (k + 1 < 2 ? 16 : 4),
+            .rows = 10,
+            .bytes = 16,
+            .l2_channel_stride = 160,
+            .l2_row_stride = 16,
+            .l1_channel_stride = 160,
+            .l1_row_stride = 16,
+        };
         ++tiles;
     }
 
-    code = diana_digital_depthwise_finish(&tile, packed);
+    code = diana_digital_depthwise_blocks_finish(&tile, packed);
     if (code != 0) {
         return code;
     }
@@ -308,15 +309,15 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
 
 /* depthwise: depthwise C=20 10x9 -> K=20 10x9, kernel 3x3, stride 1x1
  * tile k=4, c=1, y=5, x=9 (10 in all); L1: input 448 B, output 1520 B
- * weight memory: 208 B
- * predicted: 31740 cycles */
+ * weight memory: 2368 B
+ * predicted: 12130 cycles */
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum {
         L1_IN = 1520, L1_OUT = 0, /* byte offsets in L1 */
         IN_ROW = 16, IN_MAP = 160, /* bytes of a row and of a channel */
         OUT_ROW = 16, OUT_MAP = 160,
-        WEIGHT_BYTES = 208, /* weights and biases of a full channel tile */
+        WEIGHT_BYTES = 640, /* weights and biases of a full channel tile */
     };
     /* rows of each tile: first and number of outputs, first and number of inputs,
      * zero rows above (negative: rows to skip) */
@@ -343,7 +344,7 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
             diana_dma_in_start(L1_IN, in + (k * 4) * IN_MAP + y_tiles[y].in_start * IN_ROW, &in_block);
             const diana_conv_t tile = {
                 .k = 4,
-                .c = 4,
+                .c = 16,
                 .iy = 6,
                 .ix = 9,
                 .oy = 5,
@@ -358,13 +359,13 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
                 .in = L1_IN,
                 .out = L1_OUT,
             };
-            diana_digital_depthwise_prepare(&tile, net_depthwise_weights + k * WEIGHT_BYTES);
+            diana_digital_depthwise_blocks_prepare(&tile, net_depthwise_weights + k * WEIGHT_BYTES);
             code = diana_dma_wait();
             if (code != 0) {
                 return code;
             }
-            diana_digital_depthwise_start();
-            code = diana_digital_depthwise_finish(&tile, net_depthwise_weights + k * WEIGHT_BYTES);
+            diana_digital_depthwise_blocks_start();
+            code = diana_digital_depthwise_blocks_finish(&tile, net_depthwise_weights + k * WEIGHT_BYTES);
             if (code != 0) {
                 return code;
             }
@@ -391,38 +392,22 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
 /* ==== overlapped, 8000 B of L1 ==== */
 
 /* depthwise: depthwise C=20 10x9 -> K=20 10x9, kernel 3x3, stride 1x1
- * tile k=4, c=1, y=10, x=9 (5 in all); L1: 2 x input 640 B, output 3040 B
- * weight memory: 208 B
- * predicted: 18100 cycles */
+ * tile k=16, c=1, y=10, x=9 (2 in all); L1: input 2560 B, output 4960 B
+ * weight memory: 2368 B
+ * predicted: 4518 cycles */
 int32_t net_depthwise(const int8_t *in, int8_t *out)
 {
     enum {
-        L1_IN = 6080, L1_OUT = 0, /* byte offsets in L1 */
-        IN_TILE = 640, OUT_TILE = 3040, /* bytes of a buffer; the second follows the first */
+        L1_IN = 4960, L1_OUT = 0, /* byte offsets in L1 */
         IN_ROW = 16, IN_MAP = 160, /* bytes of a row and of a channel */
         OUT_ROW = 16, OUT_MAP = 160,
-        WEIGHT_BYTES = 208, /* weights and biases of a full channel tile */
+        WEIGHT_BYTES = 2368, /* weights and biases of a full channel tile */
     };
     int32_t code;
-    /* While the core computes a tile, the DMA stores the one before and loads the next. */
-    diana_conv_t tile = {0}; /* the tile that the core is computing */
-    const uint8_t *packed = net_depthwise_weights; /* the weights of this tile */
-    int8_t *to = out; /* where to store the result of the tile before */
-    static const diana_block_t out_block = {
-        .channels = 4,
-        .rows = 10,
-        .bytes = 16,
-        .l2_channel_stride = 160,
-        .l2_row_stride = 16,
-        .l1_channel_stride = 160,
-        .l1_row_stride = 16,
-    };
-    uint32_t tiles = 0; /* number of tiles so far; even ones use the first output buffer */
-    uint32_t loads = 0; /* number of inputs loaded so far; even ones use the first input buffer */
 
-    for (uint32_t k = 0; k < 5; ++k) { /* output channels */
-        static const diana_block_t in_block = {
-            .channels = 4,
+    for (uint32_t k = 0; k < 2; ++k) { /* output channels */
+        const diana_block_t in_block = {
+            .channels = (k + 1 < 2 ? 16 : 4),
             .rows = 10,
             .bytes = 16,
             .l2_channel_stride = 160,
@@ -430,17 +415,10 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
             .l1_channel_stride = 160,
             .l1_row_stride = 16,
         };
-        const uint32_t in_buffer = loads++ % 2 * IN_TILE;
-        diana_dma_in_start(L1_IN + in_buffer, in + (k * 4) * IN_MAP, &in_block);
-        if (tiles != 0) {
-            code = diana_digital_depthwise_finish(&tile, packed);
-            if (code != 0) {
-                return code;
-            }
-        }
-        tile = (diana_conv_t){
-            .k = 4,
-            .c = 4,
+        diana_dma_in_start(L1_IN, in + (k * 16) * IN_MAP, &in_block);
+        const diana_conv_t tile = {
+            .k = (k + 1 < 2 ? 16 : 4),
+            .c = 16,
             .iy = 10,
             .ix = 9,
             .oy = 10,
@@ -452,31 +430,34 @@ int32_t net_depthwise(const int8_t *in, int8_t *out)
             .pad_left = 1,
             .shift = 8,
             .relu = 1,
-            .in = L1_IN + in_buffer,
-            .out = L1_OUT + tiles % 2 * OUT_TILE,
+            .in = L1_IN,
+            .out = L1_OUT,
         };
-        packed = net_depthwise_weights + k * WEIGHT_BYTES;
-        diana_digital_depthwise_prepare(&tile, packed);
+        diana_digital_depthwise_blocks_prepare(&tile, net_depthwise_weights + k * WEIGHT_BYTES);
         code = diana_dma_wait();
         if (code != 0) {
             return code;
         }
-        diana_digital_depthwise_start();
-        if (tiles != 0) {
-            diana_dma_out_start(to, L1_OUT + (tiles - 1) % 2 * OUT_TILE, &out_block);
+        diana_digital_depthwise_blocks_start();
+        code = diana_digital_depthwise_blocks_finish(&tile, net_depthwise_weights + k * WEIGHT_BYTES);
+        if (code != 0) {
+            return code;
         }
-        to = out + (k * 4) * OUT_MAP;
-        ++tiles;
+        const diana_block_t out_block = {
+            .channels = (k + 1 < 2 ? 16 : 4),
+            .rows = 10,
+            .bytes = 16,
+            .l2_channel_stride = 160,
+            .l2_row_stride = 16,
+            .l1_channel_stride = 160,
+            .l1_row_stride = 16,
+        };
+        diana_dma_out_start(out + (k * 16) * OUT_MAP, L1_OUT, &out_block);
+        code = diana_dma_wait();
+        if (code != 0) {
+            return code;
+        }
     }
 
-    code = diana_digital_depthwise_finish(&tile, packed);
-    if (code != 0) {
-        return code;
-    }
-    diana_dma_out_start(to, L1_OUT + (tiles - 1) % 2 * OUT_TILE, &out_block);
-    code = diana_dma_wait();
-    if (code != 0) {
-        return code;
-    }
     return 0;
 }
