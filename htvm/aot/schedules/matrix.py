@@ -186,10 +186,14 @@ def name_block(
         name_loop(sch, loop, name, extent(sch, loop))
 
 
-def schedule_depthwise(func: PrimFunc) -> Scheduled | None:
+def schedule_depthwise(func: PrimFunc, most: int = 4) -> Scheduled | None:
     """Schedule a depthwise convolution without padding, NHWC or NCHW; ``None`` for others.
 
     One channel at a time, for several neighbouring pixels, whose windows share most loads.
+
+    Args:
+        func: any function.
+        most: pixels for which the core has registers.
     """
     sch = start(func)
     inline_all(sch)
@@ -200,7 +204,7 @@ def schedule_depthwise(func: PrimFunc) -> Scheduled | None:
     nchw = is_nchw(sch, conv)
     _, *axes = loops_of(sch, out)
     c, y, x = axes if nchw else (axes[2], axes[0], axes[1])
-    px = _pixels(extent(sch, x))
+    px = _pixels(extent(sch, x), most)
     xb, xi = sch.split(x, [None, px])
     sch.reorder(*((c, y, xb) if nchw else (y, xb, c)), xi)
     sch.compute_at(conv, xb if nchw else c, preserve_unit_loops=True)
@@ -220,9 +224,9 @@ def schedule_depthwise(func: PrimFunc) -> Scheduled | None:
     return Scheduled(overlap_tiles(sch.mod["main"]), f"{px} pixels of a channel at a time")
 
 
-def _pixels(width: int) -> int:
+def _pixels(width: int, most: int) -> int:
     """Return how many pixels to compute at once: more share more loads, but overlap more."""
-    return min(range(1, min(width, 4) + 1), key=lambda px: (-(-width // px) * (px + 0.7), -px))
+    return min(range(1, min(width, most) + 1), key=lambda px: (-(-width // px) * (px + 0.7), -px))
 
 
 def schedule_dense(func: PrimFunc) -> Scheduled | None:

@@ -183,3 +183,12 @@ def test_instructions_of_the_loop_over_rows(tmp_path, compiler):
     macs = 3 * 64 * 64 * 9
     columns = 3 * 64 * 9 * 2 / 16  # a load and a store of 16 elements, once for 64 channels
     assert (counts[1] - counts[0] - columns) / macs == pytest.approx(12 / 96, abs=0.003)
+
+
+def test_five_pixels_of_a_channel_at_once(tmp_path, compiler):
+    """As many as registers of cores with the DSP extension hold: no pixel is computed twice."""
+    need_emulator("cortex_m4")
+    case = conv_case(6, 7, 8, 8, (3, 3), (1, 1), (0, 0, 0, 0), "tflite", 8)
+    result = on_the_core(case.module, case.inputs["x"], compiler, tmp_path, "cortex_m4")
+    np.testing.assert_array_equal(result.outputs[0], case.expected.reshape(result.outputs[0].shape))
+    assert (result.instructions or 0) / (4 * 5 * 8 * 9) < 3
