@@ -69,7 +69,7 @@ def outside(model: onnx.ModelProto) -> None:
 
 
 def half_precision(model: onnx.ModelProto) -> None:
-    model.graph.initializer[0].data_type = TensorProto.FLOAT16
+    model.graph.initializer[0].data_type = TensorProto.BFLOAT16
 
 
 def dynamic(model: onnx.ModelProto) -> None:
@@ -137,7 +137,7 @@ def control_flow(model: onnx.ModelProto) -> None:
         (beyond_its_type, ModelError, ["initialiser 'w'", "300", "int8"]),
         (external, ModelError, ["weights.bin", "initialiser 'w'", "beside the model"]),
         (outside, ModelError, ["outside the model's folder"]),
-        (half_precision, UnsupportedError, ["FLOAT16", "initialiser 'w'"]),
+        (half_precision, UnsupportedError, ["BFLOAT16", "initialiser 'w'"]),
         (dynamic, UnsupportedError, ["dimension 0", "'batch'", "dimensions="]),
         (cycle, ModelError, ["cycle", "node"]),
         (dangling, ModelError, ["'nobody'", "node 'sums' (Conv), 1 of 2"]),

@@ -27,6 +27,7 @@ _TYPES = {
     6: ("int32", "int32_data"),
     7: ("int64", "int64_data"),
     9: ("bool", "int32_data"),
+    10: ("float16", "int32_data"),  # as bits
     11: ("float64", "double_data"),
     12: ("uint32", "uint64_data"),
     13: ("uint64", "uint64_data"),
@@ -51,7 +52,7 @@ def dtype_name(element_type: int, where: str) -> str:
     """Return the numpy name of an element type.
 
     Raises:
-        UnsupportedError: the type is not supported here (16-bit reals, texts, 4 bits ...).
+        UnsupportedError: the type is not supported here (bfloat16, texts, 4 bits ...).
     """
     if element_type not in _TYPES:
         from onnx import TensorProto
@@ -112,15 +113,16 @@ def _typed(tensor: TensorProto, dtype: np.dtype, shape: tuple[int, ...], where: 
             where=where,
             hint="the file is damaged; export it again",
         )
-    if values.size and dtype.kind in "iu":
-        limits, low, high = np.iinfo(dtype), int(values.min()), int(values.max())
+    bits = np.dtype("uint16") if dtype == np.float16 else dtype
+    if values.size and bits.kind in "iu":
+        limits, low, high = np.iinfo(bits), int(values.min()), int(values.max())
         if low < limits.min or high > limits.max:
             raise ModelError(
                 f"values from {low} to {high} in a tensor of {dtype.name}",
                 where=where,
                 hint=f"{dtype.name} holds {limits.min} to {limits.max}; export the file again",
             )
-    return values.reshape(shape).astype(dtype)
+    return values.reshape(shape).astype(bits).view(dtype)
 
 
 def _external(tensor: TensorProto, where: str, folder: Path | None) -> bytes:
