@@ -65,8 +65,14 @@ def _in_lanes(sch: s_tir.Schedule, block: Any) -> Scheduled:
         or tvm_ffi.structural_equal(load.indices, store.indices)
         for load in loads
     ]
-    loops = loops_of(sch, block)
-    lanes_over(sch, sch.fuse(*loops) if all(same) else loops[-1])
+    *_, run = loops = loops_of(sch, block)
+    if all(same):
+        try:
+            run = sch.fuse(*loops)
+        except ScheduleError:
+            # Loops that other loops depend on, or that an operator wrote itself, stay apart.
+            pass
+    lanes_over(sch, run)
     return Scheduled(overlap_tiles(sch.mod["main"]), "element-wise operators inlined, four at once")
 
 
