@@ -261,6 +261,8 @@ REFUSED: dict[str, tuple[Callable[[], Graph], type[Exception], list[str]]] = {
     "fused": (lambda: with_option(single("multiply"), 0, ("b", 4)), UnsupportedError,
               ["fused activation function 4", "MUL"]),
     "broadcast": (lambda: single("add", 3).with_tensor(0, shape=(1, 1, 77)), ModelError, ["ADD"]),
+    "coarse step": (lambda: single("hard_swish").with_tensor(1, scales=[1e4]), UnsupportedError,
+                    ["HARD_SWISH", "shifts of 16 bits"]),
     "fine step": (lambda: single("hard_swish").with_tensor(1, scales=[1e-7]), UnsupportedError,
                   ["HARD_SWISH", "128 times finer"]),
     "sizes": (lambda: single("resize").with_tensor(2, data=None), ModelError,

@@ -114,6 +114,9 @@ def _sigmoid(op: OperatorReader, step: Quantization, curve: Callable[[int], int]
     return tabulate(function)
 
 
+_SHIFTS = 15  # right shifts that 16 bits have
+
+
 def hard_swish(op: OperatorReader) -> Sequence[Applied]:
     """HARD_SWISH: x * clip(x + 3, 0, 6) / 6 in int16 arithmetic."""
     source, step, made = unary(op)
@@ -123,6 +126,12 @@ def hard_swish(op: OperatorReader) -> Sequence[Applied]:
     if output_shift > 0:
         raise op.unsupported(
             f"a hard swish whose output step {made.scale:g} is 128 times finer than its input's"
+        )
+    if min(output_shift, relu_shift) < -_SHIFTS:
+        raise op.unsupported(
+            f"a hard swish from steps of {step.scale:g} to steps of {made.scale:g}, which TFLite's "
+            "shifts of 16 bits do not reach",
+            "calibrate again: one of the two does not fit its numbers",
         )
     output, relu_ish = (min((value + (1 << 15)) >> 16, 2**15 - 1) for value in (output, relu_ish))
 
