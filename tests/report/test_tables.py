@@ -232,7 +232,7 @@ def test_explain_says_where_why_and_at_what_cost() -> None:
     (row,) = lines_with(document, "conv2d_0")
     assert "yes, 1,234 cycles" in row and "55,555" in row
     assert "no: stride is 3x3" in lines_with(document, "conv2d_1")[0]
-    assert "  digital: Stride is 1x1 or 2x2." in document.splitlines()
+    assert "  digital: Stride is 1x1 or 2x2. 1 operator, 0 cycles" in document.splitlines()
 
 
 COSTS = replace(
