@@ -7,23 +7,44 @@
 
 #include "small.h"
 
-static _Alignas(16) int8_t input_0[108];
-static _Alignas(16) int8_t output_0[5];
-static _Alignas(16) int8_t output_1[108];
+static struct {
+    _Alignas(16) uint8_t before[HTVM_HOST_GUARD];
+    int8_t data[108];
+    uint8_t after[HTVM_HOST_GUARD];
+} input_0;
+static struct {
+    _Alignas(16) uint8_t before[HTVM_HOST_GUARD];
+    int8_t data[5];
+    uint8_t after[HTVM_HOST_GUARD];
+} output_0;
+static struct {
+    _Alignas(16) uint8_t before[HTVM_HOST_GUARD];
+    int8_t data[108];
+    uint8_t after[HTVM_HOST_GUARD];
+} output_1;
 
 int main(void)
 {
     int failed = 0;
-    failed |= htvm_host_read(0, input_0, sizeof input_0);
+    failed |= htvm_host_read(0, input_0.data, sizeof input_0.data);
     if (failed) {
         return HTVM_HOST_USAGE;
     }
-    const int32_t code = small_run(input_0, output_0, output_1);
+    htvm_host_guard(input_0.before, input_0.after);
+    htvm_host_guard(output_0.before, output_0.after);
+    htvm_host_guard(output_1.before, output_1.after);
+    const int32_t code = small_run(input_0.data, output_0.data, output_1.data);
     if (code != 0) {
         fprintf(stderr, "small_run returned %ld\n", (long)code);
         return 1;
     }
-    failed |= htvm_host_write(0, output_0, sizeof output_0);
-    failed |= htvm_host_write(1, output_1, sizeof output_1);
+    failed |= htvm_host_intact("input_0", input_0.before, input_0.after);
+    failed |= htvm_host_intact("output_0", output_0.before, output_0.after);
+    failed |= htvm_host_intact("output_1", output_1.before, output_1.after);
+    if (failed) {
+        return HTVM_HOST_COMPLAINT;
+    }
+    failed |= htvm_host_write(0, output_0.data, sizeof output_0.data);
+    failed |= htvm_host_write(1, output_1.data, sizeof output_1.data);
     return failed ? HTVM_HOST_USAGE : 0;
 }
