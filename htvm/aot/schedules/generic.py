@@ -49,7 +49,11 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: bool = False) -> Sch
     (first, *others) = blocks_of(sch)
     elements = not others and not is_reduction(sch, first) and bool(loops_of(sch, first))
     if elements and lanes:
-        return _in_lanes(sch, first)
+        try:
+            return _in_lanes(sch, first)
+        except ScheduleError:
+            # Its loops can be neither made one nor split: they stay as they are.
+            return schedule_any(func, unroll=unroll)
     if elements and unroll > 1:
         inner = loops_of(sch, first)[-1]
         name_loop(sch, inner, "i", unroll if extent(sch, inner) % unroll == 0 else 1)
@@ -65,14 +69,8 @@ def _in_lanes(sch: s_tir.Schedule, block: Any) -> Scheduled:
         or tvm_ffi.structural_equal(load.indices, store.indices)
         for load in loads
     ]
-    *_, run = loops = loops_of(sch, block)
-    if all(same):
-        try:
-            run = sch.fuse(*loops)
-        except ScheduleError:
-            # Loops that other loops depend on, or that an operator wrote itself, stay apart.
-            pass
-    lanes_over(sch, run)
+    loops = loops_of(sch, block)
+    lanes_over(sch, sch.fuse(*loops) if all(same) else loops[-1])
     return Scheduled(overlap_tiles(sch.mod["main"]), "element-wise operators inlined, four at once")
 
 
