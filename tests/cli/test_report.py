@@ -42,8 +42,8 @@ def test_one_run_in_several_forms(tmp_path: Path, capsys: pytest.CaptureFixture[
     cycles = report.summary.cycles
     assert cycles is not None and report.energy is not None and report.recipe is not None
     assert report.recipe.command == (
-        f"htvm report {MODEL} --target diana.digital --platform rv32 --input random "
-        "--out report.html"
+        f"htvm report {MODEL} --target diana.digital --rewrites on --platform rv32 "
+        "--input random --out report.html"
     )
     page = Path("a.html").read_text()
     assert all(row.name in page for row in report.layers) and f"{cycles:,}" in page

@@ -124,15 +124,17 @@ def test_a_wrong_tile_of_a_convolution(kind: str, tile: int, byte: int) -> None:
         assert line > head and "diana_dma_out" in lines[line - 1]
 
 
-def test_a_wrong_channel_of_a_depthwise_convolution(tiled: Compiled) -> None:
-    # One trigger per channel: the first of conv2d_0's tiles come before.
-    before = layer(tiled, "conv2d_0")[1].tiles
-    program = layer(tiled, "depthwise_0")[1]
+@pytest.mark.parametrize(("kind", "channels"), [("overlapped", 16), ("published", 1)])
+def test_a_wrong_channel_of_a_depthwise_convolution(kind: str, channels: int) -> None:
+    """A tile has a trigger for each block of channels; the second one's result is wrong."""
+    work = compiled(probe(), schedule=kind)
+    before = layer(work, "conv2d_0")[1].tiles
+    program = layer(work, "depthwise_0")[1]
     first = next(program.order())
     k, y = first.span("k"), first.span("y")
-    difference = found(tiled, fault(before + 2, 7 ^ 3, 0x40))
-    assert difference.layer == "depthwise_0" and k.out_size >= 2 and y.out_start == 0
-    assert difference.element == (1, 0, 7)
+    difference = found(work, fault(before + 2, 7 ^ 3, 0x40))
+    assert difference.layer == "depthwise_0" and k.out_size > channels and y.out_start == 0
+    assert difference.element == (channels, 0, 7)
     assert difference.tile is not None and difference.tile.number == 0
 
 
