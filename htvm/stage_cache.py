@@ -2,8 +2,9 @@
 
 As builds are (`htvm.firmware.builds`), results are kept in the user's cache folder under the hash
 of everything they depend on: the stage's inputs, the code of the packages whose classes and
-functions occur in them, and the versions of the libraries.  A cache that cannot be written, or an
-input that cannot be told from others, only means that nothing is kept.
+functions occur in them, and the versions of the libraries.  Nothing is kept if the cache cannot be
+written, an input cannot be told from others, or code has changed since this process began: whether
+it executes the new one is unknown.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ Result = TypeVar("Result")
 # The packages that compute results; others are those of the user's own SoCs.
 _OWN = ("byoc_dory", "htvm", "patterns")
 # Libraries that determine results, by distribution.
-_LIBRARIES = ("apache-tvm", "numpy", "scipy", "highspy")
+_LIBRARIES = ("apache-tvm", "apache-tvm-ffi", "highspy", "jinja2", "numpy", "pulp", "scipy")
+# The files of a package that results depend on: its code, and the templates of generated code.
+_CODE = (".jinja", ".py")
+_BEGAN = time.time()
 # Results that were not used for this long are removed.
 _KEEP_SECONDS = 14 * 24 * 3600
 # Larger results are not kept, and the least recently used ones go when all exceed the sum.
@@ -72,13 +76,15 @@ class StageCache:
         """Return a hash that differs if any of the inputs differs in value, or in code.
 
         It is empty if that cannot be guaranteed: an input cannot be pickled, or its code is in no
-        package (a function or class of a notebook).
+        package (a function or class of a notebook) or was written after this process began.
         """
         text = io.BytesIO()
         pickler = _Pickler(text)
         try:
             pickler.dump(parts)
-            found = hashlib.sha256(_code(frozenset({*_OWN, *pickler.packages()})).encode())
+            packages = frozenset({*_OWN, *pickler.packages()})
+            found = hashlib.sha256(_code(packages).encode())
+            _check_unchanged(packages)
         except _UNKNOWN as error:
             _log.debug("not kept: %s", error)
             return ""
@@ -159,7 +165,7 @@ def _prune(folder: Path) -> None:
 
 
 class _Unkeepable(Exception):
-    """The code of an input is in no package."""
+    """The code that an input is made of is unknown."""
 
 
 # What pickling may raise for objects that it does not support.
@@ -205,13 +211,26 @@ def _code(packages: frozenset[str]) -> str:
     return found.hexdigest()
 
 
+def _check_unchanged(packages: frozenset[str]) -> None:
+    """Refuse packages of which files were written after this process began.
+
+    It may have imported them before or after that, or again.
+    """
+    for package in packages:
+        for path in _sources(package):
+            if path.stat().st_mtime > _BEGAN:
+                raise _Unkeepable(f"{path} changed since this process began")
+
+
 def _sources(package: str) -> list[Path]:
     spec = None if package == "__main__" else importlib.util.find_spec(package)
     if spec is None or not (spec.submodule_search_locations or spec.has_location):
         raise _Unkeepable(f"the code of {package} is in no file")
     if spec.submodule_search_locations:
         folders = [Path(folder) for folder in spec.submodule_search_locations]
-        return sorted(path for folder in folders for path in folder.rglob("*.py"))
+        return sorted(
+            path for folder in folders for path in folder.rglob("*") if path.suffix in _CODE
+        )
     assert spec.origin is not None
     return [Path(spec.origin)]
 

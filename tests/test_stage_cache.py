@@ -151,6 +151,44 @@ def test_another_code_of_a_users_package_is_another_key(tmp_path: Path) -> None:
     assert key("class Chip:\n    def cycles(self): return 4\n") == first
 
 
+_EDITED = """
+import sys, os, time
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+import chip.core
+from htvm.stage_cache import StageCache
+cache, file = StageCache(Path("unused")), Path(chip.__file__).with_name({file!r})
+first = cache.key(chip.core.Chip())
+assert cache.key(chip.core.Chip()) == first
+if {edit}:
+    file.write_text("# other")
+    os.utime(file, (time.time() + 1,) * 2)
+print(first, cache.key(chip.core.Chip()) or "none")
+"""
+
+
+@pytest.mark.slow  # starts Python several times
+@pytest.mark.parametrize("file", ["core.py", "layer.c.jinja"])
+def test_files_of_a_users_package_that_change(tmp_path: Path, file: str) -> None:
+    """They make another key; a process that might still have the old ones, or not, has none."""
+    (tmp_path / "chip").mkdir()
+    (tmp_path / "chip" / "__init__.py").write_text("")
+    (tmp_path / "chip" / "core.py").write_text("class Chip: pass\n")
+    (tmp_path / "chip" / "layer.c.jinja").write_text("one")
+
+    def keys(*, edit: bool) -> list[str]:
+        script = _EDITED.format(folder=str(tmp_path), file=file, edit=edit)
+        return subprocess.check_output([sys.executable, "-c", script], text=True).split()
+
+    first, again = keys(edit=False)
+    assert first == again and len(first) == 64
+    assert keys(edit=True) == [first, "none"]
+    (tmp_path / "chip" / "core.py").write_text("class Chip: pass\n")
+    (tmp_path / "chip" / file).write_text("class Chip: pass  # two\n")
+    later, _ = keys(edit=False)
+    assert len(later) == 64 and later != first
+
+
 def test_objects_of_tvm_are_refused(cache: StageCache, tmp_path: Path) -> None:
     # Writing some modules of TVM ends the process.
     model = zoo.build("toyadmos")
