@@ -12,7 +12,7 @@ import htvm
 from byoc_dory.errors import ModelError, UnsupportedError
 from patterns.ops.tflite.wide import WideConv2d
 from tests.frontend import single, wide
-from tests.frontend.flatfile import FLOAT32, INT16, INT64, Graph
+from tests.frontend.flatfile import FLOAT32, INT16, INT32, INT64, Graph
 from tests.frontend.single import inputs_of
 from tests.frontend.sketch import Sketch
 from tests.frontend.tflm import reference
@@ -134,6 +134,15 @@ def as_wide(kind: str) -> Graph:
     return wide.as_int16(single.CASES[kind](np.random.default_rng(0)))
 
 
+def narrow_bias(kind: str, seed: int = 0) -> Graph:
+    """With an int32 bias, of which kernels make something else."""
+    graph = wide.as_int16(single.CASES[kind](np.random.default_rng(seed)))
+    (at,) = (at for at, tensor in enumerate(graph.tensors) if tensor.code == INT64)
+    data = graph.tensors[at].data
+    assert data is not None
+    return graph.with_tensor(at, code=INT32, data=np.clip(data, -(2**31), 2**31 - 1).astype("i4"))
+
+
 @pytest.mark.parametrize(
     ("graph", "error", "text"),
     [
@@ -141,8 +150,10 @@ def as_wide(kind: str) -> Graph:
         (as_wide("add").with_tensor(0, zero_points=[3]), UnsupportedError, "zero point 3"),
         (as_wide("conv").with_tensor(2, code=FLOAT32, data=None), ModelError, "read before"),
         (as_wide("multiply").with_tensor(2, scales=[1e-12]), UnsupportedError, "finer"),
+        (narrow_bias("conv"), UnsupportedError, "an int32 bias beside int16 activations"),
+        (narrow_bias("depthwise"), UnsupportedError, "an int32 bias beside int16 activations"),
     ],
-    ids=["operator", "zero point", "bias", "product"],
+    ids=["operator", "zero point", "bias", "product", "narrow bias", "narrow depthwise bias"],
 )  # fmt: skip
 def test_refusals(load: Loader, graph: Graph, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):

@@ -139,12 +139,19 @@ def _filter(
 def _bias(
     op: OperatorReader, at: int, source: TfliteTensor, weights: TfliteTensor, channels: int
 ) -> Array:
-    """Return an optional constant vector of int64 or int32, in steps of s_in * s_w, as int64."""
+    """Return an optional constant vector of int64, in steps of s_in * s_w.
+
+    With one of int32, kernels sum in 32 bits and round twice, or take it for one of int64.
+    """
     tensor = op.optional(at)
     if tensor is None:
         return np.zeros(channels, "int64")
-    if tensor.data is None or tensor.dtype not in ("int64", "int32"):
-        raise op.unsupported(f"a {tensor.dtype} bias ({tensor.place})", "a constant of int64")
+    if tensor.data is None or tensor.dtype != "int64":
+        raise op.unsupported(
+            f"{'an' if tensor.dtype.startswith('i') else 'a'} {tensor.dtype} bias beside int16 "
+            f"activations ({tensor.place})",
+            "a constant of int64, as converters write it by default",
+        )
     if tensor.shape != (channels,) or any(tensor.zero_points):
         raise op.corrupt(f"{tensor.place} of shape {tensor.shape} for {channels} channels")
     for channel in range(channels if tensor.scales else 0):
@@ -155,7 +162,7 @@ def _bias(
                 f"a bias in steps of {own:g} ({tensor.place})",
                 f"input scale times weight scale is {product:g}",
             )
-    return tensor.data.astype("int64")
+    return tensor.data
 
 
 # ------------------------------------------------------------------------------ two tensors

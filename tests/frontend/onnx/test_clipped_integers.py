@@ -14,12 +14,14 @@ import htvm
 from tests.reference.interpreter import Array, interpret
 
 
-def network(*, zero: int, signed: bool, cast: bool = False) -> onnx.ModelProto:
+def network(
+    *, zero: int, signed: bool, cast: bool = False, limits: tuple[int, int] | None = None
+) -> onnx.ModelProto:
     """4-bit activations and weights around a convolution, as brevitas exports them."""
     rng = np.random.default_rng(0)
     node = helper.make_node
     kind = np.int8 if signed else np.uint8
-    low, high = (-8, 7) if signed else (0, 15)
+    low, high = limits or ((-8, 7) if signed else (0, 15))
     constants: dict[str, Array] = {
         # Sums are no multiples of half an output step, where float32 could decide either way.
         "s": np.float32(0.0503), "z": np.int8(0), "lo": np.int8(-8), "hi": np.int8(7),
@@ -64,3 +66,16 @@ def test_the_integers_are_bounded(tmp_path: Path, zero: int, signed: bool, cast:
     ranges = [node.op.clip for node in model.graph.nodes.values() if node.op.kind == "conv2d"]
     least = (-8, 7) if signed else (-128, -113)
     assert ranges == [least], "the convolution clips, no operator of its own"
+
+
+@pytest.mark.parametrize(("limits", "value"), [((-100, -10), -10), ((-40, -40), -40)])
+def test_bounds_that_share_nothing_with_the_rectifier_before(
+    tmp_path: Path, limits: tuple[int, int], value: int
+) -> None:
+    path = tmp_path / "net.onnx"
+    onnx.save(network(zero=0, signed=True, limits=limits), path)
+    x = np.random.default_rng(1).normal(0, 0.4, (1, 4, 6, 6)).astype(np.float32)
+    (made,) = interpret(htvm.load(path).module, [x]).outputs
+    assert np.unique(made) == [np.float32(value) * np.float32(0.2113)]
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(made, session.run(None, {"x": x})[0])

@@ -170,7 +170,7 @@ def _clipped(
     own = getattr(origin.op, "clip", None) if isinstance(origin, Applied) else None
     if isinstance(origin, Applied) and own is not None:
         # The operator before clips as well; once is enough.
-        clip = (min(max(least, own[0]), own[1]), max(min(most, own[1]), own[0]))
+        clip = (min(max(own[0], least), most), min(max(own[1], least), most))
         op = replace(origin.op, **{"clip": clip})
         made = reader.write(node, op, origin.inputs, value.shape, stem=origin.stem, step=step)
         return Quantized(made, source.dtype)
