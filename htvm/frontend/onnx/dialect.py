@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
 from byoc_dory.errors import UnsupportedError
+from htvm.frontend.onnx.fold import FOLDED
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
@@ -137,9 +139,45 @@ def reader_of(graph: OnnxGraph, options: Options, dialect: str | None = None) ->
 
 
 def _unknown(graph: OnnxGraph) -> UnsupportedError:
-    kinds = ", ".join(sorted({node.op for node in graph.nodes})) or "no operator at all"
+    """Return what keeps every reader from taking a file."""
+    if not graph.nodes:
+        return UnsupportedError(
+            "no operator is left: every output is an input or a constant", where=graph.source
+        )
+    known = {
+        op
+        for entry in READERS.values()
+        for op in getattr(entry.load(), "HANDLERS", ())
+    }  # fmt: skip
+    for node in graph.nodes:
+        if node.op not in known:
+            return _no_handler(graph, node, known)
+    for node in graph.nodes:
+        if node.domain:
+            return node.unsupported(
+                f"operator {node.op} of the domain '{node.domain}'",
+                "in a network of reals operators must be the standard's",
+            )
+    kinds = ", ".join(sorted({node.op for node in graph.nodes}))
+    types = ", ".join(sorted({item.dtype for item in graph.inputs}))
     return UnsupportedError(
-        f"operators of no known dialect: {kinds}",
+        f"no dialect has these operators on tensors of {types or 'no type'}: {kinds}",
         where=graph.source,
-        hint=f"force one with dialect=...; known are {', '.join(READERS)}",
+        hint="integers need scales (QuantizeLinear and DequantizeLinear) or a requantization, "
+        f"reals are float32; force a dialect with dialect=...: {', '.join(READERS)}",
+    )
+
+
+def _no_handler(graph: OnnxGraph, node: OnnxNode, known: Collection[str]) -> UnsupportedError:
+    """Return the error for a node that no reader has, and that was not folded."""
+    if node.op in FOLDED and all(name in graph.constants for name in node.inputs if name):
+        return node.unsupported(
+            "a constant that is too large to be computed ahead, or cannot be computed",
+            "check its inputs; store the result as an initialiser",
+        )
+    domain = f" of the domain '{node.domain}'" if node.domain else ""
+    near = difflib.get_close_matches(node.op, sorted(known), n=1, cutoff=0.75)
+    return node.unsupported(
+        f"operator {node.op}{domain} is not supported",
+        (f"the nearest is {near[0]}; " if near else "") + "docs/operators.md lists what is read",
     )

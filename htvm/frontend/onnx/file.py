@@ -12,8 +12,10 @@ import numpy as np
 from byoc_dory.errors import ModelError, UnsupportedError
 from htvm.frontend.onnx.fold import folded
 from htvm.frontend.onnx.graph import Attribute, OnnxGraph, OnnxNode
+from htvm.frontend.onnx.inline import inlined
 from htvm.frontend.onnx.interface import Sizes, declared
 from htvm.frontend.onnx.order import needed, ordered, used
+from htvm.frontend.onnx.schema import newest_opset
 from htvm.frontend.onnx.tensors import DAMAGED, array_of, is_external, text_of
 
 if TYPE_CHECKING:
@@ -48,16 +50,12 @@ def read_file(
         ModelError: the file cannot be read, is not an ONNX model, or contradicts itself: sizes,
             names, cycles, values outside their type, missing external data.
         UnsupportedError: the file needs an unsupported feature: dynamic shapes, control flow,
-            functions, sparse tensors.
+            sparse tensors, operators of a later standard.
     """
     model = _parsed(path)
     graph, source = model.graph, path.name
     if not graph.output:
         raise ModelError("the graph has no outputs", where=source, hint=DAMAGED)
-    if model.functions:
-        raise UnsupportedError(
-            f"functions, as '{model.functions[0].name}'", where=source, hint="inline them"
-        )
     if graph.sparse_initializer:
         raise UnsupportedError("sparse initialisers", where=source, hint="store them densely")
     constants = _constants(graph, path)
@@ -120,7 +118,7 @@ def _parsed(path: Path) -> ModelProto:
         raise ModelError(f"not an ONNX model: {error}", where=path.name, hint=DAMAGED) from error
     if not model.HasField("graph"):
         raise ModelError("not an ONNX model: there is no graph", where=path.name, hint=DAMAGED)
-    return model
+    return inlined(model, path.name)
 
 
 def _opset(model: ModelProto, source: str) -> int:
@@ -129,6 +127,12 @@ def _opset(model: ModelProto, source: str) -> int:
             if entry.version < _OLDEST_OPSET:
                 raise UnsupportedError(
                     f"opset {entry.version}", where=source, hint=f"at least {_OLDEST_OPSET}"
+                )
+            if entry.version > newest_opset():
+                raise UnsupportedError(
+                    f"opset {entry.version}",
+                    where=source,
+                    hint=f"at most {newest_opset()}: export with an earlier one",
                 )
             return int(entry.version)
     raise ModelError("no version of the standard operators is given", where=source, hint=DAMAGED)
@@ -168,7 +172,11 @@ def _node(proto: NodeProto, index: int, place: str) -> OnnxNode:
     outputs = tuple(proto.output)
     if not proto.op_type or not outputs or not outputs[0]:
         raise ModelError("a node without operator or output", where=where, hint=DAMAGED)
-    attributes = {text_of(item.name, where): _attribute(item, where) for item in proto.attribute}
+    names = [text_of(item.name, where) for item in proto.attribute]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ModelError(f"attribute '{twice[0]}' is given twice", where=where, hint=DAMAGED)
+    attributes = {item.name: _attribute(item, where) for item in proto.attribute}
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     return OnnxNode(
         proto.op_type, domain, proto.name, index, tuple(proto.input), outputs, attributes, place

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Array
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["folded"]
+__all__ = ["FOLDED", "folded"]
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ _IMPOSSIBLE = (
     TypeError, ValueError,
 )  # fmt: skip
 
-_FOLDED = frozenset(
+FOLDED = frozenset(
     """
     Abs Add And Cast CastLike Ceil Clip Concat ConstantOfShape CumSum Div Equal Erf Exp Expand
     EyeLike Flatten Floor Gather GatherElements GatherND Gemm Greater GreaterOrEqual Identity Less
@@ -110,7 +110,7 @@ def _results(
         name = node.inputs[0]
         shape = constants[name].shape if name in constants else shapes.get(name)
         return None if shape is None else {node.outputs[0]: _shape(node, shape)}
-    if node.op not in _FOLDED or not all(name in constants for name in node.inputs if name):
+    if node.op not in FOLDED or not all(name in constants for name in node.inputs if name):
         return None
     if any(constants[name].dtype.kind not in "iufb" for name in node.inputs if name):
         return None

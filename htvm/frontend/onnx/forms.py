@@ -130,7 +130,8 @@ def sliced(node: OnnxNode, source: Sequence[int], given: Given) -> Slice:
     """Return the elements of a Slice, from inputs or, before opset 10, from attributes.
 
     Raises:
-        ModelError: bounds, axes and steps do not fit together, or leave no elements.
+        ModelError: bounds, axes and steps do not fit together.
+        UnsupportedError: they leave no elements.
     """
     rank, steps = len(source), None
     if "starts" in node.attributes:
@@ -151,7 +152,9 @@ def sliced(node: OnnxNode, source: Sequence[int], given: Given) -> Slice:
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         chosen = range(source[axis])[slice(start, end, step)]
         if not chosen:
-            raise node.damaged(f"a slice of {list(source)} that leaves nothing")
+            raise node.unsupported(
+                f"a slice of {list(source)} that leaves nothing", "tensors have elements here"
+            )
         begin[axis], sizes[axis], strides[axis] = chosen[0], len(chosen), step
     return Slice(tuple(begin), tuple(sizes), tuple(strides))
 

@@ -93,7 +93,7 @@ def declared(value: ValueInfoProto, kind: str, source: str, sizes: Sizes | None)
 
     Raises:
         ModelError: a given shape contradicts the file.
-        UnsupportedError: it is no tensor, or a size of an input is unknown.
+        UnsupportedError: it is no tensor, or an input has no dimensions or one of unknown size.
     """
     where = f"{kind} '{text_of(value.name, f'an {kind} of {source}')}' of {source}"
     tensor = value.type.tensor_type
@@ -110,17 +110,23 @@ def declared(value: ValueInfoProto, kind: str, source: str, sizes: Sizes | None)
         size.dim_value if size.HasField("dim_value") and size.dim_value > 0 else None
         for size in tensor.shape.dim
     ]
+    if sizes is not None and not found:
+        raise UnsupportedError(
+            "an input without dimensions", where=where, hint="give it the shape [1]"
+        )
     names = [text_of(size.dim_param, where) for size in tensor.shape.dim]
+    numbers = [size.dim_value if size.HasField("dim_value") else None for size in tensor.shape.dim]
     if sizes is None:
         known = tuple(int(size) for size in found if size is not None)
         return OnnxTensor(value.name, known if len(known) == len(found) else None, dtype)
-    return OnnxTensor(value.name, _completed(value.name, found, names, sizes, where), dtype)
+    return OnnxTensor(value.name, _completed(value.name, numbers, names, sizes, where), dtype)
 
 
 def _completed(
-    name: str, found: Sequence[int | None], names: Sequence[str], sizes: Sizes, where: str
+    name: str, numbers: Sequence[int | None], names: Sequence[str], sizes: Sizes, where: str
 ) -> tuple[int, ...]:
-    """Return an input's shape with the sizes that the file leaves open."""
+    """Return an input's shape with the sizes that the file leaves open, or declares as 0 or -1."""
+    found = [None if number is None or number < 1 else number for number in numbers]
     result = [
         sizes.dimensions.get(label) if size is None else size
         for size, label in zip(found, names, strict=True)
@@ -137,7 +143,7 @@ def _completed(
         result = list(whole)
     for axis, size in enumerate(result):
         if size is None:
-            raise _dynamic(name, axis, names, where)
+            raise _open(name, axis, names[axis], numbers[axis], where)
     return tuple(int(size) for size in result if size is not None)
 
 
@@ -148,11 +154,12 @@ def _text(found: Sequence[int | None], names: Sequence[str]) -> str:
     return f"[{', '.join(parts)}]"
 
 
-def _dynamic(name: str, axis: int, names: Sequence[str], where: str) -> UnsupportedError:
-    label = names[axis]
+def _open(name: str, axis: int, label: str, number: int | None, where: str) -> UnsupportedError:
     hint = f'give its shape: htvm.load(..., input_shapes={{"{name}": ...}})'
     if label:
         hint = f'give its size: htvm.load(..., dimensions={{"{label}": 1}})'
     hint += f", or --input-shape {name}=..., with sizes as in 1x3x224x224"
+    if number is not None:
+        return UnsupportedError(f"dimension {axis} is declared as {number}", where=where, hint=hint)
     text = f"'{label}'" if label else "which has no name"
     return UnsupportedError(f"dimension {axis}, {text}, is dynamic", where=where, hint=hint)

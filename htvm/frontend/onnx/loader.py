@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byoc_dory.emit.text import c_identifier
-from byoc_dory.errors import ModelError
+from byoc_dory.errors import ModelError, UnsupportedError
 from htvm.files import file_sha256
 from htvm.frontend.check import check
 from htvm.frontend.integerize import named_module
@@ -59,7 +59,7 @@ def load_onnx(
     for node in graph.nodes:
         # Checked here, because the reader's errors are better than the standard's for unknown
         # operators.
-        check_node(node)
+        check_node(node, graph.opset)
     _check_outputs(graph, network)
     module, names = named_module(_parameters(network), [item for _, item in network.outputs])
     nodes = check(module)
@@ -84,16 +84,26 @@ def _check_outputs(graph: OnnxGraph, network: Network) -> None:
 
     Raises:
         ModelError: they differ.
+        UnsupportedError: they differ in the type of integers only.
     """
     for declared, (name, found) in zip(graph.outputs, network.outputs, strict=True):
         shape = found.shape if declared.shape is None else declared.shape
-        if tuple(shape) != tuple(found.shape) or declared.dtype not in ("float32", found.dtype):
-            raise ModelError(
-                f"the file declares {declared.dtype}{list(shape)}, its nodes compute "
-                f"{found.dtype}{list(found.shape)}",
-                where=f"output '{name}' of {graph.source}",
-                hint="export the file again",
+        said = f"the file declares {declared.dtype}{list(shape)}, "
+        where = f"output '{name}' of {graph.source}"
+        same = declared.dtype in ("float32", found.dtype)
+        if tuple(shape) == tuple(found.shape) and same:
+            continue
+        if tuple(shape) == tuple(found.shape) and "float32" not in (declared.dtype, found.dtype):
+            raise UnsupportedError(
+                f"{said}which is {found.dtype} here: integers do not wrap around",
+                where=where,
+                hint=f"end the network with a requantization, or declare {found.dtype}",
             )
+        raise ModelError(
+            f"{said}its nodes compute {found.dtype}{list(found.shape)}",
+            where=where,
+            hint="export the file again",
+        )
 
 
 def _parameters(network: Network) -> list[tuple[str, Activation]]:

@@ -48,7 +48,7 @@ def read_whole(node: OnnxNode, opset: int, handle: Callable[[], _Result]) -> _Re
         return result
     from htvm.frontend.onnx.schema import check_node
 
-    check_node(node)  # its errors are better for what the standard does not have
+    check_node(node, opset)  # its errors are better for what the standard does not have
     if inputs:
         role = _roles(node.op).get(inputs[0], "")
         named = f"input {inputs[0]}" + (f" ({role})" if role else "")

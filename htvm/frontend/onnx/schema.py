@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["check_node"]
+__all__ = ["NEWEST_OPSET", "check_node", "newest_opset"]
+
+NEWEST_OPSET = 28
+"""Newest version of the standard whose operators the handlers follow."""
 
 # Domains whose operators are the same as the standard's operators of the same names.
 _SAME_MEANING = ("", "com.microsoft")
@@ -23,11 +26,22 @@ _SAME_MEANING = ("", "com.microsoft")
 
 @dataclass(frozen=True)
 class _Form:
-    """The numbers of inputs and the attribute names over all versions of an operator."""
+    """Inputs and attributes over all versions of an operator, and the version after `NEWEST_OPSET`.
+
+    ``changed`` is 0 if there is none.
+    """
 
     least: int
     most: int
     attributes: frozenset[str]
+    changed: int
+
+
+def newest_opset() -> int:
+    """Return the newest version that can be read: operators of later ones may mean other things."""
+    from onnx import defs
+
+    return max(NEWEST_OPSET, defs.onnx_opset_version())
 
 
 @cache
@@ -45,16 +59,21 @@ def _form(op: str) -> _Form | None:
         min(schema.min_input for schema in versions),
         max(schema.max_input for schema in versions),
         frozenset(name for schema in versions for name in schema.attributes),
+        min((v.since_version for v in versions if v.since_version > NEWEST_OPSET), default=0),
     )
 
 
-def check_node(node: OnnxNode) -> None:
+def check_node(node: OnnxNode, opset: int) -> None:
     """Compare a node with its operator in the standard; operators beyond it are the readers'.
+
+    Args:
+        node: the node.
+        opset: version of the standard that the file follows.
 
     Raises:
         ModelError: it has too few or too many inputs.
-        UnsupportedError: it has an attribute that no version of the operator has, or is from
-            another domain.
+        UnsupportedError: it has an attribute that no version of the operator has, is from another
+            domain, or as a version defines it that is newer than the readers.
     """
     form = _form(node.op)
     if form is None:
@@ -63,6 +82,11 @@ def check_node(node: OnnxNode) -> None:
         raise node.unsupported(
             f"operator {node.op} of the domain '{node.domain}'",
             f"the nearest supported form is {node.op} of the standard",
+        )
+    if not node.domain and 0 < form.changed <= opset:
+        raise node.unsupported(
+            f"{node.op} as opset {form.changed} defines it",
+            f"export with opset {NEWEST_OPSET} or an earlier one",
         )
     if not form.least <= len(node.inputs) <= form.most:
         number = str(form.least) if form.least == form.most else f"{form.least} to {form.most}"

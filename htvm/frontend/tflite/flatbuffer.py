@@ -139,10 +139,8 @@ class FlatTable:
         start, count = found
         if count > _LONGEST_NAME:
             raise self.buffer.error(f"a name of {count} characters", start)
-        try:
-            return self.buffer.data[start : start + count].decode("utf-8")
-        except UnicodeDecodeError:
-            raise self.buffer.error("a name is not UTF-8", start) from None
+        # Runtimes never decode names, and run files whose names are not UTF-8.
+        return self.buffer.data[start : start + count].decode("utf-8", "replace")
 
     def _vector(self, index: int, item_bytes: int) -> tuple[int, int] | None:
         at = self._field(index)

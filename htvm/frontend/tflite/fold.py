@@ -18,6 +18,7 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor
 from htvm.frontend.tflite.sizes import sized
+from htvm.frontend.tflite.strided import strided
 
 __all__ = ["folded"]
 
@@ -65,7 +66,9 @@ def _value(operator: TfliteOperator) -> Array | None:
     result = operator.outputs[0]
     if operator.kind == "SHAPE":
         source = operator.inputs[0] if operator.inputs else None
-        return None if source is None else np.asarray(source.shape, result.dtype)
+        if source is None or result.shape != (len(source.shape),) or result.dtype not in _PLAIN:
+            return None
+        return np.asarray(source.shape, result.dtype)
     fold = _FOLDS.get(operator.kind)
     if fold is None or math.prod(result.shape) > _MOST_ELEMENTS or result.dtype not in _PLAIN:
         return None
@@ -107,18 +110,17 @@ def _strided(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:
     masks = [_option(operator, field) for field in range(5)]
     if masks[2] or masks[3]:
         raise ValueError("an ellipsis or a new axis")
-    parts: list[slice | int] = []
-    for axis, (first, last, step) in enumerate(zip(begin, end, strides, strict=True)):
-        bit = 1 << axis
-        if masks[4] & bit:
-            parts.append(int(first))
-            continue
-        low = None if masks[0] & bit else int(first)
-        high = None if masks[1] & bit else int(last)
-        if high is not None and _option(operator, 5, "B"):
-            high += int(first)
-        parts.append(slice(low, high, int(step)))
-    return np.asarray(source[tuple(parts)])
+    relative = bool(_option(operator, 5, "B"))
+    parts: list[Sequence[int]] = []
+    shrunk = []
+    for axis, bounds in enumerate(zip(begin, end, strides, strict=True)):
+        low, high, step = (int(item) for item in bounds)
+        size = source.shape[axis]
+        parts.append(strided(axis, size, (low, high, step), masks, relative=relative))
+        if masks[4] & 1 << axis:
+            shrunk.append(axis)
+    parts += [range(size) for size in source.shape[len(parts) :]]
+    return np.asarray(source[np.ix_(*parts)].squeeze(tuple(shrunk)))
 
 
 def _gather(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:

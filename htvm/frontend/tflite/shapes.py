@@ -14,6 +14,7 @@ from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.flatbuffer import FlatTable
 from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
+from htvm.frontend.tflite.strided import strided
 from patterns.op import Op, TensorType
 from patterns.ops.moves.attach import Attach
 from patterns.ops.moves.concat import Concat
@@ -267,19 +268,19 @@ def strided_slice(op: OperatorReader) -> Sequence[Applied]:
         raise op.corrupt(f"a slice from {begin} to {end} in steps of {strides} of {rank} axes")
     first, sizes, steps, shape = [], [], [], []
     for axis, size in enumerate(source.shape):
-        bit = 1 << axis
-        whole = axis >= len(begin)
-        step = 1 if whole else strides[axis]
-        low = None if whole or masks[0] & bit else begin[axis]
-        high = None if whole or masks[1] & bit else end[axis] + (begin[axis] if relative else 0)
-        if not whole and masks[4] & bit:
-            low = op.axis(begin[axis], size)
-            places = range(low, low + 1)
-        else:
-            places = range(*slice(low, high, step).indices(size))
+        places = range(size)
+        if axis < len(begin):
+            bounds = (begin[axis], end[axis], strides[axis])
+            try:
+                places = strided(axis, size, bounds, masks, relative=relative)
+            except IndexError as error:
+                raise op.corrupt(f"{error} along axis {axis} of {source.shape}") from None
+        if axis >= len(begin) or not masks[4] & 1 << axis:
             shape.append(len(places))
         if not places:
-            raise op.corrupt(f"a slice of {source.shape} that leaves nothing of axis {axis}")
+            raise op.unsupported(
+                f"a slice of {source.shape} that leaves nothing of axis {axis}", "leave it out"
+            )
         first.append(places[0])
         sizes.append(len(places))
         steps.append(places.step)

@@ -190,9 +190,10 @@ def _batch_norm(reader: Reader, node: OnnxNode) -> Value:
         for index, role in enumerate(("scale", "bias", "mean", "variance"), start=1)
     ]
     scale, bias, mean, variance = (part.astype("float64") for part in parts)
-    root = np.sqrt(variance + epsilon_of(node))
-    if not np.all(root > 0):
+    spreads = variance + epsilon_of(node)
+    if not np.all(spreads > 0):
         raise node.unsupported("a variance that is not positive")
+    root = np.sqrt(spreads)
     spread = (-1, *(1,) * (len(source.shape) - 2))
     out = RealWriter(reader, node)
     product = out.combine("multiply", source, (scale / root).astype("float32").reshape(spread))

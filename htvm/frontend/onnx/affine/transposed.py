@@ -62,7 +62,8 @@ def _geometry(
         count: number of spatial axes in the file; with one, the height is 1.
     """
     groups, channels = node.integer("group", 1), source[1]
-    if groups < 1 or len(weight) != 4 or weight[0] != channels or channels % groups:
+    fits = len(source) == len(weight) == 4 and weight[0] == channels
+    if not fits or groups < 1 or channels % groups:
         raise node.damaged(f"weights of shape {list(weight)} for {channels} channels")
     kernel = (weight[2], weight[3])
     if tuple(node.integers("kernel_shape", kernel[-count:])) != kernel[-count:]:
@@ -141,7 +142,11 @@ def conv_transpose(reader: Reader, node: OnnxNode) -> Value:
 def _of_reals(reader: Reader, node: OnnxNode) -> Value:
     source, flat = maps_of(reader, node)
     weight = constant_of(reader, node, 1, "weights")
-    weight = weight[:, :, None] if flat and weight.ndim == 3 else weight
+    if weight.ndim != (3 if flat else 4):
+        raise node.damaged(
+            f"weights of shape {list(weight.shape)} for maps of {1 if flat else 2} axes"
+        )
+    weight = weight[:, :, None] if flat else weight
     made = _geometry(node, source.shape, weight.shape, 1 if flat else 2)
     k = weight.shape[1] * made.groups
     bias = vector_of(reader, node, 2, k, "bias") if node.input(2) else np.zeros(k, "float32")

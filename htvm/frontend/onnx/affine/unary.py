@@ -75,7 +75,8 @@ def _conversion(
     before: Quantization, after: Quantization, clip: Clip, table: Array
 ) -> OnnxRequant | None:
     """Return the change of scale that a table amounts to, if any: retargeting can omit that."""
-    ratio = np.float32(before.scale) / np.float32(after.scale)
+    with np.errstate(over="ignore"):
+        ratio = np.float32(before.scale) / np.float32(after.scale)
     if not 0 < float(ratio) < 2.0**16:
         return None
     product = (_ALL - before.zero_point).astype("float32") * ratio

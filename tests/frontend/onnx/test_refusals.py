@@ -1,0 +1,123 @@
+"""What is said of ONNX files that are sound but not read: the operator, the place, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import htvm
+from htvm.errors import HtvmError, ModelError, UnsupportedError
+from htvm.frontend.onnx import schema
+from tests.frontend.onnxfile import model_of, node, saved
+
+X = {"x": (1, 6)}
+BIG = np.asarray([100_000, 100_000], np.int64)
+ONE = np.asarray([2], np.int64)
+
+
+def typed(dtype: int, *nodes: onnx.NodeProto, **constants: Any) -> onnx.ModelProto:
+    """A network whose input and output are of a type."""
+    model = model_of(nodes, X, constants=constants, dtype=dtype)
+    model.graph.output[0].type.tensor_type.elem_type = dtype
+    return model
+
+
+def branch(name: str, op: str) -> onnx.GraphProto:
+    result = helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 6))
+    return helper.make_graph([node(op, ["x"], name)], name, [], [result])
+
+
+FLOAT, INT8 = TensorProto.FLOAT, TensorProto.INT8
+CASES: dict[str, tuple[onnx.ModelProto, str]] = {
+    "operators that nobody reads are named, and only they": (
+        typed(FLOAT, node("Relu", ["x"], "a"), node("TopK", ["a", "k"], "y"), k=ONE),
+        r"operator TopK is not supported; node 'y' \(TopK\), 2 of 2",
+    ),
+    "an operator of another domain": (
+        typed(FLOAT, node("Foo", ["x"], "y", domain="com.acme")),
+        "operator Foo of the domain 'com.acme'",
+    ),
+    "a constant too large to be folded": (
+        typed(FLOAT, node("ConstantOfShape", ["n"], "c"), node("ReduceSum", ["c"], "s"),
+              node("Add", ["x", "s"], "y"), n=BIG),
+        "constant that is too large",
+    ),
+    "integers without scales": (
+        typed(INT8, node("Neg", ["x"], "y")), "no dialect has these operators on tensors of int8"
+    ),
+    "sums of int8 that wrap around": (
+        typed(INT8, node("Add", ["x", "c"], "y"), c=np.asarray([100], np.int8)),
+        r"declares int8\[1, 6\], which is int32 here",
+    ),
+    "nothing to compute": (
+        typed(FLOAT, node("Relu", ["c"], "y"), c=np.ones((1, 6), np.float32)),
+        "no operator is left",
+    ),
+    "a slice without elements": (
+        typed(FLOAT, node("Slice", ["x", "n", "n", "a"], "y"), n=ONE, a=np.asarray([1], np.int64)),
+        "leaves nothing",
+    ),
+    "control flow": (
+        typed(FLOAT, node("If", ["c"], "y", then_branch=branch("t", "Relu"),
+                          else_branch=branch("e", "Abs")), c=np.asarray(True)),
+        "control flow",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "message"), CASES.values(), ids=CASES.keys())
+def test_the_reason_is_true(model: onnx.ModelProto, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match=message) as raised:
+        htvm.load(saved(model, tmp_path))
+    assert "damaged" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [((1, 0), "dimension 1 is declared as 0"), ((1, -4), "declared as -4"), ((1, None), "dynamic"),
+     (("n", 6), "'n', is dynamic"), ((), "without dimensions")],
+)  # fmt: skip
+def test_open_sizes(shape: tuple[Any, ...], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        htvm.load(saved(model_of([node("Relu", ["x"], "y")], {"x": shape}), tmp_path))
+
+
+def of_opset(opset: int) -> onnx.ModelProto:
+    model = model_of([node("Relu", ["x"], "y")], X)
+    model.opset_import[0].version = opset
+    return model
+
+
+def test_a_later_standard_is_not_guessed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnsupportedError, match="opset 999; model.onnx; at most"):
+        htvm.load(saved(of_opset(999), tmp_path))
+    htvm.load(saved(of_opset(14), tmp_path))
+    monkeypatch.setattr(schema, "NEWEST_OPSET", 13)  # Relu was defined anew in 14
+    schema._form.cache_clear()
+    try:
+        htvm.load(saved(of_opset(13), tmp_path))
+        with pytest.raises(UnsupportedError, match="Relu as opset 14 defines it"):
+            htvm.load(saved(of_opset(14), tmp_path))
+    finally:
+        schema._form.cache_clear()
+
+
+def test_an_attribute_given_twice(tmp_path: Path) -> None:
+    model = model_of([node("Softmax", ["x"], "y", axis=0)], X)
+    model.graph.node[0].attribute.append(helper.make_attribute("axis", 1))
+    with pytest.raises(ModelError, match="'axis' is given twice"):
+        htvm.load(saved(model, tmp_path))
+
+
+@pytest.mark.parametrize("rank", [3, 4])
+def test_a_transposed_convolution_of_other_axes(rank: int, tmp_path: Path) -> None:
+    shape, weights = ((1, 2, 5), (2, 1, 3, 3)) if rank == 3 else ((1, 2, 5, 5), (2, 1, 3))
+    nodes = [node("ConvTranspose", ["x", "w"], "y")]
+    model = model_of(nodes, {"x": shape}, constants={"w": np.ones(weights, np.float32)})
+    with pytest.raises(HtvmError, match="weights of shape"):
+        htvm.load(saved(model, tmp_path))
