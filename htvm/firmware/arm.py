@@ -33,11 +33,8 @@ __all__ = [
     "platform_sources",
 ]
 
-# Floating point in software on all cores: networks are integers, so a board's own unit need not be
-# switched on, and cores with and without one count the same instructions.
 _FLAGS = (
     "-mthumb",
-    "-mfloat-abi=soft",
     "-std=c11",
     "-O2",
     "-fomit-frame-pointer",
@@ -78,9 +75,14 @@ def arm_flags(core: ArmCore) -> tuple[str, ...]:
     # The compiler leaves an extension out where a core may be made without it, as the M33, and for
     # want of floating point.
     extension = f"+{core.extension}" if core.extension else ""
+    # Floating point in software on all cores: networks are integers, so a board's own unit need not
+    # be switched on, and cores with and without one count the same instructions.  Vectors are in
+    # its registers, though, and without them LLVM cannot move elements of 16 bits, and crashes.
+    registers = "softfp" if core.extension == "mve" else "soft"
     return (
         *("-target", "thumb-freestanding-eabi"),
         f"-mcpu={core.cpu.replace('-', '_')}{extension}",
+        f"-mfloat-abi={registers}",
         *_FLAGS,
     )
 

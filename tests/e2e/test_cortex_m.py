@@ -8,12 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tvm import relax
 
 import htvm
 from benchmarks import qemu
 from byoc_dory.errors import SimulationError, TargetError
+from byoc_dory.layers import MulShift
 from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs
+from patterns.ops.convolution import Window, conv2d_of
 from tests.models import MODELS, golden
 
 MVE = "cortex_m55"
@@ -147,3 +150,26 @@ def test_resnet8_takes_half_an_instruction_for_each_mac_with_helium() -> None:
     result = module.run(seeded_inputs(module.compiled.source.inputs))
     macs = sum(step.macs for step in module.compiled.program.steps)
     assert (result.instructions or 0) / macs < 0.25
+
+
+def test_small_convolutions_in_nchw_compile_for_helium() -> None:
+    """Copies of two bytes into columns: LLVM makes them moves of elements of 16 bits."""
+    if shutil.which(qemu.PROGRAM) is None:
+        pytest.skip(f"{qemu.PROGRAM} is not installed")
+    rng = np.random.default_rng(0)
+    weight = rng.integers(-128, 128, (16, 1, 2, 2)).astype("int8")
+    bias = rng.integers(-2000, 2000, 16).astype("int32")
+    window = Window((3, 3), (0, 0, 1, 0), layout="NCHW")
+    requant = MulShift(tuple(int(n) for n in rng.integers(40, 130, 16)), (14,), (-893,))
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 1, 6, 9), "int8"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            conv = conv2d_of(weight, bias, window, requant, (-100, 14))
+            out = bb.emit_output(conv.write(bb, [x], "conv2d_0"))
+        bb.emit_func_output(out)
+    module = htvm.build(bb.get(), MVE)
+    inputs = seeded_inputs(module.compiled.source.inputs)
+    (output,), (reference,) = module.run(inputs).outputs, module.reference(inputs)
+    np.testing.assert_array_equal(output, reference)
+    assert len(np.unique(output)) > 20
