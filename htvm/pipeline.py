@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from byoc_dory.errors import ModelError, TargetError
+from byoc_dory.nearest import nearest
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from byoc_dory.tiling.named import objective_named
@@ -20,7 +21,7 @@ from htvm.stage_cache import StageCache
 from htvm.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from tvm.ir import IRModule
 
@@ -178,6 +179,17 @@ def _check_objectives(options: TilingOptions, target: Target) -> None:
             objective_named(objective, known, f"target '{target.name}'")
 
 
+def _check_tiled(options: TilingOptions, known: Collection[str]) -> None:
+    """Refuse objectives of layers that the network does not have."""
+    for name, _ in options.layers:
+        if name not in known:
+            raise TargetError(
+                f"there is no layer {name!r} to be tiled",
+                where="option 'tiling'",
+                hint=f"{nearest(name, known)}the network has {len(known)} operators",
+            )
+
+
 def _check_name(name: str, soc: Soc) -> None:
     """Refuse a model whose header would shadow one of the SoC's driver."""
     folders = driver_folders(soc)
@@ -235,6 +247,9 @@ def compile_model(
         executed = as_planned(source, planned, resolved, data=data, cache=cache)
     work = _Work(source, resolved, options, executed)
     generated = cache.get("generating", key, lambda: work.generated(progress))
+    kernels = [kernel for code in generated.regions.values() for kernel in code.kernels]
+    operators = {*source.graph.nodes, *executed.retargeted.model.graph.nodes}
+    _check_tiled(options.tiling, operators | {kernel.layer_name for kernel in kernels})
     return Compiled(
         source=source,
         target=resolved,

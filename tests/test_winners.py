@@ -158,6 +158,13 @@ def test_a_layer_is_tiled_for_its_own_objective(schedule: str) -> None:
     assert first.solution.tile != second.solution.tile
 
 
+def test_a_layer_that_the_network_does_not_have_is_named() -> None:
+    options = TilingOptions(layers=(("conv2d_1", "array"), ("conv2d_99", "array")))
+    with pytest.raises(TargetError, match="there is no layer 'conv2d_99'") as error:
+        compile_model(htvm.zoo.resnet8(), "diana.digital", BuildOptions(tiling=options))
+    assert error.value.where == "option 'tiling'" and "did you mean conv2d_" in error.value.hint
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

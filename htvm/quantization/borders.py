@@ -68,7 +68,8 @@ class Borders:
                     )
                 result[node.name] = _quantized(array, node.op)
             else:
-                result[node.name] = (array.astype("int64") - 128).astype("int8")
+                assert isinstance(node.op, Rescale)
+                result[node.name] = _rescaled(array, node.op)
             if node is not None and self.moves[node.name]:
                 if array.shape[1:] not in (info.shape, info.shape[1:]):
                     raise InputError(
@@ -83,6 +84,11 @@ class Borders:
 def _quantized(array: Array, op: Quantize) -> Array:
     rounded = np.rint(array.astype("float32") / np.float32(op.step)) + op.zero_point
     return np.clip(rounded, -128, 127).astype("int8")
+
+
+def _rescaled(array: Array, op: Rescale) -> Array:
+    wide = (array.astype("int64") * op.mul + op.add) >> op.shift
+    return np.clip(wide, *op.clip).astype("int8")
 
 
 def inside(model: Model) -> tuple[Model, Borders | None]:

@@ -11,11 +11,15 @@ from tvm import relax
 
 import htvm
 from byoc_dory.errors import InputError, UnsupportedError
+from byoc_dory.layers import MulShift
 from htvm import zoo
 from htvm.cli.app import main
 from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs
+from patterns.ops.dense import Dense
 from patterns.ops.float32.quantize import Quantize
+from patterns.ops.integer.rescale import Rescale
+from tests.reference.interpreter import interpret
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +123,27 @@ def test_a_network_that_needs_its_interface_says_so() -> None:
         htvm.with_integer_io(model)
     with pytest.raises(InputError, match="int16"):
         htvm.build(model, io="int16")  # type: ignore[arg-type]
+
+
+def test_samples_go_through_the_rescaling_of_an_input() -> None:
+    """An input of bytes that is rescaled, not only moved, as files in PULP's integers have them."""
+    rescale = Rescale(np.asarray([[3]], "int32"), np.asarray([[5 - 700]], "int32"), 2, (-128, 127))
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 20), "uint8"))
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            inner = rescale.write(bb, [x], "rescale_0")
+            weight = np.random.default_rng(0).integers(-99, 99, (5, 20)).astype("int8")
+            dense = Dense(weight, np.zeros(5, "int32"), MulShift((3,), (9,)))
+            out = bb.emit_output(dense.write(bb, [inner], "dense_0"))
+        bb.emit_func_output(out)
+    data = np.random.default_rng(1).integers(0, 256, (6, 1, 20)).astype(np.uint8)
+    infos = (htvm.TensorInfo("x", (1, 20), "uint8"),), (htvm.TensorInfo("y", (1, 5), "int8"),)
+    model = htvm.Model("bytes", bb.finalize(), *infos, calibration={"x": data})
+    plain = htvm.with_integer_io(model)
+    (info,) = plain.inputs
+    assert (info.name, info.dtype, info.scale) == ("x", "int8", None)
+    assert plain.calibration is not None
+    for sample, inside in zip(data, plain.calibration["x"], strict=True):
+        whole, part = interpret(model.module, [sample]), interpret(plain.module, [inside])
+        np.testing.assert_array_equal(whole.outputs[0], part.outputs[0])
