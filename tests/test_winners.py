@@ -19,6 +19,7 @@ from htvm.cli.app import app, exit_code
 from htvm.compiled import BuildOptions
 from htvm.errors import InputError, TargetError
 from htvm.pipeline import compile_model
+from htvm.placement.offers import Estimator
 from htvm.report.sweep import Exploration
 from htvm.tiling_file import read_tiling, write_tiling
 from tests.byoc_dory.layers import NETWORKS
@@ -156,6 +157,16 @@ def test_a_layer_is_tiled_for_its_own_objective(schedule: str) -> None:
     first, second = plans["conv2d_1"].plan, plans["conv2d_2"].plan
     assert first is not None and second is not None
     assert first.solution.tile != second.solution.tile
+
+
+def test_estimates_are_for_a_layers_own_objective() -> None:
+    layer = LAYERS[0]
+    twin = replace(layer, name="twin")
+    options = TilingOptions(l1_budget=8_000, objective="none", layers=(("twin", "array"),))
+    both = Estimator(DIANA, options)
+    alone = [Estimator(DIANA, options).cycles(each, DIGITAL) for each in (layer, twin)]
+    assert [both.cycles(each, DIGITAL) for each in (layer, twin)] == alone
+    assert alone[0] != alone[1]
 
 
 def test_a_layer_that_the_network_does_not_have_is_named() -> None:

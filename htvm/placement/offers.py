@@ -26,7 +26,7 @@ __all__ = ["Estimator", "Offers"]
 
 
 class Estimator:
-    """Predicted cycles of layers with the tiler's tiles; each geometry is solved once.
+    """Predicted cycles of layers with the tiler's tiles; a geometry is solved once per objective.
 
     Args:
         soc: description of the SoC.
@@ -45,7 +45,7 @@ class Estimator:
             TargetError: the accelerator has no such tiling objective.
             TilingError: no tile fits the budget.
         """
-        key = (accelerator.name, layer.geometry)
+        key = (accelerator.name, layer.geometry, self._options.tiles_for(layer.name))
         if key not in self._known:
             accelerator = accelerator.configured(self._options)
             tile = tile_layer(layer, self._soc, accelerator, self._options).tile
