@@ -7,6 +7,7 @@ are constant, and pools whose input or result is not quantized.
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from tests.frontend.onnx.affine_files import Array, File, ours, theirs
@@ -134,3 +135,24 @@ def test_a_pool_whose_result_stays_real(op: str, tmp_path) -> None:
     y = file.node(op, [x], **attributes.get(op, {"kernel_shape": [3, 2]}))
     file.output(file.node("Relu", [y]))
     check(file, tmp_path, [data((1, 4, 9, 8))], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strides", "pads"), [((3, 1), (3, 1), (2, 0, 0, 0)), ((3, 2), (2, 3), (1, 1, 0, 0))]
+)
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_windows_count_nothing_behind_the_padding(kernel, strides, pads, dtype, tmp_path) -> None:
+    """With ceil_mode, as the operator is defined; onnxruntime's kernel of integers counts that."""
+    shape, zero = (1, 2, 8, 6), 4 + 128 * (dtype == "uint8")
+    file = File()
+    x = file.through(file.input("x", shape), 0.031, zero, dtype)
+    pool = {"kernel_shape": kernel, "strides": strides, "pads": pads}
+    y = file.node("AveragePool", [x], **pool, ceil_mode=1, count_include_pad=1)
+    file.output(file.through(y, 0.0203, zero, dtype))
+    path = file.save(tmp_path)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {"x": data(shape)})
+    (made,) = ours(path, [data(shape)])
+    np.testing.assert_array_equal(made, wanted)
