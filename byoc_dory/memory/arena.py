@@ -1,7 +1,9 @@
 """Planning offsets in one memory (the arena in L2, a region's part of L1) from lifetimes.
 
-Two buffers may share bytes if and only if no step needs both.  The largest sum of simultaneously
-live bytes is a lower bound for any arena; a plan that reaches it is optimal, and the search stops.
+Two buffers may share bytes if no step needs both, or if the one step that needs both reads every
+byte of the one before it writes there the other (`BufferUse.over`).  The largest sum of
+simultaneously live bytes is a lower bound for any arena; a plan that reaches it is optimal, and the
+search stops.
 Otherwise it continues: greedy orders, a sweep through time, a hill climb over orders, then a branch
 and bound in the style of MiniMalloc that either finds better offsets or proves that there are none.
 All limits are counts, not times, so a plan depends only on its buffers.
@@ -19,7 +21,15 @@ from byoc_dory.errors import HtvmError
 from byoc_dory.memory.exact import Item, branch_and_bound
 from byoc_dory.memory.sweep import sweep
 
-__all__ = ["ALIGNMENT", "BufferUse", "MemoryPlan", "check_plan", "plan_memory"]
+__all__ = [
+    "ALIGNMENT",
+    "BufferUse",
+    "MemoryPlan",
+    "check_plan",
+    "live_bytes",
+    "plan_memory",
+    "written_over",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +38,7 @@ _log = logging.getLogger(__name__)
 ALIGNMENT = 16
 
 _HILL_CLIMB_STEPS = 600
+_LIMITS = 32
 _BRANCH_AND_BOUND_BUFFERS = 40
 
 
@@ -40,6 +51,11 @@ class BufferUse:
         bytes: size in bytes.
         first, last: indices of the first and the last step that touch it, both inclusive.
         surplus: number of bytes after its end that its first step overwrites as well.
+        over: name of a buffer whose last step is this one's first, and whose bytes it may take
+            while that step reads them; empty for none.
+        below: number of bytes that it must then start before ``over`` at least.
+        above: or that it must start after ``over`` at least; both are no more than the whole
+            buffer that starts first.
     """
 
     name: str
@@ -47,6 +63,9 @@ class BufferUse:
     first: int
     last: int
     surplus: int = 0
+    over: str = ""
+    below: int = 0
+    above: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,37 +102,128 @@ class MemoryPlan:
         return dict(self.offsets)[name]
 
 
-def _items(buffers: Sequence[BufferUse], alignment: int) -> list[Item]:
-    def rounded(size: int) -> int:
-        return -(-size // alignment) * alignment
+def _rounded(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
 
+
+def _items(buffers: Sequence[BufferUse], alignment: int) -> list[Item]:
     others: list[list[int]] = [[] for _ in buffers]
     for (i, a), (j, b) in combinations(enumerate(buffers), 2):
         filled = (a.bytes or a.surplus) and (b.bytes or b.surplus)
         if a.first <= b.last and b.first <= a.last and filled:
             others[i].append(j)
             others[j].append(i)
+    near: list[dict[int, int]] = [{} for _ in buffers]
+    for new, old in _pairs(buffers):
+        below, above = buffers[new].below, buffers[new].above
+        near[new][old] = _rounded(min(below, buffers[new].bytes), alignment)
+        near[old][new] = _rounded(min(above, buffers[old].bytes), alignment)
     return [
         Item(
-            rounded(buffer.bytes),
-            rounded(buffer.bytes + buffer.surplus),
+            _rounded(buffer.bytes, alignment),
+            _rounded(buffer.bytes + buffer.surplus, alignment),
             buffer.first,
             buffer.last,
             tuple(row),
+            index,
+            tuple(sorted(near[index].items())),
         )
-        for buffer, row in zip(buffers, others, strict=True)
+        for index, (buffer, row) in enumerate(zip(buffers, others, strict=True))
     ]
+
+
+def _pairs(buffers: Sequence[BufferUse]) -> list[tuple[int, int]]:
+    """Return (buffer, the one over which it may be written), by index."""
+    places = {buffer.name: index for index, buffer in enumerate(buffers)}
+    return [
+        (index, places[buffer.over])
+        for index, buffer in enumerate(buffers)
+        if buffer.over in places and buffers[places[buffer.over]].last == buffer.first
+    ]
+
+
+def live_bytes(
+    buffers: Sequence[BufferUse], steps: int, alignment: int = ALIGNMENT
+) -> tuple[int, ...]:
+    """Return the fewest bytes that hold what each step needs, buffers rounded to the alignment."""
+    items = _items(buffers, alignment)
+    return tuple(_at(items, step) for step in range(steps))
+
+
+def written_over(plan: MemoryPlan, buffers: Sequence[BufferUse]) -> dict[str, str]:
+    """Return which buffers are written over another one while it is read: new name to old name."""
+    known = {buffer.name: buffer for buffer in buffers}
+    offsets = dict(plan.offsets)
+    found = {}
+    for new in buffers:
+        old = known.get(new.over)
+        if old is None:
+            continue
+        start, other = offsets[new.name], offsets[old.name]
+        if start < other + old.bytes and other < start + new.bytes:
+            found[new.name] = old.name
+    return found
+
+
+def _at(items: Sequence[Item], step: int) -> int:
+    """Return the fewest bytes in which the buffers of a step find place."""
+    total = 0
+    for item in items:
+        if item.first <= step <= item.last:
+            total += item.most if item.first == step else item.size
+        if item.first == step:
+            total -= max((_shared(item, items[old]) for old, _ in item.near), default=0)
+    return total
+
+
+def _shared(new: Item, old: Item) -> int:
+    """Return how many bytes of a buffer may be written over the one that the step reads last."""
+    if new.first != old.last or new.most != new.size:
+        return 0
+    under = max(new.size, new.beside(old) + old.size)
+    over = max(old.size, old.beside(new) + new.size)
+    return max(0, new.size + old.size - min(under, over))
 
 
 def _live(items: Sequence[Item]) -> int:
     """Return the largest sum of live sizes, which occurs at the beginning of some buffer."""
-    return max(
-        (
-            sum(other.beside(item) for other in items if other.first <= item.first <= other.last)
-            for item in items
-        ),
-        default=0,
-    )
+    return max((_at(items, step) for step in {item.first for item in items}), default=0)
+
+
+def _chained(items: Sequence[Item], live: int, peak: int, alignment: int) -> int:
+    """Return a lower bound of the peak that counts how distances add up along chains.
+
+    Below that limit, some pairs fit in only if they overlap; a chain of them goes down or up.
+    """
+    pairs = [
+        (new, items[old])
+        for new in sorted(items, key=lambda item: item.first)
+        for old, _ in new.near
+        if new.first == items[old].last and new.most == new.size
+    ]
+    for limit in range(live, peak, alignment):
+        lowest = [0] * len(items)
+        for new, old in pairs:
+            if _ways(new, old, limit) == {"above"}:
+                least = lowest[old.index] + old.beside(new)
+                lowest[new.index] = max(lowest[new.index], least)
+        for new, old in reversed(pairs):
+            if _ways(new, old, limit) == {"below"}:
+                least = lowest[new.index] + new.beside(old)
+                lowest[old.index] = max(lowest[old.index], least)
+        if all(lowest[item.index] + item.size <= limit for item in items):
+            return limit
+    return peak
+
+
+def _ways(new: Item, old: Item, limit: int) -> set[str]:
+    """Return the ways in which a pair fits below a limit."""
+    ways = {
+        "below": max(new.size, new.beside(old) + old.size),
+        "above": max(old.size, old.beside(new) + new.size),
+        "apart": new.size + old.size,
+    }
+    return {way for way, size in ways.items() if size <= limit}
 
 
 def _peak(items: Sequence[Item], offsets: Sequence[int]) -> int:
@@ -262,10 +372,19 @@ def _solve(
     swept = sweep(items, goal // alignment * alignment)
     if swept is not None:
         return swept, _peak(items, swept), live, "sweep"
+    plain = not any(item.near for item in items)
+    if not plain:
+        live = _chained(items, live, peak, alignment)
+        goal = max(goal, live)
+        for limit in range(goal, peak, max(alignment, (peak - goal) // _LIMITS)):
+            swept = sweep(items, limit // alignment * alignment)
+            if swept is not None:
+                offsets, peak, method = swept, _peak(items, swept), "sweep"
+                break
     climbed, lower = _hill_climb(items, order, offsets, peak, goal)
     if lower < peak:
         offsets, peak, method = climbed, lower, "hill climb"
-    if peak > goal and len(items) <= _BRANCH_AND_BOUND_BUFFERS:
+    if plain and peak > goal and len(items) <= _BRANCH_AND_BOUND_BUFFERS:
         found, lower, proven = branch_and_bound(items, offsets, peak, goal)
         if lower < peak:
             offsets, peak, method = found, lower, "branch and bound"
@@ -294,5 +413,12 @@ def check_plan(plan: MemoryPlan, buffers: Sequence[BufferUse], alignment: int = 
         start_a, start_b = offsets[a.name], offsets[b.name]
         end_a = start_a + a.bytes + a.surplus * (a.first in together)
         end_b = start_b + b.bytes + b.surplus * (b.first in together)
-        if start_a < end_b and start_b < end_a:
+        if start_a < end_b and start_b < end_a and not _over(a, b, start_b - start_a):
             raise HtvmError(f"buffers '{a.name}' and '{b.name}' overlap", where="plan of memory")
+
+
+def _over(a: BufferUse, b: BufferUse, distance: int) -> bool:
+    """Whether two buffers may overlap if ``b`` starts so many bytes after ``a``."""
+    if b.over == a.name and len(range(b.first, a.last + 1)) == 1 and not b.surplus:
+        return -distance >= b.below or distance >= b.above
+    return b.name == a.over and _over(b, a, -distance)

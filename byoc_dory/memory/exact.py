@@ -22,6 +22,9 @@ class Item:
         most: size including the surplus during its first step.
         first, last: time interval.
         others: indices of the buffers that overlap it in time.
+        index: its own index.
+        near: (other, bytes that it must start before that one, where it starts first), if they may
+            overlap.
     """
 
     size: int
@@ -29,9 +32,14 @@ class Item:
     first: int
     last: int
     others: tuple[int, ...]
+    index: int = -1
+    near: tuple[tuple[int, int], ...] = ()
 
     def beside(self, other: Item) -> int:
-        """Return the bytes it needs while another buffer, which overlaps it in time, is live."""
+        """Return the bytes it needs below another buffer, which overlaps it in time."""
+        for index, distance in self.near:
+            if index == other.index:
+                return distance
         return self.most if self.first >= other.first else self.size
 
 

@@ -37,8 +37,7 @@ def sweep(items: Sequence[Item], limit: int) -> list[int] | None:
         found: dict[tuple[tuple[int, int], ...], _Way] = {}
         for way in ways:
             alive = tuple(entry for entry in way.alive if items[entry[0]].last >= step)
-            taken = sorted((offset, offset + items[index].size) for index, offset in alive)
-            for chosen in _placed(items, born, taken, limit, step):
+            for chosen in _placed(items, born, alive, limit, step):
                 lasting = (entry for entry in chosen if items[entry[0]].last > step)
                 after = tuple(sorted((*alive, *lasting)))
                 found.setdefault(after, _Way(after, chosen, way))
@@ -59,18 +58,23 @@ def sweep(items: Sequence[Item], limit: int) -> list[int] | None:
 def _placed(
     items: Sequence[Item],
     born: Sequence[int],
-    taken: list[tuple[int, int]],
+    placed: tuple[tuple[int, int], ...],
     limit: int,
     step: int,
 ) -> Iterator[tuple[tuple[int, int], ...]]:
-    """Yield all ways to place new buffers between ``taken``: (index, offset) of each."""
+    """Yield all ways to place new buffers beside ``placed``: (index, offset) of each."""
     if not born:
         yield ()
         return
     index, rest = born[0], born[1:]
-    size = items[index].most
-    for offset in _ends(taken, size, limit):
-        now = sorted((*taken, (offset, offset + size)))
+    item = items[index]
+    # Between these two offsets, exclusive, it would overlap the other one.
+    taken = sorted(
+        (offset - item.beside(items[other]), offset + items[other].beside(item))
+        for other, offset in placed
+    )
+    for offset in _ends(taken, limit - item.most):
+        now = (*placed, (index, offset))
         for others in _placed(items, rest, now, limit, step):
             yield ((index, offset), *others)
             if items[index].last == step and all(items[i].last == step for i in rest):
@@ -78,11 +82,11 @@ def _placed(
                 return
 
 
-def _ends(taken: Sequence[tuple[int, int]], size: int, limit: int) -> list[int]:
-    """Return both ends of every gap that is large enough."""
-    offsets, low = [], 0
-    for start, end in (*taken, (limit, limit)):
-        if start - low >= size:
-            offsets += [low, start - size]
-        low = max(low, end)
-    return list(dict.fromkeys(offsets))
+def _ends(taken: Sequence[tuple[int, int]], highest: int) -> list[int]:
+    """Return both ends of every range of offsets that is free."""
+    offsets, free = [], 0
+    for low, high in (*taken, (highest, highest)):
+        if low >= free:
+            offsets += [free, low]
+        free = max(free, high)
+    return [offset for offset in dict.fromkeys(offsets) if offset <= highest]

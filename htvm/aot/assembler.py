@@ -32,6 +32,7 @@ from htvm.aot.steps import (
 
 if TYPE_CHECKING:
     from byoc_dory.region import RegionCode
+    from htvm.aot.overlay import Overlay
 
 __all__ = ["Assembler", "Assembly"]
 
@@ -110,6 +111,7 @@ class Assembler:
         self.aliases: dict[str, str] = {}
         self.constants: dict[str, Constant] = {}
         self._pending: list[list[str | StepOperand]] = []
+        self._over: dict[str, list[tuple[str, Overlay]]] = {}
         self._model_constants = given.constants
         self._results = tuple(given.results)
         names = given.parameters
@@ -221,6 +223,9 @@ class Assembler:
             macs=call.macs,
             comment=self.arrow(call),
         )
+        for overlay in kernel.overlays:
+            found = self._over.setdefault(call.outputs[0].name, [])
+            found.append((sources[overlay.parameter], overlay))
         tensors = [*sources, *(value.name for value in call.outputs), *spaces]
         self.append(step, tensors, kernel.prototype)
 
@@ -316,16 +321,35 @@ class Assembler:
         taken += [f"output_{i}" for i in range(len(self.outputs))]
         names = _Names([*taken, *self.constants, *(step.symbol for step in self.steps)])
         waiting = [
-            storage
-            for storage in self.storages.values()
+            (tensor, storage)
+            for tensor, storage in self.storages.items()
             if storage.operand is None and storage.first >= 0
         ]
         found = []
-        for storage in sorted(waiting, key=lambda storage: storage.first):
+        for tensor, storage in sorted(waiting, key=lambda entry: entry[1].first):
             name = names.fresh(storage.label)
             storage.operand = StepOperand("buffer", name)
-            found.append(BufferUse(name, storage.bytes, storage.first, storage.last))
+            use = BufferUse(name, storage.bytes, storage.first, storage.last)
+            found.append(self._overlaid(use, tensor))
         return tuple(found)
+
+    def _overlaid(self, use: BufferUse, tensor: str) -> BufferUse:
+        """Enter the largest input over which the step that writes a buffer may write it."""
+        best, largest = use, 0
+        written = self._over.get(tensor, [])
+        for source in dict.fromkeys(source for source, _ in written):
+            storage = self.storages[source]
+            operand = storage.operand
+            if operand is None or operand.kind != "buffer" or storage.last != use.first:
+                continue
+            if storage.bytes <= largest:
+                continue
+            largest = storage.bytes
+            # An operand that is passed twice is read in both places.
+            each = [overlay for name, overlay in written if name == source]
+            below, above = max(o.below for o in each), max(o.above for o in each)
+            best = replace(use, over=operand.name, below=below, above=above)
+        return best
 
     def finished_steps(self, sharing: Sharing) -> tuple[Step, ...]:
         """Put the operands into the steps, and the functions that they call."""

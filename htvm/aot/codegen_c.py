@@ -45,10 +45,12 @@ def c_type_of(parameter: Parameter) -> str:
 def declarations(parameters: tuple[Parameter, ...]) -> tuple[str, ...]:
     """The C of a kernel's parameters.
 
-    The planner gives every tensor its own bytes, so all pointers are ``restrict``.
+    The planner gives every tensor its own bytes, so pointers are ``restrict``, except those of an
+    output and the inputs over which it may be written.
     """
     return tuple(
-        f"{'const ' if parameter.const else ''}{c_type_of(parameter)} *restrict {parameter.name}"
+        f"{'const ' if parameter.const else ''}{c_type_of(parameter)} "
+        f"*{'restrict ' if parameter.apart else ''}{parameter.name}"
         for parameter in parameters
     )
 

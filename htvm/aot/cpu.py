@@ -29,7 +29,8 @@ from htvm.aot.float_product import spell_float_products
 from htvm.aot.fuse import Fused, FusedGroup, fuse
 from htvm.aot.intrinsics import HEADER as HEADER_OF_INTRINSICS
 from htvm.aot.intrinsics import INTRINSICS, SIMD, call_clip
-from htvm.aot.lower import lower
+from htvm.aot.lower import SMALL_STACK_BYTES, STACK_BYTES, lower
+from htvm.aot.overlay import Overlay
 from htvm.aot.parallel import HEADER, Cores, share
 from htvm.aot.ranges import check_ranges
 from htvm.aot.schedules import Constants, Scheduled, Simd, schedule
@@ -68,6 +69,7 @@ class CpuKernel:
         headers: headers of the SoC's runtime, which kernels for several cores need.
         definition: its source before it is known which layers share it.
         plain: whether its loops are TVM's, because no schedule is for its operators.
+        overlays: inputs over which its output may be written.
     """
 
     symbol: str
@@ -82,6 +84,7 @@ class CpuKernel:
     headers: tuple[str, ...] = ()
     definition: Definition | None = None
     plain: bool = False
+    overlays: tuple[Overlay, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +114,7 @@ def compile_cpu(
     kernels: Kernels = "scheduled",
     cores: Cores | None = None,
     simd: Simd = "",
+    overlay: bool = False,
 ) -> CpuCode:
     """Compile everything in ``main`` except calls of regions.
 
@@ -125,6 +129,8 @@ def compile_cpu(
             operands in place.
         simd: which intrinsics of ``htvm_intrinsics.h`` scheduled kernels use, because the cores
             that run them have instructions for them; empty for none.
+        overlay: whether kernels may write their output over an input that nobody reads again, where
+            their loops allow it (`htvm.aot.overlay`); not together with ``cores``.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
@@ -138,16 +144,23 @@ def compile_cpu(
         intervals=intervals if simd else None,
         words=simd not in ("", "mve"),
     )
-    return _Compiler(fused, prefix, kernels, cores, simd).run()
+    return _Compiler(fused, prefix, kernels, cores, simd, overlay and cores is None).run()
 
 
 class _Compiler:
     """Walks ``main`` once; every called PrimFunc becomes a kernel."""
 
     def __init__(
-        self, fused: Fused, prefix: str, kernels: Kernels, cores: Cores | None, simd: Simd
+        self,
+        fused: Fused,
+        prefix: str,
+        kernels: Kernels,
+        cores: Cores | None,
+        simd: Simd,
+        overlay: bool,
     ) -> None:
         self.fused = fused
+        self.overlay = overlay and kernels == "scheduled"
         self.prefix = prefix
         self.mode = kernels
         self.cores = cores if kernels == "scheduled" else None
@@ -271,11 +284,23 @@ class _Compiler:
         outputs = self._values(var, wish)
         if callee.name_hint not in self.kernels:
             names = distinct([*roles, *["out"] * len(outputs)])
-            kernel = self._compile(scheduled, func, base, group, names, len(outputs))
+            over = self._over(args) if len(outputs) == 1 else ()
+            kernel = self._compile(scheduled, func, base, group, names, len(outputs), over)
             self.kernels[callee.name_hint] = kernel
         symbol = self.kernels[callee.name_hint].symbol
         macs = _macs(func) if group.macs is None else group.macs
         self.calls.append(ModelCall(symbol, tuple(inputs), outputs, macs))
+
+    def _over(self, args: list[Any]) -> tuple[int, ...]:
+        """Return which arguments are tensors between kernels."""
+        if not self.overlay:
+            return ()
+        given = self.fused.module["main"].params
+        return tuple(
+            at
+            for at, arg in enumerate(args)
+            if isinstance(arg, relax.Var) and not any(map(arg.same_as, given))
+        )
 
     def _roles(self, group: FusedGroup, args: list[Any]) -> list[str]:
         """Return C names of a kernel's inputs and constants."""
@@ -304,7 +329,13 @@ class _Compiler:
     def _schedule(self, func: PrimFunc, group: FusedGroup, constants: Constants) -> Scheduled:
         if self.mode != "scheduled":
             return Scheduled(func, "not scheduled", plain=True)
-        scheduled = schedule(func, group.operators, simd=self.simd, constants=constants)
+        scheduled = schedule(
+            func,
+            group.operators,
+            simd=self.simd,
+            constants=constants,
+            backward=self.overlay,
+        )
         spelled = spell_float_products(scheduled.func)
         if self.simd:
             spelled = call_clip(spelled).with_attr(SIMD, True)
@@ -318,9 +349,14 @@ class _Compiler:
         group: FusedGroup,
         names: list[str],
         outputs: int,
+        over: tuple[int, ...],
     ) -> CpuKernel:
         symbol = self._fresh(f"{self.prefix}_{base}")
-        lowered = lower(scheduled.func, symbol, names, outputs, unroll=self.mode == "default")
+        unroll = self.mode == "default"
+        stack = SMALL_STACK_BYTES if self.overlay else STACK_BYTES
+        lowered = lower(
+            scheduled.func, symbol, names, outputs, unroll=unroll, over=over, stack_bytes=stack
+        )
         first, last = (_shape_text(func.params[index]) for index in (0, len(names) - 1))
         about = About(group.layers, group.operators, (f"{first} -> {last}", scheduled.note))
         shared = None if self.cores is None else share(lowered, symbol, about, self.cores)
@@ -341,6 +377,7 @@ class _Compiler:
             (*(() if shared is None else (HEADER,)), *_headers(found)),
             found,
             scheduled.plain,
+            lowered.overlays,
         )
 
 

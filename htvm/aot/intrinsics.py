@@ -20,6 +20,7 @@ from byoc_dory.errors import UnsupportedError
 from htvm.aot.columns import COLUMN_CALLS
 from htvm.aot.lanes import LANES_CALLS
 from htvm.aot.rows import ROWS_CALLS
+from htvm.aot.runs import RUN_CALLS
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -55,6 +56,7 @@ INTRINSICS = (
     *COLUMN_CALLS,
     *LANES_CALLS,
     *ROWS_CALLS,
+    *RUN_CALLS,
 )
 """Functions of the header that generated kernels call."""
 

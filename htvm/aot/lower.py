@@ -8,8 +8,8 @@ that the memory planner places.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,9 @@ from byoc_dory.errors import UnsupportedError
 from htvm.aot.columns import call_columns
 from htvm.aot.intrinsics import SIMD, call_dot4, call_mac
 from htvm.aot.lanes import call_lanes
+from htvm.aot.overlay import Overlay, overlays
 from htvm.aot.rows import call_rows
+from htvm.aot.runs import call_runs
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NAME",
     "OVERLAPS",
+    "SMALL_STACK_BYTES",
     "STACK_BYTES",
     "UNROLL",
     "UNROLL_SUFFIX",
@@ -51,6 +54,9 @@ OVERLAPS = "htvm.overlaps"
 STACK_BYTES = 256
 """A kernel keeps buffers up to this size on its stack; larger ones become workspaces."""
 
+SMALL_STACK_BYTES = 64
+"""The same where memory is scarce: a workspace lies in the arena, which is rarely full."""
+
 UNROLL_SUFFIX = "__unroll"
 """Marks such a loop in its variable's name; followed by the factor."""
 
@@ -64,12 +70,14 @@ class Parameter:
         dtype: type of the elements.
         shape: shape of the tensor; for a workspace, its number of elements.
         const: whether the kernel only reads it.
+        apart: whether it has bytes of its own.
     """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     const: bool
+    apart: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +89,24 @@ class PointerFunc:
             convention.
         parameters: inputs and constants, outputs, then workspaces.
         workspaces: bytes of each trailing workspace.
+        overlays: inputs over which the output may be written.
     """
 
     func: PrimFunc
     parameters: tuple[Parameter, ...]
     workspaces: tuple[int, ...]
+    overlays: tuple[Overlay, ...] = ()
 
 
 def lower(
-    func: PrimFunc, symbol: str, names: Sequence[str], outputs: int, *, unroll: bool
+    func: PrimFunc,
+    symbol: str,
+    names: Sequence[str],
+    outputs: int,
+    *,
+    unroll: bool,
+    over: Collection[int] = (),
+    stack_bytes: int = STACK_BYTES,
 ) -> PointerFunc:
     """Lower one PrimFunc (blocks or loops over buffers) to loops over pointers.
 
@@ -100,6 +117,8 @@ def lower(
         names: C names of the parameters.
         outputs: number of outputs.
         unroll: whether TVM unrolls loops itself, as its default pipeline does.
+        over: parameters over which the output may be written, if the loops allow it.
+        stack_bytes: buffers larger than this become workspaces.
 
     Raises:
         UnsupportedError: a part of the PrimFunc has no plain C form.
@@ -110,16 +129,30 @@ def lower(
     module = tvm.IRModule({symbol: func})
     with tvm.transform.PassContext(opt_level=3):
         module = tvm.transform.Sequential(_to_flat_buffers())(module)
+        found = overlays(module[symbol], len(names) - outputs) if over else ()
         if SIMD in func.attrs:
             module = tvm.IRModule({symbol: _call_intrinsics(module[symbol])})
         module = tvm.transform.Sequential(_to_intrinsics(unroll))(module)
     lowered = module[symbol]
     body = _define_shift_left(_name_loops(lowered.body))
-    return _with_pointers(lowered, body, list(names), outputs)
+    allowed = tuple(overlay for overlay in found if overlay.parameter in over)
+    return _with_overlays(_with_pointers(lowered, body, list(names), outputs, stack_bytes), allowed)
+
+
+def _with_overlays(func: PointerFunc, found: tuple[Overlay, ...]) -> PointerFunc:
+    """Enter the inputs that may share bytes with the output, which is the last of the tensors."""
+    shared = {overlay.parameter for overlay in found}
+    if shared:
+        shared.add(len(func.parameters) - len(func.workspaces) - 1)
+    parameters = tuple(
+        replace(parameter, apart=number not in shared)
+        for number, parameter in enumerate(func.parameters)
+    )
+    return replace(func, parameters=parameters, overlays=found)
 
 
 def _call_intrinsics(func: PrimFunc) -> PrimFunc:
-    for calls in (call_columns, call_rows, call_lanes, call_dot4, call_mac):
+    for calls in (call_runs, call_columns, call_rows, call_lanes, call_dot4, call_mac):
         func = calls(func)
     return func
 
@@ -202,7 +235,8 @@ def _define_shift_left(body: Any) -> Any:
 class _Pointers:
     """Replaces buffers' own storage by pointers."""
 
-    def __init__(self, func: PrimFunc, names: list[str], outputs: int) -> None:
+    def __init__(self, func: PrimFunc, names: list[str], outputs: int, stack_bytes: int) -> None:
+        self.stack_bytes = stack_bytes
         self.buffers = list(func.params)
         self.variables: list[Any] = []
         self.parameters: list[Parameter] = []
@@ -230,7 +264,7 @@ class _Pointers:
         dtype = str(stmt.buffer.ty.dtype)
         elements = int(np.prod([int(size) for size in stmt.buffer.ty.shape], dtype=np.int64))
         size = elements * np.dtype(dtype).itemsize
-        if size <= STACK_BYTES:
+        if size <= self.stack_bytes:
             return stmt
         number = len(self.workspaces)
         self.workspaces.append(size)
@@ -238,8 +272,10 @@ class _Pointers:
         return DeclBuffer(stmt.buffer, data=variable)
 
 
-def _with_pointers(func: PrimFunc, body: Any, names: list[str], outputs: int) -> PointerFunc:
-    pointers = _Pointers(func, names, outputs)
+def _with_pointers(
+    func: PrimFunc, body: Any, names: list[str], outputs: int, stack_bytes: int
+) -> PointerFunc:
+    pointers = _Pointers(func, names, outputs, stack_bytes)
 
     def declare(stmt: Any) -> Any:
         return pointers.declare(stmt) if isinstance(stmt.data, tvm.ir.Call) else stmt

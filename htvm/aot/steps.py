@@ -19,6 +19,7 @@ from byoc_dory.errors import ModelError
 
 if TYPE_CHECKING:
     from byoc_dory.definition import Definition
+    from htvm.aot.overlay import Overlay
 
 __all__ = [
     "Alias",
@@ -70,7 +71,8 @@ class KernelCode(Protocol):
 
     ``workspaces`` are byte counts, one trailing pointer parameter each.  The prototype tells
     whether the function returns a code (``int32_t``) or nothing (``void``); ``headers`` are those
-    that the source needs besides ``<stdint.h>``.
+    that the source needs besides ``<stdint.h>``.  ``overlays`` are the inputs over which the output
+    may be written.
     """
 
     @property
@@ -93,6 +95,9 @@ class KernelCode(Protocol):
 
     @property
     def definition(self) -> Definition | None: ...
+
+    @property
+    def overlays(self) -> tuple[Overlay, ...]: ...
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING
 
-from byoc_dory.memory.arena import ALIGNMENT
+from byoc_dory.memory.arena import ALIGNMENT, live_bytes, written_over
 from byoc_dory.soc.base import round_up
 from htvm.firmware.sizes import tensor_bytes
 from htvm.fitting.code_size import TOLERANCE, code_bytes, descriptor_bytes
@@ -99,7 +99,7 @@ def _fullest(program: Program) -> tuple[str, tuple[BufferUse, ...]]:
     def live(step: int) -> list[BufferUse]:
         return [use for use in program.buffers if use.first <= step <= use.last]
 
-    counts = [sum(use.bytes for use in live(step)) for step in range(len(program.steps))]
+    counts = live_bytes(program.buffers, len(program.steps))
     step = counts.index(max(counts))
     buffers = sorted(live(step), key=lambda use: -use.bytes)
     return program.steps[step].layer, tuple(buffers)
@@ -107,26 +107,23 @@ def _fullest(program: Program) -> tuple[str, tuple[BufferUse, ...]]:
 
 def too_full(program: Program, allowed: int) -> tuple[BufferUse, ...]:
     """Return the buffers live at steps with more than ``allowed`` bytes, largest first."""
-    steps = [
-        step
-        for step in range(len(program.steps))
-        if sum(_rounded(use) for use in program.buffers if use.first <= step <= use.last) > allowed
-    ]
+    counts = live_bytes(program.buffers, len(program.steps))
+    steps = [step for step, count in enumerate(counts) if count > allowed]
     found = [use for use in program.buffers if any(use.first <= step <= use.last for step in steps)]
     # If no single step exceeds the limit, holes between buffers do: shrinking any of them may close
     # one.
     return tuple(sorted(found or program.buffers, key=lambda use: -use.bytes))
 
 
-def _rounded(use: BufferUse) -> int:
-    return round_up(use.bytes, ALIGNMENT)
-
-
 def _arena_note(program: Program) -> str:
     if not program.buffers:
         return ""
     layer, buffers = _fullest(program)
-    words = ", ".join(f"{use.name} {use.bytes:,} B" for use in buffers[:3])
+    over = written_over(program.plan, program.buffers)
+    notes = [f" over {over[use.name]}" if use.name in over else "" for use in buffers]
+    words = ", ".join(
+        f"{use.name} {use.bytes:,} B{note}" for use, note in zip(buffers[:3], notes, strict=False)
+    )
     return f"fullest at {layer}: {words}" + (", ..." if len(buffers) > 3 else "")
 
 

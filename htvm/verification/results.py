@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from byoc_dory.memory.arena import written_over
+
 if TYPE_CHECKING:
     from byoc_dory.layers import Tensor
     from byoc_dory.region import Kernel, RegionCode
@@ -88,7 +90,9 @@ class _Finder:
         self.cpu = {kernel.symbol: kernel for kernel in compiled.cpu_kernels}
         # An operator may have several kernels; the last one writes its result.
         self.final = {step.layers[-1]: i for i, step in enumerate(self.steps) if step.kind == "cpu"}
-        self.lives = {use.name: use.last for use in compiled.program.buffers}
+        # The step that reads a tensor last may write its output over it.
+        taken = set(written_over(compiled.program.plan, compiled.program.buffers).values())
+        self.lives = {use.name: use.last - (use.name in taken) for use in compiled.program.buffers}
         self.output_names = compiled.retargeted.model.graph.results
         self.outputs = {
             arg.name: i

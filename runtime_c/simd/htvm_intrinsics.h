@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "htvm_columns.h"
+#include "htvm_runs.h"
 #include "htvm_simd.h"
 #include "htvm_spread.h"
 

@@ -32,6 +32,7 @@ class Kernel1:
     layers: tuple[str, ...]
     headers: tuple[str, ...] = ()
     definition: None = None
+    overlays: tuple[()] = ()
 
 
 def gain() -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -14,7 +15,7 @@ from byoc_dory.errors import HtvmError
 from byoc_dory.memory import arena
 from byoc_dory.memory import exact as arena_exact
 from byoc_dory.memory import sweep as arena_sweep
-from byoc_dory.memory.arena import BufferUse, MemoryPlan, check_plan, plan_memory
+from byoc_dory.memory.arena import BufferUse, MemoryPlan, check_plan, live_bytes, plan_memory
 from tests.stopwatch import yardsticks
 
 
@@ -227,3 +228,84 @@ def test_bad_buffers_are_refused() -> None:
         plan_memory([BufferUse("a", 1, 0, 0), BufferUse("a", 1, 0, 0)])
     with pytest.raises(ValueError, match="not a buffer"):
         plan_memory([BufferUse("a", 1, 2, 1)])
+
+
+def _may_be(a: BufferUse, b: BufferUse, start_a: int, start_b: int) -> bool:
+    """Whether two buffers may lie there, from the meaning of the fields."""
+    if a.last < b.first or b.last < a.first:
+        return True
+    if start_a + a.bytes <= start_b or start_b + b.bytes <= start_a:
+        return True
+    for new, old, down in ((a, b, start_b - start_a), (b, a, start_a - start_b)):
+        if new.over == old.name and old.last == new.first:
+            return down >= new.below or -down >= new.above
+    return False
+
+
+def _least_peak(buffers: list[BufferUse]) -> int:
+    """The smallest arena, by trying all offsets."""
+    places = range(0, sum(_aligned(buffer.bytes) for buffer in buffers), 16)
+    best = 1 << 60
+
+    def place(offsets: list[int], peak: int) -> None:
+        nonlocal best
+        if peak >= best:
+            return
+        if len(offsets) == len(buffers):
+            best = peak
+            return
+        new = buffers[len(offsets)]
+        for start in places:
+            if all(_may_be(new, buffers[i], start, at) for i, at in enumerate(offsets)):
+                place([*offsets, start], max(peak, start + new.bytes))
+
+    place([], 0)
+    return best
+
+
+@st.composite
+def _chain(draw: st.DrawFn) -> list[BufferUse]:
+    """Buffers that may be written over the one before, and one that lives throughout."""
+    sizes = draw(st.lists(st.integers(1, 90), min_size=2, max_size=4))
+    buffers = [BufferUse("b0", sizes[0], 0, 1)]
+    for step, size in enumerate(sizes[1:], 1):
+        below, above = (draw(st.sampled_from([0, 1, 16, 40, 99])) for _ in range(2))
+        over = draw(st.sampled_from([f"b{step - 1}", f"b{step - 1}", ""]))
+        last = draw(st.integers(step, step + 1))
+        buffers.append(BufferUse(f"b{step}", size, step, last, 0, over, below, above))
+    if draw(st.booleans()):
+        buffers.append(BufferUse("stays", draw(st.integers(1, 60)), 0, len(sizes)))
+    return buffers
+
+
+@settings(max_examples=60, deadline=None)
+@given(_chain())
+def test_buffers_written_over_others_lie_where_they_may(buffers: list[BufferUse]) -> None:
+    plan = plan_memory(buffers)
+    starts = dict(plan.offsets)
+    for a, b in permutations(buffers, 2):
+        assert _may_be(a, b, starts[a.name], starts[b.name])
+    least = _aligned(_least_peak(buffers))
+    assert plan.bound <= least <= plan.peak
+    assert all(bytes_ <= plan.peak for bytes_ in live_bytes(buffers, len(buffers)))
+
+
+def test_a_chain_written_over_itself_takes_its_largest_link_and_the_ways_between() -> None:
+    chain = [
+        BufferUse("padded", 1600, 0, 1),
+        BufferUse("sums", 1200, 1, 2, 0, "padded", 64, 1600),
+        BufferUse("again", 1200, 2, 3, 0, "sums", 32, 1200),
+        BufferUse("padded_again", 1600, 3, 4, 0, "again", 1600, 0),
+    ]
+    plan = plan_memory(chain)
+    assert plan.peak == plan.bound == 1600 + 64 + 32
+    apart = plan_memory([replace(buffer, over="") for buffer in chain])
+    assert apart.peak == 1600 + 1200
+    moved = replace(plan, offsets=(*plan.offsets[:1], ("sums", 48), *plan.offsets[2:]))
+    with pytest.raises(HtvmError, match="'padded' and 'sums' overlap"):
+        check_plan(moved, chain)
+
+
+def test_a_buffer_still_read_later_is_not_written_over() -> None:
+    kept = [BufferUse("a", 160, 0, 2), BufferUse("b", 160, 1, 2, 0, "a", 0, 0)]
+    assert plan_memory(kept).peak == 320

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from byoc_dory.memory.arena import written_over
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.soc.diana.faults import fault_settings
@@ -67,3 +68,12 @@ def test_wrong_bytes_of_a_network(network: str) -> None:
         assert difference.origins[-1].what.startswith("computed by the digital core (trigger ")
         assert f"trigger {number + 1}," in difference.origins[-1].what
         assert difference.where is not None and difference.where.file.endswith("_layers.c")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["ds_cnn", "resnet8"])
+def test_outputs_over_inputs_are_right_step_by_step(network: str) -> None:
+    work = compile_model(zoo.build(network), "rv32imc", BuildOptions())
+    assert written_over(work.program.plan, work.program.buffers)
+    report = verify(work, seeded_inputs(work.source.inputs))
+    assert report.equal and report.contained

@@ -60,6 +60,7 @@ def schedule(
     *,
     simd: Simd = "",
     constants: Constants | None = None,
+    backward: bool = False,
 ) -> Scheduled:
     """Schedule a fused PrimFunc.
 
@@ -68,6 +69,8 @@ def schedule(
         operators: names of its operators; see `htvm.aot.fuse.FusedGroup`.
         simd: which intrinsics the core has instructions for (`htvm.aot.intrinsics`); may be empty.
         constants: values of the parameters that are constants, whose layout can be changed.
+        backward: whether paddings begin with the last element, so that their output may take the
+            bytes of their input.
     """
     for operator in operators:
         special = None
@@ -75,6 +78,8 @@ def schedule(
             special = _WITH_SIMD[simd][operator](func, constants or {})
         if special is None and operator in _SPECIAL:
             special = _SPECIAL[operator](func)
+        if operator == "pad" and backward:
+            special = schedule_pad(func, backward=True)
         if special is not None:
             return replace(special, func=start_with_bias(special.func)) if simd else special
     return schedule_any(func, unroll=4 if simd else 1, lanes=simd == "mve")

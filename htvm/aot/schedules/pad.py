@@ -1,7 +1,8 @@
 """Padding as a few runs of bytes: borders are filled, rows are copied.
 
 Every run is its own loop over consecutive addresses, which C compilers turn into ``memset`` and
-``memcpy``.  No element is written twice.
+``memcpy``.  No element is written twice.  Backwards, the last run comes first, and runs are calls
+(`htvm.aot.runs`): then a row moves to higher addresses before the rows that it is written over are.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from tvm import sym, tirx
 from tvm.ir import TensorLoad
 from tvm.tirx.stmt import BufferStore, For, ForKind, SeqStmt
 
+from htvm.aot.runs import RUN
 from htvm.aot.schedules.blocks import Scheduled, blocks_of, start
 
 if TYPE_CHECKING:
@@ -21,8 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["schedule_pad"]
 
 
-def schedule_pad(func: PrimFunc) -> Scheduled | None:
-    """Schedule a padding of any axes with one value; ``None`` for any other function."""
+def schedule_pad(func: PrimFunc, *, backward: bool = False) -> Scheduled | None:
+    """Schedule a padding of any axes with one value; ``None`` for any other function.
+
+    Args:
+        func: any function.
+        backward: whether the last element is written first.
+    """
     source, target = func.params
     inner, outer = ([int(size) for size in buffer.ty.shape] for buffer in (source, target))
     sch = start(func)
@@ -33,7 +40,7 @@ def schedule_pad(func: PrimFunc) -> Scheduled | None:
     if read is None or len(read[0]) != len(inner):
         return None
     before, value = read
-    writer = _Writer(inner, outer, before, value)
+    writer = _Writer(inner, outer, before, value, backward)
     body = _sequence(writer.axis(0, 0, 0))
     rewritten = tirx.PrimFunc([writer.source, writer.target], body, attrs=func.attrs)
     return Scheduled(rewritten, "borders filled, rows copied")
@@ -63,7 +70,10 @@ def _sequence(statements: list[Any]) -> Any:
 class _Writer:
     """Writes the padding of one axis after the other, over flat buffers."""
 
-    def __init__(self, inner: list[int], outer: list[int], before: list[int], value: Any) -> None:
+    def __init__(
+        self, inner: list[int], outer: list[int], before: list[int], value: Any, backward: bool
+    ) -> None:
+        self.backward = backward
         self.inner, self.outer, self.before, self.value = inner, outer, before, value
         dtype = str(value.ty.dtype)
         self.source = tirx.decl_buffer((math.prod(inner),), dtype, name="source")
@@ -81,11 +91,13 @@ class _Writer:
             middle = self.copy(count * step_in, source, first)
         else:
             number = tirx.Var("nyxc"[axis % 4], "int32")
-            place = (source + number * step_in, first + number * step_out)
+            at = count - 1 - number if self.backward else number
+            place = (source + at * step_in, first + at * step_out)
             body = _sequence(self.axis(axis + 1, *place))
             middle = [For(number, 0, count, ForKind.SERIAL, body)]
         head = self.fill(before * step_out, target)
-        return [*head, *middle, *self.fill(after * step_out, first + count * step_out)]
+        tail = self.fill(after * step_out, first + count * step_out)
+        return [*tail, *middle, *head] if self.backward else [*head, *middle, *tail]
 
     def fill(self, count: int, target: Any) -> list[Any]:
         """Write ``count`` bytes of the border's value."""
@@ -101,4 +113,5 @@ class _Writer:
         if count == 0:
             return []
         number = tirx.Var("i", "int32")
-        return [For(number, 0, count, ForKind.SERIAL, statement(number))]
+        notes = {RUN: 1} if self.backward else {}
+        return [For(number, 0, count, ForKind.SERIAL, statement(number), annotations=notes)]

@@ -1,0 +1,131 @@
+"""Outputs written over inputs: kernels compute the same at the distances that they promise."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from htvm import zoo
+from htvm.aot.cpu import compile_cpu
+from htvm.aot.steps import ModelCall
+from tests.aot.cpu import native
+
+KINDS = ("", "dsp", "thumb", "mve")
+NETWORKS = ("resnet8", "ds_cnn", "mobilenet_v1")
+MOST = 1_500_000
+"""Multiply-accumulates of the largest kernel that is called: some of each kind are below."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A kernel's call on arrays.
+
+    Attributes:
+        function: of the library.
+        arguments: inputs and constants.
+        bytes: of the output.
+        workspaces: bytes of each.
+    """
+
+    function: object
+    arguments: list[np.ndarray]
+    bytes: int
+    workspaces: tuple[int, ...]
+
+    def apart(self) -> np.ndarray:
+        """The output, in bytes of its own."""
+        out = np.empty(self.bytes, "uint8")
+        self._call([array.copy() for array in self.arguments], out)
+        return out
+
+    def over(self, which: int, distance: int) -> np.ndarray:
+        """The output, starting that many bytes after an input (before it, if negative)."""
+        given = self.arguments[which]
+        start = max(0, -distance)
+        shared = np.zeros(max(start + given.nbytes, start + distance + self.bytes), "uint8")
+        source = shared[start : start + given.nbytes]
+        source[:] = given.view("uint8").reshape(-1)
+        out = shared[start + distance : start + distance + self.bytes]
+        others = [source if at == which else a.copy() for at, a in enumerate(self.arguments)]
+        self._call(others, out)
+        return out.copy()
+
+    def _call(self, arguments: list[np.ndarray], out: np.ndarray) -> None:
+        spaces = [np.empty(size, "uint8") for size in self.workspaces]
+        pointers = [a.ctypes.data_as(ctypes.c_void_p) for a in (*arguments, out, *spaces)]
+        self.function(*pointers)
+
+
+def calls_of(network, kind, folder, compiler):
+    """Yield (operators, overlay, call) of all kernels that may write over an input."""
+    code = compile_cpu(zoo.build(network).module, "net", simd=kind, overlay=True)
+    loaded = native.library([code], folder, compiler)
+    kernels = {kernel.symbol: kernel for kernel in code.kernels}
+    draw = np.random.default_rng(3)
+    for call in code.calls:
+        if not isinstance(call, ModelCall) or call.macs > MOST:
+            continue
+        kernel = kernels[call.target]
+        function = getattr(loaded, kernel.symbol)
+        function.restype = None
+        arguments = [
+            code.constants[name].data
+            if name in code.constants
+            else draw.integers(-128, 128, shape, "int8").view(dtype)
+            for name, (_, dtype, shape) in zip(call.inputs, kernel.params, strict=False)
+        ]
+        for overlay in kernel.overlays:
+            made = Call(function, arguments, call.outputs[0].bytes, kernel.workspaces)
+            yield kernel.operators, overlay, made
+
+
+@pytest.mark.parametrize(
+    ("network", "kind"),
+    [
+        pytest.param(
+            network, kind, marks=[pytest.mark.slow] * ((network, kind) != ("ds_cnn", "dsp"))
+        )
+        for network in NETWORKS
+        for kind in KINDS
+    ],
+)
+def test_outputs_over_inputs_are_the_same(network, kind, tmp_path, compiler):
+    seen, tight = set(), 0
+    for operators, overlay, call in calls_of(network, kind, tmp_path, compiler):
+        wanted, given = call.apart(), call.arguments[overlay.parameter]
+        if overlay.below < call.bytes:
+            made = call.over(overlay.parameter, -overlay.below)
+            np.testing.assert_array_equal(made, wanted, err_msg=f"{operators} below")
+        if overlay.above < given.nbytes:
+            made = call.over(overlay.parameter, overlay.above)
+            np.testing.assert_array_equal(made, wanted, err_msg=f"{operators} above")
+        seen.add(operators[0])
+        # Half a tensor less is too near for those that cannot be written in place.
+        wrong = call.over(overlay.parameter, -(overlay.below - call.bytes // 2))
+        tight += not np.array_equal(wrong, wanted)
+    assert {"pad", "conv2d", *(["depthwise"] * (network != "resnet8"))} <= seen
+    assert tight
+
+
+def test_pointers_that_may_meet_are_not_restrict():
+    code = compile_cpu(zoo.build("ds_cnn").module, "net", simd="dsp", overlay=True)
+    kernels = [kernel for kernel in code.kernels if kernel.overlays]
+    assert kernels
+    for kernel in kernels:
+        parameters = kernel.prototype.split("(")[1].split(",")
+        shared = {overlay.parameter for overlay in kernel.overlays}
+        shared.add(len(parameters) - len(kernel.workspaces) - 1)
+        for number, parameter in enumerate(parameters):
+            assert ("restrict" in parameter) == (number not in shared), kernel.prototype
+    alone = compile_cpu(zoo.build("ds_cnn").module, "net", simd="dsp")
+    assert not any(kernel.overlays for kernel in alone.kernels)
+
+
+def test_an_input_of_the_model_is_never_written():
+    code = compile_cpu(zoo.build("ds_cnn").module, "net", simd="dsp", overlay=True)
+    first = next(call for call in code.calls if isinstance(call, ModelCall))
+    (kernel,) = [kernel for kernel in code.kernels if kernel.symbol == first.target]
+    assert kernel.overlays == ()
