@@ -86,7 +86,7 @@ def samples() -> list[tuple[Case, tuple[Work, ...]]]:
         (20, (7, 32), 1), (64, (12, 12), 2), (128, (6, 6), 2), (8, (48, 48), 1), (16, (48, 48), 2),
         (32, (24, 24), 1), (64, (5, 10), 1), (64, (6, 20), 2), (64, (2, 10), 1), (64, (9, 9), 1),
         (32, (24, 24), 2), (32, (11, 13), 2), (16, (7, 9), 2), (64, (5, 5), 2), (14, (9, 9), 2),
-        (66, (3, 3), 1), (64, (18, 7), 1), (32, (23, 6), 1),
+        (66, (3, 3), 1), (64, (18, 7), 1), (32, (23, 6), 1), (32, (6, 6), 2), (14, (5, 6), 2),
     ):  # fmt: skip
         work = _conv_work(0, c, size, (3, 3), stride)
         found.append((_conv(rng, 0, c, size, stride=stride), work))
@@ -95,6 +95,9 @@ def samples() -> list[tuple[Case, tuple[Work, ...]]]:
         (16, 1, 64, 4), (16, 1, 256, 4), (1, 81, 81, 20), (1, 48, 32, 48), (2, 7, 30, 12),
         (1, 8, 100, 40), (1, 1, 64, 128), (16, 16, 16, 4), (8, 5, 16, 32),
     ]  # fmt: skip
+    for c in (8, 32, 128):
+        work = _conv_work(0, c, (6, 6), (3, 3), 2, before=1)
+        found.append((_conv(rng, 0, c, (6, 6), stride=2, before=1), work))
     for sizes in attention:
         for by_rows in (True, False):
             work = simd_work.products(*sizes, _CORES, by_rows=by_rows)
@@ -121,11 +124,18 @@ def samples() -> list[tuple[Case, tuple[Work, ...]]]:
 
 
 def _conv_work(
-    k: int, c: int, size: tuple[int, int], taps: tuple[int, int], stride: int
+    k: int,
+    c: int,
+    size: tuple[int, int],
+    taps: tuple[int, int],
+    stride: int,
+    before: int | None = None,
 ) -> tuple[Work, ...]:
     (iy, ix), (fy, fx) = size, taps
     oy, ox = -(-iy // stride), -(-ix // stride)
     top, left = (max((o - 1) * stride + f - i, 0) // 2 for o, f, i in ((oy, fy, iy), (ox, fx, ix)))
+    if before is not None:
+        top = left = before
     tile = ConvolutionTile(
         c, k or c, iy, ix, oy, ox, fy, fx, (stride, stride), (top, left), depthwise=not k
     )

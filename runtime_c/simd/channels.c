@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "htvm_pairs.h"
+#include "htvm_patches.h"
 #include "htvm_scale.h"
 #include "htvm_squares.h"
 #include "htvm_strips.h"
@@ -293,7 +294,9 @@ void htvm_columns(const htvm_columns_t *what, uint32_t y, uint32_t end)
 #if HTVM_SIMD
     if (what->fy == SIDE && what->fx == SIDE && what->stride_x == what->stride_y &&
         what->stride_x <= 2) {
-        if (htvm_pairs_fit(what, end)) {
+        if (htvm_patches_fit(what, y, end)) {
+            channel = htvm_patches(what);
+        } else if (htvm_pairs_fit(what, end)) {
             channel = htvm_pairs(what, y, end);
         } else if (htvm_squares_fit(what, y, end)) {
             channel = htvm_squares(what);

@@ -410,12 +410,17 @@ def conv(
     taps: tuple[int, int] = (3, 3),
     stride: int = 1,
     kind: Kind = PLAIN,
+    *,
+    before: int | None = None,
 ) -> Case:
-    """A convolution with padding as TensorFlow's SAME; depthwise where k is 0."""
+    """A convolution with padding as TensorFlow's SAME; depthwise where k is 0.
+
+    ``before``: rows and columns of zeros above and on the left, if others than those.
+    """
     (iy, ix), (fy, fx) = size, taps
     oy, ox = -(-iy // stride), -(-ix // stride)
     missing = [max((o - 1) * stride + f - i, 0) for o, f, i in ((oy, fy, iy), (ox, fx, ix))]
-    top, left = missing[0] // 2, missing[1] // 2
+    top, left = (missing[0] // 2, missing[1] // 2) if before is None else (before, before)
     results = k or c
     name = "conv2d" if k else "depthwise"
     inner = fy * fx * (c if k else 1)

@@ -43,6 +43,7 @@ def random_cases(rng: np.random.Generator, count: int) -> list[Case]:
             s.conv(rng, 0, c, image, taps, stride, kind),
             s.conv(rng, 0, 4 * size(1, 4), (size(1, 11), size(1, 14)), (3, 3), stride, narrow),
             s.conv(rng, 0, size(1, 12), (3, 3), kind=preferred),
+            s.conv(rng, 0, size(1, 12), (6, 6), stride=2, kind=preferred, before=int(flag)),
             s.conv(rng, 0, size(2, 12), (size(1, 15), size(1, 15)), stride=2, kind=preferred),
             s.matmul(rng, size(1, 3), rows, k, c, kind, by_rows=flag),
             s.matmul(rng, 1, rows, 4, 4, Kind(out_type=kind.out_type, limits=kind.limits)),

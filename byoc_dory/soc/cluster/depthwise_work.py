@@ -1,7 +1,7 @@
 """The work of each core in depthwise convolutions for SIMD, in the units of the cycle model.
 
 As ``runtime_c/cluster/simd/depthwise.c`` and, for filters of 3 x 3, the kernels of
-``runtime_c/simd`` that it calls: `squares.c`, `pairs.c` and `channels.c`.
+``runtime_c/simd`` that it calls: `squares.c`, `patches.c`, `pairs.c` and `channels.c`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["depthwise"]
 def depthwise(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
     """Return the work of a depthwise convolution's tile."""
     stride = tile.stride[0]
-    height = 4 if stride == 1 else 2
+    height = tile.oy if _are_patches(tile) else 4 if stride == 1 else 2
     strips = -(-tile.oy // height)
     each, once = (124 * tile.ox + 100, 250) if stride == 1 else (110 * tile.ox + 60, 130)
     works = []
@@ -40,6 +40,10 @@ def _kernel(tile: ConvolutionTile, begin: int, end: int, channels: int) -> Work:
     is_fast = tile.fy == tile.fx == 3 and tile.stride in {(1, 1), (2, 2)}
     if is_fast and tile.simple and _is_square(tile, begin, end):
         work.update({"squares": 1, "square": channels // 2})
+        left = channels % 2
+    elif is_fast and tile.simple and _are_patches(tile):
+        behind = channels // 2 * tile.pad[0]
+        work.update({"patches": 1, "patch": channels // 2, "patch_behind": behind})
         left = channels % 2
     elif is_fast and tile.simple and _are_pairs(tile, end):
         work.update(_pairs(tile, begin, end, channels // 2))
@@ -64,6 +68,13 @@ def _columns(tile: ConvolutionTile) -> int:
 def _is_square(tile: ConvolutionTile, begin: int, end: int) -> bool:
     sizes = (tile.iy, tile.ix, tile.ox, end - begin)
     return tile.stride == (1, 1) and tile.pad == (1, 1) and sizes == (3, 3, 3, 3)
+
+
+def _are_patches(tile: ConvolutionTile) -> bool:
+    """Whether a map of 6 x 6 becomes 3 x 3, which is never shared by rows."""
+    sizes = (tile.iy, tile.ix, tile.oy, tile.ox, tile.fy, tile.fx)
+    pads = ((0, 0), (1, 1))
+    return tile.stride == (2, 2) and tile.pad in pads and sizes == (6, 6, 3, 3, 3, 3)
 
 
 def _are_pairs(tile: ConvolutionTile, end: int) -> bool:

@@ -5,6 +5,13 @@
 #include "cluster_split.h"
 #include "htvm_channels.h"
 
+/* Whether a map may be one that htvm_patches() keeps in registers, so that its rows are not shared. */
+static inline bool is_whole(const cluster_conv_t *v)
+{
+    return v->stride_y == 2 && v->stride_x == 2 && v->fy == 3 && v->fx == 3 && v->oy == 3 &&
+           v->ox == 3 && v->iy == 6 && v->ix == 6 && v->pad_top <= 1 && v->pad_left == v->pad_top;
+}
+
 void cluster_depthwise(const void *args, uint32_t core, uint32_t cores)
 {
     const cluster_conv_t *const v = args;
@@ -15,14 +22,15 @@ void cluster_depthwise(const void *args, uint32_t core, uint32_t cores)
         return;
     }
     const uint32_t log = v->stride_y == 1 ? 2u : 1u; /* of the rows of a strip */
-    const uint32_t strips = (v->oy + (1u << log) - 1u) >> log;
+    const bool whole = is_whole(v);
+    const uint32_t strips = whole ? 1 : (v->oy + (1u << log) - 1u) >> log;
     /* Cycles of a strip of four channels, and of what comes once for them. */
     const uint32_t strip = log == 2 ? 124u * v->ox + 100u : 110u * v->ox + 60u;
     const uint32_t once = log == 2 ? 250u : 130u;
     const cluster_work_t work = {cluster_words(v->c), strips, strip, strip * strips, once, 0};
     const cluster_part_t part = cluster_split(&work, core, cores);
     const cluster_share_t channels = cluster_in_fours(part.items, v->c);
-    const uint32_t first = channels.begin, end = part.blocks.end << log;
+    const uint32_t first = channels.begin, end = whole ? 3 : part.blocks.end << log;
     if (first >= channels.end) {
         return;
     }
