@@ -205,6 +205,7 @@ def _of_model(
         target.accelerators,
         executed.places,
         executed.binding,
+        options.l1_budget,
     )
     homes = {accelerator.name: accelerator for accelerator in target.accelerators}
     return [

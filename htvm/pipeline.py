@@ -298,7 +298,10 @@ class _Work:
         name, options, executed = self.source.name, self.options, self.executed
         with progress.stage("partitioning", (4, _STAGES)):
             model = executed.retargeted.model
-            placed = dispatch(model.graph, soc, accelerators, executed.places, executed.binding)
+            budget = options.tiling.l1_budget
+            placed = dispatch(
+                model.graph, soc, accelerators, executed.places, executed.binding, budget
+            )
             parts = partition(model.module, placed, soc, accelerators)
         with progress.stage("generating accelerator code", (5, _STAGES)):
             regions = run_codegen(parts, soc, accelerators, options.tiling, name)

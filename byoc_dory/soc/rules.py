@@ -13,6 +13,7 @@ __all__ = [
     "ACCEPTED",
     "data_are_int8",
     "dilation_is_one",
+    "fits_budget",
     "requantization_is_one_shift",
     "smallest_tile_fits",
     "tensors_are_int8",
@@ -63,3 +64,14 @@ def smallest_tile_fits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
     """The smallest tile fits L1."""
     lacking = shortage_of(core.tiling_problem(layer, soc))
     return ACCEPTED if lacking is None else Refused(lacking.error().what)
+
+
+def fits_budget(layer: Layer, core: Accelerator, soc: Soc, l1_budget: int | None) -> Verdict:
+    """The smallest tile fits what may be used of L1; of every part, if the layer is expanded."""
+    if l1_budget is None:
+        return ACCEPTED
+    for part, home in core.expand(layer, soc):
+        lacking = shortage_of(soc.accelerator(home).tiling_problem(part, soc, l1_budget))
+        if lacking is not None:
+            return Refused(lacking.error().what)
+    return ACCEPTED

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from byoc_dory.errors import PolicyError
+from byoc_dory.errors import PolicyError, TilingError
 from byoc_dory.layers import Convolution, Dense, Layer
 from byoc_dory.soc.schemes import all_multiply
 from htvm.placement.offers import Estimator, Offers
@@ -142,7 +142,7 @@ class _Planner:
         self._together = {
             group: offered
             for group in groups
-            if _is_taken(offered := asked.candidates(group.layer, estimates))
+            if _is_taken(offered := _together(asked, group, estimates))
         }
         if isinstance(chosen, Mapping):
             _check_layers(chosen, [*self.offers, *(group.name for group in self._together)])
@@ -169,6 +169,14 @@ class _Planner:
         names = [node.name for node in nodes if node.name in self.offers]
         infos = _infos([self._layers[name] for name in names])
         return {name: self._decide(infos[name], self.offers[name]) for name in names}
+
+
+def _together(asked: Offers, group: Group, estimates: bool) -> tuple[Candidate, ...]:
+    """Return the answers to a group; none if L1 is too small, which may suffice for its parts."""
+    try:
+        return asked.candidates(group.layer, estimates)
+    except TilingError:
+        return ()
 
 
 def _is_taken(candidates: Sequence[Candidate]) -> bool:

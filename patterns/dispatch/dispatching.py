@@ -75,6 +75,7 @@ def dispatch(
     accelerators: Sequence[Accelerator],
     wanted: Mapping[str, str] | None = None,
     binding: Container[str] = (),
+    l1_budget: int | None = None,
 ) -> Dispatch:
     """Check every operator; place it where it is wanted, or on the first core that accepts it.
 
@@ -85,12 +86,14 @@ def dispatch(
         wanted: operator -> accelerator or "cpu", from a plan made before retargeting.  If that
             accelerator refuses the written layer, the first one that accepts gets the operator.
         binding: operators of ``wanted`` that must not run elsewhere.
+        l1_budget: bytes of L1 that may be used, all by default.  Operators of which no tile fits
+            together are dispatched one by one.
 
     Raises:
         PolicyError: an operator that must run on an accelerator is refused by it.
     """
     found = together_in(graph) if accelerators else Together()
-    judge = Rules(graph, soc, accelerators, found.missed, wanted or {}, binding)
+    judge = Rules(graph, soc, accelerators, found.missed, wanted or {}, binding, l1_budget)
     placement = settle(graph, found.groups, judge)
     nodes = graph.in_order
     families = {entry.name: entry.family for entry in accelerators}

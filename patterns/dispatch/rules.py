@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Add, Layer, MultiHeadAttention, Tensor
+from byoc_dory.soc.rules import fits_budget
 from byoc_dory.verdict import OperatorVerdict, Refused
 from patterns.dispatch.arrange import is_arranged
 from patterns.dispatch.groups import Group
@@ -35,6 +36,7 @@ class Rules:
         missed: parts of the graph that look like attention but do not form a layer.
         wanted: operator -> planned place.
         binding: operators of ``wanted`` that must not run elsewhere.
+        l1_budget: bytes of L1 that may be used; None for all.
 
     Attributes:
         formed: the groups that an accelerator took.
@@ -49,6 +51,7 @@ class Rules:
         missed: Sequence[NoAttention],
         wanted: Mapping[str, str],
         binding: Container[str],
+        l1_budget: int | None = None,
     ) -> None:
         self.formed: list[Group] = []
         self.verdicts: dict[str, list[OperatorVerdict]] = {}
@@ -57,6 +60,7 @@ class Rules:
         self._accelerators = accelerators
         self._wanted = wanted
         self._binding = binding
+        self._l1_budget = l1_budget
         self._turned = _channels_first(graph.in_order)
         self._refused = {
             entry.softmax: [
@@ -74,10 +78,7 @@ class Rules:
 
     def together(self, group: Group) -> dict[str, str]:
         """Return the accelerator that takes a group, for all its operators; empty if none does."""
-        said = [
-            _verdict(group.layer, group.kind, self._soc, entry, self._turned)
-            for entry in self._accelerators
-        ]
+        said = [self._of_group(group, entry) for entry in self._accelerators]
         place = _taker(said, self._wanted.get(group.name))
         if place is None:
             self._note(group, said)
@@ -86,6 +87,16 @@ class Rules:
         for name in group.parts:
             self.verdicts[name] = [_of_part(entry, name, group, self._graph) for entry in said]
         return dict.fromkeys(group.parts, place)
+
+    def _of_group(self, group: Group, accelerator: Accelerator) -> OperatorVerdict:
+        """Return an accelerator's verdict about a group, whose operators it may take one by one."""
+        said = _verdict(group.layer, group.kind, self._soc, accelerator, self._turned)
+        if not said.accepted:
+            return said
+        fitting = fits_budget(group.layer, accelerator, self._soc, self._l1_budget)
+        if isinstance(fitting, Refused):
+            return replace(said, accepted=False, reason=fitting.reason)
+        return said
 
     def alone(self, nodes: Sequence[Node]) -> dict[str, str]:
         """Return each operator's wanted place, or else the first accelerator that accepts it.

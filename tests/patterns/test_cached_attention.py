@@ -11,6 +11,7 @@ import pytest
 import htvm
 from byoc_dory.errors import ModelError
 from byoc_dory.layers import CachedAttention
+from byoc_dory.options import TilingOptions
 from byoc_dory.soc.cluster.attention import attention_obstacle
 from htvm import zoo
 from htvm.inputs import seeded_inputs
@@ -64,6 +65,20 @@ def test_it_computes_what_its_operators_do(length: int, whole: bool) -> None:
         np.testing.assert_array_equal(ours, theirs)
     (verdict,) = (each for each in module.verdicts if each.kind == "attention")
     assert verdict.accepted and verdict.layer == "layer_0_context"
+
+
+@pytest.mark.slow
+def test_its_operators_are_taken_one_by_one_where_l1_is_too_small_for_it() -> None:
+    model = in_place(step(256))
+    tiling = TilingOptions(l1_budget=4096)
+    module = htvm.build(model, "siracusa.cluster", "host", tiling=tiling)
+    refused = [each for each in module.verdicts if each.kind == "attention"]
+    assert "needs 5973 B of L1" in refused[0].reason and "limit is 4096 B" in refused[0].reason
+    assert not any(each.kind == "attention" for each in module.verdicts if each.accepted)
+    inputs = seeded_inputs(model.inputs)
+    wanted = interpret(model.module, inputs).outputs
+    for ours, theirs in zip(module.run(inputs).outputs, wanted, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_what_the_kernel_cannot_compute_is_said() -> None:
