@@ -63,6 +63,7 @@ class Definition:
             line of its own.
         slots: the values that belong to the layer.
         framed: whether the comment's first and last line are empty.
+        native: another body with the same results, for programs of this machine; may be empty.
     """
 
     what: str
@@ -73,12 +74,14 @@ class Definition:
     body: str
     slots: tuple[Slot, ...] = ()
     framed: bool = False
+    native: str = ""
 
     @property
     def shape(self) -> tuple[object, ...]:
         """A key that is equal for functions that differ only in the values of slots."""
         slots = tuple((slot.name, slot.type, slot.value * slot.fixed) for slot in self.slots)
-        return self.what, self.about, self.result, self.parameters, self.body, slots
+        texts = (self.body, self.native)
+        return self.what, self.about, self.result, self.parameters, texts, slots
 
     def prototype(self, symbol: str, passed: Collection[str] = ()) -> str:
         """Return the declaration, without a semicolon.
@@ -103,12 +106,20 @@ class Definition:
                 lines[-1] += f", {parameter}"
         return "\n".join(lines) + ")"
 
-    def text(self, symbol: str, passed: Collection[str] = (), layers: Collection[str] = ()) -> str:
+    def text(
+        self,
+        symbol: str,
+        passed: Collection[str] = (),
+        layers: Collection[str] = (),
+        *,
+        native: bool = False,
+    ) -> str:
         """Return the complete definition.
 
         Args:
             symbol, passed: as for `prototype`.
             layers: names of all layers that share it; empty if it is not shared.
+            native: whether with the body for programs of this machine, which must exist.
         """
         written = {"symbol": symbol, "signature": self.prototype(symbol, passed)}
         constant = [slot for slot in self.slots if slot.name not in passed]
@@ -117,7 +128,7 @@ class Definition:
         written |= {slot.name: slot.value for slot in constant}
         written |= {slot.name: slot.name for slot in places}
         written["enumerators"] = ", ".join(f"{slot.name} = {slot.value}" for slot in places)
-        body = self.body
+        body = self.native if native else self.body
         if not places:
             body = re.sub(r"^.*\$\{enumerators\}.*\n", "", body, flags=re.MULTILINE)
             body = re.sub(r"^ *enum \{\s*\};\n", "", body, flags=re.MULTILINE)

@@ -37,11 +37,13 @@ class Function:
         symbol: C name.
         source: complete definition.
         prototype: declaration.
+        native: the definition for programs of this machine, if that is another one, else empty.
     """
 
     symbol: str
     source: str
     prototype: str
+    native: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,9 @@ def share(kernels: Sequence[Defined], prefix: str, taken: Collection[str] = ()) 
     for group in groups.values():
         definitions = [kernel.definition for kernel in group if kernel.definition is not None]
         if len(definitions) < 2:
-            function = Function(group[0].symbol, group[0].source, group[0].prototype)
+            (kernel,) = group
+            native = _native(kernel.definition, kernel.symbol)
+            function = Function(kernel.symbol, kernel.source, kernel.prototype, native)
             passed: list[int] = []
         else:
             function, passed = _written(definitions, names)
@@ -116,7 +120,19 @@ def _written(definitions: Sequence[Definition], names: _Names) -> tuple[Function
     symbol = names.fresh(first.what)
     layers = ["+".join(definition.layers) for definition in definitions]
     source = first.text(symbol, arguments, layers)
-    return Function(symbol, source, first.prototype(symbol, arguments)), passed
+    native = _native(first, symbol, arguments, layers)
+    return Function(symbol, source, first.prototype(symbol, arguments), native), passed
+
+
+def _native(
+    definition: Definition | None,
+    symbol: str,
+    passed: Collection[str] = (),
+    layers: Collection[str] = (),
+) -> str:
+    if definition is None or not definition.native:
+        return ""
+    return definition.text(symbol, passed, layers, native=True)
 
 
 class _Names:

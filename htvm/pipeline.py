@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -66,7 +67,8 @@ def build(
         platform: ``"rv32"``: firmware on the instruction-set simulator, with cycles; ``"arm"``:
             firmware for a Cortex-M core on an emulator, with counts of instructions; ``"qemu"``:
             the same on QEMU's machine with that core; ``"host"``: the same C compiled natively and
-            linked with the same device models, without either.
+            linked with the same device models, without either (some convolutions are computed by
+            functions for this machine's vectors, with the same results).
             By default, the one of the target's core.
         cpu_kernels: ``"scheduled"`` or ``"default"`` (plain TVM's).
         policy: decides where a layer runs if several cores could run it: ``"bitwidth"``,
@@ -105,7 +107,7 @@ def build(
         "rv32": build_rv32,
         "arm": build_arm,
         "qemu": build_qemu,
-        "host": build_host,
+        "host": partial(build_host, native=True),
     }
     if platform is None:
         platform = resolve(target).soc.host.platform

@@ -165,6 +165,7 @@ class _Compiler:
         self.mode = kernels
         self.cores = cores if kernels == "scheduled" else None
         self.simd = simd
+        self.constants = _constants(fused.module)
         self.pool = ConstantPool()
         self.kernels: dict[str, CpuKernel] = {}
         self.scheduled: dict[str, Scheduled] = {}
@@ -265,7 +266,7 @@ class _Compiler:
         base = _base_name(group)
         func = self.fused.module[callee]
         if callee.name_hint not in self.scheduled:
-            constants = self._constants(callee)
+            constants = self.constants.get(callee.name_hint, {})
             self.scheduled[callee.name_hint] = self._schedule(func, group, constants)
         scheduled = self.scheduled[callee.name_hint]
         inputs = []
@@ -313,19 +314,6 @@ class _Compiler:
             next(roles) if isinstance(arg, GenericConst) else f"in{next(tensors)}" for arg in args
         )
 
-    def _constants(self, callee: Any) -> Constants:
-        """Return the constants that a kernel's calls pass, by their place."""
-        found: dict[int, list[Any]] = {}
-
-        def visit(call: Any) -> None:
-            if getattr(call.op, "name", "") == "relax.call_tir" and call.args[0].same_as(callee):
-                for at, arg in enumerate(call.args[1]):
-                    if isinstance(arg, GenericConst):
-                        found.setdefault(at, []).append(arg.value.numpy())
-
-        tvm_ffi.structural_walk(self.fused.module["main"].body, (tvm.ir.Call, visit))
-        return found
-
     def _schedule(self, func: PrimFunc, group: FusedGroup, constants: Constants) -> Scheduled:
         if self.mode != "scheduled":
             return Scheduled(func, "not scheduled", plain=True)
@@ -361,6 +349,8 @@ class _Compiler:
         about = About(group.layers, group.operators, (f"{first} -> {last}", scheduled.note))
         shared = None if self.cores is None else share(lowered, symbol, about, self.cores)
         found = define(symbol, lowered, about) if shared is None else shared.definition
+        if shared is None and scheduled.native is not None:
+            found = replace(found, native=scheduled.native.body(lowered.parameters))
         note = scheduled.note if shared is None else f"{scheduled.note}; {shared.note}"
         parameters = lowered.parameters if shared is None else shared.parameters
         _log.debug("%s: %s", symbol, note)
@@ -379,6 +369,21 @@ class _Compiler:
             scheduled.plain,
             lowered.overlays,
         )
+
+
+def _constants(module: IRModule) -> dict[str, Constants]:
+    """Return the constants that the calls of each kernel pass, by kernel and place."""
+    found: dict[str, dict[int, list[Any]]] = {}
+
+    def visit(call: Any) -> None:
+        if getattr(call.op, "name", "") == "relax.call_tir":
+            own = found.setdefault(call.args[0].name_hint, {})
+            for at, arg in enumerate(call.args[1]):
+                if isinstance(arg, GenericConst):
+                    own.setdefault(at, []).append(arg.value.numpy())
+
+    tvm_ffi.structural_walk(module["main"].body, (tvm.ir.Call, visit))
+    return dict(found)
 
 
 def _headers(kernel: Definition) -> tuple[str, ...]:

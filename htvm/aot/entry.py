@@ -43,6 +43,7 @@ _TYPES = {
     "float32": "float",
 }
 _WIDTH = 100
+_NATIVE_HEADER = "htvm_native.h"  # of what native kernels call
 
 
 def c_type(dtype: str) -> str:
@@ -319,10 +320,13 @@ def _constant(constant: Constant) -> dict[str, Any]:
     }
 
 
-def model_sources(program: Program, *, strings: bool = False) -> dict[str, str]:
+def model_sources(
+    program: Program, *, strings: bool = False, native: bool = False
+) -> dict[str, str]:
     """Return the C files of a model: file name to text.
 
     With ``strings``, large constants of bytes are strings: the same values, for compilers only.
+    With ``native``, kernels that have another form for programs of this machine have that one.
 
     ``<name>.h`` and ``<name>.c`` (interface and entry), ``<name>_kernels.h`` (prototypes),
     ``<name>_layers.c`` (accelerator layers), ``<name>_cpu.c`` (TVM's kernels),
@@ -347,6 +351,9 @@ def model_sources(program: Program, *, strings: bool = False) -> dict[str, str]:
         files[f"{name}_layers.c"] = render("kernels.c.jinja", **kernels, title=title)
     if program.cpu_source.strip():
         kernels |= {"source": program.cpu_source.strip(), "headers": program.cpu_headers}
+        if native and program.native_source:
+            headers = (*program.cpu_headers, _NATIVE_HEADER)
+            kernels |= {"source": program.native_source.strip(), "headers": headers}
         kernels["floats"] = re.search(r"\bfloat\b", program.cpu_source) is not None
         files[f"{name}_cpu.c"] = render("kernels.c.jinja", **kernels, title="kernels for the CPU")
     if program.constants:

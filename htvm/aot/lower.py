@@ -17,7 +17,7 @@ import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import PointerType, PrimType
-from tvm.tirx.stmt import AllocBuffer, DeclBuffer, For
+from tvm.tirx.stmt import AllocBuffer, DeclBuffer, For, IfThenElse
 
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.columns import call_columns
@@ -132,7 +132,8 @@ def lower(
         found = overlays(module[symbol], len(names) - outputs) if over else ()
         if SIMD in func.attrs:
             module = tvm.IRModule({symbol: _call_intrinsics(module[symbol])})
-        module = tvm.transform.Sequential(_to_intrinsics(unroll))(module)
+        conditions = _has_conditions(module[symbol])
+        module = tvm.transform.Sequential(_to_intrinsics(unroll, conditions))(module)
     lowered = module[symbol]
     body = _define_shift_left(_name_loops(lowered.body))
     allowed = tuple(overlay for overlay in found if overlay.parameter in over)
@@ -157,6 +158,12 @@ def _call_intrinsics(func: PrimFunc) -> PrimFunc:
     return func
 
 
+def _has_conditions(func: PrimFunc) -> bool:
+    found: list[Any] = []
+    tvm_ffi.structural_walk(func.body, (IfThenElse, found.append))
+    return bool(found)
+
+
 # Both are parts of TVM's default pipeline for CPU targets, without passes for other targets or its
 # runtime.
 def _to_flat_buffers() -> list[Any]:
@@ -174,13 +181,14 @@ def _to_flat_buffers() -> list[Any]:
     ]
 
 
-def _to_intrinsics(unroll: bool) -> list[Any]:
+def _to_intrinsics(unroll: bool, conditions: bool) -> list[Any]:
     block, plain = s_tir.transform, tirx.transform
     return [
         plain.NarrowDataType(32),
         block.LoopPartition(),
         plain.StorageRewrite(),
-        block.HoistIfThenElse(),
+        # It takes long for large expressions, even if there is nothing to hoist.
+        *((block.HoistIfThenElse(),) if conditions else ()),
         *((plain.UnrollLoop(),) if unroll else ()),
         block.RenormalizeSplitPattern(),
         plain.StmtSimplify(),

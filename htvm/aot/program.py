@@ -64,6 +64,7 @@ class Program:
         files: the model's C files, name to text, if they already exist because an export was
             opened. ``None``: they are printed from the other fields.
         origin: provenance that the files' heads state; ``None`` for none.
+        native: (definition in ``cpu_source``, what replaces it in programs of this machine).
     """
 
     name: str
@@ -81,6 +82,15 @@ class Program:
     files: Mapping[str, str] | None = None
     cpu_headers: tuple[str, ...] = ()
     origin: Provenance | None = None
+    native: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def native_source(self) -> str:
+        """``cpu_source`` with what `native` replaces; empty if that is nothing."""
+        source = self.cpu_source
+        for definition, other in self.native:
+            source = source.replace(definition, other)
+        return "" if source == self.cpu_source else source
 
     @property
     def constant_bytes(self) -> int:
@@ -144,6 +154,11 @@ def assemble(given: Assembly) -> Program:
         aliases=tuple(sorted(work.aliases.items())),
         cpu_headers=tuple(dict.fromkeys(h for kernel in cpu_used for h in kernel.headers)),
         origin=given.origin,
+        native=tuple(
+            (function.source.strip(), function.native.strip())
+            for function in cpu_functions.functions
+            if function.native
+        ),
     )
 
 

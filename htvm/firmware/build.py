@@ -29,7 +29,7 @@ from htvm.firmware.sizes import (
     tensor_bytes,
 )
 from htvm.firmware.socs import machine_of
-from htvm.firmware.toolchain import HOST_FLAGS, Compiler, rv32_flags
+from htvm.firmware.toolchain import HOST_FLAGS, Compiler, instructions, rv32_flags
 
 __all__ = ["RUN_MARK", "Built", "build_arm", "build_host", "build_qemu", "build_rv32"]
 
@@ -221,6 +221,7 @@ def build_host(
     compiler: Compiler | None = None,
     cache_dir: Path | None = None,
     *,
+    native: bool = False,
     sanitize: bool = False,
     extra: Mapping[str, str] | None = None,
 ) -> Built:
@@ -228,6 +229,8 @@ def build_host(
 
     Args:
         program, soc, compiler, cache_dir, extra: as for :func:`build_rv32`.
+        native: whether kernels that have another form for this machine have that one, with the
+            same results; otherwise all are those of the firmware.
         sanitize: whether to stop at undefined behaviour (and, with gcc or clang, at invalid
             accesses).
 
@@ -238,12 +241,18 @@ def build_host(
     compiler = compiler or Compiler.zig()
     check_l2(program, soc)
     main = render("run_host.c.jinja", **template_fields(program))
-    files = {**model_sources(program, strings=True), "main.c": main, **(extra or {})}
+    own = model_sources(program, strings=True, native=native)
+    files = {**own, "main.c": main, **(extra or {})}
+
+    replaced = native and bool(program.native_source)
+    called = host.native_sources() if replaced else ()
+    folders = [host.native_folder()] if replaced else []
 
     def make(folder: Path, sources: list[Path]) -> None:
-        host.build(sources, [], soc, folder, compiler, sanitize)
+        host.build([*sources, *called], folders, soc, folder, compiler, sanitize)
 
-    variant = ("host", *HOST_FLAGS, *compiler.host, str(sanitize))
+    # The compiler uses all instructions of this machine, another one may lack some of them.
+    variant = ("host", *HOST_FLAGS, *compiler.host, str(sanitize), instructions())
     path = kept_build("model", files, soc, variant, compiler, cache_dir, make)
     sizes = Sizes(
         code=native_code_bytes(path),

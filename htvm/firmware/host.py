@@ -23,6 +23,8 @@ __all__ = [
     "driver_sources",
     "include_folders",
     "model_sources",
+    "native_folder",
+    "native_sources",
     "sanitizing",
 ]
 
@@ -52,6 +54,16 @@ def model_sources(soc: Soc) -> tuple[Path, ...]:
     folder = soc_folder(soc)
     own = [*folder.glob("model/*.c"), *folder.glob("*_model.c")]
     return tuple(sorted([*own, *(runtime_c() / "soc" / "common").glob("*.c")]))
+
+
+def native_sources() -> tuple[Path, ...]:
+    """Return the C files of what native kernels call (`htvm.aot.native`)."""
+    return tuple(sorted(native_folder().glob("*.c")))
+
+
+def native_folder() -> Path:
+    """Return the folder of what native kernels call, with its header."""
+    return runtime_c() / "native"
 
 
 def include_folders(soc: Soc) -> tuple[Path, ...]:

@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import logging
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,15 @@ from byoc_dory.errors import ToolchainError
 from htvm.cache_folder import cache_root
 from htvm.firmware.isa import features_of
 
-__all__ = ["HOST_FLAGS", "CompileError", "Compiler", "is_sealed", "rv32_flags", "seal"]
+__all__ = [
+    "HOST_FLAGS",
+    "CompileError",
+    "Compiler",
+    "instructions",
+    "is_sealed",
+    "rv32_flags",
+    "seal",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -213,7 +222,8 @@ class Compiler:
         """
         headers = sorted({h for folder in includes for h in folder.rglob("*.h")})
         key = hashlib.sha256()
-        for part in (*self.host, _version(self.host), *HOST_FLAGS, *flags, str(shared)):
+        variant = (*self.host, _version(self.host), *HOST_FLAGS, *flags, str(shared))
+        for part in (*variant, instructions()):
             key.update(part.encode() + b"\0")
         for file in (*sources, *headers):
             key.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
@@ -362,6 +372,23 @@ def _hint(text: str, cache: str) -> str:
     if cache in text:
         return f"the compiler's cache may be damaged: remove {cache}, it will be made again"
     return _COMPILER_HINT
+
+
+@lru_cache(maxsize=1)
+def instructions() -> str:
+    """Return the kind of this machine's processor, and which extensions it has.
+
+    Programs for this machine use all of them, so that a cache that moves to another machine must
+    not be taken for its own.
+    """
+    wanted = ("flags", "Features")  # on x86-64 and on ARM
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):  # no Linux
+        lines = []
+    fields = (line.partition(":") for line in lines)
+    found = {name.strip(): sorted(value.split()) for name, _, value in fields}
+    return f"{platform.machine()} {[found.get(name, []) for name in wanted]}"
 
 
 @lru_cache(maxsize=8)

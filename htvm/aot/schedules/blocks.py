@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tvm.tirx import PrimFunc
 
+    from htvm.aot.native import NativeConv
+
 __all__ = [
     "Constants",
     "Scheduled",
@@ -122,12 +124,14 @@ class Scheduled:
         note: short description for readers of the C code.
         packing: how its weights, a constant, must be packed; ``None``: as they are.
         plain: whether its loops are TVM's, because no schedule is for its operators.
+        native: what the host platform calls instead, if it has that.
     """
 
     func: PrimFunc
     note: str
     packing: WeightWords | WeightRows | WeightTaps | None = None
     plain: bool = False
+    native: NativeConv | None = None
 
 
 def start(func: PrimFunc) -> s_tir.Schedule:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from htvm.aot.native import native_conv
 from htvm.aot.schedules.blocks import (
     Scheduled,
     blocks_of,
@@ -146,6 +147,7 @@ def schedule_conv2d(func: PrimFunc) -> Scheduled | None:
         return None
     conv, out = blocks
     nchw = is_nchw(sch, conv)
+    native = native_conv(sch, conv, out, func) if nchw else None
     if not nchw and is_pointwise(sch, conv, func):
         return _schedule_product(sch, *flatten(sch, conv, out), "pixels")
     _, *axes = loops_of(sch, out)
@@ -170,7 +172,7 @@ def schedule_conv2d(func: PrimFunc) -> Scheduled | None:
         name_loop(sch, loop, name)
     name_loop(sch, inner, "f", unroll)
     note = f"register block of {px} pixels x {kt} channels"
-    return Scheduled(overlap_tiles(sch.mod["main"]), note)
+    return Scheduled(overlap_tiles(sch.mod["main"]), note, native=native)
 
 
 def name_block(
@@ -202,6 +204,7 @@ def schedule_depthwise(func: PrimFunc, most: int = 4) -> Scheduled | None:
         return None
     conv, out = blocks
     nchw = is_nchw(sch, conv)
+    native = native_conv(sch, conv, out, func, depthwise=True) if nchw else None
     _, *axes = loops_of(sch, out)
     c, y, x = axes if nchw else (axes[2], axes[0], axes[1])
     px = _pixels(extent(sch, x), most)
@@ -221,7 +224,8 @@ def schedule_depthwise(func: PrimFunc, most: int = 4) -> Scheduled | None:
         name_loop(sch, loop, name, extent(sch, loop))
     for loop in (xi, xj, *loops_of(sch, zero)[4:]):
         name_loop(sch, loop, "px", extent(sch, loop))
-    return Scheduled(overlap_tiles(sch.mod["main"]), f"{px} pixels of a channel at a time")
+    note = f"{px} pixels of a channel at a time"
+    return Scheduled(overlap_tiles(sch.mod["main"]), note, native=native)
 
 
 def _pixels(width: int, most: int) -> int:

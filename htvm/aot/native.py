@@ -1,0 +1,192 @@
+"""Kernels as calls of the host platform's own functions (``runtime_c/native/htvm_native.h``).
+
+Generated kernels are written for microcontrollers, where a core has few registers and no vectors.
+Programs that `htvm.build` makes for this machine replace the most expensive ones by calls, which
+take the same operands in the same layouts and give the same results; so the rest of the program
+does not depend on where it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import tvm
+import tvm_ffi
+from tvm import sym, tirx
+from tvm.ir import TensorLoad
+
+if TYPE_CHECKING:
+    from tvm import s_tir
+    from tvm.tirx import PrimFunc
+
+    from htvm.aot.lower import Parameter
+
+__all__ = ["NativeConv", "native_conv"]
+
+_LARGEST = 1 << 30  # elements of a tensor, so that indices are int32
+
+
+@dataclass(frozen=True)
+class NativeConv:
+    """A convolution without padding, NCHW, of int8, into int32, by ``htvm_native_conv``.
+
+    Attributes:
+        function: which function of the header computes it.
+        operands: which parameters are data, weights, bias and result; ``None``: no bias.
+        channels, height, width: of the data, in elements.
+        filters, rows, columns: of the result.
+        taps: fy and fx.
+        strides, dilations: along y and x.
+    """
+
+    function: str
+    operands: tuple[int, int, int | None, int]
+    channels: int
+    height: int
+    width: int
+    filters: int
+    rows: int
+    columns: int
+    taps: tuple[int, int]
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+
+    def body(self, parameters: Sequence[Parameter]) -> str:
+        """Return the body of a kernel (see `byoc_dory.definition.Definition`).
+
+        Args:
+            parameters: of the kernel: those of the PrimFunc, then workspaces, which it ignores.
+        """
+        names = ["0" if at is None else parameters[at].name for at in self.operands]
+        used = {at for at in self.operands if at is not None}
+        ignored = [each.name for at, each in enumerate(parameters) if at not in used]
+        fields = [
+            f".channels = {self.channels}, .height = {self.height}, .width = {self.width},",
+            f".filters = {self.filters}, .rows = {self.rows}, .columns = {self.columns},",
+            f".fy = {self.taps[0]}, .fx = {self.taps[1]},",
+            f".stride_y = {self.strides[0]}, .stride_x = {self.strides[1]},",
+            f".dilation_y = {self.dilations[0]}, .dilation_x = {self.dilations[1]},",
+        ]
+        lines = [
+            "  static const htvm_native_conv_t conv = {",
+            *(f"      {line}" for line in fields),
+            "  };",
+            f"  {self.function}({', '.join(names)}, &conv);",
+            *(f"  (void){name};" for name in ignored),
+        ]
+        return "${signature} {\n" + "\n".join(lines) + "\n}\n"
+
+
+def native_conv(
+    sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, *, depthwise: bool = False
+) -> NativeConv | None:
+    """Return what the host platform computes instead of an NCHW convolution.
+
+    Args:
+        sch: schedule of the function, everything inlined but not yet transformed.
+        conv: block of the sums, over (n, k, y, x, c, fy, fx).
+        out: block of the result.
+        func: the function.
+        depthwise: whether each channel has one filter of its own.
+
+    Returns:
+        ``None`` if the result is more than the sum and a bias, or the batch is not 1.
+    """
+    sums, result = sch.get(conv), sch.get(out)
+    n, k, y, x, c, ry, rx = (axis.var for axis in sums.iter_vars)
+    extents = [int(axis.dom.extent) for axis in sums.iter_vars]
+    loads = _operands(sums.body)
+    if loads is None or extents[0] != 1:
+        return None
+    data, weight = loads
+    places = [_place(func, each) for each in (data.source, weight.source, result.writes[0].source)]
+    bias = _bias(result, sums.writes[0].source, func, extents[1])
+    if None in places or bias is None or str(result.writes[0].source.ty.dtype) != "int32":
+        return None
+    shape = [int(size) for size in data.source.ty.shape]
+    analyzer = sym.Analyzer()
+    for axis in sums.iter_vars:
+        analyzer.bind(axis.var, axis.dom)
+    sy, sx, dy, dx = (
+        max(_step(data.indices[at], var) or 1, 1) for at, var in ((2, y), (3, x), (2, ry), (3, rx))
+    )
+    expected = [n, k if depthwise else c, y * sy + ry * dy, x * sx + rx * dx, k, c, ry, rx]
+    found = [*data.indices, *weight.indices]
+    if not all(map(analyzer.can_prove_equal, found, expected)):
+        return None
+    if shape[1] != extents[1 if depthwise else 4] or (depthwise and extents[4] != 1):
+        return None
+    if max(4 * shape[1] * shape[2] * shape[3], extents[1] * extents[2] * extents[3]) > _LARGEST:
+        return None
+    return NativeConv(
+        "htvm_native_depthwise" if depthwise else "htvm_native_conv",
+        (places[0], places[1], bias[0], places[2]),  # type: ignore[arg-type]
+        *shape[1:],
+        *extents[1:4],
+        (extents[5], extents[6]),
+        (sy, sx),
+        (dy, dx),
+    )
+
+
+def _operands(store: Any) -> tuple[Any, Any] | None:
+    """Return data and weights of ``sum = sum + int32(data) * int32(weight)``, both int8."""
+    value = getattr(store, "value", None)
+    if not isinstance(value, tirx.Add) or not isinstance(value.b, tirx.Mul):
+        return None
+    factors = (value.b.a, value.b.b)
+    if str(value.ty.dtype) != "int32" or not all(isinstance(f, tirx.Cast) for f in factors):
+        return None
+    data, weight = (factor.value for factor in factors)
+    if not all(isinstance(load, TensorLoad) and len(load.indices) == 4 for load in (data, weight)):
+        return None
+    if {str(load.ty.dtype) for load in (data, weight)} != {"int8"}:
+        return None
+    return data, weight
+
+
+def _bias(result: Any, sums: Any, func: PrimFunc, filters: int) -> tuple[int | None] | None:
+    """Return where the bias is if the result is the sums, or the sums and a bias per filter."""
+    store = result.body
+    value = getattr(store, "value", None)
+    alone = isinstance(value, TensorLoad)
+    if not alone and not isinstance(value, tirx.Add):
+        return None
+    total, bias = (value, None) if alone else (value.a, value.b)
+    if not isinstance(total, TensorLoad) or not total.source.same_as(sums):
+        return None
+    axes = list(store.indices)
+    same = len(axes) == 4 and all(map(tvm_ffi.structural_equal, total.indices, axes))
+    if not same or not all(isinstance(axis, tvm.ir.Var) for axis in axes):
+        return None
+    if bias is None:
+        return (None,)
+    if not isinstance(bias, TensorLoad) or str(bias.ty.dtype) != "int32":
+        return None
+    shape = [int(size) for size in bias.source.ty.shape]
+    channel = [index for index, size in zip(bias.indices, shape, strict=True) if size > 1]
+    per_filter = filters == 1 or (len(channel) == 1 and channel[0].same_as(axes[1]))
+    place = _place(func, bias.source)
+    if max(shape, default=0) != filters or not per_filter or place is None:
+        return None
+    return (place,)
+
+
+def _place(func: PrimFunc, buffer: Any) -> int | None:
+    return next((at for at, own in enumerate(func.params) if own.same_as(buffer)), None)
+
+
+def _step(index: Any, var: Any) -> int | None:
+    """Return how far an index moves with a variable from 0 to 1; ``None`` if that varies."""
+    first, second = (_replaced(index, var, number) for number in (0, 1))
+    step = sym.Analyzer().simplify(second - first)
+    return int(step) if isinstance(step, tirx.IntImm) else None
+
+
+def _replaced(index: Any, variable: Any, value: int) -> Any:
+    def replace(var: Any) -> Any:
+        return tirx.const(value, str(var.ty.dtype)) if var.same_as(variable) else var
+
+    return tvm_ffi.structural_map(index, (tvm.ir.Var, replace))
