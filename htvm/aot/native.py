@@ -120,14 +120,20 @@ def native_conv(
         return None
     if max(4 * shape[1] * shape[2] * shape[3], extents[1] * extents[2] * extents[3]) > _LARGEST:
         return None
+    data_at, weight_at, out_at = places
+    assert data_at is not None and weight_at is not None and out_at is not None
     return NativeConv(
         "htvm_native_depthwise" if depthwise else "htvm_native_conv",
-        (places[0], places[1], bias[0], places[2]),  # type: ignore[arg-type]
-        *shape[1:],
-        *extents[1:4],
-        (extents[5], extents[6]),
-        (sy, sx),
-        (dy, dx),
+        (data_at, weight_at, bias[0], out_at),
+        channels=shape[1],
+        height=shape[2],
+        width=shape[3],
+        filters=extents[1],
+        rows=extents[2],
+        columns=extents[3],
+        taps=(extents[5], extents[6]),
+        strides=(sy, sx),
+        dilations=(dy, dx),
     )
 
 
@@ -150,7 +156,7 @@ def _operands(store: Any) -> tuple[Any, Any] | None:
 def _bias(result: Any, sums: Any, func: PrimFunc, filters: int) -> tuple[int | None] | None:
     """Return where the bias is if the result is the sums, or the sums and a bias per filter."""
     store = result.body
-    value = getattr(store, "value", None)
+    value: Any = getattr(store, "value", None)
     alone = isinstance(value, TensorLoad)
     if not alone and not isinstance(value, tirx.Add):
         return None

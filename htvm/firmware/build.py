@@ -261,5 +261,5 @@ def build_host(
         stack=soc.host.stack,
         io=tensor_bytes((*program.inputs, *program.outputs)),
     )
-    native = host.HostProgram(path, soc.name)
-    return Built("host", program, soc, path, sizes, compiler, native=native)
+    made = host.HostProgram(path, soc.name)
+    return Built("host", program, soc, path, sizes, compiler, native=made)

@@ -1,4 +1,4 @@
-"""The host platform's own convolutions in whole programs: which there are, and what they compute."""
+"""Convolutions of the host platform in whole programs: where they are, and what they compute."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def compiled(
     layout = window.setdefault("layout", "NCHW")
     shape = (1, 8, 11, 9) if layout == "NCHW" else (1, 11, 9, 8)
     weight, bias = int8(rng, k, 8 // groups, 3, 3), bias_of(rng, k)
-    op = conv2d_of(weight, bias, Window(groups=groups, **window), requant([0.003] * k, -5), (-128, 120))
+    op = conv2d_of(
+        weight, bias, Window(groups=groups, **window), requant([0.003] * k, -5), (-128, 120)
+    )
     module = module_of([shape], lambda bb, x: op.write(bb, [x], "conv2d_0"))
     return compile_model(htvm.load(module, name=name), target, BuildOptions())
 
