@@ -70,7 +70,14 @@ class NumberScheme(ABC):
         """Return the fields that change for a layer with weights."""
         import numpy as np
 
-        return {"bias": np.zeros(layer.K, np.int32), "requant": self._requant()}
+        weight = layer.weight
+        if weight.dtype != np.int8:  # scaled to bytes, with a larger step
+            weight = np.zeros(weight.shape, np.int8)
+        return {
+            "weight": weight,
+            "bias": np.zeros(layer.K, np.int32),
+            "requant": self._requant(),
+        }
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import pytest
 
 import htvm
 from tests.frontend.onnx.affine_files import Array, File, ours, theirs
+from tests.reference.interpreter import interpret
 
 SHAPE = (1, 6, 7, 8)
 ZEROS = (0, 101, 255)
@@ -69,3 +70,20 @@ def test_weights_that_fit_stay_narrow(tmp_path) -> None:
     weight = file.dequantize(narrow, 0.004, 100, "uint8")
     file.output(file.through(file.node("MatMul", [x, weight]), 0.4, 131, "uint8"))
     check(file, tmp_path, [data((1, 40))], "int8")
+
+
+@pytest.mark.parametrize("target", ["diana.digital", "siracusa"])
+def test_accelerators_get_them_in_bytes(target: str, tmp_path) -> None:
+    file = File()
+    x = file.through(file.input("x", (1, 8, 10, 12)), 0.031, 137, "uint8")
+    weight = file.dequantize(file.constant(weights((16, 8, 3, 3))), 0.004, 0, "uint8")
+    y = file.node("Conv", [x, weight], pads=[1, 1, 1, 1])
+    file.output(file.through(y, 0.8, 131, "uint8"))
+    path = file.save(tmp_path)
+    built = htvm.build(htvm.load(path), target, "host")
+    assert built.compiled.dispatch.placement["conv2d_0"] in ("digital", "neureka")
+    inputs = [data((1, 8, 10, 12))]
+    (made,), (wanted,) = built.run(inputs).outputs, ours(path, inputs)
+    (exact,) = interpret(built.compiled.retargeted.model.module, inputs).outputs
+    np.testing.assert_array_equal(made, exact)
+    assert 10 * np.log10((wanted**2).sum() / ((made - wanted) ** 2).sum()) > 30
