@@ -26,6 +26,12 @@ def cache(tmp_path: Path) -> StageCache:
     return StageCache(tmp_path / "stages")
 
 
+@pytest.fixture(autouse=True)
+def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody may edit a file while the tests run."""
+    monkeypatch.setattr("htvm.stage_cache._BEGAN", float("inf"))
+
+
 class Counted:
     """Computes a result, and counts how often."""
 
