@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from htvm.placement.rewriting import layers_of
 from htvm.quantization.kept import retarget_or_keep
-from htvm.rewriting.apply import apply
+from htvm.rewriting.apply import Applied, apply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,8 @@ def as_planned(
 
     Layers are rewritten after retargeting, so that the numbers are those of the network without
     rewrites; except those that only exist in the source's numbers otherwise (`Rewrite.early`).  A
-    layer is not rewritten if its accelerator refuses the result.
+    layer is not rewritten if its accelerator refuses the result, and none is in a model that cannot
+    be retargeted.
 
     Args:
         source: the model as imported.
@@ -82,6 +83,9 @@ def as_planned(
         binding=bool(planned.binding),
         cache=cache,
     )
+    if retargeted.report.impossible:
+        # The host computes every layer, at its best as it is.
+        first, retargeted = Applied(source), replace(retargeted, model=source)
     second = apply(retargeted.model, late, agrees)
     places |= {part: places[second.origins[part]] for part in second.layers}
     binding = set(planned.binding)

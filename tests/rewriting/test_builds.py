@@ -149,6 +149,34 @@ def test_n_eureka_takes_small_depthwise_filters_as_3x3() -> None:
     assert offers["neureka"].rewrite == "1x3 computed as 3x3 with zero taps"
 
 
+def test_a_network_that_cannot_be_retargeted_is_not_rewritten() -> None:
+    """Its layers stay on the host, where computing groups over all channels would only cost."""
+    rng = np.random.default_rng(0)
+    requant = TfliteRequant((1 << 30,), (-8,), 0)
+    shapes = {"NHWC": (1, 10, 10, 16), "NCHW": (1, 16, 10, 10)}
+    params = [relax.Var(name, relax.TensorType(shape, "int8")) for name, shape in shapes.items()]
+    bb = relax.BlockBuilder()
+    with bb.function("main", params):
+        with bb.dataflow():
+            outputs = []
+            for number, (layout, param) in enumerate(zip(shapes, params, strict=True)):
+                weight = rng.integers(-127, 128, (32, 4, 3, 3)).astype("int8")
+                window = Window((1, 1), (1, 1, 1, 1), (1, 1), 4, layout)
+                conv = conv2d_of(weight, rng.integers(-99, 99, 32).astype("int32"), window, requant)
+                outputs.append(bb.emit_output(conv.write(bb, [param], f"conv2d_{number}")))
+        bb.emit_func_output(relax.Tuple(outputs))
+    inputs = tuple(TensorInfo(name, shape, "int8", 0.1, 0) for name, shape in shapes.items())
+    results = (
+        TensorInfo("a", (1, 10, 10, 32), "int8", 0.1, 0),
+        TensorInfo("b", (1, 32, 10, 10), "int8", 0.1, 0),
+    )
+    found = compiled(Model("net", bb.get(), inputs, results))
+    assert "layouts NCHW, NHWC in one network" in found.retargeted.report.impossible
+    assert set(found.planned.places.values()) == {"digital"} and found.planned.rewrites
+    assert not found.rewritten and set(found.dispatch.placement.values()) == {CPU}
+    assert found.retargeted.model is found.source
+
+
 def test_targets_without_accelerators_rewrite_nothing() -> None:
     assert not planned(network(LAYERS["strided"][0]), "diana.cpu").rewrites
 
