@@ -314,7 +314,7 @@ class _Work:
                 kernels=options.cpu_kernels,
                 cores=cores_of(self.target, options.tiling.l1_budget),
                 simd=soc.host.simd,
-                overlay=soc.code_memory != "L2",
+                scarce=soc.code_memory != "L2",
             )
         with progress.stage("assembling", (7, _STAGES)):
             program = self._program(cpu, regions.code)

@@ -57,10 +57,17 @@ _KINDS = {
 }
 _PRODUCTS = {(2, 2): "two_by_two", (1, 4): "one_by_four", (1, 2): "one_by_two"}
 
+_LONG = 32
+"""Words from which on a block of two pixels and two channels is a call, and takes flash once."""
+
 COLUMN_CALLS = tuple(
     name
     for kind in _KINDS.values()
-    for name in (*kind.fill, *(kind.prefix + product for product in _PRODUCTS.values()))
+    for name in (
+        *kind.fill,
+        *(kind.prefix + product for product in _PRODUCTS.values()),
+        f"{kind.prefix}two_by_two_long",
+    )
 )
 """Functions of the headers that generated kernels call."""
 
@@ -174,10 +181,13 @@ class _Columns:
                 row, 0, rows[0].extent, ForKind.SERIAL, fill, annotations=rows[0].annotations
             )
         start = {loop.loop_var: 0 for loop in (*self.steps, *self.inner)}
+        function = self.kind.prefix + _PRODUCTS[self.pixels, self.block]
+        if number >= _LONG and (self.pixels, self.block) == (2, 2):
+            function += "_long"
         products = Evaluate(
             tirx.call_extern(
                 "void",
-                self.kind.prefix + _PRODUCTS[self.pixels, self.block],
+                function,
                 _address(self.total, start),
                 tirx.address_of(column[tirx.const(0, "int32")]),
                 _address(self.weights, start),

@@ -114,7 +114,7 @@ def compile_cpu(
     kernels: Kernels = "scheduled",
     cores: Cores | None = None,
     simd: Simd = "",
-    overlay: bool = False,
+    scarce: bool = False,
 ) -> CpuCode:
     """Compile everything in ``main`` except calls of regions.
 
@@ -129,8 +129,9 @@ def compile_cpu(
             operands in place.
         simd: which intrinsics of ``htvm_intrinsics.h`` scheduled kernels use, because the cores
             that run them have instructions for them; empty for none.
-        overlay: whether kernels may write their output over an input that nobody reads again, where
-            their loops allow it (`htvm.aot.overlay`); not together with ``cores``.
+        scarce: whether memory is: then kernels may write their output over an input that nobody
+            reads again, where their loops allow it (`htvm.aot.overlay`), keep little on the stack,
+            and shifts are bytes; not together with ``cores``.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
@@ -143,8 +144,9 @@ def compile_cpu(
         rewrite=kernels == "scheduled",
         intervals=intervals if simd else None,
         words=simd not in ("", "mve"),
+        narrow=scarce,
     )
-    return _Compiler(fused, prefix, kernels, cores, simd, overlay and cores is None).run()
+    return _Compiler(fused, prefix, kernels, cores, simd, scarce and cores is None).run()
 
 
 class _Compiler:

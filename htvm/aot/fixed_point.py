@@ -140,7 +140,11 @@ def _doubled(multiplier: np.ndarray) -> relax.Expr:
 
 
 def short_requantize(
-    acc: relax.Expr, multiplier: np.ndarray, shift: np.ndarray, axis: int
+    acc: relax.Expr,
+    multiplier: np.ndarray,
+    shift: np.ndarray,
+    axis: int,
+    narrow: bool = False,
 ) -> tuple[PrimFunc, list[relax.Expr]] | None:
     """Return TFLite's requantization for factors below 1/2, in about ten instructions.
 
@@ -148,6 +152,7 @@ def short_requantize(
         acc: int32 tensor.
         multiplier, shift: int32, one per channel or one for all.
         axis: channel axis of ``acc``.
+        narrow: whether shifts are bytes.
 
     Returns:
         A PrimFunc and its arguments; ``None`` if a shift is not negative, or if
@@ -159,25 +164,34 @@ def short_requantize(
 
     def element(*index: Any) -> Any:
         channel = index[axis] if channels > 1 else 0
-        return _rounded(_high_product(value(*index), factor(channel)), drop(channel))
+        return _rounded(_high_product(value(*index), factor(channel)), less_one(channel))
+
+    def less_one(channel: Any) -> Any:
+        return tirx.Cast("int32", drop(channel)) if narrow else drop(channel)
 
     value = te.placeholder(extents(shape), "int32", "acc")
     factor = te.placeholder(extents((channels,)), "int32", "multiplier")
-    drop = te.placeholder(extents((channels,)), "int32", "shift")
+    dtype = "uint8" if narrow else "int32"
+    drop = te.placeholder(extents((channels,)), dtype, "shift")
     result = te.compute(extents(shape), element, name="requantized")
     func = te.create_prim_func([value, factor, drop, result]).without_attr("global_symbol")
-    return func, [acc, _doubled(multiplier), relax.const(-shift - 1, "int32")]
+    return func, [acc, _doubled(multiplier), relax.const((-shift - 1).astype(dtype), dtype)]
 
 
 def scaled_requantize(
-    acc: relax.Expr, magnitude: int, multiplier: np.ndarray, shift: np.ndarray, axis: int
+    acc: relax.Expr,
+    magnitude: int,
+    multiplier: np.ndarray,
+    shift: np.ndarray,
+    axis: int,
+    narrow: bool = False,
 ) -> tuple[PrimFunc, list[relax.Expr]] | None:
     """Return TFLite's requantization for factors below 1/2 as a call of ``htvm_scale``.
 
     Args:
         acc: int32 tensor.
         magnitude: largest absolute value of its elements.
-        multiplier, shift, axis: as for `short_requantize`.
+        multiplier, shift, axis, narrow: as for `short_requantize`.
 
     Returns:
         As for `short_requantize`; ``None`` also if ``htvm_scale`` might overflow.
@@ -195,10 +209,11 @@ def scaled_requantize(
 
     value = te.placeholder(extents(shape), "int32", "acc")
     factor = te.placeholder(extents((channels,)), "int32", "multiplier")
-    drop = te.placeholder(extents((channels,)), "int32", "shift")
+    dtype = "uint8" if narrow else "int32"
+    drop = te.placeholder(extents((channels,)), dtype, "shift")
     result = te.compute(extents(shape), element, name="requantized")
     func = te.create_prim_func([value, factor, drop, result]).without_attr("global_symbol")
-    return func, [acc, _doubled(multiplier), relax.const(1 - shift, "int32")]
+    return func, [acc, _doubled(multiplier), relax.const((1 - shift).astype(dtype), dtype)]
 
 
 def widening_add(shape: tuple[int, ...]) -> PrimFunc:

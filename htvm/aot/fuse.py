@@ -85,6 +85,7 @@ def fuse(
     rewrite: bool,
     intervals: Mapping[Var, Interval] | None = None,
     words: bool = False,
+    narrow: bool = False,
 ) -> Fused:
     """Legalize and fuse the operators outside of regions.
 
@@ -96,12 +97,13 @@ def fuse(
         intervals: known intervals of the variables, if the short forms may call the intrinsics of
             ``htvm_intrinsics.h``, which need bounds.
         words: whether convolutions get further channels to make words of four (`in_words`).
+        narrow: whether shifts are bytes.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
     """
     macs: dict[str, int] = {}
-    module = _rebuild(module, _named(module, rewrite, intervals, macs if words else None))
+    module = _rebuild(module, _named(module, rewrite, intervals, macs if words else None, narrow))
     module = relax.transform.DeadCodeElimination(["main"])(module)
     with tvm.target.Target("c"):
         module = relax.transform.LegalizeOps(skip_ops=["relax.reshape"])(module)
@@ -162,6 +164,7 @@ def _named(
     rewrite: bool,
     intervals: Mapping[Var, Interval] | None,
     macs: dict[str, int] | None,
+    narrow: bool,
 ) -> Callable[[BlockBuilder, Call, Var], Expr]:
     """Name each variable after layer and operator, which legalization preserves.
 
@@ -197,7 +200,7 @@ def _named(
                 padded = builder.emit(words.padding, label(words.layer, "pad"))
                 call = _without_padding(call, padded, words.weight, layer)
         elif rewrite:
-            call = _short_form(builder, module, call, bounds, intervals is not None)
+            call = _short_form(builder, module, call, bounds, intervals is not None, narrow)
             if operator == "add" and all(arg in widened for arg in call.args):
                 call = _narrow_add(builder, [widened[arg] for arg in call.args], call, layer)
         labelled = label(layer, operator)
@@ -235,7 +238,12 @@ def _narrow_add(builder: BlockBuilder, operands: list[Expr], call: Call, layer: 
 
 
 def _short_form(
-    builder: BlockBuilder, module: IRModule, call: Call, bounds: Mapping[Var, int], simd: bool
+    builder: BlockBuilder,
+    module: IRModule,
+    call: Call,
+    bounds: Mapping[Var, int],
+    simd: bool,
+    narrow: bool,
 ) -> Call:
     """Return the same call, of a PrimFunc with fewer instructions if there is one.
 
@@ -245,12 +253,15 @@ def _short_form(
         call: of a PrimFunc, or of an operator.
         bounds: largest absolute values of variables; empty for cores without SIMD.
         simd: whether it may call intrinsics.
+        narrow: whether shifts are bytes.
     """
     kind = kind_of(module, call)
     write = _SHORT_FORMS.get(kind or "")
     short = None
     if kind == "tflite_requantize":
-        short = _scaled_sum(module, call, bounds)
+        short = _scaled_sum(module, call, bounds, narrow) or _short_fixed_point(
+            module, call, narrow
+        )
     if kind == TfliteAdd.tag and simd:
         short = _short_sum(module, call, simd=True)
     if short is None and write is not None:
@@ -267,22 +278,22 @@ def _short_form(
 _Short: TypeAlias = "tuple[PrimFunc, list[Expr]] | None"
 
 
-def _scaled_sum(module: IRModule, call: Call, bounds: Mapping[Var, int]) -> _Short:
+def _scaled_sum(module: IRModule, call: Call, bounds: Mapping[Var, int], narrow: bool) -> _Short:
     acc, *constants = call.args[1]
     if acc not in bounds or not all(isinstance(arg, GenericConst) for arg in constants):
         return None
     multiplier, shift = (arg.value.numpy() for arg in constants)
     axis = int(str(parameters_of(module, call)["axis"]))
-    return scaled_requantize(acc, bounds[acc], multiplier, shift, axis)
+    return scaled_requantize(acc, bounds[acc], multiplier, shift, axis, narrow)
 
 
-def _short_fixed_point(module: IRModule, call: Call) -> _Short:
+def _short_fixed_point(module: IRModule, call: Call, narrow: bool) -> _Short:
     acc, *constants = call.args[1]
     if not all(isinstance(arg, GenericConst) for arg in constants):
         return None
     multiplier, shift = (arg.value.numpy() for arg in constants)
     axis = parameters_of(module, call)["axis"]
-    return short_requantize(acc, multiplier, shift, int(str(axis)))
+    return short_requantize(acc, multiplier, shift, int(str(axis)), narrow)
 
 
 def _short_sum(module: IRModule, call: Call, *, simd: bool = False) -> _Short:
@@ -301,7 +312,6 @@ def _short_float(module: IRModule, call: Call) -> _Short:
 
 _SHORT_FORMS: Mapping[str, Callable[[IRModule, Call], _Short]] = {
     "onnx_requantize": _short_float,
-    "tflite_requantize": _short_fixed_point,
     TfliteAdd.tag: _short_sum,
 }
 """By what a PrimFunc is called; ``None`` where there is no shorter form."""

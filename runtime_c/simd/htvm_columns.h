@@ -64,7 +64,7 @@ HTVM_INLINE int32_t htvm_word(const uint32_t *x, uint32_t weights, int32_t sum)
 #endif
 
 /* Widens `words` words at `a`, at any address: two words of the column each. */
-HTVM_INLINE void htvm_widen_one(uint32_t *column, const int8_t *a, uint32_t words)
+HTVM_SHARED void htvm_widen_one(uint32_t *column, const int8_t *a, uint32_t words)
 {
 #if HTVM_DSP_LOOPS
 #define HTVM_STEP                                                                                  \
@@ -90,7 +90,7 @@ HTVM_INLINE void htvm_widen_one(uint32_t *column, const int8_t *a, uint32_t word
 }
 
 /* Widens words at `a` and at `b`, side by side: four words of the column for one of each. */
-HTVM_INLINE void htvm_widen_two(uint32_t *column, const int8_t *a, const int8_t *b, uint32_t words)
+HTVM_SHARED void htvm_widen_two(uint32_t *column, const int8_t *a, const int8_t *b, uint32_t words)
 {
 #if HTVM_DSP_LOOPS
 #define HTVM_STEP                                                                                  \
@@ -164,6 +164,13 @@ HTVM_INLINE void htvm_two_by_two(int32_t *sums, const uint32_t *column, const in
         sums[3] = htvm_word(column + 2, v, sums[3]);
     }
 #endif
+}
+
+/* The same, called: for so many words that the call does not count. */
+HTVM_SHARED void htvm_two_by_two_long(int32_t *sums, const uint32_t *column, const int8_t *weights,
+                                      uint32_t words)
+{
+    htvm_two_by_two(sums, column, weights, words);
 }
 
 /* Adds to each sum the products of one column with a channel; the words of four channels alternate. */

@@ -31,6 +31,9 @@
 /* Called, never inlined: so that callers need not save the registers of rare or long parts. */
 #define HTVM_CALLED static __attribute__((noinline))
 
+/* The same for functions of headers, which a file may leave unused: one copy for all callers. */
+#define HTVM_SHARED static inline __attribute__((noinline))
+
 #if HTVM_SIMD || HTVM_DSP
 /* Four bytes of whatever type. */
 typedef uint32_t __attribute__((may_alias)) htvm_word_t;

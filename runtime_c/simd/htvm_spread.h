@@ -28,6 +28,13 @@
 #define HTVM_THUMB_LOOPS 0
 #endif
 
+/* Columns are filled by one function where that takes no more instructions. */
+#if HTVM_THUMB_LOOPS == 1
+#define HTVM_FILLING HTVM_SHARED
+#else
+#define HTVM_FILLING HTVM_INLINE
+#endif
+
 #if HTVM_THUMB
 /* Returns round(sum * doubled / 2^32), halves up; |sum| < 2^29. */
 HTVM_INLINE int32_t htvm_high_product(int32_t sum, uint32_t doubled)
@@ -49,7 +56,7 @@ HTVM_INLINE int32_t htvm_high_product(int32_t sum, uint32_t doubled)
 #endif
 
 /* Spreads `words` words of elements at `a`: four words of the column each.  Adds to *less. */
-HTVM_INLINE void htvm_spread_one(int32_t *column, const int8_t *a, uint32_t words, int32_t *less)
+HTVM_FILLING void htvm_spread_one(int32_t *column, const int8_t *a, uint32_t words, int32_t *less)
 {
     int32_t sum = 0;
     for (uint32_t i = 0; i < 4 * words; i++) {
@@ -61,7 +68,7 @@ HTVM_INLINE void htvm_spread_one(int32_t *column, const int8_t *a, uint32_t word
 }
 
 /* The same for two columns side by side: element by element one of each.  Adds to less[0] and [1]. */
-HTVM_INLINE void htvm_spread_two(int32_t *column, const int8_t *a, const int8_t *b, uint32_t words,
+HTVM_FILLING void htvm_spread_two(int32_t *column, const int8_t *a, const int8_t *b, uint32_t words,
                                  int32_t *less)
 {
     int32_t first = 0, second = 0;
@@ -137,6 +144,13 @@ HTVM_INLINE void htvm_spread_two_by_two(int32_t *sums, const int32_t *column, co
         sums[i] = (int32_t)((uint32_t)sums[i] + (uint32_t)end[0]);
         sums[2 + i] = (int32_t)((uint32_t)sums[2 + i] + (uint32_t)end[1]);
     }
+}
+
+/* The same, called: for so many words that the call does not count. */
+HTVM_SHARED void htvm_spread_two_by_two_long(int32_t *sums, const int32_t *column,
+                                             const int8_t *weights, uint32_t words)
+{
+    htvm_spread_two_by_two(sums, column, weights, words);
 }
 
 /* Adds to each of `channels` sums the products of one column with a channel; their words alternate. */

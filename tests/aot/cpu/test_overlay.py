@@ -61,7 +61,7 @@ class Call:
 
 def calls_of(network, kind, folder, compiler):
     """Yield (operators, overlay, call) of all kernels that may write over an input."""
-    code = compile_cpu(zoo.build(network).module, "net", simd=kind, overlay=True)
+    code = compile_cpu(zoo.build(network).module, "net", simd=kind, scarce=True)
     loaded = native.library([code], folder, compiler)
     kernels = {kernel.symbol: kernel for kernel in code.kernels}
     draw = np.random.default_rng(3)
@@ -111,7 +111,7 @@ def test_outputs_over_inputs_are_the_same(network, kind, tmp_path, compiler):
 
 
 def test_pointers_that_may_meet_are_not_restrict():
-    code = compile_cpu(zoo.build("ds_cnn").module, "net", simd="dsp", overlay=True)
+    code = compile_cpu(zoo.build("ds_cnn").module, "net", simd="dsp", scarce=True)
     kernels = [kernel for kernel in code.kernels if kernel.overlays]
     assert kernels
     for kernel in kernels:
@@ -125,7 +125,7 @@ def test_pointers_that_may_meet_are_not_restrict():
 
 
 def test_an_input_of_the_model_is_never_written():
-    code = compile_cpu(zoo.build("ds_cnn").module, "net", simd="dsp", overlay=True)
+    code = compile_cpu(zoo.build("ds_cnn").module, "net", simd="dsp", scarce=True)
     first = next(call for call in code.calls if isinstance(call, ModelCall))
     (kernel,) = [kernel for kernel in code.kernels if kernel.symbol == first.target]
     assert kernel.overlays == ()
