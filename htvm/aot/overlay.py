@@ -20,6 +20,8 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx.stmt import AllocBuffer, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, SeqStmt
 
+from htvm.aot.runs import RUN
+
 if TYPE_CHECKING:
     import numpy.typing as npt
     from tvm.tirx import PrimFunc
@@ -163,7 +165,8 @@ class _Walk:
         extent = int(loop.extent)
         if int(loop.min) != 0:
             raise _Unknown
-        apart = extent <= groups
+        # A run is one call, in which source and destination must not overlap.
+        apart = extent <= groups and RUN not in (loop.annotations or {})
         count, accesses = self.visit(loop.body, groups // extent if apart else 0)
         if apart:
             outer = _Loop(loop.loop_var, extent, count)

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from tvm import relax
 
+from byoc_dory.layers import Shift
 from htvm import zoo
 from htvm.aot.cpu import compile_cpu
 from htvm.aot.steps import ModelCall
+from patterns.ops.convolution import Window, conv2d_of
 from tests.aot.cpu import native
 
 KINDS = ("", "dsp", "thumb", "mve")
@@ -129,3 +132,24 @@ def test_an_input_of_the_model_is_never_written():
     first = next(call for call in code.calls if isinstance(call, ModelCall))
     (kernel,) = [kernel for kernel in code.kernels if kernel.symbol == first.target]
     assert kernel.overlays == ()
+
+
+def test_copied_runs_do_not_overlap() -> None:
+    """A row is padded on the left only: memcpy must not get parts of one array that overlap."""
+    rng, bb = np.random.default_rng(0), relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 1, 40, 8), "int8"))
+    zeros = np.zeros(8, "int32")
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            first = conv2d_of(rng.integers(-9, 9, (8, 8, 1, 1), "int8"), zeros, Window(), Shift(3))
+            made = first.write(bb, [x], "conv2d_0")
+            window = Window(padding=(0, 2, 0, 0))
+            second = conv2d_of(rng.integers(-9, 9, (8, 8, 1, 3), "int8"), zeros, window, Shift(5))
+            out = bb.emit_output(second.write(bb, [made], "conv2d_1"))
+        bb.emit_func_output(out)
+    code = compile_cpu(bb.get(), "net", simd="dsp", overlay=True)
+    (pad,) = [kernel for kernel in code.kernels if "pad" in kernel.operators]
+    (overlay,) = pad.overlays
+    assert "htvm_copy((&(out[16])), (&(in0[0])), (uint32_t)320)" in pad.source
+    # The copy's destination begins 16 bytes behind the output's start.
+    assert overlay.below - 16 >= 320 and overlay.above + 16 >= 320
