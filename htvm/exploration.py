@@ -95,6 +95,7 @@ def explore(
         l1_budgets=_several("l1_budgets", l1_budgets),
         options=tiling or TilingOptions(),
     )
+    _check_sweep(sweep, place)
     placed = _placed(what, place, sweep.options, policy, progress)
     for accelerator in dict.fromkeys(home for _, home in placed):
         # Report errors before the first hour of a sweep, not after.
@@ -102,6 +103,18 @@ def explore(
     rows: list[Tried] = []
     interrupted = not _run(placed, place.soc, sweep, rows, progress)
     return Exploration(tuple(rows), place.soc.clock_hz, interrupted, sweep.options.schedule)
+
+
+def _check_sweep(sweep: Sweep, target: Target) -> None:
+    """Refuse a sweep that no accelerator of the target can make, before anything is opened."""
+    refused = []
+    for accelerator in target.accelerators:
+        try:
+            sweep.variants(accelerator)
+        except TargetError as error:
+            refused.append(error)
+    if refused and len(refused) == len(target.accelerators):
+        raise refused[0]
 
 
 def _several(option: str, given: Iterable[_Item]) -> tuple[_Item, ...]:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from htvm.errors import ExportError, ModelError
 
-__all__ = ["file_sha256", "is_pipe", "write_whole"]
+__all__ = ["check_file", "check_folder", "file_sha256", "is_pipe", "write_whole"]
 
 _HINT = "name a file in a folder that exists and is writable"
+_FOLDER_HINT = "name a folder that is writable, or a new one in such a folder"
 
 
 def file_sha256(path: Path) -> str:
@@ -32,6 +33,63 @@ def is_pipe(path: Path) -> bool:
         return path.is_fifo()
     except (OSError, ValueError):  # an impossible name; reading reports it
         return False
+
+
+def check_file(path: Path, what: str, where: str = "") -> None:
+    """Refuse a file that `write_whole` could not write, before the work whose result it gets.
+
+    Args:
+        path, what, where: as for `write_whole`.
+
+    Raises:
+        ExportError: it is no file, or its folder is missing or not writable.
+    """
+    where = where or str(path)
+    try:
+        place = path.resolve()
+        if place.exists() and not place.is_file():
+            raise ExportError(f"cannot write {what}: this is not a file", where=where, hint=_HINT)
+        _try(place.parent)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ExportError(
+            f"cannot write {what}: {_reason(error)}", where=where, hint=_HINT
+        ) from error
+
+
+def check_folder(path: Path, where: str = "") -> None:
+    """Refuse a folder that can neither be written to nor be made.
+
+    Args:
+        path: an existing folder, or a new one, whose parents may be new, too.
+        where: where the user gave the path, for messages; the path itself by default.
+
+    Raises:
+        ExportError: it is no folder, or it, or the nearest one that exists, is not writable.
+    """
+    where = where or str(path)
+    try:
+        place = path.resolve()
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        if not place.is_dir():
+            raise ExportError(
+                f"cannot write there: {place} is not a folder", where=where, hint=_FOLDER_HINT
+            )
+        _try(place)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ExportError(
+            f"cannot write there: {_reason(error)}", where=where, hint=_FOLDER_HINT
+        ) from error
+
+
+def _try(folder: Path) -> None:
+    """Make a folder in a folder and remove it: permissions alone do not say if that works."""
+    with tempfile.TemporaryDirectory(prefix=".htvm-", dir=folder):
+        pass
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def write_whole(path: str | Path, data: bytes, what: str, where: str = "") -> Path:
@@ -61,6 +119,7 @@ def write_whole(path: str | Path, data: bytes, what: str, where: str = "") -> Pa
             partial.write_bytes(data)
             os.replace(partial, place)
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an impossible name
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ExportError(f"cannot write {what}: {reason}", where=where, hint=_HINT) from error
+        raise ExportError(
+            f"cannot write {what}: {_reason(error)}", where=where, hint=_HINT
+        ) from error
     return Path(path)

@@ -216,7 +216,9 @@ def board_target(name: str) -> str:
             if name in named:
                 (spec,) = soc.designed({"board": name}).targets
                 return f"{spec.name}:board={name}"
-    raise TargetError(f"unknown board {name!r}", hint="known boards: " + ", ".join(known))
+    raise TargetError(
+        f"unknown board {name!r}", hint=f"{nearest(name, known)}known boards: {', '.join(known)}"
+    )
 
 
 def resolve(

@@ -27,6 +27,7 @@ Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 _ZOO = "zoo:"
 _RANDOM = "random"
 _SIZE_DIGITS = 9
+_UNNAMED = "arr_0"  # how numpy calls an array that was saved without a name
 
 
 def open_model(
@@ -98,10 +99,12 @@ def read_inputs(text: str, infos: Sequence[TensorInfo]) -> Inputs:
     """Read the inputs of one inference: ``random``, ``random:SEED``, ``.npy`` or ``.npz`` file.
 
     The arrays of an ``.npz`` file have the inputs' names; if the model has one input and the file
-    one array, its name does not matter.
+    one array, it may also be without a name: an ``.npy`` file, or what ``np.savez(file, array)``
+    writes.
 
     Raises:
-        InputError: the file does not hold arrays, or the seed is not a number.
+        InputError: the file does not hold arrays, or one array of another name; or the seed is not
+            a number.
     """
     seed = _seed(text)
     return seeded_inputs(infos, seed) if seed is not None else _load(Path(text), infos)
@@ -160,6 +163,13 @@ def _is_seed(text: str) -> bool:
 def _load(path: Path, infos: Sequence[TensorInfo]) -> dict[str, NDArray[Any]]:
     """Return the arrays of a file by input name."""
     named = read_arrays(path, "give an .npy or .npz file of numpy arrays, or random:SEED")
-    if len(named) == 1 and len(infos) == 1:
-        return {infos[0].name: next(iter(named.values()))}
-    return named
+    if len(named) != 1 or len(infos) != 1:
+        return named
+    (name, array), wanted = next(iter(named.items())), infos[0].name
+    if path.suffix.lower() == ".npz" and name not in (wanted, _UNNAMED):
+        raise InputError(
+            f"the model has no input '{name}'",
+            where=f"file '{path}'",
+            hint=f"call the array '{wanted}', or save it alone as .npy",
+        )
+    return {wanted: array}

@@ -213,9 +213,41 @@ def common(command: Command) -> Command:
     @functools.wraps(command)
     def wrapped(verbose: int, **options: Any) -> None:
         log_to_stderr(verbose)
+        _refuse_unused(click.get_current_context())
         command(**options)
 
     return wrapped  # type: ignore[return-value]
+
+
+_OF_ACCELERATORS = {
+    "policy": "--policy", "schedule": "--schedule", "objective": "--objective",
+    "l1_budget": "--l1", "budgets": "--l1", "tiling_file": "--tiling",
+}  # fmt: skip
+"""Options that say something about accelerators only, by the names of their parameters."""
+
+
+def _refuse_unused(context: click.Context) -> None:
+    """Refuse options that say nothing about the target.
+
+    Raises:
+        TargetError: an option for accelerators is given, and the target has none.
+    """
+    from byoc_dory.soc.registry import resolve
+
+    name = context.params.get("target")
+    source = click.core.ParameterSource.COMMANDLINE
+    given = [
+        option
+        for parameter, option in _OF_ACCELERATORS.items()
+        if parameter in context.params and context.get_parameter_source(parameter) == source
+    ]
+    if name is None or not given or resolve(name).accelerators:
+        return
+    raise TargetError(
+        f"{given[0]} says nothing about {name}, which has no accelerators",
+        where=given[0],
+        hint="leave it out, or give a target with accelerators",
+    )
 
 
 def known_target(context: click.Context, option: click.Parameter, name: str) -> str:

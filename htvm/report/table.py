@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ __all__ = [
     "ratio",
     "short_source",
     "text",
+    "wrapped",
 ]
 
 # ASCII only, so that a table survives every terminal, log file and source comment.
@@ -39,6 +41,7 @@ _RULED = Box(
 # Wide enough for every table: without a width, tables are not wrapped, so that their text is the
 # same everywhere and can be searched.
 _WIDTH = 400
+_GAP = 2  # blanks between columns
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,14 @@ class Column:
         title: its heading.
         number: whether its cells are numbers (right-aligned).
         wraps: whether its cells are wrapped where a table has a width.
+        spare: whether it is left out, the last such column first, where a table has a width that
+            it would not fit otherwise.
     """
 
     title: str
     number: bool = False
     wraps: bool = False
+    spare: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,15 +78,30 @@ def _used(table: Table) -> list[int]:
     return [i for i in range(len(table.columns)) if not rows or any(row[i] for row in rows)]
 
 
+def _fitting(table: Table, used: list[int], width: int) -> list[int]:
+    """Return the columns that are drawn in lines of a width: all, or fewer of the spare ones."""
+    rows = [[column.title for column in table.columns], *table.rows]
+    rows += [table.footer] if table.footer else []
+    widths = {i: max(len(row[i]) for row in rows) for i in used}
+    while sum(widths.values()) + _GAP * (len(widths) - 1) > width:
+        spare = [i for i in widths if table.columns[i].spare]
+        if not spare:
+            break
+        del widths[spare[-1]]
+    return list(widths)
+
+
 def text(table: Table, width: int | None = None) -> str:
     """Draw a table as plain ASCII lines without trailing spaces.
 
     Args:
         table: the table.
-        width: characters per line, to which columns that may wrap are wrapped, and the others are
-            cut if that is not enough; no limit by default.
+        width: characters per line: spare columns are left out, columns that may wrap are wrapped,
+            and the others are cut if that is not enough; no limit by default.
     """
     used = _used(table)
+    if width is not None:
+        used = _fitting(table, used, width)
     drawn = RichTable(
         box=_RULED,
         show_edge=False,
@@ -111,6 +132,24 @@ def text(table: Table, width: int | None = None) -> str:
     console.print(drawn)
     lines = [line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")]
     return "\n".join([table.title, "", *lines] if table.title else lines)
+
+
+def wrapped(lines: Iterable[str], width: int, indent: str = "    ") -> list[str]:
+    """Wrap lines to a width; paths and other long words are kept whole.
+
+    Args:
+        lines: the lines, whose own indentation is kept.
+        width: characters per line.
+        indent: what the second and later lines of each begin with.
+    """
+    return [
+        piece
+        for line in lines
+        for piece in textwrap.wrap(
+            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        or [""]
+    ]
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -37,9 +37,13 @@ def test_random_inputs_follow_the_seed() -> None:
 def test_files_by_name(tmp_path: Path) -> None:
     x, y = np.ones((1, 4), np.int8), np.zeros((1, 2), np.int8)
     np.save(tmp_path / "x.npy", x)
-    np.savez(tmp_path / "one.npz", whatever=x)
+    np.savez(tmp_path / "one.npz", x)
+    np.savez(tmp_path / "own.npz", input=x)
+    np.savez(tmp_path / "wrong.npz", whatever=x)
     np.savez(tmp_path / "two.npz", other=y, input=x)
-    for name in ("x.npy", "one.npz"):
+    with pytest.raises(InputError, match="no input 'whatever'"):
+        read_inputs(str(tmp_path / "wrong.npz"), [INFO])
+    for name in ("x.npy", "one.npz", "own.npz"):
         found = read_inputs(str(tmp_path / name), [INFO])
         assert isinstance(found, dict) and list(found) == ["input"]
         np.testing.assert_array_equal(found["input"], x)

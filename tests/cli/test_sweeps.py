@@ -67,7 +67,7 @@ def test_a_folder_that_cannot_be_written(
     (tmp_path / "file").write_text("")
     arguments = [*COMMON, "--objective", "array", "--out", str(tmp_path / "file" / "folder")]
     assert main(arguments) == 2
-    assert "cannot write the sweep" in capsys.readouterr().err
+    assert "cannot write there" in capsys.readouterr().err
 
 
 def test_nothing_is_written_before_all_is_drawn(tmp_path: Path) -> None:

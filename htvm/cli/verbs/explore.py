@@ -10,6 +10,7 @@ import click
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
+from htvm.cli.places import folder_to_write
 from htvm.cli.terminal import EXIT_INTERRUPTED, shown_progress
 
 __all__ = ["command"]
@@ -35,6 +36,7 @@ __all__ = ["command"]
     "--out",
     "-o",
     type=click.Path(path_type=Path),
+    callback=folder_to_write,
     help="Folder for CSV, figures, and the winner: a file for --tiling.",
 )
 @options.common

@@ -8,6 +8,7 @@ import click
 
 from htvm.cli import options
 from htvm.cli.output import print_json
+from htvm.cli.places import file_to_write
 from htvm.cli.terminal import shown_progress
 from htvm.errors import ExportError, InputError
 
@@ -37,6 +38,7 @@ _DIGITS = 9
     "-o",
     required=True,
     type=click.Path(path_type=Path),
+    callback=file_to_write("the quantized network"),
     help="The .onnx file to write, with int8 weights and activations (QDQ).",
 )
 @click.option(

@@ -15,6 +15,7 @@ import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_inputs, shape_text
 from htvm.cli.output import fail_if_any, print_report
+from htvm.cli.places import file_to_write
 from htvm.cli.terminal import shown_progress
 from htvm.errors import ExportError, InputError
 from htvm.inputs import bind_inputs
@@ -71,6 +72,7 @@ _BUILD = (
     "outs",
     multiple=True,
     type=click.Path(path_type=Path),
+    callback=file_to_write("the report"),
     help="File to write, as its suffix says: .html, .txt, .csv, .json, .perfetto.json (a trace), "
     ".png; may be repeated.  Without, the text is printed.",
 )

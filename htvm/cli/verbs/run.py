@@ -14,7 +14,8 @@ import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_inputs
 from htvm.cli.output import fail_if_any, print_json, print_report, save_arrays
-from htvm.cli.terminal import shown_progress
+from htvm.cli.places import file_to_write
+from htvm.cli.terminal import shown_progress, terminal_width
 from htvm.inputs import bind_inputs
 
 if TYPE_CHECKING:
@@ -45,7 +46,13 @@ __all__ = ["command"]
 @options.given_input
 @options.all_tables
 @options.fail_if
-@click.option("--out", "-o", type=click.Path(path_type=Path), help="Write the outputs as .npz.")
+@click.option(
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path),
+    callback=file_to_write("the outputs"),
+    help="Write the outputs as .npz.",
+)
 @click.option("--check", is_flag=True, help="Compare with the reference; exit code 1 if not equal.")
 @options.common
 def command(
@@ -68,6 +75,7 @@ def command(
 ) -> None:
     """Build MODEL and run it once on the simulated SoC."""
     from htvm.report.conditions import figures_of
+    from htvm.report.table import wrapped
 
     opened = open_model(model, input_shapes, io, data)
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
@@ -94,7 +102,7 @@ def command(
         print_report(module.report(), everything, more)
         click.echo()
         for name, array in outputs.items():
-            click.echo(f"{name}: {_brief(array)}")
+            click.echo("\n".join(wrapped([f"{name}: {_brief(array)}"], terminal_width())))
         if equal is not None:
             click.echo(f"equal to the reference: {'yes' if equal else 'NO'}")
     if equal is False:

@@ -9,6 +9,7 @@ import click
 
 from htvm.cli import options
 from htvm.cli.output import print_json
+from htvm.cli.places import file_to_write, folder_to_write
 from htvm.cli.terminal import EXIT_INTERRUPTED, shown_progress
 
 if TYPE_CHECKING:
@@ -52,9 +53,16 @@ __all__ = ["command"]
     "--results",
     "-r",
     type=click.Path(path_type=Path),
+    callback=file_to_write("the results"),
     help="Results file, .parquet or .csv; the same sweep with the same file goes on.",
 )
-@click.option("--out", "-o", type=click.Path(path_type=Path), help="Folder for CSV and figures.")
+@click.option(
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path),
+    callback=folder_to_write,
+    help="Folder for CSV and figures.",
+)
 @click.option("--jobs", "-j", type=int, help="Processes; all cores by default.")
 @click.option("--scheduler", help="Address of a dask scheduler to execute on instead.")
 @click.option("--mac-pj", type=float, help="Energy of a multiply-accumulate, in pJ.")

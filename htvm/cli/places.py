@@ -1,0 +1,69 @@
+"""Files and folders to write, checked before anything is opened or built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from htvm.errors import ExportError
+from htvm.files import check_file, check_folder
+from htvm.shown import optional
+
+__all__ = ["file_to_write", "folder_to_write", "picture_to_write"]
+
+_PICTURES = (".png", ".svg", ".pdf")
+
+_Callback = Callable[[click.Context, click.Parameter, Any], Any]
+
+
+def file_to_write(what: str) -> _Callback:
+    """Return a callback for an option that names one or several files to write.
+
+    Args:
+        what: a description for messages, e.g. "the report".
+    """
+
+    def check(_context: click.Context, option: click.Parameter, given: Any) -> Any:
+        for path in _each(given):
+            check_file(path, what, f"{_name(option)} {path}")
+        return given
+
+    return check
+
+
+def folder_to_write(_context: click.Context, option: click.Parameter, given: Any) -> Any:
+    """Check an option that names a folder, which is made if it does not exist."""
+    for path in _each(given):
+        check_folder(path, f"{_name(option)} {path}")
+    return given
+
+
+def picture_to_write(context: click.Context, option: click.Parameter, given: Path | None) -> Any:
+    """Check an option that names a picture to draw, and that it can be drawn.
+
+    Raises:
+        ExportError: its suffix is not one of a picture, or it cannot be written.
+        DependencyError: matplotlib is not installed.
+    """
+    if given is None:
+        return None
+    if given.suffix.lower() not in _PICTURES:
+        raise ExportError(
+            f"'{given}' does not say which kind of picture to draw",
+            where=_name(option),
+            hint=f"end the name with {', '.join(_PICTURES)}",
+        )
+    optional("matplotlib.figure", "figures")
+    return file_to_write("the figure")(context, option, given)
+
+
+def _each(given: Any) -> tuple[Path, ...]:
+    return () if given is None else (given,) if isinstance(given, Path) else tuple(given)
+
+
+def _name(option: click.Parameter) -> str:
+    """Return the long name of an option."""
+    return max(option.opts, key=len)
