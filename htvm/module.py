@@ -12,14 +12,14 @@ from htvm.inputs import Inputs, bind_inputs
 from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
 
     from byoc_dory.verdict import OperatorVerdict
     from htvm.aot.reference import Reference
-    from htvm.compiled import Compiled, Platform
+    from htvm.compiled import BuildOptions, Compiled, Platform
     from htvm.firmware.build import Built
     from htvm.firmware.sizes import Sizes
     from htvm.model import Model
@@ -45,8 +45,15 @@ class Module:
         platform: ``"rv32"`` or ``"host"``.
     """
 
-    def __init__(self, compiled: Compiled, platform: Platform, built: Built) -> None:
+    def __init__(
+        self,
+        compiled: Compiled,
+        platform: Platform,
+        built: Built,
+        compile_with: Callable[[BuildOptions], Compiled] | None = None,
+    ) -> None:
         self.compiled = compiled
+        self._compile_with = compile_with
         self.platform: Platform = platform
         self._built = built
         self._last: RunResult | None = None
@@ -205,8 +212,11 @@ class Module:
             changes: largest number of changes to the model to advise, as for `explain`.
         """
         report = report_of(self.compiled, self.platform, self._built.sizes, self._last)
-        advice = self.explain(changes).improvements if changes else ()
-        return replace(report, verdicts=self._verdict_rows, advice=advice)
+        report = replace(report, verdicts=self._verdict_rows)
+        if not changes:
+            return report
+        found = self.explain(changes)
+        return replace(report, advice=found.improvements, settings=found.settings)
 
     @cached_property
     def _verdict_rows(self) -> tuple[VerdictRow, ...]:
@@ -239,7 +249,9 @@ class Module:
         """
         from htvm.explain.explanation import explanation_of
 
-        return explanation_of(self.compiled, changes, StageCache.of_user())
+        return explanation_of(
+            self.compiled, changes, StageCache.of_user(), compile_with=self._compile_with
+        )
 
     # ------------------------------------------------------------------ taking away
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from patterns.dispatch.dispatching import Dispatch
 
 __all__ = ["build", "compile_model"]
+
+_log = logging.getLogger(__name__)
 
 _STAGES = 8  # number of stages of `build`, including the C compiler
 
@@ -127,7 +130,11 @@ def build(
     compiled = compile_model(model, target, options, data=data, progress=progress, cache=cache)
     with progress.stage(f"compiling C for {platform}", (_STAGES, _STAGES)):
         built = makers[platform](compiled.program, compiled.target.soc)
-    return Module(compiled, platform, built)
+
+    def compile_with(changed: BuildOptions) -> Compiled:
+        return compile_model(model, target, changed, data=data, cache=cache)
+
+    return Module(compiled, platform, built, compile_with)
 
 
 def _tiling(
@@ -247,6 +254,8 @@ def compile_model(
         )
     with progress.stage("retargeting", (3, _STAGES)):
         executed = as_planned(source, planned, resolved, data=data, cache=cache)
+    if executed.retargeted.report.impossible and resolved.accelerators:
+        cache.get("advising", key, lambda: _advise(source, resolved))
     work = _Work(source, resolved, options, executed)
     generated = cache.get("generating", key, lambda: work.generated(progress))
     kernels = [kernel for code in generated.regions.values() for kernel in code.kernels]
@@ -266,6 +275,16 @@ def compile_model(
         program=generated.program,
         key=key,
     )
+
+
+def _advise(source: Model, target: Target) -> None:
+    """Warn that other targets take a network that could not be written in this one's numbers."""
+    from htvm.placement.elsewhere import takers
+
+    found = takers(source.graph, target)
+    if found:
+        words = ", ".join(map(str, found))
+        _log.warning("other targets take %s as it is: %s", source.name, words)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TilingError
 from htvm.explain.improvements import improvements
+from htvm.explain.settings import settings
 from htvm.explain.step_costs import build_costs, one_core_cycles
 from htvm.placement.offers import Estimator
 from htvm.policy import CPU
@@ -14,8 +15,10 @@ from htvm.report.explain import PLAIN, Explanation, VerdictRow
 from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from byoc_dory.verdict import OperatorVerdict
-    from htvm.compiled import Compiled
+    from htvm.compiled import BuildOptions, Compiled
     from htvm.explain.step_costs import BuildCosts
 
 __all__ = ["explanation_of"]
@@ -27,10 +30,12 @@ def explanation_of(
     cache: StageCache | None = None,
     *,
     measure: bool = True,
+    compile_with: Callable[[BuildOptions], Compiled] | None = None,
 ) -> Explanation:
     """Return where each operator runs, how each accelerator answered, and the cycles.
 
-    With ``changes`` > 0, also return up to that many changes to the model that would gain most.
+    With ``changes`` > 0, also return up to that many changes to the model that would gain most, and
+    the settings that would be quicker (`htvm.explain.settings`).
     An explanation that ``cache`` keeps is not computed again.
 
     An accelerator's answer is about the layer alone, in the form in which retargeting would write
@@ -42,14 +47,24 @@ def explanation_of(
         changes: largest number of changes to look for.
         cache: keeps explanations; they are computed again without.
         measure: whether to simulate the CPU's steps; if not, they are estimated.
+        compile_with: compiles the same model for the same target with other options; without, no
+            settings are tried.
     """
     cache = cache or StageCache(None)
     costs = build_costs(compiled, measure=measure)
-    key = cache.key(compiled.key, changes, costs) if compiled.key else ""
-    return cache.get("explaining", key, lambda: _explanation(compiled, changes, costs))
+    tried = compile_with is not None
+    key = cache.key(compiled.key, changes, costs, tried) if compiled.key else ""
+    return cache.get(
+        "explaining", key, lambda: _explanation(compiled, changes, costs, compile_with)
+    )
 
 
-def _explanation(compiled: Compiled, changes: int, costs: BuildCosts) -> Explanation:
+def _explanation(
+    compiled: Compiled,
+    changes: int,
+    costs: BuildCosts,
+    compile_with: Callable[[BuildOptions], Compiled] | None,
+) -> Explanation:
     dispatch = compiled.dispatch
     offers = _Offers(compiled)
     own = _own_cycles(costs)
@@ -71,9 +86,12 @@ def _explanation(compiled: Compiled, changes: int, costs: BuildCosts) -> Explana
         for name, place in dispatch.placement.items()
     ]
     found = improvements(compiled, changes, costs) if changes else ()
+    quicker = settings(compiled, costs, compile_with) if changes else ()
     arm = compiled.target.soc.host.platform == "arm"
     counted = "instructions" if arm else "cycles"
-    return Explanation(tuple(rows), found, costs.total, costs.steps, costs.missing, counted)
+    return Explanation(
+        tuple(rows), found, costs.total, costs.steps, costs.missing, counted, quicker
+    )
 
 
 def _own_cycles(costs: BuildCosts) -> dict[str, tuple[int, str]]:

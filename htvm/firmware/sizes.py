@@ -115,12 +115,24 @@ def _check_flash(program: Program, soc: Soc) -> None:
         )
 
 
+def _roomier(soc: Soc) -> str:
+    """Return a target with more L2: the first one with accelerators, or a single core."""
+    from byoc_dory.soc.registry import resolve, targets
+
+    for other in map(resolve, targets()):
+        same = other.soc.host.platform == soc.host.platform
+        if same and other.accelerators and other.soc.memory("L2").size > soc.memory("L2").size:
+            if not other.soc.adjustable and other.soc.cluster is not None:
+                return f"{other.name} or generic.cpu"
+    return "generic.cpu"
+
+
 def dominant(program: Program, soc: Soc) -> str:
     """Return what takes most, and its largest piece, as text.
 
     Where constants are not in L2, that is the arena, unless they exceed their own memory.
     """
-    where = "or choose a target with more L2, such as generic.cpu"
+    where = f"or choose a target with more L2, such as {_roomier(soc)}"
     if "L2" in soc.adjustable:
         where = "or give it more L2 (--l2 BYTES, htvm.build(..., l2_bytes=...))"
     if soc.code_memory != "L2":

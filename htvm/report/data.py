@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from htvm.report.explain import Improvement, VerdictRow
 from htvm.report.picture_types import Energy, MemoryMap, NetworkNode, Recipe, SocInfo
+from htvm.report.settings import Setting
 from htvm.result import Causes, Interval
 
 __all__ = [
@@ -242,6 +243,7 @@ class ReportData:
         recipe: how to reproduce the build; None if unknown.
         verdicts: where each operator runs, and how each accelerator answered.
         advice: changes to the model that would gain most, the best first; empty if not looked for.
+        settings: settings of the build that were tried and are quicker, with their accuracy.
     """
 
     summary: Summary
@@ -259,6 +261,7 @@ class ReportData:
     recipe: Recipe | None = None
     verdicts: tuple[VerdictRow, ...] = ()
     advice: tuple[Improvement, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
     @property
     def no_cycles(self) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from byoc_dory.verdict import OperatorVerdict
 from htvm.report.rule_costs import RuleCost, objections_text, rule_costs
+from htvm.report.settings import Setting, settings_text
 from htvm.report.table import Column, Table, count, csv_text, short_source, text
 from htvm.shown import Shown
 
@@ -130,6 +131,7 @@ class Explanation(Shown):
         steps: the cost of each step of the program, in execution order.
         missing: why the CPU's steps are only estimated; empty if they were measured.
         counted: "cycles", or "instructions" on cores whose cycles are not simulated.
+        settings: settings that were tried and are quicker.
     """
 
     rows: tuple[VerdictRow, ...]
@@ -138,6 +140,7 @@ class Explanation(Shown):
     steps: tuple[StepCost, ...] = ()
     missing: str = ""
     counted: str = "cycles"
+    settings: tuple[Setting, ...] = ()
 
     def _rows(self) -> tuple[object, ...]:
         return self.rows
@@ -219,12 +222,14 @@ def explain_text(found: Explanation, width: int | None = None) -> str:
             _rewritten(found.rows),
             _plain(found.rows),
             objections_text(found.rows),
+            settings_text(found.settings),
             _gains(found),
         ]
         return "\n\n".join(part for part in parts if part)
     table = text(cost_table(found), width) if found.rows else ""
     rows = found.rows
-    tail = (*_legend(found), _rewritten(rows), _plain(rows), _gains(found))
+    quicker = settings_text(found.settings)
+    tail = (*_legend(found), _rewritten(rows), _plain(rows), quicker, _gains(found))
     wrapped = [_wrapped(part, width) for part in tail if part]
     return "\n\n".join(part for part in (_wrapped(_placed(found), width), table, *wrapped) if part)
 
@@ -238,7 +243,8 @@ def _plain(rows: Sequence[VerdictRow]) -> str:
 def explain_screen(found: Explanation, width: int = 80) -> str:
     """Return `explain_text` without its table, in lines of ``width`` characters."""
     rows = found.rows
-    parts = [_placed(found), _rewritten(rows), objections_text(rows), _gains(found)]
+    quicker = settings_text(found.settings)
+    parts = [_placed(found), _rewritten(rows), objections_text(rows), quicker, _gains(found)]
     return "\n\n".join(_wrapped(part, width) for part in parts if part)
 
 
@@ -314,12 +320,29 @@ def _legend(found: Explanation, wide: bool = False) -> list[str]:
     parts = sum(_is_part(row, found) for row in found.rows)
     lines = (
         f"{found.counted}: {'; '.join(said)}" if said else "",
+        _QUICKER_ALONE if any(map(_is_quicker_alone, found.rows)) else "",
         f"not shown: {parts} without code of their own (names, parts of others): --wide"
         if parts and not wide
         else "",
         f"not measured: {found.missing}" if found.missing else "",
     )
     return ["\n".join(line for line in lines if line)]
+
+
+_QUICKER_ALONE = (
+    "a core that is quicker alone was not chosen: the policy goes by the bits of the weights, "
+    "which keeps accuracy, or the way there costs more than it gains; --policy latency goes by "
+    "cycles"
+)
+
+
+def _is_quicker_alone(row: VerdictRow) -> bool:
+    """Whether an accelerator that would take the layer needs fewer cycles than its own."""
+    own = row.cycles
+    return own is not None and any(
+        offer.accelerator != row.placed and offer.accepted and (offer.cycles or own) < own
+        for offer in row.offers
+    )
 
 
 def _wrapped(part: str, width: int) -> str:
@@ -385,6 +408,10 @@ def explain_data(found: Explanation) -> dict[str, Any]:
             for row in found.rows
         ],
         "improvements": [dataclasses.asdict(entry) for entry in found.improvements],
+        "settings": [
+            {**dataclasses.asdict(each), "same_accuracy": each.same, "loses": each.loses}
+            for each in found.settings
+        ],
         "total_cycles": found.total_cycles,
         "counted": found.counted,
         "steps": [dataclasses.asdict(step) for step in found.steps],

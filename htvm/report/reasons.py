@@ -104,7 +104,9 @@ def _spent(causes: Causes) -> str:
     largest = sorted(parts, key=lambda name: -parts[name])[:2]
     total = max(1, sum(parts.values()))
     return ", ".join(
-        f"{100 * parts[name] / total:.0f} % {_CAUSES[name]}" for name in largest if parts[name]
+        f"{100 * parts[name] / total:.0f} % {_CAUSES[name]}"
+        for name in largest
+        if 200 * parts[name] >= total
     )
 
 

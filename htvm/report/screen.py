@@ -13,13 +13,16 @@ from collections.abc import Sequence
 from htvm.report.data import LayerRow, ReportData
 from htvm.report.explain import Improvement
 from htvm.report.reasons import accelerated_text, group_text, reason_of, speed_up_of
+from htvm.report.settings import Setting
 from htvm.report.table import count, milliseconds
 
 __all__ = ["cost_lines", "screen_text"]
 
 _DEAREST = 3  # number of steps that are shown with their reasons
-_NAME = 18  # characters of a step's name
+_NAME = 21  # characters of a step's name
 _BAR = 20  # characters of a bar
+# Below either, the loss of accuracy gets a warning.
+_SAME, _SQNR_DB = 0.9, 10.0
 _NARROWEST = 60  # narrower terminals get lines of this width
 
 
@@ -29,7 +32,7 @@ def screen_text(report: ReportData, width: int = 80, hint: str = "") -> str:
     Args:
         report: the report; without cycles, what needs them is left out.
         width: characters per line, at least 60; longer lines are cut.
-        hint: a last line, e.g. the next commands to type.
+        hint: the next commands to type, separated by three blanks.
     """
     width = max(width, _NARROWEST)
     facts = [
@@ -37,12 +40,18 @@ def screen_text(report: ReportData, width: int = 80, hint: str = "") -> str:
         ("accelerated", accelerated_text(report)),
         *_memories(report),
         ("accuracy", _accuracy(report)),
+        ("WARNING", _loss(report)),
         ("energy", _energy(report)),
     ]
     longest = max(len(name) for name, value in facts if value)
     lines = [f"{name:<{longest}}  {value}" for name, value in facts if value]
-    parts = [[_headline(report)], lines, cost_lines(report, width), [hint] if hint else []]
+    parts = [[_headline(report)], lines, cost_lines(report, width), _hints(hint, width)]
     return "\n\n".join("\n".join(_cut(line, width) for line in part) for part in parts if part)
+
+
+def _hints(hint: str, width: int) -> list[str]:
+    """Return the next commands in one line if they fit, else one per line."""
+    return [hint] if len(hint) <= width and hint else [part for part in hint.split("   ") if part]
 
 
 def _cut(line: str, width: int) -> str:
@@ -96,6 +105,16 @@ def _accuracy(report: ReportData) -> str:
     return text
 
 
+def _loss(report: ReportData) -> str:
+    """Return a warning if the numbers of the build are far from the source's; else nothing."""
+    same, sqnr = report.same_decision, report.output_sqnr_db
+    if (same is None or same >= _SAME) and (sqnr is None or sqnr >= _SQNR_DB):
+        return ""
+    if report.summary.policy in ("latency", "mixed"):
+        return "much accuracy is lost: --policy bitwidth keeps 8 bits where it can"
+    return "much accuracy is lost: with --data FILE it is fitted to typical inputs"
+
+
 def _energy(report: ReportData) -> str:
     if report.energy is None or not report.summary.cycles:
         return ""
@@ -113,22 +132,32 @@ def cost_lines(report: ReportData, width: int = 120) -> list[str]:
     group = group_text(report)
     return [
         "the dearest steps:",
-        *_dearest_lines(dearest, total, report),
+        *_dearest_lines(dearest, total, report, width),
         *([f"  {group}"] if group else []),
+        *(line for setting in report.settings for line in _advice_lines(setting, width)),
         *(line for change in report.advice[:1] for line in _advice_lines(change, width)),
     ]
 
 
-def _advice_lines(change: Improvement, width: int) -> list[str]:
+def _advice_lines(advice: Improvement | Setting, width: int) -> list[str]:
+    # What loses accuracy is no advice.
+    kind = "choice" if isinstance(advice, Setting) and advice.loses else "advice"
     return textwrap.wrap(
-        f"advice: {change.sentence}", width, initial_indent="  ", subsequent_indent="    "
-    )
+        f"{kind}: {advice.sentence}", width, initial_indent="  ", subsequent_indent="    ",
+        break_on_hyphens=False,
+    )  # fmt: skip
 
 
-def _dearest_lines(rows: Sequence[LayerRow], total: int, report: ReportData) -> list[str]:
+def _dearest_lines(
+    rows: Sequence[LayerRow], total: int, report: ReportData, width: int
+) -> list[str]:
     longest = min(_NAME, max(len(row.label) for row in rows))
-    return [
-        f"  {_cut(row.label, longest):<{longest}}  {100 * (row.cycles or 0) / total:4.1f} %  "
-        f"{reason_of(row, report.verdicts)}"
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        share = 100 * (row.cycles or 0) / total
+        head = f"  {_cut(row.label, longest):<{longest}}  {share:4.1f} %  "
+        reason = reason_of(row, report.verdicts)
+        lines += textwrap.wrap(
+            head + reason, width, subsequent_indent=" " * len(head), max_lines=2, placeholder="..."
+        )
+    return lines

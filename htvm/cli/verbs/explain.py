@@ -14,6 +14,7 @@ from htvm.cli.terminal import shown_progress, terminal_width
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
+    from htvm.compiled import Compiled
 
 __all__ = ["command"]
 
@@ -69,9 +70,13 @@ def command(
         # Verdicts need no C compiler, and no memory that is large enough.
         options = BuildOptions(tiling=tiling, policy=policy, rewrites=rewrites)
         cache = StageCache.of_user()
-        compiled = compile_model(opened, target, options, progress=progress, cache=cache)
+
+        def compiled_with(options: BuildOptions) -> Compiled:
+            return compile_model(opened, target, options, progress=progress, cache=cache)
+
+        compiled = compiled_with(options)
         with progress.stage("looking for changes"):
-            found = explanation_of(compiled, changes, cache)
+            found = explanation_of(compiled, changes, cache, compile_with=compiled_with)
     if as_json:
         print_json("explain", explain_data(found))
     else:

@@ -1,0 +1,65 @@
+"""Other targets whose accelerators take a network as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from htvm.policy import CPU
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Target
+    from patterns.reading.graph import Graph
+
+__all__ = ["Taker", "takers"]
+
+
+@dataclass(frozen=True)
+class Taker:
+    """A target, and how many of a network's layers its accelerators take.
+
+    Attributes:
+        target: its name.
+        taken, layers: layers on its accelerators, and all layers.
+    """
+
+    target: str
+    taken: int
+    layers: int
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        share = "all" if self.taken == self.layers else f"{self.taken} of {self.layers}"
+        return f"{self.target} runs {share} layers on accelerators (-t {self.target})"
+
+
+def takers(graph: Graph, target: Target) -> tuple[Taker, ...]:
+    """Return the targets of other SoCs that take layers in the source's own numbers, best first.
+
+    Of those that leave as little to the host, the first joins most operators in one layer.
+
+    One target stands for each SoC: the one with most accelerators.
+
+    Args:
+        graph: the operators of the source.
+        target: the target of the build.
+    """
+    from byoc_dory.soc.registry import resolve, targets
+    from patterns.dispatch.dispatching import dispatch
+
+    best: dict[str, Target] = {}
+    for name in targets():
+        other = resolve(name)
+        known = best.get(other.soc.name)
+        if known is None or len(other.accelerators) > len(known.accelerators):
+            best[other.soc.name] = other
+    found = []
+    for other in best.values():
+        if other.soc.name == target.soc.name or not other.accelerators:
+            continue
+        placed = dispatch(graph, other.soc, other.accelerators)
+        places = [placed.placement[name] for name in placed.layers]
+        taken = sum(place != CPU for place in places)
+        if taken:
+            found.append(Taker(other.name, taken, len(places)))
+    return tuple(sorted(found, key=lambda entry: (-entry.taken / entry.layers, entry.layers)))
