@@ -4,9 +4,10 @@ cluster with ITA.
 Included: every layer on an accelerator as it was planned, with its transfers and its driver code,
 and every conversion of layouts at a region's border, under both schedules, one input each: on DIANA
 the MLPerf Tiny networks and the digits, on the cluster a layer of the encoder, a product, a head of
-attention, the digits and ResNet-8. The CPU's kernels count separately: their estimates are
-figures per element and per multiply-accumulate of one core, for verdicts; on the cluster all cores
-share most of these kernels, which then take far less. A kernel may hold several layers, and
+attention, the digits and ResNet-8. The CPU's kernels count separately, by the estimate for one
+core: figures per element and per multiply-accumulate, for decisions before there is code. On the
+cluster all cores share most of these kernels, which then take far less. `htvm explain` does not use
+these estimates but simulates the code itself: the next table. A kernel may hold several layers, and
 kernels that share a layer, such as a padding and its convolution, count as one.
 
 The error of a layer is predicted over simulated cycles, less one.
@@ -204,7 +205,7 @@ def run(folder: Path, progress: Progress | None = None) -> Artefact:
                 _table("by network", _by_network(planned)),
                 _table("by target", _by(planned, "target")),
                 _table("by schedule", _by(planned, "schedule")),
-                _table("CPU kernels, separately", {"together": host, **_by_network(host)}),
+                _table("CPU kernels, estimated", {"together": host, **_by_network(host)}),
             ]
         ),
         [asdict(row) for row in rows],

@@ -18,7 +18,7 @@ from htvm.cli.terminal import shown_progress
 
 BENCHMARKS = (
     "table_i", "table_ii", "fig2", "fig4", "fig5", "tiling", "digits", "predicted",
-    "snitch_table_i", "siracusa", "siracusa_units", "siracusa_l1", "llama",
+    "step_costs", "snitch_table_i", "siracusa", "siracusa_units", "siracusa_l1", "llama",
     "dla", "dla_balance", "boards",
 )  # fmt: skip
 """Modules of this package, in the order of the page."""

@@ -12,19 +12,33 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import htvm
+from benchmarks.artefact import Artefact, write
 from htvm.cli.arguments import open_model
 from htvm.errors import HtvmError
 from htvm.explain.step_costs import build_costs
 from htvm.inputs import seeded_inputs
 from htvm.model import Model
+from htvm.progress import Progress
 from htvm.report.table import Column, Table, count, text
 
-__all__ = ["Line", "line_of"]
+__all__ = ["Line", "line_of", "run"]
 
-NETWORKS = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos", "digits", "encoder:1")
+NETWORKS = ("resnet8", "ds_cnn", "toyadmos", "digits")
+TARGETS = ("diana", "diana.simd.cpu", "snitch_ita", "siracusa")
+TRANSFORMERS, CLUSTERS = ("encoder:1",), ("snitch_ita", "siracusa")
+_SAID = """
+What `htvm explain` says that a network takes, against a run of its C, with other inputs than those
+that the CPU's steps are measured with.  Of each line: the sum over all steps, the CPU's included,
+and the step with the largest error of those that take at least 1 % of the time.  Wanted are 10 %
+in the sum, and 25 % in each such step.
+
+A step is predicted by an accelerator's cost model, or measured: the CPU's own code, simulated
+apart. `python -m benchmarks.step_costs --target NAME MODEL` compares any network on any target.
+""".strip()
 SUM, STEP, SHARE = 0.10, 0.25, 0.01
 
 
@@ -33,15 +47,20 @@ class Line:
     """One network on one target.
 
     Attributes:
+        network, target: of the build.
         said, taken: cycles that `explain` says, and those of a run.
         worst: error of the worst step of at least 1 %, as a fraction; 0 without any.
         step: name of that step.
+        failure: why there are no figures; empty if there are.
     """
 
-    said: int
-    taken: int
-    worst: float
-    step: str
+    network: str
+    target: str
+    said: int = 0
+    taken: int = 0
+    worst: float = 0.0
+    step: str = ""
+    failure: str = ""
 
     @property
     def error(self) -> float:
@@ -51,6 +70,8 @@ class Line:
     @property
     def holds(self) -> bool:
         """Whether it is within the contract."""
+        if self.failure:
+            return True
         return abs(self.error) <= SUM and abs(self.worst) <= STEP
 
 
@@ -68,36 +89,24 @@ def line_of(model: Model, target: str) -> Line:
             error = cost.cycles / own - 1
             if abs(error) > abs(worst):
                 worst, name = error, f"{layer.name} ({cost.basis})"
-    return Line(costs.total or 0, taken, worst, name)
+    return Line(model.name, target, costs.total or 0, taken, worst, name)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print the table; return 1 if a line is not within the contract."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", nargs="*", default=[f"zoo:{name}" for name in NETWORKS])
-    parser.add_argument("--target", action="append", help="by default all")
-    given = parser.parse_args(argv)
-    rows, broken = [], 0
-    for name in given.model:
+def _lines(models: Sequence[str], targets: Sequence[str], progress: Progress) -> list[Line]:
+    """Compare every network on every target; those that cannot be built are lines, too."""
+    found = []
+    for name in models:
         model = open_model(name)
-        for target in given.target or list(htvm.targets()):
-            try:
-                line = line_of(model, target)
-            except HtvmError as error:
-                rows.append((model.name, target, "", "", "", "", f"not built: {error.what[:60]}"))
-                continue
-            broken += not line.holds
-            rows.append(
-                (
-                    model.name,
-                    target,
-                    count(line.said),
-                    count(line.taken),
-                    f"{100 * line.error:+.1f}",
-                    f"{100 * line.worst:+.1f}",
-                    line.step if line.holds else f"{line.step}: TOO FAR",
-                )
-            )
+        for number, target in enumerate(targets, 1):
+            with progress.stage(f"{model.name} on {target}", (number, len(targets))):
+                try:
+                    found.append(line_of(model, target))
+                except HtvmError as error:
+                    found.append(Line(model.name, target, failure=error.what))
+    return found
+
+
+def _table(lines: Sequence[Line]) -> str:
     columns = (
         Column("network"),
         Column("target"),
@@ -107,8 +116,51 @@ def main(argv: Sequence[str] | None = None) -> int:
         Column("worst %", True),
         Column("step"),
     )
-    print(text(Table(columns, tuple(rows))))
-    return int(broken > 0)
+    return text(Table(columns, tuple(map(_cells, lines))))
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    if line.failure:
+        return (line.network, line.target, "", "", "", "", f"not built: {line.failure[:60]}")
+    return (
+        line.network,
+        line.target,
+        count(line.said),
+        count(line.taken),
+        f"{100 * line.error:+.1f}",
+        f"{100 * line.worst:+.1f}",
+        line.step if line.holds else f"{line.step}: TOO FAR",
+    )
+
+
+def run(folder: Path, progress: Progress | None = None) -> Artefact:
+    """Compare what `htvm explain` says with runs, for the published table."""
+    progress = progress or Progress()
+    lines = _lines(_zoo(NETWORKS), TARGETS, progress)
+    lines += _lines(_zoo(TRANSFORMERS), CLUSTERS, progress)
+    artefact = Artefact(
+        "step_costs",
+        "What explain says against runs, network by network",
+        f"{_SAID}\n\n{_table(lines)}",
+        [asdict(line) for line in lines],
+    )
+    write(artefact, folder)
+    return artefact
+
+
+def _zoo(names: Sequence[str]) -> list[str]:
+    return [f"zoo:{name}" for name in names]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the table; return 1 if a line is not within the contract."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", nargs="*", default=_zoo((*NETWORKS, *TRANSFORMERS)))
+    parser.add_argument("--target", action="append", help="by default all")
+    given = parser.parse_args(argv)
+    lines = _lines(given.model, given.target or list(htvm.targets()), Progress())
+    print(_table(lines))
+    return int(not all(line.holds for line in lines))
 
 
 if __name__ == "__main__":
