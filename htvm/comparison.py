@@ -11,7 +11,8 @@ import numpy as np
 
 from byoc_dory.errors import L2OverflowError
 from byoc_dory.options import TilingOptions
-from byoc_dory.soc.registry import cpu_target, resolve
+from byoc_dory.soc.registry import cpu_target, resolve, split_name, targets
+from htvm.facts.network import macs_of
 from htvm.facts.report import memory_of
 from htvm.inputs import Inputs, bind_inputs, seeded_inputs
 from htvm.model import Model
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.options import ScheduleKind
     from byoc_dory.soc.base import Target
+    from htvm.compiled import Compiled
     from htvm.model import TensorInfo
     from htvm.policy import Policy
     from htvm.report.compare import Published
@@ -36,6 +38,12 @@ if TYPE_CHECKING:
 __all__ = ["agreement", "compare"]
 
 _log = logging.getLogger(__name__)
+
+PLAIN_TVM = (
+    "plain TVM: the same network as unmodified TVM compiles it to C, untuned, with the same memory "
+    "planning, compiler and core as ours."
+)
+"""What the first configuration is."""
 
 _SCALAR_NOTE = (
     "The simulated host is an RV32IMC core without SIMD and hardware loops; the published CPU "
@@ -119,14 +127,14 @@ def compare(
 
 def _notes(row: ComparisonRow, target: Target, beside: Sequence[Published]) -> tuple[str, ...]:
     """Return notes without which a target's figures next to published ones would mislead."""
+    if not beside:
+        return (PLAIN_TVM,)
     host = _SIMD_NOTE if target.soc.host.corev else _SCALAR_NOTE
-    if row.cycles is None or not target.accelerators or not beside:
-        return (host,)
-    if beside[-1].configuration != DIGITAL:
-        return (host,)
+    if row.cycles is None or not target.accelerators or beside[-1].configuration != DIGITAL:
+        return (PLAIN_TVM, host)
     theirs = beside[-1].latency_ms
     faster = theirs is not None and target.soc.cycles_to_ms(row.cycles) < theirs
-    return (host, WHY_FASTER) if faster else (host,)
+    return (PLAIN_TVM, host, WHY_FASTER) if faster else (PLAIN_TVM, host)
 
 
 def _samples(
@@ -147,6 +155,9 @@ def _configurations(
         _Configuration(f"{cpu}, plain TVM", cpu, "default"),
         _Configuration(f"{cpu}, our schedules", cpu, "scheduled"),
     ]
+    cores = _cores_only(target)
+    if cores is not None:
+        listed.append(_Configuration(cores, cores, "scheduled"))
     if target != cpu:
         name = target
         if policy is not None:
@@ -155,6 +166,18 @@ def _configurations(
             name += f", schedule {schedule}"
         listed.append(_Configuration(name, target, "scheduled", policy, schedule))
     return listed
+
+
+def _cores_only(target: str) -> str | None:
+    """Return the target that only uses the cores of the SoC's cluster; None if that is this one."""
+    soc = resolve(target).soc
+    base, _ = split_name(target)
+    for name in targets() if soc.cluster is not None else ():
+        if name == base or resolve(name).soc.name != soc.name:
+            continue
+        if [entry.name for entry in resolve(name).accelerators] == ["cluster"]:
+            return name + target[len(base) :]
+    return None
 
 
 def _fastest_on_cpu(rows: Sequence[ComparisonRow], cpu: str) -> str:
@@ -194,9 +217,17 @@ def _row(
         memory=memory_of(module.compiled, module.sizes, results[0]),
         agreement=agreement(source.outputs, wanted, outputs),
         exact=exact,
+        scores_sqnr_db=_scores_sqnr_db(compiled),
         policy=compiled.planned.policy if compiled.target.accelerators else "",
         schedule=compiled.options.tiling.schedule if compiled.target.accelerators else "",
     )
+
+
+def _scores_sqnr_db(compiled: Compiled) -> float | None:
+    """Return the loss before a softmax at the end; None without one, or in the source's numbers."""
+    kinds = list(compiled.dispatch.kinds.values())
+    ends = bool(kinds) and kinds[-1] == "softmax"
+    return compiled.retargeted.report.output_sqnr_db if ends else None
 
 
 def agreement(
@@ -251,4 +282,4 @@ def _is_classifier(info: TensorInfo) -> bool:
 
 
 def _macs(source: Model) -> int:
-    return sum(node.layer.macs for node in source.graph.in_order if node.layer is not None)
+    return sum(map(macs_of, source.graph.in_order))

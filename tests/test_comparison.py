@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import htvm
 from byoc_dory.errors import PolicyError, TargetError
 from byoc_dory.soc.registry import resolve
-from htvm.comparison import _configurations, _fastest_on_cpu, _notes, agreement, compare
+from htvm.comparison import _configurations, _fastest_on_cpu, _macs, _notes, agreement, compare
 from htvm.model import TensorInfo
-from htvm.report.compare import ComparisonRow, agreement_words
+from htvm.report.compare import (
+    Comparison,
+    ComparisonRow,
+    agreement_words,
+    comparison_text,
+)
+from htvm.report.data import L2Use
 from htvm.report.published import WHY_FASTER, published
 
 SCORES = TensorInfo("scores", (1, 3), "int8", 0.5, -128)
@@ -119,3 +128,41 @@ def test_policy_and_schedule_are_part_of_a_configurations_name() -> None:
     last = _configurations("diana", "latency", "published")[-1]
     assert last.name == "diana, policy latency, schedule published"
     assert _configurations("diana", {"add_0": "cpu"}, None)[-1].name == "diana, the user's policy"
+
+
+def test_a_cluster_stands_beside_one_core() -> None:
+    names = [entry.name for entry in _configurations("siracusa:cores=4", None, None)]
+    assert names == [
+        "siracusa.cpu:cores=4, plain TVM", "siracusa.cpu:cores=4, our schedules",
+        "siracusa.cluster:cores=4", "siracusa:cores=4",
+    ]  # fmt: skip
+    assert len(_configurations("siracusa.cluster", None, None)) == 3
+
+
+def test_the_sqnr_is_that_of_the_scores() -> None:
+    found = agreement([SCORES], [scores(-128, 127, -128)], [scores(-128, 126, -128)])
+    assert "SQNR 33.4 dB before the softmax" in agreement_words(found, 33.4)
+    assert "softmax" not in agreement_words(found)
+
+
+def test_a_comparison_is_drawn_and_fits_a_terminal() -> None:
+    pytest.importorskip("matplotlib")
+    rows = (
+        ComparisonRow("soc.cpu, our schedules", "soc.cpu", 4_000_000, L2Use(1, 2, 3, 4, 5, 6)),
+        replace(row("soc", "soc", 40_000), schedule="overlapped", scores_sqnr_db=30.0),
+    )
+    found = Comparison("net", 10, 260_000_000, rows, rows[0].configuration, published(264_192))
+    (axes,) = found.plot().axes
+    assert len(axes.patches) == 4 and axes.get_xscale() == "log"
+    assert max(map(len, comparison_text(found, 80).splitlines())) <= 80
+
+
+def test_macs_count_products_of_two_tensors() -> None:
+    model = htvm.zoo.single_head_attention()
+    products = [node for node in model.graph.in_order if node.kind == "matmul"]
+    assert products and all(node.layer is None for node in products)
+    layers = sum(node.layer.macs for node in model.graph.in_order if node.layer is not None)
+    # Scores of 128 x 128 over 64, and 128 x 64 over 128.
+    assert _macs(model) - layers == sum(
+        np.prod(node.output_shape) * node.input_shapes[0][-1] for node in products
+    )

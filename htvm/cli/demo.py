@@ -18,8 +18,9 @@ import htvm
 from htvm.cli.app import exit_code
 from htvm.cli.arguments import open_model, read_samples
 from htvm.cli.digits import recognised
-from htvm.cli.terminal import shown_progress
+from htvm.cli.terminal import shown_progress, terminal_width
 from htvm.progress import Progress
+from htvm.report.compare import comparison_text
 from htvm.report.explain import explain_screen
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _show(name: str, progress: Progress) -> bool:
 
     titles.show(f"{name} on the CPU and on {TARGET}, {shown.words}, simulated")
     comparison = htvm.compare(shown.model, TARGET, shown.samples, progress=progress)
-    click.echo(comparison)
+    click.echo(comparison_text(comparison, terminal_width()))
 
     titles.show(f"where the time goes on {TARGET}")
     click.echo(module.report().screen())

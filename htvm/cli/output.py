@@ -15,10 +15,12 @@ from htvm.cli.terminal import terminal_width
 from htvm.files import write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from htvm.report.conditions import Condition
     from htvm.report.types import Report
 
-__all__ = ["SCHEMA", "fail_if_any", "print_json", "print_report", "save_arrays"]
+__all__ = ["SCHEMA", "fail_if_any", "print_json", "print_report", "save_arrays", "save_figure"]
 
 SCHEMA = 1
 """Version of the ``--json`` output: raised when a field is removed or changes its meaning."""
@@ -70,6 +72,17 @@ def fail_if_any(
         click.echo(f"htvm: {each.text}: {each.figure} is {figures[each.figure]:,}", err=True)
     if met:
         raise click.exceptions.Exit(1)
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in the format of the file's suffix, or nothing at all.
+
+    Raises:
+        ExportError: the file cannot be written.
+    """
+    stream = io.BytesIO()
+    figure.savefig(stream, format=path.suffix[1:].lower(), dpi=150)
+    write_whole(path, stream.getvalue(), "the figure", f"--out {path}")
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

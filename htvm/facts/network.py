@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from htvm.report.picture_types import Core, NetworkNode, SocInfo
@@ -9,8 +10,12 @@ from htvm.report.picture_types import Core, NetworkNode, SocInfo
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
     from htvm.compiled import Compiled
+    from patterns.reading.node import Node
 
-__all__ = ["machine_of", "network_graph"]
+__all__ = ["machine_of", "macs_of", "network_graph"]
+
+# The last axis of their first operand is the one they sum over.
+_PRODUCTS = ("matmul", "real_matmul", "tflite_matmul")
 
 
 def network_graph(compiled: Compiled) -> tuple[NetworkNode, ...]:
@@ -22,10 +27,19 @@ def network_graph(compiled: Compiled) -> tuple[NetworkNode, ...]:
             op=node.kind,
             accelerator=placement.get(node.name, "cpu"),
             inputs=tuple(dict.fromkeys(node.inputs)),
-            macs=0 if node.layer is None else node.layer.macs,
+            macs=macs_of(node),
         )
         for node in compiled.retargeted.model.graph.in_order
     )
+
+
+def macs_of(node: Node) -> int:
+    """Return an operator's multiply-accumulates, those of products of two tensors included."""
+    if node.layer is not None:
+        return node.layer.macs
+    if node.kind not in _PRODUCTS:
+        return 0
+    return math.prod(node.output_shape) * node.input_shapes[0][-1]
 
 
 def machine_of(target: Target) -> SocInfo:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import textwrap
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from htvm.report.comparison_figure import Bar, comparison_figure
 from htvm.report.data import L2Use
-from htvm.report.table import Column, Table, count, csv_text, milliseconds, ratio, text
+from htvm.report.table import Column, Table, count, csv_text, milliseconds, ratio, text, wrapped
 from htvm.shown import Shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "Agreement",
@@ -26,7 +30,7 @@ __all__ = [
     "comparison_text",
 ]
 
-_LINE = 115  # characters
+_LINE = 115  # characters per line of a comparison as text, outside of a terminal
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ class ComparisonRow:
         agreement: agreement with the source model; None if it was not compared.
         failure: why there are no numbers, in a few words; empty if there are numbers.
         exact: whether the outputs equal `Module.reference`; None if it was not checked.
+        scores_sqnr_db: SQNR in dB before the last softmax, on the inputs that retargeting was
+            fitted to; None without a softmax at the end, or if the numbers are the source's.
         policy, schedule: how layers were dispatched and executed; empty without accelerators.
     """
 
@@ -71,6 +77,7 @@ class ComparisonRow:
     agreement: Agreement | None = None
     failure: str = ""
     exact: bool | None = None
+    scores_sqnr_db: float | None = None
     policy: str = ""
     schedule: str = ""
 
@@ -139,6 +146,24 @@ class Comparison(Shown):
         base = self.row(self.baseline).cycles
         return None if base is None or not row.cycles else base / row.cycles
 
+    def plot(self) -> Figure:
+        """Draw the time of one inference in each configuration, on a logarithmic scale.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+        """
+        bars = [
+            Bar(row.configuration, ms, self.speed_up(row), "u0" if row.schedule else "host")
+            for row in self.rows
+            if (ms := self.latency_ms(row)) is not None
+        ]
+        bars += [
+            Bar(f"published: {row.configuration}", row.latency_ms, None, "dma", published=True)
+            for row in self.published
+            if row.latency_ms is not None
+        ]
+        return comparison_figure(self.network, bars)
+
     def __str__(self) -> str:
         """Return the comparison as text."""
         return comparison_text(self)
@@ -146,8 +171,13 @@ class Comparison(Shown):
     __repr__ = __str__
 
 
-def agreement_words(agreement: Agreement | None) -> str:
-    """Describe the agreement with the source model in a few words."""
+def agreement_words(agreement: Agreement | None, scores_sqnr_db: float | None = None) -> str:
+    """Describe the agreement with the source model in a few words.
+
+    Args:
+        agreement: of the outputs.
+        scores_sqnr_db: SQNR of what a last softmax reads; it says more than that of its output.
+    """
     if agreement is None:
         return ""
     if agreement.equal == agreement.inputs:
@@ -157,7 +187,9 @@ def agreement_words(agreement: Agreement | None) -> str:
     parts = [f"differs by up to {steps}"]
     if agreement.top1 is not None:
         parts.insert(0, f"top-1 {agreement.top1} of {agreement.inputs}")
-    if agreement.sqnr_db is not None:
+    if scores_sqnr_db is not None:
+        parts.append(f"SQNR {scores_sqnr_db:.1f} dB before the softmax")
+    elif agreement.sqnr_db is not None:
         parts.append(f"SQNR {agreement.sqnr_db:.1f} dB")
     return ", ".join(parts)
 
@@ -190,32 +222,30 @@ def _published_cells(comparison: Comparison, row: Published) -> tuple[str, ...]:
 def comparison_table(comparison: Comparison) -> Table:
     """Return one row per configuration, followed by the published ones, marked as such."""
     columns = (
-        Column("configuration"),
+        Column("configuration", wraps=True),
         Column("cycles", number=True),
         Column("ms", number=True),
-        Column("MAC/cycle", number=True),
+        Column("MAC/cycle", number=True, spare=True),
         Column("speed-up", number=True),
-        Column("code+const. B", number=True),
-        Column("L2 peak B", number=True),
-        Column("= reference"),
+        Column("code+data B", number=True, spare=True),
+        Column("all L2 B", number=True),
+        Column("exact"),
     )
     rows = [_cells(comparison, row) for row in comparison.rows]
     rows += [_published_cells(comparison, row) for row in comparison.published]
     return Table(columns, tuple(rows))
 
 
-def _wrapped(sentence: str) -> str:
-    """Wrap a sentence to the width of the table."""
-    return textwrap.fill(sentence, _LINE, break_long_words=False, break_on_hyphens=False)
-
-
 def _agreement_lines(comparison: Comparison) -> list[str]:
     """Return one line per configuration on how its outputs compare with the source model's."""
-    said = {row.configuration: agreement_words(row.agreement) for row in comparison.rows}
+    said = {
+        row.configuration: agreement_words(row.agreement, row.scores_sqnr_db)
+        for row in comparison.rows
+    }
     said = {name: words for name, words in said.items() if words}
     width = max(map(len, said), default=0)
     lines = [f"  {name:<{width}}  {words}" for name, words in said.items()]
-    return ["outputs against the source model's:", *lines, ""] if lines else []
+    return ["outputs against the source model's:", *lines] if lines else []
 
 
 def _published_lines(comparison: Comparison) -> list[str]:
@@ -225,24 +255,40 @@ def _published_lines(comparison: Comparison) -> list[str]:
     return [f"published figures: {line}" for line in remarked]
 
 
-def comparison_text(comparison: Comparison) -> str:
-    """Return the comparison as text: speed-ups only with baseline, clock and published figures."""
+def _speed_up_line(comparison: Comparison) -> str:
+    """Return what speed-ups refer to."""
     base = comparison.row(comparison.baseline)
     rate = ratio(base.cycles, comparison.macs)
-    baseline = f"speed-up: over {comparison.baseline}"
+    line = f"speed-up: over {comparison.baseline}, one core"
     if rate:
-        baseline += f", which needs {rate} cycles per MAC in the same simulator"
+        line += f", {rate} cycles per MAC in the same simulator"
     if comparison.published:
-        baseline += f"; published ones over {comparison.published[0].configuration}"
+        line += f"; published ones over {comparison.published[0].configuration}"
+    return line
+
+
+def comparison_text(comparison: Comparison, width: int = _LINE) -> str:
+    """Return the comparison as text: speed-ups only with baseline, clock and published figures.
+
+    Args:
+        comparison: the comparison.
+        width: characters per line.
+    """
+    notes = (
+        "exact: every output equals the integer definition of the network as built",
+        _speed_up_line(comparison),
+        *_published_lines(comparison),
+        *comparison.notes,
+    )
     lines = [
         f"{comparison.network}: {count(comparison.macs)} MACs, "
         f"times at {comparison.clock_hz / 1e6:g} MHz, of one inference",
         "",
-        text(comparison_table(comparison)),
+        text(comparison_table(comparison), width),
         "",
-        *_agreement_lines(comparison),
-        "= reference: whether every output equals the integer definition of the model as built",
-        *map(_wrapped, (baseline, *_published_lines(comparison), *comparison.notes)),
+        *wrapped(_agreement_lines(comparison), width),
+        "",
+        *wrapped(notes, width),
     ]
     return "\n".join(lines)
 

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from htvm.report.table import Column, Table, count, text
+from htvm.report.table import Column, Table, count, text, wrapped
 from htvm.shown import Shown
 
 __all__ = [
@@ -208,8 +208,13 @@ _SHOWN = 5
 _WORDS: dict[Answer, str] = {"yes": "yes", "no": "NO", "close": "close"}
 
 
-def fit_text(fit: Fit) -> str:
-    """Return the whole answer as text."""
+def fit_text(fit: Fit, width: int | None = None) -> str:
+    """Return the whole answer as text.
+
+    Args:
+        fit: the answer.
+        width: characters per line; by default as long as they need.
+    """
     schedule = f", schedule {fit.schedule}" if fit.schedule else ""
     answers = {
         "yes": "it fits",
@@ -218,14 +223,18 @@ def fit_text(fit: Fit) -> str:
     }
     parts = [
         f"{fit.network} on {fit.target}{schedule}: {answers[fit.fits]}",
-        text(_level_table(fit.levels)),
-        *(_dominates(level) for level in fit.levels),
-        text(_layer_table(fit.layers)) if fit.layers else "",
-        _weights(fit.weights),
-        _refused(fit),
-        _changes(fit.changes),
+        text(_level_table(fit.levels), width),
+        *(_lines(_dominates(level), width) for level in fit.levels),
+        text(_layer_table(fit.layers), width) if fit.layers else "",
+        _weights(fit.weights, width),
+        _lines(_refused(fit), width),
+        _lines(_changes(fit.changes), width),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _lines(part: str, width: int | None) -> str:
+    return part if width is None else "\n".join(wrapped(part.split("\n"), width))
 
 
 def _level_table(levels: tuple[Level, ...]) -> Table:
@@ -272,15 +281,15 @@ def _part(part: MemoryItem) -> str:
 
 def _layer_table(layers: tuple[LayerDemand, ...]) -> Table:
     columns = (
-        Column("layer"),
+        Column("layer", wraps=True),
         Column("on"),
         Column("tile k,c,y,x"),
         Column("L1 B", True),
         Column("least", True),
-        Column("untiled", True),
+        Column("untiled", True, spare=True),
         Column("weights B", True),
-        Column("least", True),
-        Column("whole", True),
+        Column("least", True, spare=True),
+        Column("whole", True, spare=True),
     )
     rows = tuple(
         (
@@ -290,16 +299,22 @@ def _layer_table(layers: tuple[LayerDemand, ...]) -> Table:
             count(layer.l1_planned),
             count(layer.l1_least),
             count(layer.l1_whole),
-            count(layer.weights_planned),
-            count(layer.weights_least),
-            count(layer.weights_whole),
+            *_weight_cells(layer),
         )
         for layer in layers
     )
     return Table(columns, rows)
 
 
-def _weights(rows: tuple[WeightRow, ...]) -> str:
+def _weight_cells(layer: LayerDemand) -> tuple[str, str, str]:
+    """Return the cells on weights, empty where they take no room of their own."""
+    if not layer.weights_whole:
+        return ("", "", "")
+    sizes = (layer.weights_planned, layer.weights_least, layer.weights_whole)
+    return (count(sizes[0]), count(sizes[1]), count(sizes[2]))
+
+
+def _weights(rows: tuple[WeightRow, ...], width: int | None) -> str:
     """Return which weights are kept and which are loaded, the most valuable bytes first."""
     if not rows:
         return ""
@@ -308,11 +323,11 @@ def _weights(rows: tuple[WeightRow, ...]) -> str:
         return float("inf") if row.saved_cycles is None else row.saved_cycles / row.bytes
 
     columns = (
-        Column("weights of"),
+        Column("weights of", wraps=True),
         Column("on"),
         Column("B", True),
-        Column("kept in"),
-        Column("cycles saved by keeping", True),
+        Column("kept in", wraps=True),
+        Column("cycles saved", True, wraps=True),
         Column("per KiB", True),
     )
     lines = tuple(
@@ -327,7 +342,7 @@ def _weights(rows: tuple[WeightRow, ...]) -> str:
         for row in sorted(rows, key=lambda row: -value(row))
     )
     title = "weights: not all fit the memory that keeps them; chosen to save most cycles"
-    return text(Table(columns, lines, title=title))
+    return text(Table(columns, lines, title=title), width)
 
 
 def _refused(fit: Fit) -> str:

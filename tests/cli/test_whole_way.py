@@ -139,7 +139,7 @@ def test_compare_states_baseline_and_published(capsys: pytest.CaptureFixture[str
 def test_the_demo_shows_the_whole_job(capsys: pytest.CaptureFixture[str]) -> None:
     demo.main([NETWORK], standalone_mode=False)
     shown = capsys.readouterr().out
-    for words in ("published: ", "speed-up: over", "= reference", "operators: ", "yes", "done in"):
+    for words in ("published: ", "speed-up: over", "exact: ", "operators: ", "yes", "done in"):
         assert words in shown
     assert "NO" not in shown.split()
 

@@ -164,7 +164,7 @@ def test_report_json_and_csv_carry_all_rows() -> None:
 def test_comparison_names_baseline_clock_and_published_figures() -> None:
     document = str(COMPARISON)
     assert "times at 260 MHz" in document
-    assert "speed-up: over plain, which needs 4.00 cycles per MAC" in document
+    assert "speed-up: over plain, one core, 4.00 cycles per MAC" in document
     (row,) = lines_with(document, "digital ")[:1]
     assert "200.0x" in row.split() and "0.96" in row.split() and "NO" in row.split()
     (said,) = lines_with(document, "top-1 ")

@@ -11,8 +11,9 @@ import click
 import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_samples
-from htvm.cli.output import print_json
-from htvm.cli.terminal import shown_progress
+from htvm.cli.output import print_json, save_figure
+from htvm.cli.places import picture_to_write
+from htvm.cli.terminal import shown_progress, terminal_width
 
 __all__ = ["command"]
 
@@ -38,6 +39,13 @@ __all__ = ["command"]
     show_default=True,
     help="Inputs to try: seeds from SEED on, or entries of the file.",
 )
+@click.option(
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path),
+    callback=picture_to_write,
+    help="Draw the times as .png, .svg or .pdf.",
+)
 @options.common
 def command(
     model: str,
@@ -49,10 +57,11 @@ def command(
     schedule: Any,
     given: str,
     count: int,
+    out: Path | None,
     as_json: bool,
 ) -> None:
-    """Compare MODEL on a target with plain TVM, on the same simulated SoC."""
-    from htvm.report.compare import comparison_json
+    """Compare MODEL on a target with plain TVM, and with a cluster's cores, on the same SoC."""
+    from htvm.report.compare import comparison_json, comparison_text
 
     opened = open_model(model, input_shapes, io, data)
     samples = read_samples(given, opened.inputs, count)
@@ -61,7 +70,11 @@ def command(
             opened, target=target, inputs=samples, policy=policy, schedule=schedule,
             progress=progress,
         )  # fmt: skip
+    if out is not None:
+        save_figure(found.plot(), out)
     if as_json:
         print_json("compare", json.loads(comparison_json(found)))
     else:
-        click.echo(str(found))
+        click.echo(comparison_text(found, terminal_width()))
+    if out is not None:
+        click.echo(f"written: {out}", err=True)

@@ -10,7 +10,7 @@ import click
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
-from htvm.cli.terminal import shown_progress
+from htvm.cli.terminal import shown_progress, terminal_width
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
@@ -51,7 +51,7 @@ def command(
     if the model does not fit.
     """
     from htvm.fitting import fit
-    from htvm.report.fit import fit_data
+    from htvm.report.fit import fit_data, fit_text
 
     with shown_progress() as progress:
         found = fit(
@@ -65,6 +65,6 @@ def command(
     if as_json:
         print_json("fit", fit_data(found))
     else:
-        click.echo(str(found))
+        click.echo(fit_text(found, terminal_width()))
     if found.fits == "no":
         raise click.exceptions.Exit(1)

@@ -1,0 +1,76 @@
+"""Reports in terminals: what is left out, wrapped and kept where a line is short."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from htvm.report.fit import Change, Fit, LayerDemand, Level, MemoryItem, fit_text
+from htvm.report.screen import screen_text
+from htvm.report.settings import Numbers, Setting
+from htvm.report.table import Column, Table, text, wrapped
+
+from .whole import WHOLE
+
+TABLE = Table(
+    (Column("name"), Column("one", True, spare=True), Column("two", True, spare=True)),
+    (("conv2d_0", "1,234", "5,678"),),
+)
+NAME = "depthwise_convolution_of_the_neck"
+FIT = Fit(
+    "tiny", "diana", "overlapped",
+    (Level("L2", 512_000, 104_767, 104_767, 1_616, (MemoryItem("arena", 33_600, "at " + NAME),)),),
+    (
+        LayerDemand(
+            NAME, "digital", 57_200, 304, 57_200, 256_000, "64,1,25,5", 2_368, 2_368, 2_368, 64_000
+        ),
+    ),
+    changes=(
+        Change("give it more memory", "L2", 1, 2, "yes", "planned", "which " * 20),
+    ),
+)  # fmt: skip
+
+
+def test_spare_columns_are_left_out_where_a_line_is_short() -> None:
+    for width, titles in ((None, 3), (22, 3), (21, 2), (15, 2), (14, 1)):
+        assert len(text(TABLE, width).split("\n")[0].split()) == titles
+
+
+def test_wrapping_keeps_long_words() -> None:
+    path = "/" + "a" * 90
+    assert wrapped(["see " + path, ""], 40) == ["see", f"    {path}", ""]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_an_answer_of_fit_is_as_wide_as_the_terminal(width: int) -> None:
+    lines = fit_text(FIT, width).split("\n")
+    assert max(map(len, lines)) <= width
+    assert max(map(len, fit_text(FIT).split("\n"))) > 120
+    assert "64,1,25,5" in "\n".join(lines) and "57,200" in "\n".join(lines)
+
+
+def test_a_large_loss_of_accuracy_is_a_warning() -> None:
+    def screen(policy: str, sqnr: float, same: float) -> str:
+        summary = replace(WHOLE.summary, policy=policy)
+        return screen_text(
+            replace(WHOLE, summary=summary, output_sqnr_db=sqnr, same_decision=same), 80
+        )
+
+    assert "WARNING" not in screen("latency", 25.0, 0.99)
+    assert "--policy bitwidth keeps 8 bits" in screen("latency", 9.0, 0.99)
+    assert "--policy bitwidth keeps 8 bits" in screen("latency", 25.0, 0.8)
+    assert "with --data FILE" in screen("bitwidth", 25.0, 0.8)
+
+
+def test_a_quicker_setting_is_advised() -> None:
+    setting = Setting("--policy latency", 1_000, 800, ("conv2d_1",), Numbers(30.0), Numbers(9.0))
+    shown = " ".join(screen_text(replace(WHOLE, settings=(setting,)), 80).split())
+    assert "choice: --policy latency: -200 cycles (20.0 % of all)" in shown
+    assert "LOSES ACCURACY" in shown
+
+
+def test_commands_that_do_not_fit_a_line_have_one_each() -> None:
+    hint = "all tables: --all   reasons: htvm explain " + "a" * 50
+    assert screen_text(WHOLE, 80, hint).endswith(f"all tables: --all\nreasons: {hint[29:]}")
+    assert screen_text(WHOLE, 100, hint).endswith(hint)
