@@ -294,12 +294,12 @@ void htvm_columns(const htvm_columns_t *what, uint32_t y, uint32_t end)
 #if HTVM_SIMD
     if (what->fy == SIDE && what->fx == SIDE && what->stride_x == what->stride_y &&
         what->stride_x <= 2) {
-        if (htvm_patches_fit(what, y, end)) {
+        if (what->stride_x == 1) {
+            channel = htvm_squares_fit(what, y, end) ? htvm_squares(what) : 0;
+        } else if (htvm_patches_fit(what, y, end)) {
             channel = htvm_patches(what);
         } else if (htvm_pairs_fit(what, end)) {
             channel = htvm_pairs(what, y, end);
-        } else if (htvm_squares_fit(what, y, end)) {
-            channel = htvm_squares(what);
         }
         if (what->c >= channel + CHANNELS) {
             channel = fours_of_channels(what, channel, y, end);

@@ -134,12 +134,15 @@ KERNELS(uint8, "dotusp", "sdotusp", UNSIGNED, CLIP_UINT8)
 
 bool htvm_patches_fit(const htvm_columns_t *p, uint32_t y, uint32_t end)
 {
+    /* First what other maps are refused for: cores wait for each other at every load. */
+    if (y != 0 || end != SIDE || p->iy != 2u * SIDE || p->ix != 2u * SIDE) {
+        return false;
+    }
     const bool is_signed = !p->in_unsigned && (p->low == -128 || p->low == 0) && p->high == 127;
     const bool is_unsigned = p->in_unsigned && p->low == 0 && p->high == 255;
     return p->scaling == HTVM_QUADS_NARROW && (is_signed || is_unsigned) && p->c >= 2 &&
-           p->stride_y == 2 && p->stride_x == 2 && p->in_pixel == p->out_pixel && y == 0 &&
-           end == SIDE && p->iy == 2u * SIDE && p->ix == 2u * SIDE && p->ox == SIDE &&
-           p->pad_top <= 1 && p->pad_left == p->pad_top;
+           p->stride_y == 2 && p->stride_x == 2 && p->in_pixel == p->out_pixel &&
+           p->ox == SIDE && p->pad_top <= 1 && p->pad_left == p->pad_top;
 }
 
 uint32_t htvm_patches(const htvm_columns_t *p)

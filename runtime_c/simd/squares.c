@@ -76,11 +76,14 @@ SQUARES(squares_uint8, "dotusp", "sdotusp", UNSIGNED, CLIP_UINT8, WITH_ONES)
 
 bool htvm_squares_fit(const htvm_columns_t *p, uint32_t y, uint32_t end)
 {
+    if (y != 0 || end != SIDE || p->iy != SIDE || p->ix != SIDE) {
+        return false;
+    }
     const bool is_signed = !p->in_unsigned && (p->low == -128 || p->low == 0) && p->high == 127;
     const bool is_unsigned = p->in_unsigned && p->low == 0 && p->high == 255;
     return p->scaling == HTVM_QUADS_NARROW && (is_signed || is_unsigned) && p->c >= 2 &&
-           p->stride_y == 1 && p->stride_x == 1 && y == 0 && end == SIDE && p->iy == SIDE &&
-           p->ix == SIDE && p->ox == SIDE && p->pad_top == 1 && p->pad_left == 1;
+           p->stride_y == 1 && p->stride_x == 1 && p->ox == SIDE && p->pad_top == 1 &&
+           p->pad_left == 1;
 }
 
 uint32_t htvm_squares(const htvm_columns_t *p)

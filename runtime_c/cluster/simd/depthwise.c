@@ -8,8 +8,8 @@
 /* Whether a map may be one that htvm_patches() keeps in registers, so that its rows are not shared. */
 static inline bool is_whole(const cluster_conv_t *v)
 {
-    return v->stride_y == 2 && v->stride_x == 2 && v->fy == 3 && v->fx == 3 && v->oy == 3 &&
-           v->ox == 3 && v->iy == 6 && v->ix == 6 && v->pad_top <= 1 && v->pad_left == v->pad_top;
+    return v->stride_y == 2 && v->oy == 3 && v->iy == 6 && v->stride_x == 2 && v->fy == 3 &&
+           v->fx == 3 && v->ox == 3 && v->ix == 6 && v->pad_top <= 1 && v->pad_left == v->pad_top;
 }
 
 void cluster_depthwise(const void *args, uint32_t core, uint32_t cores)
