@@ -1,13 +1,16 @@
 """Mutated node cases of the package onnx: whatever is still read must be computed as it says.
 
-    python -m benchmarks.mutations [--of onnx | tflite] [--count 5000] [--seed 1]
+    python -m benchmarks.mutations [--of onnx | tflite | bytes] [--count 5000] [--seed 1]
+                                   [--write docs/mutations.md]
 
 Each mutant is a case (`benchmarks.onnx_cases`, constants folded) with one to three changes, drawn
 from a seed: an optional input is dropped or added, an attribute is set, removed or replaced by
 another value, the element type or the shape of a constant is changed.  What is read is run by the
 interpreter of the integer form, and compared with the reference implementation of the package
 onnx; where they differ, with onnxruntime, too, which decides.  A mutant may be refused, but must
-not be wrong and must not crash.  `benchmarks.tflite_mutations` does the same with TFLite files.
+not be wrong and must not crash.  `benchmarks.tflite_mutations` does the same with TFLite files,
+`benchmarks.damage` changes bytes of both.  Without ``--of``, all of them run; ``--write`` writes
+the page with what came out.
 """
 
 from __future__ import annotations
@@ -16,9 +19,11 @@ import argparse
 import logging
 import sys
 import tempfile
+import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +32,11 @@ import onnx
 from onnx import helper, numpy_helper
 
 import htvm
-from benchmarks import onnx_cases, tflite_mutations
+from benchmarks import damage, onnx_cases, tflite_mutations
 from benchmarks.mutant import Mutant
 from htvm.errors import HtvmError
 
-__all__ = ["campaign"]
+__all__ = ["Count", "campaign", "counted", "page"]
 
 _TEXTS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", "constant", "reflect", "edge", "nearest",
           "linear", "cubic", "half_pixel", "align_corners", "asymmetric", "floor", "ceil",
@@ -209,27 +214,109 @@ def _constant(model: Any, rng: np.random.Generator) -> str:
     return what
 
 
+# ------------------------------------------------------------------------------ page
+
+
+_RESULTS = ("passed", "refused", "without oracle", "wrong", "crashed")
+_TITLES = {
+    "onnx": "ONNX nodes, against the reference implementation of the package onnx and onnxruntime",
+    "tflite": "TFLite operators, against TFLite Micro's reference kernels",
+    "bytes": "bytes of both kinds of files, changed or cut off",
+}
+
+
+@dataclass
+class Count:
+    """How many mutants had which result, the bad ones, and the longest time of one in seconds."""
+
+    results: Counter[str] = field(default_factory=Counter)
+    bad: list[Mutant] = field(default_factory=list)
+    longest: float = 0.0
+
+
+def counted(mutants: Iterator[Mutant]) -> Count:
+    """Run a campaign to its end; the times are of this process alone."""
+    found, before = Count(), 0.0
+    for mutant in mutants:
+        now = time.process_time()
+        # The time until the first one made the files that are changed.
+        found.longest = max(found.longest, now - before if before else 0.0)
+        before = now
+        found.results[mutant.result] += 1
+        if mutant.result in ("wrong", "crashed"):
+            found.bad.append(mutant)
+            sys.stdout.write(_line(mutant) + "\n")
+            sys.stdout.flush()
+    return found
+
+
+def _line(mutant: Mutant) -> str:
+    return (
+        f"{mutant.result}: {mutant.number} {mutant.case} ({'; '.join(mutant.changes)}): "
+        f"{' '.join(mutant.reason.split())[:200]}"
+    )
+
+
+def page(found: Mapping[str, Count], seed: int) -> str:
+    """Return the page in Markdown.
+
+    Args:
+        found: what came out of each kind of campaign.
+        seed: what the mutants were drawn from.
+    """
+    lines = [
+        "# Mutated files",
+        "",
+        "Files that no exporter wrote: single operators with one to three changes, drawn from a "
+        "seed. An optional input is dropped or added, an attribute or option is set, removed or "
+        "replaced, the type, shape, scale, zero point or an element of a tensor is changed; or "
+        "bytes of the file are. What is still read must be right, everything else must be refused. "
+        f"`python -m benchmarks.mutations --seed {seed} --write docs/mutations.md` writes this "
+        "page, tests run a part of it with another seed.",
+        "",
+        "- *passed*: equal to the oracle, reals within a tolerance.",
+        "- *without oracle*: read, but the oracle refuses the file or ends its process; of changed "
+        "bytes, all files that are read.",
+        "- *longest*: processor time that reading and computing one mutant took.",
+        "",
+        "| mutants of | " + " | ".join(_RESULTS) + " | longest |",
+        "|---|" + "--:|" * (len(_RESULTS) + 1),
+    ]
+    for kind, count in found.items():
+        cells = " | ".join(f"{count.results[result]:,}" for result in _RESULTS)
+        lines.append(f"| {_TITLES[kind]} | {cells} | {count.longest:.1f} s |")
+    total = sum(sum(count.results.values()) for count in found.values())
+    bad = [mutant for count in found.values() for mutant in count.bad]
+    lines += ["", f"Of {total:,} mutants, {len(bad)} are wrong or crash."]
+    lines += [f"- {_line(mutant)}" for mutant in bad]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
-    """Run the campaign; print the counts, and every mutant that is wrong or crashes."""
+    """Run the campaigns; print the counts, and every mutant that is wrong or crashes."""
     logging.disable(logging.WARNING)
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--of", choices=["onnx", "tflite"], default="onnx")
+    parser.add_argument("--of", choices=list(_TITLES))
     parser.add_argument("--count", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", type=Path, help="file for the page")
     arguments = parser.parse_args()
     from tests.reference.interpreter import interpret
 
-    counts: Counter[str] = Counter()
-    mutants = campaign if arguments.of == "onnx" else tflite_mutations.campaign
-    for mutant in mutants(arguments.count, arguments.seed, interpret):
-        counts[mutant.result] += 1
-        if mutant.result in ("wrong", "crashed"):
-            sys.stdout.write(
-                f"{mutant.result}: {mutant.number} {mutant.case} ({'; '.join(mutant.changes)}): "
-                f"{' '.join(mutant.reason.split())[:200]}\n"
-            )
-            sys.stdout.flush()
-    sys.stdout.write(", ".join(f"{n} {result}" for result, n in sorted(counts.items())) + "\n")
+    count, seed = arguments.count, arguments.seed
+    campaigns: dict[str, Callable[[], Iterator[Mutant]]] = {
+        "onnx": lambda: campaign(count, seed, interpret),
+        "tflite": lambda: tflite_mutations.campaign(count, seed, interpret),
+        "bytes": lambda: damage.campaign(count, seed),
+    }
+    found = {}
+    for kind in [arguments.of] if arguments.of else list(_TITLES):
+        found[kind] = counted(campaigns[kind]())
+        results = sorted(found[kind].results.items())
+        sys.stdout.write(f"{kind}: " + ", ".join(f"{n} {result}" for result, n in results) + "\n")
+        sys.stdout.flush()
+    if arguments.write is not None:
+        arguments.write.write_text(page(found, seed), encoding="utf-8")
 
 
 if __name__ == "__main__":

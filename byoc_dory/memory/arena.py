@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -406,10 +406,8 @@ def check_plan(plan: MemoryPlan, buffers: Sequence[BufferUse], alignment: int = 
         end = offset + buffer.bytes + buffer.surplus
         if offset < 0 or offset % alignment or end > plan.peak:
             raise HtvmError(f"offset {offset} is misaligned or outside", where=buffer.name)
-    for a, b in combinations(buffers, 2):
-        together = range(max(a.first, b.first), min(a.last, b.last) + 1)
-        if not together:
-            continue
+    for a, b in _meeting(buffers):
+        together = range(b.first, min(a.last, b.last) + 1)
         start_a, start_b = offsets[a.name], offsets[b.name]
         end_a = start_a + a.bytes + a.surplus * (a.first in together)
         end_b = start_b + b.bytes + b.surplus * (b.first in together)
@@ -422,3 +420,13 @@ def _over(a: BufferUse, b: BufferUse, distance: int) -> bool:
     if b.over == a.name and len(range(b.first, a.last + 1)) == 1 and not b.surplus:
         return -distance >= b.below or distance >= b.above
     return b.name == a.over and _over(b, a, -distance)
+
+
+def _meeting(buffers: Sequence[BufferUse]) -> Iterator[tuple[BufferUse, BufferUse]]:
+    """Yield each pair of buffers that live at the same time; the second begins no earlier."""
+    living: list[BufferUse] = []
+    for buffer in sorted(buffers, key=lambda buffer: buffer.first):
+        living = [other for other in living if other.last >= buffer.first]
+        for other in living:
+            yield other, buffer
+        living.append(buffer)

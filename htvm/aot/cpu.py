@@ -149,6 +149,9 @@ def compile_cpu(
     return _Compiler(fused, prefix, kernels, cores, simd, scarce and cores is None).run()
 
 
+_MOST_CHARACTERS = 1 << 20
+
+
 class _Compiler:
     """Walks ``main`` once; every called PrimFunc becomes a kernel."""
 
@@ -174,6 +177,7 @@ class _Compiler:
         self.calls: list[ModelCall | Alias] = []
         self.names: dict[Var, tuple[str, ...]] = {}  # shape of a tensor, or of a tuple's fields
         self.taken: set[str] = set()
+        self.numbers: dict[str, int] = {}  # the last number behind a name, all before it are taken
 
     def run(self) -> CpuCode:
         main = self.fused.module["main"]
@@ -196,10 +200,11 @@ class _Compiler:
         )
 
     def _fresh(self, wish: str) -> str:
-        name, number = wish, 1
+        name, number = wish, self.numbers.get(wish, 1)
         while name in self.taken:
             number += 1
             name = f"{wish}_{number}"
+        self.numbers[wish] = number
         self.taken.add(name)
         return name
 
@@ -355,6 +360,7 @@ class _Compiler:
             found = replace(found, native=scheduled.native.body(lowered.parameters))
         note = scheduled.note if shared is None else f"{scheduled.note}; {shared.note}"
         parameters = lowered.parameters if shared is None else shared.parameters
+        _check_size(len(found.text(symbol)), group)
         _log.debug("%s: %s", symbol, note)
         return CpuKernel(
             symbol,
@@ -390,6 +396,20 @@ def _constants(module: IRModule) -> dict[str, Constants]:
 
 def _headers(kernel: Definition) -> tuple[str, ...]:
     return (HEADER_OF_INTRINSICS,) if any(f"{name}(" in kernel.body for name in INTRINSICS) else ()
+
+
+def _check_size(size: int, group: FusedGroup) -> None:
+    """Refuse C that would keep a compiler busy: it is several hundred times as long as any yet.
+
+    Raises:
+        UnsupportedError: the source of one kernel has more than `_MOST_CHARACTERS`.
+    """
+    if size > _MOST_CHARACTERS:
+        raise UnsupportedError(
+            f"a kernel of {size:,} characters of C, at most {_MOST_CHARACTERS:,}",
+            where=f"operators {', '.join(group.layers)}",
+            hint="split what is computed between two quantized tensors",
+        )
 
 
 def _shape_text(buffer: Any) -> str:

@@ -22,6 +22,7 @@ from tvm import relax, tirx
 
 from byoc_dory.errors import HtvmError, IntegerFormError
 from byoc_dory.layers import MulShift, Rows, Shift, Weighted
+from htvm.frontend.bounds import check_work
 from patterns.names import name_of
 from patterns.reading.read import bindings_of, dtype_of, main_of, operators, read_node
 
@@ -46,6 +47,7 @@ def check(module: IRModule) -> tuple[Node, ...]:
 
     Raises:
         IntegerFormError: the message names the first binding that is not.
+        UnsupportedError: it is more work than any target does (`htvm.frontend.bounds`).
     """
     main = main_of(module)
     _check_functions(module)
@@ -63,6 +65,7 @@ def check(module: IRModule) -> tuple[Node, ...]:
         nodes.append(node)
     _check_unclaimed(values, owners)
     _check_unique(main, nodes)
+    check_work(nodes)
     return tuple(nodes)
 
 

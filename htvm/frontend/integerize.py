@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
+from byoc_dory.errors import HtvmError
+from htvm.frontend.bounds import check_sizes
 from htvm.frontend.operators import Activation, Applied
 from patterns.names import NameCounter, tensor_name
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var
 
 __all__ = ["integer_module", "named_module"]
-
-_INT32_MAX = 2**31 - 1
 
 
 def integer_module(
@@ -29,8 +27,8 @@ def integer_module(
         outputs: tensors that ``main`` returns; a tuple if there are several.
 
     Raises:
-        UnsupportedError: a constant, an accumulator or a number of elements does not fit int32, or
-            a builder refuses its operator.
+        UnsupportedError: a constant, an accumulator or a number of elements does not fit int32, a
+            bound is exceeded (`htvm.frontend.bounds`), or a builder refuses its operator.
         ModelError: a tensor is empty.
     """
     return named_module(inputs, outputs)[0]
@@ -43,7 +41,7 @@ def named_module(
     from tvm import relax
 
     operators = _in_order(outputs)
-    _check_sizes(operators)
+    check_sizes(operators)
     builder = relax.BlockBuilder()
     writer = _Writer(builder, NameCounter(tuple(name for name, _ in inputs)))
     for name, activation in inputs:
@@ -82,30 +80,6 @@ def _in_order(outputs: Sequence[Activation]) -> list[tuple[Applied, Activation]]
         found[activation] = activation.origin
         waiting.extend(activation.origin.inputs)
     return [(found[item], item) for item in sorted(found, key=lambda item: found[item].position)]
-
-
-def _check_sizes(operators: Sequence[tuple[Applied, Activation]]) -> None:
-    """Refuse tensors that 32-bit indices cannot address, before any of that size is created.
-
-    Raises:
-        UnsupportedError: a tensor has too many elements.
-        ModelError: a tensor has no elements.
-    """
-    for operator, result in operators:
-        for tensor in (*operator.inputs, result):
-            elements = math.prod(tensor.shape)
-            if elements > _INT32_MAX:
-                raise UnsupportedError(
-                    f"a tensor of shape {list(tensor.shape)}, which has {elements} elements",
-                    where=operator.where,
-                    hint=f"at most {_INT32_MAX}; check the shapes in the file",
-                )
-            if elements < 1:
-                raise ModelError(
-                    f"a tensor of shape {list(tensor.shape)}, which is empty",
-                    where=operator.where,
-                    hint="check the shapes in the file",
-                )
 
 
 class _Writer:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from benchmarks import mutations, tflite_mutations
+from benchmarks import damage, mutations, tflite_mutations
 from benchmarks.mutant import Mutant
 from tests.reference.interpreter import interpret
 
@@ -28,6 +28,22 @@ def test_no_onnx_mutant_is_wrong_and_none_crashes(count: int) -> None:
 def test_no_tflite_mutant_is_wrong_and_none_crashes(count: int) -> None:
     pytest.importorskip("tflite_micro", reason="the package tflite-micro is not installed")
     check(list(tflite_mutations.campaign(count, 1, interpret)))
+
+
+@pytest.mark.parametrize("count", [120, pytest.param(3000, marks=pytest.mark.slow)])
+def test_no_damaged_file_ends_in_an_untyped_error(count: int) -> None:
+    found = list(damage.campaign(count, 1))
+    assert [item for item in found if item.result not in ("refused", "without oracle")] == []
+    assert {item.result for item in found} == {"refused", "without oracle"}
+
+
+def test_the_page_names_what_is_wrong() -> None:
+    bad = Mutant(3, "conv", ("a thing changed",), "wrong", "other values")
+    count = mutations.counted(iter([Mutant(2, "conv", (), "passed"), bad]))
+    assert count.results == Counter({"passed": 1, "wrong": 1})
+    text = mutations.page({"onnx": count}, 7)
+    assert "| 1 | 0 | 0 | 1 | 0 |" in text
+    assert "Of 2 mutants, 1 are wrong or crash.\n- wrong: 3 conv (a thing changed)" in text
 
 
 def test_a_wrong_reader_is_seen() -> None:

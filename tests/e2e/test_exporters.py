@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import htvm
+from benchmarks.exporters.cases import BEFORE, cases
 from tests.reference.interpreter import Array, interpret
 
 FOLDER = Path(__file__).parents[3] / "shared" / "models" / "exporters"
@@ -74,3 +76,27 @@ def test_it_builds_and_runs(name: str, target: str) -> None:
 def test_a_uint8_interface_is_no_obstacle_for_an_accelerator() -> None:
     explained = str(htvm.build(htvm.load(file_of("keras_squeezenet_u8io")), "diana").explain())
     assert "on digital" in explained
+
+
+def test_every_file_has_a_row() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "exporter-cases.md").read_text(encoding="utf-8")
+    names = {item.name for item in FOLDER.iterdir() if item.is_dir()}
+    assert names == set(BEFORE)
+    rows = {line.split(" | ")[0].strip("| "): line for line in page.splitlines() if "|" in line}
+    for name in names:
+        _, then, *today = rows[name].split(" | ")
+        assert then == BEFORE[name]
+        assert [cell for cell in today if cell.startswith(("wrong", "crashed", "refused"))] == []
+
+
+def test_results_are_compared(tmp_path: Path) -> None:
+    """A row is made of what comes out: other outputs beside the file are seen."""
+    name = "keras_squeezenet_u8io"
+    (tmp_path / name).mkdir()
+    shutil.copy(file_of(name), tmp_path / name)
+    with np.load(FOLDER / name / "golden.npz") as arrays:
+        kept = {key: arrays[key] for key in arrays.files}
+    kept["out0_0"] = kept["out0_0"] + np.uint8(3)
+    np.savez(tmp_path / name / "golden.npz", **kept)
+    (case,) = cases(tmp_path, interpret, targets=())
+    assert case.result.startswith("wrong: 10 of")

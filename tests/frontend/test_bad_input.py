@@ -124,6 +124,8 @@ UNSUPPORTED: dict[str, tuple[Callable[[Graph], Graph], list[str]]] = {
     "uint8": (lambda g: g.with_tensor(0, code=UINT8), ["uint8 activations", "'input'"]),
     "operator": (recurrent, ["LSTM is not supported", "operator 7", "tensor 15 'probabilities'",
                             "supported are ABS, ADD"]),
+    "channels elsewhere": (lambda g: g.with_tensor(14, shape=(1, 5, 1)),
+                           ["shape (1, 5, 1) for 5 channels", "(FULLY_CONNECTED)"]),
     "weight zero point": (lambda g: g.with_tensor(12, zero_points=[4]), ["zero point",
                                                                         "operator 6"]),
     "scales along inputs": (lambda g: g.with_tensor(12, scales=[0.1] * 4, zero_points=[0] * 4,

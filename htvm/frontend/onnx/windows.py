@@ -164,7 +164,13 @@ def _padding(
     for axis in (0, 1):
         outputs = -(-sizes[axis] // strides[axis])
         span = (outputs - 1) * strides[axis] + dilation[axis] * (kernel[axis] - 1) + 1
-        total = max(span - sizes[axis], 0)
+        total = span - sizes[axis]
+        if total < 0 and node.op.endswith("Pool"):
+            # The standard's formula is negative here; runtimes refuse it, or clamp it.
+            raise node.unsupported(
+                f"auto_pad '{mode}' of strides {strides} beyond the kernel {kernel}", "give pads"
+            )
+        total = max(total, 0)
         small, large = total // 2, total - total // 2
         before.append(small if mode == "SAME_UPPER" else large)
         after.append(large if mode == "SAME_UPPER" else small)

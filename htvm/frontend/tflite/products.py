@@ -203,6 +203,10 @@ def rows_of(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor, FlatTable, 
         raise op.corrupt(f"an output of shape {declared} for {rows} rows of {channels} channels")
     if keeps or len(declared) == 2:
         op.result_shape(shape)
+    elif declared[-1:] != (channels,):
+        raise op.unsupported(
+            f"an output of shape {declared} for {channels} channels", "channels are the last axis"
+        )
     return source, weights, options, rows
 
 

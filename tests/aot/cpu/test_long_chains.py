@@ -10,10 +10,12 @@ import pytest
 from tvm import relax
 
 from byoc_dory.layers import OnnxRequant
+from htvm.aot import cpu
 from htvm.aot.cpu import compile_cpu
 from patterns.ops.convert import Convert
 from patterns.ops.onnxruntime.binary import OnnxAdd
 from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.ops.table_map import TableLookup
 from tests.aot.cpu import native
 from tests.reference.interpreter import interpret
 
@@ -41,6 +43,21 @@ def chain(length: int, *, converts: bool) -> Any:
     return builder.get()
 
 
+def tables(length: int) -> Any:
+    """Tables one after the other, each a kernel of its own."""
+    rng = np.random.default_rng(length)
+    builder = relax.BlockBuilder()
+    value = relax.Var("x", relax.TensorType(SHAPE, "int8"))
+    with builder.function("main", [value]):
+        with builder.dataflow():
+            for at in range(length):
+                table = rng.integers(-128, 128, 256).astype(np.int8)
+                value = TableLookup(table, zero_point=0).write(builder, [value], f"table_{at}")
+            value = builder.emit_output(value)
+        builder.emit_func_output(value)
+    return builder.get()
+
+
 @pytest.mark.parametrize("converts", [False, True], ids=["sums", "sums and conversions"])
 def test_a_chain_is_exact_and_its_code_grows_linearly(
     converts: bool, tmp_path: Path, compiler: Any
@@ -54,3 +71,20 @@ def test_a_chain_is_exact_and_its_code_grows_linearly(
     found = native.run(long, loaded, dict(zip("xy", inputs, strict=True)))
     expected = interpret(chain(8, converts=converts), inputs).outputs
     np.testing.assert_array_equal(found[0], expected[0])
+
+
+def test_the_network_is_walked_once_not_once_for_each_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    walks: list[Any] = []
+    walk = cpu.tvm_ffi.structural_walk
+    monkeypatch.setattr(
+        cpu.tvm_ffi, "structural_walk", lambda body, *rest: (walks.append(body), walk(body, *rest))
+    )
+    counts = []
+    for length in (3, 6):
+        walks.clear()
+        code = compile_cpu(tables(length), "chain")
+        assert len(code.calls) == length
+        counts.append(sum(isinstance(body, relax.SeqExpr) for body in walks))
+    assert counts[0] == counts[1]

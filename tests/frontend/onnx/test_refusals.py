@@ -121,3 +121,31 @@ def test_a_transposed_convolution_of_other_axes(rank: int, tmp_path: Path) -> No
     model = model_of(nodes, {"x": shape}, constants={"w": np.ones(weights, np.float32)})
     with pytest.raises(HtvmError, match="weights of shape"):
         htvm.load(saved(model, tmp_path))
+
+
+ONES = np.ones((2, 1, 3, 3), np.float32)
+WRONG_ONCE: dict[str, tuple[onnx.ModelProto, str]] = {
+    "an exponent with more axes than its base": (
+        model_of([node("Pow", ["x", "c"], "y")], {"x": (3,)},
+                 constants={"c": np.full((1, 1), 2, np.float32)}),
+        r"exponents of shape \[1, 1\] for \[3\]",
+    ),
+    "integers beside reals": (
+        model_of([node("ConvTranspose", ["x", "w", "b"], "y", group=2)], {"x": (1, 2, 3, 3)},
+                 constants={"w": ONES, "b": np.asarray([1, 0], np.int64)}),
+        "constant input 2 of int64 beside reals",
+    ),
+    "SAME padding that is negative": (
+        model_of([node("MaxPool", ["x"], "y", kernel_shape=[1, 2], strides=[2, 2],
+                       auto_pad="SAME_LOWER")], {"x": (1, 1, 2, 2)}),
+        r"strides \(2, 2\) beyond the kernel \(1, 2\)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "message"), WRONG_ONCE.values(), ids=WRONG_ONCE.keys())
+def test_what_runtimes_refuse_or_broadcast(
+    model: onnx.ModelProto, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(HtvmError, match=message):
+        htvm.load(saved(model, tmp_path))

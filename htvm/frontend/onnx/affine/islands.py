@@ -113,6 +113,11 @@ def _pow(reader: Reader, node: OnnxNode) -> Value:
     exponents = reader.value(node, 1)
     if not isinstance(exponents, Constant) or exponents.data.size != 1:
         raise node.unsupported("exponents that are not one constant", "one number")
+    shape = _shape(reader.value(node, 0)).shape
+    if exponents.data.ndim > len(shape):
+        raise node.unsupported(
+            f"exponents of shape {list(exponents.data.shape)} for {list(shape)}", "one number"
+        )
     exponent = np.float32(exponents.real.reshape(-1)[0])
     form = _POWERS.get(float(exponent))
     if form is None:

@@ -47,9 +47,18 @@ __all__ = [
 
 
 def operand(reader: Reader, node: OnnxNode, index: int) -> Activation | Array:
-    """Return an input as float32: a tensor, or a constant."""
+    """Return an input as float32: a tensor, or a constant.
+
+    Raises:
+        ModelError: a constant holds integers without a scale, which no runtime takes for reals.
+        UnsupportedError: it is not finite.
+    """
     value = reader.value(node, index)
     if isinstance(value, Constant):
+        if value.scale is None and value.data.dtype.kind != "f":
+            raise node.damaged(
+                f"constant input {index} of {value.data.dtype} beside reals", "store it as float32"
+            )
         if not np.isfinite(value.real).all():
             raise node.unsupported(f"constant input {index} is not finite everywhere")
         return value.real.astype("float32")

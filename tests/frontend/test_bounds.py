@@ -1,0 +1,48 @@
+"""Networks beyond a bound are refused at once, by the operator that is too much."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import htvm
+from htvm.aot import cpu
+from htvm.errors import UnsupportedError
+from htvm.frontend import bounds
+from tests.frontend.onnxfile import Array, model_of, node, saved
+
+
+def test_more_bytes_than_32_bits_address(tmp_path: Path) -> None:
+    repeats: dict[str, Array] = {"n": np.asarray([40_000, 10_000], np.int64)}
+    nodes = [node("Relu", ["x"], "a"), node("Tile", ["a", "n"], "y")]
+    with pytest.raises(UnsupportedError, match=r"tensors of 6,400,[0-9,]+ B.*'y' \(Tile\), 2 of 2"):
+        htvm.load(saved(model_of(nodes, {"x": (1, 4)}, constants=repeats), tmp_path))
+
+
+def test_more_multiply_accumulates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = htvm.zoo.resnet8()
+    monkeypatch.setattr(bounds, "MOST_MACS", 12_501_759)
+    with pytest.raises(UnsupportedError, match="12,501,760 multiply-accumulates.*conv2d_1"):
+        htvm.load(model.module)
+    monkeypatch.setattr(bounds, "MOST_MACS", 12_501_760)
+    htvm.load(model.module)
+
+
+def test_more_operators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["x", "a", "b", "c", "y"]
+    nodes = [node("Neg", [a], b) for a, b in zip(names, names[1:], strict=False)]
+    path = saved(model_of(nodes, {"x": (1, 4)}), tmp_path)
+    monkeypatch.setattr(bounds, "MOST_OPERATORS", 3)
+    with pytest.raises(UnsupportedError, match=r"4 operators.*node 'y' \(Neg\), 4 of 4"):
+        htvm.load(path)
+    monkeypatch.setattr(bounds, "MOST_OPERATORS", 4)
+    htvm.load(path)
+
+
+def test_a_kernel_too_long_for_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = htvm.load(saved(model_of([node("Neg", ["x"], "y")], {"x": (1, 4)}), tmp_path))
+    monkeypatch.setattr(cpu, "_MOST_CHARACTERS", 100)
+    with pytest.raises(UnsupportedError, match="characters of C, at most 100; operators real_"):
+        htvm.build(model, "generic.cpu", platform="host")
