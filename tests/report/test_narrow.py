@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from htvm.report.fit import Change, Fit, LayerDemand, Level, MemoryItem, fit_text
+from htvm.report.html.page import report_html
 from htvm.report.screen import screen_text
 from htvm.report.settings import Numbers, Setting
 from htvm.report.table import Column, Table, text, wrapped
@@ -68,6 +69,13 @@ def test_a_quicker_setting_is_advised() -> None:
     shown = " ".join(screen_text(replace(WHOLE, settings=(setting,)), 80).split())
     assert "choice: --policy latency: -200 cycles (20.0 % of all)" in shown
     assert "LOSES ACCURACY" in shown
+
+
+def test_the_page_has_the_settings() -> None:
+    setting = Setting("--policy latency", 1_000, 800, ("conv2d_1",), Numbers(30.0), Numbers(9.0))
+    assert "Settings that are quicker" not in report_html(WHOLE)
+    page = report_html(replace(WHOLE, settings=(setting,)))
+    assert "-200 cycles (20.0 % of all)" in page and "moves conv2d_1" in page
 
 
 def test_commands_that_do_not_fit_a_line_have_one_each() -> None:
