@@ -89,6 +89,7 @@ def _ours(name: str, network: Path, given: Any, wanted: Any) -> Row:
         stack=result.stack_bytes,
         estimate=result.estimated_cycles,
         layers=tuple((layer.name, layer.instructions or 0) for layer in result.layers),
+        constants=sizes.constants,
     )
 
 

@@ -66,6 +66,7 @@ class Row:
         arena, stack: bytes of the RAM that these are.
         estimate: the fewest and the most cycles that the core's manual gives for the instructions.
         layers: (name, instructions) of each layer.
+        constants: bytes of the flash that are weights, biases and factors; 0 if unknown.
     """
 
     network: str
@@ -79,6 +80,7 @@ class Row:
     stack: int
     estimate: tuple[int, int]
     layers: tuple[tuple[str, int], ...]
+    constants: int = 0
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Row:
@@ -120,8 +122,20 @@ def _short(ours: Sequence[Row], beside: Mapping[str, Row]) -> Iterator[str]:
                 word = "**worse**" if mine > theirs else "misses the goal"
                 yield (
                     f"- {row.network}: {mine:,} {_UNITS[name]}, with CMSIS-NN {theirs:,}: "
-                    f"{mine / theirs:.0%}, {word}"
+                    f"{mine / theirs:.0%}, {word}{_reason(name, row, other)}"
                 )
+
+
+def _reason(name: str, row: Row, other: Row) -> str:
+    """Say how much of the flash no code can save: TFLite Micro has the same weights."""
+    if name != "flash" or not row.constants:
+        return ""
+    room = int(GOALS["flash"] * other.flash) - row.constants
+    left = f"leave {room:,} B for code" if room > 0 else "exceed the goal without any code"
+    return (
+        f"; its constants (weights, biases, factors), {row.constants:,} B or "
+        f"{row.constants / other.flash:.1%}, {left}, which takes {row.flash - row.constants:,} B"
+    )
 
 
 def _table(rows: Sequence[Row], beside: Mapping[str, Row]) -> Iterator[str]:
