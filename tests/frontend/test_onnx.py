@@ -207,6 +207,18 @@ def test_mixed_and_unknown_dialects(tmp_path: Path) -> None:
         loaded(model_of([node("Sin", ["x"], "y")], {"x": SHAPE}), tmp_path)
 
 
+@pytest.mark.parametrize("domain", ["", "PACTOps", "my.own"])
+def test_operators_that_the_standard_lacks_are_read_of_any_domain(
+    domain: str, tmp_path: Path
+) -> None:
+    constants: dict[str, Array] = {}
+    shift = requant("x", "y", constants, domain=domain)
+    model = loaded(model_of([shift], {"x": SHAPE}, constants=constants), tmp_path)
+    x = np.arange(-128, 128, dtype=np.int8)[: np.prod(SHAPE)].reshape(SHAPE)
+    expected = np.clip((x.astype(np.int64) * 3 + 5 + 4) // 8, -128, 127)
+    np.testing.assert_array_equal(interpret(model.module, [x]).outputs[0], expected)
+
+
 # ------------------------------------------------------------------------------ what is understood
 
 

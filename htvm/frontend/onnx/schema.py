@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["NEWEST_OPSET", "check_node", "newest_opset"]
+__all__ = ["NEWEST_OPSET", "check_node", "is_standard", "newest_opset"]
 
 NEWEST_OPSET = 28
 """Newest version of the standard whose operators the handlers follow."""
@@ -61,6 +61,11 @@ def _form(op: str) -> _Form | None:
         frozenset(name for schema in versions for name in schema.attributes),
         min((v.since_version for v in versions if v.since_version > NEWEST_OPSET), default=0),
     )
+
+
+def is_standard(op: str) -> bool:
+    """Whether any version of the standard has an operator of this name."""
+    return _form(op) is not None
 
 
 def check_node(node: OnnxNode, opset: int) -> None:

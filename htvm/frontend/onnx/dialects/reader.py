@@ -18,6 +18,7 @@ from htvm.frontend.onnx.dialects.write import write_products, write_sum
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.onnx.reads import read_whole
+from htvm.frontend.onnx.schema import is_standard
 from htvm.frontend.operators import Activation, Applied
 from patterns.op import TensorType
 from patterns.ops.integer.cast import Cast
@@ -77,7 +78,9 @@ class IntegerReader:
             self._values[item.name] = self._live(activation)
         for node in self.graph.nodes:
             handler = self._handlers.get(node.op)
-            if handler is None or node.domain not in ("", "PACTOps"):
+            # What the standard lacks is the flows' own, under whatever domain they export it.
+            foreign = node.domain not in ("", "PACTOps") and is_standard(node.op)
+            if handler is None or foreign:
                 raise unknown_operator(node, self._handlers, self._title)
             value = read_whole(node, self.graph.opset, partial(_handled, handler, self, node))
             node.check_outputs(1)
