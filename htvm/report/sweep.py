@@ -65,15 +65,20 @@ class Exploration(Shown):
 
     # ------------------------------------------------------------------ tables
 
-    def table(self) -> str:
-        """Return everything as text."""
+    def table(self, width: int | None = None) -> str:
+        """Return everything as text.
+
+        Args:
+            width: characters per line, in which the most important columns are shown; by default
+                all, in lines as long as they need.
+        """
         shown = tuple(_cells(row, label) for row, label in zip(self.rows, self.labels, strict=True))
         lacking = {row.shortage.layer: row.shortage for row in self.rows if row.shortage}
         notes = [str(shortage.error()) for shortage in lacking.values()]
-        notes += winners_text(self.totals)
+        notes += winners_text(self.totals, width)
         if self.interrupted:
             notes.append("interrupted: not everything was tried")
-        return "\n".join([text(Table(_COLUMNS, shown)), *(f"\n{note}" for note in notes)])
+        return "\n".join([text(Table(_COLUMNS, shown), width), *(f"\n{note}" for note in notes)])
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -217,22 +222,22 @@ class Exploration(Shown):
 
 
 _COLUMNS = (
-    Column("layer"),
-    Column("shape"),
+    Column("layer", wraps=True),
+    Column("shape", spare=True),
     Column("on"),
     Column("L1 budget", number=True),
     Column("objective"),
     Column("k,c,y,x"),
-    Column("tiles", number=True),
-    Column("buffers", number=True),
+    Column("tiles", number=True, spare=True),
+    Column("buffers", number=True, spare=True),
     Column("cycles", number=True),
-    Column("of peak", number=True),
-    Column("over quickest", number=True),
-    Column("L1 in", number=True),
-    Column("L1 out", number=True),
-    Column("weights", number=True),
+    Column("of peak", number=True, spare=True),
+    Column("over quickest", number=True, spare=True),
+    Column("L1 in", number=True, spare=True),
+    Column("L1 out", number=True, spare=True),
+    Column("weights", number=True, spare=True),
     Column("status"),
-    Column("ms to solve", number=True),
+    Column("ms to solve", number=True, spare=True),
 )
 
 _WHOLE = {

@@ -132,8 +132,13 @@ def tiling_of(total: Total, schedule: ScheduleKind) -> TilingOptions:
     return TilingOptions(l1_budget=total.l1_budget, schedule=schedule, layers=total.layers)
 
 
-def winners_text(totals: Sequence[Total]) -> Iterator[str]:
-    """Say what wins for the network under each budget, and for layers with another winner."""
+def winners_text(totals: Sequence[Total], width: int | None = None) -> Iterator[str]:
+    """Say what wins for the network under each budget, and for layers with another winner.
+
+    Args:
+        totals: of the network.
+        width: characters per line; no limit by default.
+    """
     budgets = dict.fromkeys(each.l1_budget for each in totals)
     rows = []
     for budget in budgets:
@@ -158,11 +163,11 @@ def winners_text(totals: Sequence[Total]) -> Iterator[str]:
             Column("L1 budget", number=True),
             Column("winner"),
             Column("cycles", number=True),
-            Column("one for all layers"),
-            Column("other than that"),
+            Column("one for all layers", wraps=True),
+            Column("other than that", wraps=True),
         )
         title = "the fewest predicted cycles of all layers together, each alone:"
-        yield "\n" + text(Table(columns, tuple(rows), title))
+        yield "\n" + text(Table(columns, tuple(rows), title), width)
 
 
 def pareto_figure(totals: Sequence[Total]) -> Figure:

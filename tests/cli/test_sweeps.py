@@ -18,7 +18,8 @@ def test_table_json_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     chosen = [*COMMON, "--objective", "array", "--objective", "latency"]
     assert main([*chosen, "--out", str(tmp_path / "new")]) == 0
     shown = capsys.readouterr()
-    assert "latency" in shown.out and "over quickest" in shown.out
+    assert "latency" in shown.out and "k,c,y,x" in shown.out
+    assert max(map(len, shown.out.split("\n\n")[0].splitlines())) <= 80
     # 640 inputs do not fit 300 bytes.
     assert "infeasible" in shown.out and "raise the L1 budget to 656 B" in shown.out
     names = sorted(path.name for path in (tmp_path / "new").iterdir())

@@ -11,7 +11,7 @@ from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
 from htvm.cli.places import folder_to_write
-from htvm.cli.terminal import EXIT_INTERRUPTED, shown_progress
+from htvm.cli.terminal import EXIT_INTERRUPTED, shown_progress, terminal_width
 
 __all__ = ["command"]
 
@@ -58,7 +58,7 @@ def command(
     if as_json:
         print_json("explore", {"tilings": found.records})
     else:
-        click.echo(str(found))
+        click.echo(found.table(terminal_width()))
     for path in files:
         click.echo(f"written: {path}", err=True)
     if found.interrupted:

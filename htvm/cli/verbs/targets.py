@@ -8,6 +8,7 @@ import click
 
 from htvm.cli import options
 from htvm.cli.output import print_json
+from htvm.cli.terminal import terminal_width
 
 __all__ = ["command"]
 
@@ -114,9 +115,9 @@ def _list(as_json: bool) -> None:
         Column("accelerators"),
         Column("MHz", number=True),
         Column("L2 bytes", number=True),
-        Column("SoC"),
-        Column("host"),
-        Column("parameters"),
+        Column("SoC", wraps=True),
+        Column("host", spare=True),
+        Column("parameters", spare=True),
     )
     rows = tuple(
         (
@@ -130,6 +131,6 @@ def _list(as_json: bool) -> None:
         )
         for target in known
     )
-    click.echo(text(Table(columns, rows)))
+    click.echo(text(Table(columns, rows), terminal_width()))
     click.echo("\nParameters are given with the name, e.g. siracusa:cores=4,l1=128KiB;")
     click.echo("htvm targets show NAME says what they are and which values they can have.")
