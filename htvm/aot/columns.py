@@ -57,7 +57,7 @@ _KINDS = {
 }
 _PRODUCTS = {(2, 2): "two_by_two", (1, 4): "one_by_four", (1, 2): "one_by_two"}
 
-_LONG = 32
+_LONG = 36
 """Words from which on a block of two pixels and two channels is a call, and takes flash once."""
 
 COLUMN_CALLS = tuple(
