@@ -107,3 +107,9 @@ def test_what_is_refused(
     shown = capsys.readouterr()
     assert said in shown.err and shown.out == ""
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_next_command_is_for_the_same_target(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", MODEL, "--target", "diana.digital", "--platform", "host"]) == 0
+    shown = capsys.readouterr().out
+    assert f"page: htvm report {MODEL} -t diana.digital -o report.html" in shown

@@ -123,11 +123,18 @@ def command(
     if as_json:
         click.echo(report_json(report))
     elif not outs:
-        page = f"all tables: --all   page: htvm report {model} -o report.html"
+        same = "" if target == _default_target() else f" -t {target}"
+        page = f"all tables: --all   page: htvm report {model}{same} -o report.html"
         print_report(report, everything, page)
     for path in outs:
         click.echo(f"written: {path}", err=True)
     fail_if_any(conditions, figures_of(report))
+
+
+def _default_target() -> object:
+    """Return the target that is built for if none is given."""
+    parameters = click.get_current_context().command.params
+    return next(each.default for each in parameters if each.name == "target")
 
 
 def _suffixes(outs: Sequence[Path], form: str | None) -> list[str]:
