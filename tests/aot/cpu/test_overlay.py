@@ -147,7 +147,7 @@ def test_copied_runs_do_not_overlap() -> None:
             second = conv2d_of(rng.integers(-9, 9, (8, 8, 1, 3), "int8"), zeros, window, Shift(5))
             out = bb.emit_output(second.write(bb, [made], "conv2d_1"))
         bb.emit_func_output(out)
-    code = compile_cpu(bb.get(), "net", simd="dsp", overlay=True)
+    code = compile_cpu(bb.get(), "net", simd="dsp", scarce=True)
     (pad,) = [kernel for kernel in code.kernels if "pad" in kernel.operators]
     (overlay,) = pad.overlays
     assert "htvm_copy((&(out[16])), (&(in0[0])), (uint32_t)320)" in pad.source
