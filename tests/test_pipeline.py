@@ -32,8 +32,9 @@ def test_a_module_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     zeros = [np.zeros(info.shape, info.dtype) for info in source.inputs]
     module.verify(zeros)
     assert module.model is not source  # it was written anew, in the digital core's scheme
-    assert len(seen) == 2
     assert seen[0] is source.module and seen[1] is module.model.module
+    # `explain` also retargets for the other policy, to say what that would gain.
+    assert len(seen) <= 3 and len({id(each) for each in seen}) == len(seen)
 
 
 def test_an_unknown_objective_is_refused_before_anything_is_planned(

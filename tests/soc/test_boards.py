@@ -42,7 +42,8 @@ def test_an_unknown_board_lists_the_known(capsys: pytest.CaptureFixture[str]) ->
     for name in boards():
         assert name in str(caught.value)
     assert main(["fit", "zoo:digits", "--board", "nucleo"]) != 0
-    assert "unknown board 'nucleo'; known boards: esp32-c3" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "unknown board 'nucleo'; did you mean nucleo-l4r5zi? known boards: esp32-c3" in told
 
 
 def test_a_core_that_the_board_has_not() -> None:
