@@ -227,10 +227,10 @@ def _indices(access: _Access) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
     """Return the index of an access in all iterations, and the group of each."""
     used = _Values(access.index)
     loops = [loop for loop in access.loops if loop.stride or used.has(loop.variable)]
-    # Without remainders, an index is largest and smallest at the ends of a loop.
+    # An index of sums and products only is largest and smallest at the ends of a loop.
     ends = [
         np.unique([0, loop.extent - 1])
-        if not loop.stride and not used.remainders
+        if not loop.stride and not used.bends
         else np.arange(loop.extent)
         for loop in loops
     ]
@@ -251,11 +251,11 @@ class _Values:
     def __init__(self, index: Any) -> None:
         self.index = index
         self.variables: list[Any] = []
-        divisions: list[Any] = []
+        others: list[Any] = []
         tvm_ffi.structural_walk(index, (tvm.ir.Var, self.variables.append))
-        for kind in (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod):
-            tvm_ffi.structural_walk(index, (kind, divisions.append))
-        self.remainders = bool(divisions)
+        for kind in (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod, tirx.Min, tirx.Max):
+            tvm_ffi.structural_walk(index, (kind, others.append))
+        self.bends = bool(others)
 
     def has(self, variable: Any) -> bool:
         return any(variable.same_as(used) for used in self.variables)
