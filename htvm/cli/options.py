@@ -360,12 +360,14 @@ all_tables = click.option(
     "--all",
     "everything",
     is_flag=True,
-    help="Print all tables: each layer, causes, memories, accuracy; else the first screen.",
+    help="Print all tables (layers, causes, memories, accuracy), as wide as the terminal; else the "
+    "first screen.",
 )
 wide = click.option(
     "--wide",
     is_flag=True,
-    help="Print all columns, in lines as long as they need; else what fits the terminal.",
+    help="Print all tables and columns, in lines as long as they need; else what fits the "
+    "terminal.",
 )
 given_input = click.option(
     "--input",

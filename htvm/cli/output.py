@@ -36,18 +36,22 @@ def print_json(kind: str, data: Mapping[str, Any]) -> None:
     click.echo(json.dumps({"schema": SCHEMA, "kind": kind, **data}, indent=2))
 
 
-def print_report(report: Report, everything: bool, hint: str) -> None:
+def print_report(report: Report, everything: bool, wide: bool, hint: str) -> None:
     """Print the first screen of a report, as wide as the terminal, or all of its tables.
 
     Args:
         report: what to print.
-        everything: print all tables.
+        everything: print all tables, as wide as the terminal.
+        wide: print all tables with all columns, in lines as long as they need.
         hint: the last line of the first screen: what to type for more.
     """
+    from htvm.report.layers import report_text
     from htvm.report.screen import screen_text
 
-    if everything:
-        click.echo(str(report))
+    if everything or wide:
+        click.echo(report_text(report, None if wide else terminal_width()))
+        if not wide:
+            click.echo("\nall columns: --wide")
     else:
         click.echo(screen_text(report, terminal_width(), hint))
 

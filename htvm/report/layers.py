@@ -17,6 +17,7 @@ from htvm.report.table import (
     ratio,
     short_source,
     text,
+    wrapped,
 )
 from htvm.result import Causes
 
@@ -38,21 +39,21 @@ _WORST = 3  # number of layers named as those that lost the most
 def layer_table(report: ReportData) -> Table:
     """Return the table of steps, in execution order, with a total below.
 
-    It leaves out columns that would make it wider than a terminal; JSON and CSV have every field.
+    Where it has a width, the last columns are left out; JSON and CSV have every field.
     """
     columns = (
-        Column("layer"),
+        Column("layer", wraps=True),
         Column("runs on"),
-        Column("shape"),
+        Column("shape", wraps=True),
         Column("MACs", number=True),
         Column("cycles", number=True),
-        Column("predicted", number=True),
+        Column("predicted", number=True, spare=True),
         Column("%", number=True),
-        Column("MAC/cycle", number=True),
+        Column("MAC/cycle", number=True, spare=True),
         Column("instructions", number=True),
-        Column("per MAC", number=True),
-        Column("uJ", number=True),
-        Column("tile (kcyx)"),
+        Column("per MAC", number=True, spare=True),
+        Column("uJ", number=True, spare=True),
+        Column("tile (kcyx)", spare=True),
     )
     total = report.summary.cycles
     rows = tuple(_layer_cells(row, total) for row in report.layers)
@@ -150,7 +151,7 @@ def l1_text(uses: Sequence[L1Use]) -> str:
     return "\n".join(lines)
 
 
-def units_text(summary: Summary) -> str:
+def units_text(summary: Summary, width: int | None = None) -> str:
     """Return one line per unit of the SoC on what it did; empty without a run."""
     if not summary.units:
         return ""
@@ -159,7 +160,7 @@ def units_text(summary: Summary) -> str:
         Column("busy cycles", True),
         Column("charged", True),
         Column("%", True),
-        Column("doing"),
+        Column("doing", wraps=True),
     )
     rows = tuple(
         (
@@ -172,10 +173,10 @@ def units_text(summary: Summary) -> str:
         for unit in summary.units
     )
     title = (
-        "units work beside each other: a cycle is charged to a core that is busy, else to the DMA\n"
-        "if it is, else to the host"
+        "units work beside each other: a cycle is charged to a core that is busy,\n"
+        "else to the DMA if it is, else to the host"
     )
-    return text(Table(columns, rows, title=title))
+    return text(Table(columns, rows, title=title), width)
 
 
 def causes_table(report: ReportData) -> Table:
@@ -184,17 +185,17 @@ def causes_table(report: ReportData) -> Table:
     Tiles are marked if they are double-buffered; tensors that stay in L1 are not moved.
     """
     columns = (
-        Column("layer"),
+        Column("layer", wraps=True),
         Column("cycles", number=True),
         Column("array", number=True),
         Column("weights", number=True),
         Column("trigger", number=True),
         Column("DMA alone", number=True),
         Column("host alone", number=True),
-        Column("DMA busy", number=True),
-        Column("waiting", number=True),
-        Column("tiles", number=True),
-        Column("in L1"),
+        Column("DMA busy", number=True, spare=True),
+        Column("waiting", number=True, spare=True),
+        Column("tiles", number=True, spare=True),
+        Column("in L1", spare=True),
     )
     rows = tuple(
         (row.name, *_cause_cells(row.causes), _tiles(row), row.resident)
@@ -269,21 +270,21 @@ def _headline(report: ReportData) -> str:
     )
 
 
-def _sqnr_text(report: ReportData) -> str:
+def _sqnr_text(report: ReportData, width: int | None) -> str:
     """Return the loss of accuracy due to retargeting; empty if the scheme was not changed."""
     if report.output_sqnr_db is None and not report.sqnr:
         return ""
     rows = [(row.layer, f"{row.sqnr_db:.1f}", short_source(row.source)) for row in report.sqnr]
     if report.output_sqnr_db is not None:
         rows.append(("output", f"{report.output_sqnr_db:.1f}", ""))
-    columns = (Column("layer"), Column("SQNR dB", True), Column("source"))
+    columns = (Column("layer"), Column("SQNR dB", True), Column("source", wraps=True))
     title = (
         "retargeted to the accelerator's number scheme: signal to quantization noise (SQNR) against"
         "\nthe source model (output: before a softmax)"
     )
     if report.measured_on:
         title += f", measured on {report.measured_on}"
-    lines = [text(Table(columns, tuple(rows), title=title))]
+    lines = [text(Table(columns, tuple(rows), title=title), width)]
     worst = sorted(report.sqnr, key=lambda row: row.sqnr_db)[:_WORST]
     lines += ["worst: " + ", ".join(f"{row.layer} ({row.sqnr_db:.1f} dB)" for row in worst)]
     if report.same_decision is not None:
@@ -291,23 +292,30 @@ def _sqnr_text(report: ReportData) -> str:
     return "\n".join(lines)
 
 
-def report_text(report: ReportData) -> str:
-    """Return the whole report as text."""
+def report_text(report: ReportData, width: int | None = None) -> str:
+    """Return the whole report as text.
+
+    Args:
+        report: the report.
+        width: characters per line: tables leave columns out that do not fit, and lines are
+            wrapped; no limit by default.
+    """
     parts = [
         _headline(report),
-        "\n".join(cost_lines(report)),
-        text(layer_table(report)),
-        text(causes_table(report)) if causes_table(report).rows else "",
+        "\n".join(cost_lines(report) if width is None else cost_lines(report, width)),
+        text(layer_table(report), width),
+        text(causes_table(report), width) if causes_table(report).rows else "",
         overlap_text(report.summary.causes),
-        units_text(report.summary),
+        units_text(report.summary, width),
         accuracy_text(report.layers),
         energy_text(report),
         memory_text(report.summary.memory),
         l1_text(report.l1),
-        _sqnr_text(report),
+        _sqnr_text(report, width),
         "\n".join(report.summary.notes),
     ]
-    return "\n\n".join(part for part in parts if part)
+    shown = "\n\n".join(part for part in parts if part)
+    return shown if width is None else "\n".join(wrapped(shown.split("\n"), width))
 
 
 def report_csv(report: ReportData) -> str:

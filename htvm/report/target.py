@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.verdict import statement
-from htvm.report.table import Column, Table, count, text
+from htvm.report.table import Column, Table, count, text, wrapped
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc, Target
@@ -103,8 +103,13 @@ _SCHEMES = {
 }
 
 
-def target_text(target: Target) -> str:
-    """Return the same as text."""
+def target_text(target: Target, width: int | None = None) -> str:
+    """Return the same as text.
+
+    Args:
+        target: what to show.
+        width: characters per line, where tables and lines are wrapped; no limit by default.
+    """
     data = target_data(target)
     names = ", ".join(entry.name for entry in target.accelerators) or "none"
     head = (
@@ -113,8 +118,8 @@ def target_text(target: Target) -> str:
     )
     parts = [head]
     if target.soc.parameters:
-        parts.append(_parameters(target))
-    parts += [_memories(target.soc), _host(data["host"])]
+        parts.append(_parameters(target, width))
+    parts += [_memories(target.soc, width), _host(data["host"])]
     if data["dma"] is not None:
         parts.append("DMA between L2 and L1 (bytes, cycles)\n" + _listed(data["dma"], ("name",)))
     parts += [_accelerator_text(entry) for entry in data["accelerators"]]
@@ -125,13 +130,20 @@ def target_text(target: Target) -> str:
             for entry in data["powers"]
         ]
         parts.append("\n".join(["average powers", *lines]))
-    return "\n\n".join(parts)
+    shown = "\n\n".join(parts)
+    return shown if width is None else "\n".join(wrapped(shown.split("\n"), width, " " * 6))
 
 
-def _parameters(target: Target) -> str:
+def _parameters(target: Target, width: int | None) -> str:
     """Return the parameters as a table, below an example of their use."""
     soc = target.soc
-    columns = tuple(map(Column, ("parameter", "value", "default", "possible", "what it is")))
+    columns = (
+        Column("parameter"),
+        Column("value"),
+        Column("default"),
+        Column("possible", wraps=True),
+        Column("what it is", wraps=True),
+    )
     rows = tuple(
         (
             entry.name,
@@ -142,11 +154,16 @@ def _parameters(target: Target) -> str:
         )
         for entry in soc.parameters
     )
-    return text(Table(columns, rows))
+    return text(Table(columns, rows), width)
 
 
-def _memories(soc: Soc) -> str:
-    columns = (Column("memory"), Column("bytes", True), Column("from"), Column("what it is"))
+def _memories(soc: Soc, width: int | None) -> str:
+    columns = (
+        Column("memory"),
+        Column("bytes", True),
+        Column("from"),
+        Column("what it is", wraps=True),
+    )
     rows = tuple(
         (
             entry.name,
@@ -156,7 +173,7 @@ def _memories(soc: Soc) -> str:
         )
         for entry in soc.memories
     )
-    return text(Table(columns, rows))
+    return text(Table(columns, rows), width)
 
 
 def _host(host: Mapping[str, Any]) -> str:

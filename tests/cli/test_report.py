@@ -73,8 +73,10 @@ def test_a_platform_without_cycles_says_so(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.usefixtures("no_build")
 def test_a_saved_report_is_printed_and_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     WHOLE.save("saved.json")
-    assert main(["report", "saved.json", "--all"]) == 0
+    assert main(["report", "saved.json", "--wide"]) == 0
     assert capsys.readouterr().out == f"{WHOLE}\n"
+    assert main(["report", "saved.json", "--all"]) == 0
+    assert capsys.readouterr().out.endswith("\n\nall columns: --wide\n")
     assert main(["report", "saved.json"]) == 0
     assert capsys.readouterr().out.startswith(WHOLE.screen().splitlines()[0])
 

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from byoc_dory.soc.registry import resolve
 from htvm.report.fit import Change, Fit, LayerDemand, Level, MemoryItem, fit_text
 from htvm.report.html.page import report_html
+from htvm.report.layers import report_text
 from htvm.report.screen import screen_text
 from htvm.report.settings import Numbers, Setting
 from htvm.report.table import Column, Table, text, wrapped
+from htvm.report.target import target_data, target_text
 
 from .whole import WHOLE
 
@@ -49,6 +52,25 @@ def test_an_answer_of_fit_is_as_wide_as_the_terminal(width: int) -> None:
     assert max(map(len, lines)) <= width
     assert max(map(len, fit_text(FIT).split("\n"))) > 120
     assert "64,1,25,5" in "\n".join(lines) and "57,200" in "\n".join(lines)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_all_tables_of_a_report_are_as_wide_as_the_terminal(width: int) -> None:
+    shown = report_text(WHOLE, width)
+    assert max(map(len, shown.split("\n"))) <= width
+    for row in WHOLE.layers:
+        assert row.name in shown and f"{row.cycles:,}" in shown
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("name", ["diana", "siracusa", "snitch_ita", "cortex_m4"])
+def test_a_target_is_as_wide_as_the_terminal(name: str, width: int) -> None:
+    whole, shown = target_text(resolve(name)), target_text(resolve(name), width)
+    assert max(map(len, shown.split("\n"))) <= width
+    assert all(word in shown for word in set(whole.split()) if not word.startswith("---"))
+    rules = " ".join(shown.split())
+    for accelerator in target_data(resolve(name))["accelerators"]:
+        assert all(rule in rules for rule in accelerator["rules"])
 
 
 def test_a_large_loss_of_accuracy_is_a_warning() -> None:

@@ -37,6 +37,7 @@ __all__ = ["command"]
 @options.rewrites
 @options.l2
 @options.all_tables
+@options.wide
 @click.option(
     "--out", "-o", required=True, type=click.Path(path_type=Path), help=options.EXPORT_FOLDER
 )
@@ -64,6 +65,7 @@ def command(
     rewrites: Any,
     l2_bytes: int | None,
     everything: bool,
+    wide: bool,
     out: Path,
     kind: str | None,
     assembly: Any,
@@ -97,5 +99,5 @@ def command(
         print_json("compile", {"folder": str(folder), "report": json.loads(report_json(report))})
     else:
         more = f"all tables: --all   cycles: htvm run {model} -t {target}"
-        print_report(report, everything, more)
+        print_report(report, everything, wide, more)
         click.echo(f"\nwritten to {folder}")

@@ -65,6 +65,7 @@ _BUILD = (
 @options.platform
 @options.given_input
 @options.all_tables
+@options.wide
 @options.fail_if
 @click.option(
     "--out",
@@ -90,6 +91,7 @@ def command(
     platform: Any,
     given: str,
     everything: bool,
+    wide: bool,
     conditions: tuple[Condition, ...],
     outs: tuple[Path, ...],
     form: str | None,
@@ -125,7 +127,7 @@ def command(
     elif not outs:
         same = "" if target == _default_target() else f" -t {target}"
         page = f"all tables: --all   page: htvm report {model}{same} -o report.html"
-        print_report(report, everything, page)
+        print_report(report, everything, wide, page)
     for path in outs:
         click.echo(f"written: {path}", err=True)
     fail_if_any(conditions, figures_of(report))

@@ -45,6 +45,7 @@ __all__ = ["command"]
 @options.l2
 @options.given_input
 @options.all_tables
+@options.wide
 @options.fail_if
 @click.option(
     "--out",
@@ -68,6 +69,7 @@ def command(
     platform: Any,
     given: str,
     everything: bool,
+    wide: bool,
     conditions: tuple[Condition, ...],
     out: Path | None,
     check: bool,
@@ -99,7 +101,7 @@ def command(
         print_json("run", _run_data(outputs, result, equal))
     else:
         more = f"all tables: --all   reasons: htvm explain {model} -t {target}"
-        print_report(module.report(), everything, more)
+        print_report(module.report(), everything, wide, more)
         click.echo()
         for name, array in outputs.items():
             click.echo("\n".join(wrapped([f"{name}: {_brief(array)}"], terminal_width())))

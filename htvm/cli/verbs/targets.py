@@ -53,7 +53,7 @@ def show_command(name: str, as_json: bool) -> None:
     if as_json:
         print_json("target", target_data(target))
     else:
-        click.echo(target_text(target))
+        click.echo(target_text(target, terminal_width()))
 
 
 @command.command(
