@@ -51,12 +51,7 @@ def test_networks_for_cores_with_simd(name: str, machine: str) -> None:
 
 @pytest.mark.parametrize("target", ["cortex_m0plus", "cortex_m55", "rv32imac", "generic.cpu"])
 @pytest.mark.parametrize("name", ["pretrainedResnet_quant", "digits", "Relax"])
-def test_the_kernels_of_other_cores_on_a_big_endian_machine(
-    name: str, target: str, request: pytest.FixtureRequest
-) -> None:
-    if (name, target) == ("pretrainedResnet_quant", "cortex_m55"):
-        wrong = "some plain C of the Cortex-M55's kernels depends on the order of bytes"
-        request.applymarker(pytest.mark.xfail(reason=wrong, strict=True))
+def test_the_kernels_of_other_cores_on_a_big_endian_machine(name: str, target: str) -> None:
     check(name, target, "s390x")
 
 

@@ -35,7 +35,7 @@ def _of_layer(program: TileProgram) -> Iterator[tuple[str, int, TileProgram]]:
     for tile in program.order():
         call, each = program.call(tile), 1
         if isinstance(call, ConvTrigger) and call.depthwise:
-            each = call.k
+            each = -(-call.k // call.channels)
         elif isinstance(call, DenseTrigger):
             each = -(-call.k // 16)
         for _ in range(each):
