@@ -1,8 +1,9 @@
 """Estimate of a program's machine code from its C, without a compiler.
 
 CPU kernels are estimated by what they compute, because compilers unroll similar loops very
-differently; everything else by its number of words.  The constants were fitted to firmwares of the
-zoo's networks (RV32IMC, -O2); tests check the estimate against them within `TOLERANCE`.
+differently; everything else by its number of words, the runtime's functions in `library_size`.
+The constants were fitted to firmwares of the zoo's networks (RV32IMC, -O2); tests check the
+estimate against them within `TOLERANCE`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 from byoc_dory.region import Kernel
+from htvm.fitting.library_size import WORD, library_bytes
 
 if TYPE_CHECKING:
     from htvm.aot.cpu import CpuKernel
@@ -42,14 +44,13 @@ _ROUNDED_TWICE = ("tflite_requantize", 350)
 # Bytes per word of C where this is a better estimate: other CPU kernels, accelerators' layers,
 # conversions of layouts.
 _CPU_WORD, _LAYER_WORD, _BORDER_WORD = 2.2, 0.8, 1.5
-# Start-up code, entry function per call and per value passed, drivers, the compiler's
-# floating-point routines.
-_START, _CALL, _VALUE, _DRIVERS, _REALS = 160, 45, 6, 550, 2_600
+# Start-up code, entry function per call and per value passed, the compiler's floating-point
+# routines.
+_START, _CALL, _VALUE, _REALS = 160, 45, 6, 2_600
 # Read-only data that layers pass to drivers, which are not in the program's list of constants.
 _DESCRIPTORS = {"overlapped": 32, "decoupled": 32, "published": 85}
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
-_WORD = re.compile(r"[A-Za-z_]\w*|\d+|[-+*/<>=&|^%!?:]+|\[|\(|;")
 
 
 def code_bytes(compiled: Compiled) -> int:
@@ -57,8 +58,7 @@ def code_bytes(compiled: Compiled) -> int:
     steps = compiled.program.steps
     total = _START + _CALL * len(steps) + _VALUE * sum(len(step.values) for step in steps)
     total += sum(map(kernel_bytes, _written(compiled)))
-    if compiled.regions:
-        total += _DRIVERS
+    total += round(library_bytes(compiled.program, compiled.target.soc))
     if any(re.search(r"\bfloat\b", kernel.source) for kernel in compiled.cpu_kernels):
         total += _REALS
     return total
@@ -92,4 +92,4 @@ def kernel_bytes(kernel: Kernel | CpuKernel) -> int:
 
 
 def _words(source: str) -> int:
-    return len(_WORD.findall(_COMMENT.sub("", source)))
+    return len(WORD.findall(_COMMENT.sub("", source)))

@@ -43,6 +43,7 @@ def l2_levels(compiled: Compiled) -> tuple[Level, ...]:
     program, soc = compiled.program, compiled.target.soc
     plan = program.plan
     code = code_bytes(compiled)
+    stack = soc.host.stack if soc.host.stack_memory == "L2" else 0
     fixed = [
         MemoryItem(f"constants of {layer}", size)
         for layer, size in constants_by_layer(compiled).items()
@@ -50,14 +51,18 @@ def l2_levels(compiled: Compiled) -> tuple[Level, ...]:
     fixed.append(MemoryItem("code", code, f"estimated from the C, +-{TOLERANCE:.0%}"))
     parts = [
         MemoryItem("arena", plan.peak, _arena_note(program)),
-        MemoryItem("stack", soc.host.stack if soc.host.stack_memory == "L2" else 0, "reserved"),
+        MemoryItem("stack", stack, "reserved"),
         MemoryItem(
             "inputs and outputs", tensor_bytes((*program.inputs, *program.outputs)) + _OTHER
         ),
         MemoryItem("layers' descriptors", descriptor_bytes(compiled), "estimated"),
     ]
     bound = "no smaller arena exists" if plan.optimal else f"no arena is below {plan.bound:,} B"
-    note, slack = bound if plan.peak else "", math.ceil(TOLERANCE * code)
+    notes = [bound] if plan.peak else []
+    if stack:
+        # Else a report of a run, which has what it used of the stack, looks like a contradiction.
+        notes.append(f"the stack as reserved, {stack:,} B; a run reports what it used")
+    note, slack = "; ".join(notes), math.ceil(TOLERANCE * code)
     ram = soc.memory("L2").size
     if soc.code_memory == "L2":
         return (_level("L2", ram, [*fixed, *parts], slack, note),)
