@@ -21,6 +21,7 @@ from htvm.errors import InputError, TargetError
 from htvm.pipeline import compile_model
 from htvm.placement.offers import Estimator
 from htvm.report.sweep import Exploration
+from htvm.report.winners import totals_of
 from htvm.tiling_file import read_tiling, write_tiling
 from tests.byoc_dory.layers import NETWORKS
 
@@ -66,6 +67,17 @@ def test_nothing_beats_the_winner(found: Exploration) -> None:
         found.best(300)
     assert "8000, 64000" in str(raised.value)
     assert "winner" in str(found) and "no tile of a layer fits" in str(found)
+
+
+def test_what_a_session_shows_is_short(found: Exploration) -> None:
+    lines = repr(found).split("\n")
+    assert len(lines) < 20 and max(map(len, lines)) <= 80
+    assert f"{len(found.rows)} tilings" in lines[0] and "winner" in repr(found)
+
+
+def test_of_equals_the_default_wins(found: Exploration) -> None:
+    equal = tuple(replace(row, cycles=1_000) for row in found.rows)
+    assert {each.objective for each in totals_of(equal)[:1]} == {"latency"}
 
 
 def test_a_saved_exploration_is_the_same(found: Exploration, tmp_path: Path) -> None:

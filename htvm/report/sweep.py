@@ -57,6 +57,12 @@ class Exploration(Shown):
     def __str__(self) -> str:
         return self.table()
 
+    def __repr__(self) -> str:
+        """Return how much was tried, and what wins."""
+        layers = len({row.layer for row in self.rows})
+        head = f"Exploration: {len(self.rows)} tilings of {layers} layers"
+        return "\n\n".join([head, *winners_text(self.totals, 80)])
+
     def _repr_html_(self) -> str:
         """What wins, and all rows as a table, for notebooks."""
         return "".join(f"<pre>{escape(note)}</pre>" for note in winners_text(self.totals)) + (

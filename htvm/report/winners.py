@@ -57,7 +57,8 @@ def totals_of(rows: Sequence[Tried]) -> tuple[Total, ...]:
         for row in mine:
             _keep(each, row)
         totals = [_total(budget, name, chosen, layers, rows) for name, chosen in named.items()]
-        totals.sort(key=_cycles)
+        # Of equals, the default.
+        totals.sort(key=lambda total: (_cycles(total), total.objective != "latency"))
         mixed = _total(budget, _EACH, each, layers, rows)
         if totals and _cycles(mixed) < _cycles(totals[0]):
             totals.insert(0, mixed)
