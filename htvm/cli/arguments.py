@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from htvm.arrays import read_arrays
 from htvm.errors import InputError
@@ -21,8 +21,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Shapes", "open_model", "read_inputs", "read_samples", "read_shape", "shape_text"]
 
-Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
-"""Shapes of inputs by name."""
+
+@dataclass(frozen=True)
+class Shapes:
+    """What the command line says of inputs, by name.
+
+    Attributes:
+        sizes: shapes of inputs whose sizes an ONNX file leaves open.
+        types: integer types of inputs that an ONNX file declares as real.
+    """
+
+    sizes: Mapping[str, tuple[int, ...]]
+    types: Mapping[str, str]
+
 
 _ZOO = "zoo:"
 _RANDOM = "random"
@@ -40,7 +51,7 @@ def open_model(
 
     Args:
         text: path or name.
-        input_shapes: shapes of inputs whose sizes an ONNX file leaves open.
+        input_shapes: shapes and types of inputs that an ONNX file leaves open.
         io: ``"int8"`` for an int8 interface, else the source's (`htvm.with_integer_io`).
         data: .npz or .npy file with calibration inputs in the source's numbers, [N, ...].
 
@@ -63,14 +74,22 @@ def _opened(text: str, input_shapes: Shapes | None) -> Model:
     if text.startswith(_ZOO):
         from htvm import zoo
 
-        if input_shapes:
+        if input_shapes and input_shapes.sizes:
             raise InputError(
                 f"'{text}' has all sizes", where="--input-shape", hint="it is for ONNX files"
+            )
+        if input_shapes and input_shapes.types:
+            raise InputError(
+                f"'{text}' has all types", where="--input-type", hint="it is for ONNX files"
             )
         return zoo.named(text)
     import htvm
 
-    return htvm.load(text, input_shapes=input_shapes or None)
+    if input_shapes is None:
+        return htvm.load(text)
+    return htvm.load(
+        text, input_shapes=input_shapes.sizes or None, input_types=input_shapes.types or None
+    )
 
 
 def read_shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -96,13 +96,45 @@ def _shapes(
     return found
 
 
+def _types(
+    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in given:
+        name, _, kind = text.rpartition("=")
+        if not name or not kind:
+            raise InputError(
+                f"{text[:60]!r} is no type of an input",
+                where="--input-type",
+                hint="e.g. image=uint8",
+            )
+        if found.setdefault(name, kind) != kind:
+            raise InputError(f"two types for input '{name}'", where="--input-type")
+    return found
+
+
 def input_shapes(command: Command) -> Command:
-    """Add ``--input-shape`` (as ``input_shapes``, a dict by name)."""
-    return click.option(
+    """Add ``--input-shape`` and ``--input-type`` (as ``input_shapes``, a `Shapes`)."""
+
+    @click.option(
         "--input-shape", "input_shapes", multiple=True, metavar="NAME=SIZExSIZE", callback=_shapes,
         help="Shape of an input whose sizes an ONNX file leaves open, e.g. image=1x3x224x224; may "
         "be repeated.  By default that of the array in inputs.npz beside the file.",
-    )(command)  # fmt: skip
+    )  # fmt: skip
+    @click.option(
+        "--input-type", "input_types", multiple=True, metavar="NAME=TYPE", callback=_types,
+        help="Integers that an input holds which an ONNX file declares as real, e.g. image=uint8; "
+        "may be repeated.",
+    )  # fmt: skip
+    @functools.wraps(command)
+    def wrapped(
+        input_shapes: dict[str, tuple[int, ...]], input_types: dict[str, str], **others: Any
+    ) -> None:
+        from htvm.cli.arguments import Shapes
+
+        command(input_shapes=Shapes(input_shapes, input_types), **others)
+
+    return wrapped  # type: ignore[return-value]
 
 
 class Bytes(_Number):

@@ -90,6 +90,30 @@ def test_shapes_that_do_not_fit(
     assert text in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (["y=uint8"], "no input is called 'y'"),
+        (["x=int9"], "type 'int9' for input 'x'"),
+        (["x=uint8"], "input 'x' is declared as int8, not as uint8"),
+        (["x=int8", "x=uint8"], "two types for input 'x'"),
+        (["uint8"], "is no type of an input"),
+    ],
+)
+def test_types_that_do_not_fit(
+    network: Path, capsys: pytest.CaptureFixture[str], given: list[str], text: str
+) -> None:
+    words = [word for kind in given for word in ("--input-type", kind)]
+    shape = ["--input-shape", "x=1x3x4"]
+    assert main(["explain", str(network), "--target", "generic.cpu", *shape, *words]) != 0
+    assert text in capsys.readouterr().err
+
+
+def test_networks_whose_types_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "zoo:ds_cnn", "--input-type", "x=int8"]) != 0
+    assert "has all types" in capsys.readouterr().err
+
+
 def test_networks_whose_shapes_are_known(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "zoo:ds_cnn", "--input-shape", "x=1"]) != 0
     assert "has all sizes" in capsys.readouterr().err

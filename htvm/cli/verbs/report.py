@@ -42,8 +42,8 @@ _ADVICE = 3  # changes to the model that a report advises
 
 # Options that a saved report has already fixed.
 _BUILD = (
-    "input_shapes", "io", "data", "target", "policy", "schedule", "objective", "l1_budget",
-    "tiling_file", "rewrites", "platform", "given",
+    "input_shapes", "input_types", "io", "data", "target", "policy", "schedule", "objective",
+    "l1_budget", "tiling_file", "rewrites", "platform", "given",
 )  # fmt: skip
 
 
@@ -176,6 +176,9 @@ def _with_command(report: Report, model: str) -> Report:
         if parameter.name == "input_shapes":
             for name, shape in (value or {}).items():
                 words += ["--input-shape", shape_text(name, shape)]
+        elif parameter.name == "input_types":
+            for name, kind in (value or {}).items():
+                words += ["--input-type", f"{name}={kind}"]
         elif parameter.name in _BUILD and value not in (None, "source"):
             words += [max(parameter.opts, key=len), str(value)]
     path = Path(model)
