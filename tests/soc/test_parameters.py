@@ -144,9 +144,12 @@ def test_a_soc_without_parameters_says_so() -> None:
         plain.designed({"pes": 1})
 
 
-def test_targets_show_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+def test_targets_show_parameters(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert main(["targets"]) == 0
     assert "htvm targets show NAME says what they are" in capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "120")  # narrower, cells are wrapped
     assert main(["targets", "show", "siracusa:cores=4"]) == 0
     printed = capsys.readouterr().out
     assert "siracusa:cores=4" in printed
