@@ -11,7 +11,8 @@ Where L1 has no room for whole rows and the scratch memory of eight cores, fewer
 layer, or tiles are ranges of columns and channels.  The published tools fail on ResNet-8 with 4 kB.
 
 The language model is a decoding step with a cache: zoo:microllama with seeded weights, and where it
-is at hand, the published network's file with 64 positions.
+is at hand, the published network's file with 64 positions.  CCT is a transformer for images, the
+published file for the cluster with ITA; it is here where its file is at hand, too.
 """
 
 from __future__ import annotations
@@ -37,7 +38,21 @@ from htvm.report.table import Column, Table, text
 
 __all__ = ["run"]
 
-NETWORKS = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos", "microllama", "microLlama64")
+NETWORKS = (
+    "resnet8",
+    "ds_cnn",
+    "mobilenet_v1",
+    "toyadmos",
+    "microllama",
+    "microLlama64",
+    "ICCT_ITA",
+)
+FILES = {
+    "microLlama64": FOLDER / "microLlama64",
+    "ICCT_ITA": FOLDER.parents[1] / "CCT/Int/ICCT_ITA",
+}
+"""Folders of published networks' files; they may be absent."""
+
 BUDGETS = (None, 128, 64, 32, 16, 8, 4)
 """KiB of L1; None is all of it."""
 
@@ -123,7 +138,7 @@ def _load(network: str) -> htvm.Model:
 
 
 def _file(network: str) -> Path | None:
-    return FOLDER / network / "network.onnx" if network.startswith("microLlama") else None
+    return FILES[network] / "network.onnx" if network in FILES else None
 
 
 def _is_there(network: str) -> bool:
