@@ -52,6 +52,17 @@ def test_the_integer_form_equals_tflite_micro(load: Loader, kind: str) -> None:
         same(interpret(load(graph).module, inputs).outputs, reference(graph, inputs))
 
 
+def test_factors_of_a_leaky_relu_are_not_rounded_to_float32(load: Loader) -> None:
+    """Halves that only the last bits of the factors decide, as TFLite Micro computes them."""
+    sketch = Sketch(np.random.default_rng(0))
+    source = sketch.input((1, 4), 0.0010244421428069472, 0, code=INT16)
+    out = sketch.tensor((1, 4), 0.0009051731321960688, 0, code=INT16)
+    sketch.op("LEAKY_RELU", [source], [out], (75, {0: ("f", 0.3)}))
+    data = np.asarray([[-32643, -31836, 27204, 28054]], np.int16)
+    (found,) = interpret(load(sketch.graph(out)).module, [data]).outputs
+    np.testing.assert_array_equal(found, [[-11083, -10809, 30789, 31751]])
+
+
 @pytest.mark.parametrize("kind", WITHOUT_MICRO)
 def test_moves_are_those_of_int8(load: Loader, kind: str) -> None:
     rng = np.random.default_rng(3)

@@ -30,6 +30,7 @@ __all__ = [
     "prelu",
     "relu",
     "relu_6",
+    "slopes_of",
     "softmax",
     "table_of",
     "tanh",
@@ -171,12 +172,10 @@ def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
     """LEAKY_RELU: negative numbers times alpha."""
     source, step, made = unary(op)
     alpha = op.options(75).real(0)
-    # The factors are float32, as in the kernel.
-    scale_in, scale_out = np.float32(step.scale), np.float32(made.scale)
-    slope = float(scale_in * np.float32(alpha) / scale_out)
-    if not math.isfinite(slope):
-        raise op.corrupt(f"a slope of {slope}")
-    above, below = fixed_point(float(scale_in / scale_out)), fixed_point(abs(slope))
+    if not math.isfinite(alpha):
+        raise op.corrupt(f"a slope of {alpha}")
+    ratio, slope = slopes_of(step, made, alpha)
+    above, below = fixed_point(ratio), fixed_point(abs(slope))
 
     def function(x: int) -> int:
         centred = x - step.zero_point
@@ -187,6 +186,16 @@ def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
         return (magnitude if slope >= 0 else -magnitude) + made.zero_point
 
     return [table_of(op, "leaky_relu", op.value(source), tabulate(function))]
+
+
+def slopes_of(step: Quantization, made: Quantization, alpha: float) -> tuple[float, float]:
+    """Return the factors of numbers above and below zero of LEAKY_RELU.
+
+    Products and ratios of the file's float32 numbers, not rounded to float32 in between, as in the
+    package of TFLite Micro; for int16 the last bit of a factor decides how some elements round.
+    """
+    first, last, slope = (float(np.float32(n)) for n in (step.scale, made.scale, alpha))
+    return first / last, first * slope / last
 
 
 def prelu(op: OperatorReader) -> Sequence[Applied]:

@@ -12,6 +12,7 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Clip
 from htvm.frontend.products import BIAS_TOLERANCE
+from htvm.frontend.tflite.activations import slopes_of
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.products import (
     check_depthwise,
@@ -217,12 +218,10 @@ def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
     alpha = op.options(75).real(0)
     if not math.isfinite(alpha):
         raise op.corrupt(f"a slope of {alpha}")
-    # The factors are float32, as in the kernel.
-    first, last = np.float32(op.step(source).scale), np.float32(op.step(op.result()).scale)
-    slope = float(first * np.float32(alpha) / last)
+    ratio, slope = slopes_of(op.step(source), op.step(op.result()), alpha)
     multiplier, shift = fixed_point(abs(slope))
     below = (multiplier if slope >= 0 else -multiplier, shift)
-    made = PiecewiseRescale(fixed_point(float(first / last)), below)
+    made = PiecewiseRescale(fixed_point(ratio), below)
     return [Applied(op.position(), op.where, (op.value(source),), made, "leaky_relu")]
 
 
