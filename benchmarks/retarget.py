@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from htvm.frontend import load
+from htvm.opening import load
 from htvm.quantization import RetargetOptions, retarget
 from htvm.quantization.forward import forward
 from htvm.quantization.graph import Net

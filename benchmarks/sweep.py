@@ -44,9 +44,9 @@ PROCESSES = 2
 def swept(path: Path, designs: int | None, **options: Any) -> htvm.Designs:
     """Run the sweep, or a random sample of its designs."""
     if designs is None:
-        return htvm.sweep(MODELS, GRID, "dla", results=path, **options)
+        return htvm.sweep(MODELS, "dla", GRID, results=path, **options)
     return htvm.sweep(
-        MODELS, GRID, "dla", results=path, method="random", samples=designs, **options
+        MODELS, "dla", GRID, results=path, method="random", samples=designs, **options
     )
 
 

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from htvm.comparison import compare
     from htvm.exploration import explore
     from htvm.fitting import fit
-    from htvm.frontend import load
     from htvm.generation import Generation, generate
     from htvm.integer_io import with_integer_io
     from htvm.language import LanguageModel
     from htvm.model import Model, TensorInfo
     from htvm.module import Module
+    from htvm.opening import load
     from htvm.pipeline import build
     from htvm.project import Project, open
     from htvm.quantization import quantize
@@ -84,7 +84,7 @@ _HOMES = {
     "explore": "htvm.exploration",
     "fit": "htvm.fitting",
     "generate": "htvm.generation",
-    "load": "htvm.frontend",
+    "load": "htvm.opening",
     "open": "htvm.project",
     "quantize": "htvm.quantization",
     "Costs": "htvm.sweeping.costs",

@@ -93,7 +93,7 @@ def compare(
         that says so.
     """
     from htvm.aot.reference import build_llvm_reference
-    from htvm.frontend import load
+    from htvm.opening import opened
 
     progress = progress or Progress()
     place = resolve(target)
@@ -103,7 +103,7 @@ def compare(
         check_policy(policy)
     if schedule is not None:
         TilingOptions(schedule=schedule)
-    source = model if isinstance(model, Model) else load(model)
+    source = opened(model)
     samples = _samples(source.inputs, inputs)
     with progress.stage("computing what the source model says"):
         oracle = build_llvm_reference(source.module)

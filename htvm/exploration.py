@@ -161,12 +161,14 @@ def _placed(
     progress: Progress,
 ) -> _Placed:
     """Return the layers to explore, each with an accelerator that takes it."""
+    from htvm.opening import opened
+
     if isinstance(what, Layer):
         return _takers(what, target)
     if isinstance(what, (list, tuple)):
         return [pair for layer in what for pair in _takers(layer, target)]
     with progress.stage("importing"):
-        source = _model(what)
+        source = opened(what)
     return _of_model(source, target, options, policy, progress)
 
 
@@ -192,12 +194,6 @@ def _takers(layer: object, target: Target) -> _Placed:
             hint="; ".join(refusals),
         )
     return found
-
-
-def _model(what: Model | IRModule | str | Path) -> Model:
-    from htvm.frontend import load
-
-    return what if isinstance(what, Model) else load(what)
 
 
 def _of_model(

@@ -16,6 +16,10 @@ from byoc_dory.errors import InputError, UnsupportedError
 from htvm.model import Model, TensorInfo
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tvm.ir import IRModule
+
     from patterns.reading.node import Node
 
 __all__ = ["IO_KINDS", "check_io", "with_integer_io"]
@@ -36,7 +40,7 @@ def check_io(io: str) -> None:
         )
 
 
-def with_integer_io(model: Model) -> Model:
+def with_integer_io(model: Model | IRModule | str | Path) -> Model:
     """Return the network without the conversions at its inputs and outputs.
 
     Inputs and outputs keep their names, are int8, and have the conversions' scale and zero point:
@@ -44,14 +48,17 @@ def with_integer_io(model: Model) -> Model:
     whose interface is int8 is returned unchanged.
 
     Args:
-        model: a model in the integer form.
+        model: a model from `htvm.load`, or anything `htvm.load` takes.
 
     Raises:
+        ModelError: ``model`` is not a model.
         UnsupportedError: an input is neither int8 nor quantized at once, or an output neither int8
             nor just dequantized.
     """
+    from htvm.opening import opened
     from htvm.quantization.borders import inside
 
+    model = opened(model)
     try:
         inner, borders = inside(model)
     except UnsupportedError as error:

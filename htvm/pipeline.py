@@ -123,9 +123,7 @@ def build(
     whole = _tiling(tiling, schedule, assembly)
     options = BuildOptions(cpu_kernels, whole, l2_bytes, policy, rewrites)
     if io == "int8":
-        from htvm.frontend import load
-
-        model = with_integer_io(model if isinstance(model, Model) else load(model))
+        model = with_integer_io(model)
     cache = StageCache.of_user()
     compiled = compile_model(model, target, options, data=data, progress=progress, cache=cache)
     with progress.stage(f"compiling C for {platform}", (_STAGES, _STAGES)):
@@ -224,7 +222,7 @@ def compile_model(
 
     Results that ``cache`` keeps are not computed again.
     """
-    from htvm.frontend import load
+    from htvm.opening import opened
     from htvm.placement.plan import place
     from htvm.quantization.as_planned import as_planned
 
@@ -235,7 +233,7 @@ def compile_model(
     _check_assembly(options.tiling, resolved)
     _check_objectives(options.tiling, resolved)
     with progress.stage("importing", (1, _STAGES)):
-        source = model if isinstance(model, Model) else load(model)
+        source = opened(model)
         _check_name(source.name, soc)
     # The code of a policy that is a function is not known.
     known = options.policy is None or isinstance(options.policy, str | Mapping)

@@ -295,6 +295,7 @@ class Soc:
         design: returns the SoC for values of all parameters, given by name; it refuses values that
             contradict each other with a `TargetError`.
         values: values of the parameters, by name, in their order; empty for the defaults.
+        numbers: numbers of the description that were changed, by name (`byoc_dory.soc.numbers`).
         adjustable: names of the memories whose size the user can choose.
         cluster: harts besides the host core; None if the host is the only one.
         powers: average powers, each for a set of working accelerators; may be empty.
@@ -319,6 +320,7 @@ class Soc:
     parameters: tuple[Parameter, ...] = ()
     design: Callable[..., Soc] | None = field(default=None, repr=False, compare=False)
     values: tuple[tuple[str, Value], ...] = ()
+    numbers: tuple[tuple[str, Value], ...] = ()
 
     def designed(self, given: Mapping[str, object], where: str = "") -> Soc:
         """Return the SoC with other values of its parameters; those not given keep defaults.

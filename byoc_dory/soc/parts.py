@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from byoc_dory.errors import TargetError
 from byoc_dory.soc.cores import Host
 
 __all__ = ["Dma", "Memory", "Power", "SimControl", "TargetSpec", "round_up"]
@@ -79,6 +80,19 @@ class Dma:
     driver_single_cycles: int
     driver_first_cycles: int
     driver_next_cycles: int
+
+    def __post_init__(self) -> None:
+        shares = (
+            (self.call_cycles, self.driver_single_cycles, "one command"),
+            (self.call_cycles + self.command_cycles, self.driver_first_cycles, "several commands"),
+        )
+        for whole, driver, what in shares:
+            if driver > whole:
+                raise TargetError(
+                    f"a call with {what} takes {whole} cycles, of which the driver has {driver}",
+                    where=f"DMA {self.name}",
+                    hint="call_cycles and command_cycles include the driver's",
+                )
 
     def row_cycles(self, size: int) -> int:
         """Return the cycles of a row of ``size`` bytes within a transfer of several rows."""

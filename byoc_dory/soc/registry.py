@@ -17,6 +17,7 @@ from typing import TypeVar
 from byoc_dory.errors import TargetError
 from byoc_dory.nearest import nearest
 from byoc_dory.soc.base import Soc, Target
+from byoc_dory.soc.numbers import numbers, with_numbers
 from byoc_dory.soc.parameters import written
 from byoc_dory.soc.parts import TargetSpec
 from byoc_dory.soc.schemes import NumberScheme
@@ -233,11 +234,13 @@ def resolve(
         name: name of the target, e.g. "diana.digital" or "siracusa:cores=4" (:func:`targets` lists
             the names without parameters), or a target, which is returned as it is.
         l2_bytes: size of L2 in bytes, for SoCs whose L2 is adjustable.
-        parameters: values of parameters by name, in addition to those in the name.
+        parameters: values of parameters, or of numbers of the description
+            (:mod:`byoc_dory.soc.numbers`), by name, in addition to those in the name.
 
     Raises:
         TargetError: the name or a parameter is unknown (the message lists the known ones), a
-            parameter's value is not possible or given twice, or L2 cannot have that size.
+            value is not possible, given twice or refused by the description, or L2 cannot have that
+            size.
     """
     if isinstance(name, Target):
         if l2_bytes is None and not parameters:
@@ -263,10 +266,26 @@ def resolve(
         for spec in soc.targets:
             known.append(spec.name)
             if spec.name == base:
-                designed = soc.designed(given, f"target {name!r}") if given else soc
-                return _target(designed, spec, l2_bytes)
+                return _designed(soc, spec, given, l2_bytes, f"target {name!r}")
     hint = f"{nearest(base, known)}known targets: {', '.join(known)}"
     raise TargetError(f"unknown target {base!r}", hint=hint)
+
+
+def _designed(
+    soc: Soc, spec: TargetSpec, given: Mapping[str, object], l2_bytes: int | None, where: str
+) -> Target:
+    """Return a target of a SoC with values of its parameters and of other numbers."""
+    declared = {entry.name for entry in soc.parameters}
+    own = {name: value for name, value in given.items() if name in declared}
+    rest = {name: value for name, value in given.items() if name not in declared}
+    if l2_bytes is not None and "L2.size" in rest:
+        raise TargetError(
+            f"the size of L2 is given twice: {l2_bytes} and {rest['L2.size']}",
+            where=where,
+            hint="give l2_bytes or L2.size",
+        )
+    found = _target(soc.designed(own, where) if own else soc, spec, l2_bytes)
+    return _with_numbers(found, rest, where) if rest else found
 
 
 def _target(soc: Soc, found: TargetSpec, l2_bytes: int | None) -> Target:
@@ -287,4 +306,19 @@ def _target(soc: Soc, found: TargetSpec, l2_bytes: int | None) -> Target:
         soc=sized,
         accelerators=tuple(sized.accelerator(entry) for entry in spec.accelerators),
         policy=spec.policy,
+    )
+
+
+def _with_numbers(target: Target, given: Mapping[str, object], where: str) -> Target:
+    """Return a target whose description has other numbers, which are part of its name."""
+    soc = with_numbers(target.soc, given, where)
+    if not soc.numbers:
+        return target
+    texts = {entry.name: entry for entry in numbers(target.soc)}
+    listed = ",".join(f"{name}={texts[name].text(value)}" for name, value in soc.numbers)
+    return replace(
+        target,
+        name=f"{target.name}{',' if ':' in target.name else ':'}{listed}",
+        soc=soc,
+        accelerators=tuple(soc.accelerator(entry.name) for entry in target.accelerators),
     )

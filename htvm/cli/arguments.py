@@ -72,8 +72,6 @@ def open_model(
 
 def _opened(text: str, input_shapes: Shapes | None) -> Model:
     if text.startswith(_ZOO):
-        from htvm import zoo
-
         if input_shapes and input_shapes.sizes:
             raise InputError(
                 f"'{text}' has all sizes", where="--input-shape", hint="it is for ONNX files"
@@ -82,7 +80,6 @@ def _opened(text: str, input_shapes: Shapes | None) -> Model:
             raise InputError(
                 f"'{text}' has all types", where="--input-type", hint="it is for ONNX files"
             )
-        return zoo.named(text)
     import htvm
 
     if input_shapes is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from byoc_dory.soc.numbers import known_parameters
 from byoc_dory.soc.parameters import Parameter, parse_size
 from byoc_dory.soc.registry import resolve
 from htvm.errors import TargetError
@@ -26,7 +27,7 @@ def split_words(words: Sequence[str], target: str) -> tuple[list[str], dict[str,
     Raises:
         TargetError: a parameter has no values or is given twice, there is none, or a range is bad.
     """
-    parameters = {entry.name: entry for entry in resolve(target).soc.parameters}
+    parameters = {entry.name: entry for entry in known_parameters(resolve(target).soc)}
     models: list[str] = []
     grid: dict[str, list[str]] = {}
     left = iter(words)

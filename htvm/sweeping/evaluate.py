@@ -12,18 +12,18 @@ import numpy as np
 from byoc_dory.errors import CapacityError, HtvmError, TargetError
 from byoc_dory.soc.registry import resolve
 from htvm.inputs import seeded_inputs
-from htvm.model import Model
+from htvm.opening import opened
 from htvm.sweeping.row import Row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from byoc_dory.soc.base import Target
+    from htvm.model import Model
     from htvm.module import Module
     from htvm.sweeping.job import Job, Task
 
-__all__ = ["Evaluator", "evaluate", "failed", "open_network"]
+__all__ = ["Evaluator", "evaluate", "failed"]
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def _row(job: Job, task: Task) -> Row:
         target = resolve(job.target, parameters=dict(task.values))
         row = replace(row, target=target.name)
         found = _evaluator(job.digest, _Hidden(job)).row(task, target, row)
-        return found.priced(job.costs, target.soc.settings)
+        return found.priced(job.costs, {**target.soc.settings, **dict(task.values)})
     except CapacityError as error:
         return replace(
             _refused(row, error),
@@ -101,24 +101,6 @@ def _evaluator(digest: str, hidden: _Hidden) -> Evaluator:
     return Builds(job) if job.networks is None else Quick(job, job.networks)
 
 
-def open_network(given: str | Path | Model) -> Model:
-    """Return a network by file, by ``zoo:NAME``, or as it is.
-
-    Raises:
-        ModelError: there is no such network, or the file is not a model.
-        UnsupportedError: the model uses an unsupported feature.
-    """
-    if isinstance(given, Model):
-        return given
-    if isinstance(given, str) and given.startswith("zoo:"):
-        from htvm import zoo
-
-        return zoo.named(given)
-    from htvm.frontend import load
-
-    return load(given)
-
-
 class Builds:
     """Executes designs by building firmware for each; works for every target."""
 
@@ -155,7 +137,7 @@ class Builds:
 
     def _model(self, number: int) -> Model:
         if number not in self._models:
-            self._models[number] = open_network(self._job.models[number])
+            self._models[number] = opened(self._job.models[number])
         return self._models[number]
 
     def _reference(self, number: int, module: Module, inputs: list[np.ndarray]) -> list[np.ndarray]:

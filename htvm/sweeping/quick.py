@@ -46,9 +46,11 @@ def prepared(
         The errors of `htvm.build`.
     """
     runner = region_runner(target)
-    if runner is None:
-        return None
+    declared = {entry.name for entry in target.soc.parameters}
     axes = {axis.parameter.name: axis.values for axis in space.axes}
+    # The runner knows what its own parameters change, not what any number of a description does.
+    if runner is None or target.soc.numbers or not declared.issuperset(axes):
+        return None
     settings = target.soc.settings
     choices = [axes.get(name, (settings[name],)) for name in runner.structure]
     base = target.name.partition(":")[0]

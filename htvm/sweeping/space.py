@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import TargetError
-from byoc_dory.soc.parameters import described
+from byoc_dory.soc.numbers import adjustable, known_parameters, unknown
+from byoc_dory.soc.registry import resolve, split_name
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
@@ -37,7 +38,7 @@ class Space:
 
     Attributes:
         target: the target whose other parameters all designs share.
-        axes: what is swept, in the order of the SoC's parameters.
+        axes: what is swept, in the order of the SoC's parameters and of its other numbers.
     """
 
     target: Target
@@ -125,29 +126,37 @@ def check_samples(samples: int | None) -> int:
 
 
 def space_of(target: Target, grid: Mapping[str, object]) -> Space:
-    """Return the space of a grid: lists of values (or one value) by name of the parameter.
+    """Return the space of a grid: lists of values (or one value) by name.
+
+    Args:
+        target: the target, possibly with values of parameters that are not swept.
+        grid: values by name of a parameter, or of any number of the SoC's description
+            (`byoc_dory.soc.numbers`).
 
     Raises:
-        TargetError: the target has no parameters, a name is unknown, a list is empty, or a value is
-            not possible.
+        TargetError: a name is unknown or has a value in the target's name, a list is empty, or a
+            value is not possible, or refused by the description.
     """
-    parameters = {entry.name: entry for entry in target.soc.parameters}
     where = f"target '{target.name}'"
     if not isinstance(grid, Mapping) or not grid:
         raise TargetError(
             "there is nothing to sweep",
             where="grid",
-            hint=f"give values of its parameters: {described(target.soc.parameters)}",
+            hint=f"give lists of values by name: {adjustable(target.soc)}",
         )
+    known = {entry.name: entry for entry in known_parameters(target.soc)}
+    _, fixed = split_name(target.name)
     for name in grid:
-        if name not in parameters:
+        if name not in known:
+            raise unknown(target.soc, name, where)
+        if name in fixed:
             raise TargetError(
-                f"there is no parameter {name!r}",
+                f"{name} is given twice: {fixed[name]}, and in the grid",
                 where=where,
-                hint=f"its parameters are {described(target.soc.parameters)}",
+                hint="leave it out of the target's name, or of the grid",
             )
     axes = []
-    for name, parameter in parameters.items():
+    for name, parameter in known.items():
         if name in grid:
             given = grid[name]
             several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
@@ -156,4 +165,32 @@ def space_of(target: Target, grid: Mapping[str, object]) -> Space:
             if not values:
                 raise TargetError(f"no values of {name}", where="grid", hint="give at least one")
             axes.append(Axis(parameter, tuple(dict.fromkeys(values))))
-    return Space(target, tuple(axes))
+    space = Space(target, tuple(axes))
+    _check_numbers(space)
+    return space
+
+
+def _check_numbers(space: Space) -> None:
+    """Refuse values of numbers that the description refuses in every design.
+
+    A declared parameter says itself which values are possible.
+    """
+    declared = {entry.name for entry in space.target.soc.parameters}
+    for place, axis in enumerate(space.axes):
+        if axis.parameter.name in declared:
+            continue
+        for level in range(len(axis.values)):
+            levels = [range(len(each.values)) for each in space.axes]
+            levels[place] = range(level, level + 1)
+            refusal = None
+            for chosen in itertools.islice(itertools.product(*levels), _TRIED):
+                try:
+                    resolve(space.target, parameters=space.design(chosen))
+                    break
+                except TargetError as error:
+                    refusal = refusal or error
+            else:
+                raise refusal or TargetError("no design", where="grid")
+
+
+_TRIED = 200  # designs that are looked at for one that takes a value

@@ -24,7 +24,7 @@ from htvm.sweeping.row import Row
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["SUFFIXES", "Store", "fingerprint"]
+__all__ = ["SUFFIXES", "Store", "check_results", "fingerprint"]
 
 SCHEMA = 1
 SUFFIXES = (".parquet", ".csv")
@@ -35,6 +35,26 @@ _FREE = "make room or permit writing, and start the same sweep again: it goes on
 def fingerprint(what: Mapping[str, Any]) -> str:
     """Return a digest of everything that the results of a sweep depend on."""
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+def check_results(path: str | Path | None) -> None:
+    """Refuse a results file of a format that there is not.
+
+    Raises:
+        DependencyError: the format needs pyarrow.
+        ExportError: the file has another suffix.
+    """
+    if path is None:
+        return
+    suffix = Path(path).suffix
+    if suffix not in SUFFIXES:
+        raise ExportError(
+            f"results cannot be written as {suffix or 'a file without suffix'}",
+            where=str(path),
+            hint=f"name a file that ends in {' or '.join(SUFFIXES)}",
+        )
+    if suffix == ".parquet":
+        optional("pyarrow", "results in Parquet", "sweep")
 
 
 class Store:
@@ -59,14 +79,7 @@ class Store:
         self._part: Any = None
         if self.path is None:
             return
-        if self.path.suffix not in SUFFIXES:
-            raise ExportError(
-                f"results cannot be written as {self.path.suffix or 'a file without suffix'}",
-                where=str(path),
-                hint=f"name a file that ends in {' or '.join(SUFFIXES)}",
-            )
-        if self.path.suffix == ".parquet":
-            optional("pyarrow", "results in Parquet", "sweep")
+        check_results(self.path)
         self._refuse_others()
         self._open()
 

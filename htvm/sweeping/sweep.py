@@ -12,15 +12,15 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from htvm.compiled import BuildOptions
 from htvm.model import Model
+from htvm.opening import opened
 from htvm.progress import Progress
 from htvm.sweeping.costs import Costs
 from htvm.sweeping.designs import Designs
-from htvm.sweeping.evaluate import open_network
 from htvm.sweeping.job import Job, Task
 from htvm.sweeping.quick import prepared
 from htvm.sweeping.search import Search
-from htvm.sweeping.space import METHODS, Space, check_samples, space_of
-from htvm.sweeping.store import SCHEMA, Store, fingerprint
+from htvm.sweeping.space import METHODS, check_samples, space_of
+from htvm.sweeping.store import SCHEMA, Store, check_results, fingerprint
 from htvm.sweeping.workers import Chunk, executed, usable_cores
 from htvm.version import __version__
 
@@ -34,9 +34,9 @@ __all__ = ["sweep"]
 
 
 def sweep(
-    models: str | Path | Model | Sequence[str | Path | Model],
+    model: str | Path | Model | Sequence[str | Path | Model],
+    target: str | Target,
     grid: Mapping[str, object],
-    target: str | Target = "dla",
     *,
     method: Literal["grid", "random", "latin", "search"] = "grid",
     samples: int | None = None,
@@ -59,9 +59,11 @@ def sweep(
     other reason is a row with the reason.  Ctrl-C ends the sweep early with the rows so far.
 
     Args:
-        models: files or ``zoo:NAME``s; a `Model` only with ``jobs=1``.
-        grid: lists of values by name of the target's parameter, or single values.
-        target: the target whose parameters are swept, possibly with values of others.
+        model: a file or ``zoo:NAME``, or several of them; a `Model` only within one process.
+        target: the target whose numbers are swept, possibly with values of others in its name.
+        grid: lists of values, or single values, by name: of a parameter that the target declares,
+            such as ``"l1"``, or of any number in the description of its SoC, such as
+            ``"digital.row_cycles"``, ``"L1.size"`` or ``"dma.queue_depth"``.
         method: ``"grid"``: all combinations; ``"random"``, ``"latin"`` (hypercube): ``samples`` of
             them; ``"search"``: ``samples`` designs chosen by a multi-objective search (optuna).
         samples: number of designs, for all methods but the grid.
@@ -72,7 +74,7 @@ def sweep(
             it as they come; the same sweep with the same file goes on where it ended.
         seed: seed of samples, search and inputs.
         schedule, tiling, policy: as for `htvm.build`.
-        jobs: number of processes; all cores by default.
+        jobs: number of processes; by default all cores, or one for a `Model` in memory.
         client: a ``dask.distributed.Client`` to execute on instead.
         progress: receives the designs as they are done.
 
@@ -80,7 +82,8 @@ def sweep(
         All rows, ordered by design and network.
 
     Raises:
-        TargetError: a target, parameter, value or option is not possible.
+        TargetError: the target, a number's name (the message has the nearest one, and all that
+            there are), a value or an option is not possible.
         ModelError, UnsupportedError: a network cannot be read.
         ExportError: the results file cannot be written, or holds another sweep's results.
         DependencyError: an optional package is missing.
@@ -89,23 +92,20 @@ def sweep(
     space = space_of(place, grid)
     _check(method, jobs)
     costs = costs or Costs()
-    costs.check(place.soc.parameters)
-    given = _several(models)
-    loaded = [open_network(model) for model in given]
-    parallel = client is not None or (jobs or usable_cores()) > 1
-    if parallel and any(isinstance(model, Model) for model in given):
-        raise TargetError(
-            "a Model in memory cannot be handed to other processes",
-            where="option 'jobs'",
-            hint="give its file or zoo:NAME instead, or jobs=1",
-        )
+    costs.check((*place.soc.parameters, *(axis.parameter for axis in space.axes)))
+    check_results(results)
+    search = method == "search" and Search(space, check_samples(samples), seed, tuple(objectives))
+    designs = [] if search else space.designs(method, samples, seed)
+    given = _several(model)
+    processes = _processes(given, jobs, client)
+    loaded = [opened(each) for each in given]
     options = BuildOptions("scheduled", _tiling(tiling, schedule), None, policy)
     names = _names(loaded)
     what = {
         "schema": SCHEMA,
         "version": __version__,
         "target": place.name,
-        "models": [[name, model.sha256] for name, model in zip(names, loaded, strict=True)],
+        "models": [[name, each.sha256] for name, each in zip(names, loaded, strict=True)],
         "axes": [[axis.parameter.name, list(axis.values)] for axis in space.axes],
         "method": [method, samples, seed, list(objectives) if method == "search" else []],
         "options": [asdict(options.tiling), repr(policy)],
@@ -115,14 +115,11 @@ def sweep(
     with (progress or Progress()).stage("compiling networks for all designs"):
         networks = prepared(place, space, loaded, options, seed)
     job = Job(digest, place.name, tuple(given), names, options, costs, seed, networks=networks)
-    sweeper = _Sweeper(job, space, jobs or usable_cores(), client, progress or Progress())
+    sweeper = _Sweeper(job, processes, client, progress or Progress())
     axes = tuple(axis.parameter.name for axis in space.axes)
     with Store(results, digest, axes) as store:
-        if method == "search":
-            search = Search(space, check_samples(samples), seed, tuple(objectives))
-            interrupted = not sweeper.search(search, store)
-        else:
-            interrupted = not sweeper.run(space.designs(method, samples, seed), store)
+        done = sweeper.search(search, store) if search else sweeper.run(designs, store)
+        interrupted = not done
         found = Designs.of(store.rows.values(), space, names, interrupted)
         if not interrupted:
             store.finish(found.frame)
@@ -140,6 +137,18 @@ def _check(method: str, jobs: int | None) -> None:
         raise TargetError(
             f"{jobs} is not a number of processes", where="option 'jobs'", hint="give at least 1"
         )
+
+
+def _processes(models: Sequence[str | Path | Model], jobs: int | None, client: Any) -> int:
+    """Return the number of processes: one by default if a network is in memory."""
+    in_memory = any(isinstance(each, Model) for each in models)
+    if in_memory and (client is not None or (jobs or 1) > 1):
+        raise TargetError(
+            "a Model in memory cannot be handed to other processes",
+            where="option 'jobs'",
+            hint="give its file or zoo:NAME instead, or jobs=1",
+        )
+    return jobs or (1 if in_memory else usable_cores())
 
 
 def _several(models: Any) -> list[str | Path | Model]:
@@ -170,7 +179,6 @@ class _Sweeper:
     """Executes designs that have no row yet."""
 
     job: Job
-    space: Space
     jobs: int
     client: Any
     progress: Progress

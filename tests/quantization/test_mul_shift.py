@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from byoc_dory.layers import Layer, MulShift, Weighted
 from byoc_dory.soc.diana.description import ANALOG, DIGITAL
 from htvm.errors import InputError
-from htvm.frontend import load
 from htvm.frontend.check import check
 from htvm.model import Model
+from htvm.opening import load
 from htvm.quantization import MulShiftScheme, RetargetOptions, RetargetReport, retarget
 from htvm.quantization.forward import forward
 from htvm.quantization.mul_shift import multiplier_and_shift

@@ -10,9 +10,9 @@ import pytest
 from byoc_dory.layers import MulShift, Shift, Weighted
 from htvm import zoo
 from htvm.errors import InputError, UnsupportedError
-from htvm.frontend import load
 from htvm.frontend.check import check
 from htvm.model import Model, TensorInfo
+from htvm.opening import load
 from htvm.quantization import RetargetOptions, retarget
 from htvm.quantization.forward import forward
 from htvm.quantization.read import read_net

@@ -16,6 +16,7 @@ import htvm
 from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Soc, Target
 from byoc_dory.soc.header import render
+from byoc_dory.soc.numbers import numbers
 from byoc_dory.soc.parameters import Parameter, parse_size, size_text
 from byoc_dory.soc.registry import cpu_target, resolve, socs
 from htvm.cli import main
@@ -85,8 +86,8 @@ def test_the_header_follows_the_parameters() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("siracusa:kores=4", "no parameter 'kores'; target 'siracusa:kores=4'; its parameters are "
-         "cores: 1 to 8; l1: 16KiB to 4MiB"),
+        ("siracusa:kores=4", "no parameter 'kores'; target 'siracusa:kores=4'; did you mean cores? "
+         "its parameters are cores: 1 to 8; l1: 16KiB to 4MiB"),
         ("siracusa:cores=0", "cannot be '0'"),
         ("siracusa:cores=-1", "cannot be '-1'"),
         ("siracusa:cores=2.5", "cannot be '2.5'"),
@@ -275,3 +276,44 @@ def test_names_of_random_designs_name_them(soc: Soc, data: st.DataObject) -> Non
         return
     assert resolve(found.name) == found
     assert found.soc.settings == values
+
+
+# ------------------------------------------------------------------ numbers of a description
+
+
+def test_every_number_of_every_description_has_a_name_and_can_be_given() -> None:
+    for soc in socs():
+        name = soc.targets[0].name
+        target = resolve(name)
+        for entry in numbers(target.soc):
+            assert resolve(name, parameters={entry.name: entry.default}) == target, entry.name
+    known = [entry.name for entry in numbers(resolve("diana").soc)]
+    assert {"clock_hz", "L1.size", "digital.lanes", "digital.filters.3", "dma.granule",
+            "host.cost.conv_mac"} <= {*known}  # fmt: skip
+    assert not [name for name in known if name.endswith((".registers", ".base", ".mapped"))]
+
+
+def test_a_number_is_part_of_the_name_and_of_the_description() -> None:
+    target = resolve("diana.digital:digital.row_cycles=2,rows=32,L1.size=64k")
+    assert target.name == "diana.digital:rows=32,L1.size=64KiB,digital.row_cycles=2"
+    assert resolve(target.name) == target
+    (core,) = target.accelerators
+    assert core is target.soc.accelerator("digital") and core.row_cycles == 2  # type: ignore[attr-defined]
+    assert "#define DIANA_DIGITAL_ROW_CYCLES 2u" in render(target.soc)
+    assert target.soc.powers == () != resolve("diana").soc.powers
+    assert cpu_target(target.name) == target.name.replace("digital", "cpu", 1)
+    assert pickle.loads(pickle.dumps(target)) == target
+    assert resolve("diana.digital:digital.row_cycles=1") == resolve("diana.digital")
+
+
+def test_a_number_of_two_records_of_one_name_is_one_number() -> None:
+    soc = resolve("siracusa:cluster.cores=4").soc
+    assert soc.cluster is not None
+    assert soc.cluster.cores == 4 == soc.accelerator("cluster").cores  # type: ignore[attr-defined]
+
+
+def test_the_host_of_a_target_has_the_number() -> None:
+    assert resolve("diana.simd:host.stack=8k").soc.host.corev
+    assert resolve("diana.simd:host.stack=8k").soc.host.stack == 8192
+    with pytest.raises(TargetError, match="size of L2 is given twice: 65536 and 128k"):
+        resolve("generic.cpu:L2.size=128k", l2_bytes=65536)

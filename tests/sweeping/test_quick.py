@@ -23,7 +23,7 @@ GRID = {
 
 @pytest.fixture(scope="module")
 def found() -> htvm.Designs:
-    return htvm.sweep(zoo.build("ds_cnn"), GRID, "dla", jobs=1)
+    return htvm.sweep(zoo.build("ds_cnn"), "dla", GRID, jobs=1)
 
 
 def test_all_designs_are_exact_or_infeasible(found: htvm.Designs) -> None:
@@ -59,7 +59,7 @@ def test_a_wrong_stream_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         return outputs, count
 
     monkeypatch.setattr(DlaRegions, "run", wrong)
-    frame = htvm.sweep(zoo.build("toyadmos"), {"pes": [8]}, "dla", jobs=1).frame
+    frame = htvm.sweep(zoo.build("toyadmos"), "dla", {"pes": [8]}, jobs=1).frame
     assert list(frame.exact) == [False]
 
 
@@ -71,12 +71,12 @@ def test_bad_parameters_are_refused_before_anything_is_built() -> None:
         ({"depthwise": ["gpu"]}, "one of cpu, emulated, native"),
     ):
         with pytest.raises(TargetError, match=says):
-            htvm.sweep("zoo:toyadmos", grid, "dla")  # type: ignore[arg-type]
+            htvm.sweep("zoo:toyadmos", "dla", grid)  # type: ignore[arg-type]
 
 
 def test_contradicting_parameters_are_rows() -> None:
     grid = {"pes": [8, 9], "parallel": ["both"], "pes_in": [4]}
-    frame = htvm.sweep(zoo.build("toyadmos"), grid, "dla", jobs=1).frame
+    frame = htvm.sweep(zoo.build("toyadmos"), "dla", grid, jobs=1).frame
     assert list(frame.status) == ["ok", "infeasible"]
     assert "pes_in=4 does not divide pes=9" in frame.reason[1]
 
@@ -89,10 +89,10 @@ def test_processes_and_a_cluster_give_the_same_file(tmp_path: Path) -> None:
     models = ["zoo:resnet8", "zoo:toyadmos"]
     grid = {**GRID, "depthwise": ["cpu", "native"], "fused": [True, False]}
     paths = [tmp_path / f"{number}.parquet" for number in range(3)]
-    frame = htvm.sweep(models, grid, "dla", jobs=1, results=paths[0]).frame
+    frame = htvm.sweep(models, "dla", grid, jobs=1, results=paths[0]).frame
     assert len(frame) == 128 and frame[frame.status == "ok"].exact.all()
     assert not (frame.status == "failed").any()
-    htvm.sweep(models, grid, "dla", jobs=2, results=paths[1])
+    htvm.sweep(models, "dla", grid, jobs=2, results=paths[1])
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=None,
@@ -100,7 +100,7 @@ def test_processes_and_a_cluster_give_the_same_file(tmp_path: Path) -> None:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):  # fmt: skip
-        htvm.sweep(models, grid, "dla", client=client, results=paths[2])
+        htvm.sweep(models, "dla", grid, client=client, results=paths[2])
     assert len({path.read_bytes() for path in paths}) == 1
 
 
@@ -121,7 +121,7 @@ def test_cycles_of_more_designs(network: str, design: str) -> None:
     module = htvm.build(model, target=f"dla:{design}")
     ran = module.run(seeded_inputs(model.inputs, 0)).cycles
     grid = dict(entry.split("=") for entry in design.split(","))
-    row = htvm.sweep(model, grid, "dla", jobs=1).rows[0]
+    row = htvm.sweep(model, "dla", grid, jobs=1).rows[0]
     assert row.exact and row.cycles is not None and ran is not None
     assert abs(row.cycles - ran) < 0.02 * ran
 
@@ -130,9 +130,9 @@ def test_cycles_of_more_designs(network: str, design: str) -> None:
 def test_a_search_finds_what_the_grid_has() -> None:
     pytest.importorskip("optuna")
     grid = {"pes": [16, 32, 64, 128], "sram": ["32KiB", "64KiB", "128KiB"]}
-    whole = htvm.sweep(zoo.build("ds_cnn"), grid, "dla", jobs=1)
+    whole = htvm.sweep(zoo.build("ds_cnn"), "dla", grid, jobs=1)
     searched = htvm.sweep(
-        zoo.build("ds_cnn"), grid, "dla", jobs=1, method="search", samples=60,
+        zoo.build("ds_cnn"), "dla", grid, jobs=1, method="search", samples=60,
         objectives=("cycles", "pes"),
     )  # fmt: skip
 

@@ -28,6 +28,7 @@ from htvm.cli import main
 from htvm.cli.sweep_arguments import split_words
 from htvm.compiled import BuildOptions
 from htvm.errors import DependencyError, ExportError, HtvmError, ModelError, TargetError
+from htvm.opening import opened as open_model
 from htvm.sweeping import evaluate as evaluating
 from htvm.sweeping.designs import front
 from htvm.sweeping.job import Job, Task
@@ -63,19 +64,19 @@ class Standin:
 
 @functools.cache
 def opened(name: str) -> htvm.Model:
-    return evaluating.open_network(name)
+    return htvm.load(name)
 
 
 @pytest.fixture
 def standin(monkeypatch: pytest.MonkeyPatch) -> Standin:
     found = Standin()
-    monkeypatch.setattr("htvm.sweeping.sweep.open_network", opened)
+    monkeypatch.setattr("htvm.sweeping.sweep.opened", opened)
     monkeypatch.setattr(evaluating, "_evaluator", lambda digest, hidden: found)
     return found
 
 
 def swept(results: Path | None = None, **options: Any) -> htvm.Designs:
-    return htvm.sweep(NETWORK, GRID, "siracusa", results=results, jobs=1, **options)
+    return htvm.sweep(NETWORK, "siracusa", GRID, results=results, jobs=1, **options)
 
 
 # ------------------------------------------------------------------------------ designs
@@ -107,7 +108,7 @@ def test_samples_are_seeded_and_fill_the_space() -> None:
     ("grid", "options", "says"),
     [
         ({}, {}, "there is nothing to sweep"),
-        ({"kores": [1]}, {}, "no parameter 'kores'; target 'siracusa'; its parameters are cores"),
+        ({"kores": [1]}, {}, "no parameter 'kores'; target 'siracusa'; did you mean cores?"),
         ({"cores": [0]}, {}, "cannot be 0"),
         ({"cores": [-4]}, {}, "cannot be -4"),
         ({"cores": []}, {}, "no values of cores"),
@@ -126,27 +127,91 @@ def test_bad_grids_and_options(
     standin: Standin, grid: dict[str, object], options: Any, says: str
 ) -> None:
     with pytest.raises(HtvmError) as caught:
-        htvm.sweep(NETWORK, grid, "siracusa", **options)
+        htvm.sweep(NETWORK, "siracusa", grid, **options)
     assert says in str(caught.value)
     assert not standin.calls
 
 
 def test_bad_networks_and_coefficients(standin: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelError, match="no network to run"):
-        htvm.sweep([], GRID, "siracusa")
+        htvm.sweep([], "siracusa", GRID)
     with pytest.raises(ModelError):
-        htvm.sweep("zoo:nothing", GRID, "siracusa")
-    monkeypatch.setattr("htvm.sweeping.sweep.open_network", evaluating.open_network)
+        htvm.sweep("zoo:nothing", "siracusa", GRID)
+    monkeypatch.setattr("htvm.sweeping.sweep.opened", open_model)
     with pytest.raises(TargetError, match="cannot be handed to other processes"):
-        htvm.sweep(opened(NETWORK), GRID, "siracusa", jobs=2)
+        htvm.sweep(opened(NETWORK), "siracusa", GRID, jobs=2)
     with pytest.raises(TargetError, match="mac_pj cannot be -1"):
         htvm.Costs(mac_pj=-1)
     with pytest.raises(TargetError, match="no parameter 'pes' with a number"):
         swept(costs=htvm.Costs(area={"pes": 1.0}))
     with pytest.raises(TargetError, match="a str is not a client"):
         pytest.importorskip("distributed")
-        htvm.sweep(NETWORK, GRID, "siracusa", client="localhost")
+        htvm.sweep(NETWORK, "siracusa", GRID, client="localhost")
     assert not standin.calls
+
+
+# ------------------------------------------------------------------------------ any number
+
+
+def test_any_number_of_a_description_can_be_swept(standin: Standin) -> None:
+    grid = {"dma.queue_depth": [2, 10], "L1.size": ["64KiB", 131072], "cores": [4]}
+    found = htvm.sweep(NETWORK, "siracusa:l2=1MiB", grid, jobs=1)
+    assert found.axes == ("cores", "L1.size", "dma.queue_depth")
+    assert [row.target for row in found.rows] == [
+        "siracusa:cores=4,l2=1MiB,L1.size=64KiB,dma.queue_depth=2",
+        "siracusa:cores=4,l2=1MiB,L1.size=64KiB",
+        "siracusa:cores=4,l2=1MiB,L1.size=128KiB,dma.queue_depth=2",
+        "siracusa:cores=4,l2=1MiB,L1.size=128KiB",
+    ]
+    assert list(found.frame["L1.size"]) == [65536, 65536, 131072, 131072]
+    assert standin.calls == [row.target for row in found.rows]
+
+
+def test_numbers_can_have_an_area(standin: Standin) -> None:
+    costs = htvm.Costs(area={"dma.queue_depth": 3.0})
+    found = htvm.sweep(NETWORK, "siracusa", {"dma.queue_depth": [2, 10]}, jobs=1, costs=costs)
+    assert list(found.frame.area) == [6.0, 30.0]
+
+
+@pytest.mark.parametrize(
+    ("target", "grid", "says"),
+    [
+        ("diana", {"dma.queue_deph": [1]}, "did you mean dma.queue_depth? its parameters are rows"),
+        ("diana", {"digital.lane": [1]}, "numbers of its description: clock_hz, L1.size"),
+        ("diana", {"digital": [1]}, "there is no parameter 'digital'"),
+        ("diana", {3: [1]}, "there is no parameter 3"),
+        ("diana", {"digital.row_cycles": [1, -1]}, "digital.row_cycles (in the description: 1) "
+         "cannot be -1"),
+        ("diana", {"digital.row_cycles": ["many"]}, "cannot be 'many'"),
+        ("diana", {"dma.queue_depth": [0]}, "dma.queue_depth (in the description: 4) cannot be 0"),
+        ("diana", {"digital.lanes": [16, 32]}, "DIANA cannot have digital.lanes=32: 32 lanes with "
+         "bias_bytes=64; target 'diana'"),
+        ("diana", {"dma.call_cycles": [0]}, "DIANA cannot have dma.call_cycles=0: a call with one "
+         "command takes 0 cycles, of which the driver has 37"),
+        ("diana", {"L1.size": ["1GiB"]}, "DIANA cannot have L1.size=1GiB: L1 would reach into L2"),
+        ("siracusa", {"cluster.cores": [16]}, "Siracusa cannot have cluster.cores=16"),
+        ("diana:dma.queue_depth=2", {"dma.queue_depth": [1]}, "dma.queue_depth is given twice"),
+        ("siracusa:cores=2", {"cores": [1]}, "cores is given twice: 2, and in the grid"),
+        ({"cores": [1]}, "siracusa", "a dict is not a target"),
+    ],
+)  # fmt: skip
+def test_bad_numbers_are_refused_before_anything_is_opened(
+    standin: Standin, monkeypatch: pytest.MonkeyPatch, target: Any, grid: Any, says: str
+) -> None:
+    monkeypatch.setattr("htvm.sweeping.sweep.opened", lambda model: pytest.fail("opened"))
+    with pytest.raises(TargetError) as caught:
+        htvm.sweep(NETWORK, target, grid)
+    assert says in str(caught.value)
+    assert not standin.calls
+
+
+def test_numbers_that_go_together_are_possible_together(standin: Standin) -> None:
+    grid = {"digital.lanes": [32], "digital.bias_bytes": [128], "digital.dense_bias_bytes": [512],
+            "digital.dense_max_k": [16, 32]}  # fmt: skip
+    with pytest.raises(TargetError, match="32 lanes with dense_max_k=16"):
+        htvm.sweep(NETWORK, "diana", grid, jobs=1)
+    space = space_of(resolve("diana"), {**grid, "digital.dense_max_k": 32})
+    assert space.size == 1
 
 
 # ------------------------------------------------------------------------------ rows
@@ -175,7 +240,7 @@ def test_infeasible_and_failed_designs_are_rows(standin: Standin) -> None:
 
 def test_values_that_contradict_each_other_are_rows(standin: Standin) -> None:
     grid = {"cores": [1, 16], "l1": ["16KiB"]}
-    frame = htvm.sweep(NETWORK, grid, "snitch_ita", jobs=1).frame
+    frame = htvm.sweep(NETWORK, "snitch_ita", grid, jobs=1).frame
     assert list(frame.status) == ["ok", "infeasible"]
     assert "16 cores leave" in frame.reason[1]
 
@@ -397,9 +462,9 @@ def test_the_command(standin: Standin, tmp_path: Path, capsys: pytest.CaptureFix
 def test_processes_give_the_same_frame(tmp_path: Path) -> None:
     pytest.importorskip("joblib")
     grid = {"cores": [1, 8], "l1": ["32KiB", "64KiB"]}
-    alone = htvm.sweep(NETWORK, grid, "siracusa", jobs=1).frame
+    alone = htvm.sweep(NETWORK, "siracusa", grid, jobs=1).frame
     assert alone.exact.all() and (alone.status == "ok").all()
-    both = htvm.sweep(NETWORK, grid, "siracusa", jobs=2).frame
+    both = htvm.sweep(NETWORK, "siracusa", grid, jobs=2).frame
     assert both.equals(alone)
     distributed = pytest.importorskip("distributed")
     with (
@@ -409,7 +474,7 @@ def test_processes_give_the_same_frame(tmp_path: Path) -> None:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):  # fmt: skip
-        assert htvm.sweep(NETWORK, grid, "siracusa", client=client).frame.equals(alone)
+        assert htvm.sweep(NETWORK, "siracusa", grid, client=client).frame.equals(alone)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Accelerator, round_up
 
 if TYPE_CHECKING:
@@ -71,6 +72,20 @@ class DigitalCore(Accelerator):
     max_shift: int
     dense_max_k: int
     depthwise_channels: int = 1
+
+    def __post_init__(self) -> None:
+        wanted = {
+            "bias_bytes": 4 * self.lanes,
+            "dense_bias_bytes": 16 * self.lanes,
+            "dense_max_k": self.lanes,
+        }
+        for name, number in wanted.items():
+            if getattr(self, name) != number:
+                raise TargetError(
+                    f"{self.lanes} lanes with {name}={getattr(self, name)}",
+                    where=f"accelerator {self.name}",
+                    hint=f"{name} is then {number}; DIANA's parameter rows sets both",
+                )
 
     def configured(self, options: TilingOptions) -> DigitalCore:
         """Return the core with the channels per depthwise trigger that the schedule uses."""

@@ -25,6 +25,7 @@ __all__ = ["command"]
         "htvm sweep zoo:digits --target siracusa --cores 1,2,4,8 --l1 64KiB,256KiB",
         "htvm sweep zoo:resnet8 zoo:ds_cnn -t diana --l1 16k,64k,256k --dma 8,16 --out designs",
         "htvm sweep zoo:digits -t snitch_ita --cores 1..16 --method latin --samples 8",
+        "htvm sweep zoo:digits -t diana.digital --digital.row_cycles 0..2 --dma.granule 16,32",
     ),
 )
 @click.argument("words", metavar="MODEL...", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -85,18 +86,21 @@ def command(
 ) -> None:
     """Compile and execute each MODEL on every design of a grid of parameters.
 
-    Values are separated by commas; 1..8 stands for all from 1 to 8 that are possible. The
-    parameters of a target are those that `htvm targets show NAME` lists.
+    Values are separated by commas; 1..8 stands for all from 1 to 8 that are possible. A parameter
+    is one that `htvm targets show NAME` lists, or any number of the description, such as
+    --dma.queue_depth or --L1.size.
     """
     import htvm
     from htvm.cli.sweep_arguments import area_of, connected, split_words
 
-    models, grid = split_words(words, choices["target"])
+    target = choices.pop("target")
+    models, grid = split_words(words, target)
     costs = htvm.Costs(mac_pj, byte_pj, cycle_pj, area_of(areas))
     objectives = choices.pop("objectives") or ("cycles",)
     with connected(scheduler) as client, shown_progress() as progress:
         found = htvm.sweep(
             models,
+            target,
             grid,
             objectives=objectives,
             costs=costs,

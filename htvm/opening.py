@@ -1,8 +1,12 @@
-"""`load`: turns any supported source of a quantized network into a `Model`."""
+"""`load`: turns any supported source of a quantized network into a `Model`; `opened`: or takes one.
+
+Everything public that takes a model takes what `opened` does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +18,9 @@ if TYPE_CHECKING:
 
     from htvm.model import Model
 
-__all__ = ["load"]
+__all__ = ["load", "opened"]
+
+_ZOO = "zoo:"
 
 
 def load(
@@ -29,8 +35,9 @@ def load(
     """Load a quantized network.
 
     Args:
-        source: a ``.tflite`` file quantized fully to int8, an ``.onnx`` file, or a Relax IRModule
-            whose function ``main`` is in quantize/dequantize form or already in the integer form.
+        source: a ``.tflite`` file quantized fully to int8, an ``.onnx`` file, a built-in network
+            such as ``"zoo:resnet8"`` (see `htvm.zoo.named`), or a Relax IRModule whose function
+            ``main`` is in quantize/dequantize form or already in the integer form.
         name: name of the model, used for C symbols; by default the file's name, or ``"model"``.
         dialect: dialect of an ONNX file (see `htvm.frontend.onnx.dialect.READERS`); recognised if
             not given.
@@ -49,6 +56,7 @@ def load(
         ModelError: it is not a model, or damaged.
         UnsupportedError: it uses an unsupported operator or quantization.
         IntegerFormError: the module is in neither form.
+        DependencyError: the built-in network is trained, and the extra ``digits`` is not installed.
     """
     options: dict[str, object] = {
         "dialect": dialect,
@@ -56,6 +64,12 @@ def load(
         "dimensions": dimensions,
         "input_shapes": input_shapes,
     }
+    if isinstance(source, str) and source.startswith(_ZOO):
+        from htvm.zoo import named
+
+        _refuse_onnx_options(options, source)
+        found = named(source)
+        return found if name is None else replace(found, name=name)
     if isinstance(source, str | PathLike):
         path = Path(source)
         if _is_folder(path):
@@ -90,6 +104,13 @@ def load(
     from htvm.frontend.module import load_module
 
     return load_module(source, name)
+
+
+def opened(model: Model | str | PathLike[str] | IRModule) -> Model:
+    """Return a model as it is, and anything else as `load` does, with its errors."""
+    from htvm.model import Model
+
+    return model if isinstance(model, Model) else load(model)
 
 
 def _refuse_onnx_options(options: Mapping[str, object], where: str) -> None:
