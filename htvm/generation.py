@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -13,20 +14,42 @@ from htvm.errors import InputError, ModelError
 from htvm.language import Draws, LanguageModel, sharpness_of
 from htvm.language.loop import tokens_of
 from htvm.module import Module
+from htvm.plots.bars import counted, new_figure
+from htvm.plots.colours import LIGHT
+from htvm.shown import Shown
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from byoc_dory.layers import Array
     from byoc_dory.soc.base import Soc
     from htvm.language.loop import Step
 
-__all__ = ["Generation", "check", "generate"]
+__all__ = ["Generation", "TokenStep", "check", "generate"]
 
 _WHERE = "htvm.generate"
 _LARGEST_SEED = 2**64 - 1
 
 
 @dataclass(frozen=True)
-class Generation:
+class TokenStep:
+    """One step of a generation.
+
+    Attributes:
+        reads: id of the token that the step reads.
+        writes: id of the token that is written after it; None within the prompt.
+        cycles: its cycles; None without cycles.
+        ms: the same in ms at the SoC's clock.
+    """
+
+    reads: int
+    writes: int | None
+    cycles: int | None
+    ms: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class Generation(Shown):
     """What a language model wrote, and what it took.
 
     Each token of the prompt is a step, and so is each written token but the last, which is not read
@@ -48,6 +71,64 @@ class Generation:
     clock_hz: float | None
     uj: float | None
     uj_cycles: int
+
+    @property
+    def steps(self) -> tuple[TokenStep, ...]:
+        """The steps in their order, those of the prompt first."""
+        read = (*self.prompt, *self.tokens[:-1])
+        first = len(self.prompt) - 1
+        found = []
+        for place, token in enumerate(read):
+            writes = self.tokens[place - first] if place >= first else None
+            cycles = None if self.cycles is None else self.cycles[place]
+            lasts = None
+            if cycles is not None and self.clock_hz is not None:
+                lasts = 1000.0 * cycles / self.clock_hz
+            found.append(TokenStep(token, writes, cycles, lasts))
+        return tuple(found)
+
+    def _rows(self) -> tuple[object, ...]:
+        return self.steps
+
+    def __repr__(self) -> str:
+        """Return the tokens and the speed, in lines of 80 characters."""
+        said = f"Generation: {len(self.prompt)} tokens read, {len(self.tokens)} written"
+        if self.cycles_per_token is not None:
+            said += f", {self.cycles_per_token:,.0f} cycles each"
+        if self.tokens_per_second is not None:
+            said += f", {self.tokens_per_second:,.1f} a second"
+        if self.uj_per_token is not None:
+            said += f", {self.uj_per_token:,.2f} uJ each"
+        tokens = textwrap.fill(" ".join(map(str, self.tokens)), 80)
+        return f"{textwrap.fill(said, 80)}\n{tokens}"
+
+    def plot_cycles(self) -> Figure:
+        """Plot the cycles of each step; those of the prompt are hollow.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: there are no cycles: the model was not built.
+        """
+        if self.cycles is None:
+            raise InputError(
+                "there are no cycles to plot",
+                where="Generation",
+                hint="generate with a module of htvm.build, on a platform with cycles",
+            )
+        figure = new_figure(8.0, 3.0)
+        axes = figure.add_subplot()
+        prompt = len(self.prompt)
+        for begin, end, face, said in (
+            (0, prompt, "none", "reads the prompt"),
+            (prompt, len(self.cycles), LIGHT["ink"], "reads what it wrote"),
+        ):
+            if begin < end:
+                axes.bar(range(begin, end), self.cycles[begin:end], color=face,
+                         edgecolor=LIGHT["ink"], label=said)  # fmt: skip
+        axes.set(xlabel="step", ylabel="cycles", title=f"{sum(self.cycles):,} cycles")
+        axes.yaxis.set_major_formatter(counted)
+        axes.legend(frameon=False)
+        return figure
 
     @property
     def cycles_per_token(self) -> float | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from byoc_dory.errors import InputError
 from htvm.shown import Shown
 
 if TYPE_CHECKING:
     import numpy as np
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
 __all__ = ["Causes", "Interval", "LayerResult", "RunResult"]
@@ -150,10 +153,69 @@ class RunResult(Shown):
         return self.layers
 
     def __repr__(self) -> str:
-        """Return a summary in one line; the fields have the values."""
+        """Return a summary in a line or two; the fields have the values."""
         outputs = ", ".join(f"{array.dtype}{list(array.shape)}" for array in self.outputs)
         time = "" if self.latency_ms is None else f", latency_ms={self.latency_ms:.3f}"
         counted = f"cycles={self.cycles}"
         if self.instructions is not None:
             counted = f"instructions={self.instructions}"
-        return f"RunResult(outputs=[{outputs}], {counted}{time}, layers={len(self.layers)} steps)"
+        said = f"RunResult(outputs=[{outputs}], {counted}{time}, layers={len(self.layers)} steps)"
+        return textwrap.fill(said, 80, subsequent_indent="    ", break_long_words=False)
+
+    def plot_timeline(self) -> Figure:
+        """Plot when each step ran, and when the host, the DMA and each accelerator worked.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: there are no cycles.
+        """
+        from htvm.plots.strips import Worker, timeline_figure
+
+        if self.cycles is None:
+            raise _nothing("timeline")
+        steps = [
+            Worker(
+                row.accelerator if row.kind in ("layer", "cpu") else "cpu", row.start, row.cycles
+            )
+            for row in self.layers
+            if row.start is not None and row.cycles is not None
+        ]
+        return timeline_figure(f"{self.cycles:,} cycles", steps, self.timeline, self.cycles)
+
+    def plot_layers(self, most: int = 20) -> Figure:
+        """Plot the steps that take longest, by cause; on cores without cycles, by instructions.
+
+        Args:
+            most: largest number of steps.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: neither cycles nor instructions were counted.
+        """
+        from htvm.plots.bars import Bar, bar_figure, new_figure
+        from htvm.plots.causes import draw_causes
+
+        known = [row for row in self.layers if row.cycles and row.causes is not None]
+        if known:
+            known = sorted(known, key=lambda row: -(row.cycles or 0))[:most]
+            figure = new_figure(8.0, 1.0 + 0.26 * len(known))
+            axes = figure.add_subplot()
+            axes.set_title(f"{self.cycles:,} cycles, the steps that take longest", fontsize=11)
+            draw_causes(axes, [row.name for row in known], [row.causes for row in known])
+            return figure
+        counted = [row for row in self.layers if row.instructions]
+        if not counted:
+            raise _nothing("layers")
+        counted = sorted(counted, key=lambda row: -(row.instructions or 0))[:most]
+        bars = [Bar(row.name, row.instructions, f"{row.instructions:,}", "host") for row in counted]
+        title = f"{self.instructions:,} instructions, the steps that take most"
+        return bar_figure(title, bars, "instructions")
+
+
+def _nothing(part: str) -> InputError:
+    """Return the error for a figure of a run that nothing was counted in."""
+    return InputError(
+        f"there is no {part} to plot: the run has no cycles",
+        where="RunResult",
+        hint="build for a platform that counts, such as rv32",
+    )

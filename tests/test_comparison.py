@@ -152,7 +152,7 @@ def test_a_comparison_is_drawn_and_fits_a_terminal() -> None:
         replace(row("soc", "soc", 40_000), schedule="overlapped", scores_sqnr_db=30.0),
     )
     found = Comparison("net", 10, 260_000_000, rows, rows[0].configuration, published(264_192))
-    (axes,) = found.plot().axes
+    (axes,) = found.plot_latency().axes
     assert len(axes.patches) == 4 and axes.get_xscale() == "log"
     assert max(map(len, comparison_text(found, 80).splitlines())) <= 80
 

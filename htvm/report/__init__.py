@@ -5,7 +5,8 @@ Everything is drawn from plain frozen values; nothing here depends on the compil
 
 from __future__ import annotations
 
+from htvm.report.difference import difference_of
 from htvm.report.loading import load, load_exploration, schema
 from htvm.report.save import save
 
-__all__ = ["load", "load_exploration", "save", "schema"]
+__all__ = ["difference_of", "load", "load_exploration", "save", "schema"]

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from htvm.report.comparison_figure import Bar, comparison_figure
+from htvm.plots.bars import Bar, bar_figure
 from htvm.report.data import L2Use
 from htvm.report.table import Column, Table, count, csv_text, milliseconds, ratio, text, wrapped
 from htvm.shown import Shown
@@ -30,7 +30,7 @@ __all__ = [
     "comparison_text",
 ]
 
-_LINE = 115  # characters per line of a comparison as text, outside of a terminal
+_LINE = 80  # characters per line of a comparison as text, outside of a terminal
 
 
 @dataclass(frozen=True)
@@ -146,23 +146,31 @@ class Comparison(Shown):
         base = self.row(self.baseline).cycles
         return None if base is None or not row.cycles else base / row.cycles
 
-    def plot(self) -> Figure:
+    def plot_latency(self) -> Figure:
         """Draw the time of one inference in each configuration, on a logarithmic scale.
 
         Raises:
             DependencyError: matplotlib is not installed.
         """
         bars = [
-            Bar(row.configuration, ms, self.speed_up(row), "u0" if row.schedule else "host")
+            Bar(row.configuration, ms, self._words(row, ms), "array" if row.schedule else "host")
             for row in self.rows
             if (ms := self.latency_ms(row)) is not None
         ]
         bars += [
-            Bar(f"published: {row.configuration}", row.latency_ms, None, "dma", published=True)
+            Bar(f"published: {row.configuration}", row.latency_ms,
+                f"{milliseconds(row.latency_ms)} ms", "dim", hollow=True)
             for row in self.published
             if row.latency_ms is not None
-        ]
-        return comparison_figure(self.network, bars)
+        ]  # fmt: skip
+        axis = "ms of one inference, logarithmic"
+        keys = {"array": "with accelerators", "host": "cores alone", "dim": "published"}
+        used = {name: said for name, said in keys.items() if name in {bar.colour for bar in bars}}
+        return bar_figure(self.network, bars, axis, logarithmic=True, keys=used)
+
+    def _words(self, row: ComparisonRow, ms: float) -> str:
+        times = self.speed_up(row)
+        return f"{milliseconds(ms)} ms" + ("" if times is None else f", {times:.1f}x")
 
     def __str__(self) -> str:
         """Return the comparison as text."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from htvm.plots.bars import Bar, bar_figure
 from htvm.report.conditions import figures_of
 from htvm.report.table import Column, Table, text
 from htvm.shown import Shown
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from htvm.report.data import LayerRow, ReportData
 
 __all__ = ["Change", "ReportDifference", "difference_of"]
 
 _MOST_STEPS = 12
+_LINE = 80  # characters per line
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,26 @@ class ReportDifference(Shown):
         return "\n\n".join(parts)
 
     __repr__ = __str__
+
+    def plot_steps(self, most: int = _MOST_STEPS) -> Figure:
+        """Plot the cycles of the steps that changed most, before and after.
+
+        Args:
+            most: largest number of steps.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+        """
+        bars = []
+        for step in self.steps[:most]:
+            grown = step.difference
+            more = step.note if grown is None else f"{'+' if grown > 0 else ''}{_number(grown)}"
+            bars += [
+                Bar(step.name, step.before, f"{_number(step.before)} before", "dim", hollow=True),
+                Bar("", step.after, f"{_number(step.after)} after, {more}".strip(", "), "ink"),
+            ]
+        title = f"{self.before} -> {self.after}"
+        return bar_figure(title, bars, "cycles", keys={"dim": "before", "ink": "after"})
 
 
 def difference_of(before: ReportData, after: ReportData) -> ReportDifference:
@@ -129,10 +153,10 @@ def _note(first: LayerRow | None, second: LayerRow | None) -> str:
 
 def _table(what: str, changes: tuple[Change, ...]) -> str:
     columns = (
-        Column(what), Column("before", number=True), Column("after", number=True),
-        Column("change", number=True), Column("%", number=True), Column(""),
+        Column(what, wraps=True), Column("before", number=True), Column("after", number=True),
+        Column("change", number=True), Column("%", number=True), Column("", wraps=True),
     )  # fmt: skip
-    return text(Table(columns, tuple(_cells(change) for change in changes)))
+    return text(Table(columns, tuple(_cells(change) for change in changes)), _LINE)
 
 
 def _cells(change: Change) -> tuple[str, ...]:

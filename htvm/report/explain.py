@@ -10,13 +10,16 @@ import json
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from byoc_dory.verdict import OperatorVerdict
 from htvm.report.rule_costs import RuleCost, objections_text, rule_costs
 from htvm.report.settings import Setting, settings_text
 from htvm.report.table import Column, Table, count, csv_text, short_source, text
 from htvm.shown import Shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "PLAIN",
@@ -154,10 +157,51 @@ class Explanation(Shown):
         """Return the costs, the answers and the changes as text."""
         return explain_text(self, _TEXT)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        """Return the text without its table."""
+        return explain_screen(self, _TEXT)
+
+    def plot_units(self) -> Figure:
+        """Plot the cycles (on Cortex-M cores: instructions) that each unit takes.
+
+        Conversions of layouts and copies count as the CPU's.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: the costs of all steps are unknown.
+        """
+        from htvm.report.explain_figures import units_figure
+
+        spent = [
+            (step.runs_on if step.kind in ("layer", "cpu") else "cpu", step.cycles or 0)
+            for step in self.steps
+        ]
+        return units_figure(spent, self._units(), self.counted)
+
+    def plot_layers(self, most: int = 20) -> Figure:
+        """Plot the layers that take longest, in the colours of the units that run them.
+
+        Args:
+            most: largest number of layers.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: the costs of all layers are unknown.
+        """
+        from htvm.report.explain_figures import layers_figure
+
+        rows = sorted(self.rows, key=lambda row: -(row.cycles or 0))[:most]
+        known = [(row.layer, row.placed, row.cycles, row.basis) for row in rows if row.cycles]
+        return layers_figure(known, self._units(), self.counted)
+
+    def _units(self) -> list[str]:
+        """Return the names of the SoC's units, the accelerators first."""
+        asked = [offer.accelerator for row in self.rows for offer in row.offers]
+        placed = [row.placed for row in self.rows]
+        return [*asked, *placed, *(step.runs_on for step in self.steps), "cpu"]
 
 
-_TEXT = 100  # characters per line of an explanation as text, outside of a terminal
+_TEXT = 80  # characters per line of an explanation as text, outside of a terminal
 
 
 def _says(offer: OperatorVerdict) -> str:

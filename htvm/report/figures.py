@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from htvm.errors import InputError
-from htvm.report.html.parts import CAUSE_COLOURS, CAUSES, COLOURS, steps_by_name, unit_classes
+from htvm.plots.bars import SMALL, Bar, bar_figure, new_figure
+from htvm.plots.causes import draw_causes
+from htvm.plots.colours import LIGHT, painted
+from htvm.plots.strips import Strip, along, draw_strips
+from htvm.report.html.parts import steps_by_name, unit_classes_of
 from htvm.report.html.roofline import roofline_of
 from htvm.report.html.timeline import MapRow, Timeline, timeline_of
 from htvm.report.table import count, milliseconds
-from htvm.shown import optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,14 +24,11 @@ if TYPE_CHECKING:
     from htvm.report.data import LayerRow, ReportData
     from htvm.report.html.svg import Drawing
 
-__all__ = ["report_figure", "report_png"]
+__all__ = ["accuracy_figure", "report_figure", "report_png"]
 
 _WIDTH = 11.0  # inches
 _DPI = 150
-_SMALL = 7  # points of text
 _DEAREST = 12  # steps that have a bar
-# How the page mixes colours with its background: the colour, and its share.
-_MIXED = {"m-tile": (COLOURS["u2"], 0.35), "m-stays": (COLOURS["u4"], 0.45)}
 
 
 def report_png(report: ReportData) -> bytes:
@@ -58,10 +58,36 @@ def report_figure(report: ReportData, part: str) -> Figure:
     return _figure(report, panels)
 
 
+def accuracy_figure(report: ReportData) -> Figure:
+    """Draw the SQNR of each layer in dB, in the colours of the units that run them.
+
+    Raises:
+        DependencyError: matplotlib is not installed.
+        InputError: no SQNR was measured.
+    """
+    if not report.sqnr:
+        raise InputError(
+            "there is no accuracy to plot: retargeting changed nothing, or it was not measured",
+            where="report",
+        )
+    classes = unit_classes_of(report)
+    homes = {node.name: node.accelerator for node in report.graph}
+    bars = [
+        Bar(row.layer, row.sqnr_db, f"{row.sqnr_db:.1f} dB", classes[homes.get(row.layer, "cpu")])
+        for row in report.sqnr
+    ]
+    if report.output_sqnr_db is not None:
+        bars.append(Bar("output", report.output_sqnr_db, f"{report.output_sqnr_db:.1f} dB", "ink"))
+    used = dict.fromkeys(homes.get(row.layer, "cpu") for row in report.sqnr)
+    title = f"{report.summary.network} for {report.summary.target}: SQNR against the source"
+    return bar_figure(
+        title, bars, "dB of SQNR, more is closer", keys={classes[unit]: unit for unit in used}
+    )
+
+
 def _figure(report: ReportData, panels: Sequence[_Panel]) -> Figure:
-    figures: Any = optional("matplotlib.figure", "figures")
     heights = [panel.height for panel in panels]
-    figure: Figure = figures.Figure(figsize=(_WIDTH, 0.7 + sum(heights)), layout="constrained")
+    figure = new_figure(_WIDTH, 0.7 + sum(heights))
     figure.suptitle(_title(report), fontsize=11)
     grid = figure.add_gridspec(len(panels), 1, height_ratios=heights)
     for number, panel in enumerate(panels):
@@ -88,7 +114,7 @@ class _Panel:
 
 
 def _panels(report: ReportData) -> list[_Panel]:
-    classes = unit_classes(report)
+    classes = unit_classes_of(report)
     timeline = timeline_of(report, classes)
     roofline = roofline_of(report, classes, steps_by_name(report))
     lanes = 1 + len(timeline.strips)
@@ -106,58 +132,34 @@ def _panels(report: ReportData) -> list[_Panel]:
     return found
 
 
-def _colours(classes: Iterable[str]) -> list[Any]:
-    """The colours of the page's classes: ``u-2`` and ``s-2`` have the colour ``u2``, and so on."""
-    return [
-        _MIXED.get(name) or COLOURS.get(name[2:]) or COLOURS[f"u{name[2:]}"] for name in classes
-    ]
-
-
 def _lanes(axes: Any, timeline: Timeline) -> None:
     scale = timeline.length / 100
-    steps = [(box.left * scale, box.width * scale) for box in timeline.steps]
-    colours = _colours(box.classes for box in timeline.steps)
-    axes.broken_barh(steps, (-0.4, 0.8), facecolors=colours, edgecolors="white", linewidth=0.3)
-    for number, strip in enumerate(timeline.strips, start=1):
-        bars = [(start, end - start) for start, end in strip.spans]
-        axes.broken_barh(bars, (number - 0.4, 0.8), facecolors=_colours([strip.classes]))
-    names = ["steps", *(strip.name for strip in timeline.strips)]
-    axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
-    _along(axes, timeline)
+    steps = Strip(
+        "steps",
+        tuple((box.left * scale, box.width * scale) for box in timeline.steps),
+        tuple(box.classes for box in timeline.steps),
+    )
+    units = [
+        Strip(strip.name, tuple((start, end - start) for start, end in strip.spans),
+              (strip.classes,))
+        for strip in timeline.strips
+    ]  # fmt: skip
+    draw_strips(axes, [steps, *units])
+    along(axes, timeline.length, timeline.unit)
 
 
 def _bars(axes: Any, rows: Sequence[LayerRow]) -> None:
     """Draw the steps that take longest, each a bar of its causes."""
     axes.set_title("the steps that take longest, by cause", fontsize=8, loc="left")
-    names = [row.label for row in rows]
-    left = [0] * len(rows)
-    for field, (title, _) in CAUSES.items():
-        values = [getattr(row.causes, field) for row in rows]
-        axes.barh(range(len(rows)), values, left=left, color=CAUSE_COLOURS[field], label=title)
-        left = [start + value for start, value in zip(left, values, strict=True)]
-    axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
-    axes.set_xlabel("cycles", fontsize=_SMALL)
-    axes.tick_params(labelsize=_SMALL)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.legend(fontsize=_SMALL, loc="lower right", frameon=False)
-
-
-def _along(axes: Any, timeline: Timeline) -> None:
-    """Set up the common axis."""
-    axes.set_xlim(0, timeline.length)
-    axes.set_xlabel(timeline.unit, fontsize=_SMALL)
-    axes.tick_params(labelsize=_SMALL)
-    if timeline.unit == "cycles":
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    draw_causes(axes, [row.label for row in rows], [row.causes for row in rows])
 
 
 def _map(axes: Any, timeline: Timeline, row: MapRow) -> None:
     across, up = timeline.length / 100, row.peak / 100_000
-    for box, colour in zip(row.boxes, _colours(box.classes for box in row.boxes), strict=True):
+    for box in row.boxes:
         left, width = box.left * across, box.width * across
         rows = (box.bottom * up, box.height * up)
+        colour = painted(box.classes)
         axes.broken_barh([(left, width)], rows, facecolors=[colour], edgecolors="white", lw=0.4)
         # Draw a name only where there is room: letters are about 0.5 % of the width, lines 8 % of
         # the height.
@@ -165,9 +167,9 @@ def _map(axes: Any, timeline: Timeline, row: MapRow) -> None:
             middle = (left + width / 2, rows[0] + rows[1] / 2)
             axes.text(*middle, box.name, ha="center", va="center", fontsize=6, clip_on=True)
     axes.set_ylim(0, row.peak / 1000)
-    axes.set_ylabel("kB", fontsize=_SMALL)
+    axes.set_ylabel("kB", fontsize=SMALL)
     axes.set_title(f"{row.name}: {row.said}", fontsize=8, loc="left")
-    _along(axes, timeline)
+    along(axes, timeline.length, timeline.unit)
 
 
 def _paint(axes: Any, drawing: Drawing) -> None:
@@ -180,13 +182,13 @@ def _paint(axes: Any, drawing: Drawing) -> None:
         words = mark.classes.split()
         if mark.tag == "line":
             heavy = "roof" in words
-            (colour,) = _colours(words[-1:]) if heavy else [COLOURS["line"]]
+            colour = painted(words[-1].replace("s-", "u-") if heavy else "line")
             width = 1.5 if heavy else 0.6
             axes.plot([at["x1"], at["x2"]], [at["y1"], at["y2"]], color=colour, lw=width)
         elif mark.tag == "circle":
-            (colour,) = _colours(words)
+            colour = painted(words[0])
             axes.plot([at["cx"]], [at["cy"]], "o", color=colour, mec="white", ms=1.4 * at["r"])
         elif mark.tag == "text":
             side = "right" if "end" in words else "center" if "middle" in words else "left"
-            colour = COLOURS["dim" if "tick" in words else "ink"]
-            axes.text(at["x"], at["y"], mark.words, ha=side, color=colour, fontsize=_SMALL)
+            colour = LIGHT["dim" if "tick" in words else "ink"]
+            axes.text(at["x"], at["y"], mark.words, ha=side, color=colour, fontsize=SMALL)

@@ -8,10 +8,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from htvm.report.table import Column, Table, count, text, wrapped
 from htvm.shown import Shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "Answer",
@@ -23,6 +26,7 @@ __all__ = [
     "WeightRow",
     "fit_data",
     "fit_json",
+    "fit_screen",
     "fit_text",
 ]
 
@@ -196,7 +200,23 @@ class Fit(Shown):
         """Return the answer as text."""
         return fit_text(self)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        """Return the answer, the memories and the changes, in lines of 80 characters."""
+        return fit_screen(self, 80)
+
+    def plot_memory(self) -> Figure:
+        """Plot how much of each memory is needed and planned, in percent of its limit.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+        """
+        from htvm.report.fit_figure import memory_figure
+
+        levels = [
+            (each.memory, each.limit, each.demand, each.planned, _FITS[each.fits])
+            for each in self.levels
+        ]
+        return memory_figure(f"{self.network} on {self.target}", levels)
 
     def to_json(self) -> str:
         """Return the answer as JSON."""
@@ -205,6 +225,7 @@ class Fit(Shown):
 
 _SHOWN = 5
 
+_FITS: dict[Answer, str] = {"yes": "fits", "no": "does not fit", "close": "close"}
 _WORDS: dict[Answer, str] = {"yes": "yes", "no": "NO", "close": "close"}
 
 
@@ -215,14 +236,8 @@ def fit_text(fit: Fit, width: int | None = None) -> str:
         fit: the answer.
         width: characters per line; by default as long as they need.
     """
-    schedule = f", schedule {fit.schedule}" if fit.schedule else ""
-    answers = {
-        "yes": "it fits",
-        "no": "it does NOT fit",
-        "close": "it is too close to say: the size of the code, which is estimated, decides",
-    }
     parts = [
-        f"{fit.network} on {fit.target}{schedule}: {answers[fit.fits]}",
+        _answer(fit),
         text(_level_table(fit.levels), width),
         *(_lines(_dominates(level), width) for level in fit.levels),
         text(_layer_table(fit.layers), width) if fit.layers else "",
@@ -231,6 +246,26 @@ def fit_text(fit: Fit, width: int | None = None) -> str:
         _lines(_changes(fit.changes), width),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def fit_screen(fit: Fit, width: int) -> str:
+    """Return the answer, the memories and the changes, without what takes most, and layers."""
+    parts = [
+        _lines(_answer(fit), width),
+        text(_level_table(fit.levels), width),
+        _lines(_changes(fit.changes), width),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _answer(fit: Fit) -> str:
+    schedule = f", schedule {fit.schedule}" if fit.schedule else ""
+    answers = {
+        "yes": "it fits",
+        "no": "it does NOT fit",
+        "close": "it is too close to say: the size of the code, which is estimated, decides",
+    }
+    return f"{fit.network} on {fit.target}{schedule}: {answers[fit.fits]}"
 
 
 def _lines(part: str, width: int | None) -> str:
@@ -359,7 +394,7 @@ def _changes(changes: tuple[Change, ...]) -> str:
     for change in changes:
         need = "cannot be built" if change.demand is None else f"{count(change.demand)} B"
         note = f"; {change.note}" if change.note else ""
-        answer = {"yes": "fits", "no": "does not fit", "close": "close"}[change.fits]
+        answer = _FITS[change.fits]
         lines.append(
             f"  {answer}: {change.what}: {change.memory} {need} of {count(change.limit)} B, "
             f"{change.how}{note}"

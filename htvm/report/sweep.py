@@ -38,7 +38,7 @@ _MOST_PANELS = 12
 _MARKERS = "osD^vP*X"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Exploration(Shown):
     """The results of a sweep.
 

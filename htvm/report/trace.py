@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from htvm.report.html.parts import CAUSES
-from htvm.report.lanes import lanes_of
+from htvm.plots.causes import CAUSES
+from htvm.plots.lanes import lanes_of
 
 if TYPE_CHECKING:
     from htvm.report.data import LayerRow, ReportData
@@ -48,7 +48,7 @@ def report_trace(report: ReportData) -> str:
         for row in report.layers
         if row.start is not None and row.cycles
     ]
-    for thread, lane in enumerate(lanes_of(report), start=1):
+    for thread, lane in enumerate(lanes_of(report.timeline, summary.cycles), start=1):
         events.append(_named("thread_name", thread, lane.name))
         events.append(_named("thread_sort_index", thread, thread))
         for start, end in lane.spans:

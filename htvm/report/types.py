@@ -93,6 +93,17 @@ class Report(ReportData, Shown):
         """
         return self._figure("roofline")
 
+    def plot_accuracy(self) -> Figure:
+        """Plot what retargeting cost each layer: its SQNR against the source model, in dB.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: retargeting changed nothing, or it was not measured.
+        """
+        from htvm.report.figures import accuracy_figure
+
+        return accuracy_figure(self)
+
     def _figure(self, part: str) -> Figure:
         from htvm.report.figures import report_figure
 

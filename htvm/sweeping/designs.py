@@ -11,7 +11,7 @@ import numpy as np
 
 from byoc_dory.errors import ExportError, TargetError
 from htvm.files import write_whole
-from htvm.report.table import Column, Table, count, text
+from htvm.report.table import Column, Table, count, text, wrapped
 from htvm.shown import Shown, optional
 from htvm.sweeping.row import COLUMNS, Row
 
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["Designs", "front"]
 
 _MOST_ROWS = 40  # rows of a table for people
+_BRIEF = 8  # rows of the first look
 _TYPES = {"bytes": "int64", "integer": "int64", "number": "float64", "switch": "bool"}
 _SUMMED = ("cycles", "ms", "macs", "moved_bytes", "energy_uj")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Designs(Shown):
     """The results of a sweep.
 
@@ -52,6 +53,10 @@ class Designs(Shown):
 
     def __str__(self) -> str:
         return self.table()
+
+    def __repr__(self) -> str:
+        """Return how many designs ran, and the quickest, in lines of 80 characters."""
+        return self.table(_BRIEF, 80)
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -128,15 +133,22 @@ class Designs(Shown):
 
     # ------------------------------------------------------------------ for people
 
-    def table(self, most: int = _MOST_ROWS) -> str:
-        """Return the rows as text, the quickest first, and what did not run."""
+    def table(self, most: int = _MOST_ROWS, width: int | None = None) -> str:
+        """Return the rows as text, the quickest first, and what did not run.
+
+        Args:
+            most: largest number of rows.
+            width: characters per line; by default as many as they need.
+        """
         columns = (
-            Column("network"),
+            Column("network", wraps=True),
             *(
-                Column(axis.parameter.name, axis.parameter.kind != "text")
+                Column(axis.parameter.name, axis.parameter.kind != "text", wraps=True)
                 for axis in self.space.axes
             ),
-            *(Column(name, number=True) for name in ("cycles", "ms", "moved bytes")),
+            Column("cycles", number=True),
+            Column("ms", number=True),
+            Column("moved bytes", number=True, spare=True),
             Column("outputs"),
         )
         ran = sorted(
@@ -144,10 +156,11 @@ class Designs(Shown):
             key=lambda row: (row.model, row.cycles or 0, row.design),
         )
         shown = tuple(self._cells(row) for row in ran[:most])
-        parts = [text(Table(columns, shown))]
+        parts = [text(Table(columns, shown), width)]
         if len(ran) > most:
             parts.append(f"... and {len(ran) - most:,} more")
-        return "\n".join([*parts, "", *self.notes])
+        notes = self.notes if width is None else wrapped(self.notes, width)
+        return "\n".join([*parts, "", *notes])
 
     def _cells(self, row: Row) -> tuple[str, ...]:
         values = dict(row.values)

@@ -71,7 +71,14 @@ def _check(
     if result is None:
         return StepCheck(index, step.layer, place(step), "")
     wrong = _wrong(machine, observed, result, index)
-    return StepCheck(index, step.layer, place(step), result.tensor, wrong.size, int(wrong.sum()))
+    largest: Number = 0
+    if wrong.any():
+        found = observed.values(result, machine.address(result), index)
+        wide = np.float64 if found.dtype.kind == "f" else np.int64
+        largest = _number(np.abs(found[wrong].astype(wide) - result.expected[wrong]).max())
+    return StepCheck(
+        index, step.layer, place(step), result.tensor, wrong.size, int(wrong.sum()), largest
+    )
 
 
 def first_difference(

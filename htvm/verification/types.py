@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from htvm.firmware.lines import SourceLine
+from htvm.plots.bars import Bar, bar_figure
+from htvm.plots.colours import unit_class
+from htvm.report.table import wrapped
 from htvm.shown import Shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "Difference",
@@ -73,6 +79,7 @@ class StepCheck:
         tensor: the tensor compared; empty if the step writes no tensor with a reference.
         elements: number of elements compared.
         different: number of elements that differ.
+        largest: largest absolute difference, in quantized steps (of reals: in units).
     """
 
     index: int
@@ -81,6 +88,7 @@ class StepCheck:
     tensor: str
     elements: int = 0
     different: int = 0
+    largest: Number = 0
 
     @property
     def compared(self) -> bool:
@@ -230,7 +238,36 @@ class Verification(Shown):
         """The findings as text."""
         return verification_text(self)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        """Return the findings in lines of 80 characters; paths and lines of C stay whole."""
+        return "\n".join(wrapped(_lines(self), 80))
+
+    def plot_layers(self) -> Figure:
+        """Plot the share of each compared step's elements that differ, and the largest difference.
+
+        Steps have the colours of the units that run them; without a difference there are only
+        names and words.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+        """
+        bars = [
+            Bar(step.layer, 100 * step.different / step.elements, _differs(step),
+                unit_class(step.place.split(",")[0]))
+            for step in self.steps
+            if step.compared
+        ]  # fmt: skip
+        title = f"{self.network} on {self.target}: elements that differ from the reference"
+        figure = bar_figure(title, bars, "% of the elements")
+        figure.axes[0].set_xlim(0, 150)
+        figure.axes[0].set_xticks(range(0, 101, 20))
+        return figure
+
+
+def _differs(step: StepCheck) -> str:
+    if not step.different:
+        return f"equal, {step.elements:,} elements"
+    return f"{step.different:,} of {step.elements:,} elements, by up to {step.largest:,}"
 
 
 def verification_text(found: Verification) -> str:

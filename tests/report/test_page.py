@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from htvm.plots.lanes import Lane, coarse, lanes_of
 from htvm.report.html import report_html
-from htvm.report.lanes import coarse, lanes_of
 from htvm.report.types import Report
 from htvm.result import Interval
 from tests.report.whole import WHOLE, deep
@@ -109,7 +109,7 @@ def test_widths_and_places_are_inside_their_rows(case: str) -> None:
 def test_page_shows_every_step_and_what_is_known_of_it() -> None:
     page = _Page(report_html(WHOLE))
     for said in (
-        "1,500", "0.01 ms", "conv2d_0", "softmax_0 <b>\"&'", "3x32x32 -> 16x32x32, 3x3",
+        "1,500", "0.01 ms", "conv2d_0", "softmax_0 <b>\"&'", "3x32x32 → 16x32x32, 3x3",
         "16,3,32,32", "2 ×2", "256,000", "256.00", "100.0", "980", "-2.0", "+25.0", "0.096",
         "3,072", "16,384", "496", "24,576", "of 66.7 % of the cycles", "noise of 0.5 steps",
         "htvm report tiny.onnx", "ab" * 32, "cd" * 32, "target = diana", "SQNR", "27.2", "96.0 %",
@@ -154,8 +154,12 @@ def test_long_runs_stay_readable_and_small() -> None:
     assert "apart are drawn as one" in page.text
 
 
+def _lanes(report: Report) -> tuple[Lane, ...]:
+    return lanes_of(report.timeline, report.summary.cycles)
+
+
 def test_lanes_are_the_intervals_and_the_host_has_the_rest() -> None:
-    host, dma, core = lanes_of(WHOLE)
+    host, dma, core = _lanes(WHOLE)
     assert (host.name, host.spans) == ("host", ((0, 100), (950, 1_500)))
     assert (dma.name, dma.spans) == ("dma", ((20, 120), (960, 1_000)))
     assert (core.name, core.spans) == ("digital", ((110, 960),))
@@ -168,13 +172,13 @@ def test_lanes_are_the_intervals_and_the_host_has_the_rest() -> None:
 def test_what_touches_or_overlaps_is_one_span() -> None:
     times = ((110, 500), (400, 450), (500, 960), (961, 970), (980, 980))
     report = replace(WHOLE, timeline=tuple(Interval("digital", *each) for each in times))
-    host, core = lanes_of(report)
+    host, core = _lanes(report)
     assert core.spans == ((110, 960), (961, 970)) and core.busy == 859
     assert host.spans == ((0, 1_500),)
 
 
 def test_cores_come_last_in_the_order_of_their_numbers() -> None:
-    names = [lane.name for lane in lanes_of(deep(1, 2, 1))]
+    names = [lane.name for lane in _lanes(deep(1, 2, 1))]
     assert names == ["host", "dma", "ita", *(f"core{i}" for i in range(9))]
 
 
@@ -184,7 +188,7 @@ def test_a_host_that_is_a_core_in_a_kernel_has_no_work_of_its_own() -> None:
         Interval("core0", 300, 650),
         Interval("waiting", 0, 100),
     )
-    host, cluster, core = lanes_of(replace(WHOLE, timeline=times))
+    host, cluster, core = _lanes(replace(WHOLE, timeline=times))
     assert host.spans == ((100, 300), (700, 1_500))
     assert (cluster.name, cluster.busy, core.name, core.busy) == ("cluster", 400, "core0", 350)
 
@@ -195,5 +199,5 @@ def test_a_controller_goes_on_beside_a_kernel() -> None:
         Interval("core1", 300, 650),
         Interval("waiting", 600, 700),
     )
-    host, cluster, _ = lanes_of(replace(WHOLE, timeline=times))
+    host, cluster, _ = _lanes(replace(WHOLE, timeline=times))
     assert host.spans == ((0, 600), (700, 1_500)) and cluster.busy == 400

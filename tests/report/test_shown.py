@@ -7,10 +7,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-import htvm
 from htvm.errors import InputError
 from htvm.report.types import Report
-from htvm.shown import Shown
 from tests.report.test_page import without_run
 from tests.report.whole import WHOLE
 
@@ -85,19 +83,3 @@ def test_figures(part: str) -> None:
     if part in ("layers", "roofline"):
         with pytest.raises(InputError, match=f"no {part} to plot"):
             getattr(BARE, f"plot_{part}")()
-
-
-def test_every_result_is_shown() -> None:
-    from htvm.report.compare import Comparison
-    from htvm.report.explain import Explanation
-    from htvm.report.fit import Fit
-    from htvm.report.sweep import Exploration
-    from htvm.verification.types import Verification
-
-    for kind in (
-        htvm.RunResult, htvm.Designs, Report, Comparison, Explanation, Fit, Exploration,
-        Verification,
-    ):  # fmt: skip
-        assert issubclass(kind, Shown), kind
-    fit = htvm.fit(htvm.zoo.build("toyadmos"), "diana.digital")
-    assert _Cells(fit._repr_html_()).rows[1:] and fit.records[-1]["memory"] == "L2"

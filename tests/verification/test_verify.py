@@ -243,12 +243,16 @@ def test_values_are_those_of_the_two_programs(tiled: Compiled) -> None:
 
     statement = "out[i3] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));"
     work = broken(tiled, "cpu_source", lambda text: text.replace(statement, "out[i3] = -77;"))
-    difference = found(work)
+    result = verified(work)
+    difference = result.difference
+    assert difference is not None
     inputs = seeded_inputs(tiled.source.inputs)
     values = interpret(tiled.retargeted.model.module, inputs).tensors["average_pool_0"]
     assert difference.expected == values.reshape(-1)[difference.element[-1]]
     assert difference.value == -77
     assert difference.different == np.count_nonzero(values != -77)
+    apart = [step.largest for step in result.steps if step.tensor == "average_pool_0"]
+    assert apart == [int(np.abs(values.astype(int) + 77).max())]
 
 
 def test_rows_of_channels() -> None:

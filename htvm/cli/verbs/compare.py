@@ -71,7 +71,7 @@ def command(
             progress=progress,
         )  # fmt: skip
     if out is not None:
-        save_figure(found.plot(), out)
+        save_figure(found.plot_latency(), out)
     if as_json:
         print_json("compare", json.loads(comparison_json(found)))
     else:

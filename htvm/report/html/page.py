@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from htvm.plots.colours import CLASSES, DARK, LIGHT
+from htvm.plots.lanes import runs_of_cores
 from htvm.report.accuracy import accuracy_text
 from htvm.report.html.graph import graph_of
 from htvm.report.html.parts import (
-    COLOURS,
     BarPart,
     cause_parts,
     stacked,
     steps_by_name,
-    unit_classes,
+    unit_classes_of,
 )
 from htvm.report.html.roofline import roofline_of
 from htvm.report.html.tables import bytes_grid, layers_grid
 from htvm.report.html.timeline import timeline_of
-from htvm.report.lanes import runs_of_cores
 from htvm.report.layers import overlap_text
 from htvm.report.reasons import accelerated_text, group_text, reason_of, speed_up_of
 from htvm.report.table import count, milliseconds, ratio
@@ -47,13 +47,15 @@ class _Tile:
 
 def report_html(report: ReportData) -> str:
     """Return the page with styles, figures and script inside; it fetches nothing."""
-    classes, steps = unit_classes(report), steps_by_name(report)
+    classes, steps = unit_classes_of(report), steps_by_name(report)
     template = _environment().get_template("page.html.jinja")
     return template.render(
         report=report,
         summary=report.summary,
         classes=classes,
-        colours=COLOURS,
+        light=LIGHT,
+        dark=DARK,
+        painted=CLASSES,
         legend=_legend(report, classes),
         tiles=_tiles(report),
         whole=_whole(report),
@@ -221,17 +223,22 @@ def _memory(report: ReportData) -> tuple[BarPart, ...]:
     memory = report.summary.memory
     whole = max(memory.total, memory.limit or 0)
     there = [
-        ("l-0", "code", memory.code, "instructions and their read-only data"),
-        ("l-1", "constants", memory.constants, "weights, biases, tables"),
+        ("b-code", "code", memory.code, "instructions and their read-only data"),
+        ("b-constants", "constants", memory.constants, "weights, biases, tables"),
     ]
     return stacked(
         [
             *(there if memory.flash_limit is None else []),
-            ("l-2", "arena", memory.arena, "intermediates and workspaces"),
-            ("l-3", "inputs and outputs", memory.io, "the caller's, and the runtime's variables"),
-            ("l-4", "stack", memory.stack, "reserved, or its high-water mark if a run measured it"),
+            ("b-arena", "arena", memory.arena, "intermediates and workspaces"),
+            ("b-io", "inputs and outputs", memory.io, "the caller's, and the runtime's variables"),
             (
-                "l-5",
+                "b-stack",
+                "stack",
+                memory.stack,
+                "reserved, or as high as a run found it",
+            ),
+            (
+                "b-free",
                 "free",
                 whole - memory.total,
                 "of RAM" if memory.flash_limit is not None else "of L2",

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from htvm.plots.causes import CAUSES
 from htvm.report.accuracy import error_of
-from htvm.report.html.parts import CAUSES, BarPart, cause_parts
+from htvm.report.html.parts import BarPart, cause_parts
 from htvm.report.table import count, ratio
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def _layer(report: ReportData, row: LayerRow, classes: Mapping[str, str]) -> tup
     return (
         Cell(row.label, tip=row.source),
         Cell(row.accelerator, classes.get(row.accelerator, "u-host") if computes else "u-host"),
-        Cell(row.shape),
+        # As one character, which no line breaks within.
+        Cell(row.shape.replace("->", "→")),
         Cell(row.tile),
         Cell(count(row.tiles) + (" ×2" if row.double_buffered else "")),
         Cell(count(row.macs) if row.macs else ""),

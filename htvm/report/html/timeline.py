@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
+from htvm.plots.lanes import Lane, Span, coarse, folded, lanes_of
 from htvm.report.html.svg import Drawing
-from htvm.report.lanes import Lane, Span, coarse, folded, lanes_of
 from htvm.report.table import count
 
 if TYPE_CHECKING:
@@ -126,17 +127,19 @@ def timeline_of(report: ReportData, classes: Mapping[str, str]) -> Timeline:
     cycles = report.summary.cycles
     places = _places(report)
     length = cycles or max(1, len(report.layers))
-    lanes, gap = coarse(folded(lanes_of(report)), _MOST)
+    lanes, gap = coarse(folded(lanes_of(report.timeline, cycles)), _MOST)
     steps = tuple(
         Box(
             *_across(start, end, length),
             classes.get(row.accelerator if row.kind in ("", "layer", "cpu") else "cpu", "u-host"),
-            row.label,
+            short,
             f"{row.label} on {row.accelerator}: {row.shape}"
             + (f", {count(row.cycles)} cycles" if row.cycles is not None else ""),
             step=index,
         )
-        for index, (row, (start, end)) in enumerate(zip(report.layers, places, strict=True))
+        for index, (row, short, (start, end)) in enumerate(
+            zip(report.layers, _short(report), places, strict=True)
+        )
     )
     return Timeline(
         length=length,
@@ -147,6 +150,15 @@ def timeline_of(report: ReportData, classes: Mapping[str, str]) -> Timeline:
         maps=tuple(_map(entry, places, length) for entry in report.maps if entry.blocks),
         gap=gap,
     )
+
+
+def _short(report: ReportData) -> list[str]:
+    """Return the names on the steps' boxes: without the words that all of them begin with."""
+    names = [row.label if row.kind not in ("", "layer", "cpu") else row.name
+             for row in report.layers]  # fmt: skip
+    known = commonprefix(names) if len(names) > 1 else ""
+    cut = 1 + max(known.rfind("_"), known.rfind("."))
+    return [name[cut:] if not name[cut:].isdigit() else name for name in names]
 
 
 def _places(report: ReportData) -> list[Span]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from htvm.report.data import ReportData
-
-__all__ = ["HOST", "Lane", "Span", "coarse", "folded", "lanes_of", "runs_of_cores"]
+__all__ = ["HOST", "Lane", "Span", "Worked", "coarse", "folded", "lanes_of", "runs_of_cores"]
 
 Span: TypeAlias = tuple[int, int]
 """First cycle, and the cycle after the last."""
@@ -22,6 +19,22 @@ _FIRST_CORE = "core0"
 _DMA = "dma"
 _ALIKE = 0.05
 """Cores whose busy cycles differ by at most this fraction are shown as one."""
+
+
+class Worked(Protocol):
+    """An interval in which a unit works (`htvm.result.Interval`)."""
+
+    @property
+    def unit(self) -> str:
+        """The unit; "waiting": the host polls a device."""
+
+    @property
+    def start(self) -> int:
+        """First cycle."""
+
+    @property
+    def end(self) -> int:
+        """The cycle after the last."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +55,19 @@ class Lane:
         return sum(end - start for start, end in self.spans)
 
 
-def lanes_of(report: ReportData) -> tuple[Lane, ...]:
-    """Return a report's lanes: the host, the DMA, then accelerators, then cores, by name.
+def lanes_of(timeline: Iterable[Worked], cycles: int | None) -> tuple[Lane, ...]:
+    """Return a run's lanes: the host, the DMA, then accelerators, then cores, by name.
 
-    The host counts as working unless it waits, or runs a kernel as one of a cluster's cores.  Empty
-    without cycles.
+    The host counts as working unless it waits, or runs a kernel as one of a cluster's cores.
+
+    Args:
+        timeline: the work of every device.
+        cycles: of the run; without them there are no lanes.
     """
-    cycles = report.summary.cycles
     if not cycles:
         return ()
     spans: dict[str, list[Span]] = {}
-    for interval in report.timeline:
+    for interval in timeline:
         spans.setdefault(interval.unit, []).append((interval.start, min(interval.end, cycles)))
     # A host that only controls the cores, and is none of them, goes on while they run a kernel.
     kernels = spans.get(_CLUSTER, []) if _FIRST_CORE in spans else []

@@ -1,0 +1,110 @@
+"""Horizontal bars with words beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from htvm.plots.colours import LIGHT, Painted, painted
+from htvm.shown import optional
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["SMALL", "Bar", "bar_figure", "counted", "new_figure"]
+
+SMALL = 7  # points of text
+_WIDTH = 8.0  # inches
+_BAR = 0.34  # inches for each bar
+_ROOM = 1.3  # times the longest bar: room for the words beside it
+_WIDER = 8  # the same, on a logarithmic axis
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar.
+
+    Attributes:
+        name: what stands at its left end.
+        value: its length; None for no bar, only words.
+        words: what stands beside it.
+        colour: its class or meaning (`htvm.plots.colours`).
+        hollow: whether only its outline is drawn: a limit, or a figure that is not ours.
+    """
+
+    name: str
+    value: float | None
+    words: str
+    colour: str
+    hollow: bool = False
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches.
+
+    Raises:
+        DependencyError: matplotlib is not installed.
+    """
+    figures: Any = optional("matplotlib.figure", "figures")
+    figure: Figure = figures.Figure(figsize=(width, height), layout="constrained")
+    return figure
+
+
+def counted(value: float, _: object = None) -> str:
+    """Return a number of an axis with separators."""
+    return f"{value:,.0f}"
+
+
+def bar_figure(
+    title: str, bars: Sequence[Bar], axis: str, *, logarithmic: bool = False,
+    keys: Mapping[str, str] | None = None,
+) -> Figure:  # fmt: skip
+    """Draw bars from the top down.
+
+    Args:
+        title: of the figure.
+        bars: the bars.
+        axis: what their lengths are, with the unit.
+        logarithmic: whether the axis is; its lengths must be above 0.
+        keys: meaning -> word for the legend; none by default.
+
+    Raises:
+        DependencyError: matplotlib is not installed.
+    """
+    figure = new_figure(_WIDTH, 1.1 + _BAR * len(bars))
+    axes = figure.add_subplot()
+    for place, bar in enumerate(bars):
+        colour = painted(bar.colour)
+        length = bar.value or 0
+        axes.barh(
+            place, length, color="none" if bar.hollow else colour, edgecolor=colour,
+            hatch="///" if bar.hollow else None,
+        )  # fmt: skip
+        axes.annotate(
+            bar.words, (length, place), (4, 0), textcoords="offset points", va="center",
+            fontsize=SMALL + 1, color=LIGHT["ink"],
+        )  # fmt: skip
+    axes.set_yticks(range(len(bars)), [bar.name for bar in bars])
+    axes.invert_yaxis()
+    lengths = [bar.value for bar in bars if bar.value]
+    if logarithmic:
+        axes.set_xscale("log")
+    else:
+        axes.xaxis.set_major_formatter(counted)
+    if lengths:
+        low = 10 ** math.floor(math.log10(min(lengths) / 1.5)) if logarithmic else 0
+        axes.set_xlim(low, (_WIDER if logarithmic else _ROOM) * max(lengths))
+    axes.set_xlabel(axis)
+    axes.set_title(title, fontsize=11)
+    if keys:
+        _legend(axes, {painted(name): said for name, said in keys.items()})
+    return figure
+
+
+def _legend(axes: Any, said: Mapping[Painted, str]) -> None:
+    """Say what the colours of bars mean."""
+    patches = optional("matplotlib.patches", "figures")
+    handles = [patches.Patch(color=colour, label=words) for colour, words in said.items()]
+    axes.legend(handles=handles, fontsize=SMALL, loc="lower right", frameon=False)
