@@ -12,6 +12,7 @@ import numpy as np
 from byoc_dory.errors import L2OverflowError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import cpu_target, resolve, split_name, targets
+from htvm.facts.decisions import decided, decisions_of
 from htvm.facts.network import macs_of
 from htvm.facts.report import memory_of
 from htvm.inputs import Inputs, bind_inputs, seeded_inputs
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from htvm.compiled import Compiled
     from htvm.model import TensorInfo
     from htvm.policy import Policy
+    from htvm.quantization.labels import Labels
+    from htvm.quantization.samples import Data
     from htvm.report.compare import Published
 
 __all__ = ["agreement", "compare"]
@@ -72,6 +75,8 @@ def compare(
     *,
     policy: Policy | None = None,
     schedule: ScheduleKind | None = None,
+    data: Data | None = None,
+    labels: Labels | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Build and run a model with plain TVM, with our CPU schedules, and for the target.
@@ -82,6 +87,8 @@ def compare(
         inputs: inputs of one inference, or a list of dicts for several; seeded random ones by
             default. Cycles are those of the first inference.
         policy, schedule: policy and schedule of the target's configuration, as for `htvm.build`.
+        data, labels: calibration inputs and their classes, as for `htvm.build`; with labels, each
+            row has the accuracy (top-1) of source and build on all of these inputs.
         progress: receives the stages of the comparison.
 
     Returns:
@@ -93,7 +100,7 @@ def compare(
         that says so.
     """
     from htvm.aot.reference import build_llvm_reference
-    from htvm.opening import opened
+    from htvm.opening import with_samples
 
     progress = progress or Progress()
     place = resolve(target)
@@ -103,15 +110,16 @@ def compare(
         check_policy(policy)
     if schedule is not None:
         TilingOptions(schedule=schedule)
-    source = opened(model)
+    source = with_samples(model, data, labels)
     samples = _samples(source.inputs, inputs)
     with progress.stage("computing what the source model says"):
         oracle = build_llvm_reference(source.module)
         wanted = [oracle(sample) for sample in samples]
+        classes = None if source.labels is None else decided(source, oracle)
     rows: list[ComparisonRow] = []
     for number, configuration in enumerate(configurations, 1):
         with progress.stage(configuration.name, (number, len(configurations))):
-            rows.append(_row(source, configuration, samples, wanted, progress))
+            rows.append(_row(source, configuration, samples, wanted, classes, progress))
     macs = _macs(source)
     beside = published(macs, place.name)
     return Comparison(
@@ -192,6 +200,7 @@ def _row(
     configuration: _Configuration,
     samples: Sequence[Sequence[NDArray[np.generic]]],
     wanted: Sequence[Sequence[NDArray[np.generic]]],
+    classes: NDArray[np.int64] | None,
     progress: Progress,
 ) -> ComparisonRow:
     try:
@@ -218,6 +227,7 @@ def _row(
         agreement=agreement(source.outputs, wanted, outputs),
         exact=exact,
         scores_sqnr_db=_scores_sqnr_db(compiled),
+        decisions=None if classes is None else decisions_of(source, module.reference, classes),
         policy=compiled.planned.policy if compiled.target.accelerators else "",
         schedule=compiled.options.tiling.schedule if compiled.target.accelerators else "",
     )

@@ -83,6 +83,7 @@ def with_integer_io(model: Model | IRModule | str | Path) -> Model:
             for info, node in zip(model.outputs, borders.outputs, strict=True)
         ),
         calibration=calibration,
+        labels=model.labels,
         file_sha256="",
     )
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from byoc_dory.emit.text import c_identifier
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from tvm.ir import IRModule
 
     from byoc_dory.layers import Array
@@ -56,6 +58,8 @@ class Model:
         sources: layer name -> name of its output tensor in the source file, for messages.
         calibration: input -> ``[N, *shape]``, the inputs used for quantizing the model, which
             retargeting uses if no others are given; ``None`` if there are none.
+        labels: right class of each of these inputs, ``[N]``; ``None`` if unknown. Builds do not
+            depend on them; reports then have the accuracy.
     """
 
     name: str
@@ -67,6 +71,7 @@ class Model:
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
     calibration: Mapping[str, Array] | None = None
     file_sha256: str = ""
+    labels: NDArray[np.int64] | None = None
 
     @cached_property
     def sha256(self) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from htvm.facts.decisions import decisions_of
 from htvm.facts.report import report_of
 from htvm.inputs import Inputs, bind_inputs
 from htvm.stage_cache import StageCache
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from htvm.firmware.sizes import Sizes
     from htvm.model import Model
     from htvm.progress import Progress
+    from htvm.report.decisions import Decisions
     from htvm.report.explain import Explanation, VerdictRow
     from htvm.report.types import Report
     from htvm.result import RunResult
@@ -212,11 +214,16 @@ class Module:
             changes: largest number of changes to the model to advise, as for `explain`.
         """
         report = report_of(self.compiled, self.platform, self._built.sizes, self._last)
-        report = replace(report, verdicts=self._verdict_rows)
+        report = replace(report, verdicts=self._verdict_rows, decisions=self.decisions)
         if not changes:
             return report
         found = self.explain(changes)
         return replace(report, advice=found.improvements, settings=found.settings)
+
+    @cached_property
+    def decisions(self) -> Decisions | None:
+        """How often source and build decide as the labels say; None if none were given."""
+        return decisions_of(self.compiled.source, lambda inputs: self._reference(inputs))
 
     @cached_property
     def _verdict_rows(self) -> tuple[VerdictRow, ...]:

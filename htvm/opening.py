@@ -11,14 +11,16 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byoc_dory.errors import ModelError
+from byoc_dory.errors import InputError, ModelError
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
     from htvm.model import Model
+    from htvm.quantization.labels import Labels
+    from htvm.quantization.samples import Data
 
-__all__ = ["load", "opened"]
+__all__ = ["load", "opened", "with_samples"]
 
 _ZOO = "zoo:"
 
@@ -111,6 +113,38 @@ def opened(model: Model | str | PathLike[str] | IRModule) -> Model:
     from htvm.model import Model
 
     return model if isinstance(model, Model) else load(model)
+
+
+def with_samples(
+    model: Model | str | PathLike[str] | IRModule, data: Data | None, labels: Labels | None
+) -> Model:
+    """Return a model with calibration inputs, and with their labels.
+
+    Args:
+        model: what `opened` takes.
+        data: its new calibration inputs, in its inputs' numbers; None for those that it has.
+        labels: the right class of each; None for none.
+
+    Raises:
+        InputError: data or labels are not possible, or there are labels without data.
+    """
+    from htvm.quantization.labels import checked_labels
+    from htvm.quantization.samples import stacked_samples
+
+    model = opened(model)
+    if data is not None:
+        wanted = [(info.name, info.shape, info.dtype) for info in model.inputs]
+        model = replace(model, calibration=stacked_samples(data, wanted), labels=None)
+    if labels is None:
+        return model
+    if model.calibration is None:
+        raise InputError(
+            "labels without the inputs that they belong to",
+            where="option 'labels'",
+            hint="give data=..., on the command line --data FILE, with as many inputs",
+        )
+    samples = len(next(iter(model.calibration.values())))
+    return replace(model, labels=checked_labels(labels, samples, model.outputs))
 
 
 def _refuse_onnx_options(options: Mapping[str, object], where: str) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from htvm.module import Module
     from htvm.policy import Policy
     from htvm.quantization.as_planned import Executed
+    from htvm.quantization.labels import Labels
     from patterns.dispatch.dispatching import Dispatch
 
 __all__ = ["build", "compile_model"]
@@ -59,6 +60,7 @@ def build(
     l2_bytes: int | None = None,
     rewrites: Literal["on", "off"] = "on",
     data: Any = None,
+    labels: Labels | None = None,
     io: Literal["source", "int8"] = "source",
     progress: Progress | None = None,
 ) -> Module:
@@ -87,6 +89,9 @@ def build(
             the same results where that is quicker (see `htvm.rewriting`); or ``"off"``.
         data: calibration inputs for retargeting: arrays like the model's input; by default, seeded
             inputs in the file's own ranges are used.
+        labels: the right class of each of these inputs (or of the model's calibration inputs):
+            integers [N], or an ``.npy`` or ``.npz`` file of them. `Module.report` then has the
+            accuracy (top-1) of source and build.
         io: ``"int8"``: the conversions at the inputs and outputs of a network in reals are left out
             (`htvm.with_integer_io`); ``data`` are int8 then.
         progress: receives the stages of the build.
@@ -96,7 +101,8 @@ def build(
         UnsupportedError: it uses an operator or quantization that is not supported.
         TargetError: the target, the platform, the schedule, the kind of CPU kernels or the choice
             of rewrites is not known.
-        InputError: ``io`` or the calibration data are invalid.
+        InputError: ``io``, the calibration data or the labels are invalid, or there are labels
+            without data.
         PolicyError: there is no such policy, or it names an unknown layer or accelerator, or an
             accelerator that cannot take the layer.
         TilingError: the smallest tile of a layer exceeds L1.
@@ -105,6 +111,7 @@ def build(
     """
     from htvm.firmware.build import build_arm, build_host, build_qemu, build_rv32
     from htvm.module import Module
+    from htvm.opening import with_samples
 
     makers: dict[str, Callable[[Program, Soc], Built]] = {
         "rv32": build_rv32,
@@ -124,6 +131,8 @@ def build(
     options = BuildOptions(cpu_kernels, whole, l2_bytes, policy, rewrites)
     if io == "int8":
         model = with_integer_io(model)
+    if labels is not None:
+        model, data = with_samples(model, data, labels), None
     cache = StageCache.of_user()
     compiled = compile_model(model, target, options, data=data, progress=progress, cache=cache)
     with progress.stage(f"compiling C for {platform}", (_STAGES, _STAGES)):

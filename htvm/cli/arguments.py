@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from htvm.arrays import read_arrays
 from htvm.errors import InputError
 from htvm.inputs import seeded_inputs
 from htvm.integer_io import with_integer_io
+from htvm.opening import with_samples
 from htvm.zoo import SEED_DIGITS
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def open_model(
     input_shapes: Shapes | None = None,
     io: str = "source",
     data: Path | None = None,
+    labels: Path | None = None,
 ) -> Model:
     """Open a model by path, or by ``zoo:NAME``, ``zoo:NAME:SCHEME`` or either with ``@SEED``.
 
@@ -54,19 +56,21 @@ def open_model(
         input_shapes: shapes and types of inputs that an ONNX file leaves open.
         io: ``"int8"`` for an int8 interface, else the source's (`htvm.with_integer_io`).
         data: .npz or .npy file with calibration inputs in the source's numbers, [N, ...].
+        labels: .npz or .npy file with the right class of each of these, N integers.
 
     Raises:
-        InputError: shapes are given for a network of the zoo, which has its own; or the file does
-            not hold samples of the model's inputs.
+        InputError: shapes are given for a network of the zoo, which has its own; or a file does not
+            hold samples of the model's inputs, or their labels; or there are labels without data.
         ModelError: there is no such network, or the file is not a model.
         UnsupportedError: the model uses an unsupported feature.
     """
-    model = _opened(text, input_shapes)
-    if data is not None:
-        from htvm.quantization.samples import stacked_samples
-
-        wanted = [(info.name, info.shape, info.dtype) for info in model.inputs]
-        model = replace(model, calibration=stacked_samples(data, wanted))
+    if labels is not None and data is None:
+        raise InputError(
+            "labels without the inputs that they belong to",
+            where="--labels",
+            hint="add --data FILE with as many inputs",
+        )
+    model = with_samples(_opened(text, input_shapes), data, labels)
     return with_integer_io(model) if io == "int8" else model
 
 

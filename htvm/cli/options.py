@@ -230,6 +230,13 @@ def interface(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
+labels = click.option(
+    "--labels", type=click.Path(path_type=Path), metavar="FILE",
+    help="An .npz or .npy file with N integers, the class of each input in --data: the accuracy of "
+    "the source and of the build is measured on them.",
+)  # fmt: skip
+
+
 def common(command: Command) -> Command:
     """Add ``--json`` (as ``as_json``) and ``-v``, which every verb takes."""
 

@@ -19,6 +19,8 @@ from htvm.shown import Shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from htvm.report.decisions import Decisions
+
 __all__ = [
     "Agreement",
     "Comparison",
@@ -67,6 +69,7 @@ class ComparisonRow:
         exact: whether the outputs equal `Module.reference`; None if it was not checked.
         scores_sqnr_db: SQNR in dB before the last softmax, on the inputs that retargeting was
             fitted to; None without a softmax at the end, or if the numbers are the source's.
+        decisions: how often it decides as labels say; None without labels.
         policy, schedule: how layers were dispatched and executed; empty without accelerators.
     """
 
@@ -80,6 +83,7 @@ class ComparisonRow:
     scores_sqnr_db: float | None = None
     policy: str = ""
     schedule: str = ""
+    decisions: Decisions | None = None
 
 
 @dataclass(frozen=True)
@@ -247,13 +251,19 @@ def comparison_table(comparison: Comparison) -> Table:
 def _agreement_lines(comparison: Comparison) -> list[str]:
     """Return one line per configuration on how its outputs compare with the source model's."""
     said = {
-        row.configuration: agreement_words(row.agreement, row.scores_sqnr_db)
+        row.configuration: "; ".join(
+            filter(None, [agreement_words(row.agreement, row.scores_sqnr_db), _labelled(row)])
+        )
         for row in comparison.rows
     }
     said = {name: words for name, words in said.items() if words}
     width = max(map(len, said), default=0)
     lines = [f"  {name:<{width}}  {words}" for name, words in said.items()]
     return ["outputs against the source model's:", *lines] if lines else []
+
+
+def _labelled(row: ComparisonRow) -> str:
+    return "" if row.decisions is None else str(row.decisions)
 
 
 def _published_lines(comparison: Comparison) -> list[str]:

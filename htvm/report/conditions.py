@@ -22,7 +22,7 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
 _FORM = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([+-]?[\d_.,]+)\s*(%?)\s*")
 _NAMES = (
     "cycles", "latency_ms", "instructions", "memory_bytes", "flash_bytes", "arena_bytes",
-    "energy_uj", "sqnr_db", "same_decision",
+    "energy_uj", "sqnr_db", "same_decision", "accuracy", "source_accuracy",
 )  # fmt: skip
 
 
@@ -107,11 +107,11 @@ def read_condition(text: str) -> Condition:
 def figures_of(report: ReportData) -> dict[str, float | None]:
     """Return the figures of a report by name: bytes, cycles, ms, microjoules; None if unknown.
 
-    ``memory_bytes`` is all of L2 in use, of a microcontroller its RAM; ``same_decision`` is in
-    percent.
+    ``memory_bytes`` is all of L2 in use, of a microcontroller its RAM; ``same_decision``,
+    ``accuracy`` and ``source_accuracy`` are in percent.
     """
     summary, memory = report.summary, report.summary.memory
-    same = report.same_decision
+    same, labelled = report.same_decision, report.decisions
     return {
         "cycles": summary.cycles,
         "latency_ms": summary.latency_ms,
@@ -122,4 +122,6 @@ def figures_of(report: ReportData) -> dict[str, float | None]:
         "energy_uj": None if report.energy is None else report.energy.microjoules,
         "sqnr_db": report.output_sqnr_db,
         "same_decision": None if same is None else 100.0 * same,
+        "accuracy": None if labelled is None else 100.0 * labelled.accuracy,
+        "source_accuracy": None if labelled is None else 100.0 * labelled.source_accuracy,
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from htvm.report.decisions import Decisions
 from htvm.report.explain import Improvement, VerdictRow
 from htvm.report.picture_types import Energy, MemoryMap, NetworkNode, Recipe, SocInfo
 from htvm.report.settings import Setting
@@ -244,6 +245,7 @@ class ReportData:
         verdicts: where each operator runs, and how each accelerator answered.
         advice: changes to the model that would gain most, the best first; empty if not looked for.
         settings: settings of the build that were tried and are quicker, with their accuracy.
+        decisions: how often source and build decide as labels say; None without labels.
     """
 
     summary: Summary
@@ -262,6 +264,7 @@ class ReportData:
     verdicts: tuple[VerdictRow, ...] = ()
     advice: tuple[Improvement, ...] = ()
     settings: tuple[Setting, ...] = ()
+    decisions: Decisions | None = None
 
     @property
     def no_cycles(self) -> str:

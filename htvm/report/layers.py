@@ -272,8 +272,9 @@ def _headline(report: ReportData) -> str:
 
 def _sqnr_text(report: ReportData, width: int | None) -> str:
     """Return the loss of accuracy due to retargeting; empty if the scheme was not changed."""
+    labelled = "" if report.decisions is None else str(report.decisions)
     if report.output_sqnr_db is None and not report.sqnr:
-        return ""
+        return labelled
     rows = [(row.layer, f"{row.sqnr_db:.1f}", short_source(row.source)) for row in report.sqnr]
     if report.output_sqnr_db is not None:
         rows.append(("output", f"{report.output_sqnr_db:.1f}", ""))
@@ -289,7 +290,7 @@ def _sqnr_text(report: ReportData, width: int | None) -> str:
     lines += ["worst: " + ", ".join(f"{row.layer} ({row.sqnr_db:.1f} dB)" for row in worst)]
     if report.same_decision is not None:
         lines.append(f"same decision as the source: {100 * report.same_decision:.1f} %")
-    return "\n".join(lines)
+    return "\n".join([*lines, *filter(None, [labelled])])
 
 
 def report_text(report: ReportData, width: int | None = None) -> str:

@@ -97,12 +97,13 @@ def _bar(used: int, limit: int | None) -> str:
 
 
 def _accuracy(report: ReportData) -> str:
+    labelled = [] if report.decisions is None else [str(report.decisions)]
     if report.output_sqnr_db is None:
-        return ""
+        return "".join(labelled)
     text = f"SQNR {report.output_sqnr_db:.1f} dB against the source model"
     if report.same_decision is not None:
         text += f", same decision {100 * report.same_decision:.1f} %"
-    return text
+    return "; ".join([*labelled, text])
 
 
 def _loss(report: ReportData) -> str:

@@ -27,6 +27,7 @@ __all__ = ["command"]
 @options.model
 @options.input_shapes
 @options.interface
+@options.labels
 @options.target
 @options.policy
 @options.schedule
@@ -52,6 +53,7 @@ def command(
     input_shapes: Shapes,
     io: str,
     data: Path | None,
+    labels: Path | None,
     target: str,
     policy: str | None,
     schedule: Any,
@@ -63,7 +65,7 @@ def command(
     """Compare MODEL on a target with plain TVM, and with a cluster's cores, on the same SoC."""
     from htvm.report.compare import comparison_json, comparison_text
 
-    opened = open_model(model, input_shapes, io, data)
+    opened = open_model(model, input_shapes, io, data, labels)
     samples = read_samples(given, opened.inputs, count)
     with shown_progress() as progress:
         found = htvm.compare(

@@ -30,6 +30,7 @@ __all__ = ["command"]
 @options.model
 @options.input_shapes
 @options.interface
+@options.labels
 @options.target
 @options.board
 @options.policy
@@ -59,6 +60,7 @@ def command(
     input_shapes: Shapes,
     io: str,
     data: Path | None,
+    labels: Path | None,
     target: str,
     policy: str | None,
     tiling: TilingOptions,
@@ -83,7 +85,7 @@ def command(
         check_folder(out)
     with shown_progress() as progress:
         module = htvm.build(
-            open_model(model, input_shapes, io, data),
+            open_model(model, input_shapes, io, data, labels),
             target=target,
             policy=policy,
             tiling=tiling,

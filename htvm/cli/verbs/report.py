@@ -42,8 +42,8 @@ _ADVICE = 3  # changes to the model that a report advises
 
 # Options that a saved report has already fixed.
 _BUILD = (
-    "input_shapes", "input_types", "io", "data", "target", "policy", "schedule", "objective",
-    "l1_budget", "tiling_file", "rewrites", "platform", "given",
+    "input_shapes", "input_types", "io", "data", "labels", "target", "policy", "schedule",
+    "objective", "l1_budget", "tiling_file", "rewrites", "platform", "given",
 )  # fmt: skip
 
 
@@ -57,6 +57,7 @@ _BUILD = (
 @options.model
 @options.input_shapes
 @options.interface
+@options.labels
 @options.target
 @options.board
 @options.policy
@@ -84,6 +85,7 @@ def command(
     input_shapes: Shapes,
     io: str,
     data: Path | None,
+    labels: Path | None,
     target: str,
     policy: str | None,
     tiling: TilingOptions,
@@ -109,7 +111,7 @@ def command(
         _refuse_build_options()
         report = htvm.report.load(model)
     else:
-        opened = open_model(model, input_shapes, io, data)
+        opened = open_model(model, input_shapes, io, data, labels)
         inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
         with shown_progress() as progress:
             module = htvm.build(

@@ -36,6 +36,7 @@ __all__ = ["command"]
 @options.model
 @options.input_shapes
 @options.interface
+@options.labels
 @options.target
 @options.board
 @options.policy
@@ -61,6 +62,7 @@ def command(
     input_shapes: Shapes,
     io: str,
     data: Path | None,
+    labels: Path | None,
     target: str,
     policy: str | None,
     tiling: TilingOptions,
@@ -79,7 +81,7 @@ def command(
     from htvm.report.conditions import figures_of
     from htvm.report.table import wrapped
 
-    opened = open_model(model, input_shapes, io, data)
+    opened = open_model(model, input_shapes, io, data, labels)
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     with shown_progress() as progress:
         module = htvm.build(
