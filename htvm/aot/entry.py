@@ -103,9 +103,16 @@ def c_string(data: np.ndarray) -> str:
     )
 
 
+def _real(value: float) -> str:
+    """Return a number as a float of C; an infinite one as a quotient, which needs no header."""
+    if math.isinf(value):
+        return "1.0f/0.0f" if value > 0 else "-1.0f/0.0f"
+    return f"{value.hex()}f"
+
+
 def _literal(value: np.generic) -> str:
     if isinstance(value, np.float32):
-        return f"{float(value).hex()}f"
+        return _real(float(value))
     if isinstance(value, np.uint32):
         return f"{value}u"
     lowest = isinstance(value, np.integer) and value == np.iinfo(value.dtype).min

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -58,5 +59,11 @@ def _array(dtype: str, body: str) -> npt.NDArray[Any]:
     words = [word.strip() for word in body.replace("\n", " ").split(",")]
     words = words[:-1] if words and not words[-1] else words
     if dtype == "float32":
-        return np.array([float.fromhex(word.removesuffix("f")) for word in words], np.float32)
+        return np.array([_real(word) for word in words], np.float32)
     return np.array([int(word.removesuffix("u")) for word in words], np.int64).astype(dtype)
+
+
+def _real(word: str) -> float:
+    if word.endswith("/0.0f"):
+        return -math.inf if word.startswith("-") else math.inf
+    return float.fromhex(word.removesuffix("f"))

@@ -17,6 +17,7 @@ from htvm.model import Model, TensorInfo
 from htvm.quantization.bindings import substitute, write_binding
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.quantize import Quantize
+from patterns.ops.integer.extreme import ArgExtreme
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.reshape import Reshape
 
@@ -163,7 +164,7 @@ def _is_inward(node: Node) -> bool:
 def _last(node: Node | None, info: TensorInfo) -> Node | None:
     if info.dtype == "int8" or node is None:
         return None
-    if not isinstance(node.op, Dequantize | Rescale) or node.input_dtypes != ("int8",):
+    if not isinstance(node.op, ArgExtreme | Dequantize | Rescale) or node.input_dtypes != ("int8",):
         raise UnsupportedError(
             f"an output of type {info.dtype} computed by '{node.kind}'",
             where=f"output '{info.name}'",

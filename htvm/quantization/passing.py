@@ -144,8 +144,10 @@ class MaximumOperator(Operator):
 
     def run(self, inputs: Sequence[Array]) -> Array:
         """See `Operator.run`."""
-        windows = pooled(inputs[0], self.op.kernel, self.op.strides, self.op.padding, INT8[0])
-        return np.asarray(windows.max(axis=(-2, -1)))
+        dy, dx = self.op.dilation
+        spans = (dy * (self.op.kernel[0] - 1) + 1, dx * (self.op.kernel[1] - 1) + 1)
+        windows = pooled(inputs[0], spans, self.op.strides, self.op.padding, INT8[0])
+        return np.asarray(windows[..., ::dy, ::dx].max(axis=(-2, -1)))
 
     def made(self) -> Op:
         """See `Operator.made`."""

@@ -30,6 +30,7 @@ class MaxPool(CallOp):
         kernel, strides: sizes (y, x).
         padding: sizes (top, left, bottom, right); positions outside do not count.
         layout: layout of the maps, ``"NHWC"`` or ``"NCHW"``.
+        dilation: distance (y, x) of the elements of a window.
     """
 
     kind = "max_pool"
@@ -41,6 +42,7 @@ class MaxPool(CallOp):
     strides: tuple[int, int]
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     layout: str = "NHWC"
+    dilation: tuple[int, int] = (1, 1)
 
     @property
     def prescribed(self) -> Layout:
@@ -54,6 +56,7 @@ class MaxPool(CallOp):
             pool_size=self.kernel,
             strides=self.strides,
             padding=self.padding,
+            dilation=self.dilation,
             layout=self.layout,
             out_layout=self.layout,
         )
@@ -62,12 +65,14 @@ class MaxPool(CallOp):
     def read(cls, call: Any) -> MaxPool:
         """See `CallOp.read`."""
         attrs = call.attrs
-        if _integers(attrs.dilation) != (1, 1) or attrs.ceil_mode:
-            raise IntegerFormError("a maximum pool with dilation or ceil_mode")
+        if attrs.ceil_mode:
+            raise IntegerFormError("a maximum pool with ceil_mode")
         fy, fx = _integers(attrs.pool_size)
         sy, sx = _integers(attrs.strides)
         top, left, bottom, right = _integers(attrs.padding)
-        return cls((fy, fx), (sy, sx), (top, left, bottom, right), str(attrs.layout))
+        dy, dx = _integers(attrs.dilation)
+        pads = (top, left, bottom, right)
+        return cls((fy, fx), (sy, sx), pads, str(attrs.layout), (dy, dx))
 
     def range(self, inputs: Sequence[Range]) -> Range:
         """See `Op.range`: that of the input."""

@@ -27,6 +27,7 @@ from patterns.ops.float32.exp import RealExp
 from patterns.ops.float32.log import RealLog
 from patterns.ops.float32.map import RealMap
 from patterns.ops.float32.matmul import RealMatmul
+from patterns.ops.float32.place import RealArgExtreme
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.float32.reduce import RealReduce
 from patterns.ops.float32.round import RealRound
@@ -46,6 +47,7 @@ from patterns.ops.moves.nearest import Nearest
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.reshape import Reshape
+from patterns.ops.moves.select import Select
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.take import Take
 from patterns.ops.moves.transpose import Transpose
@@ -200,6 +202,7 @@ def _pools() -> tuple[Types, Write]:
         return [
             AveragePool(**window).write(bb, [x], "average_pool"),
             MaxPool(**window).write(bb, [x], "max_pool"),
+            MaxPool(**window, dilation=(1, 2)).write(bb, [x], "max_pool_dilated"),
             OnnxAverage(onnx, kernel=(4, 4), strides=(1, 1), layout="NHWC").write(
                 bb, [x], "onnx_average"
             ),
@@ -296,6 +299,7 @@ def _reals() -> tuple[Types, Write]:
         weight, bias, matrix = (
             _rng().random(size).astype(np.float32) for size in ((3, 2, 3, 3), 3, (12, 5))
         )
+        mask = _rng().integers(0, 2, (4, 12)).astype(np.int8)
         return [
             RealCombine("divide").write(bb, [x, x], "divide"),
             RealRound().write(bb, [x], "round"),
@@ -306,6 +310,9 @@ def _reals() -> tuple[Types, Write]:
             RealSqrt().write(bb, [x], "sqrt"),
             RealReduce("maximum", (1,)).write(bb, [x], "max"),
             RealAverage(kernel=(2, 2), strides=(2, 2)).write(bb, [y], "average"),
+            RealAverage(kernel=(2, 2), dilation=(2, 3)).write(bb, [y], "average_dilated"),
+            RealArgExtreme("maximum", 1).write(bb, [x], "arg_maximum"),
+            Select(mask, b=np.full((1, 1), -np.inf, np.float32)).write(bb, [x], "select"),
             RealConv2d(weight, bias, padding=SAME).write(bb, [y], "conv"),
         ]
 

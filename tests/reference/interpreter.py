@@ -180,7 +180,7 @@ def _max_pool(call: Any, data: Array) -> Array:
         constant_values=_lowest(data.dtype),
     )
     kernel, strides = list(attrs.pool_size), list(attrs.strides)
-    result = _windows(padded, kernel, strides, (1, 1)).max(axis=(3, 4))
+    result = _windows(padded, kernel, strides, list(attrs.dilation)).max(axis=(3, 4))
     return result if layout == "NHWC" else result.transpose(0, 3, 1, 2)
 
 

@@ -151,9 +151,11 @@ def conv2d_real(attrs: Any, data: Array, weight: Array, bias: Array) -> Array:
 
 
 def average_real(attrs: Any, data: Array, _: Array) -> Array:
-    (sy, sx), kernel = _integers(attrs, "strides"), tuple(_integers(attrs, "kernel"))
-    view = np.lib.stride_tricks.sliding_window_view(data.astype(np.float64), kernel, axis=(2, 3))
-    return np.asarray(view[:, :, ::sy, ::sx].mean(axis=(4, 5)), np.float32)
+    (sy, sx), (dy, dx) = _integers(attrs, "strides"), _integers(attrs, "dilation")
+    fy, fx = _integers(attrs, "kernel")
+    spans = (dy * (fy - 1) + 1, dx * (fx - 1) + 1)
+    view = np.lib.stride_tricks.sliding_window_view(data.astype(np.float64), spans, axis=(2, 3))
+    return np.asarray(view[:, :, ::sy, ::sx, ::dy, ::dx].mean(axis=(4, 5)), np.float32)
 
 
 PRIMITIVES: Mapping[str, Callable[..., Array]] = {

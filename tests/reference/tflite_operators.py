@@ -132,6 +132,10 @@ def _arg_extreme(attrs: Any, data: Array) -> Array:
     return np.asarray(pick(data, axis=int(attrs["htvm.axis"]))).astype(np.int32)
 
 
+def _select(_: Any, mask: Array, a: Array, b: Array) -> Array:
+    return np.where(mask == 1, a, b)
+
+
 def _bilinear(
     _: Any, data: Array, rows: Array, columns: Array, row_weights: Array, column_weights: Array
 ) -> Array:
@@ -211,6 +215,8 @@ def _attach(attrs: Any, data: Array, constant: Array) -> Array:
 
 PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "arg_extreme": _arg_extreme,
+    "real_arg_extreme": _arg_extreme,
+    "select": _select,
     "extreme": _extreme,
     "reduce_extreme": _reduce_extreme,
     "tflite_bilinear": _bilinear,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
+from htvm.frontend.onnx.branches import decide
 from htvm.frontend.onnx.fold import folded
 from htvm.frontend.onnx.graph import Attribute, OnnxGraph, OnnxNode
 from htvm.frontend.onnx.inline import inlined
@@ -53,6 +54,21 @@ def read_file(
             sparse tensors, operators of a later standard.
     """
     model = _parsed(path)
+    while True:
+        graph = _graph(model, path, dimensions or {}, shapes or {})
+        branch = next((node for node in graph.nodes if node.op == "If" and not node.domain), None)
+        if branch is None:
+            return graph
+        decide(model, branch, graph.constants)
+
+
+def _graph(
+    model: ModelProto,
+    path: Path,
+    dimensions: Mapping[str, int],
+    shapes: Mapping[str, Sequence[int]],
+) -> OnnxGraph:
+    """Return the graph of a file, in which nodes If may be left; arguments as of `read_file`."""
     graph, source = model.graph, path.name
     if not graph.output:
         raise ModelError("the graph has no outputs", where=source, hint=DAMAGED)
@@ -65,7 +81,7 @@ def read_file(
         raise ModelError(f"two tensors are called '{twice[0]}'", where=source)
     constants.update(more)
     entering = [value for value in graph.input if value.name not in constants]
-    sizes = Sizes(path, tuple(value.name for value in entering), dimensions or {}, shapes or {})
+    sizes = Sizes(path, tuple(value.name for value in entering), dimensions, shapes)
     sizes.check({d.dim_param for each in graph.input for d in each.type.tensor_type.shape.dim})
     inputs = tuple(declared(value, "input", source, sizes) for value in entering)
     outputs = tuple(declared(value, "output", source, None) for value in graph.output)
@@ -172,11 +188,12 @@ def _node(proto: NodeProto, index: int, place: str) -> OnnxNode:
     outputs = tuple(proto.output)
     if not proto.op_type or not outputs or not outputs[0]:
         raise ModelError("a node without operator or output", where=where, hint=DAMAGED)
-    names = [text_of(item.name, where) for item in proto.attribute]
+    given = [item for item in proto.attribute if proto.op_type != "If" or not item.HasField("g")]
+    names = [text_of(item.name, where) for item in given]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise ModelError(f"attribute '{twice[0]}' is given twice", where=where, hint=DAMAGED)
-    attributes = {item.name: _attribute(item, where) for item in proto.attribute}
+    attributes = {item.name: _attribute(item, where) for item in given}
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     return OnnxNode(
         proto.op_type, domain, proto.name, index, tuple(proto.input), outputs, attributes, place

@@ -40,11 +40,12 @@ _IMPOSSIBLE = (
 
 FOLDED = frozenset(
     """
-    Abs Add And Cast CastLike Ceil Clip Concat ConstantOfShape CumSum Div Equal Erf Exp Expand
-    EyeLike Flatten Floor Gather GatherElements GatherND Gemm Greater GreaterOrEqual Identity Less
-    LessOrEqual Log MatMul Max Mean Min Mod Mul Neg Not OneHot Or Pad Pow QuantizeLinear Range
-    Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Round Sigmoid Sign
-    Slice Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Where Xor
+    Abs Add And ArgMax ArgMin BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Clip
+    Concat ConstantOfShape CumSum Div Equal Erf Exp Expand EyeLike Flatten Floor Gather
+    GatherElements GatherND Gemm Greater GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Log
+    MatMul Max Mean Min Mod Mul Neg Not OneHot Or Pad Pow QuantizeLinear Range Reciprocal
+    ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Round Sigmoid Sign Slice
+    Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Where Xor
     """.split()
 )
 """Operators that are evaluated if all their inputs are constant."""

@@ -88,16 +88,17 @@ def _check_outputs(graph: OnnxGraph, network: Network) -> None:
     """
     for declared, (name, found) in zip(graph.outputs, network.outputs, strict=True):
         shape = found.shape if declared.shape is None else declared.shape
+        dtype = "int64" if found in network.wide else found.dtype
         said = f"the file declares {declared.dtype}{list(shape)}, "
         where = f"output '{name}' of {graph.source}"
-        same = declared.dtype in ("float32", found.dtype)
+        same = declared.dtype in ("float32", dtype)
         if tuple(shape) == tuple(found.shape) and same:
             continue
-        if tuple(shape) == tuple(found.shape) and "float32" not in (declared.dtype, found.dtype):
+        if tuple(shape) == tuple(found.shape) and "float32" not in (declared.dtype, dtype):
             raise UnsupportedError(
-                f"{said}which is {found.dtype} here: integers do not wrap around",
+                f"{said}which is {dtype} here: integers do not wrap around",
                 where=where,
-                hint=f"end the network with a requantization, or declare {found.dtype}",
+                hint=f"end the network with a requantization, or declare {dtype}",
             )
         raise ModelError(
             f"{said}its nodes compute {found.dtype}{list(found.shape)}",

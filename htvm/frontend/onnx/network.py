@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from htvm.frontend.operators import Activation, Quantization
@@ -31,9 +31,11 @@ class Network:
         outputs: (name, tensor) of every output of the file, in its order.
         steps: quantization of those tensors that have one.
         sources: tensor -> its name in the file, for messages.
+        wide: those int32 tensors that the file has as int64.
     """
 
     inputs: tuple[tuple[str, Activation], ...]
     outputs: tuple[tuple[str, Activation], ...]
     steps: Mapping[Activation, Quantization] = field(default_factory=dict[Activation, Quantization])
     sources: Mapping[Activation, str] = field(default_factory=dict[Activation, str])
+    wide: Collection[Activation] = frozenset()

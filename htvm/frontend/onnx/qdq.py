@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from htvm.frontend.onnx.affine import (
+    choices,
     islands,
     joins,
     moves,
@@ -108,6 +109,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **moves.HANDLERS,
     **unary.HANDLERS,
     **islands.HANDLERS,
+    **choices.HANDLERS,
     **real_norms.HANDLERS,
     **real_layers.PARTS,
     **transposed.HANDLERS,

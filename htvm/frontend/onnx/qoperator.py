@@ -9,6 +9,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine import (
+    choices,
     islands,
     joins,
     moves,
@@ -299,6 +300,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **moves.HANDLERS,
     **unary.HANDLERS,
     **islands.HANDLERS,
+    **choices.HANDLERS,
     **real_norms.HANDLERS,
     **real_layers.PARTS,
     **transposed.HANDLERS,

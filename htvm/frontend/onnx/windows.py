@@ -45,12 +45,15 @@ class Windows:
 
         Raises:
             ModelError: a padding is as large as the kernel.
+            UnsupportedError: a window holds nothing of the map, as dilation allows.
         """
         if any(pad >= self.kernel[at % 2] for at, pad in enumerate(self.padding)):
             raise node.damaged(
                 f"a padding of {self.padding} around windows of {self.kernel}",
                 "each side smaller than the kernel",
             )
+        if not self.counts(padding=False).all():
+            raise node.unsupported("a window that holds nothing but padding", "leave it out")
 
     def counts(self, padding: bool) -> Array:
         """Return how many elements each window averages, float64 [y, x].
@@ -67,8 +70,8 @@ class Windows:
                 if padding
                 else (0, self.sizes[axis])
             )
-            last = np.minimum(first + self.kernel[axis], high)
-            rows.append((last - np.maximum(first, low)).astype("float64"))
+            taps = first[:, None] + np.arange(self.kernel[axis]) * self.dilation[axis]
+            rows.append(((low <= taps) & (taps < high)).sum(axis=1).astype("float64"))
         return np.outer(rows[0], rows[1])
 
     def filter(self, groups: int = 1) -> Window:

@@ -29,12 +29,14 @@ class RealAverage(RealOp):
 
     Attributes:
         kernel, strides: sizes (y, x).
+        dilation: distance (y, x) of the elements of a window.
     """
 
     kind = "real_average"
 
     kernel: tuple[int, int]
     strides: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
@@ -42,7 +44,10 @@ class RealAverage(RealOp):
         return TensorType(self._shape(inputs[0].shape), "float32")
 
     def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        spans = [size - window for size, window in zip(source[2:], self.kernel, strict=True)]
+        spans = [
+            size - step * (window - 1) - 1
+            for size, window, step in zip(source[2:], self.kernel, self.dilation, strict=True)
+        ]
         if min(spans) < 0:
             raise IntegerFormError(f"windows of {self.kernel} on {list(source[2:])}")
         sizes = (span // stride + 1 for span, stride in zip(spans, self.strides, strict=True))
@@ -60,7 +65,8 @@ class RealAverage(RealOp):
         j = te.reduce_axis((0, self.kernel[1]), "j")
 
         def window(n: Any, c: Any, y: Any, z: Any) -> Any:
-            taken = source(n, c, y * self.strides[0] + i, z * self.strides[1] + j)
+            (sy, sx), (dy, dx) = self.strides, self.dilation
+            taken = source(n, c, y * sy + i * dy, z * sx + j * dx)
             return te.sum(taken, axis=[i, j])
 
         total = te.compute(extents(self._shape(sizes_of(source))), window, name="total")

@@ -62,12 +62,12 @@ def between(*nodes: onnx.NodeProto) -> list[onnx.NodeProto]:
             "stash_type",
         ),
         (
-            helper.make_node("AveragePool", ["a"], ["b"], kernel_shape=[2, 2], dilations=[2, 2]),
+            helper.make_node("ArgMax", ["a"], ["b"], keepdims=0, strange=1),
             {},
-            "dilation",
+            "strange",
         ),
     ],
-    ids=["of no version", "of another value", "dilations"],
+    ids=["of no version", "of another value", "of a place"],
 )
 def test_what_no_handler_reads_is_refused_by_name(
     tmp_path: Path, node: onnx.NodeProto, constants: dict[str, Any], named: str

@@ -63,8 +63,8 @@ CASES: dict[str, tuple[onnx.ModelProto, str]] = {
         "leaves nothing",
     ),
     "control flow": (
-        typed(FLOAT, node("If", ["c"], "y", then_branch=branch("t", "Relu"),
-                          else_branch=branch("e", "Abs")), c=np.asarray(True)),
+        typed(FLOAT, node("Loop", ["", "c", "x"], "y", body=branch("t", "Relu")),
+              c=np.asarray(True)),
         "control flow",
     ),
 }  # fmt: skip

@@ -73,6 +73,34 @@ void net_max_pool(const int8_t *restrict in0, int8_t *restrict out) {
 }
 
 /*
+ * max_pool_dilated: max_pool2d
+ * int8 1x5x6x8 -> int8 1x3x3x8
+ * element-wise operators inlined
+ */
+void net_max_pool_dilated(const int8_t *restrict in0, int8_t *restrict out) {
+  for (int32_t ax1 = 0; ax1 < 3; ++ax1) {
+    for (int32_t ax2 = 0; ax2 < 3; ++ax2) {
+      for (int32_t ax3 = 0; ax3 < 8; ++ax3) {
+        int32_t t1 = (((ax1 * 24) + (ax2 * 8)) + ax3);
+        out[t1] = (int8_t)-128;
+        for (int32_t rv0 = 0; rv0 < 3; ++rv0) {
+          for (int32_t rv1 = 0; rv1 < 2; ++rv1) {
+            int8_t v0 = out[t1];
+            int8_t condval;
+            if (((1 <= ((ax1 * 2) + rv0)) && (((rv0 >> 1) + ax1) < 3)) && ((ax2 + rv1) < 3)) {
+              condval = in0[((((((ax1 * 96) + (rv0 * 48)) + (ax2 * 16)) + (rv1 * 16)) + ax3) - 48)];
+            } else {
+              condval = (int8_t)-128;
+            }
+            out[t1] = ((v0) > (condval) ? (v0) : (condval));
+          }
+        }
+      }
+    }
+  }
+}
+
+/*
  * onnx_average: onnx_average
  * int8 1x5x6x8 -> int8 1x2x3x8
  * element-wise operators inlined

@@ -6,6 +6,8 @@
 /* constant: exp_powers[144], float32: powers of exp, float32 144 */
 /* constant: matmul_b[60], float32: b of matmul, float32 12x5 */
 /* constant: round_ends[2], float32: ends of round, float32 2 */
+/* constant: select_b[1], float32: b of select, float32 1x1 */
+/* constant: select_mask[48], int8: mask of select, int8 4x12 */
 /* constant: sqrt_squares[69], float32: squares of sqrt, float32 69 */
 /* constant: sqrt_starts[69], float32: starts of sqrt, float32 69 */
 /* constant: tanh_figures[13], float32: figures of tanh, float32 13 */
@@ -232,6 +234,88 @@ void net_average(const float *restrict in0, const float *restrict count, float *
         }
         out[(((i1 * 6) + (i2 * 3)) + i3)] = (total / count[0]);
       }
+    }
+  }
+}
+
+/*
+ * average_dilated: real_average
+ * float32 1x2x4x6 -> float32 1x2x2x3
+ * element-wise operators inlined
+ */
+void net_average_dilated(const float *restrict in0, const float *restrict count, float *restrict out) {
+  float total;
+  for (int32_t i1 = 0; i1 < 2; ++i1) {
+    for (int32_t i2 = 0; i2 < 2; ++i2) {
+      for (int32_t i3 = 0; i3 < 3; ++i3) {
+        total = 0.000000e+00f;
+        for (int32_t ax4 = 0; ax4 < 2; ++ax4) {
+          for (int32_t ax5 = 0; ax5 < 2; ++ax5) {
+            total = (total + in0[(((((i1 * 24) + (ax4 * 12)) + (i2 * 6)) + (ax5 * 3)) + i3)]);
+          }
+        }
+        out[(((i1 * 6) + (i2 * 3)) + i3)] = (total / count[0]);
+      }
+    }
+  }
+}
+
+/*
+ * arg_maximum: real_arg_extreme
+ * float32 4x12 -> int32 4
+ * element-wise operators inlined
+ */
+void net_arg_maximum(const float *restrict in0, int32_t *restrict out) {
+  float most[4];
+  int32_t first;
+  int32_t narrow0;
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    most[i0] = -3.402823e+38f;
+    for (int32_t i = 0; i < 12; ++i) {
+      float v0 = most[i0];
+      float v1 = in0[((i0 * 12) + i)];
+      most[i0] = ((v0) > (v1) ? (v0) : (v1));
+    }
+  }
+  for (int32_t i0_1 = 0; i0_1 < 4; ++i0_1) {
+    first = 2147483647;
+    for (int32_t ax1 = 0; ax1 < 12; ++ax1) {
+      narrow0 = ax1;
+      int32_t v2 = first;
+      int32_t condval;
+      if (in0[((i0_1 * 12) + ax1)] == most[i0_1]) {
+        condval = narrow0;
+      } else {
+        condval = 12;
+      }
+      first = ((v2) < (condval) ? (v2) : (condval));
+    }
+    int32_t condval_1;
+    if (first == 12) {
+      condval_1 = 0;
+    } else {
+      condval_1 = first;
+    }
+    out[i0_1] = condval_1;
+  }
+}
+
+/*
+ * select: select
+ * int8 4x12 -> float32 4x12
+ * element-wise operators inlined
+ */
+void net_select(const int8_t *restrict mask, const float *restrict in0, const float *restrict b, float *restrict out) {
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    for (int32_t i1 = 0; i1 < 12; ++i1) {
+      int32_t t1 = ((i0 * 12) + i1);
+      float condval;
+      if (((int32_t)mask[t1]) != 0) {
+        condval = in0[t1];
+      } else {
+        condval = b[0];
+      }
+      out[t1] = condval;
     }
   }
 }

@@ -131,6 +131,58 @@ void net_max_pool(const int8_t *restrict in0, int8_t *restrict out)
 }
 
 /*
+ * max_pool_dilated: max_pool2d
+ * int8 1x5x6x8 -> int8 1x3x3x8
+ * element-wise operators inlined
+ * 72 iterations shared by the cores; all operands in memory close to them (312 B)
+ */
+struct net_max_pool_dilated_operands {
+  const int8_t *in0;
+  int8_t *out;
+};
+
+static void net_max_pool_dilated_0(const void *args, uint32_t core, uint32_t cores)
+{
+  const struct net_max_pool_dilated_operands *const operands = args;
+  const int8_t *const restrict in0 = operands->in0;
+  int8_t *const restrict out = operands->out;
+  const int32_t begin_0 = htvm_parallel_begin(72, core, cores);
+  const int32_t end_0 = htvm_parallel_begin(72, core + 1u, cores);
+  for (int32_t n = begin_0; n < end_0; ++n) {
+    int32_t ax1 = (n / 24);
+    int32_t ax2 = ((n / 8) % 3);
+    int32_t ax3 = (n % 8);
+    int32_t t1 = (((ax1 * 24) + (ax2 * 8)) + ax3);
+    out[t1] = (int8_t)-128;
+    for (int32_t rv0 = 0; rv0 < 3; ++rv0) {
+      for (int32_t rv1 = 0; rv1 < 2; ++rv1) {
+        int8_t v0 = out[t1];
+        int8_t condval;
+        if (((1 <= ((ax1 * 2) + rv0)) && (((rv0 >> 1) + ax1) < 3)) && ((ax2 + rv1) < 3)) {
+          condval = in0[((((((ax1 * 96) + (rv0 * 48)) + (ax2 * 16)) + (rv1 * 16)) + ax3) - 48)];
+        } else {
+          condval = (int8_t)-128;
+        }
+        out[t1] = ((v0) > (condval) ? (v0) : (condval));
+      }
+    }
+  }
+}
+
+void net_max_pool_dilated(const int8_t *restrict in0, int8_t *restrict out)
+{
+  const struct net_max_pool_dilated_operands operands = {
+    htvm_parallel_memory(80u), /* in0 */
+    htvm_parallel_memory(0u), /* out */
+  };
+  htvm_parallel_copy((void *)operands.in0, in0, 240u);
+  htvm_parallel_wait();
+  htvm_parallel_run(net_max_pool_dilated_0, &operands);
+  htvm_parallel_copy(out, operands.out, 72u);
+  htvm_parallel_wait();
+}
+
+/*
  * onnx_average: onnx_average
  * int8 1x5x6x8 -> int8 1x2x3x8
  * element-wise operators inlined

@@ -51,11 +51,9 @@ def _max_pool(reader: Reader, node: OnnxNode) -> Value:
         return _flat_max_pool(reader, node)
     windows = windows_of(node, source.shape[2:])
     node.ignore("storage_order")  # of the indices
-    if windows.dilation != (1, 1) or len([name for name in node.outputs if name]) > 1:
-        raise node.unsupported("a maximum with dilation, or with its indices")
-    windows.check_padding(node)
+    _check_maximum(node, windows)
     shape = (*source.shape[:2], *windows.outputs)
-    pool = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
+    pool = _maximum(windows)
     made = reader.write(node, pool, (source,), shape, step=reader.steps.get(source))
     if isinstance(value, View):
         return View(made, value.step, value.dtype)
@@ -66,10 +64,8 @@ def _pending_max_pool(reader: Reader, node: OnnxNode, value: Pending) -> Value:
     """The maximum of what is quantized afterwards: rounding does not change which is largest."""
     windows = windows_of(node, value.shape[2:])
     node.ignore("storage_order")  # of the indices
-    if windows.dilation != (1, 1) or len([name for name in node.outputs if name]) > 1:
-        raise node.unsupported("a maximum with dilation, or with its indices")
-    windows.check_padding(node)
-    pool = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
+    _check_maximum(node, windows)
+    pool = _maximum(windows)
     shape = (*value.shape[:2], *windows.outputs)
 
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
@@ -86,17 +82,27 @@ def _pending_max_pool(reader: Reader, node: OnnxNode, value: Pending) -> Value:
     return Pending(shape, finish, real_form, bound=value.bound)
 
 
+def _maximum(windows: Windows) -> MaxPool:
+    return MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW", windows.dilation)
+
+
+def _check_maximum(node: OnnxNode, windows: Windows) -> None:
+    if len([name for name in node.outputs if name]) > 1:
+        raise node.unsupported(
+            "the places of its maxima are used", "leave out the second output (return_indices)"
+        )
+    windows.check_padding(node)
+
+
 def _flat_max_pool(reader: Reader, node: OnnxNode) -> Value:
     """The maximum over windows of one axis: of maps of one row."""
     tensor = tensor_of(reader, node, 0)
     n, c, x = tensor.activation.shape
     windows = windows_of(node, (x,), one_axis=True)
     node.ignore("storage_order")  # of the indices
-    if windows.dilation != (1, 1) or len([name for name in node.outputs if name]) > 1:
-        raise node.unsupported("a maximum with dilation, or with its indices")
-    windows.check_padding(node)
+    _check_maximum(node, windows)
     maps = in_shape(reader, node, tensor, (n, c, 1, x))
-    pool = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
+    pool = _maximum(windows)
     made = moved(reader, node, maps, pool, (n, c, *windows.outputs))
     return in_shape(reader, node, made, (n, c, windows.outputs[1]))
 
@@ -220,8 +226,9 @@ def _average(reader: Reader, node: OnnxNode) -> Value:
         return real()
     windows = windows_of(node, view.shape[2:], one_axis=True)
     counted = bool(node.integer("count_include_pad", 0))
-    if (windows.counts(counted) != math.prod(windows.kernel)).any():
-        # Windows at the border average fewer elements; in reals each has its own divisor.
+    if (windows.counts(counted) != math.prod(windows.kernel)).any() or windows.dilation != (1, 1):
+        # Windows at the border average fewer elements; in reals each has its own divisor.  With
+        # dilation onnxruntime computes in reals.
         return real()
     added = partial(zero_added, reader.graph, node, dtype=view.dtype)
     return _windowed(reader, node, view, added, real)

@@ -61,6 +61,7 @@ class Reader:
         self._values: dict[str, Value] = {}
         self.steps: dict[Activation, Quantization] = {}
         self.sources: dict[Activation, str] = {}
+        self._wide: set[Activation] = set()
         self._count = 0
         self._realised: dict[Pending | tuple[Activation, Quantization], Activation] = {}
 
@@ -86,7 +87,7 @@ class Reader:
                 if isinstance(value, Quantized | Real | Sums):
                     self.sources.setdefault(value.activation, name)
         outputs = [(item.name, self._leave(item)) for item in self.graph.outputs]
-        return Network(tuple(inputs), tuple(outputs), self.steps, self.sources)
+        return Network(tuple(inputs), tuple(outputs), self.steps, self.sources, self._wide)
 
     def _unknown(self, node: OnnxNode) -> UnsupportedError:
         near = difflib.get_close_matches(node.op, list(self._handlers), n=1, cutoff=0.4)
@@ -126,6 +127,8 @@ class Reader:
             if step is not None:
                 self.steps[outer] = Quantization(step.scale, step.zero_point + 128)
             return outer
+        if isinstance(value, Sums) and value.dtype == "int64":
+            self._wide.add(value.activation)
         if isinstance(value, Quantized | Sums):
             return value.activation
         return self.realised(value, where)

@@ -216,8 +216,6 @@ def _batch_norm(reader: Reader, node: OnnxNode) -> Value:
 def _windows(reader: Reader, node: OnnxNode) -> tuple[Activation, bool, Windows]:
     source, flat = maps_of(reader, node)
     windows = windows_of(node, source.shape[3 if flat else 2 :], one_axis=flat)
-    if windows.dilation != (1, 1):
-        raise node.unsupported("a pool with dilation", "leave it out")
     windows.check_padding(node)
     return source, flat, windows
 
@@ -232,7 +230,9 @@ def average(reader: Reader, node: OnnxNode) -> Value:
         widths = ((0, 0), (0, 0), (top, bottom), (left, right))
         padded = tuple(n + sum(width) for n, width in zip(source.shape, widths, strict=True))
         source = written(reader, node, PadAxes(0, widths), source, padded)
-    made = written(reader, node, RealAverage(windows.kernel, windows.strides), source, shape)
+    made = written(
+        reader, node, RealAverage(windows.kernel, windows.strides, windows.dilation), source, shape
+    )
     factor = windows.counts(counted)
     if (factor != math.prod(windows.kernel)).any():
         ratio = (math.prod(windows.kernel) / factor).astype("float32")
@@ -243,7 +243,7 @@ def average(reader: Reader, node: OnnxNode) -> Value:
 def max_pool(reader: Reader, node: OnnxNode) -> Value:
     source, flat, windows = _windows(reader, node)
     node.ignore("storage_order")  # of the indices
-    op = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW")
+    op = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW", windows.dilation)
     made = written(reader, node, op, source, (*source.shape[:2], *windows.outputs))
     return result_of(reader, node, made, flat)
 

@@ -53,7 +53,7 @@ def _like(value: Tensor, activation: Activation) -> Tensor:
         case Quantized():
             return Quantized(activation, value.dtype)
         case Sums():
-            return Sums(activation)
+            return Sums(activation, value.dtype)
     return Real(activation)
 
 
@@ -185,13 +185,22 @@ def _cast(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     if node.integer("to") == 1 and isinstance(value, Real | View | Pending):
         return value  # of float32 to itself
+    node.ignore("saturate")  # of casts to floats of 8 bits
+    if isinstance(value, Sums) and node.integer("to") in _WIDE:
+        return Sums(value.activation, _WIDE[node.integer("to")])
     if not isinstance(value, Sums) or node.integer("to") != 1:
-        raise node.unsupported("a cast other than of reals or int32 sums to float32")
+        raise node.unsupported(
+            "a cast other than of reals to float32, or of int32 sums and places to float32, int32 "
+            "or int64"
+        )
     from htvm.frontend.onnx.affine.quantization import real_of_sums
 
     one = np.ones(1, "float32")
     return Real(real_of_sums(reader, node, value.activation, one, 0))
 
+
+_WIDE = {6: "int32", 7: "int64"}
+"""Types that hold int32, by their number in the standard."""
 
 HANDLERS: dict[str, Handler] = {
     "Cast": _cast,

@@ -60,9 +60,15 @@ class Real:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """An int32 tensor, the result of ConvInteger and MatMulInteger."""
+    """An int32 tensor: sums of ConvInteger and MatMulInteger, or places of ArgMax and ArgMin.
+
+    Attributes:
+        activation: int32 tensor.
+        dtype: type in the file, int32 or int64.
+    """
 
     activation: Activation
+    dtype: str = "int32"
 
 
 @dataclass(frozen=True, eq=False)

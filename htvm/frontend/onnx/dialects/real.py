@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 
 from htvm.frontend.onnx.affine import (
+    choices,
     islands,
     joins,
     moves,
@@ -37,6 +38,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **moves.HANDLERS,
     **unary.HANDLERS,
     **islands.HANDLERS,
+    **choices.HANDLERS,
     **real_norms.HANDLERS,
     **real_layers.HANDLERS,
     **transposed.HANDLERS,

@@ -1,0 +1,79 @@
+"""A choice between the elements of two tensors by a constant mask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tvm import te, tirx
+
+from byoc_dory.errors import IntegerFormError
+from byoc_dory.layers import Array
+from patterns.op import Range, TensorType, Work, operator, union
+from patterns.ops.broadcast import broadcast_load
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import Argument, PrimitiveOp
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+__all__ = ["Select"]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Select(PrimitiveOp):
+    """Elements of ``a`` where a constant mask is not 0, else of ``b``, broadcast like in numpy.
+
+    Both have one type, and the same scale, which is the source's.
+
+    Attributes:
+        mask: int8, 0 or 1.
+        a, b: the first or second operand if it is constant; at most one of them is.
+    """
+
+    kind = "select"
+    work = Work.MOVE
+
+    mask: Array
+    a: Array | None = None
+    b: Array | None = None
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        _, first, second = inputs
+        if first.dtype != second.dtype:
+            raise IntegerFormError(f"a choice between {first.dtype} and {second.dtype}")
+        shapes = [part.shape for part in inputs]
+        try:
+            shape = np.broadcast_shapes(*shapes)
+        except ValueError as error:
+            raise IntegerFormError(f"a choice between tensors of shapes {shapes}") from error
+        return TensorType(tuple(int(size) for size in shape), first.dtype)
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the mask and both operands."""
+        given = iter(inputs)
+        operands = (
+            Argument(name, next(given)) if value is None else Argument(name, value, name)
+            for name, value in (("a", self.a), ("b", self.b))
+        )
+        return Argument("mask", self.mask, "mask"), *operands
+
+    def range(self, inputs: Sequence[Range]) -> Range:
+        """See `Op.range`: that of both operands."""
+        known = [part for part in (self.a, self.b) if part is not None and part.dtype.kind == "i"]
+        return union([*inputs, *((int(part.min()), int(part.max())) for part in known)])
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        mask, *operands = tensors
+        shape = np.broadcast_shapes(*(sizes_of(part) for part in tensors))
+
+        def element(*index: Any) -> Any:
+            first, second = (broadcast_load(part, index) for part in operands)
+            return tirx.Select(broadcast_load(mask, index) != 0, first, second)
+
+        return te.compute(extents(tuple(int(n) for n in shape)), element, name="selected")
