@@ -128,10 +128,13 @@ class Tried:
         cycles: predicted cycles of the layer alone, with the chosen schedule.
         optimum: cycles of the fastest tile found under this budget.
         utilisation: MACs divided by the array's peak in these cycles; None for an add, too.
-        l1_in, l1_out, l1_weights: bytes of one copy of the tile.
+        l1_in, l1_out, l1_weights: bytes of one copy of the tile; weights also in another memory.
         solver: the solver that found the tile.
         seconds: time it took.
         shortage: the reason if no tile fits.
+        energy_uj: energy in microjoules: the SoC's published average power while this accelerator
+            works, times ``cycles``; None if the description has no power.
+        l1_bytes: bytes of L1 that all copies of the tile take, weights only where they are in L1.
     """
 
     layer: str
@@ -155,6 +158,8 @@ class Tried:
     solver: str = ""
     seconds: float = field(default=0.0, compare=False)
     shortage: Shortage | None = None
+    energy_uj: float | None = None
+    l1_bytes: int | None = None
 
     @property
     def gap(self) -> float | None:
@@ -277,6 +282,8 @@ class _Budget:
     ) -> Tried:
         found = plan.solution
         peak = self.accelerator.peak_macs
+        power = self.soc.power(self.accelerator.name)
+        weights = found.l1_weights if self.problem.weights.in_l1 else 0
         return replace(
             self._head(variant),
             status=found.status,
@@ -284,11 +291,13 @@ class _Budget:
             tiles=_count(self.problem, found.tile),
             buffers=plan.buffers,
             cycles=cycles,
+            energy_uj=None if power is None else power.milliwatts * self.soc.cycles_to_ms(cycles),
             optimum=optimum,
             utilisation=self.layer.macs / (cycles * peak) if peak and self.layer.macs else None,
             l1_in=found.l1_in,
             l1_out=found.l1_out,
             l1_weights=found.l1_weights,
+            l1_bytes=plan.buffers * (found.l1_in + found.l1_out + weights),
             solver=found.solver,
             seconds=seconds,
         )

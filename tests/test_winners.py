@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -88,12 +89,79 @@ def test_a_saved_exploration_is_the_same(found: Exploration, tmp_path: Path) -> 
         htvm.report.load_exploration(path)
 
 
-def test_figures(found: Exploration) -> None:
+def test_the_map_has_the_cycles_of_all_weights(found: Exploration) -> None:
+    """Over alpha and a weight, each cell is the sum of the layers' best tiles with them."""
     pytest.importorskip("matplotlib")
-    assert found.plot_pareto().axes
-    assert len([a for a in found.plot_heat("long DMA").axes if a.get_title()]) == len(BUDGETS)
+    wide = htvm.explore(
+        LAYERS, "diana.digital", objectives=["array"], l1_budgets=BUDGETS, alphas=(1, 5),
+        betas={"long DMA": (0, 9, 40_000)}, tiling=TilingOptions(schedule="published"),
+    )  # fmt: skip
+    panels = [axes for axes in wide.plot_heat().axes if axes.get_title()]
+    assert [axes.get_title() for axes in panels] == [f"L1 budget {b / 1000:g} kB" for b in BUDGETS]
+    for axes, budget in zip(panels, BUDGETS, strict=True):
+        assert (axes.get_xlabel(), axes.get_ylabel()) == ("alpha", "long DMA")
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "5"]
+        (image,) = axes.images
+        drawn = np.ma.filled(image.get_array().astype(float), np.nan)
+        assert drawn.shape == (3, 2)
+        for (up, across), value in np.ndenumerate(drawn):
+            weights = ((1, 5)[across], (0, 9, 40_000)[up])
+            cycles = [
+                row.cycles for row in wide.rows
+                if (row.l1_budget, row.alpha, dict(row.betas)["long DMA"]) == (budget, *weights)
+            ]  # fmt: skip
+            assert len(cycles) == len(LAYERS)
+            assert np.isnan(value) if budget == 300 else value == sum(c or 0 for c in cycles)
+        words = [text.get_text() for text in axes.texts]
+        assert words[0] == ("no tile" if budget == 300 else f"{drawn[0, 0]:,.0f}")
     with pytest.raises(InputError, match="long DMA"):
         found.plot_heat("none of these")
+
+
+def test_the_front_is_what_nothing_beats(found: Exploration) -> None:
+    pytest.importorskip("matplotlib")
+    able = [each for each in found.totals if each.cycles is not None]
+    assert all(each.energy_uj is not None for each in able)  # DIANA's power is published
+    cycles, energy = found.plot_pareto().axes
+    for axes, value in ((cycles, "cycles"), (energy, "energy_uj")):
+        points = {tuple(at) for each in axes.collections for at in each.get_offsets().tolist()}
+        wanted = {(each.l1_bytes / 1000, float(getattr(each, value))) for each in able}
+        assert points == wanted
+        (line,) = axes.lines
+        front = list(zip(*line.get_data(), strict=True))
+        for x, y in front:
+            assert not any(a <= x and b <= y and (a, b) != (x, y) for a, b in points)
+        for at in points - set(front):
+            assert any(x <= at[0] and y <= at[1] for x, y in front)
+    assert "kB" in cycles.get_xlabel() and "uJ" in energy.get_ylabel()
+
+
+def test_no_tiles_take_more_than_their_budget(found: Exploration) -> None:
+    """The weights of DIANA's digital core are not in L1; those of a cluster's cores are."""
+    cluster = htvm.explore(LAYERS[0], "snitch_ita.cluster", l1_budgets=(20_000, 90_000))
+    for row in (*found.rows, *cluster.rows):
+        if row.cycles is None:
+            assert row.l1_bytes is None
+            continue
+        assert row.l1_in and row.l1_out and row.l1_weights and row.buffers and row.l1_bytes
+        parts = row.l1_in + row.l1_out
+        if row.accelerator == "cluster":
+            parts += row.l1_weights
+        assert row.l1_bytes == row.buffers * parts <= row.l1_budget
+
+
+def test_energy_is_the_published_power_for_as_long_as_it_takes(found: Exploration) -> None:
+    power = DIANA.power("digital")
+    assert power is not None
+    for row in found.rows:
+        if row.cycles is None:
+            assert row.energy_uj is None
+        else:
+            assert row.energy_uj == pytest.approx(power.milliwatts * DIANA.cycles_to_ms(row.cycles))
+    unknown = tuple(replace(row, energy_uj=None) for row in found.rows)
+    assert {each.energy_uj for each in totals_of(unknown)} == {None}
+    pytest.importorskip("matplotlib")
+    assert len(replace(found, rows=unknown).plot_pareto().axes) == 1
 
 
 @given(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from htvm.plots.colours import LIGHT, Painted, painted
@@ -17,6 +19,7 @@ __all__ = ["SMALL", "Bar", "bar_figure", "counted", "new_figure"]
 
 SMALL = 7  # points of text
 _WIDTH = 8.0  # inches
+_DPI = 110  # in notebooks
 _BAR = 0.34  # inches for each bar
 _ROOM = 1.3  # times the longest bar: room for the words beside it
 _WIDER = 8  # the same, on a logarithmic axis
@@ -41,15 +44,27 @@ class Bar:
     hollow: bool = False
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of a size in inches.
+def new_figure(width: float, height: float, extra: str = "explore") -> Figure:
+    """Return an empty figure of a size in inches, which notebooks show without pyplot, too.
+
+    Args:
+        width, height: its size.
+        extra: what to install if matplotlib is not there.
 
     Raises:
         DependencyError: matplotlib is not installed.
     """
-    figures: Any = optional("matplotlib.figure", "figures")
-    figure: Figure = figures.Figure(figsize=(width, height), layout="constrained")
-    return figure
+    figures: Any = optional("matplotlib.figure", "figures", extra)
+    figure: Any = figures.Figure(figsize=(width, height), layout="constrained")
+    figure._repr_png_ = partial(_png, figure)
+    shown: Figure = figure
+    return shown
+
+
+def _png(figure: Any) -> bytes:
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=_DPI)
+    return stream.getvalue()
 
 
 def counted(value: float, _: object = None) -> str:

@@ -14,12 +14,12 @@ import msgspec
 from byoc_dory.explore import Tried
 from byoc_dory.options import ScheduleKind, TilingOptions
 from htvm.files import write_whole
+from htvm.plots.bars import new_figure
+from htvm.report.sweep_figures import heat_figure, pareto_figure
 from htvm.report.table import Column, Table, count, text
 from htvm.report.winners import (
     Total,
     best_of,
-    heat_figure,
-    pareto_figure,
     tiling_of,
     totals_of,
     winners_text,
@@ -161,18 +161,21 @@ class Exploration(Shown):
     # ------------------------------------------------------------------ figures
 
     def plot_pareto(self) -> Figure:
-        """Plot predicted cycles of the network against the L1 budget, with the Pareto front.
+        """Plot the network's predicted cycles against the bytes of L1 in use, with the front.
+
+        Where the SoC's powers are published, a second panel has the energy in microjoules.
 
         Raises:
             DependencyError: matplotlib is not installed.
         """
         return pareto_figure(self.totals)
 
-    def plot_heat(self, heuristic: str) -> Figure:
+    def plot_heat(self, heuristic: str | None = None) -> Figure:
         """Plot the network's cycles over alpha and one heuristic's weight, a panel per budget.
 
         Args:
-            heuristic: name of a heuristic whose weights were swept.
+            heuristic: name of a heuristic of an objective that was tried; by default the first
+                whose weights were swept.
 
         Raises:
             DependencyError: matplotlib is not installed.
@@ -197,11 +200,10 @@ class Exploration(Shown):
         return self._plot("L1", "bytes of L1", _l1_bytes)
 
     def _plot(self, title: str, axis: str, value: Any) -> Figure:
-        figures = optional("matplotlib.figure", "figures")
         panels = self._panels()
         columns = min(3, len(panels)) or 1
         lines = -(-len(panels) // columns) or 1
-        figure: Figure = figures.Figure(figsize=(4.5 * columns, 3.2 * lines), layout="constrained")
+        figure = new_figure(4.5 * columns, 3.2 * lines)
         figure.suptitle(f"{title} of {len({row.layer for row in self.rows})} layers")
         budgets = sorted({row.l1_budget for row in self.rows})
         for number, (name, rows) in enumerate(panels):
@@ -248,7 +250,7 @@ _COLUMNS = (
 
 _WHOLE = {
     "alpha", "l1_budget", "k", "c", "y", "x", "tiles", "buffers", "cycles", "optimum", "l1_in",
-    "l1_out", "l1_weights", "limit", "demand", "smallest_demand",
+    "l1_out", "l1_weights", "l1_bytes", "limit", "demand", "smallest_demand",
 }  # fmt: skip
 
 
@@ -295,10 +297,12 @@ def _record(row: Tried) -> dict[str, object]:
         "tiles": row.tiles,
         "buffers": row.buffers,
         "cycles": row.cycles,
+        "energy_uj": row.energy_uj,
         "utilisation": row.utilisation,
         "l1_in": row.l1_in,
         "l1_out": row.l1_out,
         "l1_weights": row.l1_weights,
+        "l1_bytes": row.l1_bytes,
         "optimum": row.optimum,
         "gap": row.gap,
         "status": row.status,

@@ -10,15 +10,12 @@ from byoc_dory.errors import InputError
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.tiling.named import objective_text
 from htvm.report.table import Column, Table, count, text
-from htvm.shown import optional
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from byoc_dory.explore import Tried
 
 __all__ = [
-    "Total", "best_of", "heat_figure", "pareto_figure", "tiling_of", "totals_of", "winners_text",
+    "Total", "best_of", "keep_best", "tiling_of", "totals_of", "winners_text",
 ]  # fmt: skip
 
 _EACH = "each layer's best"
@@ -35,6 +32,7 @@ class Total:
         layers: (layer, its objective), in the order of layers.
         cycles: sum of the predicted cycles of the layers, each alone; None if no tile of one fits.
         l1_bytes: most bytes of L1 that tiles of a layer take, with all their copies.
+        energy_uj: sum of the layers' energies in microjoules; None if one has no published power.
     """
 
     l1_budget: int
@@ -42,6 +40,7 @@ class Total:
     layers: tuple[tuple[str, str], ...]
     cycles: int | None
     l1_bytes: int
+    energy_uj: float | None = None
 
 
 def totals_of(rows: Sequence[Tried]) -> tuple[Total, ...]:
@@ -52,10 +51,10 @@ def totals_of(rows: Sequence[Tried]) -> tuple[Total, ...]:
         layers = list(dict.fromkeys(row.layer for row in mine))
         named: dict[str, dict[str, Tried]] = {}
         for row in mine:
-            _keep(named.setdefault(_text(row, rows), {}), row)
+            keep_best(named.setdefault(_text(row, rows), {}), row)
         each: dict[str, Tried] = {}
         for row in mine:
-            _keep(each, row)
+            keep_best(each, row)
         totals = [_total(budget, name, chosen, layers, rows) for name, chosen in named.items()]
         # Of equals, the default.
         totals.sort(key=lambda total: (_cycles(total), total.objective != "latency"))
@@ -66,7 +65,7 @@ def totals_of(rows: Sequence[Tried]) -> tuple[Total, ...]:
     return tuple(found)
 
 
-def _keep(chosen: dict[str, Tried], row: Tried) -> None:
+def keep_best(chosen: dict[str, Tried], row: Tried) -> None:
     """Keep a row if it is its layer's fastest so far."""
     before = chosen.get(row.layer)
     if before is None or (row.cycles is not None and row.cycles < (before.cycles or 1 << 62)):
@@ -78,18 +77,15 @@ def _total(
 ) -> Total:
     known = [chosen[layer] for layer in layers if layer in chosen]
     cycles = [row.cycles for row in known if row.cycles is not None]
+    energies = [row.energy_uj for row in known if row.energy_uj is not None]
     return Total(
         l1_budget=budget,
         objective=name,
         layers=tuple((row.layer, _text(row, rows)) for row in known),
         cycles=sum(cycles) if len(cycles) == len(layers) else None,
-        l1_bytes=max(map(_held, known), default=0),
+        l1_bytes=max((row.l1_bytes or 0 for row in known), default=0),
+        energy_uj=sum(energies) if len(energies) == len(layers) else None,
     )
-
-
-def _held(row: Tried) -> int:
-    parts = (row.l1_in or 0) + (row.l1_out or 0) + (row.l1_weights or 0)
-    return parts * (row.buffers or 1)
 
 
 def _cycles(total: Total) -> int:
@@ -169,67 +165,3 @@ def winners_text(totals: Sequence[Total], width: int | None = None) -> Iterator[
         )
         title = "the fewest predicted cycles of all layers together, each alone:"
         yield "\n" + text(Table(columns, tuple(rows), title), width)
-
-
-def pareto_figure(totals: Sequence[Total]) -> Figure:
-    """Plot cycles against bytes of L1 in use, and mark what nothing beats in both."""
-    figures = optional("matplotlib.figure", "figures")
-    figure: Figure = figures.Figure(figsize=(6.4, 4.2), layout="constrained")
-    axes = figure.add_subplot()
-    able = [each for each in totals if each.cycles is not None]
-    for name in dict.fromkeys(each.objective for each in able):
-        mine = [each for each in able if each.objective == name]
-        axes.scatter([each.l1_bytes / 1000 for each in mine], [_cycles(each) for each in mine],
-                     s=18, label=name)  # fmt: skip
-    front, least = [], 1 << 62
-    for each in sorted(able, key=lambda each: (each.l1_bytes, _cycles(each))):
-        if _cycles(each) < least:
-            front.append(each)
-            least = _cycles(each)
-    axes.step(
-        [each.l1_bytes / 1000 for each in front],
-        [_cycles(each) for each in front],
-        where="post", color="grey", linewidth=0.8, label="nothing is better in both",
-    )  # fmt: skip
-    axes.set(xlabel="most L1 that a layer's tiles take, kB", ylabel="predicted cycles, all layers")
-    axes.legend(fontsize=7)
-    return figure
-
-
-def heat_figure(rows: Sequence[Tried], heuristic: str) -> Figure:
-    """Plot the network's cycles over alpha and the weight of one heuristic."""
-    mine = [row for row in rows if heuristic in dict(row.betas) and row.alpha is not None]
-    if not mine:
-        known = sorted({name for row in rows for name, _ in row.betas})
-        raise InputError(
-            f"no objective that was tried has a heuristic {heuristic!r}",
-            where="exploration",
-            hint=f"one of {', '.join(known)}" if known else "explore other objectives than latency",
-        )
-    figures = optional("matplotlib.figure", "figures")
-    budgets = list(dict.fromkeys(row.l1_budget for row in mine))
-    alphas = sorted({row.alpha or 0 for row in mine})
-    betas = sorted({dict(row.betas)[heuristic] for row in mine})
-    figure: Figure = figures.Figure(figsize=(1.2 + 3.4 * len(budgets), 3.4), layout="constrained")
-    for number, budget in enumerate(budgets, start=1):
-        cells = [[_sum(mine, budget, alpha, heuristic, beta) for alpha in alphas] for beta in betas]
-        axes = figure.add_subplot(1, len(budgets), number)
-        image = axes.imshow([[float("nan") if c is None else c for c in row] for row in cells])
-        axes.set_xticks(range(len(alphas)), [str(alpha) for alpha in alphas])
-        axes.set_yticks(range(len(betas)), [str(beta) for beta in betas])
-        axes.set(xlabel="alpha", ylabel=heuristic, title=f"L1 budget {budget / 1000:g} kB")
-        figure.colorbar(image, ax=axes, label="predicted cycles")
-    return figure
-
-
-def _sum(
-    rows: Sequence[Tried], budget: int, alpha: int, heuristic: str, beta: int
-) -> int | None:  # fmt: skip
-    """Return the cycles of all layers with these weights, each with its best other weights."""
-    chosen: dict[str, Tried] = {}
-    for row in rows:
-        weights = (row.l1_budget, row.alpha, dict(row.betas)[heuristic])
-        if weights == (budget, alpha, beta):
-            _keep(chosen, row)
-    cycles = [row.cycles for row in chosen.values() if row.cycles is not None]
-    return sum(cycles) if cycles and len(cycles) == len(chosen) else None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from htvm.plots.bars import new_figure
+from htvm.plots.colours import LIGHT
 from htvm.shown import optional
 
 if TYPE_CHECKING:
@@ -25,12 +27,6 @@ _LABELS = {
     "energy_uj": "energy in µJ, all networks",
     "moved_bytes": "bytes to and from L2, all networks",
 }
-
-
-def _figure(width: float, height: float) -> Figure:
-    figures = optional("matplotlib.figure", "figures", "sweep")
-    figure: Figure = figures.Figure(figsize=(width, height), layout="constrained")
-    return figure
 
 
 def png(figure: Figure) -> bytes:
@@ -53,14 +49,16 @@ def pareto(
     best: np.ndarray,
 ) -> Figure:
     """Draw designs as points, and the front as steps through those that nothing beats."""
-    figure = _figure(6.4, 4.2)
+    figure = new_figure(6.4, 4.2, "sweep")
     axes = figure.add_subplot()
     groups: Any = [("", totals.index)] if colour is None else totals.groupby(colour).groups.items()
     for label, rows in groups:
         shown = None if colour is None else f"{colour}={label}"
         axes.scatter(values[rows, 0], values[rows, 1], s=18, alpha=0.7, label=shown)
     order = np.argsort(values[best, 0], kind="stable")
-    axes.step(*values[best][order].T, where="post", color="black", lw=1.2, label="Pareto front")
+    axes.step(
+        *values[best][order].T, where="post", color=LIGHT["ink"], lw=1.2, label="Pareto front"
+    )
     axes.set_xlabel(_LABELS.get(names[0], names[0]))
     axes.set_ylabel(_LABELS.get(names[1], names[1]))
     if _wide(values[:, 0]):
@@ -87,7 +85,7 @@ def parallel(totals: DataFrame, space: Space, chosen: Sequence[str]) -> Figure:
         low, high = values.min(), values.max()
         places = (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
         columns.append((name, places, [(0.0, f"{low:,.4g}"), (1.0, f"{high:,.4g}")]))
-    figure = _figure(1.5 * len(columns) + 1.5, 4.0)
+    figure = new_figure(1.5 * len(columns) + 1.5, 4.0, "sweep")
     axes = figure.add_subplot()
     for number in np.argsort(-columns[-1][1], kind="stable"):
         line = [places[number] for _, places, _ in columns]
@@ -108,7 +106,7 @@ def heat(totals: DataFrame, x: Axis, y: Axis, name: str) -> Figure:
     across, up = _ordered(x), _ordered(y)
     least = totals.groupby([x.parameter.name, y.parameter.name])[name].min()
     cells = np.array([[float(least.get((a, b), np.nan)) for a in across] for b in up])
-    figure = _figure(1.2 + 0.8 * max(len(across), 4), 1.2 + 0.5 * max(len(up), 4))
+    figure = new_figure(1.2 + 0.8 * max(len(across), 4), 1.2 + 0.5 * max(len(up), 4), "sweep")
     axes = figure.add_subplot()
     image = axes.imshow(cells, origin="lower", aspect="auto", cmap="viridis_r")
     axes.set_xticks(range(len(across)), [x.parameter.text(value) for value in across])

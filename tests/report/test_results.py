@@ -75,7 +75,7 @@ def explored() -> Exploration:
 @cache
 def swept() -> Designs:
     axes = {"pes": [8, 16], "parallel": ["input", "output"]}
-    return htvm.sweep(htvm.zoo.named("toyadmos"), axes, "dla", jobs=1)
+    return htvm.sweep(htvm.zoo.named("toyadmos"), "dla", axes, jobs=1)
 
 
 def changed() -> ReportDifference:
@@ -151,6 +151,11 @@ def test_every_figure_is_drawn(name: str) -> None:
         figure.canvas.draw()
         drawn += 1
     assert drawn
+
+
+def test_a_figure_is_shown_without_pyplot() -> None:
+    for figure in (RUN.plot_layers(), swept().plot_heat("pes", "parallel"), COSTS.plot_units()):
+        assert figure._repr_png_().startswith(b"\x89PNG")
 
 
 def test_no_result_is_forgotten() -> None:
