@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from byoc_dory.errors import TargetError
 from htvm.facts.decisions import decisions_of
 from htvm.facts.report import report_of
 from htvm.inputs import Inputs, bind_inputs
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from htvm.report.types import Report
     from htvm.result import RunResult
     from htvm.verification.golden import Golden
-    from htvm.verification.types import Verification
+    from htvm.verification.types import Stray, Verification
     from htvm.vm import RegionMachine
 
 __all__ = ["Module"]
@@ -161,6 +162,31 @@ class Module:
         from htvm.aot.reference import build_llvm_reference
 
         return build_llvm_reference(self.model.module)
+
+    def outside(self, inputs: Inputs) -> Stray | None:
+        """Run once and return what a step first writes outside of its results; None if none does.
+
+        Red zones are the arena apart from what a step writes, inputs, outputs, 512 bytes on both
+        sides of these, and as many of L1 behind what a layer uses. `verify` names the line of C,
+        too.
+
+        Args:
+            inputs: as for `run`.
+
+        Raises:
+            InputError: a name, shape or dtype is wrong.
+            TargetError: the module was built for another platform than ``"rv32"``.
+            SimulationError: the core trapped, or a device model complained.
+        """
+        from htvm.verification.verify import outside
+
+        if self.platform != "rv32":
+            raise TargetError(
+                "red zones are watched on the instruction-set simulator",
+                where=f"platform '{self.platform}'",
+                hint="build for platform rv32",
+            )
+        return outside(self.compiled, bind_inputs(self.compiled.source.inputs, inputs), self._built)
 
     def verify(
         self, inputs: Inputs, golden: Golden | None = None, *, progress: Progress | None = None

@@ -39,6 +39,8 @@ class ObservableMachine:
         soc: the SoC to run it on.
         inputs: inputs of the inference, in the model's order.
         settings: settings of the device models.
+        built: the program as it was built; by default it is built with debug information, which
+            `lines` needs.
 
     Raises:
         L2OverflowError: the program does not fit.
@@ -46,11 +48,16 @@ class ObservableMachine:
     """
 
     def __init__(
-        self, program: Program, soc: Soc, inputs: Sequence[Array], settings: Mapping[int, int]
+        self,
+        program: Program,
+        soc: Soc,
+        inputs: Sequence[Array],
+        settings: Mapping[int, int],
+        built: Built | None = None,
     ) -> None:
         self.program = program
         self.soc = soc
-        self._built: Built = build_rv32(program, soc, debug=True)
+        self._built: Built = built or build_rv32(program, soc, debug=True)
         self._inputs = {
             f"htvm_run_input_{i}": np.ascontiguousarray(array).tobytes()
             for i, array in enumerate(inputs)

@@ -166,6 +166,10 @@ class Stray:
     beside: str
     origins: tuple[Origin, ...] = ()
 
+    def __str__(self) -> str:
+        """The step, the bytes and where they are, as text."""
+        return "\n".join(f"  {name:8s} {text}" for name, text in _stray_rows(self))
+
 
 @dataclass(frozen=True)
 class GoldenCheck:
@@ -325,14 +329,14 @@ def _difference(found: Difference) -> Iterator[str]:
 
 
 def _stray(found: Stray) -> Iterator[str]:
-    rows = [
-        ("layer", f"{found.layer} (step {found.step}, {found.place})"),
-        ("outside", f"{found.bytes:,} B in {found.memory} from 0x{found.address:08X} on"),
-        ("where", found.beside),
-        *_origins(found.origins),
-    ]
-    for name, text in rows:
+    for name, text in (*_stray_rows(found), *_origins(found.origins)):
         yield f"  {name:8s} {text}".rstrip()
+
+
+def _stray_rows(found: Stray) -> Iterator[tuple[str, str]]:
+    yield "layer", f"{found.layer} (step {found.step}, {found.place})"
+    yield "outside", f"{found.bytes:,} B in {found.memory} from 0x{found.address:08X} on"
+    yield "where", found.beside
 
 
 def _tile(found: Difference) -> str:

@@ -12,8 +12,10 @@ from htvm.verification.types import Verification
 
 if TYPE_CHECKING:
     from htvm.compiled import Compiled
+    from htvm.firmware.build import Built
+    from htvm.verification.types import Stray
 
-__all__ = ["verify"]
+__all__ = ["outside", "verify"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -76,3 +78,22 @@ def verify(
         retargeted=compiled.retargeted.report.changed,
         stray=stray,
     )
+
+
+def outside(compiled: Compiled, inputs: Sequence[Array], built: Built) -> Stray | None:
+    """Run a build and return what a step first writes outside of its results; None if none does.
+
+    Args:
+        compiled: the compiled model.
+        inputs: one array per input, checked.
+        built: its firmware.
+
+    Raises:
+        SimulationError: the core trapped, or a device model complained.
+    """
+    from htvm.verification.observe import ObservableMachine
+    from htvm.verification.zones import Zones
+
+    machine = ObservableMachine(compiled.program, compiled.target.soc, inputs, {}, built)
+    zones = Zones(compiled, machine)
+    return zones.stray(machine.observe((), zones.ranges()), trace=False)

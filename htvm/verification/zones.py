@@ -82,16 +82,17 @@ class Zones:
         found += [area for _, area in self._beyond()]
         return tuple(dict.fromkeys(found))
 
-    def stray(self, observed: Observed) -> Stray | None:
+    def stray(self, observed: Observed, trace: bool = True) -> Stray | None:
         """Return the first byte of a red zone that changes; None if none does.
 
         Args:
             observed: a run that looked at `ranges`.
+            trace: whether to look for the writers, which runs again and needs debug information.
         """
         for index in range(len(self._program.steps)):
             changed = sorted(self._changed(observed, index))
             if changed:
-                return self._described(observed, index, changed)
+                return self._described(observed, index, changed, trace)
         return None
 
     def _data(self) -> tuple[int, int]:
@@ -166,7 +167,7 @@ class Zones:
         info = tensors[int(number)]
         return _Place(f"{side} {info.name}", start, tensor_bytes((info,)))
 
-    def _described(self, observed: Observed, index: int, changed: list[int]) -> Stray:
+    def _described(self, observed: Observed, index: int, changed: list[int], trace: bool) -> Stray:
         step, address = self._program.steps[index], changed[0]
         soc = self._compiled.target.soc
         memory = next(m.name for m in soc.memories if m.base <= address < m.base + m.size)
@@ -178,7 +179,7 @@ class Zones:
             address=address,
             bytes=len(changed),
             beside=self._beside(step, address),
-            origins=origins(self._machine, observed, address, 1, index),
+            origins=origins(self._machine, observed, address, 1, index) if trace else (),
         )
 
     def _beside(self, step: Step, address: int) -> str:

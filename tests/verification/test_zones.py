@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from byoc_dory.errors import SimulationError
-from htvm.firmware.build import build_host
+import htvm
+from byoc_dory.errors import SimulationError, TargetError
+from htvm.cli.app import main
+from htvm.compiled import Compiled
+from htvm.firmware.build import build_host, build_rv32
+from htvm.inputs import seeded_inputs
 from htvm.sim.host import run_host
 from htvm.verification.types import Stray, Verification
 from tests.verification.probe import broken, compiled, probe, verified
@@ -68,3 +74,58 @@ def test_a_native_program_that_writes_past_an_output() -> None:
     assert built.native is not None
     with pytest.raises(SimulationError, match="past the end of output"):
         run_host(built.native, [bytes(16 * 20 * 3)], [10])
+
+
+# ------------------------------------------------------------------------------ run --check
+
+
+def overrun() -> Compiled:
+    """The last step writes 320 bytes past the output."""
+    more = "    for (int32_t i = 0; i < 320; ++i) { ((uint8_t *)out)[10 + i] ^= 0x55; }\n"
+
+    def wrong(text: str) -> str:
+        begin = text.index("probe_softmax_0")
+        end = text.index("\n}\n", begin)
+        last = text.rindex("return 0;", begin, end) if "return 0;" in text[begin:end] else end + 1
+        return text[:last] + more + text[last:]
+
+    return broken(compiled(probe()), "cpu_source", wrong)
+
+
+def module_of(work: Compiled) -> htvm.Module:
+    return htvm.Module(work, "rv32", build_rv32(work.program, work.target.soc))
+
+
+def test_run_check_names_layer_and_buffer_of_an_overrun(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = module_of(overrun())
+    monkeypatch.setattr("htvm.build", lambda *_, **__: module, raising=False)
+    monkeypatch.setattr("htvm.cli.verbs.run.open_model", lambda *_: probe())
+    assert main(["run", "probe.tflite", "--check"]) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "equal to the reference: yes a step writes OUTSIDE of its results" in shown
+    assert "layer softmax_0 (step" in shown and "outside 320 B in L2" in shown
+    assert "where 0 B past the end of output" in shown
+    assert main(["run", "probe.tflite", "--check", "--json"]) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert data["equal_to_reference"] and data["guarded"]
+    assert (data["stray"]["layer"], data["stray"]["bytes"]) == ("softmax_0", 320)
+    assert main(["run", "probe.tflite"]) == 0
+
+
+def test_run_check_says_that_nothing_is_written_outside(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = module_of(compiled(probe()))
+    monkeypatch.setattr("htvm.build", lambda *_, **__: module, raising=False)
+    monkeypatch.setattr("htvm.cli.verbs.run.open_model", lambda *_: probe())
+    assert main(["run", "probe.tflite", "--check"]) == 0
+    assert "red zones around all buffers: untouched" in capsys.readouterr().out
+
+
+def test_red_zones_are_of_the_simulator() -> None:
+    work = compiled(probe())
+    module = htvm.Module(work, "host", build_host(work.program, work.target.soc))
+    with pytest.raises(TargetError, match="platform 'host'; build for platform rv32"):
+        module.outside(seeded_inputs(work.source.inputs))

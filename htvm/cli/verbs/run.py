@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
     from htvm.report.conditions import Condition
     from htvm.result import RunResult
+    from htvm.verification.types import Stray
 
 __all__ = ["command"]
 
@@ -55,7 +56,12 @@ __all__ = ["command"]
     callback=file_to_write("the outputs"),
     help="Write the outputs as .npz.",
 )
-@click.option("--check", is_flag=True, help="Compare with the reference; exit code 1 if not equal.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Compare with the reference, and watch red zones around all buffers; exit code 1 if the "
+    "outputs are not equal, or a step writes outside of its results.",
+)
 @options.common
 def command(
     model: str,
@@ -91,16 +97,20 @@ def command(
         )  # fmt: skip
         with progress.stage("simulating"):
             result = module.run(inputs)
-        equal = None
+        equal, stray, guarded = None, None, check and module.platform == "rv32"
         if check:
             with progress.stage("computing the reference"):
                 reference = module.reference(inputs)
             equal = all(map(np.array_equal, result.outputs, reference))
+        if guarded:
+            with progress.stage("simulating with red zones"):
+                stray = module.outside(inputs)
     outputs = {info.name: array for info, array in zip(opened.outputs, result.outputs, strict=True)}
     if out is not None:
         save_arrays(out, outputs)
     if as_json:
-        print_json("run", _run_data(outputs, result, equal))
+        found = {"guarded": guarded, "stray": None if stray is None else asdict(stray)}
+        print_json("run", {**_run_data(outputs, result, equal), **found})
     else:
         more = f"all tables: --all   reasons: htvm explain {model} -t {target}"
         print_report(module.report(), everything, wide, more)
@@ -109,9 +119,19 @@ def command(
             click.echo("\n".join(wrapped([f"{name}: {_brief(array)}"], terminal_width())))
         if equal is not None:
             click.echo(f"equal to the reference: {'yes' if equal else 'NO'}")
-    if equal is False:
+            click.echo(_guards_text(stray, guarded))
+    if equal is False or stray is not None:
         raise click.exceptions.Exit(1)
     fail_if_any(conditions, figures_of(module.report()))
+
+
+def _guards_text(stray: Stray | None, guarded: bool) -> str:
+    """Return what the red zones say."""
+    if not guarded:
+        return "red zones: not watched on this platform"
+    if stray is None:
+        return "red zones around all buffers: untouched"
+    return f"a step writes OUTSIDE of its results; htvm verify names the line of C\n{stray}"
 
 
 def _run_data(
