@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from htvm.cli.app import exit_code
-from htvm.cli.terminal import shown_progress
 from htvm.progress import Progress
+from htvm.progress_bar import shown_progress
 
 __all__ = ["Artefact", "main", "write"]
 

@@ -14,7 +14,7 @@ import click
 
 from benchmarks.artefact import Artefact
 from htvm.cli.app import exit_code
-from htvm.cli.terminal import shown_progress
+from htvm.progress_bar import shown_progress
 
 BENCHMARKS = (
     "table_i", "table_ii", "fig2", "fig4", "fig5", "tiling", "digits", "predicted",

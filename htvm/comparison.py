@@ -20,6 +20,7 @@ from htvm.model import Model
 from htvm.pipeline import build
 from htvm.policy import check_policy
 from htvm.progress import Progress
+from htvm.progress_bar import with_progress
 from htvm.report.compare import Agreement, Comparison, ComparisonRow
 from htvm.report.published import DIGITAL, WHY_FASTER, published
 
@@ -68,6 +69,7 @@ class _Configuration:
     schedule: ScheduleKind | None = None
 
 
+@with_progress
 def compare(
     model: Model | IRModule | str | Path,
     target: str | Target = "diana",
@@ -89,7 +91,8 @@ def compare(
         policy, schedule: policy and schedule of the target's configuration, as for `htvm.build`.
         data, labels: calibration inputs and their classes, as for `htvm.build`; with labels, each
             row has the accuracy (top-1) of source and build on all of these inputs.
-        progress: receives the stages of the comparison.
+        progress: receives the stages of the comparison; by default a bar on a terminal
+            and in a notebook, if it takes a while.
 
     Returns:
         One row per configuration; the baseline of the speed-ups is the fastest configuration that

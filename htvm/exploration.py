@@ -15,6 +15,7 @@ from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Refused
 from htvm.model import Model
 from htvm.progress import Progress
+from htvm.progress_bar import with_progress
 from htvm.report.sweep import Exploration
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _Item = TypeVar("_Item")
 _Placed: TypeAlias = "list[tuple[Layer, Accelerator]]"
 
 
+@with_progress
 def explore(
     what: Layer | Sequence[Layer] | Model | IRModule | str | Path,
     target: str | Target = "diana",
@@ -60,7 +62,8 @@ def explore(
         tiling: solver, schedule and limits (its objective and budget are ignored if these are
             swept).
         policy: decides where a model's layers run, as for `htvm.build`.
-        progress: receives the layers as they are explored.
+        progress: receives the layers as they are explored; by default a bar on a terminal
+            and in a notebook, if it takes a while.
 
     Raises:
         PolicyError: the policy is invalid or cannot be followed.

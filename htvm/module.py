@@ -11,6 +11,7 @@ from byoc_dory.errors import TargetError
 from htvm.facts.decisions import decisions_of
 from htvm.facts.report import report_of
 from htvm.inputs import Inputs, bind_inputs
+from htvm.progress_bar import with_progress
 from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
@@ -188,6 +189,7 @@ class Module:
             )
         return outside(self.compiled, bind_inputs(self.compiled.source.inputs, inputs), self._built)
 
+    @with_progress
     def verify(
         self, inputs: Inputs, golden: Golden | None = None, *, progress: Progress | None = None
     ) -> Verification:
@@ -197,7 +199,8 @@ class Module:
             inputs: as for `run`.
             golden: the user's own outputs for these inputs: a mapping from output name to array, or
                 an ``.npz`` file with such arrays, in the source model's dtypes and quantization.
-            progress: receives the stages as they are done.
+            progress: receives the stages as they are done; by default a bar on a terminal
+                and in a notebook, if it takes a while.
 
         Returns:
             The first layer, tile and element that differ, with both values and the line of C that

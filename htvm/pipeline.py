@@ -19,6 +19,7 @@ from htvm.firmware.paths import driver_folders
 from htvm.integer_io import check_io, with_integer_io
 from htvm.model import Model
 from htvm.progress import Progress
+from htvm.progress_bar import with_progress
 from htvm.stage_cache import StageCache
 from htvm.version import __version__
 
@@ -47,6 +48,7 @@ _log = logging.getLogger(__name__)
 _STAGES = 8  # number of stages of `build`, including the C compiler
 
 
+@with_progress
 def build(
     model: Model | IRModule | str | Path,
     target: str | Target = "diana",
@@ -94,7 +96,8 @@ def build(
             accuracy (top-1) of source and build.
         io: ``"int8"``: the conversions at the inputs and outputs of a network in reals are left out
             (`htvm.with_integer_io`); ``data`` are int8 then.
-        progress: receives the stages of the build.
+        progress: receives the stages of the build; by default a bar on a terminal
+            and in a notebook, if it takes a while.
 
     Raises:
         ModelError: ``model`` is not a model, or has the name of a header of the SoC's driver.

@@ -5,8 +5,8 @@ A function that may take long accepts a `Progress` and brackets its stages::
     with progress.stage("tiling"):
         ...
 
-The base class does nothing; a caller who wants to see progress passes its own subclass.  There is
-no registry and no global state.
+The base class does nothing; a caller who wants to see progress passes its own subclass.  Where
+none is passed, `htvm.progress_bar` shows a bar.  There is no registry and no global state.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -45,6 +45,7 @@ def pages() -> Iterator[tuple[str, str | bytes]]:
         ran = _executed(path)
         notebook = nbformat.read(ran or path, as_version=4)
         names = {"output_files_dir": f"{path.stem}_files", "unique_key": path.stem}
+        _without_bars(notebook)
         body, resources = exporter.from_notebook_node(notebook, resources=names)
         body = re.sub(r"\]\(\.\./docs/", "](../", body)
         if ran is None:
@@ -53,6 +54,15 @@ def pages() -> Iterator[tuple[str, str | bytes]]:
         yield f"notebooks/{path.stem}.md", body
         for name, data in resources["outputs"].items():
             yield f"notebooks/{name}", data
+
+
+def _without_bars(notebook: Any) -> None:
+    """Take away what progress bars leave, which is empty."""
+    for cell in notebook.cells:
+        if "outputs" in cell:
+            cell.outputs = [
+                each for each in cell.outputs if each.get("data", {}).get("text/html") != ""
+            ]
 
 
 def execute() -> None:

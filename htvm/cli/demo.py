@@ -18,8 +18,9 @@ import htvm
 from htvm.cli.app import exit_code
 from htvm.cli.arguments import open_model, read_samples
 from htvm.cli.digits import recognised
-from htvm.cli.terminal import shown_progress, terminal_width
+from htvm.cli.terminal import terminal_width
 from htvm.progress import Progress
+from htvm.progress_bar import shown_progress
 from htvm.report.compare import comparison_text
 from htvm.report.explain import explain_screen
 

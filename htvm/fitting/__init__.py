@@ -22,6 +22,7 @@ from htvm.model import Model
 from htvm.pipeline import compile_model
 from htvm.policy import CPU
 from htvm.progress import Progress
+from htvm.progress_bar import with_progress
 from htvm.report.fit import Answer, Change, Fit, LayerDemand, Level
 from htvm.stage_cache import StageCache
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["fit"]
 
 
+@with_progress
 def fit(
     model: Model | IRModule | str | Path,
     target: str | Target = "diana",
@@ -61,7 +63,8 @@ def fit(
         tiling: options of the tiler, including the L1 budget.
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
         data: calibration inputs for retargeting, as for `htvm.build`.
-        progress: receives the stages of the work.
+        progress: receives the stages of the work; by default a bar on a terminal
+            and in a notebook, if it takes a while.
 
     Raises:
         ModelError, UnsupportedError, TargetError, PolicyError: as for `htvm.build`.

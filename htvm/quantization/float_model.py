@@ -13,6 +13,7 @@ import numpy as np
 
 from byoc_dory.errors import DependencyError, ModelError, UnsupportedError
 from htvm.progress import Progress
+from htvm.progress_bar import with_progress
 from htvm.quantization.samples import stacked_samples
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _KEPT = 512  # largest number of samples for retargeting: it runs the network on
 _QUANTIZED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
 
 
+@with_progress
 def quantize(
     model: Source,
     target: str | Target,
@@ -60,7 +62,8 @@ def quantize(
             or the path of an npz or npy file.
         name: name of the model, used for C symbols; by default the file's name, or ``"model"``.
         dimensions: sizes of named dimensions that the model leaves open, e.g. ``{"batch": 1}``.
-        progress: receives the stages.
+        progress: receives the stages; by default a bar on a terminal
+            and in a notebook, if it takes a while.
 
     Returns:
         The int8 model in the integer form.

@@ -14,6 +14,7 @@ from htvm.compiled import BuildOptions
 from htvm.model import Model
 from htvm.opening import opened
 from htvm.progress import Progress
+from htvm.progress_bar import with_progress
 from htvm.sweeping.costs import Costs
 from htvm.sweeping.designs import Designs
 from htvm.sweeping.job import Job, Task
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["sweep"]
 
 
+@with_progress
 def sweep(
     model: str | Path | Model | Sequence[str | Path | Model],
     target: str | Target,
@@ -76,7 +78,8 @@ def sweep(
         schedule, tiling, policy: as for `htvm.build`.
         jobs: number of processes; by default all cores, or one for a `Model` in memory.
         client: a ``dask.distributed.Client`` to execute on instead.
-        progress: receives the designs as they are done.
+        progress: receives the designs as they are done; by default a bar on a terminal
+            and in a notebook, if it takes a while.
 
     Returns:
         All rows, ordered by design and network.

@@ -14,8 +14,8 @@ import pytest
 import htvm
 from htvm.cli.app import main
 from htvm.cli.output import SCHEMA
-from htvm.cli.terminal import shown_progress
 from htvm.progress import CallbackProgress, Progress
+from htvm.progress_bar import shown_progress
 
 ROOT = Path(__file__).parents[2]
 
@@ -149,7 +149,7 @@ def test_progress_is_silent_off_a_terminal(capsys: pytest.CaptureFixture[str]) -
 def test_progress_shows_itself_on_a_terminal_after_a_while(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("htvm.cli.terminal._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("htvm.progress_bar._PATIENCE_SECONDS", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     import time

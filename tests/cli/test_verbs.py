@@ -16,9 +16,9 @@ from rich.console import Console
 
 from htvm.cli.app import app, main
 from htvm.cli.output import SCHEMA
-from htvm.cli.terminal import _Bar
 from htvm.cli.verbs import VERBS
 from htvm.progress import CallbackProgress
+from htvm.progress_bar import TerminalBar
 
 ROOT = Path(__file__).parents[2]
 # What a verb needs beside a model.
@@ -179,7 +179,7 @@ def test_what_is_completed(words: str, wanted: set[str]) -> None:
 
 
 def test_the_bar_counts_the_outermost_stages_that_are_counted() -> None:
-    bar = _Bar(Console(file=open(os.devnull, "w", encoding="utf-8")))  # noqa: SIM115
+    bar = TerminalBar(Console(file=open(os.devnull, "w", encoding="utf-8")))  # noqa: SIM115
     progress = CallbackProgress(bar.on_event)
     (task,) = bar._display.tasks
     with progress.stage("importing"):

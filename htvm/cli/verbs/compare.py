@@ -13,7 +13,8 @@ from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_samples
 from htvm.cli.output import print_json, save_figure
 from htvm.cli.places import picture_to_write
-from htvm.cli.terminal import shown_progress, terminal_width
+from htvm.cli.terminal import terminal_width
+from htvm.progress_bar import shown_progress
 
 __all__ = ["command"]
 

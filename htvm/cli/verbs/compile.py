@@ -12,7 +12,7 @@ import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json, print_report
-from htvm.cli.terminal import shown_progress
+from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions

@@ -11,7 +11,8 @@ from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
 from htvm.cli.places import folder_to_write
-from htvm.cli.terminal import EXIT_INTERRUPTED, shown_progress, terminal_width
+from htvm.cli.terminal import EXIT_INTERRUPTED, terminal_width
+from htvm.progress_bar import shown_progress
 
 __all__ = ["command"]
 

@@ -10,7 +10,8 @@ import click
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
-from htvm.cli.terminal import shown_progress, terminal_width
+from htvm.cli.terminal import terminal_width
+from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions

@@ -11,10 +11,10 @@ import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
-from htvm.cli.terminal import shown_progress
 from htvm.errors import InputError
 from htvm.generation import check
 from htvm.language import LanguageModel
+from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
     from htvm.generation import Generation

@@ -9,8 +9,8 @@ import click
 from htvm.cli import options
 from htvm.cli.output import print_json
 from htvm.cli.places import file_to_write
-from htvm.cli.terminal import shown_progress
 from htvm.errors import ExportError, InputError
+from htvm.progress_bar import shown_progress
 
 __all__ = ["command"]
 

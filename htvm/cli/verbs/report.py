@@ -16,9 +16,9 @@ from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_inputs, shape_text
 from htvm.cli.output import fail_if_any, print_report
 from htvm.cli.places import file_to_write
-from htvm.cli.terminal import shown_progress
 from htvm.errors import ExportError, InputError
 from htvm.inputs import bind_inputs
+from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

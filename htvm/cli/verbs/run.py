@@ -15,8 +15,9 @@ from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_inputs
 from htvm.cli.output import fail_if_any, print_json, print_report, save_arrays
 from htvm.cli.places import file_to_write
-from htvm.cli.terminal import shown_progress, terminal_width
+from htvm.cli.terminal import terminal_width
 from htvm.inputs import bind_inputs
+from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions

@@ -10,7 +10,8 @@ import click
 from htvm.cli import options
 from htvm.cli.output import print_json
 from htvm.cli.places import file_to_write, folder_to_write
-from htvm.cli.terminal import EXIT_INTERRUPTED, shown_progress
+from htvm.cli.terminal import EXIT_INTERRUPTED
+from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

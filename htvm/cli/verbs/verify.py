@@ -12,8 +12,8 @@ import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_inputs
 from htvm.cli.output import print_json
-from htvm.cli.terminal import shown_progress
 from htvm.inputs import bind_inputs
+from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
