@@ -23,7 +23,8 @@ integer form on two random inputs.
 environment of its own, and writes this page; a slow test does the same with one network of each.
 
 - *exact*: every element equals that of the runtime named beside it. onnxruntime is a default
-  session, without the transformer that rounds weights which a file has as reals; where parts of a
+  session whose sums do not saturate (on x86-64 without VNNI they do, unless asked not to),
+  without the transformer that rounds weights which a file has as reals; where parts of a
   network stay in reals, float32 sums may differ in their last bits. *onnxruntime without
   optimization* is named where only that is equal.
 - *quantized*: a float network, quantized by `htvm.quantize`; the decibels are those from its own
