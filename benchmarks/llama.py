@@ -5,8 +5,10 @@ the token's own keys and values, which whoever keeps the cache writes in place; 
 return whole caches instead ("whole").  Caches are full, so that every position counts.  Prompts are
 read by the same network without a cache, all tokens at once.  Cycles are those of the
 generated C on the simulator, transfers, drivers and host code included, from L2 to L2 at 360 MHz
-(assumed; the publication does not say its clock).  Code, caches and intermediate tensors are in L2,
-weights there or in the engine's weight memory, so all of it is on chip.  Steps and prompts are
+(assumed; the publication does not say its clock).  Of the caches that the caller keeps, as many as
+save cycles stay in L1 between steps ("in L1 kB"), where the step finds them.  Code, other caches
+and intermediate tensors are in L2, weights there or in the engine's weight memory, so all of it is
+on chip.  Steps and prompts are
 zoo:microllama, with seeded weights and the published network's operators; its own files are
 measured, too, where they are at hand.  Embedding and scores of the next token are not in these
 files; the table of the token loop has them, with a cache that is still filling.
@@ -70,7 +72,9 @@ _COMMON = (
     Column("L2 kB", number=True),
     Column("= reference"),
 )
-DECODE = (Column("cache", number=True), Column("returned"), *_COMMON)
+DECODE = (
+    Column("cache", number=True), Column("returned"), Column("in L1 kB", number=True), *_COMMON
+)  # fmt: skip
 PREFILL = (Column("tokens", number=True), *_COMMON)
 LOOP = (
     Column("target"),
@@ -97,6 +101,7 @@ class Run:
         l2: bytes of L2: code, constants, intermediate tensors, inputs and outputs.
         exact: whether all outputs equal the integer definition.
         whole: whether a decoding step returns whole caches.
+        l1: bytes of caches that stay in L1 between steps.
     """
 
     kind: str
@@ -107,6 +112,7 @@ class Run:
     l2: int
     exact: bool
     whole: bool = False
+    l1: int = 0
 
     @property
     def tokens(self) -> int:
@@ -148,7 +154,8 @@ def measure(
     assert result.cycles is not None
     pairs = zip(result.outputs, module.reference(inputs), strict=True)
     exact = all(np.array_equal(a, b) for a, b in pairs)
-    return Run(kind, size, weights, target, result.cycles, module.sizes.total, exact, whole)
+    sizes = module.sizes.total, module.compiled.state.bytes
+    return Run(kind, size, weights, target, result.cycles, sizes[0], exact, whole, sizes[1])
 
 
 def measure_loop(target: str) -> Iterator[LoopRun]:
@@ -228,7 +235,9 @@ def _table(columns: tuple[Column, ...], runs: list[Run], kind: str, title: str) 
 def _row(found: Run) -> tuple[str, ...]:
     ms = resolve(found.target).soc.cycles_to_ms(found.cycles)
     per_second = 1000 * found.tokens / ms
-    returned = (("whole" if found.whole else "own"),) if found.kind == "decode" else ()
+    returned: tuple[str, ...] = ()
+    if found.kind == "decode":
+        returned = ("whole" if found.whole else "own", f"{found.l1 / 1e3:.0f}")
     return (
         str(found.size),
         *returned,

@@ -30,6 +30,7 @@ def generate(
     prefix: str,
     accelerator: str | None = None,
     weights: Mapping[str, str] | None = None,
+    held: Mapping[str, int] | None = None,
 ) -> RegionCode:
     """Generate the code of a region.
 
@@ -43,6 +44,7 @@ def generate(
         weights: name of the memory that keeps a layer's weights, "" if they are loaded with its
             tiles (`byoc_dory.pinning`); layers that are not in it do as their accelerator is
             described.
+        held: byte offset in L1 of each input that stays there between runs (`byoc_dory.state`).
 
     Returns:
         Kernels in execution order (conversions of inputs, layers, conversions of outputs) and the
@@ -60,7 +62,7 @@ def generate(
         name: home.keeping(kept[name]) if name in kept else home
         for name, home in found.homes.items()
     }
-    return _Generator(found.region, soc, homes, options, prefix).run()
+    return _Generator(found.region, soc, homes, options, prefix, held or {}).run()
 
 
 class _Generator:
@@ -73,12 +75,14 @@ class _Generator:
         homes: Mapping[str, Accelerator],
         options: TilingOptions,
         prefix: str,
+        held: Mapping[str, int],
     ) -> None:
         self.region = region
         self.soc = soc
         self.homes = homes
         self.options = options
         self.prefix = c_identifier(prefix)
+        self.held = held
         self._emitters = {name: home.emitter(soc) for name, home in homes.items()}
         # All emitters belong to one family, so they share one layout.
         self.layout = homes[region.layers[0].name].layout(soc)
@@ -151,10 +155,10 @@ class _Generator:
 
     def _planned(self) -> tuple[tuple[Layer, ...], RegionPlan]:
         """Return the layers in the order that takes fewest predicted cycles, and their plan."""
-        planned = plan_region(self.region, self.homes, self.soc, self.options)
+        planned = plan_region(self.region, self.homes, self.soc, self.options, self.held)
         other = with_long_before_sums(self.region, self.homes)
         if other is not self.region:
-            again = plan_region(other, self.homes, self.soc, self.options)
+            again = plan_region(other, self.homes, self.soc, self.options, self.held)
             if again.cycles - again.beside < planned.cycles - planned.beside:
                 return other.layers, again
         return self.region.layers, planned

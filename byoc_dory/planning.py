@@ -32,6 +32,7 @@ def plan_region(
     homes: Mapping[str, Accelerator],
     soc: Soc,
     options: TilingOptions,
+    held: Mapping[str, int] | None = None,
 ) -> RegionPlan:
     """Return the plan of each layer of a region.
 
@@ -44,6 +45,8 @@ def plan_region(
         homes: the accelerator of each layer, by the layer's name.
         soc: description of the SoC.
         options: options of the tiler.
+        held: under the overlapped schedule, byte offset in L1 of each input that is there before
+            and after the region; the budget in ``options`` ends before these.
 
     Raises:
         UnsupportedError: an accelerator's rules refuse a layer.
@@ -61,7 +64,7 @@ def plan_region(
     leaving = list(stored)
     if options.schedule == "overlapped":
         leaving = [tensor.name for tensor in region.outputs]
-    return plan_jointly(region.layers, tilers, stored, leaving, region.name)
+    return plan_jointly(region.layers, tilers, stored, leaving, region.name, held)
 
 
 def _one_by_one(

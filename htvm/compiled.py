@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from byoc_dory.errors import TargetError
 from byoc_dory.options import TilingOptions, check_count
+from byoc_dory.state import StatePlan
 from htvm.policy import check_policy
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Compiled:
         dispatch: where each operator runs, and why.
         regions: code of the accelerators' regions, by name of the region.
         weights: where the weights of accelerators' layers are, if these have a choice.
+        state: where the inputs are that the caller keeps between runs.
         cpu_kernels: kernels compiled by TVM.
         program: C sources, memory plan, entry function.
         key: hash of everything that these results depend on (`htvm.stage_cache`); empty if it is
@@ -109,6 +111,12 @@ class Compiled:
     program: Program
     rewritten: Mapping[str, str] = field(default_factory=dict[str, str])
     key: str = ""
+    state: StatePlan = StatePlan()
+
+    @property
+    def tiling(self) -> TilingOptions:
+        """The options of the tiler, with the L1 that inputs kept there leave."""
+        return self.state.options(self.options.tiling)
 
     def home(self, layer: str, accelerator: str) -> Accelerator:
         """Return an accelerator as it is configured for a layer, given the names of both."""

@@ -60,6 +60,8 @@ class Model:
             retargeting uses if no others are given; ``None`` if there are none.
         labels: right class of each of these inputs, ``[N]``; ``None`` if unknown. Builds do not
             depend on them; reports then have the accuracy.
+        state: names of the inputs that whoever runs the network keeps between runs and changes in
+            place, such as caches; a target may have them in L1 (`byoc_dory.state`).
     """
 
     name: str
@@ -72,6 +74,7 @@ class Model:
     calibration: Mapping[str, Array] | None = None
     file_sha256: str = ""
     labels: NDArray[np.int64] | None = None
+    state: tuple[str, ...] = ()
 
     @cached_property
     def sha256(self) -> str:
@@ -94,7 +97,7 @@ class Model:
         """Everything about the model that a build depends on, without TVM's objects."""
         from patterns.reading.digest import module_sha256
 
-        interface = (self.name, self.inputs, self.outputs, self.source, self.scheme)
+        interface = (self.name, self.inputs, self.outputs, self.source, self.scheme, self.state)
         digests = (self.sha256, module_sha256(self.module))
         return (*interface, *digests, dict(self.sources), self.calibration)
 

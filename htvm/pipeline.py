@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from byoc_dory.pinning import WeightPlan
     from byoc_dory.region import RegionCode
     from byoc_dory.soc.base import Soc, Target
+    from byoc_dory.state import StatePlan
     from htvm.aot.cpu import CpuCode, CpuKernel
     from htvm.aot.program import Program
     from htvm.firmware.build import Built
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from htvm.policy import Policy
     from htvm.quantization.as_planned import Executed
     from htvm.quantization.labels import Labels
+    from patterns.byoc.codegen import Generated
     from patterns.dispatch.dispatching import Dispatch
 
 __all__ = ["build", "compile_model"]
@@ -281,6 +283,7 @@ def compile_model(
         dispatch=generated.dispatch,
         regions=generated.regions,
         weights=generated.weights,
+        state=generated.state,
         cpu_kernels=generated.cpu_kernels,
         program=generated.program,
         key=key,
@@ -304,8 +307,23 @@ class _Generated:
     dispatch: Dispatch
     regions: Mapping[str, RegionCode]
     weights: WeightPlan
+    state: StatePlan
     cpu_kernels: tuple[CpuKernel, ...]
     program: Program
+
+
+def _state(model: Model) -> list[int]:
+    """Return the numbers of the inputs that the caller keeps between runs."""
+    return [number for number, info in enumerate(model.inputs) if info.name in model.state]
+
+
+def _places(parameters: list[str], state: StatePlan, soc: Soc) -> dict[int, int]:
+    """Return the addresses of the inputs that are in L1, by their numbers."""
+    return {
+        number: soc.memory(state.memory).base + state.offsets[name]
+        for number, name in enumerate(parameters)
+        if name in state.offsets
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,25 +353,30 @@ class _Work:
             )
             parts = partition(model.module, placed, soc, accelerators)
         with progress.stage("generating accelerator code", (5, _STAGES)):
-            regions = run_codegen(parts, soc, accelerators, options.tiling, name)
+            regions = run_codegen(
+                parts, soc, accelerators, options.tiling, name, _state(self.source)
+            )
         with progress.stage("compiling CPU kernels", (6, _STAGES)):
             cpu = compile_cpu(
                 regions.module,
                 name,
                 kernels=options.cpu_kernels,
-                cores=cores_of(self.target, options.tiling.l1_budget),
+                cores=cores_of(self.target, regions.state.options(options.tiling).l1_budget),
                 simd=soc.host.simd,
                 scarce=soc.code_memory != "L2",
             )
         with progress.stage("assembling", (7, _STAGES)):
-            program = self._program(cpu, regions.code)
-        return _Generated(placed, regions.code, regions.weights, cpu.kernels, program)
+            program = self._program(cpu, regions)
+        return _Generated(
+            placed, regions.code, regions.weights, regions.state, cpu.kernels, program
+        )
 
-    def _program(self, cpu: CpuCode, regions: Mapping[str, RegionCode]) -> Program:
+    def _program(self, cpu: CpuCode, regions: Generated) -> Program:
         from htvm.aot.program import Assembly, assemble
         from htvm.aot.steps import Provenance
 
         source = self.source
+        parameters = [str(parameter.name) for parameter in cpu.module["main"].params]
         return assemble(
             Assembly(
                 name=source.name,
@@ -362,9 +385,10 @@ class _Work:
                 calls=cpu.calls,
                 results=cpu.results,
                 cpu_kernels=cpu.kernels,
-                regions=regions,
+                regions=regions.code,
                 constants=cpu.constants,
-                parameters=[str(parameter.name) for parameter in cpu.module["main"].params],
+                parameters=parameters,
+                places=_places(parameters, regions.state, self.target.soc),
                 origin=Provenance(__version__, source.source, source.sha256),
             )
         )

@@ -238,4 +238,5 @@ def _program(folder: Path, manifest: Manifest) -> Program:
         aliases=manifest.aliases,
         files=files,
         origin=manifest.origin,
+        places=manifest.places,
     )

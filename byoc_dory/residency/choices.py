@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
 
+from byoc_dory.errors import TilingError
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.plan_cost import PlanCost
@@ -92,6 +93,7 @@ class Offer:
         may_find: tuple[bool, ...],
         may_leave: bool,
         passing: int,
+        held: tuple[bool, ...] = (),
     ) -> None:
         """Find the choices.
 
@@ -102,6 +104,7 @@ class Offer:
             may_leave: whether the result may stay in L1.
             passing: bytes that tensors of other layers may occupy at the same time; heuristics also
                 pick a tile for the rest of L1.
+            held: for each operand, whether it is in L1 as a whole in any case; empty for none.
 
         Raises:
             TilingError: no tile fits.
@@ -111,8 +114,14 @@ class Offer:
         self._passing = passing
         require_feasible(tiler.problem)
         alone = (False,) * len(may_find)
-        found = self._apart(alone)
-        masks = itertools.product(*((False, True) if may else (False,) for may in may_find))
+        held = held or alone
+        found = [] if any(held) else self._apart(alone)
+        masks = itertools.product(
+            *(
+                (True,) if is_held else (False, True) if may else (False,)
+                for is_held, may in zip(held, may_find, strict=True)
+            )
+        )
         leaves = (False, True) if may_leave else (False,)
         for mask, leave in itertools.product(masks, leaves):
             # A tensor is resident for all operands that it occurs as, or for none.
@@ -120,6 +129,12 @@ class Offer:
             if consistent and (leave or any(mask)):
                 found += self._resident(mask, leave)
         self.choices = tuple(found)
+        if not found:
+            raise TilingError(
+                "no tile fits L1 beside the inputs that are kept there",
+                where=f"layer '{tiler.problem.name}'",
+                hint="keep fewer inputs in L1",
+            )
 
     def solution(self, choice: Choice) -> Solution:
         """Return the tile of a choice, with the tiler's information about it."""

@@ -111,6 +111,7 @@ def plan_jointly(
     stored: Mapping[str, int],
     leaving: Sequence[str],
     region: str = "",
+    held: Mapping[str, int] | None = None,
 ) -> RegionPlan:
     """Return the plan with fewest predicted cycles for all layers of a region together.
 
@@ -123,11 +124,14 @@ def plan_jointly(
         stored: size in bytes of each tensor in the accelerators' layout.
         leaving: names of tensors that are needed in L2 afterwards.
         region: name of the region, for messages.
+        held: byte offset in L1 of each input that is there before and after the region.  L1 as the
+            tilers know it ends before these.
 
     Raises:
         TilingError: no tile of a layer fits.
     """
-    whole = _region(layers, tilers, stored, leaving, region)
+    held = {} if held is None else held
+    whole = _region(layers, tilers, stored, leaving, region, frozenset(held))
     apart = _apart(whole.problem)
     problem, bound = whole.problem, 0
     for _ in range(_ATTEMPTS):
@@ -135,7 +139,7 @@ def plan_jointly(
         # Sets that are excluded later because no offsets were found are still allowed here: only
         # the first bound holds.
         bound = bound or decision.bound
-        placement = place(problem, decision, whole.taken(decision))
+        placement = place(problem, decision, whole.taken(decision), held=held)
         if placement.plan.peak <= problem.limit:
             break
         for group in placement.crowded:
@@ -143,9 +147,9 @@ def plan_jointly(
         problem = replace(problem, together=(*problem.together, *placement.crowded))
     else:
         decision = apart
-        placement = place(problem, apart, whole.taken(apart))
+        placement = place(problem, apart, whole.taken(apart), held=held)
     decision = replace(decision, bound=bound)
-    pairs, beside = _beside(whole, problem, decision, placement, apart.cycles)
+    pairs, beside = _beside(whole, problem, decision, placement, apart.cycles, held)
     _LOG.info(
         "region '%s': %d cycles, %d with each layer alone; %d tensors stay in L1 (%s)",
         region, decision.cycles, apart.cycles, len(decision.stays), decision.method,
@@ -159,13 +163,15 @@ def _beside(
     decision: Decision,
     placement: L1Placement,
     apart: int,
+    held: Mapping[str, int],
 ) -> tuple[list[Pair], L1Placement]:
     """Return the layers that compute the next one, too, and the places of everything with them."""
     plans = whole.plan(decision, placement, apart).layers
     pairs = pairs_of(whole.layers, whole.tilers, plans)
     while pairs:
         taken = tensors_of(pairs, whole.tilers, whole.taken(decision))
-        found = place(problem, decision, taken, {pair.first + 1 for pair in pairs})
+        ahead = {pair.first + 1 for pair in pairs}
+        found = place(problem, decision, taken, ahead, held)
         if found.plan.peak <= problem.limit:
             return pairs, found
         pairs.pop()  # the one that saves least
@@ -181,6 +187,7 @@ def _region(
     stored: Mapping[str, int],
     leaving: Sequence[str],
     region: str,
+    held: frozenset[str],
 ) -> _Region:
     limit = min(tiler.problem.l1_limit for tiler in tilers)
     stays = _candidates(layers, tilers, stored, leaving, limit)
@@ -188,16 +195,17 @@ def _region(
     known: dict[tuple[Any, ...], Offer] = {}
     offers = []
     for number, (layer, tiler) in enumerate(zip(layers, tilers, strict=True)):
+        found_there = tuple(tensor.name in held for tensor in layer.inputs)
         may_find = tuple(tensor.name in may for tensor in layer.inputs)
         may_leave = layer.output.name in may
         passing = _passing(number, stays) if tiler.objective is not None else 0
         reads = tuple(tensor.name for tensor in layer.inputs)
         key = (
             tiler.accelerator, layer.geometry, tiler.problem.key(), len(set(reads)), may_find,
-            may_leave, passing, tiler.objective, tiler.options.objective,
+            may_leave, passing, tiler.objective, tiler.options.objective, found_there,
         )  # fmt: skip
         if key not in known:
-            known[key] = Offer(tiler, reads, may_find, may_leave, passing)
+            known[key] = Offer(tiler, reads, may_find, may_leave, passing, found_there)
         offers.append(known[key])
     problem = RegionProblem(
         name=region,
@@ -206,6 +214,7 @@ def _region(
         writes=tuple(layer.output.name for layer in layers),
         choices=tuple(offer.choices for offer in offers),
         stays=stays,
+        held=held,
     )
     return _Region(layers, tilers, offers, problem)
 

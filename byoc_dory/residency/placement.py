@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from byoc_dory.memory.arena import BufferUse, MemoryPlan, plan_memory
@@ -40,6 +40,7 @@ def place(
     decision: Decision,
     taken: Sequence[Tensors],
     ahead: Collection[int] = (),
+    held: Mapping[str, int] | None = None,
 ) -> L1Placement:
     """Assign offsets to everything.
 
@@ -48,6 +49,7 @@ def place(
         decision: the choices of its layers.
         taken: for each layer, the bytes of its tensors.
         ahead: layers that the layer before computes, so that their results are there with it.
+        held: byte offset of each tensor that is in L1 in any case, outside the limit.
 
     Returns:
         The placement; its peak may exceed the limit if no offsets without gaps were found.
@@ -71,11 +73,14 @@ def place(
         tensors.append(name)
     plan = plan_memory(uses, memory=f"L1 of region '{problem.name}'", enough=problem.limit)
     offsets = dict(plan.offsets)
+    places = {} if held is None else held
     inputs, outputs = [], []
     for layer, name in enumerate(problem.writes):
         inputs.append(
             tuple(
-                offsets.get(_whole(read) if read in kept else _buffer(layer, operand), 0)
+                places[read]
+                if read in places
+                else offsets.get(_whole(read) if read in kept else _buffer(layer, operand), 0)
                 for operand, read in enumerate(problem.reads[layer])
             )
         )

@@ -97,6 +97,8 @@ class RegionProblem:
             limit.
         stays: tensors that may stay, in the order in which they are written.
         together: sets of tensors that must not all stay.
+        held: tensors that are in L1 before the first layer and after the last, outside the limit;
+            all choices find them there.
     """
 
     name: str
@@ -106,6 +108,7 @@ class RegionProblem:
     choices: tuple[tuple[Choice, ...], ...]
     stays: tuple[Stay, ...]
     together: tuple[frozenset[str], ...] = ()
+    held: frozenset[str] = frozenset()
 
     @cached_property
     def alive(self) -> tuple[tuple[Stay, ...], ...]:
@@ -122,7 +125,8 @@ class RegionProblem:
 
     def resident(self, layer: int, choice: Choice) -> dict[str, bool]:
         """Return which tensors a choice requires to be in L1, and which not to be."""
-        demanded = dict(zip(self.reads[layer], choice.resident_inputs, strict=True))
+        operands = zip(self.reads[layer], choice.resident_inputs, strict=True)
+        demanded = {name: inside for name, inside in operands if name not in self.held}
         demanded[self.writes[layer]] = choice.resident_output
         return demanded
 
@@ -168,9 +172,7 @@ class RegionProblem:
         for layer, pick in enumerate(picks):
             choice = self.choices[layer][pick]
             cycles += choice.cycles
-            names = (*self.reads[layer], self.writes[layer])
-            inside = (*choice.resident_inputs, choice.resident_output)
-            for name, resident in zip(names, inside, strict=True):
+            for name, resident in self.resident(layer, choice).items():
                 if resident != (name in kept):
                     raise self._wrong(f"'{name}' is taken to be in L1 by one layer only")
             used = choice.bytes + sum(s.bytes for s in self.alive[layer] if s.name in kept)

@@ -84,6 +84,7 @@ class Assembly:
         parameters: names that calls use for the inputs; ``None`` if these are the inputs' own
             names.
         origin: provenance of the program, for the files' heads; ``None`` for none.
+        places: address of each input that stays in a memory of its own between runs, by number.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Assembly:
     constants: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
     parameters: Sequence[str] | None = None
     origin: Provenance | None = None
+    places: Mapping[int, int] = field(default_factory=dict[int, int])
 
 
 class Assembler:

@@ -173,6 +173,7 @@ def _quantization(info: TensorLike) -> str:
 def _tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return inputs and outputs as the templates need them."""
     groups = []
+    places = {f"input_{number}": f"{address:#010x}u" for number, address in program.places}
     for kind, infos in (("input", program.inputs), ("output", program.outputs)):
         groups.append(
             [
@@ -184,6 +185,8 @@ def _tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict[str, Any
                     "dtype": info.dtype,
                     "type": c_type(info.dtype),
                     "quantization": _quantization(info),
+                    # Address of its place outside of L2; empty without one.
+                    "place": places.get(f"{kind}_{index}", ""),
                 }
                 for index, info in enumerate(infos)
             ]
@@ -283,6 +286,8 @@ def template_fields(program: Program) -> dict[str, Any]:
         "inputs": inputs,
         "outputs": outputs,
         "pointers": [tensor["parameter"] for tensor in inputs + outputs],
+        "placed": [tensor for tensor in inputs if tensor["place"]],
+        "required": [tensor["parameter"] for tensor in inputs + outputs if not tensor["place"]],
         "parameters": ", ".join(parameters),
         # Layout conversions move words, and the DMA addresses them.
         "tensor_align": max([4, *sizes]),

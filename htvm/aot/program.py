@@ -65,6 +65,7 @@ class Program:
             opened. ``None``: they are printed from the other fields.
         origin: provenance that the files' heads state; ``None`` for none.
         native: (definition in ``cpu_source``, what replaces it in programs of this machine).
+        places: (number, address) of each input that stays in a memory besides L2 between runs.
     """
 
     name: str
@@ -83,6 +84,13 @@ class Program:
     cpu_headers: tuple[str, ...] = ()
     origin: Provenance | None = None
     native: tuple[tuple[str, str], ...] = ()
+    places: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def l2_inputs(self) -> tuple[TensorLike, ...]:
+        """The inputs in L2: all but those with a place elsewhere."""
+        elsewhere = dict(self.places)
+        return tuple(each for number, each in enumerate(self.inputs) if number not in elsewhere)
 
     @property
     def native_source(self) -> str:
@@ -159,6 +167,7 @@ def assemble(given: Assembly) -> Program:
             for function in cpu_functions.functions
             if function.native
         ),
+        places=tuple(sorted(given.places.items())),
     )
 
 

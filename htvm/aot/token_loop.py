@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,13 @@ from htvm.language.sampling import HALVINGS
 
 if TYPE_CHECKING:
     from htvm.aot.program import Program
-    from htvm.language import LanguageModel
+    from htvm.language import LanguageModel, StepInterface
 
 __all__ = ["exported_loop", "loop_fields", "loop_files", "loop_parts"]
 
 _ALIGN = 16
 _WORD = 4
+_FIXED = 3  # inputs before the caches
 _PARTS = ("_generate.h", "_generate.c", "_tokens.h", "_tokens.c")
 _MAIN = "main_generate.c"
 # The stored prompt, and the tokens after it.
@@ -85,7 +87,8 @@ def loop_fields(program: Program, language: LanguageModel) -> dict[str, Any]:
     sizes = language.interface
     indices = range(sizes.caches)
     state = ["state->embedded", "state->mask", "state->rotation"]
-    state += [f"(const int8_t *)state->cache[{i}]" for i in indices]
+    homes = _homes(program, sizes)
+    state += ["NULL" if near else f"(const int8_t *)state->cache[{at}]" for near, at in homes]
     state += ["state->hidden", *(f"(int8_t *)state->own[{i}]" for i in indices), "state->scores"]
     tables = (
         ("embedding", language.embedding, "hidden state of each token"),
@@ -100,6 +103,8 @@ def loop_fields(program: Program, language: LanguageModel) -> dict[str, Any]:
         "length": sizes.length,
         "positions": language.positions,
         "caches": sizes.caches,
+        "near": sum(near for near, _ in homes),
+        "homes": ", ".join(f"{at:#010x}u" if near else f"{at}u" for near, at in homes),
         "heads": sizes.heads,
         "head": sizes.head,
         "width": sizes.width,
@@ -123,6 +128,13 @@ def loop_fields(program: Program, language: LanguageModel) -> dict[str, Any]:
             for name, table, comment in tables
         ],
     }
+
+
+def _homes(program: Program, sizes: StepInterface) -> list[tuple[bool, int]]:
+    """Return whether each cache is in L1, with its address there, or else its row in the state."""
+    places, row = dict(program.places), itertools.count()
+    numbers = range(_FIXED, _FIXED + sizes.caches)
+    return [(True, places[n]) if n in places else (False, next(row)) for n in numbers]
 
 
 def _aligned(size: int) -> int:

@@ -90,8 +90,9 @@ def _explanation(
     arm = compiled.target.soc.host.platform == "arm"
     counted = "instructions" if arm else "cycles"
     return Explanation(
-        tuple(rows), found, costs.total, costs.steps, costs.missing, counted, quicker
-    )
+        tuple(rows), found, costs.total, costs.steps, costs.missing, counted, quicker,
+        compiled.state.text,
+    )  # fmt: skip
 
 
 def _own_cycles(costs: BuildCosts) -> dict[str, tuple[int, str]]:

@@ -234,7 +234,7 @@ class _Judge:
         }
         program = compiled.program
         taken = program.constant_bytes + program.plan.peak + self._soc.host.stack
-        taken += tensor_bytes((*program.inputs, *program.outputs))
+        taken += tensor_bytes((*program.l2_inputs, *program.outputs))
         self._room = self._soc.memory("L2").size - taken
         self._converted: dict[str, int] = {}
         for step in costs.steps:

@@ -110,7 +110,7 @@ def _estimate(compiled: Compiled, step: Step) -> int | None:
 
 def _shared_by(compiled: Compiled) -> int:
     """Return how many cores run a kernel of the host together."""
-    cores = cores_of(compiled.target, compiled.options.tiling.l1_budget)
+    cores = cores_of(compiled.target, compiled.tiling.l1_budget)
     return 1 if cores is None else cores.count
 
 

@@ -186,6 +186,7 @@ def report_of(
                 *_host_notes(compiled.target.soc.host),
                 *_estimate_notes(compiled.target.soc, result),
                 *_number_notes(cost.impossible),
+                *filter(None, [compiled.state.text]),
             ),
             clock_hz=compiled.target.soc.clock_hz,
             memory=memory_of(compiled, sizes, result),

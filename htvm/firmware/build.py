@@ -259,7 +259,7 @@ def build_host(
         constants=program.constant_bytes,
         arena=program.plan.peak,
         stack=soc.host.stack,
-        io=tensor_bytes((*program.inputs, *program.outputs)),
+        io=tensor_bytes((*program.l2_inputs, *program.outputs)),
     )
     made = host.HostProgram(path, soc.name)
     return Built("host", program, soc, path, sizes, compiler, native=made)

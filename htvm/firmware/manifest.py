@@ -101,6 +101,7 @@ class Manifest:
         golden_inputs, golden_outputs: inputs and outputs of one inference.
         report: report of the build, without a run.
         origin: the provenance that the heads of the files state.
+        places: as in `Program`.
     """
 
     htvm: str
@@ -122,6 +123,7 @@ class Manifest:
     golden_outputs: tuple[StoredArray, ...] = field(repr=False)
     report: Report = field(repr=False)
     origin: Provenance | None = None
+    places: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(
@@ -158,6 +160,7 @@ class Manifest:
             golden_outputs=tuple(map(StoredArray.of, golden[1])),
             report=report,
             origin=program.origin,
+            places=program.places,
         )
 
 

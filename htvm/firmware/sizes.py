@@ -85,7 +85,7 @@ def check_l2(program: Program, soc: Soc) -> None:
     parts = {
         "constants": program.constant_bytes,
         "arena": program.plan.peak,
-        "inputs and outputs": tensor_bytes((*program.inputs, *program.outputs)),
+        "inputs and outputs": tensor_bytes((*program.l2_inputs, *program.outputs)),
         "stack": soc.host.stack if soc.host.stack_memory == "L2" else 0,
     }
     if soc.code_memory != "L2":
@@ -138,7 +138,7 @@ def dominant(program: Program, soc: Soc) -> str:
     if soc.code_memory != "L2":
         where = "or choose a board with more memory"
     apart = soc.code_memory != "L2" and program.constant_bytes <= soc.memory(soc.code_memory).size
-    borders = tensor_bytes((*program.inputs, *program.outputs))
+    borders = tensor_bytes((*program.l2_inputs, *program.outputs))
     if borders > max(program.plan.peak, 0 if apart else program.constant_bytes):
         return (
             f"inputs and outputs dominate ({borders:,} B), which are apart from the arena: use a "

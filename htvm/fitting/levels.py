@@ -53,7 +53,7 @@ def l2_levels(compiled: Compiled) -> tuple[Level, ...]:
         MemoryItem("arena", plan.peak, _arena_note(program)),
         MemoryItem("stack", stack, "reserved"),
         MemoryItem(
-            "inputs and outputs", tensor_bytes((*program.inputs, *program.outputs)) + _OTHER
+            "inputs and outputs", tensor_bytes((*program.l2_inputs, *program.outputs)) + _OTHER
         ),
         MemoryItem("layers' descriptors", descriptor_bytes(compiled), "estimated"),
     ]
@@ -144,6 +144,7 @@ def layer_demands(compiled: Compiled, budget: int | None) -> tuple[LayerDemand, 
             another budget, its plan does not count.
     """
     planned = budget == compiled.options.tiling.l1_budget
+    budget = compiled.tiling.l1_budget if planned else budget
     used = {symbol: n for code in compiled.regions.values() for symbol, n in code.l1_used.items()}
     return tuple(
         _layer_demand(compiled, kernel, used.get(kernel.symbol), budget, planned)
@@ -232,6 +233,7 @@ def layer_levels(compiled: Compiled, demands: Sequence[LayerDemand]) -> tuple[Le
                 memory,
                 min(d.l1_limit for d in users),
                 [(d.layer, d.l1_least, d.l1_planned, d.l1_whole) for d in users],
+                compiled.state.text.rstrip("."),
             )
         )
     for name in dict.fromkeys(d.accelerator for d in demands):
@@ -249,7 +251,9 @@ def layer_levels(compiled: Compiled, demands: Sequence[LayerDemand]) -> tuple[Le
     return tuple(found)
 
 
-def _shared(memory: str, limit: int, users: list[tuple[str, int, int | None, int]]) -> Level:
+def _shared(
+    memory: str, limit: int, users: list[tuple[str, int, int | None, int]], more: str = ""
+) -> Level:
     """Return the level of a memory that users need one at a time: (name, least, planned, whole)."""
     plans = [planned for _, _, planned, _ in users if planned is not None]
     order = sorted(users, key=lambda user: (-(user[2] or user[1]), -user[3]))
@@ -258,6 +262,7 @@ def _shared(memory: str, limit: int, users: list[tuple[str, int, int | None, int
     note = f"the largest untiled layer, {largest[0]}, is {largest[3]:,} B"
     if tiled:
         note += f"; {tiled} of {len(users)} layers do not fit whole and are tiled"
+    note += f"; {more}" if more else ""
     return Level(
         memory=memory,
         limit=limit,

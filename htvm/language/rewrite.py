@@ -64,7 +64,13 @@ def in_place(step: Model) -> Model:
 
     shape = (1, sizes.heads, 1, sizes.head)
     outputs = (step.outputs[0], *(replace(info, shape=shape) for info in step.outputs[1:]))
-    return replace(step, module=_rewritten(step, results), outputs=outputs, file_sha256="")
+    return replace(
+        step,
+        module=_rewritten(step, results),
+        outputs=outputs,
+        file_sha256="",
+        state=tuple(info.name for info in step.inputs[-sizes.caches :]),
+    )
 
 
 def with_scores(step: Model, output: Array) -> Model:

@@ -135,6 +135,7 @@ class Explanation(Shown):
         missing: why the CPU's steps are only estimated; empty if they were measured.
         counted: "cycles", or "instructions" on cores whose cycles are not simulated.
         settings: settings that were tried and are quicker.
+        state: where the inputs are that the caller keeps between runs, and why; empty without any.
     """
 
     rows: tuple[VerdictRow, ...]
@@ -144,6 +145,7 @@ class Explanation(Shown):
     missing: str = ""
     counted: str = "cycles"
     settings: tuple[Setting, ...] = ()
+    state: str = ""
 
     def _rows(self) -> tuple[object, ...]:
         return self.rows
@@ -267,13 +269,16 @@ def explain_text(found: Explanation, width: int | None = None) -> str:
             _plain(found.rows),
             objections_text(found.rows),
             settings_text(found.settings),
+            found.state,
             _gains(found),
         ]
         return "\n\n".join(part for part in parts if part)
     table = text(cost_table(found), width) if found.rows else ""
     rows = found.rows
     quicker = settings_text(found.settings)
-    tail = (*_legend(found), _rewritten(rows), _plain(rows), quicker, _gains(found))
+    tail = (
+        *_legend(found), _rewritten(rows), _plain(rows), quicker, found.state, _gains(found)
+    )  # fmt: skip
     wrapped = [_wrapped(part, width) for part in tail if part]
     return "\n\n".join(part for part in (_wrapped(_placed(found), width), table, *wrapped) if part)
 
@@ -288,7 +293,8 @@ def explain_screen(found: Explanation, width: int = 80) -> str:
     """Return `explain_text` without its table, in lines of ``width`` characters."""
     rows = found.rows
     quicker = settings_text(found.settings)
-    parts = [_placed(found), _rewritten(rows), objections_text(rows), quicker, _gains(found)]
+    state, gains = found.state, _gains(found)
+    parts = [_placed(found), _rewritten(rows), objections_text(rows), quicker, state, gains]
     return "\n\n".join(_wrapped(part, width) for part in parts if part)
 
 
@@ -460,6 +466,7 @@ def explain_data(found: Explanation) -> dict[str, Any]:
         "counted": found.counted,
         "steps": [dataclasses.asdict(step) for step in found.steps],
         "not_measured": found.missing,
+        "state": found.state,
         "rules": [dataclasses.asdict(cost) for cost in found.rules],
     }
 

@@ -90,13 +90,15 @@ def run(
         return _run_arm(built, data, sizes)
     assert built.firmware is not None
     outputs = {f"htvm_run_output_{i}": size for i, size in enumerate(sizes)}
-    written = {f"htvm_run_input_{i}": value for i, value in enumerate(data)}
+    places = dict(program.places)
+    written = {f"htvm_run_input_{i}": value for i, value in enumerate(data) if i not in places}
     result = run_rv32(
         built.firmware,
         written if arena is None else {**written, "htvm_run_arena": arena},
         {**outputs, "htvm_run_code": 4},
         settings=settings,
         compiler=built.compiler,
+        placed={address: data[i] for i, address in places.items()},
     )
     code = int.from_bytes(result.outputs["htvm_run_code"], "little", signed=True)
     if code != 0:

@@ -50,6 +50,7 @@ def run_rv32(
     step_polls: bool = False,
     settings: Mapping[int, int] | None = None,
     look: Look | None = None,
+    placed: Mapping[int, bytes] | None = None,
 ) -> FirmwareRun:
     """Run a firmware on its machine.
 
@@ -63,6 +64,7 @@ def run_rv32(
         step_polls: execute every poll of a device register.
         settings: settings of the device models, as in `htvm.sim.iss.run_elf`.
         look: memory and stores to observe during the run.
+        placed: address -> bytes written there after loading.
 
     Raises:
         SimulationError: the firmware lacks a symbol, a symbol is too small, the core trapped, a
@@ -72,6 +74,7 @@ def run_rv32(
     for name in inputs:
         _refuse_cleared(firmware, name)
     pokes = {_place(firmware, name, len(data)): data for name, data in inputs.items()}
+    pokes |= placed or {}
     places = {name: _place(firmware, name, size) for name, size in outputs.items()}
     low, top = (firmware.symbols[edge].address for edge in ("__stack_low", "__stack_top"))
     result = run_elf(

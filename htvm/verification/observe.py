@@ -61,6 +61,10 @@ class ObservableMachine:
         self._inputs = {
             f"htvm_run_input_{i}": np.ascontiguousarray(array).tobytes()
             for i, array in enumerate(inputs)
+            if i not in dict(program.places)
+        }
+        self._placed = {
+            address: np.ascontiguousarray(inputs[i]).tobytes() for i, address in program.places
         }
         self._settings = settings
 
@@ -106,6 +110,7 @@ class ObservableMachine:
             compiler=self._built.compiler,
             settings=self._settings,
             look=look,
+            placed=self._placed,
         )
         code = int.from_bytes(done.outputs["htvm_run_code"], "little", signed=True)
         if code != 0:

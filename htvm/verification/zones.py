@@ -106,6 +106,8 @@ class Zones:
         symbols, program = self._machine.firmware.symbols, self._program
         for side, tensors in (("input", program.inputs), ("output", program.outputs)):
             for number, info in enumerate(tensors):
+                if side == "input" and number in dict(program.places):
+                    continue
                 start = symbols[f"htvm_run_{side}_{number}"].address
                 yield _Place(f"{side} {info.name}", start, tensor_bytes((info,)))
         if program.plan.peak:

@@ -8,7 +8,7 @@ the only global state is TVM's own function registry.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from byoc_dory.errors import HtvmError
 from byoc_dory.expansion import expand
 from byoc_dory.options import TilingOptions
 from byoc_dory.pinning import WeightPlan, plan_weights
+from byoc_dory.state import StatePlan
+from byoc_dory.state_planning import generate_with_state
 from patterns.byoc.partition import Partition, codegen_name
 
 if TYPE_CHECKING:
@@ -40,11 +42,13 @@ class Generated:
         module: "main" calls each region with ``call_dps_packed``.
         code: code of each region, by the name it is called with, in execution order.
         weights: where the weights of layers are whose accelerator can have them kept.
+        state: where the inputs are that the caller keeps between runs.
     """
 
     module: IRModule
     code: Mapping[str, RegionCode]
     weights: WeightPlan
+    state: StatePlan = StatePlan()
 
 
 @dataclass(eq=False)
@@ -56,6 +60,7 @@ class _Context:
     options: TilingOptions
     prefix: str
     weights: Mapping[str, str]
+    made: Mapping[str, RegionCode]
     code: dict[str, RegionCode] = field(default_factory=dict)
     failure: HtvmError | None = None
 
@@ -66,6 +71,7 @@ def run_codegen(
     accelerators: Sequence[Accelerator],
     options: TilingOptions,
     prefix: str,
+    state: Sequence[int] = (),
 ) -> Generated:
     """Generate the code of every region.
 
@@ -75,6 +81,7 @@ def run_codegen(
         accelerators: the accelerators that ``parts`` was made with.
         options: options of the tiler.
         prefix: C prefix of all symbols (the model's name).
+        state: numbers of the inputs that the caller keeps between runs.
 
     Raises:
         TargetError: the accelerator has no tiling objective with the name in ``options``.
@@ -84,12 +91,13 @@ def run_codegen(
     from tvm import relax
 
     weights = _weights(parts.regions.values(), soc, options)
+    plan, made = _with_state(parts, state, soc, options, prefix, weights)
     contexts = {}
     for accelerator in accelerators:
         codegen = codegen_name(soc, accelerator)
         if codegen not in contexts:
             register_codegen(codegen)
-            contexts[codegen] = _Context(soc, parts.regions, options, prefix, weights.homes)
+            contexts[codegen] = _Context(soc, parts.regions, options, prefix, weights.homes, made)
     targets = {codegen: {"context": context} for codegen, context in contexts.items()}
     module = parts.module
     if parts.regions:
@@ -102,7 +110,40 @@ def run_codegen(
                     raise context.failure from error
             raise
     code = {symbol: made for context in contexts.values() for symbol, made in context.code.items()}
-    return Generated(module, {symbol: code[symbol] for symbol in parts.regions}, weights)
+    return Generated(module, {symbol: code[symbol] for symbol in parts.regions}, weights, plan)
+
+
+def _with_state(
+    parts: Partition,
+    state: Sequence[int],
+    soc: Soc,
+    options: TilingOptions,
+    prefix: str,
+    weights: WeightPlan,
+) -> tuple[StatePlan, Mapping[str, RegionCode]]:
+    """Decide for all regions together which inputs stay in L1, if the caller keeps any."""
+    if not state or not parts.regions:
+        return StatePlan(), {}
+    main = parts.module["main"]
+    names = [str(main.params[number].name) for number in state]
+    outside = _read_outside(main, parts.regions)
+    read = [name for name in names if name in outside]
+    return generate_with_state(parts.regions, names, read, soc, options, prefix, weights.homes)
+
+
+def _read_outside(main: Function, regions: Collection[str]) -> set[str]:
+    """Return the names of the variables that anything but a region reads."""
+    from tvm import relax
+
+    found: set[str] = set()
+    for block in main.body.blocks:
+        for binding in block.bindings:
+            value = binding.value
+            called = getattr(value.op, "name_hint", "") if isinstance(value, relax.Call) else ""
+            if called not in regions:
+                found |= {str(var.name) for var in relax.analysis.free_vars(value)}
+    returned = relax.analysis.free_vars(main.body.body)
+    return found | {str(var.name) for var in returned}
 
 
 def _weights(regions: Iterable[Region], soc: Soc, options: TilingOptions) -> WeightPlan:
@@ -137,7 +178,7 @@ def _generate(
         region = context.regions[symbol]
         _log.info("generating %s: %d layers", region.name, len(region.layers))
         try:
-            code = generate(
+            code = context.made.get(symbol) or generate(
                 region, context.soc, context.options, context.prefix, weights=context.weights
             )
         except HtvmError as error:

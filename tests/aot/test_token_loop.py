@@ -100,14 +100,17 @@ CALLS = """
 
 static _Alignas(16) uint8_t arena[MICROLLAMA_3_ARENA_BYTES + 16u];
 static microllama_3_state_t state, before;
-static int8_t caches[4][16 * 4 * 4];
+static int8_t caches[4][16 * 4 * 4], kept[2][4][16 * 3 * 4];
 static uint32_t tokens[8];
-static struct { int32_t codes[12]; uint32_t tokens[8]; } answer;
+static struct { int32_t codes[18]; uint32_t tokens[8]; int8_t kept[4][16 * 3 * 4]; } answer;
+static microllama_3_state_t other;
 
 int main(void)
 {
     const uint32_t prompt[3] = {4, 8, 15};
     const int8_t *given[4] = {caches[0], caches[1], caches[2], caches[3]};
+    int8_t *const to[4] = {kept[0][0], kept[0][1], kept[0][2], kept[0][3]};
+    int8_t *const again[4] = {kept[1][0], kept[1][1], kept[1][2], kept[1][3]};
     int failed = htvm_host_read(0, caches, sizeof caches);
     int32_t *code = answer.codes;
 
@@ -119,6 +122,7 @@ int main(void)
 
     /* Refused, and nothing changes. */
     memcpy(&before, &state, sizeof before);
+    *code++ = microllama_3_caches(&state, to);
     *code++ = microllama_3_resume(&state, given, 4);
     *code++ = microllama_3_resume(&state, NULL, 1);
     given[3] = NULL;
@@ -128,28 +132,55 @@ int main(void)
     *code++ = microllama_3_generate(&arena[4], &state, prompt, 1, tokens, 1);
     *code++ = microllama_3_start(NULL, 0, 0);
     *code++ = memcmp(&before, &state, sizeof before);
+    *code++ = microllama_3_caches(&state, again);
+    *code++ = memcmp(kept[0], kept[1], sizeof kept[0]);
+    memcpy(answer.kept, kept[0], sizeof kept[0]);
+
+    /* In L1, caches belong to the state of the last start. */
+    given[3] = caches[3];
+    *code++ = microllama_3_start(&other, 0, 0);
+    *code++ = microllama_3_generate(arena, &state, prompt, 1, tokens, 1);
+    *code++ = microllama_3_resume(&state, given, 1);
     return failed | htvm_host_write(0, &answer, sizeof answer);
 }
 """
 
 
-def test_caches_of_a_prompt_are_continued_or_refused() -> None:
-    """The prompt's network has read two tokens; the cache has three positions."""
+@pytest.mark.parametrize(("target", "owned"), [(TARGET, -8), ("generic.cpu", 0)])
+def test_caches_of_a_prompt_are_continued_or_refused(target: str, owned: int) -> None:
+    """The prompt's network has read two tokens; the cache has three positions, in L1 or in L2."""
     model, prompt = small(3), zoo.microllama_prompt(2, layers=2, seed=3)
     mask = np.array([[[0, -128], [0, 0]]], "int8")
     inputs = [model.embedding[[4, 8]][None], mask, model.rotations[:2][None]]
     caches = interpret(prompt.module, inputs).outputs[1:]
-    step = module(3).built
+    step = htvm.build(model, target, "host").built
+    assert bool(step.program.places) == (owned != 0)
     files = {**loop_files(step.program, model), "main.c": CALLS}
     built = build_host(step.program, step.soc, step.compiler, sanitize=True, extra=files)
     assert built.native is not None
     # Each has room for four positions, the number that is refused.
     data = b"".join(each.tobytes().ljust(256, b"\1") for each in caches)
-    (raw,) = run_host(built.native, [data], [80])
-    answer = np.frombuffer(raw, "int32")
-    assert answer[:12].tolist() == [0, 0, 0, 0, -7, -1, -1, -1, -1, -2, -1, 0]
-    wanted = htvm.generate(model, [4, 8, 15], 3).tokens
-    assert tuple(answer[12:15].tolist()) == wanted
+    (raw,) = run_host(built.native, [data], [872])
+    codes, tokens = np.frombuffer(raw[:72], "int32"), np.frombuffer(raw[72:104], "uint32")
+    assert codes[:15].tolist() == [0, 0, 0, 0, 0, -7, -1, -1, -1, -1, -2, -1, 0, 0, 0]
+    assert codes[15:].tolist() == [0, owned, owned]
+    assert tuple(tokens[:3].tolist()) == htvm.generate(model, [4, 8, 15], 3).tokens
+    # The second of the three written tokens was the last one read: the window has three of five.
+    kept = np.frombuffer(raw[104:], "int8").reshape(4, 1, 16, 3, 4)
+    for found, wanted in zip(kept, window(model, [4, 8, 15, *tokens[:2].tolist()]), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def window(model: LanguageModel, tokens: list[int]) -> list[np.ndarray]:
+    """Return the caches after some tokens, computed by the interpreter."""
+    caches = [np.zeros(info.shape, "int8") for info in model.inputs[3:]]
+    for position, token in enumerate(tokens):
+        x, mask = model.embedding[[token]][None], model.mask(min(position, model.length))
+        inputs = [x, mask, model.rotations[position][None, None], *caches]
+        own = interpret(model.module, inputs).outputs[1:-1]
+        pairs = zip(caches, own, strict=True)
+        caches = [np.concatenate([cache[:, :, 1:], new], 2) for cache, new in pairs]
+    return caches
 
 
 def test_an_export_has_the_loop_and_checks_it(tmp_path: Path) -> None:
