@@ -17,6 +17,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from htvm import errors
+from htvm.errors import (
+    CapacityError,
+    DependencyError,
+    ExportError,
+    HtvmError,
+    InputError,
+    IntegerFormError,
+    L2OverflowError,
+    ModelError,
+    PolicyError,
+    SimulationError,
+    TargetError,
+    TilingError,
+    ToolchainError,
+    UnsupportedError,
+)
 from htvm.version import __version__
 
 if TYPE_CHECKING:
@@ -40,17 +56,31 @@ if TYPE_CHECKING:
     from htvm.target import soc, targets
 
 __all__ = [
+    "CapacityError",
     "Causes",
     "Costs",
+    "DependencyError",
     "Designs",
+    "ExportError",
     "Generation",
+    "HtvmError",
+    "InputError",
+    "IntegerFormError",
+    "L2OverflowError",
     "LanguageModel",
     "LayerResult",
     "Model",
+    "ModelError",
     "Module",
+    "PolicyError",
     "Project",
     "RunResult",
+    "SimulationError",
+    "TargetError",
     "TensorInfo",
+    "TilingError",
+    "ToolchainError",
+    "UnsupportedError",
     "__version__",
     "build",
     "compare",

@@ -21,6 +21,7 @@ from htvm.pipeline import build
 from htvm.policy import check_policy
 from htvm.progress import Progress
 from htvm.progress_bar import with_progress
+from htvm.public import public
 from htvm.report.compare import Agreement, Comparison, ComparisonRow
 from htvm.report.published import DIGITAL, WHY_FASTER, published
 
@@ -69,6 +70,7 @@ class _Configuration:
     schedule: ScheduleKind | None = None
 
 
+@public
 @with_progress
 def compare(
     model: Model | IRModule | str | Path,

@@ -18,11 +18,12 @@ from byoc_dory.errors import (
     ToolchainError,
     UnsupportedError,
 )
+from htvm.public import public
 
 # Messages and help name a class by the place users import it from.
 for _error in list(vars().values()):
     if isinstance(_error, type) and issubclass(_error, HtvmError):
-        _error.__module__ = __name__
+        public(_error)
 
 __all__ = [
     "CapacityError",

@@ -16,6 +16,7 @@ from byoc_dory.verdict import Refused
 from htvm.model import Model
 from htvm.progress import Progress
 from htvm.progress_bar import with_progress
+from htvm.public import public
 from htvm.report.sweep import Exploration
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _Item = TypeVar("_Item")
 _Placed: TypeAlias = "list[tuple[Layer, Accelerator]]"
 
 
+@public
 @with_progress
 def explore(
     what: Layer | Sequence[Layer] | Model | IRModule | str | Path,

@@ -16,6 +16,7 @@ from htvm.language.loop import tokens_of
 from htvm.module import Module
 from htvm.plots.bars import counted, new_figure
 from htvm.plots.colours import LIGHT
+from htvm.public import public
 from htvm.shown import Shown
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class TokenStep:
     ms: float | None
 
 
+@public
 @dataclass(frozen=True, repr=False)
 class Generation(Shown):
     """What a language model wrote, and what it took.
@@ -149,6 +151,7 @@ class Generation(Shown):
         return None if self.uj is None else self.uj / steps
 
 
+@public
 def generate(
     model: Module | LanguageModel,
     tokens: Sequence[int],

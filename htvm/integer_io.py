@@ -14,6 +14,7 @@ import numpy as np
 
 from byoc_dory.errors import InputError, UnsupportedError
 from htvm.model import Model, TensorInfo
+from htvm.public import public
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +41,7 @@ def check_io(io: str) -> None:
         )
 
 
+@public
 def with_integer_io(model: Model | IRModule | str | Path) -> Model:
     """Return the network without the conversions at its inputs and outputs.
 

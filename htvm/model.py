@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.emit.text import c_identifier
+from htvm.public import public
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Model", "TensorInfo", "model_name"]
 
 
+@public
 @dataclass(frozen=True)
 class TensorInfo:
     """An input or output as the source model declares it.
@@ -41,6 +43,7 @@ class TensorInfo:
     zero_point: int | None = None
 
 
+@public
 @dataclass(frozen=True, eq=False)
 class Model:
     """A network in the integer form, ready to be built for a target.

@@ -12,6 +12,7 @@ from htvm.facts.decisions import decisions_of
 from htvm.facts.report import report_of
 from htvm.inputs import Inputs, bind_inputs
 from htvm.progress_bar import with_progress
+from htvm.public import public
 from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Module"]
 
 
+@public
 class Module:
     """A built model.
 

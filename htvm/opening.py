@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import InputError, ModelError
+from htvm.public import public
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -25,6 +26,7 @@ __all__ = ["load", "opened", "with_samples"]
 _ZOO = "zoo:"
 
 
+@public
 def load(
     source: str | PathLike[str] | IRModule,
     name: str | None = None,

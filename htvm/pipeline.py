@@ -20,6 +20,7 @@ from htvm.integer_io import check_io, with_integer_io
 from htvm.model import Model
 from htvm.progress import Progress
 from htvm.progress_bar import with_progress
+from htvm.public import public
 from htvm.stage_cache import StageCache
 from htvm.version import __version__
 
@@ -50,6 +51,7 @@ _log = logging.getLogger(__name__)
 _STAGES = 8  # number of stages of `build`, including the C compiler
 
 
+@public
 @with_progress
 def build(
     model: Model | IRModule | str | Path,

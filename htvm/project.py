@@ -10,6 +10,7 @@ import numpy as np
 
 from htvm.errors import ExportError, TargetError
 from htvm.inputs import Inputs, bind_inputs
+from htvm.public import public
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
@@ -27,6 +28,7 @@ __all__ = ["Project", "open"]
 _CHANGED = "undo the change, or export the model again"
 
 
+@public
 def open(path: str | Path) -> Project:
     """Load an exported build.
 
@@ -57,6 +59,7 @@ def open(path: str | Path) -> Project:
     return Project(folder, manifest, _program(folder, manifest), soc)
 
 
+@public
 class Project:
     """An exported build.
 

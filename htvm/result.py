@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import InputError
+from htvm.public import public
 from htvm.shown import Shown
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Interval:
     end: int
 
 
+@public
 @dataclass(frozen=True)
 class Causes:
     """The cycles of a step, or of a run, by cause.
@@ -86,6 +88,7 @@ class Causes:
         return self.dma - self.dma_alone
 
 
+@public
 @dataclass(frozen=True)
 class LayerResult:
     """Cycles of one step of the entry function.
@@ -117,6 +120,7 @@ class LayerResult:
     instructions: int | None = None
 
 
+@public
 @dataclass(frozen=True, eq=False, repr=False)
 class RunResult(Shown):
     """The results of a run.

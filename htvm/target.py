@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from byoc_dory.soc import registry
 from byoc_dory.soc.base import Target
+from htvm.public import public
 
 __all__ = ["soc", "targets"]
 
 
+@public
 def targets() -> tuple[str, ...]:
     """Return the names of all known targets, e.g. ``("diana", "diana.digital", ...)``."""
     return registry.targets()
 
 
+@public
 def soc(name: str, **parameters: object) -> Target:
     """Return a target with values of its SoC's parameters.
 

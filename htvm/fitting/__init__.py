@@ -23,6 +23,7 @@ from htvm.pipeline import compile_model
 from htvm.policy import CPU
 from htvm.progress import Progress
 from htvm.progress_bar import with_progress
+from htvm.public import public
 from htvm.report.fit import Answer, Change, Fit, LayerDemand, Level
 from htvm.stage_cache import StageCache
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["fit"]
 
 
+@public
 @with_progress
 def fit(
     model: Model | IRModule | str | Path,

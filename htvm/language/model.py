@@ -13,6 +13,7 @@ from htvm.language.interface import StepInterface
 from htvm.language.rotations import rotations as rotations_of
 from htvm.language.sampling import LARGEST_VOCABULARY
 from htvm.model import Model
+from htvm.public import public
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -31,6 +32,7 @@ _MATRICES = 2  # embedding and output
 _WEIGHTS = (4, 31)  # so many uniform integers are added, up to this magnitude
 
 
+@public
 @dataclass(frozen=True, eq=False, repr=False)
 class LanguageModel(Model):
     """A decoding step with what makes it read and write token ids; `of` makes one.

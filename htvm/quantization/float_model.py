@@ -14,6 +14,7 @@ import numpy as np
 from byoc_dory.errors import DependencyError, ModelError, UnsupportedError
 from htvm.progress import Progress
 from htvm.progress_bar import with_progress
+from htvm.public import public
 from htvm.quantization.samples import stacked_samples
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _KEPT = 512  # largest number of samples for retargeting: it runs the network on
 _QUANTIZED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
 
 
+@public
 @with_progress
 def quantize(
     model: Source,

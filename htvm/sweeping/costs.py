@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TargetError
+from htvm.public import public
 
 if TYPE_CHECKING:
     from byoc_dory.soc.parameters import Parameter, Value
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Costs"]
 
 
+@public
 @dataclass(frozen=True)
 class Costs:
     """Coefficients of energy and area, which are the user's: this library has none of its own.

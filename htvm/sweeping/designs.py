@@ -11,6 +11,7 @@ import numpy as np
 
 from byoc_dory.errors import ExportError, TargetError
 from htvm.files import write_whole
+from htvm.public import public
 from htvm.report.table import Column, Table, count, text, wrapped
 from htvm.shown import Shown, optional
 from htvm.sweeping.row import COLUMNS, Row
@@ -29,6 +30,7 @@ _TYPES = {"bytes": "int64", "integer": "int64", "number": "float64", "switch": "
 _SUMMED = ("cycles", "ms", "macs", "moved_bytes", "energy_uj")
 
 
+@public
 @dataclass(frozen=True, repr=False)
 class Designs(Shown):
     """The results of a sweep.

@@ -15,6 +15,7 @@ from htvm.model import Model
 from htvm.opening import opened
 from htvm.progress import Progress
 from htvm.progress_bar import with_progress
+from htvm.public import public
 from htvm.sweeping.costs import Costs
 from htvm.sweeping.designs import Designs
 from htvm.sweeping.job import Job, Task
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["sweep"]
 
 
+@public
 @with_progress
 def sweep(
     model: str | Path | Model | Sequence[str | Path | Model],
