@@ -4,6 +4,10 @@ A tar file with the C of the network, an entry function ``tvmgen_default_run`` w
 and metadata, for tools that were built on microTVM.  The C needs no runtime of TVM: ``runtime`` and
 ``templates``, which such tools took from the file for TVM's own, are left out, and so is the list
 of external dependencies that named them.
+
+Each C file has the headers it needs in its text: TVM's own project templates compile
+``codegen/host/src`` without ``codegen/host/include`` among the folders of headers, or copy only the
+C files.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ MODULE = "default"
 _FORMAT = 7
 _CPU = 1  # kDLCPU
 _PARAMETERS = 0xF7E58D4F05049CB7  # kTVMNDArrayListMagic
+_INCLUDE = re.compile(r'^#include "(?P<name>[^"]+)"\n', re.MULTILINE)
 
 
 def mlf_files(program: Program, soc: Soc, script: str) -> dict[str, bytes]:
@@ -58,17 +63,17 @@ def mlf_files(program: Program, soc: Soc, script: str) -> dict[str, bytes]:
         ],
     }
     library = library_files(program, soc)
+    interface = {
+        f"tvmgen_{MODULE}.h": render("package/tvmgen.h.jinja", **known),
+        f"{program.name}.h": library[f"{program.name}.h"],
+    }
     sources = [render("package/tvmgen.c.jinja", **known)]
     sources += [text for name, text in sorted(library.items()) if name.endswith(".c")]
     files = {
-        f"codegen/host/src/{MODULE}_lib{number}.c": text for number, text in enumerate(sources)
+        f"codegen/host/src/{MODULE}_lib{number}.c": _with_headers(text, {**library, **interface})
+        for number, text in enumerate(sources)
     }
-    files |= {
-        f"codegen/host/include/{name}": text
-        for name, text in library.items()
-        if name.endswith(".h")
-    }
-    files[f"codegen/host/include/tvmgen_{MODULE}.h"] = render("package/tvmgen.h.jinja", **known)
+    files |= {f"codegen/host/include/{name}": text for name, text in interface.items()}
     files["metadata.json"] = json.dumps(_metadata(program, soc, tensors), indent=2, sort_keys=True)
     files[f"src/{MODULE}.relax"] = script
     # Weights are in the C: the list of parameters (count of names, count of arrays) is empty.
@@ -77,6 +82,23 @@ def mlf_files(program: Program, soc: Soc, script: str) -> dict[str, bytes]:
         **{name: text.encode("utf-8") for name, text in files.items()},
         f"parameters/{MODULE}.params": parameters,
     }
+
+
+def _with_headers(text: str, headers: Mapping[str, str]) -> str:
+    """Return C in which the first include of each header is replaced by its text.
+
+    No header includes another under a condition, so that later includes would add nothing.
+    """
+    seen: set[str] = set()
+
+    def text_of(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name in seen:
+            return ""
+        seen.add(name)
+        return _INCLUDE.sub(text_of, headers[name])
+
+    return _INCLUDE.sub(text_of, text)
 
 
 def _tensors(program: Program) -> list[dict[str, Any]]:

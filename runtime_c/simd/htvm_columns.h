@@ -33,7 +33,7 @@ HTVM_INLINE uint32_t htvm_widen_even(uint32_t word)
 HTVM_INLINE uint32_t htvm_widen_odd(uint32_t word)
 {
 #if HTVM_DSP
-    return (uint32_t)__sxtb16((int8x4_t)__ror(word, 8));
+    return (uint32_t)__sxtb16((int8x4_t)htvm_rotate8(word));
 #else
     return htvm_widen_even(word >> 8);
 #endif

@@ -88,7 +88,7 @@ HTVM_INLINE int32_t htvm_clip(int32_t value, int32_t low, int32_t high)
 #endif
 #if HTVM_DSP
     if (high == 127 && low == -128) {
-        return __ssat(value, 8);
+        return (int32_t)__builtin_arm_ssat(value, 8); /* GCC has it return unsigned. */
     }
 #endif
     return htvm_min(htvm_max(value, low), high);

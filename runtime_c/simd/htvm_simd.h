@@ -26,13 +26,13 @@
 #endif
 
 /* Inlined always, so that constant arguments yield a specialized copy. */
-#define HTVM_INLINE static inline __attribute__((always_inline))
+#define HTVM_INLINE static inline __attribute__((always_inline, unused))
 
 /* Called, never inlined: so that callers need not save the registers of rare or long parts. */
 #define HTVM_CALLED static __attribute__((noinline))
 
 /* The same for functions of headers, which a file may leave unused: one copy for all callers. */
-#define HTVM_SHARED static inline __attribute__((noinline))
+#define HTVM_SHARED static __attribute__((noinline, unused))
 
 #if HTVM_SIMD || HTVM_DSP
 /* Four bytes of whatever type. */
@@ -44,6 +44,12 @@ typedef uint32_t __attribute__((may_alias)) htvm_word_t;
 typedef struct __attribute__((packed, may_alias)) {
     uint32_t word;
 } htvm_unaligned_t;
+
+/* Rotates right by 8 bits, as part of the instruction that extends (GCC has no __ror). */
+HTVM_INLINE uint32_t htvm_rotate8(uint32_t word)
+{
+    return word >> 8 | word << 24;
+}
 #endif
 
 #if HTVM_SIMD
@@ -72,7 +78,7 @@ HTVM_INLINE int32_t htvm_dot4(uint32_t a, uint32_t b, int32_t sum)
 #elif HTVM_DSP
     const int8x4_t x = (int8x4_t)a, y = (int8x4_t)b;
     sum = __smlad(__sxtb16(x), __sxtb16(y), sum);
-    return __smlad(__sxtb16((int8x4_t)__ror(a, 8)), __sxtb16((int8x4_t)__ror(b, 8)), sum);
+    return __smlad(__sxtb16((int8x4_t)htvm_rotate8(a)), __sxtb16((int8x4_t)htvm_rotate8(b)), sum);
 #else
     uint32_t total = (uint32_t)sum;
     for (uint32_t i = 0; i < 32; i += 8) {

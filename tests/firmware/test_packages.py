@@ -160,6 +160,23 @@ def test_packages_compile_strictly_for_the_core(core: str, tmp_path: Path) -> No
     assert done.returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("program", "core"), [("gcc", ()), ("arm-none-eabi-gcc", ("-mthumb", "-mcpu=cortex-m4"))]
+)
+def test_gcc_takes_the_library(
+    program: str, core: tuple[str, ...], packages: dict[str, Path], tmp_path: Path
+) -> None:
+    """Zephyr, ESP-IDF, Arduino and PlatformIO compile with GCC."""
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    sources, includes, _ = listed("cmake", packages["cmake"])
+    folders = [f"-I{folder}" for folder in includes]
+    for level in ("-O2", "-O0"):
+        line = [program, *core, "-std=c11", *FLAGS, level, *STRICT, "-Wconversion", *folders, "-c"]
+        for path in sources:
+            subprocess.run([*line, str(path), "-o", str(tmp_path / "one.o")], check=True)
+
+
 SHIMS = """
 cmake_minimum_required(VERSION 3.16)
 project(shims LANGUAGES C)
@@ -320,8 +337,10 @@ def test_model_library_format(module: htvm.Module, tmp_path: Path) -> None:
         '    printf("%d", (int)tvmgen_default_run(&inputs, &outputs));\n'
         '    for (int i = 0; i < 12; i++) {\n        printf(" %d", output[i]);\n    }\n}\n'
     )
+    # Templates of TVM compile the sources without the folder of headers.
+    shutil.copy(root / "codegen/host/include/tvmgen_default.h", tmp_path)
     sources = [*sorted((root / "codegen/host/src").glob("*.c")), tmp_path / "main.c"]
-    printed = natively(sources, [root / "codegen" / "host" / "include"], tmp_path / "run")
+    printed = natively(sources, [], tmp_path / "run")
     assert printed.split() == ["0", *map(str, wanted.ravel())]
 
 
