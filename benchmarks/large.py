@@ -15,6 +15,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ _RUNS = 5
 def run(folder: Path, progress: Progress) -> Artefact:
     """Large networks: time and memory of builds, time of runs beside onnxruntime's."""
     found: dict[str, dict[str, Any]] = {}
+    loads = [os.getloadavg()[0]]
     with tempfile.TemporaryDirectory() as name:
         for network in (*NETWORKS, *RESNETS):
             path = Path(name) / f"{network}.onnx"
@@ -45,7 +47,22 @@ def run(folder: Path, progress: Progress) -> Artefact:
                 line = [sys.executable, "-m", "benchmarks.large", "--once", str(path)]
                 done = subprocess.run(line, check=True, stdout=subprocess.PIPE, text=True)
             found[network] = json.loads(done.stdout.splitlines()[-1])
-    return Artefact("large", "Large networks", _text(found), found)
+            loads.append(os.getloadavg()[0])
+    text = f"{_text(found)}\n\n{_conditions(loads)}"
+    return Artefact("large", "Large networks", text, {**found, "load": loads})
+
+
+def _conditions(loads: list[float]) -> str:
+    """What seconds depend on: the machine's vectors, and what else it was doing."""
+    flags = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+    vectors = [name for name in ("avx512_vnni", "avx_vnni", "avx2", "asimddp") if name in flags]
+    return textwrap.fill(
+        f"On {os.cpu_count()} cores with {vectors[0] if vectors else 'no such vectors'}, at a load "
+        f"of {min(loads):.1f} to {max(loads):.1f} (processes that run or wait, this one included): "
+        "wall is no measure of an idle machine where it is above 1.  Convolutions are computed by "
+        "the host platform's own functions (docs/architecture.md, Kernels of the host platform).",
+        98,
+    )
 
 
 def _text(found: dict[str, dict[str, Any]]) -> str:
