@@ -319,7 +319,7 @@ class Module:
         """
         from htvm.firmware.export import export, write_project
         from htvm.firmware.manifest import Manifest
-        from htvm.firmware.mlf import mlf_files, write_mlf
+        from htvm.firmware.mlf import check_tar, mlf_files, write_mlf
         from htvm.firmware.packages import MLF, package_files, refuse_kind
         from htvm.inputs import seeded_inputs
 
@@ -330,6 +330,7 @@ class Module:
         if kind is not None:
             refuse_kind(kind, soc)
         if kind == MLF:
+            check_tar(Path(folder))
             script = str(self.model.module.script(show_meta=False))
             return write_mlf(mlf_files(program, soc, script), Path(folder))
         infos = compiled.source.inputs

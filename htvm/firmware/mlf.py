@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from byoc_dory.errors import ExportError
 from htvm.aot.entry import render, template_fields
 from htvm.files import write_whole
 from htvm.firmware.packages import library_files
@@ -152,6 +153,20 @@ def _metadata(program: Program, soc: Soc, tensors: list[dict[str, Any]]) -> dict
             }
         },
     }
+
+
+def check_tar(path: Path) -> None:
+    """Refuse a name that does not say that a tar file is written.
+
+    Raises:
+        ExportError: it does not end with ``.tar``.
+    """
+    if path.suffix.lower() != ".tar":
+        raise ExportError(
+            f"'{path.name}' is not the name of a tar file, which is what is written",
+            where=str(path),
+            hint="end it with .tar",
+        )
 
 
 def write_mlf(files: Mapping[str, bytes], path: Path) -> Path:

@@ -12,6 +12,7 @@ import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json, print_report
+from htvm.cli.places import refuse_file_name
 from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
@@ -76,12 +77,16 @@ def command(
     """Write a self-contained C project for MODEL into a folder."""
     from byoc_dory.soc.registry import resolve
     from htvm.firmware.export import check_folder
+    from htvm.firmware.mlf import check_tar
     from htvm.firmware.packages import MLF, refuse_kind
     from htvm.report.json_file import report_json
 
     if kind is not None:
         refuse_kind(kind, resolve(target).soc)
-    if kind != MLF:
+    if kind == MLF:
+        check_tar(out)
+    else:
+        refuse_file_name(out, "--out")
         check_folder(out)
     with shown_progress() as progress:
         module = htvm.build(

@@ -9,7 +9,7 @@ import click
 from htvm.cli import options
 from htvm.cli.output import print_json
 from htvm.cli.places import file_to_write
-from htvm.errors import ExportError, InputError
+from htvm.errors import InputError
 from htvm.progress_bar import shown_progress
 
 __all__ = ["command"]
@@ -38,7 +38,7 @@ _DIGITS = 9
     "-o",
     required=True,
     type=click.Path(path_type=Path),
-    callback=file_to_write("the quantized network"),
+    callback=file_to_write("the quantized network", ".onnx"),
     help="The .onnx file to write, with int8 weights and activations (QDQ).",
 )
 @click.option(
@@ -60,10 +60,6 @@ def command(
     from htvm.files import write_whole
     from htvm.quantization.float_model import quantized_file
 
-    if out.suffix.lower() != ".onnx":
-        raise ExportError(
-            f"'{out.name}' is not the name of an ONNX file", where="--out", hint="end it with .onnx"
-        )
     sizes = dict(map(_size, dimensions))
     with shown_progress() as progress:
         text, samples = quantized_file(network, data, dimensions=sizes or None, progress=progress)

@@ -54,7 +54,7 @@ __all__ = ["command"]
     "--out",
     "-o",
     type=click.Path(path_type=Path),
-    callback=file_to_write("the outputs"),
+    callback=file_to_write("the outputs", ".npz"),
     help="Write the outputs as .npz.",
 )
 @click.option(

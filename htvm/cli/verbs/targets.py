@@ -8,6 +8,7 @@ import click
 
 from htvm.cli import options
 from htvm.cli.output import print_json
+from htvm.cli.places import refuse_file_name
 from htvm.cli.terminal import terminal_width
 
 __all__ = ["command"]
@@ -75,6 +76,8 @@ def new_command(name: str, folder: Path | None, as_json: bool) -> None:
     """
     from htvm.skeleton import new_soc, skeleton
 
+    if folder is not None:
+        refuse_file_name(folder, "--out")
     place = new_soc(name, folder or Path(f"{name}_soc"))
     if as_json:
         print_json("soc", {"name": name, "folder": str(place), "files": sorted(skeleton(name))})
