@@ -15,6 +15,7 @@ from byoc_dory.orders import with_long_before_sums
 from byoc_dory.plan import LayerPlan, RegionPlan
 from byoc_dory.planning import plan_region, require_accepted
 from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode, RegionKernels
+from byoc_dory.residency import Known
 from byoc_dory.soc.base import Accelerator, Soc
 
 __all__ = ["generate"]
@@ -31,6 +32,7 @@ def generate(
     accelerator: str | None = None,
     weights: Mapping[str, str] | None = None,
     held: Mapping[str, int] | None = None,
+    known: Known | None = None,
 ) -> RegionCode:
     """Generate the code of a region.
 
@@ -45,6 +47,8 @@ def generate(
             tiles (`byoc_dory.pinning`); layers that are not in it do as their accelerator is
             described.
         held: byte offset in L1 of each input that stays there between runs (`byoc_dory.state`).
+        known: choices of layers that were planned for this SoC with these options; new ones are
+            added.
 
     Returns:
         Kernels in execution order (conversions of inputs, layers, conversions of outputs) and the
@@ -62,7 +66,7 @@ def generate(
         name: home.keeping(kept[name]) if name in kept else home
         for name, home in found.homes.items()
     }
-    return _Generator(found.region, soc, homes, options, prefix, held or {}).run()
+    return _Generator(found.region, soc, homes, options, prefix, held or {}, known).run()
 
 
 class _Generator:
@@ -76,7 +80,9 @@ class _Generator:
         options: TilingOptions,
         prefix: str,
         held: Mapping[str, int],
+        known: Known | None,
     ) -> None:
+        self.known = {} if known is None else known
         self.region = region
         self.soc = soc
         self.homes = homes
@@ -155,10 +161,12 @@ class _Generator:
 
     def _planned(self) -> tuple[tuple[Layer, ...], RegionPlan]:
         """Return the layers in the order that takes fewest predicted cycles, and their plan."""
-        planned = plan_region(self.region, self.homes, self.soc, self.options, self.held)
+        planned = plan_region(
+            self.region, self.homes, self.soc, self.options, self.held, self.known
+        )
         other = with_long_before_sums(self.region, self.homes)
         if other is not self.region:
-            again = plan_region(other, self.homes, self.soc, self.options, self.held)
+            again = plan_region(other, self.homes, self.soc, self.options, self.held, self.known)
             if again.cycles - again.beside < planned.cycles - planned.beside:
                 return other.layers, again
         return self.region.layers, planned

@@ -13,7 +13,7 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan, alone
 from byoc_dory.plan_cost import PlanCost
 from byoc_dory.region import Region
-from byoc_dory.residency import plan_jointly
+from byoc_dory.residency import Known, plan_jointly
 from byoc_dory.residency.choices import Offer, Tiler
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tileloop.checks import check
@@ -33,6 +33,7 @@ def plan_region(
     soc: Soc,
     options: TilingOptions,
     held: Mapping[str, int] | None = None,
+    known: Known | None = None,
 ) -> RegionPlan:
     """Return the plan of each layer of a region.
 
@@ -47,6 +48,8 @@ def plan_region(
         options: options of the tiler.
         held: under the overlapped schedule, byte offset in L1 of each input that is there before
             and after the region; the budget in ``options`` ends before these.
+        known: choices of layers that were planned for this SoC with these options; new ones are
+            added.
 
     Raises:
         UnsupportedError: an accelerator's rules refuse a layer.
@@ -64,7 +67,7 @@ def plan_region(
     leaving = list(stored)
     if options.schedule == "overlapped":
         leaving = [tensor.name for tensor in region.outputs]
-    return plan_jointly(region.layers, tilers, stored, leaving, region.name, held)
+    return plan_jointly(region.layers, tilers, stored, leaving, region.name, held, known)
 
 
 def _one_by_one(
@@ -221,12 +224,9 @@ def cycles_like(
     leave = plan is not None and plan.resident_output
     reads = tuple(tensor.name for tensor in layer.inputs)
     offer = Offer(_tiler(layer, accelerator, soc, options), reads, find, leave, 0)
-    same = [
-        choice.cycles
-        for choice in offer.choices
-        if (choice.resident_inputs, choice.resident_output) == (find, leave)
-    ]
-    return min(same or [choice.cycles for choice in offer.choices])
+    # The search for tiles without residents takes longest, so it is left out where possible.
+    same = offer.with_residents(find, leave) if leave or any(find) else []
+    return min(choice.cycles for choice in same or offer.choices)
 
 
 def require_accepted(layers: Sequence[Layer], homes: Mapping[str, Accelerator], soc: Soc) -> None:

@@ -119,6 +119,7 @@ def build(
     from htvm.firmware.build import build_arm, build_host, build_qemu, build_rv32
     from htvm.module import Module
     from htvm.opening import with_samples
+    from htvm.quantization.retarget import SOURCE
 
     makers: dict[str, Callable[[Program, Soc], Built]] = {
         "rv32": build_rv32,
@@ -142,6 +143,8 @@ def build(
         model, data = with_samples(model, data, labels), None
     cache = StageCache.of_user()
     compiled = compile_model(model, target, options, data=data, progress=progress, cache=cache)
+    # The module keeps the cache for other options, but needs no tensors of all samples.
+    cache.shared(SOURCE).clear()
     with progress.stage(f"compiling C for {platform}", (_STAGES, _STAGES)):
         built = makers[platform](compiled.program, compiled.target.soc)
 
@@ -242,7 +245,7 @@ def compile_model(
     from htvm.placement.plan import place
     from htvm.quantization.as_planned import as_planned
 
-    progress, cache = progress or Progress(), cache or StageCache(None)
+    progress, cache = progress or Progress(), StageCache(None) if cache is None else cache
     resolved = resolve(target, l2_bytes=options.l2_bytes)
     soc = resolved.soc
     _check_budget(options.tiling.l1_budget, resolved)
@@ -252,8 +255,8 @@ def compile_model(
         source = opened(model)
         _check_name(source.name, soc)
     # The code of a policy that is a function is not known.
-    known = options.policy is None or isinstance(options.policy, str | Mapping)
-    key = cache.key(source.identity, resolved, options, data) if cache and known else ""
+    told = options.policy is None or isinstance(options.policy, str | Mapping)
+    key = cache.key(source.identity, resolved, options, data) if cache and told else ""
     with progress.stage("placing layers", (2, _STAGES)):
         planned = cache.get(
             "placing",
@@ -264,13 +267,15 @@ def compile_model(
                 options.tiling,
                 options.policy,
                 rewrites=options.rewrites == "on",
+                known=cache.shared(("cycles", soc, options.tiling)),
             ),
         )
     with progress.stage("retargeting", (3, _STAGES)):
         executed = as_planned(source, planned, resolved, data=data, cache=cache)
     if executed.retargeted.report.impossible and resolved.accelerators:
         cache.get("advising", key, lambda: _advise(source, resolved))
-    work = _Work(source, resolved, options, executed)
+    known = cache.shared(("choices", soc, options.tiling))
+    work = _Work(source, resolved, options, executed, known)
     generated = cache.get("generating", key, lambda: work.generated(progress))
     kernels = [kernel for code in generated.regions.values() for kernel in code.kernels]
     operators = {*source.graph.nodes, *executed.retargeted.model.graph.nodes}
@@ -330,12 +335,16 @@ def _places(parameters: list[str], state: StatePlan, soc: Soc) -> dict[int, int]
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """The stages after retargeting, and what they are for."""
+    """The stages after retargeting, and what they are for.
+
+    ``known`` has layers' choices of tiles from other builds with the same SoC and tiling.
+    """
 
     source: Model
     target: Target
     options: BuildOptions
     executed: Executed
+    known: dict[Any, Any]
 
     def generated(self, progress: Progress) -> _Generated:
         """Run the stages."""
@@ -356,7 +365,13 @@ class _Work:
             parts = partition(model.module, placed, soc, accelerators)
         with progress.stage("generating accelerator code", (5, _STAGES)):
             regions = run_codegen(
-                parts, soc, accelerators, options.tiling, name, _state(self.source)
+                parts,
+                soc,
+                accelerators,
+                options.tiling,
+                name,
+                _state(self.source),
+                self.known,
             )
         with progress.stage("compiling CPU kernels", (6, _STAGES)):
             cpu = compile_cpu(

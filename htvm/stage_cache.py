@@ -60,6 +60,7 @@ class StageCache:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
+        self._memory: dict[object, dict[Any, Any]] = {}
 
     @classmethod
     def of_user(cls) -> StageCache:
@@ -71,6 +72,14 @@ class StageCache:
 
     def __bool__(self) -> bool:
         return self._folder is not None
+
+    def shared(self, part: object) -> dict[Any, Any]:
+        """Return what parts of stages share between builds with this object; it is never written.
+
+        Args:
+            part: names the results, with everything they depend on that is not in their own keys.
+        """
+        return self._memory.setdefault(part, {})
 
     def key(self, *parts: object) -> str:
         """Return a hash that differs if any of the inputs differs in value, or in code.

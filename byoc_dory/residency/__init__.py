@@ -4,6 +4,6 @@
 `placement` assigns offsets; `plan_jointly` combines all of them.
 """
 
-from byoc_dory.residency.joint import plan_jointly
+from byoc_dory.residency.joint import Known, plan_jointly
 
-__all__ = ["plan_jointly"]
+__all__ = ["Known", "plan_jointly"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 
 from byoc_dory.errors import TilingError
@@ -95,7 +96,7 @@ class Offer:
         passing: int,
         held: tuple[bool, ...] = (),
     ) -> None:
-        """Find the choices.
+        """Check that there are choices; they are found when they are needed.
 
         Args:
             tiler: tiler of the layer.
@@ -112,29 +113,38 @@ class Offer:
         self.tiler = tiler
         self.solutions: dict[tuple[Tile, int], Solution] = {}
         self._passing = passing
+        self._reads, self._may_find, self._may_leave = reads, may_find, may_leave
         require_feasible(tiler.problem)
-        alone = (False,) * len(may_find)
-        held = held or alone
-        found = [] if any(held) else self._apart(alone)
+        self._held = held or (False,) * len(may_find)
+
+    @cached_property
+    def choices(self) -> tuple[Choice, ...]:
+        """All choices, those without residents first.
+
+        Raises:
+            TilingError: no tile fits beside inputs that are kept in L1.
+        """
+        held, reads = self._held, self._reads
+        found = [] if any(held) else self._apart((False,) * len(held))
         masks = itertools.product(
             *(
                 (True,) if is_held else (False, True) if may else (False,)
-                for is_held, may in zip(held, may_find, strict=True)
+                for is_held, may in zip(held, self._may_find, strict=True)
             )
         )
-        leaves = (False, True) if may_leave else (False,)
+        leaves = (False, True) if self._may_leave else (False,)
         for mask, leave in itertools.product(masks, leaves):
             # A tensor is resident for all operands that it occurs as, or for none.
             consistent = len(set(zip(reads, mask, strict=True))) == len(set(reads))
             if consistent and (leave or any(mask)):
-                found += self._resident(mask, leave)
-        self.choices = tuple(found)
+                found += self.with_residents(mask, leave)
         if not found:
             raise TilingError(
                 "no tile fits L1 beside the inputs that are kept there",
-                where=f"layer '{tiler.problem.name}'",
+                where=f"layer '{self.tiler.problem.name}'",
                 hint="keep fewer inputs in L1",
             )
+        return tuple(found)
 
     def solution(self, choice: Choice) -> Solution:
         """Return the tile of a choice, with the tiler's information about it."""
@@ -206,8 +216,13 @@ class Offer:
 
     # ------------------------------------------------------------------ residents
 
-    def _resident(self, mask: tuple[bool, ...], leave: bool) -> list[Choice]:
-        """Return choices with these residents: whole maps, ranges of channels or of rows."""
+    def with_residents(self, mask: tuple[bool, ...], leave: bool) -> list[Choice]:
+        """Return choices with these residents: whole maps, ranges of channels or of rows.
+
+        Args:
+            mask: for each operand, whether it is in L1 as a whole.
+            leave: whether the result stays in L1.
+        """
         found = []
         every = all(mask) and leave and not self.tiler.problem.weights.in_l1
         whole = self.tiler.problem.whole

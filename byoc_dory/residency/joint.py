@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from byoc_dory.layers import Layer
 from byoc_dory.memory.arena import ALIGNMENT
@@ -18,7 +18,10 @@ from byoc_dory.residency.problem import Choice, Decision, RegionProblem, Stay
 from byoc_dory.residency.tensors import Tensors, tensors_in_l1
 from byoc_dory.soc.base import round_up
 
-__all__ = ["plan_jointly"]
+__all__ = ["Known", "plan_jointly"]
+
+Known: TypeAlias = dict[tuple[Any, ...], Offer]
+"""The choices of layers by all that they depend on, for one SoC and the same options."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -112,6 +115,7 @@ def plan_jointly(
     leaving: Sequence[str],
     region: str = "",
     held: Mapping[str, int] | None = None,
+    known: Known | None = None,
 ) -> RegionPlan:
     """Return the plan with fewest predicted cycles for all layers of a region together.
 
@@ -126,12 +130,15 @@ def plan_jointly(
         region: name of the region, for messages.
         held: byte offset in L1 of each input that is there before and after the region.  L1 as the
             tilers know it ends before these.
+        known: choices of other regions' layers, for tilers of the same SoC and options; new ones
+            are added.
 
     Raises:
         TilingError: no tile of a layer fits.
     """
     held = {} if held is None else held
-    whole = _region(layers, tilers, stored, leaving, region, frozenset(held))
+    known = {} if known is None else known
+    whole = _region(layers, tilers, stored, leaving, region, frozenset(held), known)
     apart = _apart(whole.problem)
     problem, bound = whole.problem, 0
     for _ in range(_ATTEMPTS):
@@ -188,11 +195,11 @@ def _region(
     leaving: Sequence[str],
     region: str,
     held: frozenset[str],
+    known: Known,
 ) -> _Region:
     limit = min(tiler.problem.l1_limit for tiler in tilers)
     stays = _candidates(layers, tilers, stored, leaving, limit)
     may = {stay.name for stay in stays}
-    known: dict[tuple[Any, ...], Offer] = {}
     offers = []
     for number, (layer, tiler) in enumerate(zip(layers, tilers, strict=True)):
         found_there = tuple(tensor.name in held for tensor in layer.inputs)

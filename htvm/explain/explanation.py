@@ -50,12 +50,12 @@ def explanation_of(
         compile_with: compiles the same model for the same target with other options; without, no
             settings are tried.
     """
-    cache = cache or StageCache(None)
+    cache = StageCache(None) if cache is None else cache
     costs = build_costs(compiled, measure=measure)
     tried = compile_with is not None
     key = cache.key(compiled.key, changes, costs, tried) if compiled.key else ""
     return cache.get(
-        "explaining", key, lambda: _explanation(compiled, changes, costs, compile_with)
+        "explaining", key, lambda: _explanation(compiled, changes, costs, compile_with, cache)
     )
 
 
@@ -64,9 +64,11 @@ def _explanation(
     changes: int,
     costs: BuildCosts,
     compile_with: Callable[[BuildOptions], Compiled] | None,
+    cache: StageCache,
 ) -> Explanation:
     dispatch = compiled.dispatch
-    offers = _Offers(compiled)
+    soc, tiling = compiled.target.soc, compiled.options.tiling
+    offers = _Offers(compiled, Estimator(soc, tiling, cache.shared(("cycles", soc, tiling))))
     own = _own_cycles(costs)
     kernels = _kernels(compiled)
     rows = [
@@ -120,9 +122,9 @@ def _kernels(compiled: Compiled) -> dict[str, str]:
 class _Offers:
     """The accelerators' answers to each operator of a build, with estimates."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: Compiled, estimator: Estimator) -> None:
         self._compiled = compiled
-        self._estimator = Estimator(compiled.target.soc, compiled.options.tiling)
+        self._estimator = estimator
 
     def of(self, name: str) -> tuple[OperatorVerdict, ...]:
         """Return one answer per accelerator of the target."""

@@ -1,9 +1,10 @@
 """Estimate of a program's machine code from its C, without a compiler.
 
 CPU kernels are estimated by what they compute, because compilers unroll similar loops very
-differently; everything else by its number of words, the runtime's functions in `library_size`.
-The constants were fitted to firmwares of the zoo's networks (RV32IMC, -O2); tests check the
-estimate against them within `TOLERANCE`.
+differently; paddings and operators on reals also by the loops that are unrolled (`unrolling`);
+everything else by its number of words, the runtime's functions in `library_size`.  The constants
+were fitted to firmwares of the zoo's networks (RV32IMC, -O2); tests check the estimate against them
+within `TOLERANCE`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.region import Kernel
 from htvm.fitting.library_size import WORD, library_bytes
+from htvm.fitting.unrolling import unrolled_bytes
 
 if TYPE_CHECKING:
     from htvm.aot.cpu import CpuKernel
@@ -44,6 +46,8 @@ _ROUNDED_TWICE = ("tflite_requantize", 350)
 # Bytes per word of C where this is a better estimate: other CPU kernels, accelerators' layers,
 # conversions of layouts.
 _CPU_WORD, _LAYER_WORD, _BORDER_WORD = 2.2, 0.8, 1.5
+# Kernels that the compiler unrolls as they are: what only moves elements, and operators on reals.
+_MOVES, _REAL = ("pad", "pad_axes"), "real_"
 # Start-up code, entry function per call and per value passed, the compiler's floating-point
 # routines.
 _START, _CALL, _VALUE, _REALS = 160, 45, 6, 2_600
@@ -85,10 +89,13 @@ def kernel_bytes(kernel: Kernel | CpuKernel) -> int:
     if isinstance(kernel, Kernel):
         rate = _BORDER_WORD if kernel.layer is None else _LAYER_WORD
         return math.ceil(rate * _words(kernel.source))
+    simple = all(name in _MOVES or name.startswith(_REAL) for name in kernel.operators)
+    unrolled = unrolled_bytes(kernel.source) if simple else 0
     for names, size in _CPU_BYTES:
         if not set(names).isdisjoint(kernel.operators):
-            return size + (_ROUNDED_TWICE[1] if _ROUNDED_TWICE[0] in kernel.operators else 0)
-    return math.ceil(_CPU_WORD * _words(kernel.source))
+            size += _ROUNDED_TWICE[1] if _ROUNDED_TWICE[0] in kernel.operators else 0
+            return max(size, unrolled)
+    return max(math.ceil(_CPU_WORD * _words(kernel.source)), unrolled)
 
 
 def _words(source: str) -> int:

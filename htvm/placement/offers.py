@@ -31,12 +31,18 @@ class Estimator:
     Args:
         soc: description of the SoC.
         options: options of the tiler, whose schedule the estimates are for.
+        known: estimates for this SoC with these options; new ones are added.
     """
 
-    def __init__(self, soc: Soc, options: TilingOptions) -> None:
+    def __init__(
+        self,
+        soc: Soc,
+        options: TilingOptions,
+        known: dict[tuple[object, ...], int] | None = None,
+    ) -> None:
         self._soc = soc
         self._options = options
-        self._known: dict[tuple[object, ...], int] = {}
+        self._known = {} if known is None else known
 
     def cycles(self, layer: Layer, accelerator: Accelerator) -> int:
         """Return the cycles of a layer alone on an accelerator that accepts it.

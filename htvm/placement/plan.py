@@ -64,6 +64,7 @@ def place(
     policy: Policy | None = None,
     *,
     rewrites: bool = True,
+    known: dict[tuple[object, ...], int] | None = None,
 ) -> Placement:
     """Plan which core runs each layer of a model.
 
@@ -77,6 +78,7 @@ def place(
             placed one by one.
         rewrites: whether layers are also offered as other operators that compute the same (see
             `htvm.rewriting`).
+        known: estimates of other plans for this target with these options; new ones are added.
 
     Raises:
         PolicyError: there is no such policy, or it names an unknown layer or accelerator, or an
@@ -87,7 +89,8 @@ def place(
     check_policy(chosen)
     final = _is_final(graph, target)
     groups = together_in(graph).groups if target.accelerators else ()
-    judge = _Planner(graph, target, options, groups, chosen, final, rewrites)
+    asked = Offers(target, Estimator(target.soc, options, known), final=final)
+    judge = _Planner(graph, target, asked, groups, chosen, final, rewrites)
     places = settle(graph, groups, judge)
     name, binding = "a function", frozenset(places)
     if isinstance(chosen, str):
@@ -114,13 +117,12 @@ class _Planner:
         self,
         graph: Graph,
         target: Target,
-        options: TilingOptions,
+        asked: Offers,
         groups: Sequence[Group],
         chosen: Policy,
         final: bool,
         rewrites: bool,
     ) -> None:
-        asked = Offers(target, Estimator(target.soc, options), final=final)
         estimates = callable(chosen) or "latency" in (chosen, target.policy)
         self._layers = _layers(graph.in_order)
         candidates = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator
     from htvm.model import Model
 
-__all__ = ["Calibration", "RetargetOptions", "Retargeted", "retarget"]
+__all__ = ["SOURCE", "Calibration", "RetargetOptions", "Retargeted", "retarget"]
 
 _log = logging.getLogger(__name__)
+
+SOURCE = "what the source computes"
+"""Name of what plans of one network share (`StageCache.shared`)."""
 
 Calibration: TypeAlias = "Array | Sequence[Array] | Mapping[str, Array]"
 
@@ -141,13 +144,15 @@ def retarget(
             inner, accelerators, places=places, data=converted, options=options, cache=cache
         )
         return replace(found, model=outside(found.model, borders))
-    net = read_net(model).at(wanted)
+    plain = read_net(model)
+    net = plain.at(wanted)
     given = None if data is None else check_data(net, _by_name(model, net, data))
-    cache = cache or StageCache(None)
+    cache = cache if cache is not None else StageCache(None)
+    seen = _seen(plain, given, options, cache)
     written, report = cache.get(
         "retargeting",
         cache.key(model.name, net, given, options) if cache else "",
-        lambda: _retarget(model.name, net, given, options),
+        lambda: _retarget(model.name, net, seen, options),
     )
     _log.info("%s", report)
     kept = {op.name for op in written.operators}
@@ -170,12 +175,50 @@ def _shared_scheme(accelerators: Sequence[Accelerator]) -> MulShiftScheme:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """What the source computes, whichever core its layers will run on.
+
+    Attributes:
+        statistics: on the inputs that it is calibrated with.
+        held_out: inputs that the loss of accuracy is measured with.
+        before: every tensor for these.
+        words: description of these.
+    """
+
+    statistics: Statistics
+    held_out: Mapping[str, Array]
+    before: Mapping[str, Array]
+    words: str
+
+
+def _seen(
+    net: Net, data: Mapping[str, Array] | None, options: RetargetOptions, cache: StageCache
+) -> Callable[[], _Source]:
+    """Return a function that runs the source, or returns what the last plan of it has seen."""
+
+    def seen() -> _Source:
+        known = cache.shared(SOURCE)
+        key = cache.key(net, data, options)
+        if key and key in known:
+            return known[key]  # type: ignore[no-any-return]
+        calibration, held_out, words = _inputs(net, data, options)
+        statistics = observe(net, calibration, options.seed)
+        found = _Source(statistics, held_out, forward(net, held_out), words)
+        # Tensors of all samples are large: only those of one network are kept.
+        known.clear()
+        known[key] = found
+        return found
+
+    return seen
+
+
 def _retarget(
-    name: str, net: Net, data: Mapping[str, Array] | None, options: RetargetOptions
+    name: str, net: Net, seen: Callable[[], _Source], options: RetargetOptions
 ) -> tuple[Net, RetargetReport]:
     """Return the network in its new numbers, and the loss of accuracy."""
-    calibration, held_out, words = _inputs(net, data, options)
-    statistics = observe(net, calibration, options.seed)
+    source = seen()
+    statistics = source.statistics
     net, scales = _scales(net, statistics, options)
     result = rewrite(
         net,
@@ -185,8 +228,8 @@ def _retarget(
         correct=options.bias_correction,
         scheme=options.scheme,
     )
-    before, after = forward(net, held_out), forward(result.net, held_out)
-    report = measure(name, net, scales, result, before, after, words)
+    after = forward(result.net, source.held_out)
+    report = measure(name, net, scales, result, source.before, after, source.words)
     scheme = _scheme(net) if options.scheme is None else "mul_shift"
     return result.net, replace(report, scheme=scheme)
 

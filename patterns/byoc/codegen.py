@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tvm.runtime import Module
 
     from byoc_dory.region import Region, RegionCode
+    from byoc_dory.residency import Known
     from byoc_dory.soc.base import Accelerator, Soc
 
 __all__ = ["Generated", "register_codegen", "run_codegen"]
@@ -61,6 +62,7 @@ class _Context:
     prefix: str
     weights: Mapping[str, str]
     made: Mapping[str, RegionCode]
+    known: Known
     code: dict[str, RegionCode] = field(default_factory=dict)
     failure: HtvmError | None = None
 
@@ -72,6 +74,7 @@ def run_codegen(
     options: TilingOptions,
     prefix: str,
     state: Sequence[int] = (),
+    known: Known | None = None,
 ) -> Generated:
     """Generate the code of every region.
 
@@ -82,6 +85,8 @@ def run_codegen(
         options: options of the tiler.
         prefix: C prefix of all symbols (the model's name).
         state: numbers of the inputs that the caller keeps between runs.
+        known: choices of layers that were planned for this SoC with these options; new ones are
+            added.
 
     Raises:
         TargetError: the accelerator has no tiling objective with the name in ``options``.
@@ -92,12 +97,15 @@ def run_codegen(
 
     weights = _weights(parts.regions.values(), soc, options)
     plan, made = _with_state(parts, state, soc, options, prefix, weights)
+    known = {} if known is None else known
     contexts = {}
     for accelerator in accelerators:
         codegen = codegen_name(soc, accelerator)
         if codegen not in contexts:
             register_codegen(codegen)
-            contexts[codegen] = _Context(soc, parts.regions, options, prefix, weights.homes, made)
+            contexts[codegen] = _Context(
+                soc, parts.regions, options, prefix, weights.homes, made, known
+            )
     targets = {codegen: {"context": context} for codegen, context in contexts.items()}
     module = parts.module
     if parts.regions:
@@ -179,7 +187,12 @@ def _generate(
         _log.info("generating %s: %d layers", region.name, len(region.layers))
         try:
             code = context.made.get(symbol) or generate(
-                region, context.soc, context.options, context.prefix, weights=context.weights
+                region,
+                context.soc,
+                context.options,
+                context.prefix,
+                weights=context.weights,
+                known=context.known,
             )
         except HtvmError as error:
             context.failure = error

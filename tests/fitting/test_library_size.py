@@ -55,6 +55,15 @@ def test_code_of_a_transformer(target: str) -> None:
     hold(htvm.build(onnx_path("deeploy_networks/CCT/Int/ICCT_ITA"), target))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Transformer_DeepQuant", "miniMobileNet"])
+def test_code_of_networks_on_the_cpu(name: str) -> None:
+    """Of kernels for small maps, most loops are unrolled."""
+    module = htvm.build(onnx_path(f"deeploy_networks/{name}"), "diana")
+    hold(module)
+    assert code_bytes(module.compiled) == pytest.approx(module.sizes.code, rel=0.1)
+
+
 LIBRARY = """
 #define STEP x += 1;
 static inline int twice(int x) { return x + x; }
