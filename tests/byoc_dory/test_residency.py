@@ -351,8 +351,10 @@ def test_what_finds_no_place_is_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
     region = region_of(NETWORKS["resnet8"]())
     place, attempts = joint.place, []
 
-    def crowded(problem: RegionProblem, decision: joint.Decision, taken: object) -> joint.Placement:
-        found = place(problem, decision, taken)  # type: ignore[arg-type]
+    def crowded(
+        problem: RegionProblem, decision: joint.Decision, taken: object, **held: object
+    ) -> joint.Placement:
+        found = place(problem, decision, taken, **held)  # type: ignore[arg-type]
         attempts.append(set(decision.stays))
         if not decision.stays:
             return found
