@@ -15,7 +15,7 @@ from htvm.report.types import Report
 from htvm.result import Interval
 from tests.report.whole import WHOLE, deep
 
-_VOID = {"meta", "br", "link", "img", "input", "hr"}
+_VOID = {"meta", "br", "wbr", "link", "img", "input", "hr"}
 _SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["graph_of"]
 
 _COLUMNS = 10  # of a line
-_PITCH_X, _PITCH_Y = 122, 46
-_BOX_X, _BOX_Y = 100, 34
+_PITCH_X, _PITCH_Y = 126, 46
+_BOX_X, _BOX_Y = 106, 34
 _MARGIN, _GAP = 18, 34  # around the drawing, and between lines
-_LETTERS = 15  # of a name in a box
+_LETTERS = 14  # of a name in a box
 
 
 @dataclass(frozen=True)
