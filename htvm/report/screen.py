@@ -18,6 +18,7 @@ from htvm.report.table import count, milliseconds
 
 __all__ = ["cost_lines", "screen_text"]
 
+_WARNING = "WARNING"
 _DEAREST = 3  # number of steps that are shown with their reasons
 _NAME = 21  # characters of a step's name
 _BAR = 20  # characters of a bar
@@ -40,11 +41,17 @@ def screen_text(report: ReportData, width: int = 80, hint: str = "") -> str:
         ("accelerated", accelerated_text(report)),
         *_memories(report),
         ("accuracy", _accuracy(report)),
-        ("WARNING", _loss(report)),
+        (_WARNING, _loss(report)),
         ("energy", _energy(report)),
     ]
     longest = max(len(name) for name, value in facts if value)
-    lines = [f"{name:<{longest}}  {value}" for name, value in facts if value]
+    lines: list[str] = []
+    for name, value in facts:
+        head = f"{name:<{longest}}  "
+        if value and name == _WARNING:  # to its end: other lines say enough where they are cut
+            lines += _hanging(head, value, width)
+        elif value:
+            lines.append(head + value)
     parts = [[_headline(report)], lines, cost_lines(report, width), _hints(hint, width)]
     return "\n\n".join("\n".join(_cut(line, width) for line in part) for part in parts if part)
 
@@ -52,6 +59,14 @@ def screen_text(report: ReportData, width: int = 80, hint: str = "") -> str:
 def _hints(hint: str, width: int) -> list[str]:
     """Return the next commands in one line if they fit, else one per line."""
     return [hint] if len(hint) <= width and hint else [part for part in hint.split("   ") if part]
+
+
+def _hanging(head: str, words: str, width: int) -> list[str]:
+    """Return words after a head, at most two lines of them below each other."""
+    wrapped = textwrap.wrap(
+        head + words, width, subsequent_indent=" " * len(head), max_lines=2, placeholder="..."
+    )
+    return wrapped
 
 
 def _cut(line: str, width: int) -> str:
@@ -158,7 +173,5 @@ def _dearest_lines(
         share = 100 * (row.cycles or 0) / total
         head = f"  {_cut(row.label, longest):<{longest}}  {share:4.1f} %  "
         reason = reason_of(row, report.verdicts)
-        lines += textwrap.wrap(
-            head + reason, width, subsequent_indent=" " * len(head), max_lines=2, placeholder="..."
-        )
+        lines += _hanging(head, reason, width)
     return lines

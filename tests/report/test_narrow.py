@@ -83,7 +83,9 @@ def test_a_large_loss_of_accuracy_is_a_warning() -> None:
     assert "WARNING" not in screen("latency", 25.0, 0.99)
     assert "--policy bitwidth keeps 8 bits" in screen("latency", 9.0, 0.99)
     assert "--policy bitwidth keeps 8 bits" in screen("latency", 25.0, 0.8)
-    assert "with --data FILE" in screen("bitwidth", 25.0, 0.8)
+    warned = screen("bitwidth", 25.0, 0.8)
+    assert "with --data FILE it is fitted to typical inputs" in " ".join(warned.split())
+    assert max(map(len, warned.split("\n"))) <= 80
 
 
 def test_a_quicker_setting_is_advised() -> None:
