@@ -63,7 +63,8 @@ def quantize(
             ...]``, arrays by input name, an iterable of samples (arrays, or dicts by input name),
             or the path of an npz or npy file.
         name: name of the model, used for C symbols; by default the file's name, or ``"model"``.
-        dimensions: sizes of named dimensions that the model leaves open, e.g. ``{"batch": 1}``.
+        dimensions: sizes of named dimensions that the model leaves open, e.g. ``{"height": 32}``.
+            A first dimension that is open, as exporters leave that of the batch, is 1 by default.
         progress: receives the stages; by default a bar on a terminal
             and in a notebook, if it takes a while.
 
@@ -123,8 +124,9 @@ def quantized_file(
     """
     import onnx
 
+    progress = progress or Progress()
     with tempfile.TemporaryDirectory(prefix="htvm-") as folder:
-        made, _, samples = _quantized(model, data, dimensions, Path(folder), progress or Progress())
+        made, _, samples = _quantized(model, data, dimensions, Path(folder), progress)
         written = onnx.load(made)
     graph = written.graph
     for value in (*graph.input, *graph.output, *graph.value_info):
@@ -147,6 +149,7 @@ def _quantized(
 
     with progress.stage("reading the float model"):
         path, called = _as_file(model, folder)
+        path = _single(path, dimensions or {}, folder)
         graph = read_file(path, dimensions)
         _refuse_quantized(graph)
         samples = stacked_samples(data, [_wanted(item) for item in graph.inputs])
@@ -155,6 +158,32 @@ def _quantized(
     with progress.stage(f"calibrating with {count} samples"):
         quantize_file(path, made, samples)
     return made, called, samples
+
+
+def _single(path: Path, dimensions: Mapping[str, int], folder: Path) -> Path:
+    """Return the file, or a copy in which a batch that was left open is one sample.
+
+    Sizes that are given, or that arrays beside the file have, are left to them.
+    """
+    import onnx
+
+    from htvm.frontend.onnx.file import open_batches
+
+    batches = {name: size for name, size in open_batches(path).items() if size not in dimensions}
+    if not batches or (path.parent / "inputs.npz").exists():
+        return path
+    model = onnx.load(path)
+    names = {*filter(None, batches.values())}
+    graph = model.graph
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
+            first = axis == 0 and value.name in batches
+            if first or dimension.dim_param in names:
+                dimension.dim_value = 1
+    place = folder / "single"
+    place.mkdir()
+    onnx.save(model, place / path.name)
+    return place / path.name
 
 
 def _retargeted(model: Model, target: Target) -> Retargeted:
@@ -191,6 +220,10 @@ def _as_file(model: Source, folder: Path) -> tuple[Path, str]:
     if isinstance(model, (str, PathLike)):
         source = Path(model)
         called = source.name
+        if isinstance(model, str) and model.startswith("zoo:"):
+            raise ModelError(
+                f"{model} is quantized already", where="htvm.quantize", hint="give it to htvm.build"
+            )
         if source.suffix.lower() != ".tflite":
             return source, called
         from htvm.quantization.tflite_float import float_onnx

@@ -33,11 +33,17 @@ class Decisions:
         """Top-1 accuracy of the source model, 0 to 1."""
         return self.source / self.samples
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:
+        """The accuracies and the agreement in a few words."""
+
         def share(number: int) -> str:
             return f"{100 * number / self.samples:.1f} %"
 
         return (
-            f"accuracy (top-1): {share(self.build)}, the source's {share(self.source)}, "
-            f"same decision {share(self.same)}, on {self.samples:,} labelled inputs"
+            f"{share(self.build)}, the source's {share(self.source)}, "
+            f"same decision {share(self.same)}, on {self.samples:,} inputs"
         )
+
+    def __str__(self) -> str:
+        return f"accuracy (top-1): {self.words}"

@@ -40,6 +40,7 @@ def screen_text(report: ReportData, width: int = 80, hint: str = "") -> str:
         ("speed-up", _speed_up(report)),
         ("accelerated", accelerated_text(report)),
         *_memories(report),
+        ("top-1", "" if report.decisions is None else report.decisions.words),
         ("accuracy", _accuracy(report)),
         (_WARNING, _loss(report)),
         ("energy", _energy(report)),
@@ -112,13 +113,12 @@ def _bar(used: int, limit: int | None) -> str:
 
 
 def _accuracy(report: ReportData) -> str:
-    labelled = [] if report.decisions is None else [str(report.decisions)]
     if report.output_sqnr_db is None:
-        return "".join(labelled)
+        return ""
     text = f"SQNR {report.output_sqnr_db:.1f} dB against the source model"
     if report.same_decision is not None:
         text += f", same decision {100 * report.same_decision:.1f} %"
-    return "; ".join([*labelled, text])
+    return text
 
 
 def _loss(report: ReportData) -> str:

@@ -52,7 +52,8 @@ def test_a_report_has_the_accuracy_of_source_and_build(
     command = ["--data", str(samples), "--labels", str(labels)]
     assert main(["run", "zoo:digits", "-t", "diana.digital", *command]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"accuracy (top-1): {100 * found.build / 60:.1f} %, the source's" in shown
+    assert f"top-1 {100 * found.build / 60:.1f} %, the source's" in shown
+    assert shown.count("on 60 inputs") == 1  # not cut
     assert str(found) in " ".join(str(module.report()).split())
     assert main(["report", "zoo:digits", "-t", "diana.digital", "--json", *command]) == 0
     data = json.loads(capsys.readouterr().out)

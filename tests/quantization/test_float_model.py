@@ -233,9 +233,32 @@ def test_a_network_that_contradicts_itself() -> None:
         htvm.quantize(broken(), "diana", data, dimensions={"N": 1})
 
 
-def test_open_dimensions_are_named() -> None:
-    with pytest.raises(UnsupportedError, match="N"):
-        htvm.quantize(network(), "diana", SAMPLES)
+@pytest.mark.parametrize("size", ["N", "", None])
+def test_an_open_batch_is_one_sample(size: str | None) -> None:
+    model = network()
+    for value in (model.graph.input[0], model.graph.output[0]):
+        dimension = value.type.tensor_type.shape.dim[0]
+        dimension.Clear()
+        if size is not None:
+            dimension.dim_param = size
+    found = htvm.quantize(model, "diana", SAMPLES)
+    assert found.inputs[0].shape == (1, 3, 8, 8) and found.outputs[0].shape == (1, 5)
+
+
+def test_other_open_dimensions_are_named() -> None:
+    high = network()
+    high.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "height"
+    with pytest.raises(UnsupportedError, match="'height', is dynamic.*--dimension height=..."):
+        htvm.quantize(high, "diana", SAMPLES)
+    sized = htvm.quantize(high, "diana", SAMPLES, dimensions={"height": 8})
+    assert sized.inputs[0].shape == (1, 3, 8, 8)
+    with pytest.raises(InputError, match="calibration data of shape"):
+        htvm.quantize(high, "diana", SAMPLES, dimensions={"height": 9})
+
+
+def test_a_network_of_the_zoo_is_quantized_already() -> None:
+    with pytest.raises(ModelError, match="zoo:digits is quantized already.*htvm.build"):
+        htvm.quantize("zoo:digits", "diana", SAMPLES)
 
 
 def test_unknown_target() -> None:

@@ -46,7 +46,8 @@ _DIGITS = 9
     "dimensions",
     multiple=True,
     metavar="NAME=SIZE",
-    help="Size of a dimension that MODEL leaves open, e.g. batch=1; may be repeated.",
+    help="Size of a dimension that MODEL leaves open, e.g. height=32; may be repeated. An open "
+    "first one, the batch, is 1.",
 )
 @options.common
 def command(
@@ -68,7 +69,7 @@ def command(
         print_json("quantize", {"file": str(out), "bytes": len(text), "samples": samples})
     else:
         click.echo(f"written to {out}: {len(text):,} B, fitted to {samples} samples")
-        click.echo(f"next: htvm run {out} --io int8 --data {data}")
+        click.echo(f"next: htvm run {out} --io int8 --data {data} --check")
 
 
 def _size(text: str) -> tuple[str, int]:

@@ -62,6 +62,23 @@ def read_file(
         decide(model, branch, graph.constants)
 
 
+def open_batches(path: Path) -> dict[str, str]:
+    """Return the inputs of a file whose first size is open, with its name, which may be "".
+
+    Raises:
+        ModelError: the file cannot be read, or is not an ONNX model.
+    """
+    graph = _parsed(path).graph
+    known = {constant.name for constant in graph.initializer}
+    found = {}
+    for value in graph.input:
+        sizes = value.type.tensor_type.shape.dim
+        declared = bool(sizes) and sizes[0].HasField("dim_value")
+        if value.name not in known and sizes and not declared:
+            found[value.name] = str(sizes[0].dim_param)
+    return found
+
+
 def _graph(
     model: ModelProto,
     path: Path,

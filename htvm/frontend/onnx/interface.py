@@ -159,6 +159,8 @@ def _open(name: str, axis: int, label: str, number: int | None, where: str) -> U
     if label:
         hint = f'give its size: htvm.load(..., dimensions={{"{label}": 1}})'
     hint += f", or --input-shape {name}=..., with sizes as in 1x3x224x224"
+    if label:
+        hint += f"; htvm quantize: --dimension {label}=..."
     if number is not None:
         return UnsupportedError(f"dimension {axis} is declared as {number}", where=where, hint=hint)
     text = f"'{label}'" if label else "which has no name"
