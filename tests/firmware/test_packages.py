@@ -356,11 +356,11 @@ def test_unknown_kinds_and_targets_with_devices(capsys: pytest.CaptureFixture[st
     assert "known kinds: zephyr" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", ["zephyr", "mlf"])
+@pytest.mark.parametrize(("kind", "name"), [("zephyr", "out"), ("mlf", "out.tar")])
 def test_an_interrupted_export_leaves_nothing(
-    kind: str, module: htvm.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, name: str, module: htvm.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = tmp_path / "out"
+    place = tmp_path / name
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
