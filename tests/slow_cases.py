@@ -13,6 +13,7 @@ import pytest
 
 SLOW_CASES = {
     "aot/test_token_loop.py": ("test_tokens_are_those_of_the_simulated_step[*",),
+    "aot/cpu/test_kernels.py": ("test_requantize_by_any_factor[factors0-scheduled]",),
     "aot/cpu/test_shared_kernels.py": ("test_the_cores_compute_what_one_does[32768-*",),
     "benchmarks/test_llama.py": (
         "test_figures_follow_from_the_runs",
@@ -28,6 +29,7 @@ SLOW_CASES = {
     "byoc_dory/test_narrow_tiles.py": ("test_native[simd]", "test_simulated[plain]"),
     "byoc_dory/test_neureka_beside.py": ("test_sums_beside_the_engine[True]",),
     "byoc_dory/test_neureka_native.py": ("test_layers[*",),
+    "byoc_dory/test_neureka_rows.py": ("test_regions_in_ranges_of_rows[True]",),
     "byoc_dory/test_schedule_replay.py": ("test_budgets_do_tile",),
     "e2e/test_both_cores.py": ("test_networks_of_the_zoo[ds_cnn_7x5-ternary-diana-host]",),
     "e2e/test_determinism.py": ("test_builds_are_byte_identical[*",),
