@@ -93,8 +93,8 @@ def written(rows: list[Row]) -> str:
         "equal: element for element, with TFLite Micro's outputs for the TFLite files, else with "
         "TVM's code on\nthis machine. RISC-V cores are simulated with the timing of another core; "
         "its cycles are not given here.\nThe M55's instructions are counted in QEMU's log of what "
-        "it executes.\ns390x (big-endian) and aarch64 (64 bits): the C "
-        "for cortex_m4 as a program of Linux, which counts nothing.",
+        "it executes.\ns390x (big-endian), aarch64 and riscv64 (64 bits): the C for cortex_m4 as a "
+        "program of Linux, which counts\nnothing.",
     ]
     if beside:
         title = (

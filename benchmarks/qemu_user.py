@@ -54,9 +54,10 @@ MACHINES = {
         UserMachine("s390x", "s390x-linux-musl", ">", ("-mcpu=arch8",)),
         UserMachine("ppc", "powerpc-linux-musleabi", ">"),
         UserMachine("aarch64", "aarch64-linux-musl", "<"),
+        UserMachine("riscv64", "riscv64-linux-musl", "<", ("-mcpu=generic_rv64+m+a+f+d+c",)),
     )
 }
-"""Big-endian with 64 bits and with 32, and little-endian with 64."""
+"""Big-endian with 64 bits and with 32, and two little-endian ones with 64."""
 
 
 def computed(compiled: Compiled, machine: UserMachine, inputs: Sequence[Any]) -> list[Any]:

@@ -43,7 +43,7 @@ def check(name: str, target: str, machine: str) -> None:
         assert len(np.unique(output)) > 1
 
 
-@pytest.mark.parametrize("machine", ["s390x", "aarch64"])
+@pytest.mark.parametrize("machine", ["s390x", "aarch64", "riscv64"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_for_cores_with_simd(name: str, machine: str) -> None:
     check(name, "cortex_m4", machine)
