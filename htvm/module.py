@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from htvm.report.decisions import Decisions
     from htvm.report.explain import Explanation, VerdictRow
     from htvm.report.types import Report
-    from htvm.result import RunResult
+    from htvm.result import MemoryMap, RunResult
     from htvm.verification.golden import Golden
     from htvm.verification.types import Stray, Verification
     from htvm.vm import RegionMachine
@@ -143,8 +143,16 @@ class Module:
         arrays = bind_inputs(self.compiled.source.inputs, inputs)
         settings = noise_settings(self.compiled.target, analog_noise, noise_seed)
         raw = run(self._built, arrays, settings)
-        self._last = outcome(raw, self.compiled.program.steps, self.compiled.target.soc)
+        found = outcome(raw, self.compiled.program.steps, self.compiled.target.soc)
+        self._last = replace(found, maps=self._maps)
         return self._last
+
+    @cached_property
+    def _maps(self) -> tuple[MemoryMap, ...]:
+        """The contents of the memories, which are the same in every run."""
+        from htvm.facts.maps import memory_maps
+
+        return memory_maps(self.compiled)
 
     def reference(self, inputs: Inputs) -> list[NDArray[np.generic]]:
         """Compute the outputs from the retargeted integer form, by TVM on this machine.

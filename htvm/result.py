@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-__all__ = ["Causes", "Interval", "LayerResult", "RunResult"]
+__all__ = ["Causes", "Interval", "LayerResult", "MemoryBlock", "MemoryMap", "RunResult"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,44 @@ class Interval:
     unit: str
     start: int
     end: int
+
+
+@dataclass(frozen=True)
+class MemoryBlock:
+    """A range of bytes of a memory that is in use for some steps.
+
+    Attributes:
+        name: name of the tensor stored there.
+        offset: offset of the first byte.
+        bytes: number of bytes.
+        first, last: indices of the first and the last step (rows of a report, layers of a run) that
+            need it, both inclusive.
+        resident: whether it is a whole tensor that stays in L1 between layers.
+    """
+
+    name: str
+    offset: int
+    bytes: int
+    first: int
+    last: int
+    resident: bool = False
+
+
+@dataclass(frozen=True)
+class MemoryMap:
+    """The contents of a memory over time.
+
+    Attributes:
+        memory: name of the memory, "L1" or "L2 arena".
+        limit: size in bytes.
+        peak: bytes in use.
+        blocks: the ranges in use, in the order of their first step.
+    """
+
+    memory: str
+    limit: int
+    peak: int
+    blocks: tuple[MemoryBlock, ...]
 
 
 @public
@@ -119,6 +157,11 @@ class LayerResult:
     start: int | None = None
     instructions: int | None = None
 
+    @property
+    def label(self) -> str:
+        """The name; of conversions and copies with what they do, as layers have the same name."""
+        return self.name if self.kind in ("layer", "cpu") else f"{self.name} ({self.kind})"
+
 
 @public
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,6 +183,8 @@ class RunResult(Shown):
         estimated_cycles: an estimate, not measured: the fewest and the most cycles that the manual
             of the core gives for these instructions, from memory without wait states; None if it
             gives none (Cortex-M7, M33, M55), or nothing was counted.
+        maps: the contents of L1 and of the arena in L2 over the steps; empty for a project that
+            was opened again.
     """
 
     outputs: list[NDArray[np.generic]]
@@ -152,6 +197,7 @@ class RunResult(Shown):
     timeline: tuple[Interval, ...] = ()
     instructions: int | None = None
     estimated_cycles: tuple[int, int] | None = None
+    maps: tuple[MemoryMap, ...] = ()
 
     def _rows(self) -> tuple[object, ...]:
         return self.layers
@@ -205,15 +251,46 @@ class RunResult(Shown):
             figure = new_figure(8.0, 1.0 + 0.26 * len(known))
             axes = figure.add_subplot()
             axes.set_title(f"{self.cycles:,} cycles, the steps that take longest", fontsize=11)
-            draw_causes(axes, [row.name for row in known], [row.causes for row in known])
+            draw_causes(axes, [row.label for row in known], [row.causes for row in known])
             return figure
         counted = [row for row in self.layers if row.instructions]
         if not counted:
             raise _nothing("layers")
         counted = sorted(counted, key=lambda row: -(row.instructions or 0))[:most]
-        bars = [Bar(row.name, row.instructions, f"{row.instructions:,}", "host") for row in counted]
+        bars = [
+            Bar(row.label, row.instructions, f"{row.instructions:,}", "host") for row in counted
+        ]
         title = f"{self.instructions:,} instructions, the steps that take most"
         return bar_figure(title, bars, "instructions")
+
+    def plot_memory(self) -> Figure:
+        """Plot the tensors in L1 and in the arena over time; without cycles, over the steps.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: nothing is placed in these memories.
+        """
+        from htvm.plots.memory import Area, memory_figure
+
+        maps = [entry for entry in self.maps if entry.blocks]
+        if not maps:
+            raise InputError("there is no memory to plot: nothing is known of it",
+                             where="RunResult", hint="run a module that was built")  # fmt: skip
+        length = self.cycles or max(1, len(self.layers))
+        spans = [(index, index + 1) for index in range(len(self.layers))]
+        if self.cycles:
+            spans = [(row.start or 0, (row.start or 0) + (row.cycles or 0)) for row in self.layers]
+        drawn = []
+        for entry in maps:
+            areas = [
+                Area(
+                    block.name, spans[block.first][0], spans[block.last][1], block.offset,
+                    block.bytes, "m-stays" if block.resident else "m-tile",
+                )
+                for block in entry.blocks
+            ]  # fmt: skip
+            drawn.append((entry.memory, entry.peak, entry.limit, areas))
+        return memory_figure(drawn, length, "cycles" if self.cycles else "steps")
 
 
 def _nothing(part: str) -> InputError:

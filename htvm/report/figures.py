@@ -12,6 +12,7 @@ from htvm.errors import InputError
 from htvm.plots.bars import SMALL, Bar, bar_figure, new_figure
 from htvm.plots.causes import draw_causes
 from htvm.plots.colours import LIGHT, painted
+from htvm.plots.memory import Area, draw_memory
 from htvm.plots.strips import Strip, along, draw_strips
 from htvm.report.html.parts import steps_by_name, unit_classes_of
 from htvm.report.html.roofline import roofline_of
@@ -28,11 +29,11 @@ __all__ = ["accuracy_figure", "report_figure", "report_png"]
 
 _WIDTH = 11.0  # inches
 _DPI = 150
-_DEAREST = 12  # steps that have a bar
+_SLOWEST = 12  # steps that have a bar
 
 
 def report_png(report: ReportData) -> bytes:
-    """Draw one figure: timeline, dearest steps, memory maps, and the roofline if there is one.
+    """Draw one figure: timeline, slowest steps, memory maps, and the roofline if there is one.
 
     Raises:
         DependencyError: matplotlib is not installed.
@@ -119,11 +120,11 @@ def _panels(report: ReportData) -> list[_Panel]:
     roofline = roofline_of(report, classes, steps_by_name(report))
     lanes = 1 + len(timeline.strips)
     found = [_Panel("timeline", 0.7 + 0.26 * lanes, lambda axes: _lanes(axes, timeline))]
-    dearest = [row for row in report.layers if row.cycles and row.causes is not None]
-    dearest = sorted(dearest, key=lambda row: -(row.cycles or 0))[:_DEAREST]
-    if dearest:
-        height = 0.7 + 0.2 * len(dearest)
-        found.append(_Panel("layers", height, lambda axes: _bars(axes, dearest)))
+    slowest = [row for row in report.layers if row.cycles and row.causes is not None]
+    slowest = sorted(slowest, key=lambda row: -(row.cycles or 0))[:_SLOWEST]
+    if slowest:
+        height = 0.7 + 0.2 * len(slowest)
+        found.append(_Panel("layers", height, lambda axes: _bars(axes, slowest)))
     found += [
         _Panel("memory", 1.9, partial(_map, timeline=timeline, row=row)) for row in timeline.maps
     ]
@@ -155,21 +156,15 @@ def _bars(axes: Any, rows: Sequence[LayerRow]) -> None:
 
 
 def _map(axes: Any, timeline: Timeline, row: MapRow) -> None:
-    across, up = timeline.length / 100, row.peak / 100_000
-    for box in row.boxes:
-        left, width = box.left * across, box.width * across
-        rows = (box.bottom * up, box.height * up)
-        colour = painted(box.classes)
-        axes.broken_barh([(left, width)], rows, facecolors=[colour], edgecolors="white", lw=0.4)
-        # Draw a name only where there is room: letters are about 0.5 % of the width, lines 8 % of
-        # the height.
-        if box.width > 0.55 * len(box.name) and box.height > 8:
-            middle = (left + width / 2, rows[0] + rows[1] / 2)
-            axes.text(*middle, box.name, ha="center", va="center", fontsize=6, clip_on=True)
-    axes.set_ylim(0, row.peak / 1000)
-    axes.set_ylabel("kB", fontsize=SMALL)
-    axes.set_title(f"{row.name}: {row.said}", fontsize=8, loc="left")
-    along(axes, timeline.length, timeline.unit)
+    across, up = timeline.length / 100, row.peak / 100
+    areas = [
+        Area(
+            box.name, box.left * across, (box.left + box.width) * across, box.bottom * up,
+            box.height * up, box.classes,
+        )
+        for box in row.boxes
+    ]  # fmt: skip
+    draw_memory(axes, f"{row.name}: {row.said}", areas, row.peak, timeline.length, timeline.unit)
 
 
 def _paint(axes: Any, drawing: Drawing) -> None:

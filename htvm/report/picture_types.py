@@ -8,45 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from htvm.result import MemoryBlock, MemoryMap
+
 __all__ = ["MemoryBlock", "Core", "Energy", "SocInfo", "MemoryMap", "NetworkNode", "Recipe"]
-
-
-@dataclass(frozen=True)
-class MemoryBlock:
-    """A range of bytes of a memory that is in use for some steps.
-
-    Attributes:
-        name: name of the tensor stored there.
-        offset: offset of the first byte.
-        bytes: number of bytes.
-        first, last: indices of the first and the last step (rows of the report) that need it, both
-            inclusive.
-        resident: whether it is a whole tensor that stays in L1 between layers.
-    """
-
-    name: str
-    offset: int
-    bytes: int
-    first: int
-    last: int
-    resident: bool = False
-
-
-@dataclass(frozen=True)
-class MemoryMap:
-    """The contents of a memory over time.
-
-    Attributes:
-        memory: name of the memory, "L1" or "L2 arena".
-        limit: size in bytes.
-        peak: bytes in use.
-        blocks: the ranges in use, in the order of their first step.
-    """
-
-    memory: str
-    limit: int
-    peak: int
-    blocks: tuple[MemoryBlock, ...]
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ RUN = RunResult(
     ),
     causes=WHOLE.summary.causes,
     timeline=WHOLE.timeline,
+    maps=WHOLE.maps,
 )
 _PLACE = SourceLine("/home/somebody/models/build/tiny_layers.c", 120, "  store(acc >> shift);")
 FOUND = Verification(
@@ -227,6 +228,36 @@ def test_a_run_without_cycles_has_instructions_or_nothing_to_draw() -> None:
     for plot in (counted.plot_timeline, replace(counted, layers=()).plot_layers):
         with pytest.raises(InputError, match="to plot: the run has no cycles"):
             plot()
+
+
+def test_conversions_are_told_from_their_layers() -> None:
+    rows = tuple(
+        replace(row, kind=kind) for row, kind in zip(RUN.layers, ("layer", "epilogue"), strict=True)
+    )
+    (axes,) = replace(RUN, layers=rows).plot_layers().axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["conv2d_0", "softmax_0 <b>\"&' (epilogue)"]
+
+
+def test_the_memories_of_a_run_are_drawn_as_those_of_its_report() -> None:
+    def boxes(axes: Any) -> list[tuple[Any, Any]]:
+        return [
+            (path.vertices.round(6).tolist(), each.get_facecolor()[0].tolist())
+            for each in axes.collections
+            for path in each.get_paths()
+        ]
+
+    ours, theirs = RUN.plot_memory().axes, WHOLE.plot_memory().axes
+    assert [axes.get_title(loc="left") for axes in ours] == [
+        "L1: 24,576 of 256,000 B", "L2 arena: 12,288 B",
+    ]  # fmt: skip
+    assert [axes.get_xlabel() for axes in ours] == ["cycles", "cycles"]
+    assert [boxes(axes) for axes in ours] == [boxes(axes) for axes in theirs]
+    assert boxes(ours[1])[0][0][:2] == [[10.0, 0.0], [10.0, 12.288]]
+    steps = replace(RUN, cycles=None).plot_memory().axes[1]
+    assert steps.get_xlabel() == "steps" and steps.get_xlim() == (0, 2)
+    with pytest.raises(InputError, match="there is no memory to plot"):
+        replace(RUN, maps=()).plot_memory()
 
 
 def test_a_verification_is_drawn_by_layer() -> None:
