@@ -118,7 +118,7 @@ def _resident(plan: LayerPlan) -> str:
     if len(operands) == 1:
         names = ["input"] if operands[0] else []
     else:
-        names = ["inputs"] if all(operands) else ["an input"] if any(operands) else []
+        names = ["inputs"] if all(operands) else ["one input"] if any(operands) else []
     return " and ".join([*names, *(["output"] if plan.resident_output else [])])
 
 
@@ -192,6 +192,7 @@ def report_of(
             memory=memory_of(compiled, sizes, result),
             cycles=cycles,
             instructions=None if result is None else result.instructions,
+            estimated_cycles=None if result is None else result.estimated_cycles,
             units=() if result is None else units_of(compiled.target.soc, result),
             causes=None if result is None else result.causes,
             policy=compiled.planned.policy if compiled.target.accelerators else "",

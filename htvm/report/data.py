@@ -94,8 +94,9 @@ class Unit:
         name: "host", or a device: "dma", "digital", ...
         cycles: busy cycles; the host counts as busy unless it waits for a device.
         what: what it did, e.g. "transfers between L2 and L1".
-        charged: cycles charged to it: each cycle goes to a busy core, else to the DMA if it is
-            busy, else to the host, so that they add up to the whole.
+        charged: cycles charged to it: each cycle goes to every accelerator that works then; if none
+            does, to the DMA if it works, else to the host.  They add up to the whole unless
+            accelerators work at the same time.
     """
 
     name: str
@@ -187,6 +188,8 @@ class Summary:
         policy, schedule: how layers were dispatched and executed; empty without accelerators.
         instructions: instructions of the inference, counted by an emulator; None before a run, or
             on a platform that counts none.  They are no cycles.
+        estimated_cycles: an estimate, not measured: the fewest and the most cycles that the core's
+            manual gives for these instructions; None if it gives none.
     """
 
     network: str
@@ -201,6 +204,7 @@ class Summary:
     policy: str = ""
     schedule: str = ""
     instructions: int | None = None
+    estimated_cycles: tuple[int, int] | None = None
 
     @property
     def latency_ms(self) -> float | None:

@@ -173,8 +173,8 @@ def units_text(summary: Summary, width: int | None = None) -> str:
         for unit in summary.units
     )
     title = (
-        "units work beside each other: a cycle is charged to a core that is busy,\n"
-        "else to the DMA if it is, else to the host"
+        "units work in parallel: a cycle is charged to every accelerator that works then;\n"
+        "if none does, to the DMA if it works, else to the host"
     )
     return text(Table(columns, rows, title=title), width)
 
@@ -203,9 +203,7 @@ def causes_table(report: ReportData) -> Table:
         if row.causes is not None and row.causes.cores + row.causes.dma
     )
     whole = report.summary.causes
-    title = (
-        "what the cycles were spent on: array + weights + trigger + DMA alone + host alone = cycles"
-    )
+    title = "cycles by cause: array + weights + trigger + DMA alone + host alone = cycles"
     footer = () if whole is None else ("the whole run", *_cause_cells(whole), "", "")
     return Table(columns, rows, title=title, footer=footer)
 
@@ -215,9 +213,9 @@ def overlap_text(causes: Causes | None) -> str:
     if causes is None or not causes.dma:
         return ""
     return (
-        f"DMA: {count(causes.dma_hidden)} of {count(causes.dma)} cycles are hidden behind a core's "
-        f"work\nwaiting: {count(causes.waiting - causes.starved)} cycles for a core, "
-        f"{count(causes.starved)} for transfers alone"
+        f"DMA: in {count(causes.dma_hidden)} of its {count(causes.dma)} cycles an accelerator works"
+        f"\nhost: waits {count(causes.waiting - causes.starved)} cycles for an accelerator, "
+        f"{count(causes.starved)} for transfers"
     )
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from htvm.plots.lanes import Lane, coarse, lanes_of
 from htvm.report.html import report_html
-from htvm.report.types import Report
+from htvm.report.picture_types import NetworkNode
+from htvm.report.types import Report, Unit
 from htvm.result import Interval
 from tests.report.whole import WHOLE, deep
 
@@ -167,6 +168,29 @@ def test_lanes_are_the_intervals_and_the_host_has_the_rest() -> None:
     assert [len(lane.spans) for lane in joined] == [1, 1, 1] and gap >= 850
     same, gap = coarse((host, dma, core), 5)
     assert same == (host, dma, core) and gap == 0
+
+
+def test_cores_drawn_as_one_are_busy_on_average() -> None:
+    # Two cores that work 100 cycles each, one after the other: each is busy a tenth of 1,500.
+    times = (Interval("core1", 0, 150), Interval("core2", 150, 300))
+    page = report_html(replace(WHOLE, timeline=times))
+    assert "<b>core1-2</b><span>10.0 % busy</span>" in page
+
+
+def test_accelerators_that_work_at_the_same_time_are_no_parts_of_a_whole() -> None:
+    several = "more than 100 %"
+    assert several not in report_html(WHOLE) and 'class="tall units"' in report_html(WHOLE)
+    units = (*WHOLE.summary.units, Unit("analog", 700, "array", 700))
+    page = report_html(replace(WHOLE, summary=replace(WHOLE.summary, units=units)))
+    assert several in page and 'class="tall units"' not in page
+
+
+def test_edges_to_another_line_pass_beside_the_boxes_above_their_end() -> None:
+    chain = [NetworkNode(f"a{i}", "add", "cpu", (f"a{i - 1}",)) for i in range(10)]
+    below = [NetworkNode(name, "add", "cpu", ("a9",)) for name in ("b", "c")]
+    page = report_html(replace(WHOLE, graph=(*chain, *below)))
+    ends = re.findall(r'class="edge" d="M\d+ \d+h10V\d+([^"]*)"', page)
+    assert len(ends) == 2 and ends[0].startswith("H71V") and re.fullmatch(r"H8V\d+H18", ends[1])
 
 
 def test_what_touches_or_overlaps_is_one_span() -> None:

@@ -108,10 +108,10 @@ def test_report_says_what_the_cycles_were_spent_on() -> None:
     assert row.split() == ["conv2d_0", "26,000", *spent, *much]
     assert whole.split() == ["the", "whole", "run", "260,000", *spent, "235,500", "6,000", "22,000"]
     overlap = "\n".join(
-        lines_with(str(REPORT), "cycles for a core") + lines_with(str(REPORT), "DMA: ")
+        lines_with(str(REPORT), "cycles for an accelerator") + lines_with(str(REPORT), "DMA: ")
     )
-    assert "3,000 of 6,000 cycles are hidden" in overlap
-    assert "19,500 cycles for a core, 2,500 for transfers alone" in overlap
+    assert "in 3,000 of its 6,000 cycles an accelerator works" in overlap
+    assert "waits 19,500 cycles for an accelerator, 2,500 for transfers" in overlap
     data = json.loads(report_json(REPORT))
     assert data["layers"][0]["causes"]["dma_alone"] == 3_000
     assert data["layers"][1]["causes"] is None and data["summary"]["causes"]["host"] == 238_000

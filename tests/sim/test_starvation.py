@@ -53,7 +53,7 @@ def test_an_encoder_computes_while_transfers_go_on() -> None:
         assert layer.causes is not None and layer.cycles is not None
         assert (layer.causes.computing > 0.8 * layer.cycles) == (layer.accelerator == "cluster")
     said = str(module.report())
-    assert f"DMA: {causes.dma_hidden:,} of {causes.dma:,} cycles are hidden" in said
+    assert f"DMA: in {causes.dma_hidden:,} of its {causes.dma:,} cycles" in said
     assert {"cluster", "ita", "dma", "core0", "core8"} <= set(said.split())
 
 

@@ -100,10 +100,12 @@ def _edge(drawing: Drawing, source: _Place, target: _Place) -> None:
     x2, y2 = target.x, target.y + _BOX_Y / 2
     gap = (_PITCH_X - _BOX_X) / 2
     if source.line != target.line:
-        # Down beside the boxes, along the gap above the other line, and down into the box.
-        x2, y2 = target.x + _BOX_X / 2, target.y
+        # Down beside the boxes, along the gap above the other line, and down to the box.
         path = f"M{number(x1)} {number(y1)}h{number(gap)}V{number(target.top - _GAP / 2)}"
-        path += f"H{number(x2)}V{number(y2)}"
+        if target.row:  # beside the boxes above it
+            path += f"H{number(x2 - gap)}V{number(y2)}H{number(x2)}"
+        else:
+            path += f"H{number(target.x + _BOX_X / 2)}V{number(target.y)}"
     elif x2 - x1 < _PITCH_X:
         middle = (x1 + x2) / 2
         path = _curve(x1, y1, middle, y1, middle, y2, x2, y2)

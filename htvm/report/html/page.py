@@ -65,6 +65,7 @@ def report_html(report: ReportData) -> str:
         group=group_text(report),
         overlap=overlap_text(report.summary.causes).replace("\n", "; "),
         units=_units(report, classes),
+        shared=sum(unit.charged for unit in report.summary.units) > (report.summary.cycles or 0),
         layers=layers_grid(report, classes),
         bytes=bytes_grid(report),
         accuracy=accuracy_text(report.layers),
@@ -100,11 +101,17 @@ def _legend(report: ReportData, classes: Mapping[str, str]) -> dict[str, str]:
 def _tiles(report: ReportData) -> list[_Tile]:
     summary, memory = report.summary, report.summary.memory
     clock = f"at {summary.clock_hz / 1e6:g} MHz"
+    if summary.latency_ms:
+        clock = f"{1000 / summary.latency_ms:,.0f} inferences/s {clock}"
     macs = sum(row.macs for row in report.layers)
     tiles = [_Tile("latency", "–", f"no cycles: {report.no_cycles}")]
     if summary.instructions is not None:
         said = "of one inference, counted by an emulator"
         tiles = [_Tile("instructions", count(summary.instructions), said)]
+        if summary.estimated_cycles is not None:
+            low, high = (1000 * each / summary.clock_hz for each in summary.estimated_cycles)
+            said = f"{clock}, by the manual of the core: not measured"
+            tiles.append(_Tile("estimate", f"{milliseconds(low)} to {milliseconds(high)} ms", said))
     if summary.cycles is not None:
         tiles = [
             _Tile("cycles", count(summary.cycles), "of one inference, simulated"),
@@ -116,12 +123,11 @@ def _tiles(report: ReportData) -> list[_Tile]:
         share = ratio(100 * report.energy.cycles, summary.cycles, 1)
         said = f"of {share} % of the cycles, derived from published average powers"
         tiles.append(_Tile("energy", _energy(report.energy.microjoules), said))
+    if memory.flash_limit is not None:
+        tiles.append(_room("flash", memory.flash, memory.flash_limit))
     if memory.limit is not None:
-        free = memory.limit - memory.total
         name = "L2" if memory.flash_limit is None else "RAM"
-        title, word = (f"{name} fits", "free") if free >= 0 else (f"{name} overflows", "too many")
-        said = f"of {count(memory.limit)} B, {count(abs(free))} B {word}"
-        tiles.append(_Tile(title, f"{count(memory.total)} B", said))
+        tiles.append(_room(name, memory.total, memory.limit))
     else:
         tiles.append(_Tile("L2", f"{count(memory.total)} B", "no limit"))
     speed_up = speed_up_of(report)
@@ -134,6 +140,14 @@ def _tiles(report: ReportData) -> list[_Tile]:
             _Tile("accelerated", share.split(" of ")[0], f"of {share.split(' of ', 1)[1]}")
         )
     return tiles
+
+
+def _room(name: str, used: int, limit: int) -> _Tile:
+    """Return how full a memory is."""
+    free = limit - used
+    title, word = (f"{name} fits", "free") if free >= 0 else (f"{name} overflows", "too many")
+    said = f"of {count(limit)} B, {count(abs(free))} B {word}"
+    return _Tile(title, f"{count(used)} B", said)
 
 
 def _energy(microjoules: float) -> str:
@@ -180,21 +194,25 @@ def _details(report: ReportData) -> list[dict[str, Any]]:
 
 
 def _longest(report: ReportData) -> list[dict[str, Any]]:
-    """Return the longest steps, each as a bar relative to the longest one."""
-    rows = enumerate(report.layers)
-    known = [(step, row) for step, row in rows if row.causes is not None and row.cycles]
-    known.sort(key=lambda entry: -(entry[1].cycles or 0))
-    top = known[0][1].cycles or 1 if known else 1
+    """Return the steps that cost most, each as a bar relative to the first one."""
+    whole = report.summary.cycles or report.summary.instructions
+    known = [
+        (step, row, row.cycles or row.instructions or 0) for step, row in enumerate(report.layers)
+    ]
+    known = sorted((each for each in known if each[2]), key=lambda entry: -entry[2])
+    top = known[0][2] if known else 1
     return [
         {
             "step": step,
             "name": row.label,
-            "cycles": row.cycles,
-            "share": ratio(100 * (row.cycles or 0), report.summary.cycles, 1),
-            "parts": cause_parts(row.causes, top) if row.causes is not None else (),
+            "cost": cost,
+            "share": ratio(100 * cost, whole, 1),
+            "parts": stacked([("u-host", "instructions", cost, "")], top)
+            if row.causes is None
+            else cause_parts(row.causes, top),
             "reason": reason_of(row, report.verdicts),
         }
-        for step, row in known[:_LONGEST]
+        for step, row, cost in known[:_LONGEST]
     ]
 
 

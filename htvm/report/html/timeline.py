@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from os.path import commonprefix
 from typing import TYPE_CHECKING
 
-from htvm.plots.lanes import Lane, Span, coarse, folded, lanes_of
+from htvm.plots.lanes import Lane, Span, coarse, folded, lanes_of, runs_of_cores
 from htvm.report.html.svg import Drawing
 from htvm.report.table import count
 
@@ -127,7 +127,9 @@ def timeline_of(report: ReportData, classes: Mapping[str, str]) -> Timeline:
     cycles = report.summary.cycles
     places = _places(report)
     length = cycles or max(1, len(report.layers))
-    lanes, gap = coarse(folded(lanes_of(report.timeline, cycles)), _MOST)
+    every = lanes_of(report.timeline, cycles)
+    lanes, gap = coarse(folded(every), _MOST)
+    busy = _busy(every)
     steps = tuple(
         Box(
             *_across(start, end, length),
@@ -146,7 +148,7 @@ def timeline_of(report: ReportData, classes: Mapping[str, str]) -> Timeline:
         unit="cycles" if cycles else "steps",
         clock_hz=report.summary.clock_hz,
         steps=steps,
-        strips=tuple(_strip(lane, length, classes) for lane in lanes),
+        strips=tuple(_strip(lane, busy[lane.name], length, classes) for lane in lanes),
         maps=tuple(_map(entry, places, length) for entry in report.maps if entry.blocks),
         gap=gap,
     )
@@ -172,8 +174,14 @@ def _across(start: int, end: int, length: int) -> tuple[float, float]:
     return 100.0 * start / length, 100.0 * (end - start) / length
 
 
-def _strip(lane: Lane, length: int, classes: Mapping[str, str]) -> Strip:
-    share = 100.0 * lane.busy / length
+def _busy(lanes: tuple[Lane, ...]) -> dict[str, float]:
+    """Return the busy cycles of each folded lane: of cores that are drawn as one, the average."""
+    groups = runs_of_cores([(lane.name, lane.busy) for lane in lanes])
+    return {name: sum(lanes[i].busy for i in group) / len(group) for name, group in groups}
+
+
+def _strip(lane: Lane, busy: float, length: int, classes: Mapping[str, str]) -> Strip:
+    share = 100.0 * busy / length
     colour = classes.get(lane.name, "u-host")
     return Strip(lane.name, f"{share:.1f} % busy", colour, tuple(lane.spans), length)
 
