@@ -18,6 +18,7 @@ import htvm
 from htvm.cli.app import exit_code
 from htvm.cli.arguments import open_model, read_samples
 from htvm.cli.digits import recognised
+from htvm.cli.output import model_word
 from htvm.cli.terminal import terminal_width
 from htvm.progress import Progress
 from htvm.progress_bar import shown_progress
@@ -93,7 +94,8 @@ def _show(name: str, progress: Progress) -> bool:
 
     titles.show("where each operator runs, and why")
     click.echo(explain_screen(module.explain()))
-    click.echo(f"\nall tables: htvm report {name} --all   each operator: htvm explain {name}")
+    word = model_word(name)
+    click.echo(f"\nall tables: htvm report {word} --all\neach operator: htvm explain {word}")
 
     titles.show("is it right?")
     with progress.stage("running the same C natively"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +21,27 @@ if TYPE_CHECKING:
     from htvm.report.conditions import Condition
     from htvm.report.types import Report
 
-__all__ = ["SCHEMA", "fail_if_any", "print_json", "print_report", "save_arrays", "save_figure"]
+__all__ = [
+    "SCHEMA",
+    "fail_if_any",
+    "model_word",
+    "print_json",
+    "print_report",
+    "save_arrays",
+    "save_figure",
+]
 
 SCHEMA = 1
 """Version of the ``--json`` output: raised when a field is removed or changes its meaning."""
+
+
+_LONG = 32  # longer names of models are not repeated in the next command
+
+
+def model_word(model: str) -> str:
+    """Return the model as it is typed in the next command; ``MODEL`` for a long path."""
+    word = shlex.quote(model)
+    return word if len(word) <= _LONG else "MODEL"
 
 
 def print_json(kind: str, data: Mapping[str, Any]) -> None:

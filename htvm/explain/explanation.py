@@ -91,8 +91,9 @@ def _explanation(
     quicker = settings(compiled, costs, compile_with) if changes else ()
     arm = compiled.target.soc.host.platform == "arm"
     counted = "instructions" if arm else "cycles"
+    changes_found = tuple(replace(entry, counted=counted) for entry in found)
     return Explanation(
-        tuple(rows), found, costs.total, costs.steps, costs.missing, counted, quicker,
+        tuple(rows), changes_found, costs.total, costs.steps, costs.missing, counted, quicker,
         compiled.state.text,
     )  # fmt: skip
 

@@ -105,6 +105,7 @@ class Improvement:
         runs_on: the core they run on now.
         would_run_on: the core they would run on.
         note: side effects of the change.
+        counted: what is saved: "cycles", or "instructions" on cores whose cycles are not simulated.
     """
 
     layers: tuple[str, ...]
@@ -115,12 +116,23 @@ class Improvement:
     runs_on: str
     would_run_on: str
     note: str = ""
+    counted: str = "cycles"
 
     @property
     def sentence(self) -> str:
         """The layers, the change, and its predicted gain."""
-        names = ", ".join(self.layers)
-        return f"{names}: {self.change}: -{count(self.gain)} cycles (predicted)"
+        return self._said(", ".join(self.layers))
+
+    @property
+    def short(self) -> str:
+        """The same with at most two layers by name."""
+        first, *others = self.layers
+        if len(others) < 2:
+            return self.sentence
+        return self._said(f"{first} and {len(others)} more")
+
+    def _said(self, names: str) -> str:
+        return f"{names}: {self.change}: -{count(self.gain)} {self.counted} (predicted)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -440,7 +452,8 @@ def _gain(entry: Improvement, total: int | None) -> str:
     where = "" if entry.runs_on == entry.would_run_on else f", runs on {entry.would_run_on}"
     note = f"; {entry.note}" if entry.note else ""
     return (
-        f"  {', '.join(entry.layers)}: {entry.change}: -{count(entry.gain)} cycles{share}, "
+        f"  {', '.join(entry.layers)}: {entry.change}: "
+        f"-{count(entry.gain)} {entry.counted}{share}, "
         f"{count(entry.before)} -> {count(entry.after)}{where}{note}"
     )
 

@@ -13,10 +13,11 @@ __all__ = [
     "Group",
     "SpeedUp",
     "accelerated_text",
-    "dearest_group",
+    "slowest_group",
     "group_text",
     "reason_of",
     "speed_up_of",
+    "unknown_on_cpu",
 ]
 
 # A kind of layer is named if it takes this fraction of the cycles, and this many times its fraction
@@ -25,9 +26,9 @@ _NOTABLE = 0.1
 _OUT_OF_PROPORTION = 1.5
 
 _CONVERSIONS = {
-    "prologue": "converts its input to the accelerator's layout, on the CPU",
-    "epilogue": "converts its output to the network's layout, on the CPU",
-    "copy": "copies",
+    "prologue": "CPU: converts the input to the core's layout",
+    "epilogue": "CPU: converts the output from the core's layout",
+    "copy": "CPU: copies",
 }
 
 _CAUSES = {
@@ -35,7 +36,7 @@ _CAUSES = {
     "weights": "loading weights",
     "trigger": "starting the core",
     "dma_alone": "waiting for transfers",
-    "host_alone": "host work",
+    "host_alone": "work of the host",
 }
 
 
@@ -67,6 +68,15 @@ def speed_up_of(report: ReportData) -> SpeedUp | None:
     if len(known) != len(apart):
         return None
     return SpeedUp(sum(known) / cycles, sum(known))
+
+
+def unknown_on_cpu(report: ReportData) -> str:
+    """Return the kinds of operator that keep a speed-up from being estimated, by name."""
+    if not report.summary.cycles or all(row.placed == "cpu" for row in report.verdicts):
+        return ""
+    kinds = sorted({row.op for row in report.verdicts if row.cpu_cycles is None})
+    more = f" and {len(kinds) - 3} more" if len(kinds) > 3 else ""
+    return ", ".join(kinds[:3]) + more
 
 
 def accelerated_text(report: ReportData) -> str:
@@ -120,14 +130,20 @@ def _why_on_cpu(row: LayerRow, verdicts: Sequence[VerdictRow]) -> str:
         for offer in verdict.offers
     ]
     if not offers:
-        return "CPU"
+        return f"CPU{_rate(row)}"
     for name, offer in offers:
         if not offer.accepted:
             return f"CPU, not {name}: {offer.reason}"
     return f"CPU, though {offers[0][0]} could: the policy chose so"
 
 
-def dearest_group(rows: Sequence[LayerRow], total: int) -> Group | None:
+def _rate(row: LayerRow) -> str:
+    """Return what a multiply-accumulate costs; empty without any."""
+    cost, counted = (row.cycles, "cycles") if row.cycles else (row.instructions, "instructions")
+    return f": {cost / row.macs:.2f} {counted} per MAC" if cost and row.macs else ""
+
+
+def slowest_group(rows: Sequence[LayerRow], total: int) -> Group | None:
     """Return the kind of layer whose cycles are most out of proportion to its MACs.
 
     Args:
@@ -156,9 +172,9 @@ def dearest_group(rows: Sequence[LayerRow], total: int) -> Group | None:
 
 
 def group_text(report: ReportData) -> str:
-    """Return the sentence on :func:`dearest_group`; empty if no kind of layer stands out."""
+    """Return the sentence on :func:`slowest_group`; empty if no kind of layer stands out."""
     total = report.summary.cycles
-    group = dearest_group([row for row in report.layers if row.cycles], total) if total else None
+    group = slowest_group([row for row in report.layers if row.cycles], total) if total else None
     if group is None:
         return ""
     return (

@@ -81,6 +81,17 @@ class Setting:
         warning = "LOSES ACCURACY: " if self.loses else ""
         return f"{self.option}: {gains}; {warning}{self.changed}, now {self.numbers}"
 
+    @property
+    def short(self) -> str:
+        """The same on one line of a terminal."""
+        gains = f"-{count(self.gain)} cycles ({100 * self.gain / self.before:.1f} %)"
+        if self.same:
+            return f"{self.option}: {gains}, the same accuracy"
+        sqnr = "the source's numbers"
+        if self.changed.sqnr_db is not None:
+            sqnr = f"SQNR {self.changed.sqnr_db:.1f} dB"
+        return f"{self.option}: {gains}, {'LOSES ACCURACY: ' if self.loses else ''}{sqnr}"
+
 
 def settings_text(found: tuple[Setting, ...]) -> str:
     """Return the settings that are quicker, one line each with the layers it moves; "" if none."""

@@ -178,7 +178,7 @@ def _memories(soc: Soc, width: int | None) -> str:
 
 def _host(host: Mapping[str, Any]) -> str:
     head = f"host: {host['name']}, {host['isa']}, stack {count(host['stack_bytes'])} B"
-    return f"{head}; estimated cycles per\n" + _listed(host["cycles_per"])
+    return f"{head}\nestimated cycles of the host for each:\n" + _listed(host["cycles_per"])
 
 
 def _accelerator_text(entry: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@ class Report(ReportData, Shown):
         return self.screen()
 
     def screen(self, width: int = 80) -> str:
-        """Return the answer in about 15 lines: latency, memories, the dearest steps and why.
+        """Return the answer in about 16 lines: latency, memories, the slowest steps and why.
 
         Args:
             width: characters per line, at least 60; longer lines are cut.

@@ -206,7 +206,7 @@ def _judge(
     node: Node, soc: Soc, accelerator: Accelerator, turned: Container[str]
 ) -> OperatorVerdict:
     if node.layer is None:
-        reason = f"no pattern describes {node.kind}"
+        reason = f"no pattern for {node.kind}"
         if isinstance(node.op, Filling):
             reason += f" with {node.op.value}"
         return OperatorVerdict(accelerator.name, False, reason, layer=node.name, kind=node.kind)

@@ -61,6 +61,8 @@ def test_digits_equal_the_reference(core: str) -> None:
     assert 0 < (result.stack_bytes or 0) < module.compiled.target.soc.host.stack
     report = module.report()
     assert report.summary.instructions == result.instructions
+    assert report.summary.estimated_cycles == result.estimated_cycles
+    assert result.maps == report.maps and result.maps[-1].memory == "L2 arena"
     text = str(report)
     assert f"{result.instructions:,} instructions" in text and "flash: " in text
     low, high = result.estimated_cycles or (0, 0)

@@ -79,7 +79,7 @@ def test_padding_with_another_value_than_zero(value: int) -> None:
     said = {row.layer: row for row in module.explain().rows}
     assert said["pad_0"].placed == "cpu" and said["conv2d_0"].placed != "cpu"
     reasons = {offer.accelerator: offer.reason for offer in said["pad_0"].offers}
-    assert reasons["neureka"] == f"no pattern describes pad with {value}"
+    assert reasons["neureka"] == f"no pattern for pad with {value}"
     inputs = seeded_inputs(model.inputs)
     (got,), (wanted,) = module.run(inputs).outputs, interpret(model.module, inputs).outputs
     np.testing.assert_array_equal(got, wanted)

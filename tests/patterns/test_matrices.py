@@ -222,7 +222,7 @@ def test_what_others_read_is_no_inner_value() -> None:
         placed, parts = cut(module_of([((7, 6), "int8")], write), fake())
         assert set(placed.placement.values()) == {"cpu"} and not parts.regions
         reasons = {verdict.reason for verdict in placed.verdicts}
-        assert reasons == {"no pattern describes matmul", "no pattern describes rescale"}
+        assert reasons == {"no pattern for matmul", "no pattern for rescale"}
 
 
 def test_a_product_with_itself() -> None:

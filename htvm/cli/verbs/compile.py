@@ -11,7 +11,7 @@ import click
 import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
-from htvm.cli.output import print_json, print_report
+from htvm.cli.output import model_word, print_json, print_report
 from htvm.cli.places import refuse_file_name
 from htvm.progress_bar import shown_progress
 
@@ -105,6 +105,6 @@ def command(
     if as_json:
         print_json("compile", {"folder": str(folder), "report": json.loads(report_json(report))})
     else:
-        more = f"all tables: --all   cycles: htvm run {model} -t {target}"
+        more = f"all tables: --all   cycles: htvm run {model_word(model)} -t {target}"
         print_report(report, everything, wide, more)
         click.echo(f"\nwritten to {folder}")

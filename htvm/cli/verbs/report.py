@@ -14,7 +14,7 @@ from click.core import ParameterSource
 import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_inputs, shape_text
-from htvm.cli.output import fail_if_any, print_report
+from htvm.cli.output import fail_if_any, model_word, print_report
 from htvm.cli.places import file_to_write
 from htvm.errors import ExportError, InputError
 from htvm.inputs import bind_inputs
@@ -128,7 +128,7 @@ def command(
         click.echo(report_json(report))
     elif not outs:
         same = "" if target == _default_target() else f" -t {target}"
-        page = f"all tables: --all   page: htvm report {model}{same} -o report.html"
+        page = f"all tables: --all   page: htvm report {model_word(model)}{same} -o report.html"
         print_report(report, everything, wide, page)
     for path in outs:
         click.echo(f"written: {path}", err=True)

@@ -13,7 +13,7 @@ import numpy as np
 import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_inputs
-from htvm.cli.output import fail_if_any, print_json, print_report, save_arrays
+from htvm.cli.output import fail_if_any, model_word, print_json, print_report, save_arrays
 from htvm.cli.places import file_to_write
 from htvm.cli.terminal import terminal_width
 from htvm.inputs import bind_inputs
@@ -113,7 +113,7 @@ def command(
         found = {"guarded": guarded, "stray": None if stray is None else asdict(stray)}
         print_json("run", {**_run_data(outputs, result, equal), **found})
     else:
-        more = f"all tables: --all   reasons: htvm explain {model} -t {target}"
+        more = f"all tables: --all   reasons: htvm explain {model_word(model)} -t {target}"
         print_report(module.report(), everything, wide, more)
         click.echo()
         for name, array in outputs.items():
