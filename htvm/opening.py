@@ -76,6 +76,12 @@ def load(
         return found if name is None else replace(found, name=name)
     if isinstance(source, str | PathLike):
         path = Path(source)
+        if not str(source):  # else the current folder
+            raise ModelError(
+                "the name of the model is empty",
+                where="model",
+                hint="give a .tflite or .onnx file, or zoo:NAME",
+            )
         if _is_folder(path):
             raise ModelError("a folder is not a model", where=str(path), hint="give a file")
         if _is_device(path):

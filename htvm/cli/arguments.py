@@ -127,7 +127,7 @@ def read_inputs(text: str, infos: Sequence[TensorInfo]) -> Inputs:
             a number.
     """
     seed = _seed(text)
-    return seeded_inputs(infos, seed) if seed is not None else _load(Path(text), infos)
+    return seeded_inputs(infos, seed) if seed is not None else _load(text, infos)
 
 
 def read_samples(text: str, infos: Sequence[TensorInfo], count: int) -> list[Inputs]:
@@ -147,7 +147,7 @@ def read_samples(text: str, infos: Sequence[TensorInfo], count: int) -> list[Inp
     if seed is not None:
         draws = (seeded_inputs(infos, seed + i) for i in range(count))
         return [dict(zip(names, draw, strict=True)) for draw in draws]
-    loaded = _load(Path(text), infos)
+    loaded = _load(text, infos)
     if not all(
         info.name in loaded and loaded[info.name].ndim == len(info.shape) + 1 for info in infos
     ):
@@ -180,9 +180,13 @@ def _is_seed(text: str) -> bool:
     return text.isdecimal() and len(text) <= SEED_DIGITS
 
 
-def _load(path: Path, infos: Sequence[TensorInfo]) -> dict[str, NDArray[Any]]:
+def _load(text: str, infos: Sequence[TensorInfo]) -> dict[str, NDArray[Any]]:
     """Return the arrays of a file by input name."""
-    named = read_arrays(path, "give an .npy or .npz file of numpy arrays, or random:SEED")
+    hint = "give an .npy or .npz file of numpy arrays, or random:SEED"
+    if not text:
+        raise InputError("the name of the inputs' file is empty", where="--input", hint=hint)
+    path = Path(text)
+    named = read_arrays(path, hint)
     if len(named) != 1 or len(infos) != 1:
         return named
     (name, array), wanted = next(iter(named.items())), infos[0].name

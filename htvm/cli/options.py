@@ -26,6 +26,7 @@ import click
 from byoc_dory.errors import TargetError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.parameters import parse_size
+from htvm.cli.places import PATH
 from htvm.cli.terminal import log_to_stderr
 from htvm.errors import InputError
 from htvm.integer_io import IO_KINDS
@@ -50,6 +51,7 @@ __all__ = [
     "complete_target",
     "examples",
     "fail_if",
+    "fail_if_changed",
     "given_input",
     "input_shapes",
     "interface",
@@ -151,7 +153,24 @@ class Bytes(_Number):
 
 
 def fail_if(command: Command) -> Command:
-    """Add ``--fail-if`` (as ``conditions``)."""
+    """Add ``--fail-if`` (as ``conditions``) to a verb with one report."""
+
+    def conditions(
+        _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+    ) -> tuple[Condition, ...]:
+        from htvm.report.conditions import no_earlier_report, read_condition
+
+        found = tuple(map(read_condition, given))
+        for each in found:
+            if each.relative:  # before anything is built
+                raise no_earlier_report(each)
+        return found
+
+    return _fail_if(conditions)(command)
+
+
+def fail_if_changed(command: Command) -> Command:
+    """Add ``--fail-if`` (as ``conditions``) to a verb with an earlier report."""
 
     def conditions(
         _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
@@ -160,11 +179,15 @@ def fail_if(command: Command) -> Command:
 
         return tuple(map(read_condition, given))
 
+    return _fail_if(conditions)(command)
+
+
+def _fail_if(callback: Callable[..., tuple[Condition, ...]]) -> Callable[[Command], Command]:
     return click.option(
-        "--fail-if", "conditions", multiple=True, metavar="CONDITION", callback=conditions,
+        "--fail-if", "conditions", multiple=True, metavar="CONDITION", callback=callback,
         help="Exit code 1 if this holds, e.g. 'cycles > 200000' or 'memory_bytes > 65536'; may be "
         "repeated.",
-    )(command)  # fmt: skip
+    )  # fmt: skip
 
 
 def tiling(command: Command) -> Command:
@@ -176,7 +199,7 @@ def tiling(command: Command) -> Command:
     @click.option(
         "--tiling",
         "tiling_file",
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="All of these, layer by layer: a file that `htvm explore --out` wrote.",
     )
     @functools.wraps(command)
@@ -219,7 +242,7 @@ def _tiling(given: dict[str, Any], path: Path | None) -> TilingOptions:
 def interface(command: Command) -> Command:
     """Add ``--io`` (as ``io``) and ``--data`` (as ``data``, a path), both for `open_model`."""
     command = click.option(
-        "--data", type=click.Path(path_type=Path), metavar="FILE",
+        "--data", type=PATH, metavar="FILE",
         help="An .npz or .npy file with typical inputs, [N, ...], in the model's own numbers: what "
         "retargeting is fitted to, instead of noise.",
     )(command)  # fmt: skip
@@ -231,7 +254,7 @@ def interface(command: Command) -> Command:
 
 
 labels = click.option(
-    "--labels", type=click.Path(path_type=Path), metavar="FILE",
+    "--labels", type=PATH, metavar="FILE",
     help="An .npz or .npy file with N integers, the class of each input in --data: the accuracy of "
     "the source and of the build is measured on them.",
 )  # fmt: skip

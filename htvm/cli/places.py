@@ -12,13 +12,26 @@ from htvm.errors import ExportError
 from htvm.files import check_file, check_folder
 from htvm.shown import optional
 
-__all__ = ["file_to_write", "folder_to_write", "picture_to_write", "refuse_file_name"]
+__all__ = ["PATH", "file_to_write", "folder_to_write", "picture_to_write", "refuse_file_name"]
 
 _KINDS = {".npz": "an .npz file", ".onnx": "an ONNX file"}
 _FILES = frozenset(
     ".c .csv .h .html .json .npy .npz .onnx .parquet .pdf .png .svg .tar .tflite .txt .zip".split()
 )
 _PICTURES = (".png", ".svg", ".pdf")
+
+
+class _Named(click.Path):
+    """A path that is not empty: that would be the current folder, as of a variable not set."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value):
+            self.fail("the name is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = _Named(path_type=Path)
+"""The type of an option or argument that names a file or folder."""
 
 _Callback = Callable[[click.Context, click.Parameter, Any], Any]
 

@@ -59,11 +59,7 @@ class Condition:
         value = self._known(figures)
         if self.relative:
             if before is None:
-                raise InputError(
-                    f"'{self.text}' compares with an earlier report",
-                    where="--fail-if",
-                    hint="leave out the %, or compare two reports: htvm diff BEFORE AFTER",
-                )
+                raise no_earlier_report(self)
             old = self._known(before)
             value = 100.0 * (value - old) / old if old else (0.0 if value == old else float("inf"))
         return _OPERATORS[self.comparison](value, self.limit)
@@ -78,6 +74,15 @@ class Condition:
                 hint=f"it has {', '.join(have)}",
             )
         return value
+
+
+def no_earlier_report(condition: Condition) -> InputError:
+    """Return the error for a condition in percent where there is only one report."""
+    return InputError(
+        f"'{condition.text}' compares with an earlier report",
+        where="--fail-if",
+        hint="leave out the %, or compare two reports: htvm diff BEFORE AFTER",
+    )
 
 
 def read_condition(text: str) -> Condition:

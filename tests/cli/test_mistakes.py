@@ -6,6 +6,8 @@ written, and planning fails the test.
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,49 @@ MISTAKES = (
     ("targets new mychip --out mychip.html", "is the name of a file", "name a folder"),
     ("targets show dianna", "unknown target 'dianna'", "did you mean diana?"),
     ("rnu zoo:resnet8", "no verb 'rnu'", "did you mean run?"),
+    ("run ''", "the name of the model is empty", "zoo:NAME"),
+    ("run pipe", "a device or pipe is not a model", "give a file"),
+    ("run zoo:toyadmos@-1", "seed '-1' is not a number", "zoo:toyadmos@1"),
+    (f"run {NET} zoo:resnet8", "unexpected extra argument", "zoo:resnet8"),
+    (f"run {NET} -t siracusa:cores=0", "cannot be '0'", "1 to 8"),
+    (f"run {NET} -t siracusa:cores=2,cores=4", "given twice", "each parameter once"),
+    (f"run {NET} -t generic.cpu --l2 12", "L2 cannot have 12 B", "a multiple of 16"),
+    (f"run {NET} --l1 1e3", "'1e3' is no size", "e.g. 64k"),
+    (f"run {NET} --tiling list.json", "Expected `object`", "htvm explore --out"),
+    (f"run {NET} --tiling folder", "Is a directory", "htvm explore --out"),
+    (f"run {NET} --input ''", "the inputs' file is empty", "random:SEED"),
+    (f"run {NET} --input folder", "Is a directory", "random:SEED"),
+    (f"run {NET} --input pipe", "this is a pipe", "random:SEED"),
+    (f"run {NET} --input objects.npy", "no numpy arrays of numbers", "random:SEED"),
+    (f"run {NET} --input two.npz", "no input 'other'", "it takes input: int8[1, 640]"),
+    (f"run {NET} --labels three.npy", "without the inputs", "add --data FILE"),
+    (f"run {NET} --data eight.npy --labels three.npy", "[3] for 8 inputs", "give 8 integers"),
+    (f"run {NET} --data eight.npy --labels real.npy", "type float32", "N integers"),
+    (f"run {NET} --data eight.npy --labels large.npy", "are no classes", "give 0 to 639"),
+    (f"run {NET} --data ''", "the name is empty", "--data"),
+    (f"run {NET} --fail-if 'cycles > 2%'", "compares with an earlier report", "htvm diff"),
+    (f"run {NET} --fail-if 'cycles > nan'", "is no condition", "'cycles > 200000'"),
+    (f"run {NET} --out text.tflite/out.npz", "Not a directory", "folder that exists"),
+    (f"report {NET} --fail-if 'cycles > 2%'", "compares with an earlier report", "leave out the %"),
+    (f"report {NET} --out ''", "the name is empty", "--out"),
+    (f"report {NET} --format pdf --out page.pdf", "'pdf' is not one of", "html"),
+    ("report list.json", "this JSON is not a report", "saved as .json"),
+    (f"compile {NET} --out ''", "the name is empty", "--out"),
+    (f"compile {NET} --out text.tflite/new", "'text.tflite' is a file", "choose a folder"),
+    (f"compare {NET} --count ten", "'ten' is not a valid integer", "--count"),
+    (f"verify {NET} -t cortex_m4", "which has no Arm Cortex-M4", "htvm run --check"),
+    (f"verify {NET} --golden float.npy", "float32 instead of int8", "not real values"),
+    (f"verify {NET} --golden ''", "the name is empty", "--golden"),
+    (f"explore {NET} --alpha -1", "-1 is not in the range", "x>=0"),
+    (f"explore {NET} --objective array --beta x=1", "no heuristic 'x'", "long DMA"),
+    (f"sweep {NET} --l1 ''", "--l1 has no values", "--l1 VALUE,VALUE"),
+    (f"sweep {NET} --l1 64k --jobs 0", "0 is not a number of processes", "at least 1"),
+    (f"sweep {NET} zoo:nothing --l1 64k", "no network 'nothing'", "one of digits"),
+    ("diff folder folder", "Is a directory", "saved as .json"),
+    (f"generate {NET}", "no decoding step", "caches of keys and values"),
+    ("generate zoo:microllama --prompt 'a b'", "'a b' is no token id", "72,101,108"),
+    ("targets new class --out new", "a SoC cannot be called that", "no keyword"),
+    ("completion tcsh", "'tcsh' is not one of", "'bash'"),
 )  # fmt: skip
 
 
@@ -112,6 +157,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.savez(tmp_path / "names.npz", image=np.zeros((1, 640), np.int8))
     np.save(tmp_path / "float.npy", np.zeros((1, 640), np.float32))
     np.save(tmp_path / "shape.npy", np.zeros((1, 5), np.int8))
+    (tmp_path / "list.json").write_text("[1, 2]")
+    os.mkfifo(tmp_path / "pipe")
+    np.savez(tmp_path / "two.npz", input=np.zeros((1, 640), np.int8), other=np.zeros(3))
+    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    np.save(tmp_path / "eight.npy", np.zeros((8, 640), np.int8))
+    np.save(tmp_path / "three.npy", np.zeros(3, np.int64))
+    np.save(tmp_path / "real.npy", np.zeros(8, np.float32))
+    np.save(tmp_path / "large.npy", np.full(8, 640))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -130,7 +183,7 @@ def test_a_mistake_is_answered_before_anything_is_planned(
 
     monkeypatch.setattr(htvm.placement.plan, "place", planned)
     before = {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
-    assert main(line.split()) == 2
+    assert main(shlex.split(line)) == 2
     shown = capsys.readouterr()
     said = " ".join(shown.err.split())
     assert shown.out == "" and "Traceback" not in said

@@ -12,7 +12,7 @@ import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_samples
 from htvm.cli.output import print_json, save_figure
-from htvm.cli.places import picture_to_write
+from htvm.cli.places import PATH, picture_to_write
 from htvm.cli.terminal import terminal_width
 from htvm.progress_bar import shown_progress
 
@@ -44,7 +44,7 @@ __all__ = ["command"]
 @click.option(
     "--out",
     "-o",
-    type=click.Path(path_type=Path),
+    type=PATH,
     callback=picture_to_write,
     help="Draw the times as .png, .svg or .pdf.",
 )

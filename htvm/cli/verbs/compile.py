@@ -12,7 +12,7 @@ import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import model_word, print_json, print_report
-from htvm.cli.places import refuse_file_name
+from htvm.cli.places import PATH, refuse_file_name
 from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
@@ -40,9 +40,7 @@ __all__ = ["command"]
 @options.l2
 @options.all_tables
 @options.wide
-@click.option(
-    "--out", "-o", required=True, type=click.Path(path_type=Path), help=options.EXPORT_FOLDER
-)
+@click.option("--out", "-o", required=True, type=PATH, help=options.EXPORT_FOLDER)
 @click.option(
     "--as",
     "kind",

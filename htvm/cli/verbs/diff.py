@@ -10,6 +10,7 @@ import click
 
 from htvm.cli import options
 from htvm.cli.output import fail_if_any, print_json
+from htvm.cli.places import PATH
 
 if TYPE_CHECKING:
     from htvm.report.conditions import Condition
@@ -24,9 +25,9 @@ __all__ = ["command"]
         "htvm diff before.json after.json --fail-if 'cycles > 2%'",
     )
 )
-@click.argument("before", type=click.Path(path_type=Path))
-@click.argument("after", type=click.Path(path_type=Path))
-@options.fail_if
+@click.argument("before", type=PATH)
+@click.argument("after", type=PATH)
+@options.fail_if_changed
 @options.common
 def command(before: Path, after: Path, conditions: tuple[Condition, ...], as_json: bool) -> None:
     """Say what changed from the report BEFORE to the report AFTER, both saved as .json."""

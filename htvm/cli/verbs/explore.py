@@ -10,7 +10,7 @@ import click
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model
 from htvm.cli.output import print_json
-from htvm.cli.places import folder_to_write
+from htvm.cli.places import PATH, folder_to_write
 from htvm.cli.terminal import EXIT_INTERRUPTED, terminal_width
 from htvm.progress_bar import shown_progress
 
@@ -31,12 +31,14 @@ __all__ = ["command"]
 @options.schedule
 @click.option("--objective", "objectives", multiple=True, help="Which to try; all by default.")
 @click.option("--l1", "budgets", multiple=True, type=options.Bytes(), help="Bytes of L1.")
-@click.option("--alpha", "alphas", multiple=True, type=int, help="Weight of a byte of L1.")
+@click.option(
+    "--alpha", "alphas", multiple=True, type=click.IntRange(0), help="Weight of a byte of L1."
+)
 @click.option("--beta", "betas", multiple=True, metavar="HEURISTIC=W[,W...]", help="Weights.")
 @click.option(
     "--out",
     "-o",
-    type=click.Path(path_type=Path),
+    type=PATH,
     callback=folder_to_write,
     help="Folder for CSV, figures, and the winner: a file for --tiling.",
 )

@@ -8,7 +8,7 @@ import click
 
 from htvm.cli import options
 from htvm.cli.output import print_json
-from htvm.cli.places import file_to_write
+from htvm.cli.places import PATH, file_to_write
 from htvm.errors import InputError
 from htvm.progress_bar import shown_progress
 
@@ -23,12 +23,12 @@ _DIGITS = 9
         "htvm run int8.onnx --io int8 --data samples.npz",
     )
 )
-@click.argument("network", metavar="MODEL", type=click.Path(path_type=Path))
+@click.argument("network", metavar="MODEL", type=PATH)
 @click.option(
     "--data",
     "-d",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="An .npz or .npy file with real inputs, [N, ...], as varied as in use; a hundred often "
     "suffice.",
@@ -37,7 +37,7 @@ _DIGITS = 9
     "--out",
     "-o",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     callback=file_to_write("the quantized network", ".onnx"),
     help="The .onnx file to write, with int8 weights and activations (QDQ).",
 )

@@ -15,7 +15,7 @@ import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_inputs, shape_text
 from htvm.cli.output import fail_if_any, model_word, print_report
-from htvm.cli.places import file_to_write
+from htvm.cli.places import PATH, file_to_write
 from htvm.errors import ExportError, InputError
 from htvm.inputs import bind_inputs
 from htvm.progress_bar import shown_progress
@@ -73,7 +73,7 @@ _BUILD = (
     "-o",
     "outs",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     callback=file_to_write("the report"),
     help="File to write, as its suffix says: .html, .txt, .csv, .json, .perfetto.json (a trace), "
     ".png; may be repeated.  Without, the text is printed.",

@@ -14,7 +14,7 @@ import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_inputs
 from htvm.cli.output import fail_if_any, model_word, print_json, print_report, save_arrays
-from htvm.cli.places import file_to_write
+from htvm.cli.places import PATH, file_to_write
 from htvm.cli.terminal import terminal_width
 from htvm.inputs import bind_inputs
 from htvm.progress_bar import shown_progress
@@ -53,7 +53,7 @@ __all__ = ["command"]
 @click.option(
     "--out",
     "-o",
-    type=click.Path(path_type=Path),
+    type=PATH,
     callback=file_to_write("the outputs", ".npz"),
     help="Write the outputs as .npz.",
 )

@@ -9,7 +9,7 @@ import click
 
 from htvm.cli import options
 from htvm.cli.output import print_json
-from htvm.cli.places import file_to_write, folder_to_write
+from htvm.cli.places import PATH, file_to_write, folder_to_write
 from htvm.cli.terminal import EXIT_INTERRUPTED
 from htvm.progress_bar import shown_progress
 
@@ -54,14 +54,14 @@ __all__ = ["command"]
 @click.option(
     "--results",
     "-r",
-    type=click.Path(path_type=Path),
+    type=PATH,
     callback=file_to_write("the results"),
     help="Results file, .parquet or .csv; the same sweep with the same file goes on.",
 )
 @click.option(
     "--out",
     "-o",
-    type=click.Path(path_type=Path),
+    type=PATH,
     callback=folder_to_write,
     help="Folder for CSV and figures.",
 )

@@ -8,7 +8,7 @@ import click
 
 from htvm.cli import options
 from htvm.cli.output import print_json
-from htvm.cli.places import refuse_file_name
+from htvm.cli.places import PATH, refuse_file_name
 from htvm.cli.terminal import terminal_width
 
 __all__ = ["command"]
@@ -65,7 +65,7 @@ def show_command(name: str, as_json: bool) -> None:
     "--out",
     "-o",
     "folder",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder to write, which must not be there yet; NAME_soc by default.",
 )
 @options.common

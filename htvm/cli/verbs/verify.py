@@ -12,11 +12,14 @@ import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Shapes, open_model, read_inputs
 from htvm.cli.output import print_json
+from htvm.cli.places import PATH
+from htvm.errors import TargetError
 from htvm.inputs import bind_inputs
 from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
+    from byoc_dory.soc.base import Soc
 
 __all__ = ["command"]
 
@@ -39,7 +42,7 @@ __all__ = ["command"]
 @click.option(
     "--golden",
     "-g",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="An .npz file with your own outputs for this input, by the outputs' names.",
 )
 @options.common
@@ -61,8 +64,10 @@ def command(
     Names the first layer, tile and element that differ, both values, and the line of C that wrote
     the element.  Exit code 1 if anything differs, from the reference or from the golden.
     """
+    from byoc_dory.soc.registry import resolve
     from htvm.verification.golden import bind_golden
 
+    _refuse_unwatched(resolve(target).soc)
     opened = open_model(model, input_shapes, io, data)
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     own = None if golden is None else bind_golden(opened.outputs, golden)
@@ -88,3 +93,17 @@ def command(
         click.echo(str(found))
     if not (found.equal and found.contained and found.agrees):
         raise click.exceptions.Exit(1)
+
+
+def _refuse_unwatched(soc: Soc) -> None:
+    """Refuse a core whose every store cannot be watched, before anything is built.
+
+    Raises:
+        TargetError: the simulator does not have it.
+    """
+    if soc.host.platform != "rv32":
+        raise TargetError(
+            f"steps are watched on the simulator, which has no {soc.host.name}",
+            where="htvm verify",
+            hint="htvm run --check compares its outputs with the reference",
+        )
