@@ -16,6 +16,7 @@ from htvm.report.settings import Setting
 from htvm.result import Causes, Interval
 
 __all__ = [
+    "NOT_RUN",
     "L1Use",
     "LayerRow",
     "L2Use",
@@ -24,6 +25,9 @@ __all__ = [
     "Summary",
     "Unit",
 ]
+
+NOT_RUN = "not run yet"
+"""Why the report of a build without a run has no cycles."""
 
 
 @dataclass(frozen=True)
@@ -277,4 +281,4 @@ class ReportData:
             return ""
         if self.summary.instructions is not None:
             return "an emulator counts instructions"
-        return "this platform counts none" if self.summary.platform == "host" else "not run yet"
+        return "this platform counts none" if self.summary.platform == "host" else NOT_RUN

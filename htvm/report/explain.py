@@ -424,6 +424,9 @@ def _placed(found: Explanation) -> str:
         placed[row.placed] = placed.get(row.placed, 0) + 1
     counts = ", ".join(f"{number} on {name}" for name, number in placed.items())
     total = "" if found.total_cycles is None else f"; {count(found.total_cycles)} {found.counted}"
+    # A run beside it counts slightly others.
+    if total and any(step.basis == "predicted" for step in found.steps):
+        total += " (predicted)"
     return f"{len(rows)} operators: {counts}{total}" if rows else "no operators"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from htvm.report.data import LayerRow, ReportData
+from htvm.report.data import NOT_RUN, LayerRow, ReportData
 from htvm.report.explain import Improvement
 from htvm.report.reasons import (
     accelerated_text,
@@ -90,6 +90,8 @@ def _headline(report: ReportData, width: int) -> list[str]:
         whole = f"{line} (emulated: no cycles)"
         return [whole if len(whole) <= width else line]
     if summary.cycles is None or summary.latency_ms is None:
+        if report.no_cycles == NOT_RUN:
+            return [f"{line}: built, {NOT_RUN}"]
         return [f"{line}, platform {summary.platform}: no cycles, {report.no_cycles}"]
     rate = 1000 / summary.latency_ms
     line += f": {milliseconds(summary.latency_ms)} ms, {rate:,.0f} inferences/s"

@@ -10,6 +10,7 @@ from byoc_dory.verdict import OperatorVerdict
 from htvm.report.explain import (
     Explanation,
     Improvement,
+    StepCost,
     VerdictRow,
     explain_screen,
     explain_text,
@@ -111,6 +112,23 @@ def test_a_speed_up_that_cannot_be_estimated_is_measured() -> None:
     unknown = replace(FILLED.verdicts[1], cpu_cycles=None)
     screen = screen_text(replace(FILLED, verdicts=(FILLED.verdicts[0], unknown)))
     assert "speed-up     htvm compare measures it (no estimate for conv2d)" in screen
+
+
+def test_a_build_that_has_not_run_says_so() -> None:
+    summary = replace(WHOLE.summary, cycles=None)
+    rows = tuple(replace(row, cycles=None, causes=None) for row in WHOLE.layers)
+    screen = screen_text(replace(WHOLE, summary=summary, layers=rows))
+    assert screen.startswith("tiny on diana: built, not run yet\n")
+
+
+def test_an_explanation_says_whether_its_cycles_are_predicted() -> None:
+    def first(basis: str) -> str:
+        steps = (StepCost(("conv2d_9",), "digital", "layer", 10_000, basis),)
+        found = Explanation(FILLED.verdicts, (), 10_000, steps)
+        return explain_screen(found).splitlines()[0]
+
+    assert first("predicted").endswith("; 10,000 cycles (predicted)")
+    assert first("measured").endswith("; 10,000 cycles")
 
 
 def test_without_cycles_nothing_is_said_of_them() -> None:
