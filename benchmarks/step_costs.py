@@ -28,8 +28,15 @@ from htvm.report.table import Column, Table, count, text
 __all__ = ["Line", "line_of", "run"]
 
 NETWORKS = ("resnet8", "ds_cnn", "toyadmos", "digits")
-TARGETS = ("diana", "diana.simd.cpu", "snitch_ita", "siracusa")
-TRANSFORMERS, CLUSTERS = ("encoder:1",), ("snitch_ita", "siracusa")
+TARGETS = (
+    "diana", "diana.digital", "diana.analog", "diana.mixed", "diana.cpu", "diana.simd",
+    "diana.simd.digital", "diana.simd.analog", "diana.simd.mixed", "diana.simd.cpu",
+    "dla", "generic.cpu", "snitch_ita", "snitch_ita.cluster", "snitch_ita.cpu",
+    "siracusa", "siracusa.cluster", "siracusa.cpu",
+    "cortex_m0plus", "cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33", "cortex_m55",
+)  # fmt: skip
+TRANSFORMERS = ("encoder:1",)
+CLUSTERS = ("snitch_ita", "snitch_ita.cluster", "siracusa", "siracusa.cluster")
 _SAID = """
 What `htvm explain` says that a network takes, against a run of its C, with other inputs than those
 that the CPU's steps are measured with.  Of each line: the sum over all steps, the CPU's included,
@@ -37,7 +44,8 @@ and the step with the largest error of those that take at least 1 % of the time.
 in the sum, and 25 % in each such step.
 
 A step is predicted by an accelerator's cost model, or measured: the CPU's own code, simulated
-apart. `python -m benchmarks.step_costs --target NAME MODEL` compares any network on any target.
+apart.  On Cortex-M cores, instructions are said and counted, the M55's by QEMU.  `python -m
+benchmarks.step_costs --target NAME MODEL` compares any network on any target.
 """.strip()
 SUM, STEP, SHARE = 0.10, 0.25, 0.01
 
@@ -111,7 +119,7 @@ def _table(lines: Sequence[Line]) -> str:
         Column("network"),
         Column("target"),
         Column("said", True),
-        Column("simulated", True),
+        Column("run", True),
         Column("sum %", True),
         Column("worst %", True),
         Column("step"),

@@ -89,8 +89,7 @@ def _explanation(
     ]
     found = improvements(compiled, changes, costs) if changes else ()
     quicker = settings(compiled, costs, compile_with) if changes else ()
-    arm = compiled.target.soc.host.platform == "arm"
-    counted = "instructions" if arm else "cycles"
+    counted = "cycles" if compiled.target.soc.host.platform == "rv32" else "instructions"
     changes_found = tuple(replace(entry, counted=counted) for entry in found)
     return Explanation(
         tuple(rows), changes_found, costs.total, costs.steps, costs.missing, counted, quicker,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from byoc_dory.errors import L2OverflowError, SimulationError, ToolchainError
+from byoc_dory.errors import DependencyError, L2OverflowError, SimulationError, ToolchainError
 from byoc_dory.host_cost import cpu_cycles, cpu_operator_cycles
 from htvm.aot.parallel import cores_of
 from htvm.report.explain import StepCost
@@ -90,7 +90,7 @@ def _of_the_host(compiled: Compiled, measure: bool) -> tuple[Sequence[int | None
         return nothing, ""
     try:
         return host_step_cycles(compiled.program, compiled.target.soc), ""
-    except (L2OverflowError, SimulationError, ToolchainError) as error:
+    except (DependencyError, L2OverflowError, SimulationError, ToolchainError) as error:
         return nothing, error.what
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from byoc_dory.errors import L2OverflowError
 from htvm.aot.entry import model_sources, render, template_fields
 from htvm.aot.flags import kernel_flags
-from htvm.firmware.build import RUN_MARK, build_arm, build_rv32
+from htvm.firmware.build import RUN_MARK, build_arm, build_qemu, build_rv32
 from htvm.firmware.builds import kept_build
 from htvm.firmware.toolchain import Compiler, rv32_flags
 from htvm.inputs import seeded_inputs
@@ -59,6 +59,7 @@ def host_step_cycles(
 
     Raises:
         L2OverflowError: the steps need more memory than there are addresses.
+        DependencyError: the core's emulator is not installed.
         SimulationError: the core trapped.
         ToolchainError: there is no compiler, or it fails.
     """
@@ -94,9 +95,10 @@ def _kept(program: Program, soc: Soc, compiler: Compiler, cache_dir: Path | None
 def _simulated(program: Program, soc: Soc, compiler: Compiler, cache_dir: Path) -> list[int]:
     infos = [TensorInfo(info.name, info.shape, info.dtype) for info in program.inputs]
     inputs = seeded_inputs(infos, _SEED)
-    if soc.host.platform == "arm":
+    if soc.host.platform != "rv32":
         # No accelerator is left out, so the arena needs no contents.
-        counts = run(build_arm(program, soc, compiler, cache_dir), inputs).step_instructions
+        build = build_qemu if soc.host.platform == "qemu" else build_arm
+        counts = run(build(program, soc, compiler, cache_dir), inputs).step_instructions
         return [0 if count is None else count[1] - count[0] for count in counts]
     built = build_rv32(program, soc, compiler, cache_dir, extra={"main.c": _main(program)})
     contents = np.random.default_rng(_SEED).bytes(_arena_bytes(program))

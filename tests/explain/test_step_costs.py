@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -16,7 +20,10 @@ from htvm.inputs import seeded_inputs
 from htvm.model import Model
 from htvm.pipeline import compile_model
 from htvm.sim.host_steps import host_step_cycles
+from htvm.sim.qemu import PROGRAM
 from tests.explain.test_improvements import convolution
+
+NEEDS_QEMU = pytest.mark.skipif(shutil.which(PROGRAM) is None, reason=f"{PROGRAM} is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +41,7 @@ def opened(name: str) -> Model:
         ("digits", "diana.digital"),
         pytest.param("ds_cnn", "diana", marks=pytest.mark.slow),
         pytest.param("digits", "cortex_m4", marks=pytest.mark.slow),
+        pytest.param("digits", "cortex_m55", marks=[pytest.mark.slow, NEEDS_QEMU]),
         pytest.param("digits", "siracusa", marks=pytest.mark.slow),
         pytest.param("ds_cnn", "snitch_ita", marks=pytest.mark.slow),
         pytest.param("toyadmos", "diana.simd.cpu", marks=pytest.mark.slow),
@@ -100,3 +108,22 @@ def test_no_advice_gains_more_than_its_layers_cost(target: str) -> None:
     for entry in explanation_of(compiled, 5).improvements:
         own = sum(step.cycles or 0 for step in costs.steps if set(step.layers) & set(entry.layers))
         assert 0 < entry.gain <= min(own, entry.before) and entry.gain < costs.total
+
+
+def test_without_an_emulator_the_steps_are_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The M55 runs in QEMU alone; what it takes is estimated where that is not installed."""
+    compiled = compile_model(zoo.toyadmos(), "cortex_m55", BuildOptions())
+    monkeypatch.setattr(shutil, "which", lambda *_: None)
+    monkeypatch.setattr("htvm.sim.host_steps.kept_build", _computed_anew)
+    costs = build_costs(compiled)
+    assert "qemu-system-arm" in costs.missing
+    assert {step.basis for step in costs.steps} == {"estimated"}
+    assert explanation_of(compiled).counted == "instructions"
+
+
+def _computed_anew(*arguments: Any) -> Path:
+    """Compute what is kept from earlier runs again."""
+    *_, make = arguments
+    with TemporaryDirectory() as folder:
+        make(Path(folder), [])
+        raise AssertionError("ran without an emulator")

@@ -103,7 +103,7 @@ def command(
     if as_json:
         print_json("compile", {"folder": str(folder), "report": json.loads(report_json(report))})
     else:
-        counted = "instructions" if report.summary.platform == "arm" else "cycles"
+        counted = "instructions" if report.summary.platform in ("arm", "qemu") else "cycles"
         more = f"all tables: --all   {counted}: htvm run {model_word(model)} -t {target}"
         print_report(report, everything, wide, more)
         click.echo(f"\nwritten to {folder}")
