@@ -1,4 +1,4 @@
-"""Reading what exporters wrote: exact, within one step, wrong, refused or crashed."""
+"""Reading what exporters wrote: exact, within one step, wrong, refused, unchecked or crashed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import htvm
 from htvm.errors import HtvmError
 from htvm.quantization.float_model import calibrated
+from tests.reference.onnx_session import NO_KERNEL
 
 __all__ = ["Outcome", "checked", "outcomes"]
 
@@ -31,7 +32,8 @@ class Outcome:
         exporter: "torch" or "keras".
         network, way: which one, and how it was quantized.
         result: "exact", "one step" (elements off by one step of their quantization, at most),
-            "wrong", "refused", "crashed", or for a float network "quantized".
+            "wrong", "refused", "crashed", "unchecked" (read, but no session of onnxruntime
+            is exact on the CPU that the files were made on), or for a float network "quantized".
         detail: what it equals, how many elements differ, or why it is refused.
     """
 
@@ -80,6 +82,8 @@ def checked(exporter: str, case: Path, interpret: Callable[..., Any]) -> Outcome
         if verdict == ("exact", ""):
             return outcome("exact", kind)
         verdicts.append((verdict, kind))
+    if not verdicts:
+        return outcome("unchecked", NO_KERNEL)
     (result, detail), kind = verdicts[0]
     return outcome(result, f"{detail} from {kind}")
 
@@ -98,8 +102,10 @@ def _oracles(path: Path, kept: dict[str, Any]) -> Iterator[tuple[str, list[list[
     """Yield name and results of each runtime that an export is compared with, the best first."""
     runs = _runs(kept)
     if path.suffix == ".onnx":
-        yield "onnxruntime", [_of(kept, "fused", run) for run in runs]
-        yield "onnxruntime without optimization", [_of(kept, "plain", run) for run in runs]
+        # A session whose sums saturate where the files were made has left no results.
+        for kind, name in (("fused", "onnxruntime"), ("plain", "onnxruntime without optimization")):
+            if _of(kept, kind, runs[0]):
+                yield name, [_of(kept, kind, run) for run in runs]
         return
     micro = _by_micro(path, [_of(kept, "in", run) for run in runs])
     if micro is not None:

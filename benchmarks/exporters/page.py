@@ -9,7 +9,7 @@ from benchmarks.exporters.check import Outcome
 
 __all__ = ["page"]
 
-_RESULTS = ("exact", "quantized", "one step", "refused", "wrong", "crashed")
+_RESULTS = ("exact", "quantized", "one step", "refused", "unchecked", "wrong", "crashed")
 
 _HEAD = """# Files of real exporters
 
@@ -32,6 +32,8 @@ environment of its own, and writes this page; a slow test does the same with one
 - *one step*: no element is farther than one step of its quantization. LiteRT's dense layers with a
   scale per channel round otherwise than TFLite Micro's, which ours equal; TFLite Micro itself lacks
   operators of these networks, so it cannot be the oracle of the whole.
+- *unchecked*: read, but on the CPU that the files were made on, onnxruntime has no session for it
+  whose sums do not saturate, so there is nothing to compare with.
 
 Files that an exporter, or its own runtime, refuses are not counted: TensorFlow writes a TILE for
 repeated pixels in int8 that LiteRT does not run.

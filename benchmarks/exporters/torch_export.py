@@ -3,7 +3,8 @@
     python -m benchmarks.exporters.torch_export FOLDER [--only NAME]
 
 Each export is a folder with ``model.onnx`` and ``runs.npz``: inputs ``inI_J`` and outputs
-``outI_J`` of run I, by a default session (``fused``) and one without optimization (``plain``).
+``fusedI_J`` and ``plainI_J`` of run I, by a default session and one without optimization; those
+whose sums would saturate on this CPU are left out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["WAYS", "main"]
+__all__ = ["WAYS", "main", "results"]
 
 WAYS: dict[str, dict[str, Any]] = {
     "qdq_u8": {"activations": "u8", "weights": "u8"},
@@ -37,9 +38,6 @@ WAYS: dict[str, dict[str, Any]] = {
 """Ways to quantize: types, per channel or not, symmetric or not, QDQ or QOperator."""
 
 RUNS = 2
-
-_PRECISE = ("session.x64quantprecision", "1")
-"""Keeps sums of products from saturating on x86-64 without VNNI; elsewhere it changes nothing."""
 
 _DISABLED = ["WeightBiasQuantization"]
 """It rounds weights that the file has as reals, and so runs another network than the file's."""
@@ -89,29 +87,25 @@ def _quantize(source: Path, target: Path, names: list[str], shapes: Any, way: An
     )
 
 
-def _outputs(path: Path, inputs: Any, plain: bool) -> Any:
-    from onnxruntime.capi.onnxruntime_pybind11_state import Fail
-    from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
+def results(path: Path, runs: list[list[Any]], names: list[str]) -> dict[str, Any]:
+    """Return the outputs of an export, of the sessions whose sums do not saturate here.
 
-    try:
-        return _session(path, plain, precise=True).run(None, inputs)
-    except (NoKernel, Fail):  # some operators have no such kernel, and it cannot share weights
-        return _session(path, plain, precise=False).run(None, inputs)
+    Args:
+        path: the file.
+        runs: the inputs of each run.
+        names: their names.
+    """
+    from tests.reference.onnx_session import exact_session
 
-
-def _session(path: Path, plain: bool, precise: bool) -> Any:
-    import onnxruntime as ort
-
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = 1
-    if plain:
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    if precise:
-        options.add_session_config_entry(*_PRECISE)
-    return ort.InferenceSession(
-        str(path), options, providers=["CPUExecutionProvider"], disabled_optimizers=_DISABLED
-    )
+    kept: dict[str, Any] = {}
+    for kind in ("fused", "plain"):
+        session = exact_session(str(path), optimized=kind == "fused", disabled=_DISABLED)
+        if session is None:
+            continue
+        for run, inputs in enumerate(runs):
+            found = session.run(None, dict(zip(names, inputs, strict=True)))
+            kept |= {f"{kind}{run}_{at}": item for at, item in enumerate(found)}
+    return kept
 
 
 def _export(name: str, source: Path, way: str, folder: Path) -> None:
@@ -123,13 +117,9 @@ def _export(name: str, source: Path, way: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "model.onnx"
     _quantize(source, path, names, shapes, WAYS[way])
-    kept: dict[str, Any] = {}
-    for run in range(RUNS):
-        inputs = _inputs(shapes, run)
-        kept |= {f"in{run}_{at}": item for at, item in enumerate(inputs)}
-        for kind in ("fused", "plain"):
-            found = _outputs(path, dict(zip(names, inputs, strict=True)), kind == "plain")
-            kept |= {f"{kind}{run}_{at}": item for at, item in enumerate(found)}
+    runs = [_inputs(shapes, run) for run in range(RUNS)]
+    kept = {f"in{run}_{at}": item for run, data in enumerate(runs) for at, item in enumerate(data)}
+    kept |= results(path, runs, names)
     np.savez_compressed(folder / "runs.npz", **kept)
 
 

@@ -4,8 +4,9 @@ On x86 CPUs with AVX2 but no VNNI, onnxruntime multiplies uint8 by int8 with ``v
 adds two products in int16 and saturates.  What it computes there is wrong, and differs from what it
 computes on other CPUs.  So the library is asked first: `find_arithmetic` runs small files whose
 exact results are known.  Where sums saturate, sessions get ``session.x64quantprecision``, with
-which they do not.  Some operators of int8 have no kernel then: their files are run by the numpy
-definition of `tests.reference.onnx_products`, with a warning that says so.
+which they do not.  Some operators of int8 have no kernel then: `exact_session` is None.  Tests run
+their files by the numpy definition of `tests.reference.onnx_products`, with a warning that says
+so; `benchmarks.exporters` counts them as unchecked.
 
 Float files need none of this.
 """
@@ -24,7 +25,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.reference.onnx_products import defined_outputs
@@ -44,6 +44,10 @@ class Arithmetic(enum.Enum):
     PLAIN = "any session is exact"
     PRECISE = "sessions saturate unless they are made precise"
     NONE = "sessions saturate even where they are made precise"
+
+
+NO_KERNEL = "onnxruntime has no exact kernel on this CPU"
+"""Why there is no exact session of a file."""
 
 
 class FromDefinition(UserWarning):
@@ -132,26 +136,48 @@ def _described(name: str, data: Array) -> Any:
 
 
 def _runtime() -> Any:
-    return pytest.importorskip("onnxruntime", reason="onnxruntime is not installed (extra 'test')")
+    try:
+        import onnxruntime
+    except ImportError:
+        import pytest  # where exporters run, there is onnxruntime, but not pytest
+
+        pytest.skip("onnxruntime is not installed (extra 'test')")
+    return onnxruntime
 
 
-def options_of(precise: bool) -> Any:
+def options_of(precise: bool, optimized: bool = True) -> Any:
     """onnxruntime's options of a session that is precise, or of a plain one."""
-    options = _runtime().SessionOptions()
+    runtime = _runtime()
+    options = runtime.SessionOptions()
     options.log_severity_level = 3
     if precise:
         options.add_session_config_entry(*PRECISE)
+    if not optimized:
+        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return options
 
 
-def session(model: bytes | str, precise: bool) -> Any:
-    """An onnxruntime session, or None where a precise one has no kernel for an operator."""
+def session(
+    model: bytes | str, precise: bool, optimized: bool = True, disabled: Sequence[str] = ()
+) -> Any:
+    """An onnxruntime session, or None where a precise one has no kernel for an operator.
+
+    Args:
+        model: a file's content or path.
+        precise: which session.
+        optimized: with graph optimizations.
+        disabled: optimizers that are left out.
+    """
     runtime = _runtime()
+    state = runtime.capi.onnxruntime_pybind11_state
     try:
         return runtime.InferenceSession(
-            model, options_of(precise), providers=["CPUExecutionProvider"]
+            model,
+            options_of(precise, optimized),
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=list(disabled),
         )
-    except runtime.capi.onnxruntime_pybind11_state.NotImplemented:
+    except (state.NotImplemented, state.Fail):  # it fails where layers share their weights
         if precise:
             return None
         raise
@@ -197,6 +223,24 @@ def find_arithmetic() -> Arithmetic:
 # ------------------------------------------------------------------------------ running files
 
 
+def exact_session(
+    model: bytes | str,
+    optimized: bool = True,
+    disabled: Sequence[str] = (),
+    arithmetic: Arithmetic | None = None,
+) -> Any:
+    """A session whose sums of products do not saturate, or None where this CPU has none.
+
+    Args:
+        model, optimized, disabled: as of `session`.
+        arithmetic: as of `quantized`.
+    """
+    arithmetic = arithmetic or find_arithmetic()
+    if arithmetic is Arithmetic.NONE:
+        return None
+    return session(model, arithmetic is Arithmetic.PRECISE, optimized, disabled)
+
+
 def quantized(path: Path, arithmetic: Arithmetic | None = None) -> Run:
     """A function from the inputs of a quantized ONNX file to its outputs, as onnxruntime means it.
 
@@ -204,16 +248,13 @@ def quantized(path: Path, arithmetic: Arithmetic | None = None) -> Run:
         path: the file.
         arithmetic: as if onnxruntime did this; default: what it does on this machine.
     """
-    arithmetic = arithmetic or find_arithmetic()
-    made = None
-    if arithmetic is not Arithmetic.NONE:
-        made = session(str(path), arithmetic is Arithmetic.PRECISE)
+    made = exact_session(str(path), arithmetic=arithmetic)
     if made is not None:
         names = [item.name for item in made.get_inputs()]
         return lambda inputs: made.run(None, dict(zip(names, inputs, strict=True)))
     operators = sorted({node.op_type for node in onnx.load(str(path)).graph.node})
     warnings.warn(
-        f"onnxruntime has no exact kernel on this CPU for a file of {', '.join(operators)}: "
+        f"{NO_KERNEL} for a file of {', '.join(operators)}: "
         "compared with the definition in tests/reference/onnx_products.py instead",
         FromDefinition,
         stacklevel=3,
