@@ -71,6 +71,13 @@ def test_the_element_of_a_shrunk_axis_lies_inside() -> None:
             strided(0, 5, (begin, 9, 1), (0, 0, 0, 0, 1))
 
 
+def test_the_element_of_a_shrunk_axis_is_not_taken_backwards() -> None:
+    """The reference kernel writes nothing then, whatever is in its arena remains."""
+    assert strided(0, 5, (3, 9, 2), (0, 0, 0, 0, 1)) == range(3, 4)
+    with pytest.raises(IndexError, match="steps of -2"):
+        strided(0, 5, (3, 9, -2), (0, 0, 0, 0, 1))
+
+
 def test_names_that_are_not_text_and_shapes_that_lie(tmp_path: Path) -> None:
     """Runtimes never decode names; a SHAPE with too many results is no constant."""
     rng = np.random.default_rng(1)

@@ -15,7 +15,7 @@ from patterns.ops.convolution import Window
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["Windows", "windows_of"]
+__all__ = ["Windows", "check_storage_order", "windows_of"]
 
 _INT32_MAX = 2**31 - 1
 
@@ -77,6 +77,17 @@ class Windows:
     def filter(self, groups: int = 1) -> Window:
         """Return the window of a filter over maps (N, C, y, x)."""
         return Window(self.strides, self.padding, self.dilation, groups, "NCHW")
+
+
+def check_storage_order(node: OnnxNode) -> None:
+    """Check a MaxPool's attribute of how places of maxima count, which nothing here uses.
+
+    Raises:
+        ModelError: it is neither 0 (rows first) nor 1 (columns first).
+    """
+    order = node.integer("storage_order", 0)
+    if order not in (0, 1):
+        raise node.damaged(f"storage_order {order}", "0 or 1")
 
 
 def windows_of(

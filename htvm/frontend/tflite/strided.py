@@ -30,7 +30,8 @@ def strided(
         relative: whether the end is relative to the begin.
 
     Raises:
-        IndexError: the one element of a shrunk axis lies outside.
+        IndexError: the one element of a shrunk axis lies outside, or is taken backwards, which
+            TensorFlow refuses, and of which the reference kernel writes nothing.
     """
     begin, end, step = bounds
     bit = 1 << axis
@@ -38,6 +39,8 @@ def strided(
     if masks[_SHRINK] & bit:
         if not masks[_BEGIN] & bit and not -size <= begin < size:
             raise IndexError(f"element {begin} of {size}")
+        if step < 0:
+            raise IndexError(f"one element, taken in steps of {step},")
         return range(first, first + 1)
     last = None if masks[_END] & bit else end + (first if relative else 0)
     return range(first, slice(None, last, step).indices(size)[1], step)

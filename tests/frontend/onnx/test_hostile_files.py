@@ -92,6 +92,9 @@ NODES: dict[str, tuple[File, type[HtvmError], tuple[str, ...]]] = {
         ModelError,
         ("'strides'", "32 bits"),
     ),
+    "an order of places that is none": (
+        one("MaxPool", kernel_shape=[2, 2], storage_order=-2), ModelError, ("storage_order -2",)
+    ),
     "huge pads": (
         one("MaxPool", kernel_shape=[2, 2], pads=[2**40] * 4), HtvmError, ("MaxPool_2",)
     ),

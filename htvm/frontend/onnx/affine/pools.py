@@ -27,7 +27,7 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
 )
-from htvm.frontend.onnx.windows import Windows, windows_of
+from htvm.frontend.onnx.windows import Windows, check_storage_order, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.reshape import Reshape
@@ -50,7 +50,7 @@ def _max_pool(reader: Reader, node: OnnxNode) -> Value:
     if len(source.shape) == 3:
         return _flat_max_pool(reader, node)
     windows = windows_of(node, source.shape[2:])
-    node.ignore("storage_order")  # of the indices
+    check_storage_order(node)
     _check_maximum(node, windows)
     shape = (*source.shape[:2], *windows.outputs)
     pool = _maximum(windows)
@@ -63,7 +63,7 @@ def _max_pool(reader: Reader, node: OnnxNode) -> Value:
 def _pending_max_pool(reader: Reader, node: OnnxNode, value: Pending) -> Value:
     """The maximum of what is quantized afterwards: rounding does not change which is largest."""
     windows = windows_of(node, value.shape[2:])
-    node.ignore("storage_order")  # of the indices
+    check_storage_order(node)
     _check_maximum(node, windows)
     pool = _maximum(windows)
     shape = (*value.shape[:2], *windows.outputs)
@@ -99,7 +99,7 @@ def _flat_max_pool(reader: Reader, node: OnnxNode) -> Value:
     tensor = tensor_of(reader, node, 0)
     n, c, x = tensor.activation.shape
     windows = windows_of(node, (x,), one_axis=True)
-    node.ignore("storage_order")  # of the indices
+    check_storage_order(node)
     _check_maximum(node, windows)
     maps = in_shape(reader, node, tensor, (n, c, 1, x))
     pool = _maximum(windows)

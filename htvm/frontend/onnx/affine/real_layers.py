@@ -15,7 +15,7 @@ from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.real_forms import RealWriter
 from htvm.frontend.onnx.affine.shapes import in_shape
 from htvm.frontend.onnx.affine.values import Constant, Real, Value
-from htvm.frontend.onnx.windows import Windows, windows_of
+from htvm.frontend.onnx.windows import Windows, check_storage_order, windows_of
 from htvm.frontend.operators import Activation
 from patterns.ops.float32.average import RealAverage
 from patterns.ops.float32.combine import Function, RealCombine
@@ -242,7 +242,7 @@ def average(reader: Reader, node: OnnxNode) -> Value:
 
 def max_pool(reader: Reader, node: OnnxNode) -> Value:
     source, flat, windows = _windows(reader, node)
-    node.ignore("storage_order")  # of the indices
+    check_storage_order(node)
     op = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW", windows.dilation)
     made = written(reader, node, op, source, (*source.shape[:2], *windows.outputs))
     return result_of(reader, node, made, flat)
