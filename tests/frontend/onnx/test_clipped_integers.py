@@ -79,3 +79,30 @@ def test_bounds_that_share_nothing_with_the_rectifier_before(
     assert np.unique(made) == [np.float32(value) * np.float32(0.2113)]
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     np.testing.assert_array_equal(made, session.run(None, {"x": x})[0])
+
+
+@pytest.mark.parametrize("op", ["Conv", "Gemm"])
+def test_a_real_bias_is_added_to_a_real_result_as_it_is(tmp_path: Path, op: str) -> None:
+    """Steps of the sums of few bits are coarse: half of one here is 0.0025."""
+    model, bias = network(zero=0, signed=True), np.float32([0.0021, -0.31, 0.44, 0.0, 1.0027])
+    graph, shape = model.graph, [1, 4, 6, 6]
+    product = graph.node[6]
+    if op == "Gemm":
+        shape, weight = [1, 36], np.random.default_rng(3).normal(0, 0.3, (36, 5))
+        (old,) = (item for item in graph.initializer if item.name == "w")
+        old.CopyFrom(numpy_helper.from_array(weight.astype(np.float32), "w"))
+        graph.input[0].CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, shape))
+    product.op_type = op
+    product.input.append("bias")
+    product.output[0] = "y"
+    graph.initializer.append(numpy_helper.from_array(bias, "bias"))
+    del graph.node[7:]
+    sizes = [1, 5] if op == "Gemm" else [1, 5, 4, 4]
+    graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, sizes))
+    path = tmp_path / "net.onnx"
+    onnx.save(model, path)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    x = np.random.default_rng(1).normal(0, 0.4, shape).astype(np.float32)
+    (wanted,) = session.run(None, {"x": x})
+    (found,) = interpret(htvm.load(path).module, [x]).outputs
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)

@@ -19,6 +19,7 @@ from htvm.frontend.operators import Activation, Clip, Quantization
 from htvm.frontend.products import BIAS_TOLERANCE, QuantizedProduct, folded_bias, padded
 from patterns.ops.convolution import Conv2dSums
 from patterns.ops.dense import LinearSums
+from patterns.ops.float32.combine import RealCombine
 from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
@@ -88,16 +89,45 @@ def _bias(
     """
     if bias is None:
         return np.zeros(channels, "int32")
+    _check_size(node, bias, channels)
+    product = np.float64(step.scale) * weight.scale.astype("float64")
+    if _in_steps(bias, product):
+        values = bias.centred.reshape(-1).astype("float64")
+    else:
+        values = bias.real.reshape(-1).astype("float64") / product
+    return _int32(node, np.broadcast_to(values, (channels,)))
+
+
+def _in_steps(bias: Constant, product: Array) -> bool:
+    """Whether a bias is integers in steps of s_in * s_w."""
+    if bias.scale is None:
+        return False
+    given = bias.scale.reshape(-1).astype("float64")
+    return bool(np.all(np.abs(given - product) <= BIAS_TOLERANCE * product))
+
+
+def _parted(
+    node: OnnxNode, bias: Constant | None, channels: int, step: Quantization, weight: Weight
+) -> tuple[Array, Array | None]:
+    """Return what to add to sums that stay real: int32 in their steps, and float32 behind them.
+
+    Steps of few bits are coarse, so a bias of reals is not rounded to them where nothing asks for
+    it, as no session of onnxruntime does.
+
+    Raises:
+        ModelError, UnsupportedError: see `_bias`.
+    """
+    product = np.float64(step.scale) * weight.scale.astype("float64")
+    if bias is None or _in_steps(bias, product):
+        return _bias(node, bias, channels, step, weight), None
+    _check_size(node, bias, channels)
+    real = np.broadcast_to(bias.real.reshape(-1).astype("float32"), (channels,))
+    return np.zeros(channels, "int32"), np.ascontiguousarray(real)
+
+
+def _check_size(node: OnnxNode, bias: Constant, channels: int) -> None:
     if bias.data.size not in (1, channels):
         raise node.damaged(f"a bias of {bias.data.size} values for {channels} output channels")
-    product = np.float64(step.scale) * weight.scale.astype("float64")
-    if bias.scale is not None:
-        given = bias.scale.reshape(-1).astype("float64")
-        if np.all(np.abs(given - product) <= BIAS_TOLERANCE * product):
-            values = bias.centred.reshape(-1).astype("float64")
-            return _int32(node, np.broadcast_to(values, (channels,)))
-    values = bias.real.reshape(-1).astype("float64")
-    return _int32(node, np.broadcast_to(values / product, (channels,)))
 
 
 def _int32(node: OnnxNode, values: Array) -> Array:
@@ -172,10 +202,12 @@ def convolution(
 
     def real_form(bound: Bound, extra: Constant | None) -> Activation:
         moved = padded(source, window, step.zero_point, lambda _: reader.position(), node.where)
-        summands = _folded(node, _bias(node, extra, k, step, weight), weight.data, step)
+        whole, more = _parted(node, extra, k, step, weight)
+        summands = _folded(node, whole, weight.data, step)
         op = Conv2dSums(weight.data, summands, moved[1])
         sums = reader.write(node, op, (moved[0],), shape, dtype="int32")
-        return _real(reader, node, sums, view, weight, 1, bound)
+        more = None if more is None else more[None, :, None, None]
+        return _real(reader, node, sums, (view, weight, more), bound)
 
     return Pending(shape, finish, real_form, bias_axis=1, bias=bias)
 
@@ -228,13 +260,16 @@ def _real(
     reader: Reader,
     node: OnnxNode,
     sums: Activation,
-    view: View,
-    weight: Weight,
-    axis: int,
+    factors: tuple[View, Weight, Array | None],
     bound: Bound,
 ) -> Activation:
+    """Return the reals that sums stand for, of an input, weights and a bias of reals."""
+    view, weight, more = factors
     scale = np.asarray(np.float32(view.step.scale) * weight.scale, "float32")
-    return limited(reader, node, real_of_sums(reader, node, sums, scale, axis), bound)
+    made = real_of_sums(reader, node, sums, scale, 1)
+    if more is not None:
+        made = reader.write(node, RealCombine("add", b=more), (made,), made.shape, dtype="float32")
+    return limited(reader, node, made, bound)
 
 
 # ------------------------------------------------------------------------------ matrices
@@ -261,10 +296,11 @@ def matrix_product(
         return _reshaped(reader, node, made, result, output)
 
     def real_form(bound: Bound, extra: Constant | None) -> Activation:
-        summands = _folded(node, _bias(node, extra, k, step, weight), weight.data, step)
+        whole, more = _parted(node, extra, k, step, weight)
+        summands = _folded(node, whole, weight.data, step)
         op = LinearSums(weight.data, summands)
         sums = reader.write(node, op, (flat(),), (rows, k), dtype="int32")
-        made = _real(reader, node, sums, view, weight, 1, bound)
+        made = _real(reader, node, sums, (view, weight, more), bound)
         return _reshaped(reader, node, made, result)
 
     return Pending(result, finish, real_form, bias_axis=len(result) - 1, bias=bias)
