@@ -405,9 +405,10 @@ def _check_size(size: int, group: FusedGroup) -> None:
         UnsupportedError: the source of one kernel has more than `_MOST_CHARACTERS`.
     """
     if size > _MOST_CHARACTERS:
+        named = group.layers if len(group.layers) <= 8 else (*group.layers[:7], "...")
         raise UnsupportedError(
             f"a kernel of {size:,} characters of C, at most {_MOST_CHARACTERS:,}",
-            where=f"operators {', '.join(group.layers)}",
+            where=f"operators {', '.join(named)}",
             hint="split what is computed between two quantized tensors",
         )
 

@@ -45,6 +45,11 @@ _SEPARATOR = "__of__"
 _LAYER, _OPERATOR, _ROLES, _MACS = "htvm.layer", "htvm.operator", "htvm.roles", "htvm.macs"
 _CALL_TIR = tvm.ir.Op.get("relax.call_tir")
 _ELEMENTWISE, _OPAQUE = 0, 8  # TVM's OpPatternKind: may be fused into its producer; must not
+_MANY = 32
+"""Tensors above which an operator is a kernel of its own.
+
+A concatenation of hundreds of branches would else take dozens of convolutions into its kernel.
+"""
 
 
 @dataclass(frozen=True)
@@ -350,7 +355,7 @@ def _own_copies(module: IRModule, macs: Mapping[str, int]) -> IRModule:
             func = func.with_attr(_ROLES, roles)
             if name in macs:
                 func = func.with_attr(_MACS, macs[name])
-            if kind == "pad":
+            if kind == "pad" or len(call.args[1].fields) > _MANY:
                 func = func.with_attr("op_pattern", _OPAQUE)
             copy = builder.add_func(func, f"{layer}_{kind}")
             call = relax.Call(call.op, [copy, *call.args[1:]], call.attrs, call.ty_args, call.span)

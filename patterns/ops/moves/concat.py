@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Concat"]
 
+_IN_A_ROW = 16
+"""Parts that are told apart one after the other."""
+
 
 @operator
 @dataclass(frozen=True, eq=False)
@@ -57,16 +60,26 @@ class Concat(Move, PrimitiveOp):
         axis = self.axis % len(shapes[0])
         sizes, out = [shape[axis] for shape in shapes], _joined(shapes, axis)
 
+        starts = [sum(sizes[:part]) for part in range(len(sizes))]
+
         def element(*index: Any) -> Any:
             at = index[axis]
-            start = out[axis] - sizes[-1]
-            value = tensors[-1](*index[:axis], at - start, *index[axis + 1 :])
-            for source, size in zip(reversed(tensors[:-1]), reversed(sizes[:-1]), strict=True):
-                here = at < tirx.const(start, at.ty.dtype)
-                start -= size
-                taken = source(*index[:axis], at - start, *index[axis + 1 :])
-                value = tirx.if_then_else(here, taken, value)
-            return value
+
+            def taken(part: int) -> Any:
+                return tensors[part](*index[:axis], at - starts[part], *index[axis + 1 :])
+
+            def chosen(first: int, last: int) -> Any:
+                if last - first > _IN_A_ROW:  # halves: else the last of many is far down
+                    middle = (first + last) // 2
+                    here = at < tirx.const(starts[middle], at.ty.dtype)
+                    return tirx.if_then_else(here, chosen(first, middle), chosen(middle, last))
+                value = taken(last - 1)
+                for part in reversed(range(first, last - 1)):
+                    here = at < tirx.const(starts[part + 1], at.ty.dtype)
+                    value = tirx.if_then_else(here, taken(part), value)
+                return value
+
+            return chosen(0, len(tensors))
 
         return te.compute(extents(out), element, name="joined")
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tvm import relax
+from tvm import relax, te
 
 from byoc_dory.layers import OnnxRequant
 from htvm.aot import cpu
 from htvm.aot.cpu import compile_cpu
 from patterns.ops.convert import Convert
+from patterns.ops.moves.concat import Concat
 from patterns.ops.onnxruntime.binary import OnnxAdd
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.table_map import TableLookup
@@ -88,3 +89,49 @@ def test_the_network_is_walked_once_not_once_for_each_kernel(
         assert len(code.calls) == length
         counts.append(sum(isinstance(body, relax.SeqExpr) for body in walks))
     assert counts[0] == counts[1]
+
+
+def test_many_branches_are_joined_by_a_kernel_of_its_own(tmp_path: Path, compiler: Any) -> None:
+    """As part of it, their operators would make one kernel without bound."""
+    rng, branches = np.random.default_rng(5), 40
+    builder = relax.BlockBuilder()
+    source = relax.Var("x", relax.TensorType(SHAPE, "int8"))
+    with builder.function("main", [source]):
+        with builder.dataflow():
+            parts = []
+            for at in range(branches):
+                factor = float_scale(float(rng.uniform(0.6, 1.4)))
+                convert = Convert(OnnxRequant((factor[0],), (factor[1],), -1), (-100, 127), 4)
+                parts.append(convert.write(builder, [source], f"convert_{at}"))
+            value = builder.emit_output(Concat(1).write(builder, parts, "joined"))
+        builder.emit_func_output(value)
+    module = builder.get()
+    code = compile_cpu(module, "net")
+    assert len(code.kernels) == branches + 1
+    loaded = native.library([code], tmp_path, native.trapping(compiler))
+    data = rng.integers(-128, 128, SHAPE).astype(np.int8)
+    found = native.run(code, loaded, {"x": data})
+    np.testing.assert_array_equal(found[0], interpret(module, [data]).outputs[0])
+
+
+@pytest.mark.parametrize("count", [16, 17, 40, 300])
+def test_joined_parts_are_told_apart_by_halves(count: int) -> None:
+    parts = [te.placeholder((1 + at % 3, 2), "int8") for at in range(count)]
+    source = str(te.create_prim_func([*parts, Concat(0).body(*parts)]))
+    nested = max(line.count("if_then_else") for line in source.splitlines())
+    assert nested == count - 1  # one comparison less than parts, however they are nested
+    assert deepest(source) <= 16 + max(0, count // 16).bit_length()
+
+
+def deepest(source: str) -> int:
+    """How many conditions the deepest one is under, itself included."""
+    depth = most = 0
+    opened = []
+    for at, letter in enumerate(source):
+        if letter == "(":
+            opened.append(source[:at].endswith("if_then_else"))
+            depth += opened[-1]
+            most = max(most, depth)
+        elif letter == ")" and opened:
+            depth -= opened.pop()
+    return most
