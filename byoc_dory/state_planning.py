@@ -8,7 +8,7 @@ smaller tiles.  Both are planned, and predicted cycles decide.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from byoc_dory.codegen import generate
@@ -27,14 +27,14 @@ _LOG = logging.getLogger(__name__)
 
 # Bytes behind the last input that kernels may read.
 _BEHIND = 16
-# Parts of the inputs that are tried, in quarters, the most first.
-_QUARTERS = (4, 3, 2, 1)
+# The inputs are tried in so many steps first.
+_STEPS = 4
 
 
 def generate_with_state(
     regions: Mapping[str, Region],
-    names: Sequence[str],
-    read_elsewhere: Sequence[str],
+    sizes: Mapping[str, int],
+    read_elsewhere: Collection[str],
     soc: Soc,
     options: TilingOptions,
     prefix: str,
@@ -44,7 +44,7 @@ def generate_with_state(
 
     Args:
         regions: the regions by the name of their function.
-        names: names of the inputs that the caller keeps between runs.
+        sizes: bytes of each input that the caller keeps between runs, by name.
         read_elsewhere: those that code outside of regions reads, which stay in L2.
         soc, options, prefix, weights: as for `byoc_dory.codegen.generate`.
 
@@ -60,22 +60,77 @@ def generate_with_state(
             for symbol, region in regions.items()
         }
 
-    search = _Search(regions, names, read_elsewhere, soc, options)
-    loaded = code(search.apart())
-    before = _cycles(loaded)
-    for plan in search.plans():
+    return _Search(_Places(regions, sizes, read_elsewhere, soc, options), code).run()
+
+
+class _Search:
+    """The search for how many of the inputs should be in L1.
+
+    With more of them there, less is loaded, until tiles become small: fewer and fewer are tried
+    until that takes more cycles, and then numbers beside the best one, closer and closer to it.
+
+    Args:
+        places: the inputs that may be there.
+        code: generates the code for a plan; raises `TilingError` if no tile of a layer fits.
+    """
+
+    def __init__(self, places: _Places, code: Callable[[StatePlan], dict[str, RegionCode]]) -> None:
+        self._places, self._code = places, code
+        self._best = 0
+        self._made = code(places.plan(0))
+        self._cycles = {0: _cycles(self._made)}
+        self._no_room: dict[int, str] = {}
+
+    def run(self) -> tuple[StatePlan, dict[str, RegionCode]]:
+        """Return the quickest plan, and its code."""
+        able = len(self._places.able)
+        step = max(1, -(-able // _STEPS))
+        for count in range(able, 0, -step):
+            before = self._best
+            self._try(count)
+            if before and self._best == before:
+                break
+        while step > 1:
+            step //= 2
+            best = self._best
+            for count in (best + step, best - step):
+                if 0 < count <= able:
+                    self._try(count)
+        plan = self._places.plan(self._best, self._obstacle())
+        if not self._best:
+            return plan, self._made
+        kept, loaded = self._cycles[self._best], self._cycles[0]
+        _LOG.info("%d B of inputs stay in L1: %d cycles, not %d", plan.bytes, kept, loaded)
+        return replace(plan, kept_cycles=kept, loaded_cycles=loaded), self._made
+
+    def _try(self, count: int) -> None:
+        """Generate the code with so many inputs in L1, and keep it if it is the quickest so far."""
+        if count in self._cycles or count in self._no_room:
+            return
+        size = self._places.bytes(count)
+        if size >= self._places.end:
+            self._no_room[count] = f"L1 has no room for {size:,} B of them"
+            return
         try:
-            found = code(plan)
+            made = self._code(self._places.plan(count))
         except TilingError:
-            search.obstacle = f"beside {plan.bytes:,} B of them, L1 has no room for the tiles"
-            continue
-        cycles = _cycles(found)
-        if cycles < before:
-            _LOG.info("%d B of inputs stay in L1: %d cycles, not %d", plan.bytes, cycles, before)
-            return replace(plan, kept_cycles=cycles, loaded_cycles=before), found
-        more = f"{cycles - before:,} cycles more" if cycles > before else "as many cycles"
-        search.obstacle = f"beside {plan.bytes:,} B of them in L1, smaller tiles take {more}"
-    return search.apart(), loaded
+            self._no_room[count] = f"beside {size:,} B of them, L1 has no room for the tiles"
+            return
+        self._cycles[count] = _cycles(made)
+        if self._cycles[count] < self._cycles[self._best]:
+            self._best, self._made = count, made
+
+    def _obstacle(self) -> str:
+        """Return why no more of the inputs are in L1."""
+        more = [count for count in (*self._cycles, *self._no_room) if count > self._best]
+        if not more:
+            return ""
+        least = min(more)
+        if least in self._no_room:
+            return self._no_room[least]
+        cycles = self._cycles[least] - self._cycles[self._best]
+        words = f"{cycles:,} cycles more" if cycles else "as many cycles"
+        return f"beside {self._places.bytes(least):,} B of them in L1, smaller tiles take {words}"
 
 
 def _of(region: Region, offsets: Mapping[str, int]) -> dict[str, int]:
@@ -87,97 +142,80 @@ def _cycles(code: Mapping[str, RegionCode]) -> int:
     return sum(plan.cycles - plan.beside for plan in plans)
 
 
-class _Search:
-    """The plans to be compared.
+class _Places:
+    """The inputs that the caller keeps, and their places in L1.
 
     Attributes:
-        obstacle: what prevents more of the inputs from staying in L1, as far as it was tried.
+        able: names of those that may be there, the first to be there first.
+        end: offset in L1 at which the last one ends.
     """
 
     def __init__(
         self,
         regions: Mapping[str, Region],
-        names: Sequence[str],
-        read_elsewhere: Sequence[str],
+        sizes: Mapping[str, int],
+        read_elsewhere: Collection[str],
         soc: Soc,
         options: TilingOptions,
     ) -> None:
         self._regions, self._soc, self._options = regions, soc, options
-        self._memory = _memory(regions, soc)
-        self._sizes: dict[str, int] = {}
+        self._memory, self._sizes = _memory(regions, soc), sizes
         self._refused: dict[str, str] = {}
-        self.obstacle = "L1 has no room for them"
-        for name in names:
-            self._enter(name, name in read_elsewhere)
+        for name in sizes:
+            obstacle = self._obstacle(name, name in read_elsewhere)
+            if obstacle:
+                self._refused[name] = obstacle
+        self.able = [name for name in sizes if name not in self._refused]
+        size = 0 if self._memory is None else self._memory.size
+        self.end = (min(size, options.l1_budget or size) - _BEHIND) // ALIGNMENT * ALIGNMENT
 
-    def apart(self) -> StatePlan:
-        """Return the plan with all of them in L2."""
-        return StatePlan(tuple(self._in_l2(name) for name in self._sizes))
+    def bytes(self, count: int) -> int:
+        """Return the bytes of L1 that the first so many take."""
+        return sum(round_up(self._sizes[name], ALIGNMENT) for name in self.able[:count])
 
-    def plans(self) -> Iterator[StatePlan]:
-        """Yield plans with some in L1, those with most of them first."""
-        memory = self._memory
-        if memory is None:
-            return
-        able = [name for name in self._sizes if name not in self._refused]
-        end = min(memory.size, self._options.l1_budget or memory.size) - _BEHIND
-        end -= end % ALIGNMENT
-        for count in dict.fromkeys(len(able) * part // _QUARTERS[0] for part in _QUARTERS):
-            chosen = able[:count]
-            first = end - self._bytes(chosen)
-            if chosen and first > 0:
-                yield self._plan(memory, chosen, first)
-            elif chosen:
-                self.obstacle = f"L1 has no room for {self._bytes(chosen):,} B of them"
-
-    def _plan(self, memory: Memory, chosen: Sequence[str], first: int) -> StatePlan:
+    def plan(self, count: int, obstacle: str = "") -> StatePlan:
+        """Return the plan with the first so many in L1, and why the others are not there."""
+        first = self.end - self.bytes(count)
         found, offset = [], first
         for name, size in self._sizes.items():
-            if name not in chosen:
-                found.append(self._in_l2(name))
+            if self._memory is None or name not in self.able[:count]:
+                found.append(StateInput(name, size, None, self._refused.get(name, obstacle)))
                 continue
-            found.append(StateInput(name, size, offset, f"stays in {memory.name} between runs"))
+            reason = f"stays in {self._memory.name} between runs"
+            found.append(StateInput(name, size, offset, reason))
             offset += round_up(size, ALIGNMENT)
-        return StatePlan(tuple(found), memory.name, first)
+        if self._memory is None or not count:
+            return StatePlan(tuple(found))
+        return StatePlan(tuple(found), self._memory.name, first)
 
-    def _in_l2(self, name: str) -> StateInput:
-        return StateInput(name, self._sizes[name], None, self._refused.get(name, self.obstacle))
-
-    def _bytes(self, names: Sequence[str]) -> int:
-        return sum(round_up(self._sizes[name], ALIGNMENT) for name in names)
-
-    def _enter(self, name: str, read_elsewhere: bool) -> None:
-        """Note an input's size, and why it cannot be in L1, if so."""
+    def _obstacle(self, name: str, read_elsewhere: bool) -> str:
+        """Return why an input cannot be in L1; empty if it can."""
         readers = [each for each in self._regions.values() if name in _names(each.inputs)]
-        size = 0
         if read_elsewhere or not readers:
-            self._refused[name] = "the host reads it"
-        elif self._memory is None:
-            self._refused[name] = "the host cannot access L1"
-        elif self._options.schedule != "overlapped":
-            self._refused[name] = f"the schedule '{self._options.schedule}' loads all inputs"
-        for region in readers:
-            size, obstacle = self._in_region(name, region)
-            if obstacle:
-                self._refused.setdefault(name, obstacle)
-        self._sizes[name] = size
+            return "the host reads it"
+        if self._memory is None:
+            return "the host cannot access L1"
+        if self._options.schedule != "overlapped":
+            return f"the schedule '{self._options.schedule}' loads all inputs"
+        obstacles = (self._in_region(name, region) for region in readers)
+        return next(filter(None, obstacles), "")
 
-    def _in_region(self, name: str, region: Region) -> tuple[int, str]:
-        """Return the bytes of an input, and what prevents a region from finding it in L1."""
+    def _in_region(self, name: str, region: Region) -> str:
+        """Return what prevents a region from finding an input in L1."""
         found = expand(region, self._soc, self._options)
         tensor = next(each for each in region.inputs if each.name == name)
-        readers = [layer for layer in found.region.layers if name in _names(layer.inputs)]
-        for layer in readers:
+        for layer in found.region.layers:
+            if name not in _names(layer.inputs):
+                continue
             home = found.homes[layer.name]
-            layout = home.layout(self._soc)
-            if not layout.native(tensor):
-                return tensor.elements, "it is converted to another layout"
+            if not home.layout(self._soc).native(tensor):
+                return "it is converted to another layout"
             problem = home.tiling_problem(layer, self._soc, self._options.l1_budget)
             if not problem.may_find or home.region_runner:
-                return tensor.elements, f"layer '{layer.name}' loads it in parts"
+                return f"layer '{layer.name}' loads it in parts"
         if name in {entry.source for entry in region.maps}:
-            return tensor.elements, "a function of its bytes is computed first"
-        return tensor.elements, ""
+            return "a function of its bytes is computed first"
+        return ""
 
 
 def _names(tensors: Sequence[Tensor]) -> set[str]:

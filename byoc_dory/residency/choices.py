@@ -138,7 +138,9 @@ class Offer:
             consistent = len(set(zip(reads, mask, strict=True))) == len(set(reads))
             if consistent and (leave or any(mask)):
                 found += self.with_residents(mask, leave)
-        if not found:
+        # A plan needs a choice in which the result may leave.
+        leaving = [choice for choice in found if not choice.resident_output]
+        if not any(choice.resident_inputs == held for choice in leaving):
             raise TilingError(
                 "no tile fits L1 beside the inputs that are kept there",
                 where=f"layer '{self.tiler.problem.name}'",

@@ -10,7 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from byoc_dory import generate
 from byoc_dory.errors import HtvmError
@@ -20,10 +23,11 @@ from byoc_dory.pinning import WeightPlan, plan_weights
 from byoc_dory.state import StatePlan
 from byoc_dory.state_planning import generate_with_state
 from patterns.byoc.partition import Partition, codegen_name
+from patterns.primitive import dtype_of, shape_of
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
-    from tvm.relax import Function
+    from tvm.relax import Function, Var
     from tvm.runtime import Module
 
     from byoc_dory.region import Region, RegionCode
@@ -133,10 +137,14 @@ def _with_state(
     if not state or not parts.regions:
         return StatePlan(), {}
     main = parts.module["main"]
-    names = [str(main.params[number].name) for number in state]
+    sizes = {str(main.params[number].name): _bytes(main.params[number]) for number in state}
     outside = _read_outside(main, parts.regions)
-    read = [name for name in names if name in outside]
-    return generate_with_state(parts.regions, names, read, soc, options, prefix, weights.homes)
+    return generate_with_state(parts.regions, sizes, outside, soc, options, prefix, weights.homes)
+
+
+def _bytes(variable: Var) -> int:
+    """Return the size of a tensor."""
+    return prod(shape_of(variable)) * int(np.dtype(dtype_of(variable)).itemsize)
 
 
 def _read_outside(main: Function, regions: Collection[str]) -> set[str]:

@@ -9,13 +9,18 @@ import numpy as np
 import pytest
 
 import htvm
+from byoc_dory import state_planning
 from byoc_dory.options import TilingOptions
+from byoc_dory.state import StatePlan
 from htvm import zoo
+from htvm.compiled import BuildOptions
 from htvm.firmware.build import build_host
 from htvm.inputs import seeded_inputs
 from htvm.language import LanguageModel
 from htvm.module import Module
+from htvm.pipeline import compile_model
 from htvm.sim.host import run_host
+from htvm.stage_cache import StageCache
 from tests.reference.interpreter import interpret
 
 LENGTH = 20
@@ -98,6 +103,40 @@ def test_what_costs_cycles_or_does_not_fit_is_in_l2(budget: int, inside: int) ->
     for code in module.compiled.regions.values():
         assert code.plan is not None
         assert code.plan.l1_peak <= budget - inside * BYTES
+
+
+def planned(budget: int | None, policy: Any = None) -> StatePlan:
+    tiling = TilingOptions(l1_budget=budget)
+    options = BuildOptions(tiling=tiling, policy=policy)
+    return compile_model(language(), "siracusa.cluster", options, cache=StageCache(None)).state
+
+
+def test_the_quickest_number_of_caches_is_in_l1() -> None:
+    """Three would take fewer cycles than none, but two take fewest."""
+    state = planned(17_500)
+    assert len(state.offsets) == 2 and state.kept_cycles is not None
+    both = f"beside {3 * BYTES:,} B of them in L1, smaller tiles take 268 cycles more"
+    assert state.text.endswith(f"the others in L2: {both}.")
+
+
+def test_numbers_beside_the_best_of_four_steps_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_planning, "_STEPS", 2)
+    assert len(planned(17_500).offsets) == 2
+    assert len(planned(22_500).offsets) == 3
+
+
+def test_caches_beside_which_no_result_can_leave_are_in_l2() -> None:
+    """Attention would fit beside a cache only if its result stayed in L1."""
+    state = planned(6_736)
+    assert not state.offsets and "L1 has no room for the tiles" in state.text
+
+
+def test_caches_that_the_host_reads_are_in_l2() -> None:
+    state = planned(None, {"layer_0_context": "cpu", "layer_1_context": "cpu"})
+    assert state.text == (
+        f"4 inputs that the caller keeps between runs, {4 * BYTES:,} B, are in L2 and loaded in "
+        "each run: the host reads it."
+    )
 
 
 MAIN = """
