@@ -22,7 +22,7 @@ from byoc_dory.tiling.named import objective_named
 from byoc_dory.tiling.problem import TilingProblem, solution_of
 from byoc_dory.verdict import Refused
 
-__all__ = ["cycles_like", "plan_region", "require_accepted", "tile_layer"]
+__all__ = ["alike", "cycles_like", "plan_region", "require_accepted", "tile_layer"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def _one_by_one(
         accelerator = homes[layer.name]
         problem = accelerator.tiling_problem(layer, soc, options.l1_budget)
         problems.append(problem)
-        key = (accelerator.name, layer.geometry, problem.key(), options.tiles_for(layer.name))
+        key = (*alike(layer, accelerator, soc, options), options.tiles_for(layer.name))
         if key not in solutions:
             solutions[key] = tile_layer(layer, soc, accelerator, options)
         _LOG.debug("%s: tile %s (%s)", layer.name, solutions[key].tile, solutions[key].solver)
@@ -146,7 +146,25 @@ def _tiler(layer: Layer, accelerator: Accelerator, soc: Soc, options: TilingOpti
         objective=objective,
         heuristics=tuple(accelerator.objectives.values()),
         options=own,
+        alike=alike(layer, accelerator, soc, options),
     )
+
+
+def alike(
+    layer: Layer, accelerator: Accelerator, soc: Soc, options: TilingOptions
+) -> tuple[Any, ...]:
+    """Return a key that is equal for layers that take the same cycles in every tile.
+
+    Layers of equal geometry may still differ in numbers that count, such as bits of weights or how
+    results are rounded: then the cycles of their smallest tiles differ.
+
+    Raises:
+        TileProgramError: the accelerator's tile program contradicts itself.
+    """
+    problem = _problem(layer, soc, accelerator, options)
+    plan = alone(layer, solution_of(problem, problem.smallest), accelerator.name, problem)
+    cycles = accelerator.plan_cost(layer, plan, soc, options)
+    return (accelerator.name, layer.geometry, problem.key(), cycles)
 
 
 def tile_layer(

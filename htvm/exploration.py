@@ -11,6 +11,7 @@ from byoc_dory.errors import ModelError, TargetError, UnsupportedError
 from byoc_dory.explore import Sweep, Tried, explore_layer
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
+from byoc_dory.planning import alike
 from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Refused
 from htvm.model import Model
@@ -136,7 +137,7 @@ def _run(placed: _Placed, soc: Soc, sweep: Sweep, rows: list[Tried], progress: P
     known: dict[tuple[object, ...], list[Tried]] = {}
     try:
         for number, (layer, accelerator) in enumerate(placed):
-            key = (accelerator.name, layer.geometry)
+            key = alike(layer, accelerator, soc, sweep.options)
             name = f"exploring {layer.name} on {accelerator.name} ({number + 1} of {len(placed)})"
             with progress.stage(name, (number + 1, len(placed))):
                 if key in known:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
+from typing import Any
 
 from byoc_dory.errors import TilingError
 from byoc_dory.options import TilingOptions
@@ -54,6 +55,8 @@ class Tiler:
         objective: the heuristic that picks the tiles; ``None`` searches for the fastest.
         heuristics: the accelerator's heuristics, whose tiles are candidates in this search.
         options: options of the tiler.
+        alike: key that is equal for layers with the same cycles in every tile; regions share
+            choices by it.
     """
 
     accelerator: str
@@ -62,6 +65,7 @@ class Tiler:
     objective: Objective | None
     heuristics: tuple[Objective, ...]
     options: TilingOptions
+    alike: tuple[Any, ...] = ()
 
     def plan(
         self,

@@ -207,9 +207,10 @@ def _region(
         may_leave = layer.output.name in may
         passing = _passing(number, stays) if tiler.objective is not None else 0
         reads = tuple(tensor.name for tensor in layer.inputs)
+        same = tuple(reads.index(name) for name in reads)
         key = (
-            tiler.accelerator, layer.geometry, tiler.problem.key(), len(set(reads)), may_find,
-            may_leave, passing, tiler.objective, tiler.options.objective, found_there,
+            *tiler.alike, same, may_find, may_leave, passing, tiler.objective,
+            tiler.options.objective, found_there,
         )  # fmt: skip
         if key not in known:
             known[key] = Offer(tiler, reads, may_find, may_leave, passing, found_there)

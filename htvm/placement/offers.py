@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TilingError
 from byoc_dory.host_cost import cpu_cycles, layout_cycles
-from byoc_dory.planning import tile_layer
+from byoc_dory.planning import alike, tile_layer
 from byoc_dory.verdict import Refused
 from htvm.policy import CPU, Candidate
 
@@ -51,9 +51,10 @@ class Estimator:
             TargetError: the accelerator has no such tiling objective.
             TilingError: no tile fits the budget.
         """
-        key = (accelerator.name, layer.geometry, self._options.tiles_for(layer.name))
+        accelerator = accelerator.configured(self._options)
+        same = alike(layer, accelerator, self._soc, self._options)
+        key = (*same, self._options.tiles_for(layer.name))
         if key not in self._known:
-            accelerator = accelerator.configured(self._options)
             tile = tile_layer(layer, self._soc, accelerator, self._options).tile
             schedule = self._options.schedule
             self._known[key] = accelerator.cost(layer, tile, self._soc, schedule)

@@ -12,16 +12,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import TilingError
-from byoc_dory.layers import Layer, Shift, Tensor, add_layer, conv2d_layer, depthwise_layer
+from byoc_dory.layers import (
+    Layer,
+    MulShift,
+    Shift,
+    Tensor,
+    add_layer,
+    conv2d_layer,
+    depthwise_layer,
+)
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan, RegionPlan
 from byoc_dory.planning import plan_region
 from byoc_dory.region import Region
-from byoc_dory.residency import joint
+from byoc_dory.residency import Known, joint
 from byoc_dory.residency.milp import solve_joint
 from byoc_dory.residency.problem import Choice, RegionProblem, Stay
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
+from byoc_dory.soc.siracusa.description import SIRACUSA
 from byoc_dory.tileloop.steps import Load, Queue
 from byoc_dory.tileloop.unroll import steps_of
 from byoc_dory.tiling import Tile
@@ -413,3 +422,37 @@ def test_a_hundred_layers_take_seconds(budget: int) -> None:
     assert spent < 1000
     replay(region, plan, budget)
     assert plan.cycles < plan.apart
+
+
+@pytest.mark.parametrize("wide", range(4))
+def test_layers_of_one_shape_have_the_cycles_of_their_own_weights(wide: int) -> None:
+    """N-EUREKA takes more cycles for weights of more bits, in whichever layer these are."""
+    core, options = SIRACUSA.accelerator("neureka"), TilingOptions()
+    source, layers = Tensor("x", (28, 24, 24)), []
+    for number in range(4):
+        weight = np.zeros((28, 28, 3, 3), np.int8)
+        weight.flat[:2] = (-128, 127) if number == wide else (-2, 1)
+        name = f"t{number}"
+        layers.append(
+            conv2d_layer(
+                name,
+                source,
+                name,
+                weight,
+                None,
+                pad=(1, 1, 1, 1),
+                requant=MulShift((3,), (10,), (7,)),
+            )
+        )
+        source = layers[-1].output
+    region = region_of(list(layers))
+    known: Known = {}
+    plan = plan_region(
+        region, dict.fromkeys((x.name for x in layers), core), SIRACUSA, options, known=known
+    )
+    own = [
+        core.plan_cost(layer, its, SIRACUSA, options)
+        for layer, its in zip(layers, plan.layers, strict=True)
+    ]
+    assert plan.cycles == sum(own)
+    assert len(known) == (3 if wide in (0, 3) else 4)
