@@ -48,7 +48,7 @@ _ELEMENTWISE, _OPAQUE = 0, 8  # TVM's OpPatternKind: may be fused into its produ
 _MANY = 32
 """Tensors above which an operator is a kernel of its own.
 
-A concatenation of hundreds of branches would else take dozens of convolutions into its kernel.
+A concatenation of hundreds of branches would else take in dozens of requantizations.
 """
 
 
