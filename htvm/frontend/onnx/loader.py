@@ -53,7 +53,11 @@ def load_onnx(
         ModelError: the file cannot be read, is not an ONNX model, or contradicts itself.
         UnsupportedError: it uses an unsupported operator, type or dialect.
     """
-    graph = read_file(path, dimensions, input_shapes)
+    try:
+        graph = read_file(path, dimensions, input_shapes)
+    except ModelError as error:
+        error.hint = error.hint or "the file contradicts itself; export it again"
+        raise
     options = input_types_of(graph, path, input_types)
     network = reader_of(graph, options, dialect).read(graph, options)
     for node in graph.nodes:

@@ -59,9 +59,7 @@ def _visit(
                 )
             maker = makers[name]
             if maker in open_nodes:
-                raise ModelError(
-                    f"a cycle: '{name}' depends on itself", where=f"{node.where} of {source}"
-                )
+                raise ModelError(f"a cycle: '{name}' depends on itself", where=node.where)
             if maker not in done:
                 waiting.append((maker, iter(maker.inputs)))
                 open_nodes.add(maker)

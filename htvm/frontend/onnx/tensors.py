@@ -134,7 +134,9 @@ def _external(tensor: TensorProto, where: str, folder: Path | None) -> bytes:
     try:
         path = (folder / location).resolve()
         if not path.is_relative_to(folder.resolve()):
-            raise ModelError(f"external data outside the model's folder: '{location}'", where=where)
+            raise ModelError(
+                f"external data outside the model's folder: '{location}'", where=where, hint=hint
+            )
         if path.exists() and not path.is_file():
             raise ModelError(f"external data '{location}' is no file", where=where, hint=hint)
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))

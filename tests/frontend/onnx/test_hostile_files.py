@@ -218,3 +218,14 @@ def test_a_divisor_beyond_32_bits(tmp_path) -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
     with pytest.raises(UnsupportedError, match=f"a division by {2**62}"):
         htvm.load(written(model, tmp_path))
+
+
+def test_a_contradiction_is_told_with_its_place_once_and_what_to_do(tmp_path: Path) -> None:
+    model = sound()
+    nodes = model.graph.node
+    nodes[0].input[0] = nodes[-1].output[0]
+    with pytest.raises(ModelError) as caught:
+        htvm.load(written(model, tmp_path))
+    assert "a cycle" in caught.value.what
+    assert caught.value.where.count("net.onnx") == 1
+    assert caught.value.hint == "the file contradicts itself; export it again"
