@@ -62,15 +62,9 @@ def main(run: Callable[[Path, Progress], Artefact]) -> int:
         "--out", "-o", default=Path("build/bench"), show_default=True,
         type=click.Path(path_type=Path, file_okay=False), help="Folder for text, JSON and PNG.",
     )  # fmt: skip
-    @click.option(
-        "--write", "kept", type=click.Path(path_type=Path, file_okay=False),
-        help="Write text, JSON and PNG of the result into this folder.",
-    )  # fmt: skip
-    def command(out: Path, kept: Path | None) -> None:
+    def command(out: Path) -> None:
         with shown_progress() as progress:
             artefact = run(out, progress)
-        if kept is not None:
-            write(artefact, kept)
         click.echo(f"{artefact.title}\n\n{artefact.text}")
 
     return exit_code(command, None)

@@ -20,9 +20,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.artefact import Artefact
+from benchmarks import large_networks
+from benchmarks.artefact import Artefact, write
 from benchmarks.artefact import main as run_benchmark
-from benchmarks.large_networks import NETWORKS, RESNETS, write
+from benchmarks.large_networks import NETWORKS, RESNETS
 from htvm.progress import Progress
 
 __all__ = ["run"]
@@ -42,14 +43,16 @@ def run(folder: Path, progress: Progress) -> Artefact:
         for network in (*NETWORKS, *RESNETS):
             path = Path(name) / f"{network}.onnx"
             with progress.stage(f"quantizing {network}"):
-                write(network, path)
+                large_networks.write(network, path)
             with progress.stage(f"building {network}"):
                 line = [sys.executable, "-m", "benchmarks.large", "--once", str(path)]
                 done = subprocess.run(line, check=True, stdout=subprocess.PIPE, text=True)
             found[network] = json.loads(done.stdout.splitlines()[-1])
             loads.append(os.getloadavg()[0])
     text = f"{_text(found)}\n\n{_conditions(loads)}"
-    return Artefact("large", "Large networks", text, {**found, "load": loads})
+    artefact = Artefact("large", "Large networks", text, {**found, "load": loads})
+    write(artefact, folder)
+    return artefact
 
 
 def _conditions(loads: list[float]) -> str:
