@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = [
     "CapacityError",
+    "DefectError",
     "DependencyError",
     "ExportError",
     "HtvmError",
@@ -119,6 +120,10 @@ class TilingError(CapacityError):
 
 class TileProgramError(HtvmError):
     """An accelerator's tile program contradicts itself: a defect of the accelerator's package."""
+
+
+class DefectError(HtvmError):
+    """A build breaks a promise of this project: a defect of ours, not of the model."""
 
 
 class PolicyError(HtvmError):

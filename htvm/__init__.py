@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from htvm import errors
 from htvm.errors import (
     CapacityError,
+    DefectError,
     DependencyError,
     ExportError,
     HtvmError,
@@ -59,6 +60,7 @@ __all__ = [
     "CapacityError",
     "Causes",
     "Costs",
+    "DefectError",
     "DependencyError",
     "Designs",
     "ExportError",

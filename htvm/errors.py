@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from byoc_dory.errors import (
     CapacityError,
+    DefectError,
     DependencyError,
     ExportError,
     HtvmError,
@@ -27,6 +28,7 @@ for _error in list(vars().values()):
 
 __all__ = [
     "CapacityError",
+    "DefectError",
     "DependencyError",
     "ExportError",
     "HtvmError",

@@ -132,6 +132,10 @@ class Accelerator(ABC):
     def rules(self) -> tuple[Rule, ...]:
         """The rules that a layer must satisfy, in the order in which they are checked."""
 
+    def can_clip_to(self, bounds: tuple[int, int]) -> bool:
+        """Return whether it can clip a layer's int8 output to these inclusive bounds."""
+        return bounds in ((-128, 127), (0, 127))
+
     def judge(self, layer: Layer, soc: Soc) -> Verdict:
         """Return the first refusal of :attr:`rules`, or acceptance."""
         return judge(layer, self, soc, self.rules)

@@ -93,7 +93,7 @@ def _explanation(
     changes_found = tuple(replace(entry, counted=counted) for entry in found)
     return Explanation(
         tuple(rows), changes_found, costs.total, costs.steps, costs.missing, counted, quicker,
-        compiled.state.text,
+        compiled.state.text, compiled.retargeted.report.clips,
     )  # fmt: skip
 
 

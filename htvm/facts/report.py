@@ -204,6 +204,7 @@ def report_of(
             for row in cost.layers
         ),
         output_sqnr_db=cost.output_sqnr_db,
+        output_largest=cost.output_largest,
         l1=_l1_of(compiled),
         measured_on=cost.reason if cost.changed else "",
         same_decision=cost.agreement,

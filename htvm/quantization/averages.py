@@ -34,7 +34,7 @@ def averaged(
         zero_point: zero point of its input.
 
     Raises:
-        UnsupportedError: it is padded, or clips in another way than a rectifier.
+        UnsupportedError: it is padded.
     """
     where = f"operator '{name}'"
     if any(op.padding):
@@ -42,8 +42,6 @@ def averaged(
             "an average that counts its padding", where=where, hint="leave the padding out"
         )
     zero = op.zero_point
-    if op.clip not in ((-128, 127), (zero, 127)):
-        raise UnsupportedError(f"an average clipped to {list(op.clip)}", where=where)
     scale = math.ldexp(op.requant.multiplier[0], -op.requant.shift[0]) * math.prod(op.kernel)
     multiplier, shift = float_scale(scale)
     pool = AveragePool(op.kernel, op.strides, layout=op.layout)

@@ -20,7 +20,7 @@ from htvm.quantization.scaling import offset_of
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator
 
-__all__ = ["Net", "missing_zero"]
+__all__ = ["Net", "missing_zero", "within"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +79,14 @@ class Net:
     def zeros(self) -> Mapping[str, int]:
         """The zero point of every tensor, by name."""
         return {**self.zero_points, **{op.name: op.zero_point for op in self.operators}}
+
+    @cached_property
+    def ranges(self) -> Mapping[str, tuple[int, int]]:
+        """Inclusive bounds of every tensor, by name, whatever the inputs are."""
+        found = dict.fromkeys(self.inputs, INT8)
+        for op in self.operators:
+            found[op.name] = op.range([found[name] for name in op.inputs])
+        return found
 
     def producer(self, tensor: str) -> Operator | None:
         """Return the operator that computes a tensor, or ``None`` for an input."""
@@ -147,3 +155,8 @@ class Net:
 def missing_zero(op: ProductOperator) -> int:
     """Return the zero point of an output whose requantization does not add it."""
     return op.zero_point if isinstance(op.requant, Shift | MulShift) else 0
+
+
+def within(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
+    """Whether inclusive bounds are inside others."""
+    return outer[0] <= inner[0] and inner[1] <= outer[1]

@@ -80,11 +80,15 @@ class NoiseModel:
         zero, (least, most) = self.net.zero_point(name), self.net.clip(name)
         values, rare = self.statistics.before_clip[name], self.statistics.extremes[name]
         wanted, rare_wanted = (np.clip(v, least - zero, most - zero) for v in (values, rare))
+        # The result has the bounds of activations, but not those of the source's saturation.
+        op = self.net.producer(name)
+        floor, ceiling = (-np.inf, np.inf) if op is None else op.activation
         result = np.empty(step.shape)
         for index in range(step.shape[1]):
             scale = step[:, index].astype(np.float32)
-            error = np.square(wanted - np.clip(values, low * scale, high * scale)).mean(axis=0)
-            outside = rare_wanted - np.clip(rare, low * scale, high * scale)
+            bounds = np.maximum(low * scale, floor), np.minimum(high * scale, ceiling)
+            error = np.square(wanted - np.clip(values, *bounds)).mean(axis=0)
+            outside = rare_wanted - np.clip(rare, *bounds)
             result[:, index] = error + _RARE * np.square(outside).sum(axis=0)
         return result
 

@@ -8,6 +8,7 @@ result has in the source's form keeps its class of `patterns.ops`; layers with w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -95,6 +96,27 @@ class Operator:
     def rectifies(self) -> bool:
         """Whether no output is below zero: a ReLU, or a zero point at the lower end."""
         return self.clip[0] == self.zero_point
+
+    @property
+    def activation(self) -> tuple[float, float]:
+        """Inclusive bounds of its activation relative to the zero point, in steps of the output.
+
+        An end of int8 that is not zero is the source's saturation, no bound: infinite.
+        """
+        zero, (low, high) = self.zero_point, self.clip
+        return (
+            -math.inf if low == INT8[0] != zero else low - zero,
+            math.inf if high == INT8[1] != zero else high - zero,
+        )
+
+    @property
+    def needs_one_step(self) -> bool:
+        """Whether channels with different steps would need different bounds."""
+        return any(bound and math.isfinite(bound) for bound in self.activation)
+
+    def range(self, inputs: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """Return inclusive bounds of the output, given those of each input."""
+        return self.clip
 
     @property
     def core(self) -> TernaryScheme | None:

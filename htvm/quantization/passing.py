@@ -89,6 +89,11 @@ class ConvertOperator(Operator):
         """See `Operator.ratio`."""
         return float(factors_of(self.requant)[0])
 
+    def range(self, inputs: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """See `Operator.range`: it is monotonic."""
+        low, high = self.run([np.array(inputs[0])])
+        return int(low), int(high)
+
     def moves_zero(self, zero: int) -> float:
         """How far from zero the number zero is taken, in steps of the result; what is left of
         rounding is below one.  ``zero`` is the zero point of the input."""
@@ -115,6 +120,11 @@ class AverageOperator(Operator):
         count = pooled(np.ones_like(x[:1], np.int64), *window).sum(axis=(-2, -1))
         away = (np.abs(total) + count // 2) // count
         return np.clip(np.where(total < 0, -away, away), *self.clip).astype(np.int8)
+
+    def range(self, inputs: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """See `Operator.range`."""
+        low, high = np.clip(inputs[0], *self.clip)
+        return int(low), int(high)
 
     def made(self) -> Op:
         """See `Operator.made`."""
@@ -149,6 +159,10 @@ class MaximumOperator(Operator):
         windows = pooled(inputs[0], spans, self.op.strides, self.op.padding, INT8[0])
         return np.asarray(windows[..., ::dy, ::dx].max(axis=(-2, -1)))
 
+    def range(self, inputs: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """See `Operator.range`."""
+        return inputs[0]
+
     def made(self) -> Op:
         """See `Operator.made`."""
         return self.op
@@ -179,6 +193,10 @@ class ReshapeOperator(Operator):
         """See `Operator.run`."""
         x = to_source(inputs[0], self.channel_first)
         return from_source(x.reshape(len(x), *self.op.shape[1:]), self.channel_first)
+
+    def range(self, inputs: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """See `Operator.range`."""
+        return inputs[0]
 
     def made(self) -> Op:
         """See `Operator.made`."""
@@ -231,6 +249,12 @@ class GatherOperator(Operator):
         flat = np.concatenate([x.reshape(len(x), -1) for x in inputs], axis=1)
         out = np.where(self.index < 0, np.int8(self.fill), flat[:, self.index])
         return out.reshape(len(out), *self.shape)
+
+    def range(self, inputs: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """See `Operator.range`."""
+        filled = [(self.fill, self.fill)] if (self.index < 0).any() else []
+        lows, highs = zip(*inputs, *filled, strict=True)
+        return min(lows), max(highs)
 
     def made(self) -> Op:
         """See `Operator.made`: the number zero is another integer in the result's quantization."""

@@ -305,15 +305,13 @@ class _Reader:
         )
         if operator.moves_zero(self.zero[node.inputs[0]]) >= 1:
             raise self._no_change_of_scale(node, "it does not take the number zero to zero")
-        if op.clip not in ((-128, 127), (zero, 127)):
-            raise self._no_change_of_scale(node, f"it clips to [{op.clip[0]}, {op.clip[1]}]")
         return operator
 
     def _no_change_of_scale(self, node: Node, reason: str) -> UnsupportedError:
         return UnsupportedError(
             f"a conversion that is not a change of scale: {reason}",
             where=f"operator '{node.name}'",
-            hint="retargeting chooses scales itself, and leaves only a rectifier of a conversion",
+            hint="retargeting chooses scales itself, and leaves only the clip of a conversion",
         )
 
 

@@ -46,9 +46,12 @@ class RetargetReport:
         layers: costs in execution order, without operators that only move data.
         output_sqnr_db: SQNR of the worst output (before a softmax) in dB; ``None`` if nothing
             changed.
+        output_largest: largest difference at an output (before a softmax), in steps of the source;
+            ``None`` if nothing changed.
         ternary: names of the layers that got ternary weights.
         scheme: scheme that the model was written in, as in `Model.scheme`.
         impossible: why the model could not be retargeted; empty if it was, or need not be.
+        clips: a sentence for each operator that clips a layer on the CPU, and why it has to.
         agreement: fraction of the inputs with the same largest output, 0 to 1; ``None`` if the
             network makes no decision (it has neither a softmax nor a vector of 2 to 100 scores as
             its only output) or nothing changed.
@@ -59,7 +62,9 @@ class RetargetReport:
     reason: str
     layers: tuple[LayerCost, ...] = ()
     output_sqnr_db: float | None = None
+    output_largest: int | None = None
     agreement: float | None = None
+    clips: tuple[str, ...] = ()
     ternary: tuple[str, ...] = ()
     scheme: str = "shift"
     impossible: str = ""
@@ -85,11 +90,14 @@ class RetargetReport:
         lines += [f"{cost.name:<{width}}  {cost.sqnr_db:7.1f}" for cost in self.layers]
         if self.output_sqnr_db is not None:
             lines.append(f"{'output':<{width}}  {self.output_sqnr_db:7.1f}")
+        if self.output_largest is not None:
+            lines.append(f"largest difference at the outputs: {self.output_largest} steps")
         if self.worst:
             names = ", ".join(f"{cost.name} ({cost.sqnr_db:.1f} dB)" for cost in self.worst)
             lines.append(f"worst: {names}")
         if self.agreement is not None:
             lines.append(f"same decision as the source: {self.agreement:.1%}")
+        lines += self.clips
         if self.ternary:
             lines.append(
                 "ternary weights made after training lose most of a network's accuracy: train with "
@@ -138,21 +146,26 @@ def measure(
     for op in net.operators:
         if op.computes:
             wanted = before[op.name].astype(np.float64) - op.zero_point
-            found = after[op.name].astype(np.float64) - scales.zero_point[op.name]
+            found = after[result.tensors[op.name]].astype(np.float64) - scales.zero_point[op.name]
             costs.append(LayerCost(op.name, sqnr_db(wanted, found * scales.step[op.name])))
-    found = []
+    found, differences = [], []
     for anchor in ends(net):
         zero = net.zero_point(anchor)
-        exported = after[result.exported[anchor]].astype(np.float64)
-        found.append(sqnr_db(before[anchor].astype(np.float64) - zero, exported - zero))
+        wanted, exported = (
+            array.astype(np.int64) for array in (before[anchor], after[result.exported[anchor]])
+        )
+        found.append(sqnr_db(wanted - zero, exported - zero))
+        differences.append(int(np.abs(wanted - exported).max(initial=0)))
     return RetargetReport(
         network=name,
         changed=True,
         reason=inputs,
         layers=tuple(costs),
-        output_sqnr_db=min(found) if found else None,
+        output_sqnr_db=min(found, default=None),
+        output_largest=max(differences, default=None),
         agreement=_agreement(net, result, before, after),
         ternary=tuple(op.name for op in net.operators if op.core is not None),
+        clips=result.clips,
     )
 
 

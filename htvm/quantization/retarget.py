@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from byoc_dory.errors import InputError
+from byoc_dory.errors import DefectError, InputError
 from byoc_dory.layers import Array
 from byoc_dory.soc.schemes import MulShiftScheme, TernaryScheme, all_multiply
 from htvm.quantization.calibrate import Statistics, check_data, noise_inputs, observe, sample_count
 from htvm.quantization.forward import forward
-from htvm.quantization.graph import Net
+from htvm.quantization.graph import Net, within
 from htvm.quantization.mul_shift import GRID
 from htvm.quantization.narrow import readers_of_wide, widen
 from htvm.quantization.noise import NoiseModel
 from htvm.quantization.report import RetargetReport, measure, unchanged
-from htvm.quantization.rewrite import rewrite
+from htvm.quantization.rewrite import Rewritten, rewrite
 from htvm.quantization.search import Scales, choose_scales
+from htvm.quantization.ties import ends
 from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def retarget(
 
     Raises:
         UnsupportedError: the model has an operator that retargeting does not support.
+        DefectError: an output could leave the range that the source clips it to.
         InputError: ``data`` do not fit the model's inputs, or ``options.scheme`` the places.
     """
     from htvm.quantization.borders import inside, outside
@@ -228,10 +230,27 @@ def _retarget(
         correct=options.bias_correction,
         scheme=options.scheme,
     )
+    _check_ranges(net, result)
     after = forward(result.net, source.held_out)
     report = measure(name, net, scales, result, source.before, after, source.words)
     scheme = _scheme(net) if options.scheme is None else "mul_shift"
     return result.net, replace(report, scheme=scheme)
+
+
+def _check_ranges(net: Net, result: Rewritten) -> None:
+    """Check that no output can leave the range that the source's own clips leave it.
+
+    Raises:
+        DefectError: one can.
+    """
+    for name in ends(net):
+        found, allowed = result.net.ranges[result.exported[name]], net.ranges[name]
+        if not within(found, allowed):
+            raise DefectError(
+                f"values from {found[0]} to {found[1]} where the source clips to {list(allowed)}",
+                where=f"operator '{name}', retargeted",
+                hint="this is a fault of htvm: please report it with the model",
+            )
 
 
 def _scales(net: Net, statistics: Statistics, options: RetargetOptions) -> tuple[Net, Scales]:

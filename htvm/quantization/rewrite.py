@@ -15,7 +15,7 @@ from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array, MulShift, Shift
 from byoc_dory.soc.schemes import MulShiftScheme
 from htvm.quantization.folding import fold_tables
-from htvm.quantization.graph import Net, missing_zero
+from htvm.quantization.graph import Net, missing_zero, within
 from htvm.quantization.mul_shift import multiplier_and_shift, row_units
 from htvm.quantization.operators import INT8, AddOperator, Operator
 from htvm.quantization.passing import ConvertOperator, GatherOperator
@@ -38,13 +38,18 @@ class Rewritten:
     """A network in the shift scheme, or a multiply-shift scheme.
 
     Attributes:
-        net: the result; operators keep their names, conversions are named ``convert_<n>``.
+        net: the result; operators keep their names, conversions are named ``convert_<n>``, and the
+            clips of layers whose core cannot clip to their bounds ``clip_<n>``.
+        tensors: source's tensor -> the result's tensor that has its new scale.
         exported: tensor that must be in the source's quantization -> the result's tensor that has
             it.
+        clips: what each ``clip_<n>`` does, and why, as sentences.
     """
 
     net: Net
+    tensors: Mapping[str, str]
     exported: Mapping[str, str]
+    clips: tuple[str, ...] = ()
 
 
 def rewrite(
@@ -126,6 +131,10 @@ class _Writer:
         self.values: dict[str, Array] = {}  # of the new network, by the source's tensor
         self.name: dict[str, str] = {}  # source's tensor -> new tensor
         self.given: dict[str, Array] = {}  # of tensors in the source's own quantization
+        self.taken = {*net.inputs, *(op.name for op in net.operators)}
+        self.clips: list[str] = []
+        self.counts: dict[str, int] = {}  # of names of operators that the source has not
+        self.ranges: dict[str, tuple[int, int]] = dict.fromkeys(net.inputs, INT8)  # by new tensor
         self.exported: dict[str, str] = {}  # anchor -> tensor in the source's quantization
 
     # -------------------------------------------------------------------- borders
@@ -141,7 +150,7 @@ class _Writer:
             return
         convert = replace(self._convert(name, name, 1.0 / step, source, zero), clip=limits)
         self.values[name] = convert.run([self.given[name]])
-        self.operators.append(convert)
+        self._append(convert)
         self.name[name] = convert.name
 
     def _export(self, name: str) -> str:
@@ -154,17 +163,19 @@ class _Writer:
                 assert (step == step[0]).all(), name
                 target = self.net.zero_point(name)
                 convert = self._convert(self.name[name], name, float(step[0]), zero, target)
-                self.operators.append(convert)
+                self._append(replace(convert, clip=self.net.ranges[name]))
                 self.exported[name] = convert.name
-                self.given[name] = convert.run([self.values[name]])
+                self.given[name] = self.operators[-1].run([self.values[name]])
+            elif not within(self.ranges[self.name[name]], self.net.ranges[name]):
+                self._clip_behind(name, self.net.ranges[name])
+                self.exported[name] = self.name[name]
+                self.given[name] = self.values[name]
         return self.exported[name]
 
     def _convert(
         self, source: str, like: str, factor: float, old: int, new: int
     ) -> ConvertOperator:
         """Return ``round((x - old) * factor) + new``: one shift if the factor is a power of two."""
-        taken = {op.name for op in (*self.net.operators, *self.operators)} | set(self.net.inputs)
-        count = next(n for n in range(len(taken) + 1) if f"convert_{n}" not in taken)
         shift = -int(np.floor(np.log2(factor)))
         mul = 1
         if factor != 2.0**-shift or shift < 0:
@@ -176,11 +187,22 @@ class _Writer:
         if mul != 1:
             requant = MulShift((mul,), (shift,), ((new << shift) + half,))
             offset = -old
-        name = f"convert_{count}"
-        shape = self.net.shape(like)
+        name, shape = self._fresh("convert"), self.net.shape(like)
         return ConvertOperator(
             name, (source,), shape, requant=requant, offset=offset, zero_point=new
         )
+
+    def _fresh(self, kind: str) -> str:
+        """Return the first name ``<kind>_<n>`` that nothing has."""
+        count = self.counts.get(kind, 0)
+        while f"{kind}_{count}" in self.taken:
+            count += 1
+        self.counts[kind] = count + 1
+        return f"{kind}_{count}"
+
+    def _append(self, op: Operator) -> None:
+        self.operators.append(op)
+        self.ranges[op.name] = op.range([self.ranges[name] for name in op.inputs])
 
     # -------------------------------------------------------------------- operators
 
@@ -188,23 +210,24 @@ class _Writer:
         """Write one operator of the source."""
         if op.ends:
             new = replace(op, inputs=(self._export(op.inputs[0]),))
-            self.operators.append(new)
+            self._append(new)
             self.name[op.name] = self.exported[op.name] = op.name
             return
         if op.kept:
             inputs = tuple(self._export(name) for name in op.inputs)
-            self.operators.append(replace(op, inputs=inputs))
+            self._append(replace(op, inputs=inputs))
             values = [self.given[name] for name in op.inputs]
             self.bring_in(op.name, op.run(values))
             return
-        if isinstance(op, ConvertOperator) and not op.rectifies:
+        bounds = self._activation(op)
+        if isinstance(op, ConvertOperator) and bounds == INT8:
             # Only the scale differs, which needs no operator if scales are free.
             self.name[op.name] = self.name[op.inputs[0]]
             self.values[op.name] = self.values[op.inputs[0]]
             return
         inputs = tuple(self.name[name] for name in op.inputs)
         zero = self.scales.zero_point[op.name]
-        new = replace(op, inputs=inputs, zero_point=zero, clip=self._clip(op, zero))
+        new = replace(op, inputs=inputs, zero_point=zero, clip=self._clip(op, bounds))
         match new:
             case ProductOperator():
                 assert isinstance(op, ProductOperator)
@@ -217,18 +240,42 @@ class _Writer:
             case GatherOperator():
                 new = replace(new, fill=zero)
             case ConvertOperator():
-                clip = zero, self.net.limits(op.name)[1]
-                new = replace(new, requant=Shift(0), offset=0, clip=clip)
+                new = replace(new, requant=Shift(0), offset=0)
         values = [self.values[name] for name in op.inputs]
         self.values[op.name] = new.run(values)
         self.name[op.name] = op.name
-        self.operators.append(new)
+        self._append(new)
+        # A conversion to the source's quantization, which others read, clips by itself.
+        inside = any(not (user.kept or user.ends) for user in self.net.consumers(op.name))
+        if inside and not within(self.ranges[op.name], bounds):
+            self._clip_behind(op.name, bounds)
 
-    def _clip(self, op: Operator, zero: int) -> tuple[int, int]:
-        low, high = self.net.limits(op.name) if op.clips_freely else INT8
-        if op.computes and op.rectifies and zero == 0:
-            low = 0
-        return low, high
+    def _activation(self, op: Operator) -> tuple[int, int]:
+        """Return the bounds that an operator's activation sets in its new quantization."""
+        zero, step = self.scales.zero_point[op.name], float(self.scales.step[op.name][0])
+        low, high = np.clip(np.rint(zero + np.array(op.activation) / step), *INT8)
+        return int(low), int(high)
+
+    def _clip(self, op: Operator, bounds: tuple[int, int]) -> tuple[int, int]:
+        """Return what an operator shall clip to: its activation's bounds where its home can."""
+        limits = self.net.limits(op.name) if op.clips_freely else INT8
+        clip = max(limits[0], bounds[0]), min(limits[1], bounds[1])
+        return clip if op.home is None or op.home.can_clip_to(clip) else limits
+
+    def _clip_behind(self, name: str, bounds: tuple[int, int]) -> None:
+        """Clip a tensor on the CPU, because the core that computes it cannot."""
+        clip = ConvertOperator(
+            self._fresh("clip"), (self.name[name],), self.net.shape(name), requant=Shift(0),
+            clip=bounds, zero_point=self.scales.zero_point[name],
+        )  # fmt: skip
+        self.values[name] = clip.run([self.values[name]])
+        self.name[name] = clip.name
+        self._append(clip)
+        op = self.net.producer(name)
+        core = "its core" if op is None or op.home is None else op.home.name
+        self.clips.append(
+            f"{clip.name}: clips {name} to [{bounds[0]}, {bounds[1]}] on the CPU, as {core} cannot"
+        )
 
     def _linear(self, op: ProductOperator, new: ProductOperator) -> ProductOperator:
         if op.core is not None:
@@ -290,7 +337,7 @@ class _Writer:
         outputs = tuple(self.exported.get(name, name) for name in self.net.outputs)
         zeros = dict(self.net.zero_points)
         net = Net(self.net.inputs, zeros, tuple(self.operators), outputs, self.net.channel_first)
-        return Rewritten(fold_tables(net), dict(self.exported))
+        return Rewritten(fold_tables(net), dict(self.name), dict(self.exported), tuple(self.clips))
 
 
 def _padding_with(value: int, op: ProductOperator) -> ProductOperator:

@@ -180,8 +180,11 @@ class _Search:
                 continue
             low, high = self.bounds(name)
             zero, clip = self.net.zero_point(name), self.net.clip(name)
-            reach = max((clip[1] - zero) / high, (clip[0] - zero) / low if low else 0.0)
-            need = max(need, reach / factor)
+            # A zero point at an end leaves no values on its other side.
+            reach = [
+                (end - zero) / bound for end, bound in zip(clip, (low, high), strict=True) if bound
+            ]
+            need = max(need, *(value / factor for value in reach))
         for name, (factor, _) in tie.members.items():
             op = self.net.producer(name)
             if isinstance(op, AverageOperator):

@@ -21,7 +21,7 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
 from htvm.quantization.graph import Net
-from htvm.quantization.operators import AddOperator
+from htvm.quantization.operators import INT8, AddOperator
 from htvm.quantization.products import ProductOperator
 
 __all__ = [
@@ -172,6 +172,8 @@ def _may_have(net: Net, op: AddOperator, operand: int, zero: int) -> bool:
     name = op.inputs[operand]
     if zero == 0:
         return True
+    if zero != INT8[0] and net.rectified(name):
+        return False  # only at these two does saturation, or a core's ReLU, rectify
     producer = net.producer(name)
     # A zero point that an add or the network itself requires cannot be changed.
     movable = isinstance(producer, ProductOperator)
@@ -289,6 +291,8 @@ def _finish(
     border = bool(anchored) or any(name in net.given for name in members)
     # Ternary weights cannot absorb scales of their input channels.
     border = border or any(op.core is not None for name in members for op in net.consumers(name))
+    producers = (net.producer(name) for name in members)
+    border = border or any(op is not None and op.needs_one_step for op in producers)
     mixed = any(lanes.size == 0 for _, lanes in members.values())
     if per_channel and not border and not mixed:
         lanes = max(int(lane.max()) for _, lane in members.values()) + 1

@@ -126,6 +126,7 @@ def figures_of(report: ReportData) -> dict[str, float | None]:
         "arena_bytes": memory.arena,
         "energy_uj": None if report.energy is None else report.energy.microjoules,
         "sqnr_db": report.output_sqnr_db,
+        "largest_difference": report.output_largest,
         "same_decision": None if same is None else 100.0 * same,
         "accuracy": None if labelled is None else 100.0 * labelled.accuracy,
         "source_accuracy": None if labelled is None else 100.0 * labelled.source_accuracy,

@@ -240,6 +240,8 @@ class ReportData:
         layers: one row per step, in execution order.
         sqnr: loss of accuracy per layer; empty if the scheme was not changed.
         output_sqnr_db: SQNR in dB at the output; None if the scheme was not changed.
+        output_largest: largest difference at an output (before a softmax) from the source, on the
+            same inputs, in steps of the source; None if the scheme was not changed.
         l1: use of L1, one row per region.
         measured_on: a description of the inputs used for measuring SQNR.
         same_decision: fraction of these inputs, 0 to 1, with the same largest output as the source;
@@ -273,6 +275,7 @@ class ReportData:
     advice: tuple[Improvement, ...] = ()
     settings: tuple[Setting, ...] = ()
     decisions: Decisions | None = None
+    output_largest: int | None = None
 
     @property
     def no_cycles(self) -> str:

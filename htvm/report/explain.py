@@ -147,6 +147,7 @@ class Explanation(Shown):
         missing: why the CPU's steps are only estimated; empty if they were measured.
         counted: "cycles", or "instructions" on cores whose cycles are not simulated.
         settings: settings that were tried and are quicker.
+        clips: a sentence for each operator that clips a layer on the CPU, and why it has to.
         state: where the inputs are that the caller keeps between runs, and why; empty without any.
     """
 
@@ -158,6 +159,7 @@ class Explanation(Shown):
     counted: str = "cycles"
     settings: tuple[Setting, ...] = ()
     state: str = ""
+    clips: tuple[str, ...] = ()
 
     def _rows(self) -> tuple[object, ...]:
         return self.rows
@@ -281,6 +283,7 @@ def explain_text(found: Explanation, width: int | None = None) -> str:
             _plain(found.rows),
             objections_text(found.rows),
             settings_text(found.settings),
+            _clips(found),
             found.state,
             _gains(found),
         ]
@@ -289,7 +292,8 @@ def explain_text(found: Explanation, width: int | None = None) -> str:
     rows = found.rows
     quicker = settings_text(found.settings)
     tail = (
-        *_legend(found), _rewritten(rows), _plain(rows), quicker, found.state, _gains(found)
+        *_legend(found), _rewritten(rows), _plain(rows), quicker, _clips(found), found.state,
+        _gains(found),
     )  # fmt: skip
     wrapped = [_wrapped(part, width) for part in tail if part]
     return "\n\n".join(part for part in (_wrapped(_placed(found), width), table, *wrapped) if part)
@@ -305,8 +309,10 @@ def explain_screen(found: Explanation, width: int = 80) -> str:
     """Return `explain_text` without its table, in lines of ``width`` characters."""
     rows = found.rows
     quicker = settings_text(found.settings)
-    state, gains = found.state, _gains(found)
-    parts = [_placed(found), _rewritten(rows), objections_text(rows), quicker, state, gains]
+    parts = [
+        _placed(found), _rewritten(rows), objections_text(rows), quicker, _clips(found),
+        found.state, _gains(found),
+    ]  # fmt: skip
     return "\n\n".join(_wrapped(part, width) for part in parts if part)
 
 
@@ -437,6 +443,12 @@ def _rewritten(rows: Sequence[VerdictRow]) -> str:
     return "\n".join([title, *lines]) if lines else ""
 
 
+def _clips(found: Explanation) -> str:
+    """Return which activations are clipped apart from their layers."""
+    title = "clipped by operators of their own, so that no bound of the source is lost:"
+    return "\n".join([title, *(f"  {sentence}" for sentence in found.clips)]) if found.clips else ""
+
+
 def _gains(found: Explanation) -> str:
     """Return the changes that would gain most."""
     lines = [_gain(entry, found.total_cycles) for entry in found.improvements]
@@ -483,6 +495,7 @@ def explain_data(found: Explanation) -> dict[str, Any]:
         "steps": [dataclasses.asdict(step) for step in found.steps],
         "not_measured": found.missing,
         "state": found.state,
+        "clips": list(found.clips),
         "rules": [dataclasses.asdict(cost) for cost in found.rules],
     }
 

@@ -286,6 +286,8 @@ def _sqnr_text(report: ReportData, width: int | None) -> str:
     lines = [text(Table(columns, tuple(rows), title=title), width)]
     worst = sorted(report.sqnr, key=lambda row: row.sqnr_db)[:_WORST]
     lines += ["worst: " + ", ".join(f"{row.layer} ({row.sqnr_db:.1f} dB)" for row in worst)]
+    if report.output_largest is not None:
+        lines.append(f"largest difference at the outputs: {report.output_largest} steps")
     if report.same_decision is not None:
         lines.append(f"same decision as the source: {100 * report.same_decision:.1f} %")
     return "\n".join([*lines, *filter(None, [labelled])])

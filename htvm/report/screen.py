@@ -145,6 +145,8 @@ def _accuracy(report: ReportData) -> str:
     if report.output_sqnr_db is None:
         return ""
     text = f"SQNR {report.output_sqnr_db:.1f} dB against the source model"
+    if report.output_largest is not None:
+        text += f", outputs at most {report.output_largest} steps off"
     if report.same_decision is not None:
         text += f", same decision {100 * report.same_decision:.1f} %"
     return text

@@ -24,6 +24,24 @@ from patterns.ops.tflite.softmax import TfliteSoftmax
 Array = Any
 
 
+@dataclass(frozen=True)
+class Activation:
+    """What clips a layer's results.
+
+    Attributes:
+        low, high: bounds, as shares of the largest magnitude before; ``None`` for none.
+        room: factor of the scale that the results need, at least 1: with more, bounds lie inside
+            the range of int8, as where tensors share a scale.
+    """
+
+    low: float | None = None
+    high: float | None = None
+    room: float = 1.0
+
+
+RELU, LINEAR = Activation(low=0.0), Activation()
+
+
 @dataclass
 class Source:
     """A network being written, its activations simulated in real numbers to find good scales.
@@ -48,6 +66,7 @@ class Source:
         self.real: dict[str, Array] = {"input": (x - self.input_zero) * scale}
         self.scale = {"input": scale}
         self.zero = {"input": self.input_zero}
+        self.clip: dict[str, tuple[int, int]] = {}
         self.last = "input"
 
     # -------------------------------------------------------------------- drawing
@@ -59,11 +78,11 @@ class Source:
         kernel: int = 1,
         stride: int = 1,
         pad: tuple[int, int, int, int] = (0, 0, 0, 0),
-        relu: bool = True,
+        relu: bool | Activation = True,
         source: str | None = None,
         zero: int | None = None,
     ) -> str:
-        """A layer with weights; returns its name."""
+        """A layer with weights and an activation, or a rectifier or none; returns its name."""
         source = source or self.last
         x = self.real[source]
         fan = x.shape[-1]
@@ -72,23 +91,25 @@ class Source:
         size = (channels, 1 if kind == "depthwise" else fan, kernel, kernel)
         spread = 2.0 ** self.rng.uniform(-2, 2, channels)
         real = self.rng.normal(size=size) * spread[:, None, None, None]
-        real = real / _linear(x, real, kind, stride, pad).std()
+        real = real / (_linear(x, real, kind, stride, pad).std() or 1.0)
         weight_scale = np.abs(real).reshape(channels, -1).max(axis=1) / 127
         weight = np.rint(real / weight_scale[:, None, None, None]).astype(np.int8)
         bias_scale = self.scale[source] * weight_scale
         out = _linear(x, weight * weight_scale[:, None, None, None], kind, stride, pad)
         bias = np.rint(-0.5 * out.reshape(-1, channels).mean(axis=0) / bias_scale)
         out = out + bias * bias_scale
-        name = self._add_tensor(kind, np.maximum(out, 0) if relu else out, relu, zero)
+        name = self._add_tensor(kind, out, relu, zero)
         ratio = bias_scale / self.scale[name]
-        self.steps.append((kind, name, source, weight, bias, ratio, stride, pad, relu))
+        self.steps.append((kind, name, source, weight, bias, ratio, stride, pad))
         return name
 
-    def add(self, first: str, second: str, relu: bool = True) -> str:
+    def add(
+        self, first: str, second: str, relu: bool | Activation = True, zero: int | None = None
+    ) -> str:
         """The sum of two tensors."""
         out = self.real[first] + self.real[second]
-        name = self._add_tensor("add", np.maximum(out, 0) if relu else out, relu, None)
-        self.steps.append(("add", name, first, second, relu))
+        name = self._add_tensor("add", out, relu, zero)
+        self.steps.append(("add", name, first, second))
         return name
 
     def average_pool(self) -> str:
@@ -128,11 +149,20 @@ class Source:
         self.last = name
         return name
 
-    def _add_tensor(self, kind: str, out: Array, relu: bool, zero: int | None) -> str:
+    def _add_tensor(self, kind: str, out: Array, relu: bool | Activation, zero: int | None) -> str:
         name = f"{kind}_{sum(step[0] == kind for step in self.steps)}"
+        shape = relu if isinstance(relu, Activation) else RELU if relu else LINEAR
+        largest = float(np.abs(out).max())
+        bounds = [
+            end if share is None else share * largest
+            for share, end in ((shape.low, -np.inf), (shape.high, np.inf))
+        ]
+        out = np.clip(out, *bounds)
         low, high = min(float(out.min()), 0.0), float(out.max()) * 0.9
-        self.scale[name] = (high - low) / 255
-        self.zero[name] = int(np.rint(-128 - low / self.scale[name])) if zero is None else zero
+        self.scale[name] = scale = (high - low) / 255 * shape.room or 1 / 32
+        self.zero[name] = int(np.rint(-128 - low / scale)) if zero is None else zero
+        at = np.clip(np.rint(np.array(bounds) / scale) + self.zero[name], -128, 127)
+        self.clip[name] = int(at[0]), int(at[1])
         self.real[name] = out
         self.last = name
         return name
@@ -170,12 +200,11 @@ class Source:
         kind, name, source = step[:3]
         x = values[source]
         if kind == "add":
-            first, second, relu = step[2:]
+            first, second = step[2:]
             names = (first, second, name)
             scales = tuple(self.scale[item] for item in names)
             parameters = AddFactors.from_scales(scales, tuple(self.zero[item] for item in names))
-            clip = (self.zero[name] if relu else -128, 127)
-            return TfliteAdd(parameters, clip).write(builder, [x, values[second]], name)
+            return TfliteAdd(parameters, self.clip[name]).write(builder, [x, values[second]], name)
         if kind == "average_pool":
             return AveragePool(kernel=step[3], strides=(1, 1), layout=self.layout).write(
                 builder, [x], name
@@ -191,14 +220,14 @@ class Source:
         return self._write_linear(builder, x, step)
 
     def _write_linear(self, builder: Any, x: Any, step: Any) -> Any:
-        kind, name, source, weight, bias, ratio, stride, pad, relu = step
+        kind, name, source, weight, bias, ratio, stride, pad = step
         zero = self.zero[source]
         folded = bias - zero * weight.astype(np.int64).reshape(len(weight), -1).sum(axis=1)
         parts = [fixed_point(float(value)) for value in ratio]
         requant = TfliteRequant(
             tuple(mul for mul, _ in parts), tuple(shift for _, shift in parts), self.zero[name]
         )
-        clip = (self.zero[name] if relu else -128, 127)
+        clip = self.clip[name]
         folded = folded.astype(np.int32)
         if kind == "dense":
             return Dense(weight, folded, requant, clip).write(builder, [x], name)

@@ -82,3 +82,7 @@ class ClusterCores(Accelerator):
     def scheme(self) -> MulShiftScheme:
         """Multiplication, addition and shift, per tensor or per channel."""
         return MulShiftScheme(per_channel=True)
+
+    def can_clip_to(self, bounds: tuple[int, int]) -> bool:
+        """See `Accelerator.can_clip_to`: a kernel takes any bounds."""
+        return True

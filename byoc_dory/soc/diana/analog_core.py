@@ -99,11 +99,10 @@ class AnalogCore(Accelerator):
         """Return the core with the requested number of output columns at a time."""
         return replace(self, unroll=1 if options.schedule == "published" else options.unroll)
 
-    @property
-    def output_ranges(self) -> tuple[tuple[int, int], ...]:
-        """Ranges that outputs can be clipped to: int8 or that of inputs, or either with ReLU."""
+    def can_clip_to(self, bounds: tuple[int, int]) -> bool:
+        """See `Accelerator.can_clip_to`: int8 or the range of inputs, or either with ReLU."""
         low, high = self.scheme.activation_range
-        return (-128, 127), (0, 127), (low, high), (0, high)
+        return bounds in ((-128, 127), (0, 127), (low, high), (0, high))
 
     def noise_settings(self, deviation: float, seed: int) -> dict[int, int]:
         """Return register -> value with which the device model adds noise before each conversion.

@@ -124,7 +124,7 @@ def shift_is_in_range(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
 
 def clip_is_seven_or_eight_bits(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     """The output is clipped to 7 or 8 bits, from 0 on after ReLU."""
-    if layer.clip not in core.output_ranges:
+    if not core.can_clip_to(layer.clip):
         return Refused(f"the clip range is [{layer.clip[0]}, {layer.clip[1]}]")
     return ACCEPTED
 

@@ -53,7 +53,7 @@ def groups_are_one_or_depthwise(layer: Layer, core: DigitalCore, soc: Soc) -> Ve
 
 def clip_is_int8_or_relu(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     """The output is clipped to [-128, 127], or to [0, 127] after ReLU."""
-    if layer.clip not in ((-128, 127), (0, 127)):
+    if not core.can_clip_to(layer.clip):
         return Refused(f"the clip range is [{layer.clip[0]}, {layer.clip[1]}]")
     return ACCEPTED
 

@@ -72,3 +72,7 @@ class DlaCore(Accelerator):
     def peak_macs(self) -> float:
         """One multiply-accumulate per PE and cycle."""
         return self.pes_in * self.pes_out
+
+    def can_clip_to(self, bounds: tuple[int, int]) -> bool:
+        """See `Accelerator.can_clip_to`: the bounds are a register's."""
+        return True

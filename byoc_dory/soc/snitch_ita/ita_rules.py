@@ -112,7 +112,7 @@ def activation_is_known(layer: Layer, core: Ita, soc: Soc) -> Verdict:
         if not (0 <= gelu.mul <= 255 and 0 <= gelu.shift <= core.max_shift):
             return Refused(f"the activation's multiplier is {gelu.mul}, its shift {gelu.shift}")
         return ACCEPTED
-    if layer.clip not in ((-128, 127), (0, 127)):
+    if not core.can_clip_to(layer.clip):
         return Refused(f"the clip range is [{layer.clip[0]}, {layer.clip[1]}]")
     return ACCEPTED
 
