@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import tvm
@@ -15,6 +16,7 @@ import tvm
 from byoc_dory.definition import Definition
 from byoc_dory.emit.text import comment as harmless
 from byoc_dory.errors import UnsupportedError
+from htvm.aot.compared import COMPARED, bind_compared
 from htvm.aot.intrinsics import INTRINSICS
 from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
 
@@ -108,10 +110,11 @@ def body_of(func: PrimFunc, symbol: str) -> str:
     Raises:
         UnsupportedError: as `define`.
     """
-    module = tvm.IRModule({symbol: func})
+    module = tvm.IRModule({symbol: bind_compared(func)})
     build = tvm.get_global_func("target.build.c")
     text = build(module, tvm.target.Target("c")).inspect_source()
     body = _body(text, symbol)
+    body = _plain_values(body)
     body = _plain_names(body)
     body = _unroll_pragmas(body)
     body = _explain_rounding(body)
@@ -148,6 +151,17 @@ def _body(text: str, symbol: str) -> str:
         raise UnsupportedError("TVM printed no definition", where=f"kernel '{symbol}'")
     end = text.index("\n}\n", match.end() - 1)
     return "{\n" + text[match.end() : end] + "\n}\n"
+
+
+def _plain_values(body: str) -> str:
+    """Drop the parentheses around the values of the variables of `htvm.aot.compared`."""
+
+    def plain(found: re.Match[str]) -> str:
+        start, value = found.groups()
+        depths = list(accumulate((each == "(") - (each == ")") for each in value))
+        return f"{start}{value[1:-1] if 0 not in depths[:-1] else value};"
+
+    return re.sub(rf"^( *\w+ {COMPARED}(?:_\d+)? = )(.*);$", plain, body, flags=re.MULTILINE)
 
 
 def _plain_names(body: str) -> str:

@@ -51,14 +51,14 @@ void net_tflite_softmax(const int8_t *restrict in0, const int32_t *restrict expo
   for (int32_t i0_8 = 0; i0_8 < 4; ++i0_8) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
       int32_t t1 = ((i0_8 * 12) + i1);
+      int32_t v2 = zeros[i0_8];
+      int32_t v3 = 34 - ((v2) > (3) ? (v2) : (3));
       int32_t condval;
       if (1073741824 <= guess[i0_8]) {
         condval = 2147483647;
       } else {
         condval = ((int32_t)(((uint32_t)guess[i0_8]) << (uint32_t)1));
       }
-      int32_t v2 = zeros[i0_8];
-      int32_t v3 = 34 - ((v2) > (3) ? (v2) : (3));
       int32_t v4 = (((((int32_t)(((((int64_t)condval) * ((int64_t)exponential[(((int32_t)largest[i0_8]) - ((int32_t)in0[t1]))])) + (int64_t)1073741824) >> (int64_t)31)) >> ((v3) > (0) ? (v3) : (0))) + 1) >> 1) - 128;
       out[t1] = ((int8_t)((v4) < (127) ? (v4) : (127)));
     }

@@ -221,10 +221,10 @@ static void net_onnx_average_0(const void *args, uint32_t core, uint32_t cores)
       condval = (((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total) * ((int64_t)factors[0])));
     }
     int64_t v0 = condval - (int64_t)1;
-    int64_t v1 = (int64_t)0;
-    int64_t v2 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v1 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v2 = ((int64_t)factors[1]) - (int64_t)25;
     int64_t v3 = (int64_t)0;
-    int64_t v4 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v4 = (int64_t)0;
     int64_t v5 = (int64_t)0;
     int64_t condval_1;
     if ((int64_t)0 <= (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
@@ -232,88 +232,43 @@ static void net_onnx_average_0(const void *args, uint32_t core, uint32_t cores)
     } else {
       condval_1 = ((int64_t)0 - (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
     }
-    int64_t condval_2;
-    if ((int64_t)0 <= ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
-      condval_2 = ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
-    } else {
-      condval_2 = (((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total) * ((int64_t)factors[0])));
-    }
-    int64_t v6 = condval_2 - (int64_t)1;
+    int64_t v6 = (int64_t)0;
     int64_t v7 = (int64_t)0;
-    int64_t v8 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v8 = (int64_t)0;
     int64_t v9 = (int64_t)0;
-    int64_t v10 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v10 = (int64_t)0;
     int64_t v11 = (int64_t)0;
-    int64_t condval_3;
-    if ((int64_t)0 <= ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
-      condval_3 = ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    int64_t condval_2;
+    if ((int64_t)0 <= (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_2 = (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
     } else {
-      condval_3 = (((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total) * ((int64_t)factors[0])));
+      condval_2 = ((int64_t)0 - (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
     }
-    int64_t v12 = condval_3 - (int64_t)1;
+    int64_t v12 = (int64_t)0;
     int64_t v13 = (int64_t)0;
-    int64_t v14 = (int64_t)25 - ((int64_t)factors[1]);
+    int64_t v14 = (int64_t)0;
+    int64_t condval_3;
+    if ((int64_t)0 <= (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_3 = (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
+    } else {
+      condval_3 = ((int64_t)0 - (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
+    }
     int64_t v15 = (int64_t)0;
-    int64_t v16 = ((int64_t)factors[1]) - (int64_t)25;
+    int64_t v16 = (int64_t)0;
     int64_t v17 = (int64_t)0;
+    int64_t v18 = (int64_t)0;
+    int64_t v19 = (int64_t)0;
+    int64_t v20 = (int64_t)0;
     int64_t condval_4;
     if ((int64_t)0 <= (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
       condval_4 = (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
     } else {
       condval_4 = ((int64_t)0 - (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
     }
-    int64_t condval_5;
-    if ((int64_t)0 <= ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
-      condval_5 = ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
-    } else {
-      condval_5 = (((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total) * ((int64_t)factors[0])));
-    }
-    int64_t v18 = condval_5 - (int64_t)1;
-    int64_t v19 = (int64_t)0;
-    int64_t v20 = (int64_t)25 - ((int64_t)factors[1]);
-    int64_t v21 = (int64_t)0;
-    int64_t v22 = ((int64_t)factors[1]) - (int64_t)25;
-    int64_t v23 = (int64_t)0;
-    int64_t condval_6;
-    if ((int64_t)0 <= (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
-      condval_6 = (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
-    } else {
-      condval_6 = ((int64_t)0 - (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
-    }
-    int64_t condval_7;
-    if ((int64_t)0 <= ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
-      condval_7 = ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
-    } else {
-      condval_7 = (((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total) * ((int64_t)factors[0])));
-    }
-    int64_t v24 = condval_7 - (int64_t)1;
-    int64_t v25 = (int64_t)0;
-    int64_t v26 = (int64_t)25 - ((int64_t)factors[1]);
-    int64_t v27 = (int64_t)0;
-    int64_t v28 = ((int64_t)factors[1]) - (int64_t)25;
-    int64_t v29 = (int64_t)0;
-    int64_t condval_8;
-    if ((int64_t)0 <= ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
-      condval_8 = ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
-    } else {
-      condval_8 = (((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)total) * ((int64_t)factors[0])));
-    }
-    int64_t v30 = condval_8 - (int64_t)1;
-    int64_t v31 = (int64_t)0;
-    int64_t v32 = (int64_t)25 - ((int64_t)factors[1]);
-    int64_t v33 = (int64_t)0;
-    int64_t v34 = ((int64_t)factors[1]) - (int64_t)25;
-    int64_t v35 = (int64_t)0;
-    int64_t condval_9;
-    if ((int64_t)0 <= (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
-      condval_9 = (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
-    } else {
-      condval_9 = ((int64_t)0 - (((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
-    }
-    total = ((int32_t)((((((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) + (((((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) & (((int64_t)((((int64_t)(((uint64_t)((v0) > (v1) ? (v0) : (v1))) << ((uint64_t)((v2) > (v3) ? (v2) : (v3))))) >> ((v4) > (v5) ? (v4) : (v5))) < condval_1)) & ((int64_t)((((int64_t)(((uint64_t)((v6) > (v7) ? (v6) : (v7))) << ((uint64_t)((v8) > (v9) ? (v8) : (v9))))) >> ((v10) > (v11) ? (v10) : (v11))) < ((((int64_t)(((uint64_t)((v12) > (v13) ? (v12) : (v13))) << ((uint64_t)((v14) > (v15) ? (v14) : (v15))))) >> ((v16) > (v17) ? (v16) : (v17))) ^ condval_4)))))) + (((int64_t)((int64_t)0 < ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1))))))) & ((((int64_t)((((int64_t)(((uint64_t)((v18) > (v19) ? (v18) : (v19))) << ((uint64_t)((v20) > (v21) ? (v20) : (v21))))) >> ((v22) > (v23) ? (v22) : (v23))) < condval_6)) & ((int64_t)((((int64_t)(((uint64_t)((v24) > (v25) ? (v24) : (v25))) << ((uint64_t)((v26) > (v27) ? (v26) : (v27))))) >> ((v28) > (v29) ? (v28) : (v29))) < ((((int64_t)(((uint64_t)((v30) > (v31) ? (v30) : (v31))) << ((uint64_t)((v32) > (v33) ? (v32) : (v33))))) >> ((v34) > (v35) ? (v34) : (v35))) ^ condval_9)))) ^ (int64_t)1))));
-    int32_t v36 = total + 2;
-    int32_t v37 = (v36) < (127) ? (v36) : (127);
-    out[(((i1 * 24) + t1) + i3)] = ((int8_t)((v37) > (-128) ? (v37) : (-128)));
+    total = ((int32_t)((((((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) + (((((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) & (((int64_t)((((int64_t)(((uint64_t)((v0) > (v3) ? (v0) : (v3))) << ((uint64_t)((v1) > (v4) ? (v1) : (v4))))) >> ((v2) > (v5) ? (v2) : (v5))) < condval_1)) & ((int64_t)((((int64_t)(((uint64_t)((v0) > (v6) ? (v0) : (v6))) << ((uint64_t)((v1) > (v7) ? (v1) : (v7))))) >> ((v2) > (v8) ? (v2) : (v8))) < ((((int64_t)(((uint64_t)((v0) > (v9) ? (v0) : (v9))) << ((uint64_t)((v1) > (v10) ? (v1) : (v10))))) >> ((v2) > (v11) ? (v2) : (v11))) ^ condval_2)))))) + (((int64_t)((int64_t)0 < ((((int64_t)total) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)total) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1))))))) & ((((int64_t)((((int64_t)(((uint64_t)((v0) > (v12) ? (v0) : (v12))) << ((uint64_t)((v1) > (v13) ? (v1) : (v13))))) >> ((v2) > (v14) ? (v2) : (v14))) < condval_3)) & ((int64_t)((((int64_t)(((uint64_t)((v0) > (v15) ? (v0) : (v15))) << ((uint64_t)((v1) > (v16) ? (v1) : (v16))))) >> ((v2) > (v17) ? (v2) : (v17))) < ((((int64_t)(((uint64_t)((v0) > (v18) ? (v0) : (v18))) << ((uint64_t)((v1) > (v19) ? (v1) : (v19))))) >> ((v2) > (v20) ? (v2) : (v20))) ^ condval_4)))) ^ (int64_t)1))));
+    int32_t v21 = total + 2;
+    int32_t v22 = (v21) < (127) ? (v21) : (127);
+    out[(((i1 * 24) + t1) + i3)] = ((int8_t)((v22) > (-128) ? (v22) : (-128)));
   }
 }
 
