@@ -117,7 +117,7 @@ def _region(code: RegionCode) -> Region:
 
 def _int8(values: Array, shape: tuple[int, ...]) -> Array:
     assert values.dtype == np.int8  # networks of the zoo are NHWC
-    return np.ascontiguousarray(values.reshape(shape))
+    return np.asarray(values.reshape(shape), order="C")
 
 
 def execute(work: Workload, design: Design) -> Ran:

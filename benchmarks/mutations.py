@@ -210,7 +210,7 @@ def _constant(model: Any, rng: np.random.Generator) -> str:
         flat = value.copy().reshape(-1)
         flat[int(rng.integers(flat.size))] += np.asarray(rng.integers(-2, 3)).astype(flat.dtype)
         changed, what = flat.reshape(value.shape), f"an element of constant {name}"
-    tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(changed), name))
+    tensor.CopyFrom(numpy_helper.from_array(np.asarray(changed, order="C"), name))
     return what
 
 

@@ -81,7 +81,7 @@ def computed(compiled: Compiled, machine: UserMachine, inputs: Sequence[Any]) ->
         names = [f"{folder}/input_{i}" for i in range(len(inputs))]
         results = [f"{folder}/output_{i}" for i in range(len(compiled.program.outputs))]
         for name, array in zip(names, inputs, strict=True):
-            data = np.ascontiguousarray(array)
+            data = np.asarray(array, order="C")
             Path(name).write_bytes(data.astype(data.dtype.newbyteorder(machine.order)).tobytes())
         done = subprocess.run(
             [machine.program, str(built.path), *names, "--", *results],

@@ -97,7 +97,7 @@ def _checked(info: TensorInfo, array: object) -> NDArray[np.generic]:
             f"{int(np.isnan(array).sum())} of {array.size} elements are NaN", where=where,
             hint="pass numbers; no integer stands for NaN",
         )  # fmt: skip
-    return np.ascontiguousarray(array)
+    return np.asarray(array, order="C")
 
 
 def _quantize_hint(info: TensorInfo) -> str:

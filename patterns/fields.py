@@ -72,7 +72,7 @@ def decode(cls: type[Any], text: str, arguments: Sequence[Any]) -> Any:
 def key_of(value: Any) -> Any:
     """A hashable key that is equal for equal values; arrays are compared element by element."""
     if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape, np.ascontiguousarray(value).tobytes()
+        return value.dtype.str, value.shape, value.tobytes()
     if is_dataclass(value) and not isinstance(value, type):
         own = tuple(key_of(getattr(value, field.name)) for field in fields(value))
         return type(value), own

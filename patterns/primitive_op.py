@@ -107,7 +107,7 @@ class PrimitiveOp(Op):
             where = error.where or f"operator '{name}'"
             raise type(error)(error.what, where=where, hint=error.hint) from error
         args = [
-            relax.const(np.ascontiguousarray(part.value), part.value.dtype.name)
+            relax.const(np.asarray(part.value, order="C"), part.value.dtype.name)
             if isinstance(part.value, np.ndarray)
             else part.value
             for part in arguments

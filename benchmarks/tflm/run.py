@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.tflm.firmware import Sources, build
 from byoc_dory.soc.base import Soc
 from htvm.firmware.arm import core_of, open_firmware
@@ -85,7 +83,7 @@ def inference(
     kernels = _kernels(elf)
     ran = run_arm(
         replace(firmware, symbols={**firmware.symbols, **kernels}),
-        {"input": np.ascontiguousarray(given).tobytes()},
+        {"input": given.tobytes()},
         {"output": firmware.symbols["output"].size, "arena_used": 4, "failed": 4},
         entry=_INVOKE,
         kernels=list(kernels),
@@ -98,7 +96,7 @@ def inference(
     apart = sum(-(-firmware.symbols[name].size // 16) * 16 for name in _APART)
     memory = firmware.memory
     return Counted(
-        equal=ran.outputs["output"] == np.ascontiguousarray(wanted).tobytes(),
+        equal=ran.outputs["output"] == wanted.tobytes(),
         instructions=ran.instructions,
         layers=tuple(end - begin for _, begin, end in ran.steps),
         flash=memory.flash,

@@ -33,7 +33,7 @@ class ConstantPool:
 
     def add(self, name: str, value: Any, comment: str) -> str:
         """Enter an array; return its name, or that of an equal array entered before."""
-        data = np.ascontiguousarray(value)
+        data = np.asarray(value, order="C")
         key = (data.dtype.name, data.shape, data.tobytes())
         if key not in self._known:
             shape = "x".join(str(size) for size in data.shape)

@@ -67,7 +67,7 @@ _LOWEST = {"int32": "(-2147483647 - 1)", "int64": "(-9223372036854775807LL - 1)"
 
 def c_array(data: np.ndarray) -> str:
     """Return the elements of an array as C initializers, in C order, in lines of 100 columns."""
-    flat = np.ascontiguousarray(data).reshape(-1)
+    flat = np.asarray(data, order="C").reshape(-1)
     if flat.size == 0:
         raise UnsupportedError("an empty array has no counterpart in C")
     # A weight occurs many times, so each is spelled once; by bits, because 0.0 equals -0.0.
@@ -96,7 +96,7 @@ def c_string(data: np.ndarray) -> str:
 
     For compilers only: they read a string about 30 times as fast as a list of numbers.
     """
-    flat = np.ascontiguousarray(data).reshape(-1).view("u1")
+    flat = np.asarray(data, order="C").reshape(-1).view("u1")
     return "\n".join(
         f'    "{_OCTAL[flat[start : start + _STRING]].tobytes().decode()}"'
         for start in range(0, flat.size, _STRING)

@@ -52,7 +52,7 @@ def build_llvm_reference(module: IRModule) -> Reference:
                     where=f"input '{name}'",
                     hint=f"it takes {dtype} {list(shape)}",
                 )
-        result = machine["main"](*(tvm.runtime.tensor(np.ascontiguousarray(a)) for a in inputs))
+        result = machine["main"](*(tvm.runtime.tensor(np.asarray(a, order="C")) for a in inputs))
         if isinstance(result, tvm.runtime.Tensor):
             return [result.numpy()]
         return [field.numpy() for field in result]

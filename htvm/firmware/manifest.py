@@ -53,7 +53,7 @@ class StoredArray:
     @classmethod
     def of(cls, array: Array) -> StoredArray:
         """Store an array."""
-        little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"))
+        little = array.astype(array.dtype.newbyteorder("<"))
         return cls(
             array.dtype.name, array.shape, base64.b64encode(little.tobytes()).decode("ascii")
         )

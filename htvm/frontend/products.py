@@ -64,7 +64,7 @@ class QuantizedProduct:
         """
         source, window = padded(source, window, self.zero_points[0], position, self.where)
         parameters = self._bias, window, self._requant, self.clip
-        op = conv2d_of(np.ascontiguousarray(self.weight), *parameters)
+        op = conv2d_of(np.asarray(self.weight, order="C"), *parameters)
         return Applied(position(1), self.where, (source,), op)
 
     def dense(self, source: Activation, position: Pair) -> Applied:

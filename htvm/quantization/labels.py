@@ -61,7 +61,7 @@ def checked_labels(
             where=_WHERE,
             hint=f"the model has {classes} classes: give 0 to {classes - 1}",
         )
-    return np.ascontiguousarray(flat.astype(np.int64))
+    return np.asarray(flat.astype(np.int64), order="C")
 
 
 def _read(labels: Labels) -> NDArray[Any]:

@@ -226,7 +226,7 @@ class ConvolutionOperator(ProductOperator):
     def columns(self, x: Array) -> Array:
         """See `ProductOperator.columns`."""
         view = self.windows(x)
-        return np.ascontiguousarray(view).reshape(int(np.prod(view.shape[:3])), -1)
+        return np.asarray(view, order="C").reshape(int(np.prod(view.shape[:3])), -1)
 
     def made(self) -> Op:
         """See `Operator.made`."""

@@ -90,7 +90,7 @@ def _feed_back_wide(weight: Array, rows: Array) -> Array:
     strength = np.square(rows).mean(axis=0)
     damping = _DAMPING * strength.mean() + 1e-6
     order = np.argsort(-strength, kind="stable")
-    inputs = np.ascontiguousarray((rows[:, order] / np.sqrt(count)).T)  # [D, n]
+    inputs = np.asarray((rows[:, order] / np.sqrt(count)).T, order="C")  # [D, n]
     inverse = np.linalg.inv(damping * np.eye(count) + inputs.T @ inputs)
     shift = np.zeros((count, len(weight)))
     result = np.zeros(weight.shape)

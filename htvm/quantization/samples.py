@@ -134,7 +134,7 @@ def _checked(given: Any, name: str, shape: tuple[int, ...], dtype: str) -> Array
         limits = np.iinfo(dtype)
         if array.min() < limits.min or array.max() > limits.max:
             raise InputError(f"calibration data outside the range of {dtype}", where=where)
-    return np.ascontiguousarray(array.astype(dtype))
+    return np.asarray(array.astype(dtype), order="C")
 
 
 def _is_real(dtype: str) -> bool:

@@ -59,7 +59,7 @@ class OnnxBuilder:
     def constant(self, array: Array) -> str:
         """Add a constant in C order."""
         name = self._fresh("constant")
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        self._constants.append(numpy_helper.from_array(np.asarray(array, order="C"), name))
         return name
 
     def value(self, op: OperatorReader, tensor: TfliteTensor) -> str:

@@ -103,4 +103,4 @@ def _weight(weight: Array, sy: int, sx: int) -> Array:
     whole = np.pad(weight, ((0, 0), (0, 0), (0, -fy % sy), (0, -fx % sx)))
     split = whole.reshape(k, channels, whole.shape[2] // sy, sy, whole.shape[3] // sx, sx)
     moved = split.transpose(0, 3, 5, 1, 2, 4)
-    return np.ascontiguousarray(moved.reshape(k, sy * sx * channels, *split.shape[2:5:2]))
+    return np.asarray(moved.reshape(k, sy * sx * channels, *split.shape[2:5:2]), order="C")

@@ -80,7 +80,7 @@ def run(
     """
     program = built.program
     check_arrays("input", program.inputs, inputs)
-    data = [np.ascontiguousarray(array).tobytes() for array in inputs]
+    data = [array.tobytes() for array in inputs]
     sizes = [tensor_bytes((info,)) for info in program.outputs]
     if built.native is not None:
         events: list[dict[str, Any]] = []

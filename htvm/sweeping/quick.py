@@ -105,7 +105,7 @@ def _network(
 
 def _interface(model: Model, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Return the inputs for the parameters of ``main``."""
-    return [np.ascontiguousarray(array) for array in inputs]
+    return [np.asarray(array, order="C") for array in inputs]
 
 
 def _check(compiled: Compiled, found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> None:

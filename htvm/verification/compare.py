@@ -62,7 +62,7 @@ def _wrong(machine: ObservableMachine, observed: Observed, result: Result, step:
 
 
 def _bytes(values: Array) -> Array:
-    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    return np.asarray(values, order="C").reshape(-1).view(np.uint8)
 
 
 def _check(

@@ -59,13 +59,11 @@ class ObservableMachine:
         self.soc = soc
         self._built: Built = built or build_rv32(program, soc, debug=True)
         self._inputs = {
-            f"htvm_run_input_{i}": np.ascontiguousarray(array).tobytes()
+            f"htvm_run_input_{i}": array.tobytes()
             for i, array in enumerate(inputs)
             if i not in dict(program.places)
         }
-        self._placed = {
-            address: np.ascontiguousarray(inputs[i]).tobytes() for i, address in program.places
-        }
+        self._placed = {address: inputs[i].tobytes() for i, address in program.places}
         self._settings = settings
 
     @property

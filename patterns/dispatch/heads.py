@@ -206,8 +206,8 @@ def of_rows(layer: Gemm, rows: Array, name: str) -> Projection:
             raise Obstacle(f"'{name}' is requantized by a factor for each column")
         factors.append(used.pop())
     bias = np.zeros(layer.K, np.int32) if layer.bias is None else layer.bias
-    weight = np.ascontiguousarray(layer.weight[rows, :, 0, 0])
-    return Projection(weight, np.ascontiguousarray(bias[rows]), *factors)
+    weight = np.asarray(layer.weight[rows, :, 0, 0], order="C")
+    return Projection(weight, np.asarray(bias[rows], order="C"), *factors)
 
 
 def columns_of_heads(

@@ -210,7 +210,7 @@ class _Finder:
             layer = plain_layer(node)
             taken = np.concatenate(list(each.values()))
             part = of_rows(layer, np.arange(layer.K), node.name)
-            made.append(replace(part, weight=np.ascontiguousarray(part.weight[:, taken])))
+            made.append(replace(part, weight=np.asarray(part.weight[:, taken], order="C")))
         total = None
         if isinstance(end.op, Accumulate):
             total = (end.op.mul, end.op.shift, end.op.add)

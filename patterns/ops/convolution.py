@@ -73,7 +73,7 @@ class Window:
         kernel_layout = "OIHW"
         if self.layout == "NHWC":
             kernel_layout = "HWOI" if is_depthwise(weight, self.groups) else "HWIO"
-        kernel = np.ascontiguousarray(weight.transpose(KERNEL_AXES[kernel_layout]))
+        kernel = np.asarray(weight.transpose(KERNEL_AXES[kernel_layout]), order="C")
         return R.nn.conv2d(
             x,
             relax.const(kernel, str(kernel.dtype)),
@@ -128,7 +128,7 @@ def is_depthwise(weight: Array, groups: int) -> bool:
 def read_weight(conv: Expr, constant: Expr) -> Array:
     """Return the weight of a conv2d call as ``[K, C / groups, fy, fx]``."""
     axes = KERNEL_AXES[str(conv.attrs.kernel_layout)]
-    return np.ascontiguousarray(constant.value.numpy().transpose(np.argsort(axes)))
+    return np.asarray(constant.value.numpy().transpose(np.argsort(axes)), order="C")
 
 
 def _integers(values: Any) -> tuple[int, ...]:

@@ -59,7 +59,7 @@ class _Product(ComposedOp):
 
     def sums(self, bb: BlockBuilder, x: Expr, name: str, *, last: bool) -> Var:
         """Write the int32 sums; ``last``: whether they are the operator's result."""
-        constant = relax.const(np.ascontiguousarray(self.weight.T), str(self.weight.dtype))
+        constant = relax.const(np.asarray(self.weight.T, order="C"), str(self.weight.dtype))
         acc = emit(bb, R.matmul(x, constant, out_dtype="int32"), name)
         return emit(bb, R.add(acc, int_constant(tuple(self.bias.tolist()))), name, last=last)
 
@@ -114,7 +114,7 @@ class Dense(_Requantized):
         """See `ComposedOp.read`; with several rows it is a `Linear`."""
         rows = shape_of(slots["matmul"])[:-1]
         return (Dense if rows == (1,) else Linear)(
-            np.ascontiguousarray(slots["weight"].value.numpy().T),
+            np.asarray(slots["weight"].value.numpy().T, order="C"),
             slots["bias"].value.numpy().reshape(-1),
             read_requantize(slots),
             read_clip(slots),
@@ -215,5 +215,5 @@ class LinearSums(_Product):
     @classmethod
     def read(cls, slots: Mapping[str, Expr]) -> LinearSums:
         """See `ComposedOp.read`."""
-        weight = np.ascontiguousarray(slots["weight"].value.numpy().T)
+        weight = np.asarray(slots["weight"].value.numpy().T, order="C")
         return cls(weight, slots["bias"].value.numpy().reshape(-1))

@@ -71,7 +71,7 @@ class TableLookup(PrimitiveOp):
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the table, row after row."""
-        flat = np.ascontiguousarray(self.table, "int8").reshape(-1)
+        flat = np.asarray(self.table, "int8", order="C").reshape(-1)
         return Argument("x", inputs[0]), Argument("table", flat, "table")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:

@@ -118,7 +118,7 @@ def run_region(
     file, weights = lower(region)
     stream = assemble(file, design, plan(file, design))
     rows = x if x.ndim == 1 else x.transpose(1, 2, 0)
-    given = {region.inputs[0].name: np.ascontiguousarray(rows)}
+    given = {region.inputs[0].name: np.asarray(rows, order="C")}
     outputs, counts = Simulator(library(), design).run(file, weights, given, stream, trace)
     shapes = {tensor.name: tensor.shape for tensor in region.outputs}
     return (

@@ -44,7 +44,7 @@ def case_of(seed: int, soc: object, home: str) -> tuple[Case, set[str]]:
         (kernel,) = code.kernels
         assert kernel.program is not None
         several = {axis.name for axis in kernel.program.axes if axis.count > 1}
-        bytes_ = np.ascontiguousarray(wanted).view(np.uint8).reshape(-1)
+        bytes_ = np.asarray(wanted, order="C").view(np.uint8).reshape(-1)
         return Case(code, (stored(x), stored(y)), (bytes_,)), several
     raise AssertionError(f"no tile fits: {rows} x {c} x {k}")
 

@@ -30,4 +30,4 @@ def module_of(shapes: Sequence[tuple[int, ...]], write: Writer, dtype: str = "in
 def run_tvm(module: IRModule, *inputs: Any) -> Any:
     """``main`` executed by TVM on the host."""
     machine = relax.VirtualMachine(relax.build(module, "llvm"), tvm.cpu())
-    return machine["main"](*(tvm.runtime.tensor(np.ascontiguousarray(x)) for x in inputs)).numpy()
+    return machine["main"](*(tvm.runtime.tensor(np.asarray(x, order="C")) for x in inputs)).numpy()

@@ -73,7 +73,7 @@ def evaluate(layer: Layer, inputs: Sequence[Array]) -> Array:
 def stored(values: Array) -> Array:
     """The bytes of a tensor of matrices, row by row (``NHWC``); uint8 [elements]."""
     rows = values if values.ndim == 1 else values.transpose(1, 2, 0)
-    return np.ascontiguousarray(rows).view(np.uint8).reshape(-1)
+    return np.asarray(rows, order="C").view(np.uint8).reshape(-1)
 
 
 def loaded(image: Array, tensor: Tensor) -> Array:

@@ -100,7 +100,7 @@ def scaled(job: Job) -> Array:
 def output(job: Job) -> Array:
     """The bytes of the output, uint8 [rows, columns, bytes of a pixel]."""
     if job.scale is None:
-        return np.ascontiguousarray(sums(job).astype("<i4")).view(np.uint8)
+        return np.asarray(sums(job).astype("<i4"), order="C").view(np.uint8)
     values = scaled(job)
     if job.bias is not None:
         values = values + job.bias

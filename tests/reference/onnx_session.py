@@ -96,7 +96,7 @@ def probe(op: str, dtype: str) -> Probe:
         x, steps, weight = x[:, :, None, None], steps[:, :, None, None], weight.T[:, :, None, None]
 
     zero = np.array(0, dtype)
-    constants = {"w": np.ascontiguousarray(weight), "s": np.float32(1), "z": zero,
+    constants = {"w": np.asarray(weight, order="C"), "s": np.float32(1), "z": zero,
                  "wz": np.array(0, np.int8), "ys": _STEP}  # fmt: skip
     operands = ["x", "s", "z", "w", "s", "wz"]
     data, exact = x, steps

@@ -67,7 +67,7 @@ def test_a_matmul_of_heads() -> None:
     np.testing.assert_array_equal(got, expected)
     rows = matrix("b", 4, 3)
     layer = matmul_layer("m", first, rows, requant=Shift(1), transposed=True, batch=2)
-    turned = np.ascontiguousarray(b.transpose(0, 2, 1)).reshape(-1).view(np.uint8)
+    turned = np.asarray(b.transpose(0, 2, 1), order="C").reshape(-1).view(np.uint8)
     got = stored(evaluate(layer, [operands[0], loaded(turned, rows)])).view(np.int8)
     np.testing.assert_array_equal(got.reshape(2, 2, 2), expected)
 

@@ -110,7 +110,7 @@ def spread(weight: np.ndarray, dilation: tuple[int, int]) -> np.ndarray:
 
 def computed(model: Model, layout: str) -> np.ndarray:
     assert model.calibration is not None
-    (result,) = interpret(model.module, [np.ascontiguousarray(model.calibration["x"])]).outputs
+    (result,) = interpret(model.module, [np.asarray(model.calibration["x"], order="C")]).outputs
     return result[0] if layout == "NHWC" else result[0].transpose(1, 2, 0)
 
 

@@ -57,7 +57,7 @@ class Cluster(Models):
 
     def put(self, at: int, data: Array, stride: int | None = None) -> None:
         """Store rows of bytes at an offset of L1."""
-        rows = np.ascontiguousarray(data).view(np.uint8).reshape(len(data), -1)
+        rows = np.asarray(data, order="C").view(np.uint8).reshape(len(data), -1)
         self.window(at, *rows.shape, stride)[:] = rows
 
     def window(self, at: int, rows: int, columns: int, stride: int | None = None) -> Array:

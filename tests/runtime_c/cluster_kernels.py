@@ -168,7 +168,7 @@ class Kernels:
         """Where the bytes of an array are; None for none."""
         if values is None:
             return None
-        kept = np.ascontiguousarray(values)
+        kept = np.asarray(values, order="C")
         self._kept.append(kept)
         return int(kept.ctypes.data)
 

@@ -42,7 +42,7 @@ class Device(Models):
 
     def put(self, l1: int, data: np.ndarray) -> None:
         """DMA bytes into L1 through the top of L2."""
-        raw = np.ascontiguousarray(data).view(np.uint8).ravel()
+        raw = np.asarray(data, order="C").view(np.uint8).ravel()
         at = L2.size - -(-raw.size // 4) * 4
         self.l2[at : at + raw.size] = raw
         self.dma(at, l1, raw.size)
@@ -69,7 +69,7 @@ def up(value: int, step: int = 16) -> int:
 
 def swap(data: np.ndarray) -> np.ndarray:
     """Reverse every aligned group of four bytes; the size is a multiple of four."""
-    return np.ascontiguousarray(data).view(np.uint8).reshape(-1, 4)[:, ::-1].ravel()
+    return np.asarray(data, order="C").view(np.uint8).reshape(-1, 4)[:, ::-1].ravel()
 
 
 def pack_maps(maps: np.ndarray) -> np.ndarray:

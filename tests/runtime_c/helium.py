@@ -120,7 +120,7 @@ def _words(kind: int, numbers: list[int], parts: list[np.ndarray], results: int)
 
 def _whole(values: np.ndarray) -> np.ndarray:
     """Bytes, filled up to whole words."""
-    flat = np.ascontiguousarray(values).astype("int8").ravel()
+    flat = np.asarray(values, order="C").astype("int8").ravel()
     return np.pad(flat, (0, -len(flat) % 4))
 
 

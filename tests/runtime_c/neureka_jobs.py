@@ -165,7 +165,7 @@ def place(rng: np.random.Generator, job: Job, weights: bytes) -> Placed | None:
     l1 = rng.integers(0, 256, end).astype(np.uint8)
 
     def put(name: str, data: Array) -> None:
-        raw = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
+        raw = np.frombuffer(data.tobytes(), np.uint8)
         l1[at[name] : at[name] + raw.size] = raw
 
     _window(l1, at["x"], job.x.shape, x_row, x_pixel)[:] = job.x.view(np.uint8)
@@ -179,7 +179,7 @@ def place(rng: np.random.Generator, job: Job, weights: bytes) -> Placed | None:
         put("weights", np.frombuffer(weights, np.uint8))
     shape = (rows, columns, outputs * wide)
     if job.begun is not None:
-        begun = np.ascontiguousarray(job.begun.astype("<i4")).view(np.uint8)
+        begun = np.asarray(job.begun.astype("<i4"), order="C").view(np.uint8)
         _window(l1, at["output"], shape, output_row, output_pixel)[:] = begun
     expected = l1.copy()
     _window(expected, at["output"], shape, output_row, output_pixel)[:] = reference.output(job)

@@ -289,8 +289,8 @@ def packed(filters: Array) -> Array:
     k, taps, run = filters.shape
     whole = np.zeros((-(-k // 4) * 4, taps, run), np.int8)
     whole[:k] = filters
-    return np.ascontiguousarray(
-        whole.reshape(-1, 4, taps, run // 4, 4).transpose(0, 2, 3, 1, 4)
+    return np.asarray(
+        whole.reshape(-1, 4, taps, run // 4, 4).transpose(0, 2, 3, 1, 4), order="C"
     ).reshape(-1)
 
 

@@ -63,7 +63,7 @@ class Case:
     def put(self, values: Array, align: int = 4) -> int:
         """Place an operand; returns its address."""
         at = self.room(values.nbytes, align)
-        self._image[-1][:] = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
+        self._image[-1][:] = np.asarray(values, order="C").view(np.uint8).reshape(-1)
         return at
 
     def room(self, size: int, align: int = 4) -> int:

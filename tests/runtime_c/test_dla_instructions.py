@@ -109,7 +109,7 @@ class Case:
             image = np.full((array.shape[0], apart[1]), 0x5A, np.uint8)
             for x in range(array.shape[1]):
                 end = x * apart[0] + each * self.c
-                column = np.ascontiguousarray(array[:, x]).view(np.uint8)
+                column = np.asarray(array[:, x], order="C").view(np.uint8)
                 image[:, x * apart[0] : end] = column.reshape(len(array), -1)
             slots[number] = image
             stream += load(number, place, image.size)

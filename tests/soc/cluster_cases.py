@@ -53,7 +53,7 @@ class Case:
     def put(self, values: Array, align: int = 8) -> int:
         """Place an operand in L1; returns its address."""
         at = self.room(values.nbytes, align)
-        self._image[-1][:] = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
+        self._image[-1][:] = np.asarray(values, order="C").view(np.uint8).reshape(-1)
         return at
 
     def room(self, size: int, align: int = 8) -> int:

@@ -38,7 +38,7 @@ def probe(case: dict[str, str]) -> dict[str, Any]:
         entry = getattr(ctypes.CDLL(str(library)), _entry(source.read_text()))
 
         def run(x: Any) -> Any:
-            x = np.ascontiguousarray(x)
+            x = np.asarray(x, order="C")
             result = np.empty(outputs[0].shape, outputs.dtype)
             entry(x.ctypes.data_as(ctypes.c_void_p), result.ctypes.data_as(ctypes.c_void_p))
             return result

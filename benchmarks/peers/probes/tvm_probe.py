@@ -24,7 +24,7 @@ def probe(case: dict[str, str]) -> dict[str, Any]:
     shape = golden(case)[0][0].shape
 
     def run(x: Any) -> Any:
-        found = machine["main"](tvm.runtime.tensor(np.ascontiguousarray(x.reshape(shape))))
+        found = machine["main"](tvm.runtime.tensor(np.asarray(x.reshape(shape), order="C")))
         while not hasattr(found, "numpy"):
             found = found[0]
         return found.numpy()

@@ -178,7 +178,7 @@ def _block(layer: Weighted, block: ConstantBlock, start: int, size: int) -> Arra
 
     def put(place: int, values: Array, dtype: str) -> None:
         if place >= 0:
-            data = np.ascontiguousarray(values.astype(dtype)).reshape(-1).view(np.uint8)
+            data = np.asarray(values.astype(dtype), order="C").reshape(-1).view(np.uint8)
             image[place : place + data.size] = data
 
     columns = slice(start, start + size)

@@ -56,7 +56,7 @@ def pack_quads(
     factors[:k, 0], factors[:k, 2] = mul, shift
     factors[:k, 1] = add if wide else _folded(bias, mul, add)
     rest[:k] = bias if wide else 0
-    parts = (np.ascontiguousarray(blocks), factors, rest)
+    parts = (np.asarray(blocks, order="C"), factors, rest)
     images = [part.view(np.uint8).reshape(quads, -1) for part in parts]
     return np.concatenate(images, axis=1).reshape(-1)
 

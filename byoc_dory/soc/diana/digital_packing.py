@@ -40,7 +40,7 @@ def pad_filter(size: int, filters: tuple[int, ...]) -> int:
 
 def reverse_groups(data: Array, group: int = 4) -> Array:
     """Reverse each aligned group of bytes (its own inverse); the length is a multiple of it."""
-    return np.ascontiguousarray(data.reshape(-1, group)[:, ::-1]).reshape(-1)
+    return np.asarray(data.reshape(-1, group)[:, ::-1], order="C").reshape(-1)
 
 
 # ---------------------------------------------------------------------- activations
@@ -162,7 +162,7 @@ def unpack_conv_block(
     raw = reverse_groups(np.asarray(data, np.uint8)[: size + core.bias_bytes], core.group)
     weight = raw[:size].view(np.int8).reshape(c, fy, fx, core.lanes).transpose(3, 0, 1, 2)
     planes = raw[size:].reshape(4, core.lanes).T
-    return weight.copy(), np.ascontiguousarray(planes).view("<i4").reshape(-1).astype(np.int32)
+    return weight.copy(), np.asarray(planes, order="C").view("<i4").reshape(-1).astype(np.int32)
 
 
 def unpack_dense_block(data: Array, c: int, core: DigitalCore) -> tuple[Array, Array]:

@@ -103,7 +103,7 @@ def block_of(layer: Layer) -> Array:
     """Return a layer's block of weights and biases as uint8; empty for layers without any."""
     if not isinstance(layer, Weighted):
         return np.zeros(0, np.uint8)
-    weights = np.ascontiguousarray(layer.weight.transpose(0, 2, 3, 1).astype(np.int8))
+    weights = np.asarray(layer.weight.transpose(0, 2, 3, 1).astype(np.int8), order="C")
     packed = weights.reshape(-1).view(np.uint8)
     bias = np.zeros(layer.K, np.int32) if layer.bias is None else layer.bias
     padding = np.zeros(round_up(packed.size, 4) - packed.size, np.uint8)

@@ -129,16 +129,16 @@ def _explained(file: RegionFile, design: Design, error: TilingError) -> TilingEr
 
 def _inside(tensor: Tensor, given: Array) -> Array:
     """Return a tensor in rows of pixels of channels."""
-    flat = np.ascontiguousarray(given).reshape(-1).view(np.int8)
+    flat = np.asarray(given, order="C").reshape(-1).view(np.int8)
     if len(tensor.shape) == 1:
         return flat.reshape(1, 1, -1)
     channels, rows, columns = tensor.shape
     if tensor.layout == "NCHW":
-        return np.ascontiguousarray(flat.reshape(channels, rows, columns).transpose(1, 2, 0))
+        return np.asarray(flat.reshape(channels, rows, columns).transpose(1, 2, 0), order="C")
     return flat.reshape(rows, columns, channels)
 
 
 def _outside(tensor: Tensor, found: Array) -> Array:
     """Return the elements in the order of the tensor's layout outside."""
     ordered = found.transpose(2, 0, 1) if tensor.layout == "NCHW" else found
-    return np.ascontiguousarray(ordered).reshape(-1)
+    return np.asarray(ordered, order="C").reshape(-1)

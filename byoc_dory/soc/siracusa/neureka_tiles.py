@@ -125,7 +125,7 @@ def pack_block(
 
     def put(place: int, values: Array, dtype: str) -> None:
         if place >= 0:
-            data = np.ascontiguousarray(values.astype(dtype)).reshape(-1).view(np.uint8)
+            data = np.asarray(values.astype(dtype), order="C").reshape(-1).view(np.uint8)
             image[place : place + data.size] = data
 
     factors = the_factors(layer)

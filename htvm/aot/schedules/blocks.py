@@ -66,7 +66,7 @@ class WeightWords:
         weight = weight.transpose(2, 3, 1, 0) if self.first else weight
         fy, k = weight.shape[0] if weight.ndim > 2 else 1, weight.shape[-1]
         split = weight.reshape(fy, -1, 4, k // self.channels, self.channels)
-        packed = np.ascontiguousarray(split.transpose(3, 0, 1, 4, 2))
+        packed = np.asarray(split.transpose(3, 0, 1, 4, 2), order="C")
         return packed ^ np.int8(-128) if self.lifted else packed
 
 
@@ -93,7 +93,7 @@ class WeightRows:
         rows = weight.reshape(-1, k)
         filled = np.pad(rows, ((0, -len(rows) % 16), (0, 0)))
         split = filled.reshape(-1, 16, k // self.channels, self.channels)
-        return np.ascontiguousarray(split.transpose(2, 0, 3, 1))
+        return np.asarray(split.transpose(2, 0, 3, 1), order="C")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class WeightTaps:
         """Return the packed weights."""
         taps = weight.shape[0] * weight.shape[1]
         split = weight.reshape(taps, -1, self.group)
-        return np.ascontiguousarray(split.transpose(1, 0, 2))
+        return np.asarray(split.transpose(1, 0, 2), order="C")
 
 
 @dataclass(frozen=True, eq=False)

@@ -203,7 +203,7 @@ def _inferred(
         entering,
         [],
         [
-            numpy_helper.from_array(np.ascontiguousarray(constants[name]), name)
+            numpy_helper.from_array(np.asarray(constants[name], order="C"), name)
             for name in needed
             if constants[name].size <= _SMALL
         ],

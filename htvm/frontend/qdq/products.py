@@ -92,7 +92,7 @@ def _weight(reader: Reader, expr: Expr, axes: tuple[int, ...]) -> Constant:
         )
     if value.data.ndim != len(axes):
         raise reader.unsupported(f"weights of shape {value.data.shape}")
-    data = np.ascontiguousarray(value.data.transpose(axes))
+    data = np.asarray(value.data.transpose(axes), order="C")
     return Constant(data, value.scale.transpose(axes))
 
 

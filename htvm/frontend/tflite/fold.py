@@ -50,7 +50,7 @@ def folded(file: TfliteFile) -> TfliteFile:
             left.append(operator)
         else:
             result = operator.outputs[0]
-            known[result.index] = replace(result, data=np.ascontiguousarray(data).reshape(-1))
+            known[result.index] = replace(result, data=np.asarray(data, order="C").reshape(-1))
     if len(left) < len(file.operators):
         _log.info("%d operators of known results folded", len(file.operators) - len(left))
     return replace(

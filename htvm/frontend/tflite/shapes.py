@@ -215,7 +215,7 @@ def _attached(op: OperatorReader, values: Sequence[Activation | Array], axis: in
         constant = next((each for each in (made, value) if isinstance(each, np.ndarray)), None)
         step: Op = Concat(axis)
         if constant is not None:
-            step = Attach(np.ascontiguousarray(constant), axis, first=constant is made)
+            step = Attach(np.asarray(constant, order="C"), axis, first=constant is made)
         shape = step.result_of([TensorType(each.shape, op.dtype) for each in inputs]).shape
         made = Activation(shape, Applied(op.position(sub), op.where, inputs, step), op.dtype)
         sub += 1

@@ -130,7 +130,7 @@ def _filter(
     multipliers, shifts = (np.asarray(part, "int32") for part in zip(*factors, strict=True))
     summands = _bias(op, bias, source, weights, len(data))
     made = WideConv2d(
-        np.ascontiguousarray(data), summands, multipliers, shifts, clip,
+        np.asarray(data, order="C"), summands, multipliers, shifts, clip,
         moves.strides, moves.dilation, moves.groups,
     )  # fmt: skip
     multipliers, shifts = uniform(multipliers, shifts, made.largest)

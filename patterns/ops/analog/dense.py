@@ -40,7 +40,7 @@ class AnalogDense(InPasses):
 
     def product(self, part: Expr, weight: Array) -> Expr:
         """See `InPasses.product`."""
-        constant = np.ascontiguousarray(weight[:, :, 0, 0].T)
+        constant = np.asarray(weight[:, :, 0, 0].T, order="C")
         return R.matmul(part, relax.const(constant, "int8"), out_dtype="int32")
 
     @classmethod

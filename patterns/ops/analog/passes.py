@@ -197,7 +197,7 @@ def read_passes(
     source = slots["slice0"].args[0] if "slice0" in slots else slots["product0"].args[0]
     _check_slices(slots, axis, sizes, shape_of(source)[axis])
     requant = _read_requant(slots, int(weights[0][0].size))
-    return np.ascontiguousarray(np.concatenate(weights, axis=1)), requant
+    return np.asarray(np.concatenate(weights, axis=1), order="C"), requant
 
 
 def _read_requant(slots: Mapping[str, Expr], rows: int) -> AnalogRequant:

@@ -63,6 +63,6 @@ class RealPair(RealOp):
         return tuple(
             Argument(name, next(given))
             if value is None
-            else Argument(name, np.ascontiguousarray(value, "float32"), name)
+            else Argument(name, np.asarray(value, "float32", order="C"), name)
             for name, value in (("a", self.a), ("b", self.b))
         )

@@ -74,7 +74,7 @@ class RealConv2d(RealOp):
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, weights and bias."""
-        weight, bias = (np.ascontiguousarray(part, "float32") for part in (self.weight, self.bias))
+        weight, bias = (np.asarray(part, "float32", order="C") for part in (self.weight, self.bias))
         return (
             Argument("x", inputs[0]), Argument("weight", weight, "weight"),
             Argument("bias", bias, "bias"),

@@ -36,4 +36,4 @@ def constant_of(values: Array, rank: int) -> Array:
             f"constants from {wide.min()} to {wide.max()}", hint="they must fit int32"
         )
     missing = (1,) * (rank - array.ndim)
-    return np.ascontiguousarray(wide.astype("int32").reshape(missing + array.shape))
+    return np.asarray(wide.astype("int32").reshape(missing + array.shape), order="C")

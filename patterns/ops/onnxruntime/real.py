@@ -39,7 +39,7 @@ class OnnxReal(PrimitiveOp):
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the sums and the factors."""
-        factors = np.ascontiguousarray(self.factors, "float32")
+        factors = np.asarray(self.factors, "float32", order="C")
         return Argument("x", inputs[0]), Argument("factors", factors, "factors")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:

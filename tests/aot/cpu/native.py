@@ -92,7 +92,7 @@ def library(codes, folder: Path, compiler: Compiler) -> ctypes.CDLL:
 
 
 def run(code: CpuCode, loaded: ctypes.CDLL, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    tensors = {name: np.ascontiguousarray(value) for name, value in inputs.items()}
+    tensors = {name: np.asarray(value, order="C") for name, value in inputs.items()}
     tensors |= {name: constant.data for name, constant in code.constants.items()}
     kernels = {kernel.symbol: kernel for kernel in code.kernels}
     guards = []

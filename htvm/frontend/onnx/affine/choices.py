@@ -83,7 +83,7 @@ def _where(reader: Reader, node: OnnxNode) -> Value:
     for chosen, index in ((mask.all(), 0), (not mask.any(), 1)):
         if chosen and isinstance(operands[index], Activation) and shapes[index] == shape:
             return reader.value(node, index + 1)
-    made = Select(np.ascontiguousarray(mask.astype("int8")), a, b)
+    made = Select(np.asarray(mask.astype("int8"), order="C"), a, b)
     return Real(reader.write(node, made, tensors, shape, dtype="float32"))
 
 

@@ -88,7 +88,7 @@ def _written(
 
     def attached(tensor: Activation, constant: Array, first: bool) -> Activation:
         _, shape = _joined(node, [tensor.shape, constant.shape], axis)
-        op = Attach(np.ascontiguousarray(constant), axis, first)
+        op = Attach(np.asarray(constant, order="C"), axis, first)
         return reader.write(node, op, (tensor,), shape, dtype=tensor.dtype, step=step)
 
     made: Activation | Array | None = None

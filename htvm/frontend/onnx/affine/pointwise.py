@@ -68,10 +68,7 @@ def quantized_constant(node: OnnxNode, constant: Constant) -> tuple[Array, Quant
 
 def binary(reader: Reader, node: OnnxNode, function: Function, a: Operand, b: Operand) -> Pending:
     """Return a function of two 8-bit tensors, pending until it is quantized."""
-    # A number without axes would become an argument that a kernel does not have.
-    parts = [
-        item.activation if isinstance(item, View) else np.atleast_1d(item[0]) for item in (a, b)
-    ]
+    parts = [item.activation if isinstance(item, View) else item[0] for item in (a, b)]
     steps = [item.step if isinstance(item, View) else item[1] for item in (a, b)]
     tensors = [item for item in parts if isinstance(item, Activation)]
     shape = _broadcast(node, parts[0].shape, parts[1].shape)
@@ -129,12 +126,11 @@ def split(
 ) -> tuple[list[Activation], tuple[Array | None, ...]]:
     """Return the tensors among the operands of a function of reals, and the constants.
 
-    The constants are float32 with at least one axis, one entry per operand, ``None`` if it is a
-    tensor.
+    The constants are float32, one entry per operand, ``None`` if it is a tensor.
     """
     tensors = [item for item in operands if isinstance(item, Activation)]
     constants = (
-        None if isinstance(item, Activation) else np.ascontiguousarray(item, "float32")
+        None if isinstance(item, Activation) else np.asarray(item, "float32", order="C")
         for item in operands
     )
     return tensors, tuple(constants)

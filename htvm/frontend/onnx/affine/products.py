@@ -74,7 +74,7 @@ def weight_of(node: OnnxNode, constant: Constant, channel_axis: int) -> Weight:
             "quantize per tensor or per output channel",
         )
     moved = np.moveaxis(centred, channel_axis, 0)
-    data = np.ascontiguousarray(moved.astype("int8" if narrow else "int16"))
+    data = np.asarray(moved.astype("int8" if narrow else "int16"), order="C")
     return Weight(data, scale.reshape(-1))
 
 
@@ -122,7 +122,7 @@ def _parted(
         return _bias(node, bias, channels, step, weight), None
     _check_size(node, bias, channels)
     real = np.broadcast_to(bias.real.reshape(-1).astype("float32"), (channels,))
-    return np.zeros(channels, "int32"), np.ascontiguousarray(real)
+    return np.zeros(channels, "int32"), np.asarray(real, order="C")
 
 
 def _check_size(node: OnnxNode, bias: Constant, channels: int) -> None:

@@ -158,7 +158,7 @@ def real_of_sums(
     shape = [1] * len(sums.shape)
     if scale.size > 1:
         shape[axis] = -1
-    factors = np.ascontiguousarray(scale.reshape(shape), "float32")
+    factors = np.asarray(scale.reshape(shape), "float32", order="C")
     return reader.write(node, OnnxReal(factors), (sums,), sums.shape, dtype="float32")
 
 

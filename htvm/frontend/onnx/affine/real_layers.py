@@ -140,7 +140,7 @@ def _conv(reader: Reader, node: OnnxNode) -> Value:
         )
     bias = vector_of(reader, node, 2, k, "bias") if node.input(2) else np.zeros(k, "float32")
     op = RealConv2d(
-        np.ascontiguousarray(weight), bias, windows.strides, windows.padding, windows.dilation,
+        np.asarray(weight, order="C"), bias, windows.strides, windows.padding, windows.dilation,
         groups,
     )  # fmt: skip
     made = written(reader, node, op, source, (source.shape[0], k, *windows.outputs))
@@ -181,7 +181,7 @@ def _gemm(reader: Reader, node: OnnxNode) -> Value:
 def _turned(reader: Reader, node: OnnxNode, value: Activation | Array) -> Activation | Array:
     if isinstance(value, Activation):
         return written(reader, node, Transpose((1, 0)), value, value.shape[::-1])
-    return np.ascontiguousarray(value.T)
+    return np.asarray(value.T, order="C")
 
 
 # ------------------------------------------------------------------------------ normalisation

@@ -143,10 +143,10 @@ def _cubic(reader: Reader, node: OnnxNode, source: Activation) -> Value:
     places = [_places(node, *axis) for axis in _axes(reader, node, source.shape)]
     rows, columns = (_cubic_matrix(*place, alpha, outside) for place in places)
     n, c, y, x = source.shape
-    op = RealMatmul(b=np.ascontiguousarray(columns.T)[None, None])
+    op = RealMatmul(b=np.asarray(columns.T, order="C")[None, None])
     shape = (n, c, y, len(columns))
     wide = reader.write(node, op, (source,), shape, dtype="float32")
-    op = RealMatmul(a=np.ascontiguousarray(rows)[None, None])
+    op = RealMatmul(a=np.asarray(rows, order="C")[None, None])
     shape = (n, c, len(rows), len(columns))
     return Real(reader.write(node, op, (wide,), shape, dtype="float32"))
 

@@ -97,7 +97,7 @@ def _turned(weight: Array, groups: int) -> Array:
     channels, each, *kernel = weight.shape
     parts = weight[:, :, ::-1, ::-1].reshape(groups, channels // groups, each, *kernel)
     parts = parts.transpose(0, 2, 1, 3, 4).reshape(groups * each, channels // groups, *kernel)
-    return np.ascontiguousarray(parts)
+    return np.asarray(parts, order="C")
 
 
 # ------------------------------------------------------------------------------ integers

@@ -99,7 +99,7 @@ def _gemm(reader: IntegerReader, node: OnnxNode) -> Live | Products:
     if node.integer("transA", 0) or len(source.shape) != 2 or weight.ndim != 2:
         raise node.unsupported("a transposed first operand", "transpose it before")
     if not node.integer("transB", 0):
-        weight = np.ascontiguousarray(weight.T)
+        weight = np.asarray(weight.T, order="C")
     alpha, beta = node.integer("alpha", 1), node.integer("beta", 1)
     offset = reader.integers(node, 2) * beta if node.input(2) else np.zeros(1, np.int64)
     channels = weight.shape[0]
@@ -121,7 +121,7 @@ def _matmul(reader: IntegerReader, node: OnnxNode) -> Live | Products:
             raise node.unsupported(
                 f"constant matrices of shape {list(weight.shape)}", "one matrix of two axes"
             )
-        matrix = np.ascontiguousarray(weight.T)
+        matrix = np.asarray(weight.T, order="C")
         return _linear(
             reader, node, _source(reader, node), matrix, np.zeros(matrix.shape[0], np.int64)
         )
