@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.reference.interpreter import Array
 
-FLOAT32, INT32, UINT8, INT64, INT16, INT8 = 0, 2, 3, 4, 7, 9
+FLOAT32, INT32, UINT8, INT64, INT16, INT8, INT4, INT2, UINT4 = 0, 2, 3, 4, 7, 9, 17, 19, 20
 CODES = {
     "ABS": 101,
     "ADD": 0,
@@ -87,7 +87,7 @@ Options = tuple[int, Mapping[int, Any]]  # type of the options, their fields
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A tensor to be written; ``data`` makes it constant."""
+    """A tensor to be written; ``data`` makes it constant (int8 for INT4, which is packed)."""
 
     name: str
     shape: tuple[int, ...]
@@ -98,6 +98,18 @@ class Tensor:
     axis: int = 0
     signature: tuple[int, ...] = ()
     """The shape with -1 for sizes that are left open."""
+    block: int = 0
+    """Elements of a block that have a scale of their own, which tensor 0 is said to hold."""
+
+    @property
+    def stored(self) -> Array:
+        """The bytes of the constant."""
+        assert self.data is not None
+        found = np.frombuffer(self.data.tobytes(), np.uint8)
+        if self.code != INT4:
+            return found
+        pairs = np.append(found, np.uint8(0))[: -(-found.size // 2) * 2].reshape(-1, 2) & 15
+        return pairs[:, 0] | pairs[:, 1] << 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +193,10 @@ class _Writer:
         }
         if tensor.signature:
             fields[7] = np.asarray(tensor.signature, np.int32)
-        if tensor.scales:
+        if tensor.block:
+            details = self.table({0: ("i", 0), 1: ("i", -1), 2: ("i", tensor.block)})
+            fields[4] = self.table({4: ("B", 2), 5: details})
+        elif tensor.scales:
             fields[4] = self.table(
                 {
                     2: np.asarray(tensor.scales, np.float32),
@@ -228,10 +243,7 @@ class _Writer:
             )
         buffers = [self.table({})]
         for tensor in graph.tensors:
-            data = (
-                {} if tensor.data is None else {0: np.frombuffer(tensor.data.tobytes(), np.uint8)}
-            )
-            buffers.append(self.table(data))
+            buffers.append(self.table({} if tensor.data is None else {0: tensor.stored}))
         root = self.table(
             {0: ("I", graph.version), 1: codes, 2: graphs, 3: "written by a test", 4: buffers}
         )

@@ -7,37 +7,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
+from htvm.frontend.tflite.element_types import ELEMENT_TYPES, PACKED, elements, stored_bytes
 from htvm.frontend.tflite.flatbuffer import FlatBuffer, FlatTable
 from htvm.frontend.tflite.operator_names import OPERATOR_NAMES
 
 __all__ = ["Spread", "TfliteFile", "TfliteOperator", "TfliteTensor", "read_file"]
 
 _IDENTIFIER = b"TFL3"
-_DTYPES = {
-    0: "float32",
-    1: "float16",
-    2: "int32",
-    3: "uint8",
-    4: "int64",
-    5: "string",
-    6: "bool",
-    7: "int16",
-    8: "complex64",
-    9: "int8",
-    10: "float64",
-    11: "complex128",
-    12: "uint64",
-    13: "resource",
-    14: "variant",
-    15: "uint32",
-    16: "uint16",
-    17: "int4",
-}
 _MOST_ELEMENTS = 1 << 28
+_DETAILS = {1: "a custom quantization", 2: "blockwise quantization"}
 _MANY_GRAPHS = ("CALL_ONCE", "IF", "READ_VARIABLE", "VAR_HANDLE", "WHILE", "STABLEHLO_COMPOSITE")
 _CUSTOM = "CUSTOM"
 _HINT = "the file is damaged; fetch or export it again"
@@ -51,8 +31,8 @@ class TfliteTensor:
         index: index in the file.
         name: name in the file; not necessarily unique.
         shape: shape including the batch.
-        dtype: numpy name of the element type, or TFLite's if numpy has no such type.
-        data: constant value, flat, or ``None`` for an activation.
+        dtype: name of the element type, of `ELEMENT_TYPES`.
+        data: constant value, flat, or ``None`` for an activation; int8 if ``dtype`` is int4.
         variable: whether it keeps its value from one run to the next.
         scales, zero_points: quantization; empty if it is not quantized.
         axis: axis of several scales.
@@ -229,9 +209,9 @@ class _FileReader:
         if any(size < 0 for size in shape) or math.prod(shape) > _MOST_ELEMENTS:
             raise self._corrupt(f"shape {shape}", where)
         code = table.integer(1, "b")
-        if code not in _DTYPES:
+        if code not in ELEMENT_TYPES:
             raise self._corrupt(f"element type {code} does not exist", where)
-        dtype = _DTYPES[code]
+        dtype = ELEMENT_TYPES[code]
         if table.table(6) is not None:
             raise UnsupportedError("a sparse tensor", where=where, hint="export it dense")
         scales, zero_points, axis = self._quantization(table.table(4), shape, where)
@@ -255,12 +235,13 @@ class _FileReader:
         raw = table.vector(0, "uint8")
         if raw is None or raw.size == 0:
             return None
-        if dtype not in np.sctypeDict:
-            return raw
-        expected = math.prod(shape) * np.dtype(dtype).itemsize
-        if raw.size != expected:
-            raise self._corrupt(f"{raw.size} bytes of data instead of {expected}", where)
-        return raw.view(dtype) if raw.flags.aligned else np.frombuffer(raw.tobytes(), dtype)
+        expected = stored_bytes(dtype, math.prod(shape))
+        if expected is not None and raw.size != expected:
+            kind = " packed" if dtype in PACKED else ""
+            raise self._corrupt(
+                f"{raw.size} bytes of{kind} {dtype} instead of {expected} for shape {shape}", where
+            )
+        return elements(raw, dtype, math.prod(shape))
 
     def _quantization(
         self, table: FlatTable | None, shape: tuple[int, ...], where: str
@@ -271,10 +252,12 @@ class _FileReader:
         scales = () if found is None else tuple(float(value) for value in found)
         zero_points = self._integers(table.vector(3, "int64"))
         axis = table.integer(6, "i")
+        details = table.integer(4, "B")
+        if details:
+            name = _DETAILS.get(details, f"quantization of kind {details}")
+            raise UnsupportedError(name, where=where, hint="quantize per tensor or per channel")
         if not scales:
             return (), (), 0
-        if table.integer(4, "B"):
-            raise UnsupportedError("a custom quantization", where=where)
         if any(not (scale > 0 and math.isfinite(scale)) for scale in scales):
             raise self._corrupt("a scale that is not positive and finite", where)
         if len(zero_points) not in (1, len(scales)):

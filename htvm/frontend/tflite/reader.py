@@ -128,13 +128,11 @@ class OperatorReader:
         return self.quantized(tensor)
 
     def _float(self, tensor: TfliteTensor) -> HtvmError:
-        weights = [
-            item for item in self.operator.inputs if item is not None and item.dtype == "int8"
-        ]
+        weights = [item for item in self.operator.inputs if item and item.dtype in ("int8", "int4")]
         if weights:
             return self.unsupported(
-                f"dynamic-range quantization: float32 activations ({tensor.place}) with int8 "
-                f"weights ({weights[0].place})",
+                f"dynamic-range quantization: float32 activations ({tensor.place}) with "
+                f"{weights[0].dtype} weights ({weights[0].place})",
                 FULL_INT8 + " (a representative dataset is needed)",
             )
         return self.unsupported(f"float32 activations ({tensor.place})", FULL_INT8)
@@ -199,12 +197,16 @@ class OperatorReader:
         return tuple(int(value) for value in tensor.data)
 
     def weights(self, rank: int, axis: int) -> TfliteTensor:
-        """Return input 1: constant int8 weights, symmetric, per tensor or along ``axis``."""
+        """Return input 1: constant weights of 8 or 4 bits, symmetric, per tensor or along ``axis``.
+
+        Weights beside int16 activations have 8 bits.
+        """
         tensor = self.tensor(1)
         if tensor.data is None:
             raise self.unsupported("its weights are computed at run time", "make them constant")
-        if tensor.dtype != "int8":
-            raise self.unsupported(f"{tensor.dtype} weights ({tensor.place})", FULL_INT8)
+        if tensor.dtype != "int8" and (tensor.dtype, self.dtype) != ("int4", "int8"):
+            beside = f" beside {self.dtype} activations" if self.dtype != "int8" else ""
+            raise self.unsupported(f"{tensor.dtype} weights{beside} ({tensor.place})", FULL_INT8)
         if len(tensor.shape) != rank:
             raise self.corrupt(f"weights of shape {tensor.shape}")
         if not tensor.scales:
