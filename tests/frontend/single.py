@@ -368,6 +368,15 @@ def softmax(rng: Rng) -> Graph:
     return sketch.graph(out)
 
 
+def l2_normalization(rng: Rng) -> Graph:
+    sketch = Sketch(rng)
+    shape = [1, sketch.size(30, 1000)] if sketch.flag() else _shape(sketch)
+    source = sketch.drawn_input(shape)
+    out = sketch.tensor(shape, 1 / 128, 0)
+    sketch.op("L2_NORMALIZATION", [source], [out], (12, {0: ("b", 0)}))
+    return sketch.graph(out)
+
+
 def from_real(rng: Rng) -> Graph:
     sketch = Sketch(rng)
     source = sketch.input((1, 64), code=FLOAT32, scales=(), zero_points=())
@@ -416,6 +425,7 @@ CASES: Mapping[str, Callable[[Rng], Graph]] = {
     "from_real": from_real,
     "fully_connected": fully_connected,
     "hard_swish": _unary("HARD_SWISH"),
+    "l2_normalization": l2_normalization,
     "leaky_relu": leaky_relu,
     "logistic": _unary("LOGISTIC", (1 / 256, -128)),
     "max_pool": _pool("MAX_POOL_2D"),

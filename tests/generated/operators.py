@@ -72,6 +72,7 @@ from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.bilinear import TfliteBilinear
 from patterns.ops.tflite.binary import TfliteBinary
 from patterns.ops.tflite.factors import AddFactors, SquareFactors
+from patterns.ops.tflite.l2_normalization import TfliteL2Normalization
 from patterns.ops.tflite.matmul import TfliteMatmul
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
 from patterns.ops.tflite.softmax import TfliteSoftmax
@@ -247,6 +248,7 @@ def _norms() -> tuple[Types, Write]:
             PulpLayerNorm.of(weight, bias, 2**14).write(bb, [x], "layer_norm"),
             PulpRmsNorm.of(weight, 2**12).write(bb, [x], "rms_norm"),
             PulpAffineNorm.of(weight, bias, 37, 2**13).write(bb, [x], "affine_norm"),
+            TfliteL2Normalization(-3).write(bb, [x], "l2_normalization"),
         ]
 
     return ROWS, write

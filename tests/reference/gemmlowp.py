@@ -141,3 +141,31 @@ def softmax_row(row: Sequence[int], multiplier: int, left_shift: int) -> list[in
         rounded = rounding_divide_by_power_of_two(product, 12 - headroom + 31 - 8)
         result.append(max(-128, min(127, rounded - 128)))
     return result
+
+
+def inverse_square_root(value: int) -> tuple[int, int]:
+    """TFLite's 1 / sqrt(value): a Q31 multiplier and the power of two beside it."""
+    if value <= 1:
+        return INT32_MAX, 0
+    shift = 11
+    while value >= 2**29:
+        value //= 4
+        shift += 1
+    pairs = (32 - value.bit_length() - 1) // 2 - 1
+    shift -= pairs
+    half = rounding_divide_by_power_of_two((value << (2 * pairs)) >> 1, 1)
+    multiply = saturating_rounding_doubling_high_mul
+    x = 2**28
+    for _ in range(5):
+        cube = saturating_multiply_by_power_of_two(multiply(multiply(x, x), x), 6)
+        x = saturating_multiply_by_power_of_two(multiply(3 * 2**27, x) - multiply(half, cube), 3)
+    multiplier = multiply(x, 1518500250)
+    return (multiplier, -shift) if shift >= 0 else (multiplier << -shift, 0)
+
+
+def normalized_row(row: Sequence[int], zero_point: int) -> list[int]:
+    """TFLite's reference L2 normalization of one int8 row."""
+    centred = [value - zero_point for value in row]
+    multiplier, shift = inverse_square_root(sum(value * value for value in centred))
+    scaled = [multiply_by_quantized_multiplier(value, multiplier, shift + 7) for value in centred]
+    return [max(-128, min(127, value)) for value in scaled]

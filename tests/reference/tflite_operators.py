@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tests.reference import gemmlowp
+
 Array = npt.NDArray[Any]
 
 
@@ -114,6 +116,13 @@ def _mean(attrs: Any, data: Array, _: Array) -> Array:
     )
     result = scaled(total, int(attrs["htvm.multiplier"]), int(attrs["htvm.shift"])) + zeros[1]
     return np.clip(result, -128, 127).astype(np.int8)
+
+
+def _l2_normalization(attrs: Any, data: Array) -> Array:
+    rows = data.reshape(-1, data.shape[-1])
+    zero = int(attrs["htvm.input_zero_point"])
+    found = [gemmlowp.normalized_row(row.tolist(), zero) for row in rows]
+    return np.asarray(found, np.int8).reshape(data.shape)
 
 
 def _extreme(attrs: Any, a: Array, b: Array) -> Array:
@@ -235,6 +244,7 @@ PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "table": _table,
     "take": _take,
     "tflite_binary": _binary,
+    "tflite_l2_normalization": _l2_normalization,
     "tflite_mean": _mean,
     "transpose": _transpose,
 }

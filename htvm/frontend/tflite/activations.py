@@ -19,12 +19,14 @@ from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
 from patterns.ops.requantize import fixed_point
 from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite import gemmlowp
+from patterns.ops.tflite.l2_normalization import TfliteL2Normalization
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.ops.tflite.wide import PiecewiseRescale
 
 __all__ = [
     "clipped",
     "hard_swish",
+    "l2_normalization",
     "leaky_relu",
     "logistic",
     "prelu",
@@ -262,3 +264,20 @@ def softmax(op: OperatorReader) -> Sequence[Applied]:
     op.result_shape(source.shape)
     softmax = TfliteSoftmax.of_scale(op.step(source).scale)
     return [Applied(op.position(), op.where, (op.value(source),), softmax)]
+
+
+def l2_normalization(op: OperatorReader) -> Sequence[Applied]:
+    """L2_NORMALIZATION over the last axis: output scale 1/128, zero point 0."""
+    source, step, made = unary(op)
+    if not source.shape:
+        raise op.unsupported("an L2 normalization of a single number", "give it an axis")
+    if made != Quantization(1 / 128, 0):
+        raise op.unsupported(
+            f"an L2 normalization with output scale {made.scale:g}, zero point {made.zero_point}",
+            "int8 L2 normalization has scale 1/128 and zero point 0",
+        )
+    fused = op.options(12).integer(0, "b")
+    if fused:
+        raise op.unsupported(f"fused activation function {fused}", "TFLite has none here")
+    normalization = TfliteL2Normalization(step.zero_point)
+    return [Applied(op.position(), op.where, (op.value(source),), normalization)]

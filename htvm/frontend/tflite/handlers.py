@@ -42,6 +42,7 @@ _HANDLERS: Mapping[str, Handler] = {
     "GATHER": rearranging.gather,
     "GELU": functions.gelu,
     "HARD_SWISH": activations.hard_swish,
+    "L2_NORMALIZATION": activations.l2_normalization,
     "LEAKY_RELU": activations.leaky_relu,
     "LOGISTIC": activations.logistic,
     "MAXIMUM": arithmetic.maximum,
