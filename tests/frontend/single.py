@@ -131,24 +131,27 @@ def _pool(kind: str) -> Callable[[Rng], Graph]:
     return pool
 
 
-def mean(rng: Rng) -> Graph:
-    sketch = Sketch(rng)
-    shape = [1, *(sketch.size(1, 6) for _ in range(sketch.size(1, 3)))]
-    rank = len(shape)
-    count = sketch.size(1, rank - 1)
-    axes = sorted(int(axis) for axis in rng.choice(np.arange(1, rank), count, replace=False))
-    if rank == 4 and sketch.flag():
-        axes = [1, 2]
-    keep = sketch.flag()
-    source = sketch.drawn_input(shape)
-    kept = [1 if axis in axes else size for axis, size in enumerate(shape)]
-    dropped = [size for axis, size in enumerate(shape) if axis not in axes]
-    out = sketch.tensor(kept if keep else dropped, sketch.scale(), sketch.zero())
-    if sketch.flag():
-        out = sketch.like(source, kept if keep else dropped)
-    given = sketch.integers([axis - rank if sketch.flag() else axis for axis in axes])
-    sketch.op("MEAN", [source, given], [out], (27, {0: ("B", int(keep))}))
-    return sketch.graph(out)
+def _summed(kind: str) -> Callable[[Rng], Graph]:
+    def summed(rng: Rng) -> Graph:
+        sketch = Sketch(rng)
+        shape = [1, *(sketch.size(1, 6) for _ in range(sketch.size(1, 3)))]
+        rank = len(shape)
+        count = sketch.size(1, rank - 1)
+        axes = sorted(int(axis) for axis in rng.choice(np.arange(1, rank), count, replace=False))
+        if rank == 4 and sketch.flag():
+            axes = [1, 2]
+        keep = sketch.flag()
+        source = sketch.drawn_input(shape)
+        kept = [1 if axis in axes else size for axis, size in enumerate(shape)]
+        dropped = [size for axis, size in enumerate(shape) if axis not in axes]
+        out = sketch.tensor(kept if keep else dropped, sketch.scale(), sketch.zero())
+        if sketch.flag():
+            out = sketch.like(source, kept if keep else dropped)
+        given = sketch.integers([axis - rank if sketch.flag() else axis for axis in axes])
+        sketch.op(kind, [source, given], [out], (27, {0: ("B", int(keep))}))
+        return sketch.graph(out)
+
+    return summed
 
 
 def resize(rng: Rng) -> Graph:
@@ -429,7 +432,7 @@ CASES: Mapping[str, Callable[[Rng], Graph]] = {
     "leaky_relu": leaky_relu,
     "logistic": _unary("LOGISTIC", (1 / 256, -128)),
     "max_pool": _pool("MAX_POOL_2D"),
-    "mean": mean,
+    "mean": _summed("MEAN"),
     "multiply": _binary("MUL", 21),
     "negated": negated,
     "pad": pad,
@@ -445,6 +448,7 @@ CASES: Mapping[str, Callable[[Rng], Graph]] = {
     "split": split,
     "strided_slice": strided_slice,
     "subtract": _binary("SUB", 28),
+    "sum": _summed("SUM"),
     "tanh": _unary("TANH", (1 / 128, 0)),
     "to_real": to_real,
     "transpose": transpose,

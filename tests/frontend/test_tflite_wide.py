@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,6 +84,50 @@ def test_the_generated_code_equals_the_interpreter(load: Loader, kind: str) -> N
             same(built.run(inputs).outputs, interpret(model.module, inputs).outputs)
 
 
+def function(kind: str, shape: tuple[int, ...], scale: float, made: float, options: Any) -> Graph:
+    sketch = Sketch(np.random.default_rng(0))
+    source = sketch.input(shape, float(np.float32(scale)), 0, code=INT16)
+    out = sketch.tensor(shape, float(np.float32(made)), 0, code=INT16)
+    sketch.op(kind, [source], [out], options)
+    return sketch.graph(out)
+
+
+@pytest.mark.parametrize(
+    ("kind", "scale", "made"),
+    [
+        ("LOGISTIC", 2.0**-12, 1 / 32768),
+        ("LOGISTIC", 2.4e-4, 1 / 32768),
+        ("LOGISTIC", 2.6, 1 / 32768),
+        ("LOGISTIC", 1e-9, 1 / 32768),
+        ("TANH", 2.0**-12, 1 / 32768),
+        ("TANH", 2.0**-11, 1 / 32768),
+        ("TANH", 3.1e-5, 1 / 32768),
+        ("ABS", 0.11, 0.1),
+        ("ABS", 0.05, 0.1),
+        ("RELU", 0.03, 0.02),
+    ],
+)
+def test_generated_functions_of_every_number(
+    load: Loader, kind: str, scale: float, made: float
+) -> None:
+    graph = function(kind, (1, 65536), scale, made, None)
+    data = np.arange(-32768, 32768).astype(np.int16).reshape(1, -1)
+    built = htvm.build(load(graph), "generic.cpu", "host")
+    same(built.run([data]).outputs, reference(graph, [data]))
+
+
+@pytest.mark.parametrize(("scale", "length"), [(1e-4, 2), (3e-4, 700), (1e-9, 9), (4.9, 7)])
+def test_generated_softmax_of_extremes(load: Loader, scale: float, length: int) -> None:
+    graph = function("SOFTMAX", (9, length), scale, 1 / 32768, (9, {0: ("f", 1.0)}))
+    rng = np.random.default_rng(0)
+    data = rng.integers(-32768, 32768, (9, length)).astype(np.int16)
+    data[0], data[1], data[2], data[3] = -32768, 32767, 0, -32768
+    data[3, -1] = 32767
+    data[4:6] = rng.integers(32000, 32768, (2, length))
+    built = htvm.build(load(graph), "generic.cpu", "host")
+    same(built.run([data]).outputs, reference(graph, [data]))
+
+
 def network() -> Graph:
     """Layers one after another, with sums of more than 32 bits."""
     sketch = Sketch(np.random.default_rng(0))
@@ -160,11 +205,15 @@ def narrow_bias(kind: str, seed: int = 0) -> Graph:
         (as_wide("hard_swish"), UnsupportedError, "int16 activations of operator HARD_SWISH"),
         (as_wide("add").with_tensor(0, zero_points=[3]), UnsupportedError, "zero point 3"),
         (as_wide("conv").with_tensor(2, code=FLOAT32, data=None), ModelError, "read before"),
+        (as_wide("logistic"), UnsupportedError, "a logistic with output scale 1.52588e-05"),
+        (drawn("tanh", 0)[0].with_tensor(0, scales=[2.7]), UnsupportedError, "use below 2.6"),
+        (drawn("softmax", 0)[0].with_tensor(0, scales=[50.0]), UnsupportedError, "use below 5"),
         (as_wide("multiply").with_tensor(2, scales=[1e-12]), UnsupportedError, "finer"),
         (narrow_bias("conv"), UnsupportedError, "an int32 bias beside int16 activations"),
         (narrow_bias("depthwise"), UnsupportedError, "an int32 bias beside int16 activations"),
     ],
-    ids=["operator", "zero point", "bias", "product", "narrow bias", "narrow depthwise bias"],
+    ids=["operator", "zero point", "bias", "logistic", "tanh", "softmax", "product",
+         "narrow bias", "narrow depthwise bias"],
 )  # fmt: skip
 def test_refusals(load: Loader, graph: Graph, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):

@@ -19,7 +19,7 @@ def reference(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
     package = pytest.importorskip(
         "tflite_micro", reason="the package tflite-micro is not installed"
     )
-    interpreter = package.runtime.Interpreter.from_bytes(graph.file())
+    interpreter = package.runtime.Interpreter.from_bytes(graph.file(), arena_size=1 << 20)
     for at, data in enumerate(inputs):
         interpreter.set_input(data, at)
     interpreter.invoke()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tests.frontend import single
-from tests.frontend.flatfile import FLOAT32, INT8, INT16, INT32, INT64, Graph, Tensor
+from tests.frontend.flatfile import FLOAT32, INT8, INT16, INT32, INT64, Graph, Options, Tensor
 from tests.frontend.sketch import Rng, Sketch
 
 _PRODUCTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
@@ -36,6 +36,43 @@ def as_int16(graph: Graph) -> Graph:
 
 def _of(kind: str) -> Callable[[Rng], Graph]:
     return lambda rng: as_int16(single.CASES[kind](rng))
+
+
+def _functional(
+    kind: str,
+    output: float = 0.0,
+    scales: tuple[float, float] = (1e-5, 2.5),
+    options: Options | None = None,
+) -> Callable[[Rng], Graph]:
+    """A function of numbers; output scale 0 is drawn, like one of the input that is whole."""
+
+    def draw(rng: Rng) -> Graph:
+        sketch = Sketch(rng)
+        shape = (1, *(sketch.size(1, 9) for _ in range(sketch.size(0, 2))), sketch.size(1, 90))
+        whole = [2.0**-13, 2.0**-12 * 1.0004, 2.0**-11, 2.0**-10]
+        scale = float(rng.choice(whole)) if sketch.size(0, 3) == 0 else sketch.scale(*scales)
+        source = sketch.input(shape, float(np.float32(scale)), 0, code=INT16)
+        made = output or float(np.float32(sketch.tensors[source].scales[0] * rng.uniform(0.2, 3)))
+        out = sketch.tensor(shape, made, 0, code=INT16)
+        sketch.op(kind, [source], [out], options)
+        return sketch.graph(out)
+
+    return draw
+
+
+def relu_6(rng: Rng) -> Graph:
+    sketch = Sketch(rng)
+    source = sketch.input((1, 900), sketch.scale(0.0001, 0.001), 0, code=INT16)
+    scale = sketch.tensors[source].scales[0]
+    out = sketch.tensor((1, 900), scale, 0, code=INT16)
+    sketch.op("RELU6", [source], [out], None)
+    return sketch.graph(out)
+
+
+def softmax(rng: Rng) -> Graph:
+    beta = float(rng.choice([1.0, 1.0, 0.25, 1.7]))
+    draw = _functional("SOFTMAX", 1 / 32768, (1e-6, 1.0), (9, {0: ("f", beta)}))
+    return draw(rng)
 
 
 def leaky_relu(rng: Rng) -> Graph:
@@ -81,15 +118,22 @@ def to_real(rng: Rng) -> Graph:
 _SAME = (
     "add", "average_pool", "concat", "conv", "depthwise", "fully_connected", "max_pool", "maximum",
     "multiply", "pad", "reshapes", "slices", "split", "strided_slice", "subtract", "transpose",
-    "transpose_conv", "pack", "unpack", "gather", "depth_to_space",
+    "transpose_conv", "pack", "unpack", "gather", "depth_to_space", "mean", "sum",
+    "squared_difference", "resize",
 )  # fmt: skip
 
 CASES: Mapping[str, Callable[[Rng], Graph]] = {
     **{kind: _of(kind) for kind in _SAME},
+    "abs": _functional("ABS"),
     "from_real": from_real,
     "leaky_relu": leaky_relu,
+    "logistic": _functional("LOGISTIC", 1 / 32768),
     "narrow": _rescale(INT16, INT8),
+    "relu": _functional("RELU"),
+    "relu_6": relu_6,
     "rescale": _rescale(INT16, INT16),
+    "softmax": softmax,
+    "tanh": _functional("TANH", 1 / 32768),
     "to_real": to_real,
     "widen": _rescale(INT8, INT16),
     "widest": _rescale(INT16, INT32),

@@ -77,6 +77,8 @@ from patterns.ops.tflite.matmul import TfliteMatmul
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.ops.tflite.wide import PiecewiseRescale, WideConv2d
+from patterns.ops.tflite.wide_sigmoid import WideSigmoid
+from patterns.ops.tflite.wide_softmax import WideSoftmax
 
 Types: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]
 Write: TypeAlias = Callable[..., list[Any]]
@@ -364,6 +366,10 @@ def _wide() -> tuple[Types, Write]:
             WideConv2d(weight, bias, multipliers, shifts, strides=(2, 1)).write(bb, [x], "conv"),
             PiecewiseRescale((2**30, 1), (-(2**30), -3)).write(bb, [x], "leaky"),
             TfliteBinary("add", sums, (-(2**15), 2**15 - 1), b=other).write(bb, [x], "add"),
+            WideSigmoid.of_scale("logistic", 0.0001).write(bb, [x], "logistic"),
+            WideSigmoid.of_scale("tanh", 2.0**-12).write(bb, [x], "tanh"),
+            WideSoftmax.of_scale(0.0003).write(bb, [x], "softmax"),
+            TfliteMean((1, 2), *mean_factor((0.01, 0.007), 30), (0, 0)).write(bb, [x], "mean"),
         ]
 
     return (((1, 5, 6, 8), "int16"),), write

@@ -97,8 +97,9 @@ def _binary(attrs: Any, a: Array, b: Array, _: Array) -> Array:
     if function == "multiply":
         result = scaled(first * second, multipliers[0], shifts[0])
     elif function == "squared_difference":
-        first = scaled(first << 7, multipliers[0], shifts[0])
-        second = scaled(second << 7, multipliers[1], shifts[1])
+        bits = 7 if a.dtype == np.int8 else 0
+        first = scaled(first << bits, multipliers[0], shifts[0])
+        second = scaled(second << bits, multipliers[1], shifts[1])
         result = scaled((first - second) ** 2, multipliers[2], shifts[2])
     else:
         bits = 20 if a.dtype == np.int8 else 15
@@ -115,7 +116,8 @@ def _mean(attrs: Any, data: Array, _: Array) -> Array:
         axis=axes, keepdims=bool(attrs["htvm.keep_dims"])
     )
     result = scaled(total, int(attrs["htvm.multiplier"]), int(attrs["htvm.shift"])) + zeros[1]
-    return np.clip(result, -128, 127).astype(np.int8)
+    limits = np.iinfo(data.dtype)
+    return np.clip(result, limits.min, limits.max).astype(data.dtype)
 
 
 def _l2_normalization(attrs: Any, data: Array) -> Array:

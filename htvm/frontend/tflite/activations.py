@@ -246,7 +246,8 @@ def relu_6(op: OperatorReader) -> Sequence[Applied]:
     """RELU6 by itself: bounds in the input's integers, which TFLite Micro does not rescale."""
     source, step, _ = unary(op)
     op.same_step()
-    return [clipped(op, op.value(source), (step.zero_point, bound(6.0, step, INT8[1])))]
+    bounds = (step.zero_point, bound(6.0, step, op.limits[1], op.limits))
+    return [clipped(op, op.value(source), bounds)]
 
 
 def softmax(op: OperatorReader) -> Sequence[Applied]:

@@ -20,7 +20,7 @@ __all__ = ["absolute", "elu", "exponential", "gelu", "inverse_root"]
 def absolute(op: OperatorReader) -> Sequence[Applied]:
     """ABS."""
     source, step, made = unary(op)
-    factor = fixed_point(float(np.float32(step.scale) / np.float32(made.scale)))
+    factor = fixed_point(step.scale / made.scale)
 
     def function(x: int) -> int:
         return gemmlowp.scaled(abs(x - step.zero_point), *factor) + made.zero_point

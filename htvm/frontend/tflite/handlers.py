@@ -16,6 +16,7 @@ from htvm.frontend.tflite import (
     rearranging,
     shapes,
     wide,
+    wide_functions,
 )
 from htvm.frontend.tflite.reader import Handler
 
@@ -76,6 +77,7 @@ _HANDLERS: Mapping[str, Handler] = {
     "SQUEEZE": shapes.squeeze,
     "STRIDED_SLICE": shapes.strided_slice,
     "SUB": arithmetic.subtract,
+    "SUM": pools.total,
     "TANH": activations.tanh,
     "TILE": rearranging.tile,
     "TRANSPOSE": shapes.transpose,
@@ -86,24 +88,31 @@ _HANDLERS: Mapping[str, Handler] = {
 HANDLERS = registered("TFLite", _HANDLERS, Applied)
 """Reader for each supported operator."""
 
-_MOVES = (
+_OF_BOTH = (
     "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION", "DEPTH_TO_SPACE", "EXPAND_DIMS", "GATHER",
-    "MAX_POOL_2D", "AVERAGE_POOL_2D", "MAXIMUM", "MINIMUM", "MIRROR_PAD", "PACK", "PAD", "PADV2",
-    "REDUCE_MAX", "REDUCE_MIN", "RESHAPE", "REVERSE_V2", "SLICE", "SPACE_TO_BATCH_ND",
-    "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK",
+    "MAX_POOL_2D", "AVERAGE_POOL_2D", "MAXIMUM", "MEAN", "MINIMUM", "MIRROR_PAD", "PACK", "PAD",
+    "PADV2", "REDUCE_MAX", "REDUCE_MIN", "RELU6", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR",
+    "REVERSE_V2", "SLICE", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE",
+    "STRIDED_SLICE", "SUM", "TILE", "TRANSPOSE", "UNPACK",
 )  # fmt: skip
 
 _WIDE: Mapping[str, Handler] = {
-    **{name: _HANDLERS[name] for name in _MOVES},
+    **{name: _HANDLERS[name] for name in _OF_BOTH},
+    "ABS": wide_functions.absolute,
     "ADD": wide.add,
     "CONV_2D": wide.conv,
     "DEPTHWISE_CONV_2D": wide.depthwise,
     "DEQUANTIZE": wide.dequantize,
     "FULLY_CONNECTED": wide.fully_connected,
     "LEAKY_RELU": wide.leaky_relu,
+    "LOGISTIC": wide_functions.logistic,
     "MUL": wide.multiply,
     "QUANTIZE": wide.quantize,
+    "RELU": wide_functions.relu,
+    "SOFTMAX": wide_functions.softmax,
+    "SQUARED_DIFFERENCE": wide.squared_difference,
     "SUB": wide.subtract,
+    "TANH": wide_functions.tanh,
     "TRANSPOSE_CONV": wide.transpose_conv,
 }
 

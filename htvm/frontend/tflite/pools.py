@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from htvm.frontend.tflite.reader import OperatorReader
 from patterns.ops.integer.extreme import ArgExtreme, ReduceExtreme, Which
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.nearest import Nearest
+from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.bilinear import TfliteBilinear
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
@@ -32,6 +33,7 @@ __all__ = [
     "reduce_min",
     "resize_bilinear",
     "resize_nearest",
+    "total",
 ]
 
 _LARGEST = 1 << 12  # of rows and columns
@@ -71,14 +73,26 @@ def max_pool(op: OperatorReader) -> Sequence[Applied]:
 
 def mean(op: OperatorReader) -> Sequence[Applied]:
     """MEAN over constant axes."""
+    return _summed(op, "mean", mean_factor)
+
+
+def total(op: OperatorReader) -> Sequence[Applied]:
+    """SUM over constant axes."""
+    return _summed(op, "sum", lambda scales, _: fixed_point(scales[0] / scales[1]))
+
+
+def _summed(
+    op: OperatorReader, stem: str, factor_of: Callable[[tuple[float, float], int], Pair]
+) -> Sequence[Applied]:
+    """Return sums over axes, times a factor of both scales and the number of summands."""
     source, result = op.source(), op.result()
     axes, keep = _reduced(op, source)
     first, last = op.step(source), op.step(result)
     count = math.prod(source.shape[axis] for axis in axes)
-    factor = mean_factor((first.scale, last.scale), count)
+    factor = factor_of((first.scale, last.scale), count)
     zeros = (first.zero_point, last.zero_point)
     made = TfliteMean(tuple(axes), *factor, zeros, keep)
-    return [Applied(op.position(), op.where, (op.value(source),), made)]
+    return [Applied(op.position(), op.where, (op.value(source),), made, stem)]
 
 
 def reduce_max(op: OperatorReader) -> Sequence[Applied]:

@@ -30,7 +30,7 @@ from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.binary import Function, TfliteBinary, broadcast
-from patterns.ops.tflite.factors import WIDE_LEFT_SHIFT, AddFactors, MultiplyFactors
+from patterns.ops.tflite.factors import WIDE_LEFT_SHIFT, AddFactors, MultiplyFactors, SquareFactors
 from patterns.ops.tflite.wide import PiecewiseRescale, WideConv2d, narrowed, uniform
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "leaky_relu",
     "multiply",
     "quantize",
+    "squared_difference",
     "subtract",
     "transpose_conv",
 ]
@@ -184,6 +185,11 @@ def multiply(op: OperatorReader) -> Sequence[Applied]:
     return _binary(op, "multiply", 21)
 
 
+def squared_difference(op: OperatorReader) -> Sequence[Applied]:
+    """SQUARED_DIFFERENCE of int16."""
+    return _binary(op, "squared_difference", 0)
+
+
 def _binary(op: OperatorReader, function: Function, options: int) -> Sequence[Applied]:
     op.count((2,))
     operands = [op.quantized(op.tensor(at)) for at in (0, 1)]
@@ -194,12 +200,14 @@ def _binary(op: OperatorReader, function: Function, options: int) -> Sequence[Ap
         op.result_shape(broadcast(*(tensor.shape for tensor in operands)))
     except IntegerFormError as error:
         raise op.corrupt(error.what) from error
-    clip = op.clip(op.options(options), 0)
+    clip = op.clip(op.options(options), 0) if options else op.limits
     steps = [op.step(tensor).scale for tensor in (*operands, op.result())]
     scales, zeros = (steps[0], steps[1], steps[2]), (0, 0, 0)
-    parameters: AddFactors | MultiplyFactors
+    parameters: AddFactors | MultiplyFactors | SquareFactors
     if function == "multiply":
         parameters = MultiplyFactors.from_scales(scales, zeros, most=0)
+    elif function == "squared_difference":
+        parameters = SquareFactors.from_scales(scales, zeros, bits=0)
     else:
         parameters = AddFactors.from_scales(scales, zeros, WIDE_LEFT_SHIFT)
     a, b = (None if tensor.data is None else constant_array(tensor) for tensor in operands)

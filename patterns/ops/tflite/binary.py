@@ -23,7 +23,6 @@ from patterns.ops.requantize import (
     short_rounding_right_shift,
 )
 from patterns.ops.tflite.factors import (
-    SQUARE_LEFT_SHIFT,
     AddFactors,
     MultiplyFactors,
     SquareFactors,
@@ -145,8 +144,8 @@ def _summed(pair: Sequence[Any], function: str, parameters: Any, multiplier: Any
 
 
 def _squared(pair: Sequence[Any], _: str, parameters: Any, multiplier: Any) -> Any:
-    first, second = _common(pair, parameters, multiplier, SQUARE_LEFT_SHIFT)
-    # Both are at most half of 255 * 2**7, so the square is below 2**30.
+    first, second = _common(pair, parameters, multiplier, parameters.bits)
+    # Both are at most half of 255 * 2**7 or of 2**15, so the square is at most 2**30.
     high = rounding_high_multiply((first - second) * (first - second), multiplier[2])
     return divided(high, parameters.shifts[2]) + parameters.zero_points[2]
 

@@ -118,15 +118,20 @@ class SquareFactors:
     Attributes:
         multipliers, shifts: those of first operand, second operand and output.
         zero_points: those of first operand, second operand and output.
+        bits: number of fraction bits of the operands.
     """
 
     multipliers: tuple[int, int, int]
     shifts: tuple[int, int, int]
     zero_points: tuple[int, int, int]
+    bits: int = SQUARE_LEFT_SHIFT
 
     @classmethod
     def from_scales(
-        cls, scales: tuple[float, float, float], zero_points: tuple[int, int, int]
+        cls,
+        scales: tuple[float, float, float],
+        zero_points: tuple[int, int, int],
+        bits: int = SQUARE_LEFT_SHIFT,
     ) -> SquareFactors:
         """Return the factors for the real scales of first operand, second operand and output.
 
@@ -135,7 +140,7 @@ class SquareFactors:
         """
         first, second, output = scales
         twice_largest = 2.0 * max(first, second)
-        fine = (1 << 2 * SQUARE_LEFT_SHIFT) * output
+        fine = (1 << 2 * bits) * output
         parts = (
             fixed_point(first / twice_largest),
             fixed_point(second / twice_largest),
@@ -150,4 +155,5 @@ class SquareFactors:
             (parts[0][0], parts[1][0], parts[2][0]),
             (parts[0][1], parts[1][1], parts[2][1]),
             zero_points,
+            bits,
         )

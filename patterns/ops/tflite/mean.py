@@ -1,4 +1,4 @@
-"""The mean of an int8 tensor over some axes in TFLite's arithmetic."""
+"""The mean of a tensor over some axes in TFLite's arithmetic, or its sum."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ if TYPE_CHECKING:
 
 __all__ = ["TfliteMean", "mean_factor"]
 
-_MOST = 1 << 22
-"""Largest number of elements whose centred bytes, 9 bits each, can be summed in int32."""
+_MOST = {"int8": 1 << 22, "int16": 1 << 15}
+"""Number of elements, centred and 9 or 16 bits each, whose sums are below 2**30."""
 
 
 @operator
 @dataclass(frozen=True, eq=False)
 class TfliteMean(PrimitiveOp):
-    """TFLite's MEAN of int8 tensors of any rank; the count is part of the multiplier.
+    """TFLite's MEAN of tensors of int8 or int16; the count is part of the multiplier.
+
+    Without the count in the multiplier it is TFLite's SUM.
 
     Attributes:
         axes: axes to sum over, counted from 0.
-        multiplier, shift: factor as returned by `mean_factor`.
+        multiplier, shift: factor as returned by `mean_factor`, or that of both scales for a sum.
         zero_points: those of input and output.
         keep_dims: whether the axes remain, with size 1.
     """
@@ -61,10 +63,10 @@ class TfliteMean(PrimitiveOp):
         """See `PrimitiveOp.result`."""
         shape = inputs[0].shape
         count = math.prod(shape[axis] for axis in self.axes)
-        if count >= _MOST:
-            raise UnsupportedError(f"a mean over {count} elements")
+        if count >= _MOST[inputs[0].dtype]:
+            raise UnsupportedError(f"a mean or a sum of {count} elements of {inputs[0].dtype}")
         sizes = (1 if axis in self.axes else shape[axis] for axis in self._kept(len(shape)))
-        return TensorType(tuple(sizes))
+        return TensorType(tuple(sizes), inputs[0].dtype)
 
     def _kept(self, rank: int) -> list[int]:
         """Return the axes of the input that remain in the result."""
@@ -81,14 +83,16 @@ class TfliteMean(PrimitiveOp):
         shape = sizes_of(source)
         count = math.prod(shape[axis] for axis in self.axes)
         sums = _sums(source, shape, self.axes, self._kept(len(shape)))
+        limits = np.iinfo(str(source.dtype))
+        low, high = int(limits.min), int(limits.max)
 
         def element(*index: Any) -> Any:
             centred = sums(*index) - self.zero_points[0] * count
             if self.shift > 0:
                 centred = left_shift(centred, tirx.const(self.shift, "int32"))
-            high = rounding_high_multiply(centred, factors[0])
-            value = divided(high, self.shift) + self.zero_points[1]
-            return tirx.Cast("int8", tirx.max(tirx.min(value, 127), -128))
+            rounded = rounding_high_multiply(centred, factors[0])
+            value = divided(rounded, self.shift) + self.zero_points[1]
+            return tirx.Cast(source.dtype, tirx.max(tirx.min(value, high), low))
 
         return te.compute(sums.shape, element, name="mean")
 

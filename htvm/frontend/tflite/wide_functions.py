@@ -1,0 +1,75 @@
+"""Functions of one tensor of int16, element by element or row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from htvm.frontend.operators import Activation, Applied, Quantization
+from htvm.frontend.tflite.activations import unary
+from htvm.frontend.tflite.reader import INT16, OperatorReader
+from patterns.ops.requantize import fixed_point
+from patterns.ops.tflite.wide import PiecewiseRescale
+from patterns.ops.tflite.wide_sigmoid import WideSigmoid
+from patterns.ops.tflite.wide_softmax import WideSoftmax
+
+__all__ = ["absolute", "logistic", "relu", "softmax", "tanh"]
+
+_FRACTION = Quantization(1 / 32768, 0)
+_INT32 = (-(2**31), 2**31 - 1)
+
+
+def logistic(op: OperatorReader) -> Sequence[Applied]:
+    """LOGISTIC of int16: output scale 1/32768."""
+    return _sigmoid(op, "logistic")
+
+
+def tanh(op: OperatorReader) -> Sequence[Applied]:
+    """TANH of int16: output scale 1/32768."""
+    return _sigmoid(op, "tanh")
+
+
+def _sigmoid(op: OperatorReader, function: Literal["logistic", "tanh"]) -> Sequence[Applied]:
+    source, step, made = unary(op)
+    _check_fraction(op, function, made)
+    sigmoid = WideSigmoid.of_scale(function, step.scale)
+    return [Applied(op.position(), op.where, (op.value(source),), sigmoid)]
+
+
+def softmax(op: OperatorReader) -> Sequence[Applied]:
+    """SOFTMAX of int16 over the last axis: output scale 1/32768."""
+    source, step, made = unary(op)
+    _check_fraction(op, "softmax", made)
+    if not source.shape:
+        raise op.unsupported("a softmax of a single number", "give it an axis")
+    rows = WideSoftmax.of_scale(step.scale, op.options(9).real(0))
+    return [Applied(op.position(), op.where, (op.value(source),), rows)]
+
+
+def _check_fraction(op: OperatorReader, function: str, made: Quantization) -> None:
+    if made != _FRACTION:
+        raise op.unsupported(
+            f"a {function} with output scale {made.scale:g}", "that of int16 is 1/32768"
+        )
+
+
+def relu(op: OperatorReader) -> Sequence[Applied]:
+    """RELU of int16 by itself: rescaled, then nothing below zero."""
+    source, step, made = unary(op)
+    factor = fixed_point(step.scale / made.scale)
+    rescale = PiecewiseRescale(factor, factor, clip=(0, INT16[1]))
+    return [Applied(op.position(), op.where, (op.value(source),), rescale)]
+
+
+def absolute(op: OperatorReader) -> Sequence[Applied]:
+    """ABS of int16."""
+    source, step, made = unary(op)
+    same, factor = (1 << 30, 1), fixed_point(step.scale / made.scale)
+    # Magnitudes first, with one bit more, because halves are rounded upward.
+    magnitudes = Applied(
+        op.position(), op.where, (op.value(source),),
+        PiecewiseRescale(same, (-same[0], same[1]), clip=_INT32, dtype="int32"), "abs",
+    )  # fmt: skip
+    value = Activation(source.shape, magnitudes, "int32")
+    rescale = PiecewiseRescale(factor, factor)
+    return [Applied(op.position(1), op.where, (value,), rescale)]
