@@ -119,7 +119,7 @@ _SAME = (
     "add", "average_pool", "concat", "conv", "depthwise", "fully_connected", "max_pool", "maximum",
     "multiply", "pad", "reshapes", "slices", "split", "strided_slice", "subtract", "transpose",
     "transpose_conv", "pack", "unpack", "gather", "depth_to_space", "mean", "sum",
-    "squared_difference", "resize",
+    "squared_difference", "resize", "batch_matmul",
 )  # fmt: skip
 
 CASES: Mapping[str, Callable[[Rng], Graph]] = {

@@ -73,7 +73,7 @@ from patterns.ops.tflite.bilinear import TfliteBilinear
 from patterns.ops.tflite.binary import TfliteBinary
 from patterns.ops.tflite.factors import AddFactors, SquareFactors
 from patterns.ops.tflite.l2_normalization import TfliteL2Normalization
-from patterns.ops.tflite.matmul import TfliteMatmul
+from patterns.ops.tflite.matmul import TfliteMatmul, WideMatmul
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.ops.tflite.wide import PiecewiseRescale, WideConv2d
@@ -366,6 +366,9 @@ def _wide() -> tuple[Types, Write]:
             WideConv2d(weight, bias, multipliers, shifts, strides=(2, 1)).write(bb, [x], "conv"),
             PiecewiseRescale((2**30, 1), (-(2**30), -3)).write(bb, [x], "leaky"),
             TfliteBinary("add", sums, (-(2**15), 2**15 - 1), b=other).write(bb, [x], "add"),
+            WideMatmul(20011, 24, (0, 0, 0), (-(2**15), 2**15 - 1), (False, True)).write(
+                bb, [x, x], "batch_matmul"
+            ),
             WideSigmoid.of_scale("logistic", 0.0001).write(bb, [x], "logistic"),
             WideSigmoid.of_scale("tanh", 2.0**-12).write(bb, [x], "tanh"),
             WideSoftmax.of_scale(0.0003).write(bb, [x], "softmax"),

@@ -166,8 +166,14 @@ def _matmul(attrs: Any, a: Array, b: Array, _: Array) -> Array:
         np.swapaxes(part.astype(np.int64) - zero, -1, -2) if swap else part.astype(np.int64) - zero
         for part, zero, swap in zip((a, b), zeros, turned, strict=False)
     )
-    result = scaled(first @ second, int(attrs["htvm.multiplier"]), int(attrs["htvm.shift"]))
-    return np.clip(result + zeros[2], low, high).astype(np.int8)
+    product, multiplier, shift = (
+        first @ second, int(attrs["htvm.multiplier"]), int(attrs["htvm.shift"])
+    )  # fmt: skip
+    if a.dtype == np.int16:
+        result = (product * multiplier + (1 << (shift - 1))) >> shift
+    else:
+        result = scaled(product, multiplier, shift)
+    return np.clip(result + zeros[2], low, high).astype(a.dtype)
 
 
 def _piecewise(attrs: Any, data: Array, multipliers: Array) -> Array:
@@ -239,6 +245,7 @@ PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "nearest": _nearest,
     "piecewise_rescale": _piecewise,
     "wide_conv2d": _wide_conv2d,
+    "wide_matmul": _matmul,
     "pad_axes": _pad_axes,
     "quantize": _quantize,
     "slice": _slice,

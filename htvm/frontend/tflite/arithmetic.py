@@ -15,7 +15,8 @@ from patterns.ops.integer.extreme import Extreme, Which
 from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.binary import Function, TfliteBinary, broadcast
 from patterns.ops.tflite.factors import AddFactors, MultiplyFactors, SquareFactors
-from patterns.ops.tflite.matmul import TfliteMatmul
+from patterns.ops.tflite.matmul import TfliteMatmul, WideMatmul
+from patterns.ops.tflite.wide import narrowed
 
 __all__ = [
     "add",
@@ -86,7 +87,11 @@ def batch_matmul(op: OperatorReader) -> Sequence[Applied]:
     factor = fixed_point(steps[0].scale * steps[1].scale / steps[2].scale)
     zeros = (steps[0].zero_point, steps[1].zero_point, steps[2].zero_point)
     a, b = (None if isinstance(item, Activation) else item for item in parts)
-    made = TfliteMatmul(*factor, zeros, INT8, turned, a, b)
+    made: TfliteMatmul
+    if op.dtype == "int8":
+        made = TfliteMatmul(*factor, zeros, INT8, turned, a, b)
+    else:
+        made = WideMatmul(*narrowed(*factor), zeros, op.limits, turned, a, b)
     shapes = [op.tensor(at).shape for at in (0, 1)]
     try:
         shape = made.result([TensorType(each) for each in shapes]).shape

@@ -1,10 +1,10 @@
-"""Products of two int8 tensors of matrices in TFLite's arithmetic."""
+"""Products of two tensors of matrices, of int8 or int16, in TFLite's arithmetic."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from tvm import te, tirx
@@ -15,13 +15,14 @@ from patterns.op import INT8, TensorType, operator
 from patterns.ops.broadcast import broadcast_load
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
+from patterns.ops.tflite.wide import INT16, LARGEST_SUM
 from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
     from tvm.relax import Expr
 
-__all__ = ["TfliteMatmul"]
+__all__ = ["TfliteMatmul", "WideMatmul"]
 
 
 @operator
@@ -39,6 +40,8 @@ class TfliteMatmul(PrimitiveOp):
 
     kind = "tflite_matmul"
     opaque = True
+    sums: ClassVar[str] = "int32"
+    """Type of the sums."""
 
     multiplier: int
     shift: int
@@ -61,9 +64,12 @@ class TfliteMatmul(PrimitiveOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
         shape, inner = self._shape(inputs[0].shape, inputs[1].shape)
+        self._check_sums(inner)
+        return TensorType(shape, inputs[0].dtype)
+
+    def _check_sums(self, inner: int) -> None:
         if inner * 255 * 255 > INT32_MAX:
             raise UnsupportedError(f"sums of {inner} products of bytes, which may exceed int32")
-        return TensorType(shape)
 
     def _shape(
         self, first: tuple[int, ...], second: tuple[int, ...]
@@ -103,8 +109,8 @@ class TfliteMatmul(PrimitiveOp):
             *batch, row, column = index
             places = ([row, k], [k, column])
             centred = [
-                tirx.Cast("int32", broadcast_load(part, [*batch, *(at[::-1] if turned else at)]))
-                - zero
+                tirx.Cast(self.sums, broadcast_load(part, [*batch, *(at[::-1] if turned else at)]))
+                - tirx.const(zero, self.sums)
                 for part, at, turned, zero in zip(
                     (left, right), places, self.transposed, self.zero_points[:2], strict=True
                 )
@@ -112,16 +118,43 @@ class TfliteMatmul(PrimitiveOp):
             return te.sum(centred[0] * centred[1], axis=[k])
 
         sums = te.compute(extents(shape), summed, name="sums")
-        low, high = self.clip
+        low, high = (tirx.const(limit, self.sums) for limit in self.clip)
 
         def element(*index: Any) -> Any:
-            value = sums(*index)
-            if self.shift > 0:
-                value = left_shift(value, tirx.const(self.shift, "int32"))
-            value = rounding_high_multiply(value, multiplier[0])
-            if self.shift < 0:
-                value = rounding_right_shift(value, tirx.const(-self.shift, "int32"))
-            value = value + self.zero_points[2]
-            return tirx.Cast("int8", tirx.max(tirx.min(value, high), low))
+            value = self._scaled(sums(*index), multiplier[0])
+            return tirx.Cast(left.dtype, tirx.max(tirx.min(value, high), low))
 
         return te.compute(extents(shape), element, name="batch_matmul")
+
+    def _scaled(self, value: Any, multiplier: Any) -> Any:
+        """Return a sum in steps of the output, not yet clipped."""
+        if self.shift > 0:
+            value = left_shift(value, tirx.const(self.shift, "int32"))
+        value = rounding_high_multiply(value, multiplier)
+        if self.shift < 0:
+            value = rounding_right_shift(value, tirx.const(-self.shift, "int32"))
+        return value + self.zero_points[2]
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class WideMatmul(TfliteMatmul):
+    """TFLite's BATCH_MATMUL of int16, without zero points; sums are rescaled as in convolutions.
+
+    Attributes:
+        multiplier, shift: 15-bit multiplier and right shift, from `narrowed`.
+    """
+
+    kind = "wide_matmul"
+    sums = "int64"
+
+    clip: tuple[int, int] = INT16
+
+    def _check_sums(self, inner: int) -> None:
+        if inner << 30 >= LARGEST_SUM:
+            raise UnsupportedError(f"sums of {inner} products, which may exceed 48 bits")
+
+    def _scaled(self, value: Any, multiplier: Any) -> Any:
+        half = tirx.const(1 << (self.shift - 1), "int64")
+        product = value * tirx.Cast("int64", multiplier) + half
+        return product >> tirx.const(self.shift, "int64")

@@ -24,10 +24,10 @@ from patterns.primitive_op import Argument, PrimitiveOp
 if TYPE_CHECKING:
     from tvm.relax import Expr
 
-__all__ = ["INT16", "PiecewiseRescale", "WideConv2d", "narrowed", "uniform"]
+__all__ = ["INT16", "LARGEST_SUM", "PiecewiseRescale", "WideConv2d", "narrowed", "uniform"]
 
 INT16: Range = (-(2**15), 2**15 - 1)
-_LARGEST_SUM = 2**47
+LARGEST_SUM = 2**47
 """Sums that TFLite rescales must be smaller."""
 
 
@@ -102,7 +102,7 @@ class WideConv2d(PrimitiveOp):
             )
         if min(self._shape(shape)[1:3]) < 1:
             raise IntegerFormError(f"a kernel of {(fy, fx)} on maps of shape {shape}")
-        if self.largest >= _LARGEST_SUM:
+        if self.largest >= LARGEST_SUM:
             raise UnsupportedError("sums that can exceed 48 bits")
         return TensorType(self._shape(shape), "int16")
 

@@ -1,5 +1,6 @@
 /* constant: add_b[8], int16: b of add, int16 8 */
 /* constant: add_multiplier[3], int32: multiplier of add, int32 3 */
+/* constant: batch_matmul_multiplier[1], int32: multiplier of batch_matmul, int32 1 */
 /* constant: conv_bias[6], int64: bias of conv, int64 6 */
 /* constant: conv_multipliers[1], int32: multipliers of conv, int32 1 */
 /* constant: conv_shifts[1], int32: shifts of conv, int32 1 */
@@ -86,6 +87,31 @@ void net_add(const int16_t *restrict in0, const int16_t *restrict b, const int32
         narrow2 = ((int32_t)(((((int64_t)((int32_t)b[i3])) * ((int64_t)multiplier[1])) + (int64_t)32768) >> (int64_t)16));
         narrow0 = ((int32_t)((((((int64_t)narrow0) + ((int64_t)narrow2)) * ((int64_t)multiplier[2])) + (int64_t)1073741824) >> (int64_t)31));
         out[t1] = ((int16_t)(((narrow0 + (narrow0 >> 31)) + 32768) >> 16));
+      }
+    }
+  }
+}
+
+/*
+ * batch_matmul: wide_matmul
+ * int16 1x5x6x8 -> int16 1x5x6x6
+ * element-wise operators inlined
+ */
+void net_batch_matmul(const int16_t *restrict in0, const int16_t *restrict in1, const int32_t *restrict multiplier, int16_t *restrict out) {
+  int64_t sums;
+  for (int32_t i1 = 0; i1 < 5; ++i1) {
+    for (int32_t i2 = 0; i2 < 6; ++i2) {
+      for (int32_t i3 = 0; i3 < 6; ++i3) {
+        sums = (int64_t)0;
+        for (int32_t ax4 = 0; ax4 < 8; ++ax4) {
+          int32_t t1 = (i1 * 48);
+          sums = (sums + (((int64_t)in0[((t1 + (i2 * 8)) + ax4)]) * ((int64_t)in1[((t1 + (i3 * 8)) + ax4)])));
+        }
+        int64_t v0 = ((sums * ((int64_t)multiplier[0])) + (int64_t)8388608) >> (int64_t)24;
+        int64_t v1 = (int64_t)32767;
+        int64_t v2 = (v0) < (v1) ? (v0) : (v1);
+        int64_t v3 = (int64_t)-32768;
+        out[(((i1 * 36) + (i2 * 6)) + i3)] = ((int16_t)((v2) > (v3) ? (v2) : (v3)));
       }
     }
   }
