@@ -253,6 +253,10 @@ def broken_join() -> Graph:
     return graph.with_tensor(graph.inputs[0], shape=(7, 7, 7))
 
 
+def scalar(kind: str) -> Graph:
+    return single(kind).with_tensor(0, shape=()).with_tensor(-1, shape=())
+
+
 REFUSED: dict[str, tuple[Callable[[], Graph], type[Exception], list[str]]] = {
     "int16 table": (lambda: int16(single("hard_swish")), UnsupportedError,
                     ["int16 activations of operator HARD_SWISH", "operator 0 (HARD_SWISH)"]),
@@ -260,6 +264,12 @@ REFUSED: dict[str, tuple[Callable[[], Graph], type[Exception], list[str]]] = {
                             ["beside int16 activations", "tensor_", "CONCATENATION"]),
     "int16 border": (lambda: single("unsigned").with_tensor(1, code=INT16), UnsupportedError,
                      ["zero point", "tensor_1", "operator 0 (QUANTIZE)"]),
+    "scalar softmax": (lambda: scalar("softmax"), UnsupportedError, ["tensor_0", "has no axes"]),
+    "scalar prelu": (lambda: scalar("prelu"), UnsupportedError, ["tensor_0", "has no axes"]),
+    "scalar length": (lambda: scalar("l2_normalization"), UnsupportedError,
+                      ["tensor_0", "has no axes", "L2_NORMALIZATION"]),
+    "length scale": (lambda: single("l2_normalization").with_tensor(1, scales=[0.1]),
+                     UnsupportedError, ["scale 1/128", "L2_NORMALIZATION"]),
     "batch": (batch_of_two, UnsupportedError, ["a batch of 2", "operator 0 (MAX_POOL_2D)"]),
     "logistic scale": (lambda: single("logistic").with_tensor(1, scales=[0.1]), UnsupportedError,
                        ["scale 1/256", "LOGISTIC"]),

@@ -207,7 +207,7 @@ def prelu(op: OperatorReader) -> Sequence[Applied]:
     op.result_shape(source.shape)
     if alpha.data is None:
         raise op.unsupported("its slopes are computed at run time", "make them constant")
-    if alpha.data.size not in (1, source.shape[-1]) or alpha.shape[-1:] not in (
+    if alpha.data.size not in (1, op.last_axis(source)) or alpha.shape[-1:] not in (
         (), (1,), source.shape[-1:],
     ):  # fmt: skip
         raise op.unsupported(
@@ -263,6 +263,7 @@ def softmax(op: OperatorReader) -> Sequence[Applied]:
             "int8 softmax has scale 1/256 and zero point -128",
         )
     op.result_shape(source.shape)
+    op.last_axis(source)
     softmax = TfliteSoftmax.of_scale(op.step(source).scale)
     return [Applied(op.position(), op.where, (op.value(source),), softmax)]
 
@@ -270,8 +271,7 @@ def softmax(op: OperatorReader) -> Sequence[Applied]:
 def l2_normalization(op: OperatorReader) -> Sequence[Applied]:
     """L2_NORMALIZATION over the last axis: output scale 1/128, zero point 0."""
     source, step, made = unary(op)
-    if not source.shape:
-        raise op.unsupported("an L2 normalization of a single number", "give it an axis")
+    op.last_axis(source)
     if made != Quantization(1 / 128, 0):
         raise op.unsupported(
             f"an L2 normalization with output scale {made.scale:g}, zero point {made.zero_point}",

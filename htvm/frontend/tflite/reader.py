@@ -258,6 +258,12 @@ class OperatorReader:
         if tensor.shape[0] != 1:
             raise self.unsupported(f"a batch of {tensor.shape[0]}", "export with a batch of 1")
 
+    def last_axis(self, tensor: TfliteTensor) -> int:
+        """Return the size of a tensor's last axis, which it must have."""
+        if not tensor.shape:
+            raise self.unsupported(f"{tensor.place} has no axes", "give it at least one")
+        return tensor.shape[-1]
+
     def axis(self, number: int, rank: int) -> int:
         """Return an axis, which may count from the end."""
         if not -rank <= number < rank:

@@ -40,8 +40,7 @@ def softmax(op: OperatorReader) -> Sequence[Applied]:
     """SOFTMAX of int16 over the last axis: output scale 1/32768."""
     source, step, made = unary(op)
     _check_fraction(op, "softmax", made)
-    if not source.shape:
-        raise op.unsupported("a softmax of a single number", "give it an axis")
+    op.last_axis(source)
     rows = WideSoftmax.of_scale(step.scale, op.options(9).real(0))
     return [Applied(op.position(), op.where, (op.value(source),), rows)]
 
