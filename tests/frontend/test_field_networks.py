@@ -10,7 +10,7 @@ import pytest
 import htvm
 
 _ROOT = Path(__file__).resolve().parents[3] / "shared" / "models" / "field"
-_NETWORKS = ("l2norm_of_transpose",)
+_NETWORKS = ("keras_gru_unrolled_int16", "l2norm_of_transpose")
 
 
 @pytest.mark.parametrize("name", _NETWORKS)
