@@ -197,6 +197,17 @@ def _sums() -> tuple[Types, Write]:
     return MAPS * 2, write
 
 
+def _sums_in_reals() -> tuple[Types, Write]:
+    def write(bb: Any, a: Any, b: Any) -> list[Any]:
+        requant, steps = _onnx([0.5, 0.25], 3, (1, -9)), (0.0625, 0.03125, 0.125)
+        return [
+            OnnxAdd(requant, steps=steps).write(bb, [a, b], "onnx_add"),
+            OnnxBinary(requant, function="subtract", steps=steps).write(bb, [a, b], "subtract"),
+        ]
+
+    return MAPS * 2, write
+
+
 def _pools() -> tuple[Types, Write]:
     def write(bb: Any, x: Any) -> list[Any]:
         window: Any = {"kernel": (3, 2), "strides": (2, 2), "padding": (1, 0, 1, 1)}
@@ -387,6 +398,7 @@ GROUPS: dict[str, tuple[Types, Write]] = {
     "convolution_analog": _analog_convolution(),
     "dense": _dense(),
     "sums": _sums(),
+    "sums_in_reals": _sums_in_reals(),
     "pools": _pools(),
     "movement": _movement(),
     "softmaxes": _softmaxes(),

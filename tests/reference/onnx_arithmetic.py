@@ -45,7 +45,9 @@ def requantize(attrs: Any, acc: Array, factors: Array) -> Array:
 
 
 def binary(attrs: Any, a: Array, b: Array, _: Array) -> Array:
-    """Exact rationals of all pairs of bytes, then looked up."""
+    """In reals, or exact rationals of all pairs of bytes, then looked up."""
+    if len(attrs["htvm.steps"]):
+        return _binary_in_reals(attrs, a, b)
     scales = [
         Fraction(multiplier) / 2**shift
         for multiplier, shift in zip(
@@ -70,6 +72,18 @@ def binary(attrs: Any, a: Array, b: Array, _: Array) -> Array:
         # round() of a Fraction takes ties to even.
         values.append(min(max(round(exact + zero_out), low), high))
     return np.asarray(values, np.int8)[places.reshape(-1)].reshape(left.shape)
+
+
+def _binary_in_reals(attrs: Any, a: Array, b: Array) -> Array:
+    """Dequantized, combined and quantized in float32."""
+    first, second, last = (np.float32(step) for step in attrs["htvm.steps"])
+    zero_a, zero_b = _integers(attrs, "input_zero_points")
+    x = (a.astype(np.int64) - zero_a).astype(np.float32) * first
+    y = (b.astype(np.int64) - zero_b).astype(np.float32) * second
+    functions = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply}
+    made = functions[str(attrs.get("htvm.function", "add"))](x, y)
+    steps = np.rint(made / last).astype(np.int64) + int(attrs["htvm.output_zero_point"])
+    return np.clip(steps, *_integers(attrs, "clip")).astype(np.int8)
 
 
 def _average_in_reals(attrs: Any, windows: Array) -> Array:

@@ -16,8 +16,9 @@ from tvm import te, tirx
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import OnnxRequant
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator
-from patterns.ops.float32.let import Definitions, within
+from patterns.ops.float32.let import Definitions
 from patterns.ops.moves.base import y_axis
+from patterns.ops.onnxruntime.reals import ROUNDING, rounded
 from patterns.ops.onnxruntime.rounding import EXACT_BELOW, float_product
 from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
@@ -86,14 +87,12 @@ class OnnxAverage(PrimitiveOp):
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, and mantissa and shift of the scale.
 
-        In float32: both scales, the number of elements in a window, the zero point, bounds, and a
-        number that rounds to integers when it is added, twice, so that nothing is cancelled.
+        In float32: both scales, the number of elements in a window, the zero point, and what
+        rounds.
         """
         if self.steps:
             first, last, zero = self.steps
-            # Bounds beyond 8 bits, whatever the zero point.
-            ends = (-2000, 2000)
-            figures = [first, last, math.prod(self.kernel), zero, *ends, *[1.5 * 2**23] * 2]
+            figures = [first, last, math.prod(self.kernel), zero, *ROUNDING]
             return Argument("x", inputs[0]), Argument("figures", np.asarray(figures, "float32"))
         factors = np.asarray([*self.requant.multiplier, *self.requant.shift], "int32")
         return Argument("x", inputs[0]), Argument("factors", factors)
@@ -123,11 +122,8 @@ class OnnxAverage(PrimitiveOp):
         def element(*index: Any) -> Any:
             block = Definitions()
             value = total(*index) / figures[2] / figures[1] + figures[3]
-            inside = within(block, value, figures[4], figures[5])
-            near = tirx.Cast("int32", block.bind("near", (inside + figures[6]) - figures[7]))
-            near = near + (self.requant.output_zero_point - int(self.steps[2]))
-            low, high = (tirx.const(bound, "int32") for bound in self.clip)
-            return block.around(tirx.Cast("int8", tirx.max(tirx.min(near, high), low)))
+            left = self.requant.output_zero_point - int(self.steps[2])
+            return rounded(block, value, figures, 4, left, self.clip)
 
         return te.compute(total.shape, element, name="average")
 

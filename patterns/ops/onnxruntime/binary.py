@@ -5,12 +5,16 @@ adds the same few terms in another order.  Here the float32 factors are taken as
 terms are summed exactly in 64 bits, and the sum is rounded once, ties to even, which is what all
 kernels approximate.  The results differ only where a float32 sum happens to be rounded onto a tie
 or across it.
+
+Where onnxruntime has no kernel of its own, it dequantizes both tensors, computes in reals, and
+quantizes the result: float32, rounded after each step.
 """
 
 from __future__ import annotations
 
+import operator as operators
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,6 +24,8 @@ from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import Add, Array, OnnxRequant
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator
 from patterns.ops.broadcast import broadcast_load
+from patterns.ops.float32.let import Definitions
+from patterns.ops.onnxruntime.reals import ROUNDING, rounded
 from patterns.ops.sums import sum_layer
 from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
@@ -58,10 +64,14 @@ class _Pair(PrimitiveOp):
         requant: scales and zero points.  A sum or difference scales each operand by its own factor,
             s_i / s_out; a product has one factor, s_a * s_b / s_out.
         clip: inclusive range of the output.
+        steps: the scales of both operands and of the result if it is computed in reals, where the
+            zero point is added after rounding; if empty, the exact result is rounded once, with
+            its zero point.
     """
 
     requant: OnnxRequant
     clip: Range = INT8
+    steps: tuple[float, ...] = field(default=(), kw_only=True)
 
     @property
     def computes(self) -> Function:
@@ -82,9 +92,15 @@ class _Pair(PrimitiveOp):
         return TensorType(_broadcast([part.shape for part in inputs[:2]]))
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: both operands and their factors."""
-        factors, _ = aligned(self.requant)
+        """See `PrimitiveOp.arguments`: both operands and their factors.
+
+        In reals: the scales, and what rounds.
+        """
         a, b = self.operands(inputs)
+        if self.steps:
+            figures = np.asarray([*self.steps, *ROUNDING], "float32")
+            return a, b, Argument("figures", figures)
+        factors, _ = aligned(self.requant)
         return a, b, Argument("factors", np.asarray(factors, "int64"))
 
     def operands(self, inputs: Sequence[Expr]) -> tuple[Argument, Argument]:
@@ -103,6 +119,13 @@ class _Pair(PrimitiveOp):
                 tirx.Cast("int32", broadcast_load(part, index)) - zero
                 for part, zero in zip(parts, requant.input_zero_points, strict=True)
             )
+            if self.steps:
+                block = Definitions()
+                value = _REAL[self.computes](
+                    tirx.Cast("float32", a) * factor[0], tirx.Cast("float32", b) * factor[1]
+                )
+                ratio, zero = value / factor[2], requant.output_zero_point
+                return rounded(block, ratio, factor, 3, zero, self.clip)
             exact = _exact(self.computes, a, b, factor)
             return _rounded(exact, exponent, requant.output_zero_point, self.clip)
 
@@ -174,6 +197,9 @@ def _exact(function: Function, a: Any, b: Any, factor: te.Tensor) -> Any:
         return tirx.Cast("int64", a * b) * factor[0]
     first, second = tirx.Cast("int64", a) * factor[0], tirx.Cast("int64", b) * factor[1]
     return first - second if function == "subtract" else first + second
+
+
+_REAL = {"add": operators.add, "subtract": operators.sub, "multiply": operators.mul}
 
 
 def _rounded(exact: Any, exponent: int, zero_point: int, clip: tuple[int, int]) -> Any:

@@ -66,8 +66,20 @@ def quantized_constant(node: OnnxNode, constant: Constant) -> tuple[Array, Quant
     return moved, Quantization(float(constant.scale.reshape(-1)[0]), zero)
 
 
-def binary(reader: Reader, node: OnnxNode, function: Function, a: Operand, b: Operand) -> Pending:
-    """Return a function of two 8-bit tensors, pending until it is quantized."""
+def binary(
+    reader: Reader,
+    node: OnnxNode,
+    function: Function,
+    a: Operand,
+    b: Operand,
+    *,
+    fused: bool = True,
+) -> Pending:
+    """Return a function of two 8-bit tensors, pending until it is quantized.
+
+    ``fused`` says whether onnxruntime rounds it in a kernel of its own, or after each step in
+    reals.
+    """
     parts = [item.activation if isinstance(item, View) else item[0] for item in (a, b)]
     steps = [item.step if isinstance(item, View) else item[1] for item in (a, b)]
     tensors = [item for item in parts if isinstance(item, Activation)]
@@ -83,10 +95,12 @@ def binary(reader: Reader, node: OnnxNode, function: Function, a: Operand, b: Op
         zeros = (steps[0].zero_point, steps[1].zero_point)
         requant = OnnxRequant(multipliers, shifts, step.zero_point, zeros)
 
+        reals = () if fused else (*(item.scale for item in steps), step.scale)
+
         first, second = (None if isinstance(item, Activation) else item for item in parts)
-        op: Op = OnnxBinary(requant, clip, function, first, second)
+        op: Op = OnnxBinary(requant, clip, function, first, second, steps=reals)
         if function == "add" and len(tensors) == 2 and tensors[0].shape == tensors[1].shape:
-            op = OnnxAdd(requant, clip)
+            op = OnnxAdd(requant, clip, steps=reals)
         return reader.write(node, op, tensors, shape, step=step)
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
@@ -154,7 +168,8 @@ def arithmetic(reader: Reader, node: OnnxNode) -> Value:
     if node.op in FUNCTIONS and all(operand is not None for operand in operands):
         a, b = operands
         assert a is not None and b is not None
-        return binary(reader, node, FUNCTIONS[node.op], a, b)
+        fused = reader.session.kernel(node) is not None
+        return binary(reader, node, FUNCTIONS[node.op], a, b, fused=fused)
     _check_number(node, first, second)
     parts: list[Activation | Array] = [
         value.real if isinstance(value, Constant) else reader.realised(value, node.where)

@@ -15,7 +15,6 @@ from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine import real_layers
 from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
 from htvm.frontend.onnx.affine.resize import resize
-from htvm.frontend.onnx.affine.sessions import zero_added
 from htvm.frontend.onnx.affine.shapes import in_shape, moved, pending_reshape, tensor_of
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import (
@@ -117,7 +116,7 @@ def global_windows(node: OnnxNode, view: View) -> Windows:
 
 def fused_average(reader: Reader, node: OnnxNode, view: View) -> Pending:
     """Return the average of QLinearAveragePool over windows of one or two axes."""
-    return _windowed(reader, node, view, lambda zero_point: zero_point + offset_of(view.dtype))
+    return _windowed(reader, node, view, partial(_added, view.dtype))
 
 
 def _windowed(
@@ -171,9 +170,9 @@ def average(
     """Return an average, pending until it is quantized.
 
     ``shape`` is the result's shape if the file gives it another one; ``added``
-    returns what onnxruntime's kernel for windows adds before it rounds, given the zero point of the
-    result as int8 (its kernel for whole maps adds nothing); ``real`` makes the average of reals,
-    for a result that is not quantized.
+    returns what onnxruntime adds to a sum of reals before it rounds, given the zero point of the
+    result as int8 (``None``: the exact sum is scaled); ``real`` makes the average of reals, for a
+    result that is not quantized.
     """
     maps = (*view.shape[:2], *windows.outputs)
     result, count = shape or maps, math.prod(windows.kernel)
@@ -217,7 +216,17 @@ def _global_average(reader: Reader, node: OnnxNode) -> Value:
     view, real = reader.value(node, 0), partial(real_layers.global_of, reader, node, mean=True)
     if not isinstance(view, View) or len(view.shape) != 4:
         return real()
-    return average(reader, node, view, global_windows(node, view), real=real)
+    # The fused kernel for whole maps scales the exact sum.
+    added = None if reader.session.kernel(node) else partial(_added, None)
+    return average(reader, node, view, global_windows(node, view), added=added, real=real)
+
+
+def _added(kernel: str | None, zero_point: int) -> int:
+    """Return what the kernel of an average adds before it rounds, for a zero point of int8.
+
+    Reals are rounded before the zero point is added.
+    """
+    return 0 if kernel is None else zero_point + offset_of(kernel)
 
 
 def _average(reader: Reader, node: OnnxNode) -> Value:
@@ -230,7 +239,7 @@ def _average(reader: Reader, node: OnnxNode) -> Value:
         # Windows at the border average fewer elements; in reals each has its own divisor.  With
         # dilation onnxruntime computes in reals.
         return real()
-    added = partial(zero_added, reader.graph, node, dtype=view.dtype)
+    added = partial(_added, reader.session.kernel(node))
     return _windowed(reader, node, view, added, real)
 
 

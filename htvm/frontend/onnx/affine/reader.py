@@ -11,6 +11,7 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
+from htvm.frontend.onnx.affine.sessions import Session
 from htvm.frontend.onnx.affine.values import (
     Constant,
     Pending,
@@ -63,6 +64,7 @@ class Reader:
         self.sources: dict[Activation, str] = {}
         self._wide: set[Activation] = set()
         self._count = 0
+        self.session = Session(graph)
         self._realised: dict[Pending | tuple[Activation, Quantization], Activation] = {}
 
     # ------------------------------------------------------------------ the whole

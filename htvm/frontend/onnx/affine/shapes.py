@@ -79,21 +79,26 @@ def pending_reshape(
     reader: Reader, node: OnnxNode, pending: Pending, shape: tuple[int, ...]
 ) -> Pending:
     """Return a value pending quantization in another shape."""
-
-    def finish(step: Quantization, clip: Clip, bias: Constant | None) -> Activation:
-        made = pending.finish(step, clip, pending.bias)
-        return reader.write(node, Reshape(shape), (made,), shape, step=step)
-
     if math.prod(pending.shape) != math.prod(shape):
         raise node.damaged(f"a reshape of {list(pending.shape)} to {list(shape)}")
+    return _pending_move(reader, node, pending, Reshape(shape), shape)
+
+
+def _pending_move(
+    reader: Reader, node: OnnxNode, pending: Pending, op: Op, shape: tuple[int, ...]
+) -> Pending:
+    """Return a value pending quantization after a move of its elements."""
+
+    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
+        made = pending.finish(step, clip, pending.bias)
+        return reader.write(node, op, (made,), shape, step=step)
 
     make = pending.real
     if make is None:
         return Pending(shape, finish, bound=pending.bound)
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
-        made = make(bound, pending.bias)
-        return reader.write(node, Reshape(shape), (made,), shape, dtype="float32")
+        return reader.write(node, op, (make(bound, pending.bias),), shape, dtype="float32")
 
     return Pending(shape, finish, real_form, bound=pending.bound)
 
@@ -147,6 +152,9 @@ def _transpose(reader: Reader, node: OnnxNode) -> Value:
 
 
 def _moved(reader: Reader, node: OnnxNode, op: Op, shape: tuple[int, ...]) -> Value:
+    value = reader.value(node, 0)
+    if isinstance(value, Pending):
+        return _pending_move(reader, node, value, op, shape)
     return moved(reader, node, tensor_of(reader, node, 0), op, shape)
 
 
