@@ -15,6 +15,7 @@ FOLDER = Path(__file__).parents[3] / "shared" / "models" / "field"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="../shared/models/field is not there")
 
 NETWORKS: dict[str, dict[str, Any]] = {
+    "qdq_weight_behind_transpose": {},
     "residual_int8_odd_zero_point": {},
     "tied_weights_and_bias": {},
 }

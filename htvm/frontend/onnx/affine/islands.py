@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -113,7 +113,7 @@ def _pow(reader: Reader, node: OnnxNode) -> Value:
     exponents = reader.value(node, 1)
     if not isinstance(exponents, Constant) or exponents.data.size != 1:
         raise node.unsupported("exponents that are not one constant", "one number")
-    shape = _shape(reader.value(node, 0)).shape
+    shape = reader.value(node, 0).shape
     if exponents.data.ndim > len(shape):
         raise node.unsupported(
             f"exponents of shape {list(exponents.data.shape)} for {list(shape)}", "one number"
@@ -193,16 +193,10 @@ def product(reader: Reader, node: OnnxNode) -> Value:
     first, second = (reader.value(node, index) for index in (0, 1))
     if isinstance(first, View) and isinstance(second, View):
         return integer_product(reader, node, first, second)
-    shape = _product_shape(node, _shape(first).shape, _shape(second).shape)
+    shape = _product_shape(node, first.shape, second.shape)
     operands = [_operand(reader, node, index) for index in (0, 1)]
     tensors, (x, y) = pointwise.split(operands)
     return Real(reader.write(node, RealMatmul(a=x, b=y), tensors, shape, dtype="float32"))
-
-
-def _shape(value: Value) -> Any:
-    if isinstance(value, Constant):
-        return value.data
-    return value if isinstance(value, View | Pending) else value.activation
 
 
 def _product_shape(node: OnnxNode, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

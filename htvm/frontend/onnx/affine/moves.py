@@ -8,7 +8,7 @@ import numpy as np
 
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.reader import Handler, Reader
-from htvm.frontend.onnx.affine.shapes import Tensor, in_shape, moved, tensor_of
+from htvm.frontend.onnx.affine.shapes import Movable, movable_of, move, reshape
 from htvm.frontend.onnx.affine.values import Value
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.take import Take
@@ -22,9 +22,11 @@ __all__ = ["HANDLERS"]
 _LARGEST = 1 << 24  # elements of an axis
 
 
-def _taken(reader: Reader, node: OnnxNode, tensor: Tensor, axis: int, places: list[int]) -> Tensor:
+def _taken(
+    reader: Reader, node: OnnxNode, tensor: Movable, axis: int, places: list[int]
+) -> Movable:
     """Return chosen elements along an axis; as a slice, if they are evenly spread."""
-    shape = list(tensor.activation.shape)
+    shape = list(tensor.shape)
     if places == list(range(shape[axis])):
         return tensor
     steps = {b - a for a, b in zip(places, places[1:], strict=False)} or {1}
@@ -32,27 +34,27 @@ def _taken(reader: Reader, node: OnnxNode, tensor: Tensor, axis: int, places: li
     if len(steps) == 1 and 0 not in steps:
         begin, strides = [0] * len(shape), [1] * len(shape)
         begin[axis], strides[axis] = places[0], steps.pop()
-        return moved(
+        return move(
             reader, node, tensor, Slice(tuple(begin), tuple(shape), tuple(strides)), tuple(shape)
         )
-    return moved(reader, node, tensor, Take(axis, tuple(places)), tuple(shape))
+    return move(reader, node, tensor, Take(axis, tuple(places)), tuple(shape))
 
 
 def _gather(reader: Reader, node: OnnxNode) -> Value:
-    tensor, indices = tensor_of(reader, node, 0), reader.array(node, 1, "indices")
-    source = tensor.activation.shape
+    tensor, indices = movable_of(reader, node, 0), reader.array(node, 1, "indices")
+    source = tensor.shape
     axis = forms.axis_of(node, node.integer("axis", 0), len(source))
     size = source[axis]
     places = [int(index) + size * (index < 0) for index in indices.reshape(-1)]
     if not places or min(places) < 0 or max(places) >= size:
         raise node.damaged(f"indices {indices.reshape(-1)[:8].tolist()} of an axis of {size}")
     taken = _taken(reader, node, tensor, axis, places)
-    return in_shape(reader, node, taken, (*source[:axis], *indices.shape, *source[axis + 1 :]))
+    return reshape(reader, node, taken, (*source[:axis], *indices.shape, *source[axis + 1 :]))
 
 
 def _split(reader: Reader, node: OnnxNode) -> list[Value]:
-    tensor = tensor_of(reader, node, 0)
-    source = tensor.activation.shape
+    tensor = movable_of(reader, node, 0)
+    source = tensor.shape
     axis = forms.axis_of(node, node.integer("axis", 0), len(source))
     count, size = len(node.outputs), source[axis]
     declared = node.integer("num_outputs", count)
@@ -73,9 +75,9 @@ def _split(reader: Reader, node: OnnxNode) -> list[Value]:
 
 
 def _tile(reader: Reader, node: OnnxNode) -> Value:
-    tensor = tensor_of(reader, node, 0)
+    tensor = movable_of(reader, node, 0)
     repeats = [int(n) for n in reader.array(node, 1, "repeats").reshape(-1)]
-    source = tensor.activation.shape
+    source = tensor.shape
     if len(repeats) != len(source) or min(repeats, default=1) < 1:
         raise node.damaged(f"repeats {repeats} of {list(source)}")
     for axis, (size, count) in enumerate(zip(source, repeats, strict=True)):
@@ -86,24 +88,24 @@ def _tile(reader: Reader, node: OnnxNode) -> Value:
 
 
 def _expand(reader: Reader, node: OnnxNode) -> Value:
-    tensor = tensor_of(reader, node, 0)
+    tensor = movable_of(reader, node, 0)
     wanted = tuple(int(n) for n in reader.array(node, 1, "shape").reshape(-1))
-    source = tensor.activation.shape
+    source = tensor.shape
     try:
         shape = np.broadcast_shapes(source, wanted)
     except ValueError:
         raise node.damaged(f"an expansion of {list(source)} to {list(wanted)}") from None
     if max(shape, default=1) > _LARGEST:
         raise node.unsupported(f"an expansion to {list(shape)}")
-    tensor = in_shape(reader, node, tensor, (*(1,) * (len(shape) - len(source)), *source))
-    for axis, (size, after) in enumerate(zip(tensor.activation.shape, shape, strict=True)):
+    tensor = reshape(reader, node, tensor, (*(1,) * (len(shape) - len(source)), *source))
+    for axis, (size, after) in enumerate(zip(tensor.shape, shape, strict=True)):
         tensor = _taken(reader, node, tensor, axis, [0] * after if size == 1 else list(range(size)))
     return tensor
 
 
-def _blocks(reader: Reader, node: OnnxNode) -> tuple[Tensor, tuple[int, ...], int]:
-    tensor, block = tensor_of(reader, node, 0), node.integer("blocksize")
-    shape = tensor.activation.shape
+def _blocks(reader: Reader, node: OnnxNode) -> tuple[Movable, tuple[int, ...], int]:
+    tensor, block = movable_of(reader, node, 0), node.integer("blocksize")
+    shape = tensor.shape
     if len(shape) != 4 or block < 1:
         raise node.damaged(f"blocks of {block} of {list(shape)}")
     return tensor, shape, block
@@ -134,14 +136,14 @@ def _space_to_depth(reader: Reader, node: OnnxNode) -> Value:
 def _rearranged(
     reader: Reader,
     node: OnnxNode,
-    tensor: Tensor,
+    tensor: Movable,
     split: tuple[int, ...],
     axes: tuple[int, ...],
     shape: tuple[int, ...],
-) -> Tensor:
-    apart = in_shape(reader, node, tensor, split)
-    turned = moved(reader, node, apart, Transpose(axes), tuple(split[axis] for axis in axes))
-    return in_shape(reader, node, turned, shape)
+) -> Movable:
+    apart = reshape(reader, node, tensor, split)
+    turned = move(reader, node, apart, Transpose(axes), tuple(split[axis] for axis in axes))
+    return reshape(reader, node, turned, shape)
 
 
 HANDLERS: dict[str, Handler] = {

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Weight",
+    "check_scales",
     "convolution",
     "filtered",
     "matrix_product",
@@ -55,7 +56,7 @@ def weight_of(node: OnnxNode, constant: Constant, channel_axis: int) -> Weight:
     """Return the weights minus their zero point, with output channels moved to the front.
 
     Raises:
-        UnsupportedError: they are not quantized, or scales are along another axis.
+        UnsupportedError: they are not quantized, or scales are along other axes.
     """
     if constant.scale is None:
         raise node.unsupported(
@@ -67,6 +68,7 @@ def weight_of(node: OnnxNode, constant: Constant, channel_axis: int) -> Weight:
         )
     centred = constant.centred
     narrow = centred.min(initial=0) >= -128 and centred.max(initial=0) <= 127
+    check_scales(node, constant)
     scale = np.moveaxis(constant.scale, channel_axis, 0)
     if scale.size not in (1, scale.shape[0]):
         raise node.unsupported(
@@ -76,6 +78,21 @@ def weight_of(node: OnnxNode, constant: Constant, channel_axis: int) -> Weight:
     moved = np.moveaxis(centred, channel_axis, 0)
     data = np.asarray(moved.astype("int8" if narrow else "int16"), order="C")
     return Weight(data, scale.reshape(-1))
+
+
+def check_scales(node: OnnxNode, constant: Constant) -> None:
+    """Check that scales lie along one axis of weights.
+
+    Raises:
+        UnsupportedError: a move in the file has spread them over several.
+    """
+    if constant.spread:
+        assert constant.scale is not None
+        axes = [axis for axis, size in enumerate(constant.scale.shape) if size > 1]
+        raise node.unsupported(
+            f"weights with scales along axes {axes}, over which {constant.spread}, spread them",
+            "move the axis of the scales as a whole, or quantize per tensor",
+        )
 
 
 def _bias(
@@ -240,7 +257,7 @@ def with_maps(
     parts = (constant.data, constant.scale, constant.zero_point)
     data, scale, zero = (None if part is None else part[:, :, None] for part in parts)
     assert data is not None
-    return maps, Constant(data, scale, zero), True
+    return maps, Constant(data, scale, zero, constant.spread), True
 
 
 def unflattened(reader: Reader, node: OnnxNode, pending: Pending, flat: bool) -> Pending:

@@ -28,11 +28,28 @@ from patterns.ops.moves.transpose import Transpose
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
     from patterns.op import Op
+    from patterns.ops.moves.base import Move
 
-__all__ = ["HANDLERS", "Tensor", "in_shape", "moved", "pending_reshape", "tensor_of"]
+__all__ = [
+    "HANDLERS",
+    "Movable",
+    "Tensor",
+    "in_shape",
+    "movable_of",
+    "move",
+    "moved",
+    "pending_reshape",
+    "reshape",
+    "tensor_of",
+]
+
+_LARGEST = 1 << 26  # elements of a constant
 
 Tensor: TypeAlias = Quantized | View | Real | Sums
 """A value that stands for a written tensor."""
+
+Movable: TypeAlias = Tensor | Constant
+"""The same, or a constant, whose moves are folded."""
 
 
 def tensor_of(reader: Reader, node: OnnxNode, index: int) -> Tensor:
@@ -43,6 +60,12 @@ def tensor_of(reader: Reader, node: OnnxNode, index: int) -> Tensor:
     if isinstance(value, Pending):
         return Real(reader.realised(value, node.where))
     return value
+
+
+def movable_of(reader: Reader, node: OnnxNode, index: int) -> Movable:
+    """Return the same, or a constant."""
+    value = reader.value(node, index)
+    return value if isinstance(value, Constant) else tensor_of(reader, node, index)
 
 
 def _like(value: Tensor, activation: Activation) -> Tensor:
@@ -60,19 +83,12 @@ def _like(value: Tensor, activation: Activation) -> Tensor:
 def _reshaped(reader: Reader, node: OnnxNode, shape: Sequence[int]) -> Value:
     wanted = tuple(int(size) for size in shape)
     value = reader.value(node, 0)
-    if isinstance(value, Constant):
-        return _folded(value, lambda data: data.reshape(wanted))
     if isinstance(value, Pending):
         return pending_reshape(reader, node, value, wanted)
-    tensor = tensor_of(reader, node, 0)
-    source = tensor.activation
+    source = movable_of(reader, node, 0)
     if math.prod(source.shape) != math.prod(wanted):
         raise node.damaged(f"a reshape of {list(source.shape)} to {list(wanted)}")
-    if source.shape == wanted:
-        return tensor
-    step = reader.steps.get(source)
-    made = reader.write(node, Reshape(wanted), (source,), wanted, dtype=source.dtype, step=step)
-    return _like(tensor, made)
+    return reshape(reader, node, source, wanted)
 
 
 def pending_reshape(
@@ -103,23 +119,27 @@ def _pending_move(
     return Pending(shape, finish, real_form, bound=pending.bound)
 
 
-def _folded(value: Constant, move: Callable[[Array], Array]) -> Constant:
+def _folded(node: OnnxNode, value: Constant, move: Callable[[Array], Array]) -> Constant:
+    """Return a constant after a move, and its scales and zero points along the axes they are on."""
+    data = move(value.data)
     if value.scale is None or value.zero_point is None:
-        return Constant(move(value.data))
-    full = value.data.shape
-    scale, zeros = (np.broadcast_to(item, full) for item in (value.scale, value.zero_point))
+        return Constant(data)
     if value.scale.size == 1:
-        data = move(value.data)
         ones = (1,) * data.ndim
         return Constant(data, value.scale.reshape(ones), value.zero_point.reshape(ones))
-    return Constant(move(value.data), move(scale), move(zeros))
+    scale, zeros = (
+        move(np.broadcast_to(item, value.shape)) for item in (value.scale, value.zero_point)
+    )
+    for axis in range(data.ndim):
+        first, zero = scale.take([0], axis), zeros.take([0], axis)
+        if (scale == first).all() and (zeros == zero).all():
+            scale, zeros = first, zero
+    several = sum(size > 1 for size in scale.shape) > 1
+    return Constant(data, scale, zeros, spread=node.where if several else "")
 
 
 def _shape_of(reader: Reader, node: OnnxNode) -> tuple[int, ...]:
-    value = reader.value(node, 0)
-    if isinstance(value, Constant):
-        return tuple(value.data.shape)
-    return value.shape if isinstance(value, Pending | View) else value.activation.shape
+    return reader.value(node, 0).shape
 
 
 def _reshape(reader: Reader, node: OnnxNode) -> Value:
@@ -144,18 +164,37 @@ def _unsqueeze(reader: Reader, node: OnnxNode) -> Value:
 def _transpose(reader: Reader, node: OnnxNode) -> Value:
     source = _shape_of(reader, node)
     axes, moves = forms.permuted(node, source)
-    value = reader.value(node, 0)
-    if isinstance(value, Constant):
-        return _folded(value, lambda data: data.transpose(axes))
     shape = tuple(source[axis] for axis in axes)
     return _moved(reader, node, Transpose(axes), shape) if moves else _reshaped(reader, node, shape)
 
 
-def _moved(reader: Reader, node: OnnxNode, op: Op, shape: tuple[int, ...]) -> Value:
+def _moved(reader: Reader, node: OnnxNode, op: Move, shape: tuple[int, ...]) -> Value:
     value = reader.value(node, 0)
     if isinstance(value, Pending):
         return _pending_move(reader, node, value, op, shape)
-    return moved(reader, node, tensor_of(reader, node, 0), op, shape)
+    return move(reader, node, movable_of(reader, node, 0), op, shape)
+
+
+def move(
+    reader: Reader, node: OnnxNode, value: Movable, op: Move, shape: tuple[int, ...]
+) -> Movable:
+    """Return a tensor or a constant of the same kind after a move of its elements.
+
+    Raises:
+        UnsupportedError: a constant would become too large.
+    """
+    if isinstance(value, Constant):
+        if math.prod(shape) > _LARGEST:
+            raise node.unsupported(f"a constant of {math.prod(shape)} elements")
+        return _folded(node, value, lambda part: op.moved([part], 0))
+    return moved(reader, node, value, op, shape)
+
+
+def reshape(reader: Reader, node: OnnxNode, value: Movable, shape: tuple[int, ...]) -> Movable:
+    """Return a tensor or a constant of the same kind with the same elements in another shape."""
+    if isinstance(value, Constant):
+        return _folded(node, value, lambda part: part.reshape(shape))
+    return in_shape(reader, node, value, shape)
 
 
 def moved(reader: Reader, node: OnnxNode, tensor: Tensor, op: Op, shape: tuple[int, ...]) -> Tensor:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.onnx.affine.products import convolution, unflattened, weight_of, with_maps
+from htvm.frontend.onnx.affine.products import (
+    check_scales,
+    convolution,
+    unflattened,
+    weight_of,
+    with_maps,
+)
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.real_layers import (
     constant_of,
@@ -111,6 +117,7 @@ def conv_transpose(reader: Reader, node: OnnxNode) -> Value:
     if not whole or not isinstance(bias, Constant | None):
         return _of_reals(reader, node)
     assert isinstance(view, View) and isinstance(constant, Constant)
+    check_scales(node, constant)
     view, constant, flat = with_maps(reader, node, view, constant)
     made = _geometry(node, view.shape, constant.data.shape, 1 if flat else 2)
     assert constant.scale is not None and constant.zero_point is not None

@@ -30,6 +30,11 @@ class Quantized:
     activation: Activation
     dtype: str
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor."""
+        return self.activation.shape
+
 
 @dataclass(frozen=True, eq=False)
 class View:
@@ -57,6 +62,11 @@ class Real:
 
     activation: Activation
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor."""
+        return self.activation.shape
+
 
 @dataclass(frozen=True, eq=False)
 class Sums:
@@ -70,6 +80,11 @@ class Sums:
     activation: Activation
     dtype: str = "int32"
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor."""
+        return self.activation.shape
+
 
 @dataclass(frozen=True, eq=False)
 class Constant:
@@ -79,11 +94,18 @@ class Constant:
         data: elements as in the file, before dequantization; integers if ``scale`` is given.
         scale: float32 scale, with the rank of ``data``; ``None`` if it was not dequantized.
         zero_point: int64 zero point, likewise.
+        spread: place of the move that spread scales of one axis over several, if one did.
     """
 
     data: Array
     scale: Array | None = None
     zero_point: Array | None = None
+    spread: str = ""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor."""
+        return tuple(self.data.shape)
 
     @property
     def centred(self) -> Array:
