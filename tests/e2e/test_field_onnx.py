@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="../shared/models/fi
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "qdq_weight_behind_transpose": {},
+    "requant_rounding_half": {"input_types": {"x": "uint8"}},
     "residual_int8_odd_zero_point": {},
     "tied_weights_and_bias": {},
 }

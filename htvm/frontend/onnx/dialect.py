@@ -45,12 +45,14 @@ class ReaderEntry:
         module: name of its module.
         types: types of tensors that it reads.
         oracle: what its results are tested to equal.
+        integers: whether tensors that are declared as reals hold integers.
     """
 
     title: str
     module: str
     types: str
     oracle: str
+    integers: bool = False
 
     def load(self) -> Reader:
         """Return the reader itself."""
@@ -79,18 +81,21 @@ READERS: Mapping[str, ReaderEntry] = {
         f"{_DIALECTS}.pulp",
         types="int8, uint8, int16, int32; declared as reals or as integers",
         oracle="recorded outputs of the flow's networks and kernels",
+        integers=True,
     ),
     "quantlib": ReaderEntry(
         "quantlib's integers (multiply, add, divide, floor, clip)",
         f"{_DIALECTS}.quantlib",
         types="int8, uint8, int32; declared as reals",
         oracle="recorded outputs of two networks",
+        integers=True,
     ),
     "diana": ReaderEntry(
         "DIANA's integers (divide, floor, clip)",
         f"{_DIALECTS}.diana",
         types="int8, uint8, int32; declared as reals",
         oracle="its arithmetic in numpy; no recorded outputs are at hand",
+        integers=True,
     ),
     "real": ReaderEntry(
         "standard operators on reals",
@@ -106,9 +111,25 @@ def reader_of(graph: OnnxGraph, options: Options, dialect: str | None = None) ->
     """Return the reader for a file, recognised by its nodes or forced.
 
     Raises:
-        UnsupportedError: the forced dialect is unknown, or the nodes belong to several dialects, or
-            to none.
+        UnsupportedError: the forced dialect is unknown, the nodes belong to several dialects, or
+            to none, or the dialect has no use for the types that the user gave.
     """
+    name = _name_of(graph, options, dialect)
+    entry = READERS[name]
+    if options.asked and not entry.integers:
+        first = options.asked[0]
+        raise UnsupportedError(
+            f"input '{first}' is not read as {options.input_types[first]}, but as reals: the file "
+            f"is read as {entry.title}",
+            where=graph.source,
+            hint="leave out input_types, or force a dialect of integers with dialect=...: "
+            + ", ".join(name for name, entry in READERS.items() if entry.integers),
+        )
+    return entry.load()
+
+
+def _name_of(graph: OnnxGraph, options: Options, dialect: str | None) -> str:
+    """Return the name of a file's dialect, recognised by its nodes or forced."""
     if dialect is not None:
         if dialect not in READERS:
             raise UnsupportedError(
@@ -117,7 +138,7 @@ def reader_of(graph: OnnxGraph, options: Options, dialect: str | None = None) ->
                 hint=f"known dialects: {', '.join(READERS)}",
             )
         _log.info("%s: read as %s, as asked", graph.source, READERS[dialect].title)
-        return READERS[dialect].load()
+        return dialect
     readers = {name: entry.load() for name, entry in READERS.items()}
     found = {
         name: marks[0]
@@ -135,7 +156,7 @@ def reader_of(graph: OnnxGraph, options: Options, dialect: str | None = None) ->
         raise _unknown(graph)
     ((name, mark),) = found.items()
     _log.info("%s: %s, recognised by %s", graph.source, READERS[name].title, mark.where)
-    return readers[name]
+    return name
 
 
 def _unknown(graph: OnnxGraph) -> UnsupportedError:

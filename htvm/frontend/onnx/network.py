@@ -17,9 +17,11 @@ class Options:
     Attributes:
         input_types: numpy names of the integer types of inputs declared as reals, by name, as far
             as known.
+        asked: names of those whose type the user gave.
     """
 
     input_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    asked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

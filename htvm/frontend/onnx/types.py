@@ -60,7 +60,7 @@ def input_types_of(graph: OnnxGraph, path: Path, given: Mapping[str, str] | None
                 where=graph.source,
             )
         types[name] = dtype
-    return Options(types)
+    return Options(types, tuple(name for name in given or {} if declared[name] == "float32"))
 
 
 def _beside(graph: OnnxGraph, path: Path) -> dict[str, str]:

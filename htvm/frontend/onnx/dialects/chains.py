@@ -9,7 +9,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.dialects.analog import converted, write_analog
-from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
+from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader, whole
 from htvm.frontend.onnx.dialects.values import (
     Converted,
     Live,
@@ -42,28 +42,46 @@ def exponent_of(node: OnnxNode, divisor: int) -> int:
     return divisor.bit_length() - 1
 
 
-def _known(reader: IntegerReader, node: OnnxNode) -> tuple[int, Array] | None:
-    """Return (index of the computed operand, the other one) if one operand is known."""
+def _operands(reader: IntegerReader, node: OnnxNode) -> tuple[int, Array] | None:
+    """Return (index of the computed operand, the other one as stored) if one operand is known."""
     for index in (0, 1):
-        if reader.constant(node, index) is not None:
-            return 1 - index, reader.integers(node, index)
+        constant = reader.constant(node, index)
+        if constant is not None:
+            return 1 - index, constant
     return None
 
 
+def _known(reader: IntegerReader, node: OnnxNode) -> tuple[int, Array] | None:
+    """Return the same with integers."""
+    found = _operands(reader, node)
+    return None if found is None else (found[0], reader.integers(node, 1 - found[0]))
+
+
 def _add(reader: IntegerReader, node: OnnxNode) -> Value:
-    known = _known(reader, node)
-    if known is None:
+    found = _operands(reader, node)
+    if found is None:
         return _sum(reader, node)
-    value, summand = reader.value(node, known[0]), known[1]
+    value = reader.value(node, found[0])
     if isinstance(value, Scaled):
-        if value.divisor != 1:
-            raise node.unsupported("an addition to a fraction", "floor and clip before")
-        return replace(value, node=node, add=value.add + summand)
+        return replace(value, node=node, add=value.add + _steps(node, value, found[1]))
+    summand = reader.integers(node, 1 - found[0])
     if isinstance(value, Products):
         bias = per_channel(summand, value)
         if bias is not None:
             return replace(value, bias=value.bias + bias)
     return reader.combine(node, "add", reader.live_value(value), summand)
+
+
+def _steps(node: OnnxNode, value: Scaled, summand: Array) -> Array:
+    """Return a constant in steps of a division that it is added to, int64: 0.5 makes it round.
+
+    Raises:
+        UnsupportedError: it is no whole number of steps, or no integer behind a Floor.
+    """
+    if value.floored:
+        return whole(node, summand, "the constant behind a Floor") * value.divisor
+    steps = summand.astype("float64") * value.divisor
+    return whole(node, steps, f"the constant times the divisor {value.divisor}")
 
 
 def _sum(reader: IntegerReader, node: OnnxNode) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -22,10 +22,13 @@ def has_only(graph: OnnxGraph, operators: Collection[str]) -> bool:
 def holds_integers(graph: OnnxGraph, options: Options) -> bool:
     """Whether tensors declared as reals hold integers, judging by the file and the user's options.
 
-    No constant has a fraction, and a layer's weights are integers, or all inputs are known to be.
+    No constant has a fraction, except between a division and its floor, and a layer's weights are
+    integers, or all inputs are known to be.
     """
-    weights = 0
+    weights, rounding = 0, {node for chain in _floored_divisions(graph) for node in chain[2:]}
     for node in graph.nodes:
+        if node in rounding:
+            continue
         for name in node.inputs:
             value = graph.constants.get(name)
             if value is None or value.dtype.kind not in "iuf":
@@ -44,20 +47,28 @@ def _makers(graph: OnnxGraph) -> dict[str, OnnxNode]:
     return {name: node for node in graph.nodes for name in node.outputs}
 
 
-def _floored_divisions(graph: OnnxGraph) -> list[tuple[OnnxNode, OnnxNode]]:
+def _floored_divisions(graph: OnnxGraph) -> list[tuple[OnnxNode, ...]]:
+    """Return each floor after a division, the division, and what is added between, if anything."""
     makers = _makers(graph)
     found = []
     for node in graph.nodes:
-        before = makers.get(node.input(0))
-        if node.op == "Floor" and before is not None and before.op == "Div":
-            found.append((node, before))
+        chain = [node, *_before(makers, node)]
+        if node.op == "Floor" and chain[-1].op == "Add":
+            constants = [name in graph.constants for name in chain[-1].inputs]
+            chain[1:1] = _before(makers, chain[-1]) if any(constants) else []
+        if node.op == "Floor" and len(chain) > 1 and chain[1].op == "Div":
+            found.append(tuple(chain))
     return found
+
+
+def _before(makers: Mapping[str, OnnxNode], node: OnnxNode) -> list[OnnxNode]:
+    return [makers[name] for name in node.inputs if name in makers]
 
 
 def floor_chains(graph: OnnxGraph) -> tuple[OnnxNode, ...]:
     """Return the floors after a division of a value that was multiplied or added to."""
     makers, found = _makers(graph), []
-    for floor, division in _floored_divisions(graph):
+    for floor, division, *_ in _floored_divisions(graph):
         before = makers.get(division.input(0))
         if before is not None and before.op in ("Mul", "Add"):
             operands = [graph.constants.get(name) for name in before.inputs]
@@ -72,4 +83,4 @@ def floor_chains(graph: OnnxGraph) -> tuple[OnnxNode, ...]:
 def bare_chains(graph: OnnxGraph) -> tuple[OnnxNode, ...]:
     """Return the floors after a division of plain sums of products, possibly with a bias."""
     scaled = floor_chains(graph)
-    return tuple(floor for floor, _ in _floored_divisions(graph) if floor not in scaled)
+    return tuple(floor for floor, *_ in _floored_divisions(graph) if floor not in scaled)

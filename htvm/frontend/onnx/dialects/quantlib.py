@@ -1,7 +1,8 @@
 """quantlib's integers: layers, then multiply, add, divide, floor, clip; casts between types.
 
-``y = clip(floor((acc * mul + add) / divisor))`` with a power of two, which floors and does not
-round.  Eight-bit initialisers are two's complement, also where they are declared as UINT8.
+``y = clip(floor((acc * mul + add) / divisor))`` with a power of two, which floors; a half added to
+the quotient makes it round.  Eight-bit initialisers are two's complement, also where they are
+declared as UINT8.
 """
 
 from __future__ import annotations
