@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from htvm.frontend.onnx.affine import (
     choices,
+    gemm,
     islands,
     joins,
     moves,
@@ -88,19 +89,6 @@ def _matmul(reader: Reader, node: OnnxNode) -> Value:
     return matrix_product(reader, node, view, weight_of(node, constant, 1), None)
 
 
-def _gemm(reader: Reader, node: OnnxNode) -> Value:
-    view, constant = reader.view(node, 0, "input"), _weights(reader, node, 1)
-    if node.integer("transA", 0) or node.number("alpha", 1.0) != 1.0:
-        raise node.unsupported("transA, or an alpha other than 1", "transA=0 and alpha=1")
-    bias = _bias(reader, node, 2)
-    if bias is not None and node.number("beta", 1.0) != 1.0:
-        raise node.unsupported("a beta other than 1", "scale the bias when exporting")
-    if constant.data.ndim != 2 or len(view.shape) != 2:
-        raise node.damaged(f"a product of {list(view.shape)} and {list(constant.data.shape)}")
-    channels = 0 if node.integer("transB", 0) else 1
-    return matrix_product(reader, node, view, weight_of(node, constant, channels), bias)
-
-
 _HANDLERS: Mapping[str, Handler] = {
     **pools.HANDLERS,
     **quantization.HANDLERS,
@@ -114,7 +102,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **real_layers.PARTS,
     **transposed.HANDLERS,
     "Conv": _conv,
-    "Gemm": _gemm,
+    "Gemm": gemm.gemm,
     "MatMul": _matmul,
 }
 

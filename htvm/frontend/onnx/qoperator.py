@@ -10,6 +10,7 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine import (
     choices,
+    gemm,
     islands,
     joins,
     moves,
@@ -32,7 +33,6 @@ from htvm.frontend.onnx.affine.quantization import constant_of, step_of
 from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
 from htvm.frontend.onnx.affine.unary import Function, mapped
 from htvm.frontend.onnx.affine.values import (
-    INT8,
     Constant,
     Pending,
     Quantized,
@@ -95,12 +95,9 @@ def _operand(reader: Reader, node: OnnxNode, index: int) -> pointwise.Operand:
     return _view(reader, node, index)
 
 
-def _finished(reader: Reader, node: OnnxNode, pending: Pending, index: int) -> Quantized:
+def _finished(reader: Reader, node: OnnxNode, value: Pending | Real, index: int) -> Quantized:
     """Return the result, quantized as inputs ``index`` and the next one specify."""
-    step, dtype = step_of(reader, node, index)
-    activation = pending.finish(step, INT8, pending.bias)
-    reader.steps.setdefault(activation, step)
-    return Quantized(activation, dtype)
+    return quantization.quantized(reader, node, value, *step_of(reader, node, index))
 
 
 def _plain_bias(
@@ -113,9 +110,7 @@ def _plain_bias(
     if data.dtype != np.int32:
         raise node.damaged(f"a bias of type {data.dtype}", "int32, in steps of s_in * s_w")
     scale = np.asarray(np.float32(view.step.scale) * weight.scale, "float32")
-    if data.size not in (1, scale.size) and scale.size > 1:
-        raise node.damaged(f"a bias of {data.size} values for {scale.size} output channels")
-    return Constant(data.reshape(-1), scale, np.zeros(1, "int64"))
+    return Constant(data, scale, np.zeros(1, "int64"))
 
 
 # ------------------------------------------------------------------------------ products
@@ -142,18 +137,16 @@ def _matmul(reader: Reader, node: OnnxNode) -> Value:
 
 
 def _gemm(reader: Reader, node: OnnxNode) -> Value:
-    if node.integer("transA", 0) or node.number("alpha", 1.0) != 1.0:
-        raise node.unsupported("transA, or an alpha other than 1", "transA=0 and alpha=1")
-    axis = 0 if node.integer("transB", 0) else 1
-    view, constant = _view(reader, node, 0), constant_of(reader, node, 3, axis)
-    if constant.data.ndim != 2 or len(view.shape) != 2:
-        raise node.damaged(f"a product of {list(view.shape)} and {list(constant.data.shape)}")
-    weight = weight_of(node, constant, axis)
-    bias = _plain_bias(reader, node, 6, view, weight)
-    pending = matrix_product(reader, node, view, weight, bias)
+    channels = 0 if node.integer("transB", 0) else 1
+    constant = constant_of(reader, node, 3, channels)
+    if node.number("alpha", 1.0) <= 0:
+        raise node.unsupported(f"an alpha of {node.number('alpha')}", "a positive one")
+    view = gemm.first_matrix(reader, node, _view(reader, node, 0))
+    bias = _plain_bias(reader, node, 6, view, weight_of(node, constant, channels))
+    product = gemm.weighted(reader, node, view, constant, channels, bias)
     if node.input(7):
-        return _finished(reader, node, pending, 7)
-    return Real(reader.realised(pending, node.where))
+        return _finished(reader, node, product, 7)
+    return Real(reader.realised(product, node.where))
 
 
 # ------------------------------------------------------------------------------ integers

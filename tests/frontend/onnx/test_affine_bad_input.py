@@ -103,9 +103,9 @@ def test_operator_that_is_not_known(tmp_path) -> None:
 
 
 def test_weights_computed_at_run_time(tmp_path) -> None:
-    file, x = started((1, 6))
-    y = file.through(file.input("y", (6, 3)), 0.1, 0)
-    file.output(file.through(file.node("Gemm", [x, y]), 0.1, 0))
+    file, x = started()
+    y = file.through(file.input("y", (4, 6, 1, 1)), 0.1, 0)
+    file.output(file.through(file.node("Conv", [x, y]), 0.1, 0))
     refused(file, tmp_path, UnsupportedError, "run time", "constant")
 
 

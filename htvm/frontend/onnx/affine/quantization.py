@@ -25,7 +25,16 @@ from patterns.ops.onnxruntime.real import OnnxReal
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["HANDLERS", "constant_of", "dequantized", "learn", "real_of_sums", "scale_of", "step_of"]
+__all__ = [
+    "HANDLERS",
+    "constant_of",
+    "dequantized",
+    "learn",
+    "quantized",
+    "real_of_sums",
+    "scale_of",
+    "step_of",
+]
 
 
 def scale_of(reader: Reader, node: OnnxNode, index: int) -> Array:
@@ -168,6 +177,17 @@ def _quantize(reader: Reader, node: OnnxNode) -> Value:
     step, dtype = step_of(reader, node, 1)
     if node.integer("output_dtype", 0) not in (0, {"int8": 3, "uint8": 2}[dtype]):
         raise node.unsupported(f"output_dtype {node.integer('output_dtype')}", "as the zero point")
+    return quantized(reader, node, value, step, dtype)
+
+
+def quantized(
+    reader: Reader, node: OnnxNode, value: Value, step: Quantization, dtype: str
+) -> Quantized:
+    """Return a value quantized; ``dtype`` is its type in the file.
+
+    Raises:
+        UnsupportedError: it is constant, or already integers.
+    """
     if isinstance(value, View):
         return Quantized(_requantized(reader, node, value, step), dtype)
     if isinstance(value, Pending):

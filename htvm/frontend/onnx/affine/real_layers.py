@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.onnx.affine.pointwise import split
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.real_forms import RealWriter
 from htvm.frontend.onnx.affine.shapes import in_shape
@@ -20,10 +19,8 @@ from htvm.frontend.operators import Activation
 from patterns.ops.float32.average import RealAverage
 from patterns.ops.float32.combine import Function, RealCombine
 from patterns.ops.float32.conv2d import RealConv2d
-from patterns.ops.float32.matmul import RealMatmul
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad_axes import PadAxes
-from patterns.ops.moves.transpose import Transpose
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
@@ -145,43 +142,6 @@ def _conv(reader: Reader, node: OnnxNode) -> Value:
     )  # fmt: skip
     made = written(reader, node, op, source, (source.shape[0], k, *windows.outputs))
     return result_of(reader, node, made, flat)
-
-
-def _gemm(reader: Reader, node: OnnxNode) -> Value:
-    operands = [operand(reader, node, index) for index in (0, 1)]
-    if any(len(item.shape) != 2 for item in operands):
-        raise node.damaged(f"a product of {[list(item.shape) for item in operands]}")
-    for index, name in enumerate(("transA", "transB")):
-        if node.integer(name, 0):
-            operands[index] = _turned(reader, node, operands[index])
-    a, b = operands
-    if a.shape[1] != b.shape[0]:
-        raise node.damaged(f"a product of {list(a.shape)} and {list(b.shape)}")
-    out = RealWriter(reader, node)
-    tensors, (first, second) = split(operands)
-    if not tensors:
-        raise node.unsupported("both operands are constant", "fold constants when exporting")
-    shape = (a.shape[0], b.shape[1])
-    made = reader.write(node, RealMatmul(a=first, b=second), tensors, shape, dtype="float32")
-    made = out.scaled(made, node.number("alpha", 1.0))
-    beta = node.number("beta", 1.0)
-    if node.input(2):
-        summand = operand(reader, node, 2)
-        scaled = (
-            out.scaled(summand, beta)
-            if isinstance(summand, Activation)
-            else summand * np.float32(beta)
-        )
-        made = out.combine("add", made, scaled)
-    if made.shape != shape:
-        raise node.damaged(f"a summand that makes {list(shape)} {list(made.shape)}")
-    return Real(made)
-
-
-def _turned(reader: Reader, node: OnnxNode, value: Activation | Array) -> Activation | Array:
-    if isinstance(value, Activation):
-        return written(reader, node, Transpose((1, 0)), value, value.shape[::-1])
-    return np.asarray(value.T, order="C")
 
 
 # ------------------------------------------------------------------------------ normalisation
@@ -317,7 +277,6 @@ HANDLERS: dict[str, Handler] = {
     **PARTS,
     "AveragePool": average,
     "Conv": _conv,
-    "Gemm": _gemm,
     "GlobalAveragePool": partial(global_of, mean=True),
     "MaxPool": max_pool,
 }

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from htvm.frontend.onnx.affine import (
     choices,
+    gemm,
     islands,
     joins,
     moves,
@@ -42,6 +43,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **real_norms.HANDLERS,
     **real_layers.HANDLERS,
     **transposed.HANDLERS,
+    "Gemm": gemm.real_gemm,
     "Resize": resize.resize,
 }
 
