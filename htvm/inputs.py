@@ -28,10 +28,12 @@ def bind_inputs(infos: Sequence[TensorInfo], given: Inputs) -> list[NDArray[np.g
         infos: the model's inputs.
         given: one array (for a model with one input), a sequence in the model's order, or a mapping
             from input name to array.  Shapes and dtypes must be the model's; nothing is converted,
-            because a silent conversion would hide a wrong quantization.
+            because a silent conversion would hide a wrong quantization.  Only int64 is taken for
+            int32, because frameworks have indices in it.
 
     Raises:
-        InputError: a name, number, shape or dtype is wrong, or an element is NaN.
+        InputError: a name, number, shape or dtype is wrong, an element is NaN, or one of int64 does
+            not fit int32.
     """
     wanted = ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in infos)
     if isinstance(given, Mapping):
@@ -83,6 +85,8 @@ def _checked(info: TensorInfo, array: object) -> NDArray[np.generic]:
             f"a {type(array).__name__} is not a numpy array", where=where,
             hint=f"pass an array of {info.dtype} and shape {list(info.shape)}",
         )  # fmt: skip
+    if array.dtype == np.int64 and info.dtype == "int32":
+        return _checked(info, _narrowed(array, where))
     if array.dtype != np.dtype(info.dtype):
         raise InputError(
             f"dtype {array.dtype} instead of {info.dtype}", where=where, hint=_quantize_hint(info)
@@ -98,6 +102,17 @@ def _checked(info: TensorInfo, array: object) -> NDArray[np.generic]:
             hint="pass numbers; no integer stands for NaN",
         )  # fmt: skip
     return np.asarray(array, order="C")
+
+
+def _narrowed(array: NDArray[np.int64], where: str) -> NDArray[np.int32]:
+    limits = np.iinfo("int32")
+    outside = array[(array < limits.min) | (array > limits.max)]
+    if outside.size:
+        raise InputError(
+            f"{int(outside[0])} does not fit int32", where=where,
+            hint="the generated code takes int32; pass indices of the axis",
+        )  # fmt: skip
+    return array.astype("int32")
 
 
 def _quantize_hint(info: TensorInfo) -> str:

@@ -46,8 +46,8 @@ def with_integer_io(model: Model | IRModule | str | Path) -> Model:
     """Return the network without the conversions at its inputs and outputs.
 
     Inputs and outputs keep their names, are int8, and have the conversions' scale and zero point:
-    where the source reads ``x``, the result reads ``q = round(x / scale) + zero_point``.  A model
-    whose interface is int8 is returned unchanged.
+    where the source reads ``x``, the result reads ``q = round(x / scale) + zero_point``.  Inputs
+    that are indices stay.  A model whose interface is int8 is returned unchanged.
 
     Args:
         model: a model from `htvm.load`, or anything `htvm.load` takes.
@@ -62,7 +62,7 @@ def with_integer_io(model: Model | IRModule | str | Path) -> Model:
 
     model = opened(model)
     try:
-        inner, borders = inside(model)
+        inner, borders = inside(model, lookups=False)
     except UnsupportedError as error:
         raise UnsupportedError(
             error.what, where=error.where, hint="this network needs its own interface: io='source'"

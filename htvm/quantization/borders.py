@@ -19,6 +19,7 @@ from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.integer.extreme import ArgExtreme
 from patterns.ops.integer.rescale import Rescale
+from patterns.ops.moves.gather import Gather
 from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Borders:
         source: the model including them.
         inputs: for each input, the operator that converts it, or ``None``.
         outputs: for each output, likewise.
-        moves: names of the reshapes between an input and its conversion, by that conversion.
+        moves: names of the reshapes and casts between an input and its conversion, by the latter.
     """
 
     source: Model
@@ -51,7 +52,7 @@ class Borders:
         """Convert samples in the source's numbers, by input, to int8 under the names inside.
 
         Raises:
-            InputError: reals are not finite.
+            InputError: reals are not finite, indices no integers, or samples of another shape.
         """
         result = {}
         for info, node in zip(self.source.inputs, self.inputs, strict=True):
@@ -68,18 +69,33 @@ class Borders:
                         hint="leave such samples out",
                     )
                 result[node.name] = _quantized(array, node.op)
+            elif isinstance(node.op, Gather):
+                if array.dtype.kind not in "iu":
+                    raise InputError(
+                        f"calibration data of type {array.dtype}",
+                        where=f"input '{info.name}'",
+                        hint="give indices: integers",
+                    )
+                _check_shape(array, info)
+                places = array.reshape(-1, *node.input_shapes[0])
+                result[node.name] = np.stack([node.op.looked_up(item) for item in places])
+                continue
             else:
                 assert isinstance(node.op, Rescale)
                 result[node.name] = _rescaled(array, node.op)
             if node is not None and self.moves[node.name]:
-                if array.shape[1:] not in (info.shape, info.shape[1:]):
-                    raise InputError(
-                        f"calibration data of shape {list(array.shape)}",
-                        where=f"input '{info.name}'",
-                        hint=f"give N samples of shape {list(info.shape)}",
-                    )
+                _check_shape(array, info)
                 result[node.name] = result[node.name].reshape(len(array), *node.output_shape)
         return result
+
+
+def _check_shape(array: Array, info: TensorInfo) -> None:
+    if array.shape[1:] not in (info.shape, info.shape[1:]):
+        raise InputError(
+            f"calibration data of shape {list(array.shape)}",
+            where=f"input '{info.name}'",
+            hint=f"give N samples of shape {list(info.shape)}",
+        )
 
 
 def _quantized(array: Array, op: Quantize) -> Array:
@@ -92,11 +108,12 @@ def _rescaled(array: Array, op: Rescale) -> Array:
     return np.clip(wide, *op.clip).astype("int8")
 
 
-def inside(model: Model) -> tuple[Model, Borders | None]:
+def inside(model: Model, *, lookups: bool = True) -> tuple[Model, Borders | None]:
     """Return the network between the conversions, and the conversions (``None`` without any).
 
     Args:
         model: model in the integer form.
+        lookups: whether the lookup of an input's indices in a table counts as its conversion.
 
     Raises:
         UnsupportedError: an input is neither int8 nor immediately converted to it.
@@ -106,7 +123,9 @@ def inside(model: Model) -> tuple[Model, Borders | None]:
     nodes, results = model.graph.in_order, model.graph.results
     by_name = {node.name: node for node in nodes}
     params = [str(var.name) for var in main_of(model.module).params]
-    firsts = [_first(name, info, nodes) for name, info in zip(params, model.inputs, strict=True)]
+    firsts = [
+        _first(name, info, nodes, lookups) for name, info in zip(params, model.inputs, strict=True)
+    ]
     inputs = tuple(node for node, _ in firsts)
     moves = {node.name: names for node, names in firsts if node is not None}
     outputs = tuple(
@@ -136,17 +155,19 @@ def inside(model: Model) -> tuple[Model, Borders | None]:
 
 
 def _first(
-    name: str, info: TensorInfo, nodes: tuple[Node, ...]
+    name: str, info: TensorInfo, nodes: tuple[Node, ...], lookups: bool
 ) -> tuple[Node | None, tuple[str, ...]]:
-    """Return the conversion of an input, and the names of the reshapes before it."""
+    """Return the conversion of an input, and the names of the reshapes and casts before it."""
     if info.dtype == "int8":
         return None, ()
     moves: tuple[str, ...] = ()
     readers = [node for node in nodes if name in node.inputs]
-    while len(readers) == 1 and isinstance(readers[0].op, Reshape):
+    while len(readers) == 1 and _is_reshape_or_cast(readers[0]):
         name = readers[0].name
         moves = (*moves, name)
         readers = [node for node in nodes if name in node.inputs]
+    if not lookups and readers and all(isinstance(node.op, Gather) for node in readers):
+        return None, ()
     if len(readers) != 1 or not _is_inward(readers[0]):
         raise UnsupportedError(
             f"an input of type {info.dtype} that is not quantized at once",
@@ -156,9 +177,17 @@ def _first(
     return readers[0], moves
 
 
+def _is_reshape_or_cast(node: Node) -> bool:
+    if isinstance(node.op, Rescale):
+        return node.op.offset == 0 and node.output_dtype == "int32"
+    return isinstance(node.op, Reshape)
+
+
 def _is_inward(node: Node) -> bool:
     """Whether it converts an input to the type used for computing."""
-    return isinstance(node.op, Quantize | Rescale) and node.output_dtype == "int8"
+    if isinstance(node.op, Gather) and node.op.table is None:
+        return False
+    return isinstance(node.op, Quantize | Rescale | Gather) and node.output_dtype == "int8"
 
 
 def _last(node: Node | None, info: TensorInfo) -> Node | None:
@@ -175,6 +204,8 @@ def _last(node: Node | None, info: TensorInfo) -> Node | None:
 
 def _step(node: Node) -> tuple[float | None, int | None]:
     """Return scale and zero point of a conversion's result, as far as known."""
+    if isinstance(node.op, Gather):
+        return None, node.op.zero_point
     if not isinstance(node.op, Quantize):
         return None, None
     return float(np.float32(node.op.step)), node.op.zero_point

@@ -10,7 +10,7 @@ import pytest
 import htvm
 from tests.models_onnx import Array, onnx_path
 
-NETWORKS = ("gemm_trans_a_per_channel",)
+NETWORKS = ("embedding_mean_dense", "gemm_trans_a_per_channel")
 
 
 def samples(name: str) -> Iterator[tuple[list[Array], list[Array]]]:

@@ -42,6 +42,7 @@ from patterns.ops.integer.total import Total
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.attach import Attach
 from patterns.ops.moves.concat import Concat
+from patterns.ops.moves.gather import Gather
 from patterns.ops.moves.interleave import Interleave
 from patterns.ops.moves.nearest import Nearest
 from patterns.ops.moves.pad import Pad
@@ -335,16 +336,18 @@ def _reals() -> tuple[Types, Write]:
 
 
 def _parts() -> tuple[Types, Write]:
-    def write(bb: Any, x: Any, y: Any) -> list[Any]:
+    def write(bb: Any, x: Any, y: Any, places: Any) -> list[Any]:
         beside = _rng().integers(-128, 128, (4, 3)).astype(np.int8)
         return [
             Take(1, (3, 0, 0, 7)).write(bb, [x], "take"),
+            Gather(0, table=beside).write(bb, [places], "lookup"),
+            Gather(1, -3).write(bb, [y, places], "gather"),
             Attach(beside, 1, True).write(bb, [x], "attach"),
             RealLog().write(bb, [y], "log"),
             PadAxes(0, ((0, 0), (1, 2))).write(bb, [y], "pad_reals"),
         ]
 
-    return (((4, 12), "int8"), ((4, 12), "float32")), write
+    return (((4, 12), "int8"), ((4, 12), "float32"), ((2, 3), "int32")), write
 
 
 def _comparisons() -> tuple[Types, Write]:

@@ -225,6 +225,14 @@ def _take(attrs: Any, data: Array, places: Array) -> Array:
     )
 
 
+def _gather(attrs: Any, data: Array, places: Array) -> Array:
+    axis = int(attrs["htvm.axis"])
+    last = data.shape[axis] - 1
+    inside = [max(min(at + last + 1 if at < 0 else at, last), 0) for at in places.reshape(-1)]
+    rows = np.stack([np.take(data, at, axis=axis) for at in inside], axis)
+    return rows.reshape(*data.shape[:axis], *places.shape, *data.shape[axis + 1 :])
+
+
 def _attach(attrs: Any, data: Array, constant: Array) -> Array:
     parts = [constant, data] if bool(attrs["htvm.first"]) else [data, constant]
     return np.concatenate(parts, axis=int(attrs["htvm.axis"]))
@@ -240,6 +248,7 @@ PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "tflite_matmul": _matmul,
     "concat": _concat,
     "dequantize": _dequantize,
+    "gather": _gather,
     "interleave": _interleave,
     "attach": _attach,
     "nearest": _nearest,

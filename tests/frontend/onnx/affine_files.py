@@ -19,7 +19,8 @@ from tests.reference.interpreter import interpret
 Array = npt.NDArray[Any]
 
 _TYPES = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8, "uint8": TensorProto.UINT8,
-          "int32": TensorProto.INT32, "int64": TensorProto.INT64}  # fmt: skip
+          "int16": TensorProto.INT16, "int32": TensorProto.INT32,
+          "int64": TensorProto.INT64}  # fmt: skip
 
 
 @dataclass

@@ -1,6 +1,6 @@
-/* constant: attach_constant[12], int8: constant of attach, int8 4x3 */
 /* constant: log_figures[13], float32: figures of log, float32 13 */
 /* constant: log_powers[28], float32: powers of log, float32 28 */
+/* constant: lookup_table[12], int8: table of lookup, int8 4x3 */
 /* constant: take_places[4], int32: places of take, int32 4 */
 
 /*
@@ -12,6 +12,53 @@ void net_take(const int8_t *restrict in0, const int32_t *restrict places, int8_t
   for (int64_t i0 = (int64_t)0; i0 < (int64_t)4; ++i0) {
     for (int32_t i1 = 0; i1 < 4; ++i1) {
       out[((i0 * (int64_t)4) + ((int64_t)i1))] = in0[((i0 * (int64_t)12) + ((int64_t)places[i1]))];
+    }
+  }
+}
+
+/*
+ * lookup: gather
+ * int8 4x3 -> int8 2x3x3
+ * element-wise operators inlined
+ */
+void net_lookup(const int8_t *restrict table, const int32_t *restrict in0, int8_t *restrict out) {
+  for (int32_t i0 = 0; i0 < 2; ++i0) {
+    for (int32_t i1 = 0; i1 < 3; ++i1) {
+      for (int32_t i2 = 0; i2 < 3; ++i2) {
+        int32_t t1 = ((i0 * 3) + i1);
+        int32_t condval;
+        if (in0[t1] < 0) {
+          condval = (in0[t1] + 4);
+        } else {
+          condval = in0[t1];
+        }
+        int32_t v0 = (condval) < (3) ? (condval) : (3);
+        out[(((i0 * 9) + (i1 * 3)) + i2)] = table[((((v0) > (0) ? (v0) : (0)) * 3) + i2)];
+      }
+    }
+  }
+}
+
+/*
+ * gather: gather
+ * float32 4x12 -> float32 4x2x3
+ * element-wise operators inlined
+ */
+void net_gather(const float *restrict in0, const int32_t *restrict in1, float *restrict out) {
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    for (int32_t i1 = 0; i1 < 2; ++i1) {
+      for (int32_t i2 = 0; i2 < 3; ++i2) {
+        int32_t t1 = (i1 * 3);
+        int32_t t2 = (t1 + i2);
+        int32_t condval;
+        if (in1[t2] < 0) {
+          condval = (in1[t2] + 12);
+        } else {
+          condval = in1[t2];
+        }
+        int32_t v0 = (condval) < (11) ? (condval) : (11);
+        out[(((i0 * 6) + t1) + i2)] = in0[((i0 * 12) + ((v0) > (0) ? (v0) : (0)))];
+      }
     }
   }
 }

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from htvm.frontend.onnx import forms
+from htvm.frontend.onnx.affine.gather import gathered
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.shapes import Movable, movable_of, move, reshape
-from htvm.frontend.onnx.affine.values import Value
+from htvm.frontend.onnx.affine.values import Sums, Value
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.take import Take
 from patterns.ops.moves.transpose import Transpose
@@ -41,6 +42,9 @@ def _taken(
 
 
 def _gather(reader: Reader, node: OnnxNode) -> Value:
+    computed = reader.value(node, 1)
+    if isinstance(computed, Sums):
+        return gathered(reader, node, computed.activation)
     tensor, indices = movable_of(reader, node, 0), reader.array(node, 1, "indices")
     source = tensor.shape
     axis = forms.axis_of(node, node.integer("axis", 0), len(source))

@@ -111,9 +111,16 @@ class Reader:
         elif item.dtype == "uint8":
             inner = self._moved(activation, -128, "int8", where)
             self._values[item.name] = Quantized(inner, "uint8")
+        elif item.dtype == "int16":
+            self._values[item.name] = Sums(self._moved(activation, 0, "int32", where), "int16")
+        elif item.dtype in ("int32", "int64"):
+            activation = Activation(item.shape, item.name, "int32")
+            self._values[item.name] = Sums(activation, item.dtype)
         else:
             raise UnsupportedError(
-                f"an input of type {item.dtype}", where=where, hint="float32, int8 or uint8"
+                f"an input of type {item.dtype}",
+                where=where,
+                hint="float32, int8 or uint8; int16, int32 or int64 for indices",
             )
         return activation
 
@@ -165,7 +172,7 @@ class Reader:
         """Return the elements of an input that must be a plain constant."""
         value = self.value(node, index)
         if not isinstance(value, Constant) or value.scale is not None:
-            raise node.unsupported(f"its {role} is computed at run time", "make it constant")
+            raise node.unsupported(f"{role} computed at run time", "make it constant")
         return value.data
 
     def given(self, node: OnnxNode) -> Given:

@@ -10,7 +10,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
-from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
 from htvm.frontend.onnx.affine.values import (
     Bound,
     Constant,
@@ -22,6 +22,7 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.operators import Activation, Clip, Quantization
+from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.transpose import Transpose
 
@@ -35,6 +36,7 @@ __all__ = [
     "Movable",
     "Tensor",
     "in_shape",
+    "like",
     "movable_of",
     "move",
     "moved",
@@ -68,7 +70,7 @@ def movable_of(reader: Reader, node: OnnxNode, index: int) -> Movable:
     return value if isinstance(value, Constant) else tensor_of(reader, node, index)
 
 
-def _like(value: Tensor, activation: Activation) -> Tensor:
+def like(value: Tensor, activation: Activation) -> Tensor:
     """Return a value of the same kind for other elements."""
     match value:
         case View():
@@ -202,7 +204,7 @@ def moved(reader: Reader, node: OnnxNode, tensor: Tensor, op: Op, shape: tuple[i
     source = tensor.activation
     step = reader.steps.get(source)
     made = reader.write(node, op, (source,), shape, dtype=source.dtype, step=step)
-    return _like(tensor, made)
+    return like(tensor, made)
 
 
 def in_shape(reader: Reader, node: OnnxNode, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -233,12 +235,18 @@ def _cast(reader: Reader, node: OnnxNode) -> Value:
     if node.integer("to") == 1 and isinstance(value, Real | View | Pending):
         return value  # of float32 to itself
     node.ignore("saturate")  # of casts to floats of 8 bits
-    if isinstance(value, Sums) and node.integer("to") in _WIDE:
-        return Sums(value.activation, _WIDE[node.integer("to")])
+    wide = _WIDE.get(node.integer("to"))
+    if wide is not None and isinstance(value, Sums):
+        return Sums(value.activation, wide)
+    if wide is not None and isinstance(value, Quantized):
+        offset = offset_of(value.dtype)
+        op = Rescale.moving(offset, (offset - 128, offset + 127), "int32")
+        source = value.activation
+        return Sums(reader.write(node, op, (source,), source.shape, dtype="int32"), wide)
     if not isinstance(value, Sums) or node.integer("to") != 1:
         raise node.unsupported(
-            "a cast other than of reals to float32, or of int32 sums and places to float32, int32 "
-            "or int64"
+            "a cast other than of reals to float32, of integers to int32 or int64, or of int32 "
+            "sums and places to float32"
         )
     from htvm.frontend.onnx.affine.quantization import real_of_sums
 

@@ -70,11 +70,11 @@ class Real:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """An int32 tensor: sums of ConvInteger and MatMulInteger, or places of ArgMax and ArgMin.
+    """An int32 tensor without scale: sums of ConvInteger and MatMulInteger, places, or indices.
 
     Attributes:
         activation: int32 tensor.
-        dtype: type in the file, int32 or int64.
+        dtype: type in the file, int16, int32 or int64.
     """
 
     activation: Activation
