@@ -61,10 +61,14 @@ def _add(reader: IntegerReader, node: OnnxNode) -> Value:
     found = _operands(reader, node)
     if found is None:
         return _sum(reader, node)
-    value = reader.value(node, found[0])
+    return _plus(reader, node, reader.value(node, found[0]), found[1])
+
+
+def _plus(reader: IntegerReader, node: OnnxNode, value: Value, constant: Array) -> Value:
+    """Return a value plus a constant as stored."""
     if isinstance(value, Scaled):
-        return replace(value, node=node, add=value.add + _steps(node, value, found[1]))
-    summand = reader.integers(node, 1 - found[0])
+        return replace(value, node=node, add=value.add + _steps(node, value, constant))
+    summand = whole(node, constant, "the constant")
     if isinstance(value, Products):
         bias = per_channel(summand, value)
         if bias is not None:
@@ -90,6 +94,26 @@ def _sum(reader: IntegerReader, node: OnnxNode) -> Value:
     if narrow and a.shape == b.shape:
         return PendingSum(node, (a, b))
     return reader.combine(node, "add", a, b)
+
+
+def _subtract(reader: IntegerReader, node: OnnxNode) -> Value:
+    found = _operands(reader, node)
+    if found is None:
+        return reader.combine(node, "subtract", reader.live(node, 0), reader.live(node, 1))
+    index, constant = found
+    value = reader.value(node, index)
+    if index == 0:
+        # Integers are negated with more bits than they are stored with.
+        wide = constant.astype("int64") if constant.dtype.kind in "iu" else constant
+        return _plus(reader, node, value, -wide)
+    minus = np.asarray([-1], np.int64)
+    if isinstance(value, Scaled):
+        if value.floored and value.divisor != 1:
+            raise node.unsupported("a fraction, floored, subtracted", "negate before the Floor")
+        value = replace(value, mul=-value.mul, add=-value.add)
+    else:
+        value = reader.combine(node, "multiply", reader.live_value(value), minus)
+    return _plus(reader, node, value, constant)
 
 
 def _multiply(reader: IntegerReader, node: OnnxNode) -> Value:
@@ -184,5 +208,6 @@ CHAINS: Mapping[str, Handler] = {
     "Div": _divide,
     "Floor": _floor,
     "Mul": _multiply,
+    "Sub": _subtract,
 }
 """Handlers by operator."""

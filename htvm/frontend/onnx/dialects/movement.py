@@ -17,6 +17,7 @@ from patterns.ops.integer.total import Total
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
 
@@ -124,25 +125,43 @@ def _pad(reader: IntegerReader, node: OnnxNode) -> Live:
     limits = np.iinfo(source.activation.dtype)
     if not limits.min <= value <= limits.max:
         raise node.unsupported(f"a border of {value} around {source.activation.dtype}")
-    if rank != 4 or pairs[0] != (0, 0) or pairs[1] != (0, 0):
-        raise node.unsupported(f"a padding of {list(pairs)}", "height and width of NCHW maps")
-    padding = (pairs[2][0], pairs[3][0], pairs[2][1], pairs[3][1])
-    op = Pad(value, padding, layout="NCHW")
-    return reader.apply(node, op, source, bound=max(source.bound, abs(value)))
+    bound = max(source.bound, abs(value))
+    if rank not in (3, 4) or any(map(any, pairs[:2])):
+        op = PadAxes(value, tuple(pairs))
+        return reader.apply(node, op, source, bound=bound)
+    # As maps, also of one row, because layers take such paddings for their own.
+    rows, columns = ((0, 0), *pairs[2:])[-2:]
+    padding = (rows[0], columns[0], rows[1], columns[1])
+    padded = reader.apply(
+        node, Pad(value, padding, layout="NCHW"), _as_maps(reader, node, source), bound=bound
+    )
+    shape = tuple(size + sum(pair) for size, pair in zip(source.shape, pairs, strict=True))
+    return reader.reshape(node, padded, shape)
+
+
+def _as_maps(reader: IntegerReader, node: OnnxNode, source: Live) -> Live:
+    """Return maps; of one row, if the tensor has only one spatial axis."""
+    if len(source.shape) == 4:
+        return source
+    return reader.reshape(node, source, (*source.shape[:2], 1, source.shape[2]))
 
 
 def _max_pool(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
-    if len(source.shape) != 4:
-        raise node.unsupported(f"a pool over a tensor of shape {list(source.shape)}", "NCHW maps")
-    windows = windows_of(node, source.shape[2:])
+    if len(source.shape) not in (3, 4):
+        raise node.unsupported(
+            f"a pool over a tensor of shape {list(source.shape)}", "pools over one or two axes"
+        )
+    windows = windows_of(node, source.shape[2:], one_axis=True)
     if windows.dilation != (1, 1) or len(node.outputs) > 1:
         raise node.unsupported("dilations or indices of a pool", "leave them out")
     kernel = windows.kernel
     if any(pad >= kernel[at % 2] for at, pad in enumerate(windows.padding)):
         raise node.damaged("the window does not fit the padded map")
     op = MaxPool(kernel, windows.strides, windows.padding, layout="NCHW")
-    return reader.apply(node, op, source, bound=source.bound)
+    made = reader.apply(node, op, _as_maps(reader, node, source), bound=source.bound)
+    axes = len(source.shape) - 2
+    return reader.reshape(node, made, (*source.shape[:2], *windows.outputs[-axes:]))
 
 
 def _reduced(reader: IntegerReader, node: OnnxNode, *, mean: bool) -> Live:

@@ -190,7 +190,7 @@ _OWN: Mapping[str, Handler] = {
 _STANDARD: Mapping[str, Handler] = {
     **MOVEMENT,
     **PRODUCTS,
-    **{name: CHAINS[name] for name in ("Add", "Mul", "Cast")},
+    **{name: CHAINS[name] for name in ("Add", "Cast", "Mul", "Sub")},
 }
 HANDLERS = registered("ONNX, PULP", {**_STANDARD, **_OWN}, Value | Array)
 """Handlers by operator."""

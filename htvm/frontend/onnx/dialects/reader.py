@@ -229,7 +229,10 @@ class IntegerReader:
         return self.apply(node, Combine(function, np.asarray(b)), a, bound=bound)
 
     def reshape(self, node: OnnxNode, source: Live, shape: tuple[int, ...]) -> Live:
-        """Return the same elements in another shape; write nothing if it is the same."""
+        """Return the same elements in another shape, reshaped once, or not at all if possible."""
+        origin = source.activation.origin
+        if isinstance(origin, Applied) and isinstance(origin.op, Reshape):
+            source = Live(origin.inputs[0], source.bound)
         if source.shape == shape:
             return source
         return self.apply(node, Reshape(shape), source, bound=source.bound)
