@@ -7,7 +7,7 @@ import pytest
 
 import htvm
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
-from tests.frontend.onnx.affine_files import File
+from tests.frontend.onnx.affine_files import File, ours, theirs
 
 
 def refused(file: File, folder, kind: type[HtvmError], *words: str) -> HtvmError:
@@ -57,6 +57,47 @@ def test_channels_that_do_not_match(tmp_path) -> None:
     file, x = started()
     file.output(file.through(conv(file, x, scale=np.full(3, 0.1, "f4")), 0.1, 0))
     refused(file, tmp_path, ModelError, "3 scales for 4 channels", "DequantizeLinear_2")
+
+
+@pytest.mark.parametrize(
+    ("scale", "zero", "words"),
+    [
+        ((2, 2), (2, 2), "scales of shape [2, 2] in 'c"),
+        ((1, 1), (1, 1), "scales of shape [1, 1] in 'c"),
+        ((4,), (), "scales of shape [4], and zero points of shape []"),
+        ((4,), (1,), "scales of shape [4], and zero points of shape [1]"),
+        ((4,), (4, 1), "scales of shape [4], and zero points of shape [4, 1]"),
+        ((4,), (3,), "scales of shape [4], and zero points of shape [3]"),
+        ((), (4,), "scales of shape [], and zero points of shape [4]"),
+        ((), (1, 1), "scales of shape [], and zero points of shape [1, 1]"),
+        ((6,), (6,), "6 scales for 4 channels"),
+    ],
+)
+def test_scales_and_zero_points_of_other_shapes(scale, zero, words: str, tmp_path) -> None:
+    file, x = started()
+    scales, zeros = np.full(scale, 0.1, "f4"), np.zeros(zero, "int8")
+    weight = file.constant(np.ones((4, 6, 3, 3), np.int8))
+    weight = file.dequantize(weight, scales, zeros, axis=0)
+    file.output(file.through(file.node("Conv", [x, weight]), 0.1, 0))
+    refused(file, tmp_path, ModelError, words, "DequantizeLinear_2")
+
+
+@pytest.mark.parametrize("op", ["QuantizeLinear", "DequantizeLinear"])
+def test_zero_points_of_an_activation_with_one_scale(op: str, tmp_path) -> None:
+    file = File()
+    x, ends = file.input("x", (1, 4)), {True: np.zeros(4, "int8"), False: 0}
+    made = file.quantize(x, 0.1, ends[op == "QuantizeLinear"])
+    file.output(file.dequantize(made, 0.1, ends[op == "DequantizeLinear"]))
+    refused(file, tmp_path, ModelError, "[], and zero points of shape [4]", op)
+
+
+def test_a_scale_in_a_row_of_one_is_a_number(tmp_path) -> None:
+    file = File()
+    x = file.quantize(file.input("x", (1, 4)), np.full(1, 0.1), 0)
+    file.output(file.dequantize(x, 0.1, np.zeros(1, "int8")))
+    data = np.asarray([[0.11, -0.3, 5.0, 99.0]], "f4")
+    path = file.save(tmp_path)
+    np.testing.assert_array_equal(ours(path, [data])[0], theirs(path, [data])[0])
 
 
 def test_input_channels_that_do_not_match(tmp_path) -> None:

@@ -121,8 +121,29 @@ def dequantized(
     return Constant(data, scale.reshape(shape), zeros.astype("int64").reshape(shape))
 
 
+def _check_shapes(reader: Reader, node: OnnxNode) -> None:
+    """Check that scales are one number or a row, and zero points likewise.
+
+    Raises:
+        ModelError: they are not, or differ.
+    """
+    scale, zeros = reader.array(node, 1, "scale"), reader.optional(node, 2, "zero point")
+    if scale.ndim > 1:
+        raise node.damaged(
+            f"scales of shape {list(scale.shape)} in '{node.input(1)}'",
+            "one number, or a row with one for each channel",
+        )
+    one = zeros is None or (zeros.size == scale.size == 1 and zeros.ndim <= 1)
+    if zeros is not None and not one and zeros.shape != scale.shape:
+        raise node.damaged(
+            f"scales of shape {list(scale.shape)}, and zero points of shape {list(zeros.shape)}",
+            "there must be a zero point for each scale",
+        )
+
+
 def _dequantize(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
+    _check_shapes(reader, node)
     node.ignore("axis")  # read with several scales
     if isinstance(value, Constant):
         if value.scale is not None:
@@ -173,6 +194,7 @@ def real_of_sums(
 
 def _quantize(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
+    _check_shapes(reader, node)
     node.ignore("axis", "saturate", "precision")  # of several scales, and of reals of 8 bits
     step, dtype = step_of(reader, node, 1)
     if node.integer("output_dtype", 0) not in (0, {"int8": 3, "uint8": 2}[dtype]):
