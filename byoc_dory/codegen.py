@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from byoc_dory.emit import RegionEmitter
-from byoc_dory.emit.text import c_identifier
+from byoc_dory.emit.symbols import Symbols
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.expansion import expand
 from byoc_dory.layers import Layer, Tensor
@@ -33,6 +33,7 @@ def generate(
     weights: Mapping[str, str] | None = None,
     held: Mapping[str, int] | None = None,
     known: Known | None = None,
+    symbols: Symbols | None = None,
 ) -> RegionCode:
     """Generate the code of a region.
 
@@ -49,6 +50,7 @@ def generate(
         held: byte offset in L1 of each input that stays there between runs (`byoc_dory.state`).
         known: choices of layers that were planned for this SoC with these options; new ones are
             added.
+        symbols: names that are in use in the program; new ones are added.
 
     Returns:
         Kernels in execution order (conversions of inputs, layers, conversions of outputs) and the
@@ -66,7 +68,8 @@ def generate(
         name: home.keeping(kept[name]) if name in kept else home
         for name, home in found.homes.items()
     }
-    return _Generator(found.region, soc, homes, options, prefix, held or {}, known).run()
+    symbols = Symbols(prefix) if symbols is None else symbols
+    return _Generator(found.region, soc, homes, options, symbols, held or {}, known).run()
 
 
 class _Generator:
@@ -78,7 +81,7 @@ class _Generator:
         soc: Soc,
         homes: Mapping[str, Accelerator],
         options: TilingOptions,
-        prefix: str,
+        symbols: Symbols,
         held: Mapping[str, int],
         known: Known | None,
     ) -> None:
@@ -87,12 +90,11 @@ class _Generator:
         self.soc = soc
         self.homes = homes
         self.options = options
-        self.prefix = c_identifier(prefix)
+        self.symbols = symbols
         self.held = held
         self._emitters = {name: home.emitter(soc) for name, home in homes.items()}
         # All emitters belong to one family, so they share one layout.
         self.layout = homes[region.layers[0].name].layout(soc)
-        self._symbols: set[str] = set()
 
     def run(self) -> RegionCode:
         """Return prologues, layers and epilogues."""
@@ -112,11 +114,12 @@ class _Generator:
         kernels += [_rename(kernel, renamed) for kernel in layers.kernels]
         kernels += [
             self.layout.epilogue(
-                tensor, renamed[tensor.name], self._symbol(f"{tensor.name}_from_core")
+                tensor, renamed[tensor.name], self._conversion(tensor, "from_core")
             )
             for tensor in region.outputs
             if tensor.name in renamed
         ]
+        self.symbols.enter(entry.name for kernel in kernels for entry in kernel.constants)
         return RegionCode(
             name=region.name,
             kernels=tuple(kernels),
@@ -146,8 +149,12 @@ class _Generator:
     ) -> Kernel:
         # Another region may convert the map's result itself, so the two functions' names differ.
         suffix = "to_core" if mapped is None else "mapped_to_core"
-        symbol = self._symbol(f"{tensor.name}_{suffix}")
+        symbol = self._conversion(tensor, suffix)
         return self.layout.prologue(tensor, renamed[tensor.name], symbol, mapped)
+
+    def _conversion(self, tensor: Tensor, suffix: str) -> str:
+        """Return a conversion's C name: regions that convert the same tensor share the function."""
+        return self.symbols.function_of((tensor.name, suffix), f"{tensor.name}_{suffix}")
 
     def _layers(self) -> RegionKernels:
         """Return the kernels of the layers, from the accelerator if it assembles whole regions."""
@@ -177,12 +184,8 @@ class _Generator:
         return emitter.layer(layer, plan, self.options, self._symbol(layer.name))
 
     def _symbol(self, name: str) -> str:
-        base = f"{self.prefix}_{c_identifier(name)}"
-        symbol, number = base, 2
-        while symbol in self._symbols:
-            symbol, number = f"{base}_{number}", number + 1
-        self._symbols.add(symbol)
-        return symbol
+        """Return the C name of a layer."""
+        return self.symbols.function_of((self.region.name, name), name)
 
     def _buffers(
         self, entering: list[Tensor], renamed: dict[str, str], resident: set[str]

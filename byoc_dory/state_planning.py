@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from byoc_dory.codegen import generate
+from byoc_dory.emit.symbols import Symbols
 from byoc_dory.errors import TilingError
 from byoc_dory.expansion import expand
 from byoc_dory.layers import Tensor
@@ -39,6 +40,7 @@ def generate_with_state(
     options: TilingOptions,
     prefix: str,
     weights: Mapping[str, str],
+    symbols: Symbols,
 ) -> tuple[StatePlan, dict[str, RegionCode]]:
     """Generate the code of a network's regions, and decide which inputs stay in L1 between runs.
 
@@ -46,7 +48,7 @@ def generate_with_state(
         regions: the regions by the name of their function.
         sizes: bytes of each input that the caller keeps between runs, by name.
         read_elsewhere: those that code outside of regions reads, which stay in L2.
-        soc, options, prefix, weights: as for `byoc_dory.codegen.generate`.
+        soc, options, prefix, weights, symbols: as for `byoc_dory.codegen.generate`.
 
     Raises:
         TilingError: no tile of a layer fits.
@@ -56,7 +58,15 @@ def generate_with_state(
         own = plan.options(options)
         offsets = plan.offsets
         return {
-            symbol: generate(region, soc, own, prefix, weights=weights, held=_of(region, offsets))
+            symbol: generate(
+                region,
+                soc,
+                own,
+                prefix,
+                weights=weights,
+                held=_of(region, offsets),
+                symbols=symbols,
+            )
             for symbol, region in regions.items()
         }
 

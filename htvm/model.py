@@ -123,7 +123,7 @@ _TAKEN = frozenset(
     "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath "
     "threads time uchar unistd wchar wctype".split()
 )
-_OURS = ("htvm_", "cluster_", "diana_", "siracusa_", "snitch_")
+_OURS = ("htvm_", "cluster_", "diana_", "dla_", "siracusa_", "snitch_")
 
 
 def model_name(text: Any) -> str:
@@ -133,6 +133,6 @@ def model_name(text: Any) -> str:
     """
     name = re.sub(r"[^0-9A-Za-z]+", "_", str(text)).strip("_")
     name = name[:_LONGEST].rstrip("_")
-    if name in _TAKEN or name.startswith(_OURS) or c_identifier(name) != name:
+    if name in _TAKEN or f"{name}_".startswith(_OURS) or c_identifier(name) != name:
         name = f"model_{name}".rstrip("_")
     return name

@@ -348,6 +348,7 @@ class _Work:
 
     def generated(self, progress: Progress) -> _Generated:
         """Run the stages."""
+        from byoc_dory.emit.symbols import Symbols
         from htvm.aot.cpu import compile_cpu
         from htvm.aot.parallel import cores_of
         from patterns.byoc.codegen import run_codegen
@@ -356,6 +357,7 @@ class _Work:
 
         soc, accelerators = self.target.soc, self.target.accelerators
         name, options, executed = self.source.name, self.options, self.executed
+        symbols = Symbols(name)
         with progress.stage("partitioning", (4, _STAGES)):
             model = executed.retargeted.model
             budget = options.tiling.l1_budget
@@ -372,6 +374,7 @@ class _Work:
                 name,
                 _state(self.source),
                 self.known,
+                symbols,
             )
         with progress.stage("compiling CPU kernels", (6, _STAGES)):
             cpu = compile_cpu(
@@ -381,6 +384,7 @@ class _Work:
                 cores=cores_of(self.target, regions.state.options(options.tiling).l1_budget),
                 simd=soc.host.simd,
                 scarce=soc.code_memory != "L2",
+                symbols=symbols,
             )
         with progress.stage("assembling", (7, _STAGES)):
             program = self._program(cpu, regions)

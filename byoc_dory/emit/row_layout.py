@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from byoc_dory.emit.conversion import conversion_kernel
+from byoc_dory.emit.symbols import part_name
 from byoc_dory.emit.tensor_layout import TensorLayout
 from byoc_dory.emit.text import environment
 from byoc_dory.layers import Array, Tensor
@@ -49,7 +50,7 @@ def prologue(
     source = tensor.name if mapped is None else mapped.source
     table = None
     if mapped is not None:
-        table = Constant(f"{symbol}_table", mapped.table, f"of each byte of {source}")
+        table = Constant(part_name(symbol, "table"), mapped.table, f"of each byte of {source}")
     return _conversion(tensor, symbol, "prologue", source, target, table, byte_cycles)
 
 

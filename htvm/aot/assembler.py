@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
 from byoc_dory.memory.arena import ALIGNMENT, BufferUse
 from byoc_dory.region import Constant
@@ -79,8 +78,8 @@ class Assembly:
         results: for each output, name of the tensor (or input, or constant) that is returned.
         cpu_kernels: CPU kernels by ``symbol``; each may be called any number of times.
         regions: regions by the name that calls use.
-        constants: arrays that calls pass to CPU kernels, by the name that calls use.  The C symbol
-            is the constant's own name, prefixed by the model's name if it is not already.
+        constants: arrays that calls pass to CPU kernels, by the name that calls use; a constant's
+            own name is that in C.
         parameters: names that calls use for the inputs; ``None`` if these are the inputs' own
             names.
         origin: provenance of the program, for the files' heads; ``None`` for none.
@@ -143,14 +142,9 @@ class Assembler:
                     "an earlier call",
                     where=f"program '{self.name}'",
                 )
-            symbol = c_identifier(f"{self.name}_{constant.name}")
-            if constant.name.startswith(f"{self.name}_"):
-                symbol = constant.name
-            self.add_constant(
-                Constant(symbol, constant.data, constant.comment, max(ALIGNMENT, constant.align))
-            )
+            self.add_constant(replace(constant, align=max(ALIGNMENT, constant.align)))
             value = Value(tensor, tuple(constant.data.shape), constant.data.dtype.name)
-            self.define(value, StepOperand("constant", symbol))
+            self.define(value, StepOperand("constant", constant.name))
         return tensor
 
     def check_symbol(self, symbol: str, where: str) -> None:

@@ -31,13 +31,20 @@ class ConstantPool:
     constants: dict[str, Constant] = field(default_factory=dict)
     _known: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
 
-    def add(self, name: str, value: Any, comment: str) -> str:
-        """Enter an array; return its name, or that of an equal array entered before."""
+    def add(self, name: str, symbol: str, value: Any, comment: str) -> str:
+        """Enter an array; return its name, or that of an equal array entered before.
+
+        Args:
+            name: how calls refer to it.
+            symbol: its name in C.
+            value: its elements.
+            comment: of its declaration.
+        """
         data = np.asarray(value, order="C")
         key = (data.dtype.name, data.shape, data.tobytes())
         if key not in self._known:
             shape = "x".join(str(size) for size in data.shape)
             flat = data.reshape(-1)
-            self.constants[name] = Constant(name, flat, f"{comment}, {data.dtype.name} {shape}")
+            self.constants[name] = Constant(symbol, flat, f"{comment}, {data.dtype.name} {shape}")
             self._known[key] = name
         return self._known[key]

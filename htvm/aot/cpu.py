@@ -19,6 +19,7 @@ from tvm import relax, tirx
 from tvm.ir import GenericConst
 from tvm.s_tir import SBlock
 
+from byoc_dory.emit.symbols import Symbols
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from htvm.aot.codegen_c import About, define
@@ -115,6 +116,7 @@ def compile_cpu(
     cores: Cores | None = None,
     simd: Simd = "",
     scarce: bool = False,
+    symbols: Symbols | None = None,
 ) -> CpuCode:
     """Compile everything in ``main`` except calls of regions.
 
@@ -132,6 +134,7 @@ def compile_cpu(
         scarce: whether memory is: then kernels may write their output over an input that nobody
             reads again, where their loops allow it (`htvm.aot.overlay`), keep little on the stack,
             and shifts are bytes; not together with ``cores``.
+        symbols: names that are in use in the program, those of the regions; new ones are added.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
@@ -146,7 +149,8 @@ def compile_cpu(
         words=simd not in ("", "mve"),
         narrow=scarce,
     )
-    return _Compiler(fused, prefix, kernels, cores, simd, scarce and cores is None).run()
+    symbols = Symbols(prefix) if symbols is None else symbols
+    return _Compiler(fused, symbols, kernels, cores, simd, scarce and cores is None).run()
 
 
 _MOST_CHARACTERS = 1 << 20
@@ -158,7 +162,7 @@ class _Compiler:
     def __init__(
         self,
         fused: Fused,
-        prefix: str,
+        symbols: Symbols,
         kernels: Kernels,
         cores: Cores | None,
         simd: Simd,
@@ -166,7 +170,7 @@ class _Compiler:
     ) -> None:
         self.fused = fused
         self.overlay = overlay and kernels == "scheduled"
-        self.prefix = prefix
+        self.symbols = symbols
         self.mode = kernels
         self.cores = cores if kernels == "scheduled" else None
         self.simd = simd
@@ -245,11 +249,15 @@ class _Compiler:
 
     def _tensor(self, expr: Expr) -> str:
         if isinstance(expr, GenericConst):
-            return self.pool.add(self._fresh("constant"), expr.value.numpy(), "constant")
+            return self._constant("constant", expr.value.numpy(), "constant")
         names = self.names.get(expr, ()) if isinstance(expr, relax.Var) else ()
         if len(names) != 1:
             raise IntegerFormError(f"'{expr}' is no tensor", where="CPU compilation")
         return names[0]
+
+    def _constant(self, wish: str, value: Any, comment: str) -> str:
+        """Enter an array; return the name that calls use for it."""
+        return self.pool.add(self._fresh(wish), self.symbols.constant(wish), value, comment)
 
     def _value(self, var: Var, wish: str) -> Value:
         (value,) = self._values(var, wish)
@@ -281,11 +289,10 @@ class _Compiler:
         for at, (arg, role) in enumerate(zip(args, roles, strict=True)):
             if isinstance(arg, GenericConst):
                 where = f"{role} of {', '.join(group.layers)}"
-                name = self._fresh(f"{base}_{role}")
                 value = arg.value.numpy()
                 if scheduled.packing is not None and at == scheduled.packing.parameter:
                     value = scheduled.packing.apply(value)
-                inputs.append(self.pool.add(name, value, where))
+                inputs.append(self._constant(f"{base}_{role}", value, where))
             else:
                 inputs.append(self._tensor(arg))
         wish = f"{base}ded" if base.endswith("_pad") else group.layers[-1]
@@ -346,7 +353,7 @@ class _Compiler:
         outputs: int,
         over: tuple[int, ...],
     ) -> CpuKernel:
-        symbol = self._fresh(f"{self.prefix}_{base}")
+        symbol = self.symbols.function(base)
         unroll = self.mode == "default"
         stack = SMALL_STACK_BYTES if self.overlay else STACK_BYTES
         lowered = lower(

@@ -139,6 +139,8 @@ def assemble(given: Assembly) -> Program:
     regions_used = [regions[key] for key in used if key in regions]
     region_kernels = _distinct([kernel for code in regions_used for kernel in code.kernels])
     headers = [header for code in regions_used for header in code.headers]
+    symbols = [kernel.symbol for kernel in cpu_used] + [kernel.symbol for kernel in region_kernels]
+    _check_names(name, [*symbols, *work.constants])
     taken = {step.symbol for step in work.steps} | set(work.constants)
     taken |= {use.name for use in buffers}
     cpu_functions = share(cpu_used, name, taken)
@@ -198,6 +200,19 @@ def _enter(
             )
         used[call.target] = None
     return tuple(used)
+
+
+def _check_names(model: str, names: Sequence[str]) -> None:
+    """Refuse two things of one name, which an emitter may make that chooses names itself."""
+    known: set[str] = set()
+    for name in names:
+        if name in known:
+            raise ModelError(
+                f"two functions or arrays are called '{name}'",
+                where=f"program '{model}'",
+                hint="emitters name arrays with byoc_dory.emit.symbols.part_name",
+            )
+        known.add(name)
 
 
 def _distinct(kernels: Sequence[Kernel]) -> list[Kernel]:

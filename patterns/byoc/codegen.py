@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory import generate
+from byoc_dory.emit.symbols import Symbols
 from byoc_dory.errors import HtvmError
 from byoc_dory.expansion import expand
 from byoc_dory.options import TilingOptions
@@ -67,6 +68,7 @@ class _Context:
     weights: Mapping[str, str]
     made: Mapping[str, RegionCode]
     known: Known
+    symbols: Symbols
     code: dict[str, RegionCode] = field(default_factory=dict)
     failure: HtvmError | None = None
 
@@ -79,6 +81,7 @@ def run_codegen(
     prefix: str,
     state: Sequence[int] = (),
     known: Known | None = None,
+    symbols: Symbols | None = None,
 ) -> Generated:
     """Generate the code of every region.
 
@@ -91,6 +94,7 @@ def run_codegen(
         state: numbers of the inputs that the caller keeps between runs.
         known: choices of layers that were planned for this SoC with these options; new ones are
             added.
+        symbols: names that are in use in the program; new ones are added.
 
     Raises:
         TargetError: the accelerator has no tiling objective with the name in ``options``.
@@ -100,7 +104,8 @@ def run_codegen(
     from tvm import relax
 
     weights = _weights(parts.regions.values(), soc, options)
-    plan, made = _with_state(parts, state, soc, options, prefix, weights)
+    symbols = Symbols(prefix) if symbols is None else symbols
+    plan, made = _with_state(parts, state, soc, options, prefix, weights, symbols)
     known = {} if known is None else known
     contexts = {}
     for accelerator in accelerators:
@@ -108,7 +113,7 @@ def run_codegen(
         if codegen not in contexts:
             register_codegen(codegen)
             contexts[codegen] = _Context(
-                soc, parts.regions, options, prefix, weights.homes, made, known
+                soc, parts.regions, options, prefix, weights.homes, made, known, symbols
             )
     targets = {codegen: {"context": context} for codegen, context in contexts.items()}
     module = parts.module
@@ -132,6 +137,7 @@ def _with_state(
     options: TilingOptions,
     prefix: str,
     weights: WeightPlan,
+    symbols: Symbols,
 ) -> tuple[StatePlan, Mapping[str, RegionCode]]:
     """Decide for all regions together which inputs stay in L1, if the caller keeps any."""
     if not state or not parts.regions:
@@ -139,7 +145,9 @@ def _with_state(
     main = parts.module["main"]
     sizes = {str(main.params[number].name): _bytes(main.params[number]) for number in state}
     outside = _read_outside(main, parts.regions)
-    return generate_with_state(parts.regions, sizes, outside, soc, options, prefix, weights.homes)
+    return generate_with_state(
+        parts.regions, sizes, outside, soc, options, prefix, weights.homes, symbols
+    )
 
 
 def _bytes(variable: Var) -> int:
@@ -201,6 +209,7 @@ def _generate(
                 context.prefix,
                 weights=context.weights,
                 known=context.known,
+                symbols=context.symbols,
             )
         except HtvmError as error:
             context.failure = error

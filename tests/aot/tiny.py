@@ -146,6 +146,6 @@ def program(name: str = "tiny", fail_with: int = 0) -> Program:
             results=["c", "sum"],
             cpu_kernels=kernels(name),
             regions={"region_r": region(name, fail_with)},
-            constants={"gain": Constant("gain", gain(), "gain of scale_0")},
+            constants={"gain": Constant(f"{name}_gain", gain(), "gain of scale_0")},
         )
     )

@@ -12,6 +12,7 @@ from typing import Literal
 
 from byoc_dory.emit.conversion import conversion_kernel
 from byoc_dory.emit.row_layout import RowLayout, native
+from byoc_dory.emit.symbols import part_name
 from byoc_dory.layers import Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
 from byoc_dory.soc.base import Soc
@@ -45,7 +46,7 @@ class ClusterLayout(RowLayout):
         source = tensor.name if mapped is None else mapped.source
         table = None
         if mapped is not None:
-            table = Constant(f"{symbol}_table", mapped.table, f"of each byte of {source}")
+            table = Constant(part_name(symbol, "table"), mapped.table, f"of each byte of {source}")
         found = _conversion(tensor, symbol, "prologue", source, target, table, self.soc)
         return found or super().prologue(tensor, target, symbol, mapped)
 

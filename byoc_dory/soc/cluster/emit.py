@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from byoc_dory.emit.staged import call_text
+from byoc_dory.emit.symbols import part_name
 from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Layer, Weighted
 from byoc_dory.options import TilingOptions
@@ -53,8 +54,8 @@ class ClusterEmitter:
 def _constants(layer: Layer, plan: LayerPlan, core: ClusterCores, symbol: str) -> Constant | None:
     if isinstance(layer, Weighted):
         data = pack(layer, plan.solution.tile.k, simd=core.simd)
-        return Constant(f"{symbol}_weights", data, f"weights and biases of {layer.name}")
+        return Constant(part_name(symbol, "weights"), data, f"weights and biases of {layer.name}")
     data = constants_of(layer, simd=core.simd)
     if not data.size:
         return None
-    return Constant(f"{symbol}_constants", data, f"constants of {layer.name}")
+    return Constant(part_name(symbol, "constants"), data, f"constants of {layer.name}")

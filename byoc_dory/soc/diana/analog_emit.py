@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from byoc_dory.emit.symbols import part_name
 from byoc_dory.emit.text import Expr
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
@@ -40,7 +41,9 @@ class AnalogEmitter:
         program = analog_program(loop, core)
         unroll = unroll_of(layer, loop.tile.k, core)
         packed = pack_weights(layer, loop.tile.k, unroll, core)
-        weights = Constant(f"{symbol}_weights", packed, f"array images and factors of {layer.name}")
+        weights = Constant(
+            part_name(symbol, "weights"), packed, f"array images and factors of {layer.name}"
+        )
         cycles = predicted_cycles(program, costs_of(core, self.soc, loop.published))
         writer = MapWriter(program)
         descriptor = _descriptor(loop, program, writer, core)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from byoc_dory.emit.conversion import conversion_kernel
+from byoc_dory.emit.symbols import part_name
 from byoc_dory.emit.tensor_layout import TensorLayout
 from byoc_dory.emit.text import environment
 from byoc_dory.errors import UnsupportedError
@@ -54,7 +55,7 @@ class PaddedLayout(TensorLayout):
         table = None
         if mapped is not None:
             comment = f"{tensor.name}: what each byte of {source} becomes"
-            table = Constant(f"{symbol}_table", mapped.table, comment)
+            table = Constant(part_name(symbol, "table"), mapped.table, comment)
         return _conversion(tensor, self.core, symbol, "prologue", source, target, table)
 
     def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:

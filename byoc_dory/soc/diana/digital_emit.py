@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from byoc_dory.emit.symbols import part_name
 from byoc_dory.emit.text import Expr
 from byoc_dory.layers import Layer, Weighted
 from byoc_dory.options import TilingOptions
@@ -43,7 +44,9 @@ class DianaEmitter:
         if isinstance(layer, Weighted):
             packed = pack_weights(layer, plan.solution.tile.k, core)
             weight_bytes = tile_weight_bytes(loop, core, loop.tile.k)
-            weights = Constant(f"{symbol}_weights", packed, f"weights and biases of {layer.name}")
+            weights = Constant(
+                part_name(symbol, "weights"), packed, f"weights and biases of {layer.name}"
+            )
         writer = MapWriter(program)
         descriptor = _descriptor(loop, program, writer)
         return map_kernel(

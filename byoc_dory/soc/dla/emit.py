@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from byoc_dory.emit.symbols import part_name
 from byoc_dory.emit.text import environment
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
@@ -95,15 +96,15 @@ class DlaEmitter:
         symbol: str,
     ) -> Kernel:
         words = np.frombuffer(stream.layer(number).tobytes(), dtype=np.int32)
-        commands = Constant(f"{symbol}_commands", words, f"command stream of {layer.name}")
+        commands = Constant(part_name(symbol, "commands"), words, f"command stream of {layer.name}")
         constants = [commands]
         slots = ["NULL"] * 4
         block = block_of(layer)
         if block.size:
             constants.append(
-                Constant(f"{symbol}_weights", block, f"weights and biases of {layer.name}")
+                Constant(part_name(symbol, "weights"), block, f"weights and biases of {layer.name}")
             )
-            slots[0] = f"{symbol}_weights"
+            slots[0] = part_name(symbol, "weights")
         arguments, inputs = [], []
         for place, tensor in enumerate(layer.inputs):
             if not plan.resident_inputs[place]:

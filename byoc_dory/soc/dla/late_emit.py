@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
+from byoc_dory.emit.symbols import part_name
 from byoc_dory.emit.text import environment
 from byoc_dory.region import Constant, Kernel, Region
 from byoc_dory.soc.dla.assemble import Stream
@@ -58,9 +59,9 @@ def late_kernels(
     text = msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
     late = _Late(
         name,
-        Constant(f"{name}_json", np.frombuffer(text, np.uint8), f"{region.name} as JSON",
+        Constant(part_name(name, "json"), np.frombuffer(text, np.uint8), f"{region.name} as JSON",
                  file=f"{name}.json"),
-        Constant(f"{name}_weights", np.frombuffer(weights or b"\0", np.uint8),
+        Constant(part_name(name, "weights"), np.frombuffer(weights or b"\0", np.uint8),
                  f"weights and biases of {region.name}", file=f"{name}.bin"),
     )  # fmt: skip
     bytes_ = -(-arena_bytes(file, stream) // 8) * 8

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.emit.staged import Calls, initialiser, staged_kernel
+from byoc_dory.emit.symbols import part_name
 from byoc_dory.emit.text import Expr, environment
 from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Array, Layer, Weighted
@@ -85,7 +86,7 @@ class NeurekaEmitter:
             (self.core.name, self.core.title),
             symbol,
             predicted_cycles(program, costs_of(layer, self.core, self.soc)),
-            Constant(f"{symbol}_weights", self._constants(layer, plan, program), about),
+            Constant(part_name(symbol, "weights"), self._constants(layer, plan, program), about),
             self._far(layer, symbol),
         )
 
@@ -100,7 +101,9 @@ class NeurekaEmitter:
         if not memory:
             return None
         data = packed_weights(layer, self.core).data
-        return Constant(f"{symbol}_packed", data, f"weights of {layer.name}", memory=memory)
+        return Constant(
+            part_name(symbol, "packed"), data, f"weights of {layer.name}", memory=memory
+        )
 
 
 def constants_of(layer: Weighted, program: TileProgram, core: Neureka) -> Array:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from byoc_dory.definition import slot
 from byoc_dory.emit.staged import call_text
+from byoc_dory.emit.symbols import part_name
 from byoc_dory.emit.text import Expr, add, environment, mul
 from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Attend, Gemm, Layer
@@ -44,7 +45,7 @@ class ItaEmitter:
             compute = self._attend(layer, program, writer, running)
         else:
             constant = Constant(
-                f"{symbol}_weights",
+                part_name(symbol, "weights"),
                 pack(layer, plan.solution.tile.k, self.core),
                 f"weights and biases of {layer.name}",
             )

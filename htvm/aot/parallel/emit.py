@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.definition import Definition
+from byoc_dory.emit.symbols import part_name
 from htvm.aot.codegen_c import About, body_of, c_type_of, definition
 from htvm.aot.entry import render
 from htvm.aot.parallel.phases import KernelPart, Phases, cut
@@ -86,7 +87,8 @@ def _fields(
             {
                 "operands": [operands[name] for name in part.operands],
                 "counts": part.counts,
-                "body": _inner(part, f"{symbol}_{number}"),
+                "name": part_name("${symbol}", number),
+                "body": _inner(part, part_name(symbol, number)),
             }
             for number, part in enumerate(phases.parts)
         ],

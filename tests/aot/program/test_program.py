@@ -73,7 +73,7 @@ def _copying(results: list[str], calls: list[ModelCall | Alias] | None = None) -
             outputs=[Info(f"o{i}", (4,)) for i in range(len(results))],
             calls=calls or [],
             results=results,
-            constants={"k": Constant("k", np.zeros(4, np.int8), "")},
+            constants={"k": Constant("m_k", np.zeros(4, np.int8), "")},
         )
     )
     return [f"{step.args[0].name}>{step.args[1].name}" for step in program.steps]

@@ -1,5 +1,5 @@
-/* constant: ita_gelu_table[256], int8: table of ita_gelu, int8 256 */
-/* constant: table_map_table[256], int8: table of table_map, int8 256 */
+/* constant: net_ita_gelu_table[256], int8: table of ita_gelu, int8 256 */
+/* constant: net_table_map_table[256], int8: table of table_map, int8 256 */
 
 /*
  * gelu: integer_gelu

@@ -1,6 +1,6 @@
-/* constant: onnx_quantize_exact_scale[1], float32: scale of onnx_quantize_exact, float32 1 */
-/* constant: onnx_quantize_scale[1], float32: scale of onnx_quantize, float32 1 */
-/* constant: quantize_scale[1], float32: scale of quantize, float32 1 */
+/* constant: net_onnx_quantize_exact_scale[1], float32: scale of onnx_quantize_exact, float32 1 */
+/* constant: net_onnx_quantize_scale[1], float32: scale of onnx_quantize, float32 1 */
+/* constant: net_quantize_scale[1], float32: scale of quantize, float32 1 */
 
 /*
  * onnx_quantize: onnx_quantize

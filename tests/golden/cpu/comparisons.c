@@ -1,7 +1,7 @@
-/* constant: batch_matmul_multiplier[1], int32: multiplier of batch_matmul, int32 1 */
-/* constant: bilinear_row_weights[8], int32: row_weights of bilinear, int32 2x4 */
-/* constant: bilinear_rows[8], int32: rows of bilinear, int32 2x4 */
-/* constant: squared_difference_multiplier[3], int32: multiplier of squared_difference, int32 3 */
+/* constant: net_batch_matmul_multiplier[1], int32: multiplier of batch_matmul, int32 1 */
+/* constant: net_bilinear_row_weights[8], int32: row_weights of bilinear, int32 2x4 */
+/* constant: net_bilinear_rows[8], int32: rows of bilinear, int32 2x4 */
+/* constant: net_squared_difference_multiplier[3], int32: multiplier of squared_difference, int32 3 */
 
 /*
  * reduce_maximum: reduce_extreme

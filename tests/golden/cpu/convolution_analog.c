@@ -1,7 +1,7 @@
-/* constant: conv_bias[5], int32: bias of conv, int32 5 */
-/* constant: conv_constant_0[5], int32: constant_0 of conv, int32 5 */
-/* constant: conv_weight[990], int8: weight of conv, int8 3x3x22x5 */
-/* constant: conv_weight_2[5760], int8: weight of conv, int8 3x3x128x5 */
+/* constant: net_conv_bias[5], int32: bias of conv, int32 5 */
+/* constant: net_conv_constant_0[5], int32: constant_0 of conv, int32 5 */
+/* constant: net_conv_weight[990], int8: weight of conv, int8 3x3x22x5 */
+/* constant: net_conv_weight_2[5760], int8: weight of conv, int8 3x3x128x5 */
 
 /*
  * conv: strided_slice

@@ -1,8 +1,8 @@
-/* constant: conv_bias[10], int32: bias of conv, int32 10 */
-/* constant: conv_factors[40], int32: factors of conv, int32 4x10 */
-/* constant: conv_weight[720], int8: weight of conv, int8 3x3x8x10 */
-/* constant: pointwise_bias[4], int32: bias of pointwise, int32 4 */
-/* constant: pointwise_weight[40], int8: weight of pointwise, int8 1x1x10x4 */
+/* constant: net_conv_bias[10], int32: bias of conv, int32 10 */
+/* constant: net_conv_factors[40], int32: factors of conv, int32 4x10 */
+/* constant: net_conv_weight[720], int8: weight of conv, int8 3x3x8x10 */
+/* constant: net_pointwise_bias[4], int32: bias of pointwise, int32 4 */
+/* constant: net_pointwise_weight[40], int8: weight of pointwise, int8 1x1x10x4 */
 
 /*
  * conv: pad

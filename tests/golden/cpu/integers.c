@@ -1,5 +1,5 @@
-/* constant: matmul_rescale_add[1], int32: add of matmul, rescale, int32 1x1 */
-/* constant: matmul_rescale_mul[4], int32: mul of matmul, rescale, int32 4x1 */
+/* constant: net_matmul_rescale_add[1], int32: add of matmul, rescale, int32 1x1 */
+/* constant: net_matmul_rescale_mul[4], int32: mul of matmul, rescale, int32 4x1 */
 
 /*
  * matmul, rescale: integer_matmul + rescale

@@ -1,5 +1,5 @@
-/* constant: nearest_columns[3], int32: columns of nearest, int32 3 */
-/* constant: nearest_rows[5], int32: rows of nearest, int32 5 */
+/* constant: net_nearest_columns[3], int32: columns of nearest, int32 3 */
+/* constant: net_nearest_rows[5], int32: rows of nearest, int32 5 */
 
 /*
  * pad: pad

@@ -1,4 +1,4 @@
-/* constant: layer_norm_weight[12], int32: weight of layer_norm, int32 12 */
+/* constant: net_layer_norm_weight[12], int32: weight of layer_norm, int32 12 */
 
 /*
  * layer_norm: integer_layer_norm

@@ -1,7 +1,7 @@
-/* constant: log_figures[13], float32: figures of log, float32 13 */
-/* constant: log_powers[28], float32: powers of log, float32 28 */
-/* constant: lookup_table[12], int8: table of lookup, int8 4x3 */
-/* constant: take_places[4], int32: places of take, int32 4 */
+/* constant: net_log_figures[13], float32: figures of log, float32 13 */
+/* constant: net_log_powers[28], float32: powers of log, float32 28 */
+/* constant: net_lookup_table[12], int8: table of lookup, int8 4x3 */
+/* constant: net_take_places[4], int32: places of take, int32 4 */
 
 /*
  * take: take

@@ -1,5 +1,5 @@
-/* constant: onnx_average_factors[2], int32: factors of onnx_average, int32 2 */
-/* constant: tflite_mean_multiplier[1], int32: multiplier of tflite_mean, int32 1 */
+/* constant: net_onnx_average_factors[2], int32: factors of onnx_average, int32 2 */
+/* constant: net_tflite_mean_multiplier[1], int32: multiplier of tflite_mean, int32 1 */
 
 /*
  * average_pool: average_pool2d

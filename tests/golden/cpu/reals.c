@@ -1,16 +1,16 @@
-/* constant: average_count[1], float32: count of average, float32 1 */
-/* constant: conv_bias[3], float32: bias of conv, float32 3 */
-/* constant: conv_weight[54], float32: weight of conv, float32 3x2x3x3 */
-/* constant: erf_figures[14], float32: figures of erf, float32 14 */
-/* constant: exp_figures[13], float32: figures of exp, float32 13 */
-/* constant: exp_powers[144], float32: powers of exp, float32 144 */
-/* constant: matmul_b[60], float32: b of matmul, float32 12x5 */
-/* constant: round_ends[2], float32: ends of round, float32 2 */
-/* constant: select_b[1], float32: b of select, float32 1x1 */
-/* constant: select_mask[48], int8: mask of select, int8 4x12 */
-/* constant: sqrt_squares[69], float32: squares of sqrt, float32 69 */
-/* constant: sqrt_starts[69], float32: starts of sqrt, float32 69 */
-/* constant: tanh_figures[13], float32: figures of tanh, float32 13 */
+/* constant: net_average_count[1], float32: count of average, float32 1 */
+/* constant: net_conv_bias[3], float32: bias of conv, float32 3 */
+/* constant: net_conv_weight[54], float32: weight of conv, float32 3x2x3x3 */
+/* constant: net_erf_figures[14], float32: figures of erf, float32 14 */
+/* constant: net_exp_figures[13], float32: figures of exp, float32 13 */
+/* constant: net_exp_powers[144], float32: powers of exp, float32 144 */
+/* constant: net_matmul_b[60], float32: b of matmul, float32 12x5 */
+/* constant: net_round_ends[2], float32: ends of round, float32 2 */
+/* constant: net_select_b[1], float32: b of select, float32 1x1 */
+/* constant: net_select_mask[48], int8: mask of select, int8 4x12 */
+/* constant: net_sqrt_squares[69], float32: squares of sqrt, float32 69 */
+/* constant: net_sqrt_starts[69], float32: starts of sqrt, float32 69 */
+/* constant: net_tanh_figures[13], float32: figures of tanh, float32 13 */
 
 /*
  * divide: real_combine

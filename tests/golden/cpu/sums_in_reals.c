@@ -1,4 +1,4 @@
-/* constant: onnx_add_figures[7], float32: figures of onnx_add, float32 7 */
+/* constant: net_onnx_add_figures[7], float32: figures of onnx_add, float32 7 */
 
 /*
  * onnx_add: onnx_add

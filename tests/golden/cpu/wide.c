@@ -1,16 +1,16 @@
-/* constant: add_b[8], int16: b of add, int16 8 */
-/* constant: add_multiplier[3], int32: multiplier of add, int32 3 */
-/* constant: batch_matmul_multiplier[1], int32: multiplier of batch_matmul, int32 1 */
-/* constant: conv_bias[6], int64: bias of conv, int64 6 */
-/* constant: conv_multipliers[1], int32: multipliers of conv, int32 1 */
-/* constant: conv_shifts[1], int32: shifts of conv, int32 1 */
-/* constant: conv_weight[432], int8: weight of conv, int8 6x3x3x8 */
-/* constant: leaky_multipliers[2], int32: multipliers of leaky, int32 2 */
-/* constant: logistic_curve[256], int16: curve of logistic, int16 256 */
-/* constant: mean_multiplier[1], int32: multiplier of mean, int32 1 */
-/* constant: softmax_exponential[513], int16: exponential of softmax, int16 513 */
-/* constant: softmax_multiplier[1], int32: multiplier of softmax, int32 1 */
-/* constant: softmax_reciprocal[513], int16: reciprocal of softmax, int16 513 */
+/* constant: net_add_b[8], int16: b of add, int16 8 */
+/* constant: net_add_multiplier[3], int32: multiplier of add, int32 3 */
+/* constant: net_batch_matmul_multiplier[1], int32: multiplier of batch_matmul, int32 1 */
+/* constant: net_conv_bias[6], int64: bias of conv, int64 6 */
+/* constant: net_conv_multipliers[1], int32: multipliers of conv, int32 1 */
+/* constant: net_conv_shifts[1], int32: shifts of conv, int32 1 */
+/* constant: net_conv_weight[432], int8: weight of conv, int8 6x3x3x8 */
+/* constant: net_leaky_multipliers[2], int32: multipliers of leaky, int32 2 */
+/* constant: net_logistic_curve[256], int16: curve of logistic, int16 256 */
+/* constant: net_mean_multiplier[1], int32: multiplier of mean, int32 1 */
+/* constant: net_softmax_exponential[513], int16: exponential of softmax, int16 513 */
+/* constant: net_softmax_multiplier[1], int32: multiplier of softmax, int32 1 */
+/* constant: net_softmax_reciprocal[513], int16: reciprocal of softmax, int16 513 */
 
 /*
  * conv: wide_conv2d

@@ -1,6 +1,6 @@
-/* constant: onnx_softmax_exponential[256], int32: exponential of onnx_softmax, int32 256 */
-/* constant: softmax_exponential[256], int32: exponential of softmax, int32 256 */
-/* constant: tflite_softmax_exponential[256], int32: exponential of tflite_softmax, int32 256 */
+/* constant: net_onnx_softmax_exponential[256], int32: exponential of onnx_softmax, int32 256 */
+/* constant: net_softmax_exponential[256], int32: exponential of softmax, int32 256 */
+/* constant: net_tflite_softmax_exponential[256], int32: exponential of tflite_softmax, int32 256 */
 
 /*
  * tflite_softmax: tflite_softmax

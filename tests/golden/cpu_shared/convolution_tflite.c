@@ -1,9 +1,9 @@
-/* constant: conv_bias[10], int32: bias of conv, int32 10 */
-/* constant: conv_multiplier[10], int32: multiplier of conv, int32 10 */
-/* constant: conv_shift[10], int32: shift of conv, int32 10 */
-/* constant: conv_weight[720], int8: weight of conv, int8 3x3x8x10 */
-/* constant: pointwise_bias[4], int32: bias of pointwise, int32 4 */
-/* constant: pointwise_weight[40], int8: weight of pointwise, int8 1x1x10x4 */
+/* constant: net_conv_bias[10], int32: bias of conv, int32 10 */
+/* constant: net_conv_multiplier[10], int32: multiplier of conv, int32 10 */
+/* constant: net_conv_shift[10], int32: shift of conv, int32 10 */
+/* constant: net_conv_weight[720], int8: weight of conv, int8 3x3x8x10 */
+/* constant: net_pointwise_bias[4], int32: bias of pointwise, int32 4 */
+/* constant: net_pointwise_weight[40], int8: weight of pointwise, int8 1x1x10x4 */
 
 /*
  * conv: pad
@@ -16,7 +16,7 @@ struct net_conv_pad_operands {
   int8_t *out;
 };
 
-static void net_conv_pad_0(const void *args, uint32_t core, uint32_t cores)
+static void net_conv_pad_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_conv_pad_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -55,7 +55,7 @@ void net_conv_pad(const int8_t *restrict in0, int8_t *restrict out)
   };
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_conv_pad_0, &operands);
+  htvm_parallel_run(net_conv_pad_part0, &operands);
   htvm_parallel_copy(out, operands.out, 448u);
   htvm_parallel_wait();
 }
@@ -75,7 +75,7 @@ struct net_conv_operands {
   int8_t *out;
 };
 
-static void net_conv_0(const void *args, uint32_t core, uint32_t cores)
+static void net_conv_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_conv_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -145,7 +145,7 @@ void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const i
   htvm_parallel_copy((void *)operands.multiplier, multiplier, 40u);
   htvm_parallel_copy((void *)operands.shift, shift, 40u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_conv_0, &operands);
+  htvm_parallel_run(net_conv_part0, &operands);
   htvm_parallel_copy(out, operands.out, 300u);
   htvm_parallel_wait();
 }
@@ -163,7 +163,7 @@ struct net_pointwise_operands {
   int8_t *out;
 };
 
-static void net_pointwise_0(const void *args, uint32_t core, uint32_t cores)
+static void net_pointwise_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_pointwise_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -217,7 +217,7 @@ void net_pointwise(const int8_t *restrict in0, const int8_t *restrict weight, co
   htvm_parallel_copy((void *)operands.weight, weight, 40u);
   htvm_parallel_copy((void *)operands.bias, bias, 16u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_pointwise_0, &operands);
+  htvm_parallel_run(net_pointwise_part0, &operands);
   htvm_parallel_copy(out, operands.out, 120u);
   htvm_parallel_wait();
 }

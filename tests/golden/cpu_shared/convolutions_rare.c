@@ -1,13 +1,13 @@
-/* constant: depthwise_bias[8], int32: bias of depthwise, int32 8 */
-/* constant: depthwise_weight[72], int8: weight of depthwise, int8 3x3x8x1 */
-/* constant: dilated_bias[4], int32: bias of dilated, int32 4 */
-/* constant: dilated_weight[288], int8: weight of dilated, int8 3x3x8x4 */
-/* constant: first_bias[4], int32: bias of first, int32 4x1x1 */
-/* constant: first_multiplier[4], int32: multiplier of first, int32 4 */
-/* constant: first_shift[4], int32: shift of first, int32 4 */
-/* constant: first_weight[288], int8: weight of first, int8 4x8x3x3 */
-/* constant: grouped_bias[6], int32: bias of grouped, int32 6 */
-/* constant: grouped_weight[216], int8: weight of grouped, int8 3x3x4x6 */
+/* constant: net_depthwise_bias[8], int32: bias of depthwise, int32 8 */
+/* constant: net_depthwise_weight[72], int8: weight of depthwise, int8 3x3x8x1 */
+/* constant: net_dilated_bias[4], int32: bias of dilated, int32 4 */
+/* constant: net_dilated_weight[288], int8: weight of dilated, int8 3x3x8x4 */
+/* constant: net_first_bias[4], int32: bias of first, int32 4x1x1 */
+/* constant: net_first_multiplier[4], int32: multiplier of first, int32 4 */
+/* constant: net_first_shift[4], int32: shift of first, int32 4 */
+/* constant: net_first_weight[288], int8: weight of first, int8 4x8x3x3 */
+/* constant: net_grouped_bias[6], int32: bias of grouped, int32 6 */
+/* constant: net_grouped_weight[216], int8: weight of grouped, int8 3x3x4x6 */
 
 /*
  * depthwise: pad
@@ -20,7 +20,7 @@ struct net_depthwise_pad_operands {
   int8_t *out;
 };
 
-static void net_depthwise_pad_0(const void *args, uint32_t core, uint32_t cores)
+static void net_depthwise_pad_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_depthwise_pad_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -51,7 +51,7 @@ void net_depthwise_pad(const int8_t *restrict in0, int8_t *restrict out)
   };
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_depthwise_pad_0, &operands);
+  htvm_parallel_run(net_depthwise_pad_part0, &operands);
   htvm_parallel_copy(out, operands.out, 336u);
   htvm_parallel_wait();
 }
@@ -69,7 +69,7 @@ struct net_depthwise_operands {
   int8_t *out;
 };
 
-static void net_depthwise_0(const void *args, uint32_t core, uint32_t cores)
+static void net_depthwise_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_depthwise_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -118,7 +118,7 @@ void net_depthwise(const int8_t *restrict in0, const int8_t *restrict weight, co
   htvm_parallel_copy((void *)operands.weight, weight, 72u);
   htvm_parallel_copy((void *)operands.bias, bias, 32u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_depthwise_0, &operands);
+  htvm_parallel_run(net_depthwise_part0, &operands);
   htvm_parallel_copy(out, operands.out, 48u);
   htvm_parallel_wait();
 }
@@ -136,7 +136,7 @@ struct net_grouped_operands {
   int8_t *out;
 };
 
-static void net_grouped_0(const void *args, uint32_t core, uint32_t cores)
+static void net_grouped_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_grouped_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -176,7 +176,7 @@ void net_grouped(const int8_t *restrict in0, const int8_t *restrict weight, cons
   htvm_parallel_copy((void *)operands.weight, weight, 216u);
   htvm_parallel_copy((void *)operands.bias, bias, 24u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_grouped_0, &operands);
+  htvm_parallel_run(net_grouped_part0, &operands);
   htvm_parallel_copy(out, operands.out, 72u);
   htvm_parallel_wait();
 }
@@ -194,7 +194,7 @@ struct net_dilated_operands {
   int8_t *out;
 };
 
-static void net_dilated_0(const void *args, uint32_t core, uint32_t cores)
+static void net_dilated_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_dilated_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -234,7 +234,7 @@ void net_dilated(const int8_t *restrict in0, const int8_t *restrict weight, cons
   htvm_parallel_copy((void *)operands.weight, weight, 288u);
   htvm_parallel_copy((void *)operands.bias, bias, 16u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_dilated_0, &operands);
+  htvm_parallel_run(net_dilated_part0, &operands);
   htvm_parallel_copy(out, operands.out, 8u);
   htvm_parallel_wait();
 }
@@ -250,7 +250,7 @@ struct net_first_pad_operands {
   int8_t *out;
 };
 
-static void net_first_pad_0(const void *args, uint32_t core, uint32_t cores)
+static void net_first_pad_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_first_pad_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -284,7 +284,7 @@ void net_first_pad(const int8_t *restrict in0, int8_t *restrict out)
   };
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_first_pad_0, &operands);
+  htvm_parallel_run(net_first_pad_part0, &operands);
   htvm_parallel_copy(out, operands.out, 448u);
   htvm_parallel_wait();
 }
@@ -304,7 +304,7 @@ struct net_first_operands {
   int8_t *out;
 };
 
-static void net_first_0(const void *args, uint32_t core, uint32_t cores)
+static void net_first_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_first_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -375,7 +375,7 @@ void net_first(const int8_t *restrict in0, const int8_t *restrict weight, const 
   htvm_parallel_copy((void *)operands.multiplier, multiplier, 16u);
   htvm_parallel_copy((void *)operands.shift, shift, 16u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_first_0, &operands);
+  htvm_parallel_run(net_first_part0, &operands);
   htvm_parallel_copy(out, operands.out, 120u);
   htvm_parallel_wait();
 }

@@ -1,10 +1,10 @@
-/* constant: dense_onnx_factors[4], int32: factors of dense_onnx, int32 4x1 */
-/* constant: dense_tflite_bias[10], int32: bias of dense_tflite, int32 10 */
-/* constant: dense_tflite_multiplier[1], int32: multiplier of dense_tflite, int32 1 */
-/* constant: dense_tflite_shift[1], int32: shift of dense_tflite, int32 1 */
-/* constant: dense_tflite_weight[120], int8: weight of dense_tflite, int8 12x10 */
-/* constant: rows_constant_0[10], int32: constant_0 of rows, int32 10 */
-/* constant: rows_constant_0_1[10], int32: constant_0_1 of rows, int32 10 */
+/* constant: net_dense_onnx_factors[4], int32: factors of dense_onnx, int32 4x1 */
+/* constant: net_dense_tflite_bias[10], int32: bias of dense_tflite, int32 10 */
+/* constant: net_dense_tflite_multiplier[1], int32: multiplier of dense_tflite, int32 1 */
+/* constant: net_dense_tflite_shift[1], int32: shift of dense_tflite, int32 1 */
+/* constant: net_dense_tflite_weight[120], int8: weight of dense_tflite, int8 12x10 */
+/* constant: net_rows_constant_0[10], int32: constant_0 of rows, int32 10 */
+/* constant: net_rows_constant_0_1[10], int32: constant_0_1 of rows, int32 10 */
 
 /*
  * dense_tflite: matmul + add + tflite_requantize + add + clip + astype
@@ -21,7 +21,7 @@ struct net_dense_tflite_operands {
   int8_t *out;
 };
 
-static void net_dense_tflite_0(const void *args, uint32_t core, uint32_t cores)
+static void net_dense_tflite_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_dense_tflite_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -77,7 +77,7 @@ void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight,
   htvm_parallel_copy((void *)operands.multiplier, multiplier, 4u);
   htvm_parallel_copy((void *)operands.shift, shift, 4u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_dense_tflite_0, &operands);
+  htvm_parallel_run(net_dense_tflite_part0, &operands);
   htvm_parallel_copy(out, operands.out, 10u);
   htvm_parallel_wait();
 }
@@ -95,7 +95,7 @@ struct net_dense_onnx_operands {
   int32_t *out;
 };
 
-static void net_dense_onnx_0(const void *args, uint32_t core, uint32_t cores)
+static void net_dense_onnx_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_dense_onnx_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -138,7 +138,7 @@ void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, c
   htvm_parallel_copy((void *)operands.weight, weight, 120u);
   htvm_parallel_copy((void *)operands.bias, bias, 40u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_dense_onnx_0, &operands);
+  htvm_parallel_run(net_dense_onnx_part0, &operands);
   htvm_parallel_copy(out, operands.out, 40u);
   htvm_parallel_wait();
 }
@@ -162,7 +162,7 @@ struct net_dense_onnx_2_operands {
   int64_t *outside;
 };
 
-static void net_dense_onnx_2_0(const void *args, uint32_t core, uint32_t cores)
+static void net_dense_onnx_2_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_dense_onnx_2_operands *const operands = args;
   const int32_t *const restrict in0 = operands->in0;
@@ -236,7 +236,7 @@ void net_dense_onnx_2(const int32_t *restrict in0, const int32_t *restrict facto
   htvm_parallel_copy((void *)operands.in0, in0, 40u);
   htvm_parallel_copy((void *)operands.factors, factors, 16u);
   htvm_parallel_wait();
-  net_dense_onnx_2_0(&operands, 0u, 1u);
+  net_dense_onnx_2_part0(&operands, 0u, 1u);
   htvm_parallel_copy(out, operands.out, 10u);
   htvm_parallel_wait();
 }
@@ -256,7 +256,7 @@ struct net_rows_operands {
   int8_t *out;
 };
 
-static void net_rows_0(const void *args, uint32_t core, uint32_t cores)
+static void net_rows_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_rows_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -317,7 +317,7 @@ void net_rows(const int8_t *restrict in0, const int8_t *restrict weight, const i
   htvm_parallel_copy((void *)operands.constant_0, constant_0, 40u);
   htvm_parallel_copy((void *)operands.constant_0_1, constant_0_1, 40u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_rows_0, &operands);
+  htvm_parallel_run(net_rows_part0, &operands);
   htvm_parallel_copy(out, operands.out, 40u);
   htvm_parallel_wait();
 }

@@ -1,5 +1,5 @@
-/* constant: nearest_columns[3], int32: columns of nearest, int32 3 */
-/* constant: nearest_rows[5], int32: rows of nearest, int32 5 */
+/* constant: net_nearest_columns[3], int32: columns of nearest, int32 3 */
+/* constant: net_nearest_rows[5], int32: rows of nearest, int32 5 */
 
 /*
  * pad: pad
@@ -12,7 +12,7 @@ struct net_pad_pad_operands {
   int8_t *out;
 };
 
-static void net_pad_pad_0(const void *args, uint32_t core, uint32_t cores)
+static void net_pad_pad_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_pad_pad_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -51,7 +51,7 @@ void net_pad_pad(const int8_t *restrict in0, int8_t *restrict out)
   };
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_pad_pad_0, &operands);
+  htvm_parallel_run(net_pad_pad_part0, &operands);
   htvm_parallel_copy(out, operands.out, 648u);
   htvm_parallel_wait();
 }
@@ -67,7 +67,7 @@ struct net_pad_axes_operands {
   int8_t *out;
 };
 
-static void net_pad_axes_0(const void *args, uint32_t core, uint32_t cores)
+static void net_pad_axes_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_pad_axes_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -97,7 +97,7 @@ void net_pad_axes(const int8_t *restrict in0, int8_t *restrict out)
   };
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_pad_axes_0, &operands);
+  htvm_parallel_run(net_pad_axes_part0, &operands);
   htvm_parallel_copy(out, operands.out, 360u);
   htvm_parallel_wait();
 }
@@ -113,7 +113,7 @@ struct net_transpose_operands {
   int8_t *out;
 };
 
-static void net_transpose_0(const void *args, uint32_t core, uint32_t cores)
+static void net_transpose_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_transpose_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -137,7 +137,7 @@ void net_transpose(const int8_t *restrict in0, int8_t *restrict out)
   };
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_transpose_0, &operands);
+  htvm_parallel_run(net_transpose_part0, &operands);
   htvm_parallel_copy(out, operands.out, 240u);
   htvm_parallel_wait();
 }
@@ -154,7 +154,7 @@ struct net_concat_operands {
   int8_t *out;
 };
 
-static void net_concat_0(const void *args, uint32_t core, uint32_t cores)
+static void net_concat_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_concat_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -188,7 +188,7 @@ void net_concat(const int8_t *restrict in0, const int8_t *restrict in1, int8_t *
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_copy((void *)operands.in1, in1, 240u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_concat_0, &operands);
+  htvm_parallel_run(net_concat_part0, &operands);
   htvm_parallel_copy(out, operands.out, 480u);
   htvm_parallel_wait();
 }
@@ -204,7 +204,7 @@ struct net_slice_operands {
   int8_t *out;
 };
 
-static void net_slice_0(const void *args, uint32_t core, uint32_t cores)
+static void net_slice_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_slice_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -225,7 +225,7 @@ void net_slice(const int8_t *restrict in0, int8_t *restrict out)
     in0,
     htvm_parallel_memory(0u), /* out */
   };
-  htvm_parallel_run(net_slice_0, &operands);
+  htvm_parallel_run(net_slice_part0, &operands);
   htvm_parallel_copy(out, operands.out, 54u);
   htvm_parallel_wait();
 }
@@ -243,7 +243,7 @@ struct net_nearest_operands {
   int8_t *out;
 };
 
-static void net_nearest_0(const void *args, uint32_t core, uint32_t cores)
+static void net_nearest_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_nearest_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -273,7 +273,7 @@ void net_nearest(const int8_t *restrict in0, const int32_t *restrict rows, const
   htvm_parallel_copy((void *)operands.rows, rows, 20u);
   htvm_parallel_copy((void *)operands.columns, columns, 12u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_nearest_0, &operands);
+  htvm_parallel_run(net_nearest_part0, &operands);
   htvm_parallel_copy(out, operands.out, 120u);
   htvm_parallel_wait();
 }
@@ -289,7 +289,7 @@ struct net_interleave_operands {
   int8_t *out;
 };
 
-static void net_interleave_0(const void *args, uint32_t core, uint32_t cores)
+static void net_interleave_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_interleave_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -321,7 +321,7 @@ void net_interleave(const int8_t *restrict in0, int8_t *restrict out)
   };
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_interleave_0, &operands);
+  htvm_parallel_run(net_interleave_part0, &operands);
   htvm_parallel_copy(out, operands.out, 1144u);
   htvm_parallel_wait();
 }

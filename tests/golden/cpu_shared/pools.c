@@ -1,5 +1,5 @@
-/* constant: onnx_average_factors[2], int32: factors of onnx_average, int32 2 */
-/* constant: tflite_mean_multiplier[1], int32: multiplier of tflite_mean, int32 1 */
+/* constant: net_onnx_average_factors[2], int32: factors of onnx_average, int32 2 */
+/* constant: net_tflite_mean_multiplier[1], int32: multiplier of tflite_mean, int32 1 */
 
 /*
  * average_pool: average_pool2d
@@ -15,7 +15,7 @@ struct net_average_pool_operands {
   int32_t *narrow1;
 };
 
-static void net_average_pool_0(const void *args, uint32_t core, uint32_t cores)
+static void net_average_pool_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_average_pool_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -73,7 +73,7 @@ void net_average_pool(const int8_t *restrict in0, int8_t *restrict out)
   };
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_wait();
-  net_average_pool_0(&operands, 0u, 1u);
+  net_average_pool_part0(&operands, 0u, 1u);
   htvm_parallel_copy(out, operands.out, 72u);
   htvm_parallel_wait();
 }
@@ -89,7 +89,7 @@ struct net_max_pool_operands {
   int8_t *out;
 };
 
-static void net_max_pool_0(const void *args, uint32_t core, uint32_t cores)
+static void net_max_pool_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_max_pool_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -125,7 +125,7 @@ void net_max_pool(const int8_t *restrict in0, int8_t *restrict out)
   };
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_max_pool_0, &operands);
+  htvm_parallel_run(net_max_pool_part0, &operands);
   htvm_parallel_copy(out, operands.out, 72u);
   htvm_parallel_wait();
 }
@@ -141,7 +141,7 @@ struct net_max_pool_dilated_operands {
   int8_t *out;
 };
 
-static void net_max_pool_dilated_0(const void *args, uint32_t core, uint32_t cores)
+static void net_max_pool_dilated_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_max_pool_dilated_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -177,7 +177,7 @@ void net_max_pool_dilated(const int8_t *restrict in0, int8_t *restrict out)
   };
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_max_pool_dilated_0, &operands);
+  htvm_parallel_run(net_max_pool_dilated_part0, &operands);
   htvm_parallel_copy(out, operands.out, 72u);
   htvm_parallel_wait();
 }
@@ -194,7 +194,7 @@ struct net_onnx_average_operands {
   int8_t *out;
 };
 
-static void net_onnx_average_0(const void *args, uint32_t core, uint32_t cores)
+static void net_onnx_average_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_onnx_average_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -282,7 +282,7 @@ void net_onnx_average(const int8_t *restrict in0, const int32_t *restrict factor
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_copy((void *)operands.factors, factors, 8u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_onnx_average_0, &operands);
+  htvm_parallel_run(net_onnx_average_part0, &operands);
   htvm_parallel_copy(out, operands.out, 48u);
   htvm_parallel_wait();
 }
@@ -299,7 +299,7 @@ struct net_tflite_mean_operands {
   int8_t *out;
 };
 
-static void net_tflite_mean_0(const void *args, uint32_t core, uint32_t cores)
+static void net_tflite_mean_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_tflite_mean_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -332,7 +332,7 @@ void net_tflite_mean(const int8_t *restrict in0, const int32_t *restrict multipl
   htvm_parallel_copy((void *)operands.in0, in0, 240u);
   htvm_parallel_copy((void *)operands.multiplier, multiplier, 4u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_tflite_mean_0, &operands);
+  htvm_parallel_run(net_tflite_mean_part0, &operands);
   htvm_parallel_copy(out, operands.out, 8u);
   htvm_parallel_wait();
 }

@@ -1,6 +1,6 @@
-/* constant: onnx_softmax_exponential[256], int32: exponential of onnx_softmax, int32 256 */
-/* constant: softmax_exponential[256], int32: exponential of softmax, int32 256 */
-/* constant: tflite_softmax_exponential[256], int32: exponential of tflite_softmax, int32 256 */
+/* constant: net_onnx_softmax_exponential[256], int32: exponential of onnx_softmax, int32 256 */
+/* constant: net_softmax_exponential[256], int32: exponential of softmax, int32 256 */
+/* constant: net_tflite_softmax_exponential[256], int32: exponential of tflite_softmax, int32 256 */
 
 /*
  * tflite_softmax: tflite_softmax
@@ -18,7 +18,7 @@ struct net_tflite_softmax_operands {
   int32_t *newton2;
 };
 
-static void net_tflite_softmax_0(const void *args, uint32_t core, uint32_t cores)
+static void net_tflite_softmax_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_tflite_softmax_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -79,7 +79,7 @@ static void net_tflite_softmax_0(const void *args, uint32_t core, uint32_t cores
   }
 }
 
-static void net_tflite_softmax_1(const void *args, uint32_t core, uint32_t cores)
+static void net_tflite_softmax_part1(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_tflite_softmax_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -128,8 +128,8 @@ void net_tflite_softmax(const int8_t *restrict in0, const int32_t *restrict expo
   };
   htvm_parallel_copy((void *)operands.in0, in0, 48u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_tflite_softmax_0, &operands);
-  htvm_parallel_run(net_tflite_softmax_1, &operands);
+  htvm_parallel_run(net_tflite_softmax_part0, &operands);
+  htvm_parallel_run(net_tflite_softmax_part1, &operands);
   htvm_parallel_copy(out, operands.out, 48u);
   htvm_parallel_wait();
 }
@@ -148,7 +148,7 @@ struct net_onnx_softmax_operands {
   int32_t *total;
 };
 
-static void net_onnx_softmax_0(const void *args, uint32_t core, uint32_t cores)
+static void net_onnx_softmax_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_onnx_softmax_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -175,7 +175,7 @@ static void net_onnx_softmax_0(const void *args, uint32_t core, uint32_t cores)
   }
 }
 
-static void net_onnx_softmax_1(const void *args, uint32_t core, uint32_t cores)
+static void net_onnx_softmax_part1(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_onnx_softmax_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -210,8 +210,8 @@ void net_onnx_softmax(const int8_t *restrict in0, const int32_t *restrict expone
   };
   htvm_parallel_copy((void *)operands.in0, in0, 48u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_onnx_softmax_0, &operands);
-  htvm_parallel_run(net_onnx_softmax_1, &operands);
+  htvm_parallel_run(net_onnx_softmax_part0, &operands);
+  htvm_parallel_run(net_onnx_softmax_part1, &operands);
   htvm_parallel_copy(out, operands.out, 48u);
   htvm_parallel_wait();
 }
@@ -230,7 +230,7 @@ struct net_softmax_operands {
   int32_t *total;
 };
 
-static void net_softmax_0(const void *args, uint32_t core, uint32_t cores)
+static void net_softmax_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_softmax_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -257,7 +257,7 @@ static void net_softmax_0(const void *args, uint32_t core, uint32_t cores)
   }
 }
 
-static void net_softmax_1(const void *args, uint32_t core, uint32_t cores)
+static void net_softmax_part1(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_softmax_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -288,8 +288,8 @@ void net_softmax(const int8_t *restrict in0, const int32_t *restrict exponential
   };
   htvm_parallel_copy((void *)operands.in0, in0, 48u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_softmax_0, &operands);
-  htvm_parallel_run(net_softmax_1, &operands);
+  htvm_parallel_run(net_softmax_part0, &operands);
+  htvm_parallel_run(net_softmax_part1, &operands);
   htvm_parallel_copy(out, operands.out, 48u);
   htvm_parallel_wait();
 }
@@ -307,7 +307,7 @@ struct net_ita_softmax_operands {
   int32_t *terms;
 };
 
-static void net_ita_softmax_0(const void *args, uint32_t core, uint32_t cores)
+static void net_ita_softmax_part0(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_ita_softmax_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -340,7 +340,7 @@ static void net_ita_softmax_0(const void *args, uint32_t core, uint32_t cores)
   }
 }
 
-static void net_ita_softmax_1(const void *args, uint32_t core, uint32_t cores)
+static void net_ita_softmax_part1(const void *args, uint32_t core, uint32_t cores)
 {
   const struct net_ita_softmax_operands *const operands = args;
   const int8_t *const restrict in0 = operands->in0;
@@ -371,8 +371,8 @@ void net_ita_softmax(const int8_t *restrict in0, uint8_t *restrict out)
   };
   htvm_parallel_copy((void *)operands.in0, in0, 48u);
   htvm_parallel_wait();
-  htvm_parallel_run(net_ita_softmax_0, &operands);
-  htvm_parallel_run(net_ita_softmax_1, &operands);
+  htvm_parallel_run(net_ita_softmax_part0, &operands);
+  htvm_parallel_run(net_ita_softmax_part1, &operands);
   htvm_parallel_copy(out, operands.out, 48u);
   htvm_parallel_wait();
 }

@@ -1,13 +1,13 @@
-/* constant: depthwise_bias[8], int32: bias of depthwise, int32 8 */
-/* constant: depthwise_weight[72], int8: weight of depthwise, int8 3x3x8x1 */
-/* constant: dilated_bias[4], int32: bias of dilated, int32 4 */
-/* constant: dilated_weight[288], int8: weight of dilated, int8 3x3x8x4 */
-/* constant: first_bias[4], int32: bias of first, int32 4x1x1 */
-/* constant: first_multiplier[4], int32: multiplier of first, int32 4 */
-/* constant: first_shift[4], int32: shift of first, int32 4 */
-/* constant: first_weight[288], int8: weight of first, int8 4x8x3x3 */
-/* constant: grouped_bias[6], int32: bias of grouped, int32 6 */
-/* constant: grouped_weight[216], int8: weight of grouped, int8 3x3x4x6 */
+/* constant: net_depthwise_bias[8], int32: bias of depthwise, int32 8 */
+/* constant: net_depthwise_weight[72], int8: weight of depthwise, int8 3x3x8x1 */
+/* constant: net_dilated_bias[4], int32: bias of dilated, int32 4 */
+/* constant: net_dilated_weight[288], int8: weight of dilated, int8 3x3x8x4 */
+/* constant: net_first_bias[4], int32: bias of first, int32 4x1x1 */
+/* constant: net_first_multiplier[4], int32: multiplier of first, int32 4 */
+/* constant: net_first_shift[4], int32: shift of first, int32 4 */
+/* constant: net_first_weight[288], int8: weight of first, int8 4x8x3x3 */
+/* constant: net_grouped_bias[6], int32: bias of grouped, int32 6 */
+/* constant: net_grouped_weight[216], int8: weight of grouped, int8 3x3x4x6 */
 
 /*
  * depthwise: pad

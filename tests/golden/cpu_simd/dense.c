@@ -1,11 +1,11 @@
-/* constant: dense_onnx_factors[4], int32: factors of dense_onnx, int32 4x1 */
-/* constant: dense_tflite_bias[10], int32: bias of dense_tflite, int32 10 */
-/* constant: dense_tflite_multiplier[1], int32: multiplier of dense_tflite, int32 1 */
-/* constant: dense_tflite_shift[1], int32: shift of dense_tflite, int32 1 */
-/* constant: dense_tflite_weight[120], int8: weight of dense_tflite, int8 10x1x3x1x4 */
-/* constant: rows_constant_0[10], int32: constant_0 of rows, int32 10 */
-/* constant: rows_constant_0_1[10], int32: constant_0_1 of rows, int32 10 */
-/* constant: rows_weight[120], int8: weight of rows, int8 2x1x3x5x4 */
+/* constant: net_dense_onnx_factors[4], int32: factors of dense_onnx, int32 4x1 */
+/* constant: net_dense_tflite_bias[10], int32: bias of dense_tflite, int32 10 */
+/* constant: net_dense_tflite_multiplier[1], int32: multiplier of dense_tflite, int32 1 */
+/* constant: net_dense_tflite_shift[1], int32: shift of dense_tflite, int32 1 */
+/* constant: net_dense_tflite_weight[120], int8: weight of dense_tflite, int8 10x1x3x1x4 */
+/* constant: net_rows_constant_0[10], int32: constant_0 of rows, int32 10 */
+/* constant: net_rows_constant_0_1[10], int32: constant_0_1 of rows, int32 10 */
+/* constant: net_rows_weight[120], int8: weight of rows, int8 2x1x3x5x4 */
 
 /*
  * dense_tflite: matmul + add + tflite_requantize + add + clip + astype

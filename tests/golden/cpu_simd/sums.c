@@ -1,7 +1,7 @@
-/* constant: onnx_add_factors[2], int64: factors of onnx_add, int64 2 */
-/* constant: onnx_multiply_factors[1], int64: factors of onnx_multiply, int64 1 */
-/* constant: tflite_add_multiplier[3], int32: multiplier of tflite_add, int32 3 */
-/* constant: tflite_subtract_multiplier[3], int32: multiplier of tflite_subtract, int32 3 */
+/* constant: net_onnx_add_factors[2], int64: factors of onnx_add, int64 2 */
+/* constant: net_onnx_multiply_factors[1], int64: factors of onnx_multiply, int64 1 */
+/* constant: net_tflite_add_multiplier[3], int32: multiplier of tflite_add, int32 3 */
+/* constant: net_tflite_subtract_multiplier[3], int32: multiplier of tflite_subtract, int32 3 */
 
 /*
  * add, convert: add + right_shift + clip + astype + astype + add + multiply + add + right_shift + clip + astype

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.emit.staged import Calls, call_text, staged_kernel
+from byoc_dory.emit.symbols import part_name
 from byoc_dory.emit.tile_text import TileWriter, Transfer
 from byoc_dory.layers import Array, Layer, Weighted
 from byoc_dory.options import TilingOptions
@@ -43,7 +44,9 @@ class MacEmitter:
         assert isinstance(layer, Weighted)
         program = self.core.tile_program(layer, plan, self.soc, options)
         packed = pack(layer, plan.solution.tile.k)
-        weights = Constant(f"{symbol}_weights", packed, f"biases and weights of {layer.name}")
+        weights = Constant(
+            part_name(symbol, "weights"), packed, f"biases and weights of {layer.name}"
+        )
         writer = TileWriter(program)
         calls = Calls(_move, call_text(program, writer, "product"), finish="tiny_finish()")
         cycles = self.core.plan_cost(layer, plan, self.soc, options)
