@@ -107,7 +107,7 @@ def stored(rng: random.Random, file: File, weight: Array, axis: int, per: bool) 
         if len(axes) == 1 or not per:
             break
     zeros = np.arange(len(scales)) % 5 - 2 if per else np.zeros((), int)
-    name = file.constant(np.ascontiguousarray(data))
+    name = file.constant(np.asarray(data, order="C"))
     if per:
         (at,) = axes
         order = own.swapaxes(0, at).reshape(own.shape[at], -1)[:, 0]
