@@ -1,7 +1,7 @@
 """Mutated node cases of the package onnx: whatever is still read must be computed as it says.
 
-    python -m benchmarks.mutations [--of onnx | tflite | bytes] [--count 5000] [--seed 1]
-                                   [--write docs/mutations.md]
+    python -m benchmarks.mutations [--of onnx | tflite | bytes | built] [--count 5000]
+                                   [--builds 1000] [--seed 1] [--write docs/mutations.md]
 
 Each mutant is a case (`benchmarks.onnx_cases`, constants folded) with one to three changes, drawn
 from a seed: an optional input is dropped or added, an attribute is set, removed or replaced by
@@ -9,7 +9,8 @@ another value, the element type or the shape of a constant is changed.  What is 
 interpreter of the integer form, and compared with the reference implementation of the package
 onnx; where they differ, with onnxruntime, too, which decides.  A mutant may be refused, but must
 not be wrong and must not crash.  `benchmarks.tflite_mutations` does the same with TFLite files,
-`benchmarks.damage` changes bytes of both.  Without ``--of``, all of them run; ``--write`` writes
+`benchmarks.damage` changes bytes of both, and `benchmarks.built_mutations` builds layers for
+accelerators.  Without ``--of``, all of them run; ``--write`` writes
 the page with what came out.
 """
 
@@ -32,7 +33,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 import htvm
-from benchmarks import damage, onnx_cases, tflite_mutations
+from benchmarks import built_mutations, damage, onnx_cases, tflite_mutations
 from benchmarks.mutant import Mutant
 from htvm.errors import HtvmError
 
@@ -222,6 +223,8 @@ _TITLES = {
     "onnx": "ONNX nodes, against the reference implementation of the package onnx and onnxruntime",
     "tflite": "TFLite operators, against TFLite Micro's reference kernels",
     "bytes": "bytes of both kinds of files, changed or cut off",
+    "built": "TFLite layers built for accelerators, against the bounds of their activations and "
+    "the integer form that was built",
 }
 
 
@@ -298,6 +301,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--of", choices=list(_TITLES))
     parser.add_argument("--count", type=int, default=5_000)
+    parser.add_argument("--builds", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path, help="file for the page")
     arguments = parser.parse_args()
@@ -308,12 +312,16 @@ def main() -> None:
         "onnx": lambda: campaign(count, seed, interpret),
         "tflite": lambda: tflite_mutations.campaign(count, seed, interpret),
         "bytes": lambda: damage.campaign(count, seed),
+        "built": lambda: built_mutations.campaign(arguments.builds, seed, interpret),
     }
     found = {}
     for kind in [arguments.of] if arguments.of else list(_TITLES):
+        before = time.process_time()
         found[kind] = counted(campaigns[kind]())
         results = sorted(found[kind].results.items())
-        sys.stdout.write(f"{kind}: " + ", ".join(f"{n} {result}" for result, n in results) + "\n")
+        seconds = f" in {time.process_time() - before:.0f} s of processor time"
+        counts = ", ".join(f"{n} {result}" for result, n in results)
+        sys.stdout.write(f"{kind}: {counts}{seconds}\n")
         sys.stdout.flush()
     if arguments.write is not None:
         arguments.write.write_text(page(found, seed), encoding="utf-8")

@@ -29,7 +29,7 @@ from htvm.errors import HtvmError
 from tests.frontend.flatfile import FLOAT32, INT8, INT16, INT32, UINT8, Graph, Op, Tensor
 from tests.frontend.single import CASES
 
-__all__ = ["campaign"]
+__all__ = ["campaign", "drawn", "mutated"]
 
 _DTYPES = {FLOAT32: "float32", INT8: "int8", INT16: "int16", INT32: "int32", UINT8: "uint8"}
 
@@ -43,7 +43,7 @@ def campaign(count: int, seed: int, interpret: Callable[..., Any]) -> Iterator[M
             name = names[int(rng.integers(len(names)))]
             graph, changes = CASES[name](rng), []
             for _ in range(int(rng.integers(1, 4))):
-                graph, change = _mutated(graph, rng)
+                graph, change = mutated(graph, rng)
                 changes.append(change)
             result, reason = _outcome(graph, rng, interpret, oracle)
             yield Mutant(number, name, tuple(changes), result, reason)
@@ -58,7 +58,7 @@ def _outcome(
         path.write_bytes(content)
         try:
             loaded = htvm.load(path)
-            inputs = [_drawn(item.shape, item.dtype, rng) for item in loaded.inputs]
+            inputs = [drawn(item.shape, item.dtype, rng) for item in loaded.inputs]
             with np.errstate(all="ignore"):
                 found = interpret(loaded.module, inputs).outputs
         except HtvmError as error:
@@ -77,7 +77,7 @@ def _outcome(
     return "passed", ""
 
 
-def _drawn(shape: Sequence[int], dtype: str, rng: np.random.Generator) -> Any:
+def drawn(shape: Sequence[int], dtype: str, rng: np.random.Generator) -> Any:
     if dtype == "float32":
         return rng.normal(0, 3, shape).astype(np.float32)
     limits = np.iinfo(dtype)
@@ -114,7 +114,7 @@ class _Oracle:
 # ------------------------------------------------------------------------------ changes
 
 
-def _mutated(graph: Graph, rng: np.random.Generator) -> tuple[Graph, str]:
+def mutated(graph: Graph, rng: np.random.Generator) -> tuple[Graph, str]:
     at = int(rng.integers(len(graph.operators)))
     op = graph.operators[at]
     way = int(rng.integers(8))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from benchmarks import damage, mutations, tflite_mutations
+from benchmarks import built_mutations, damage, mutations, tflite_mutations
 from benchmarks.mutant import Mutant
 from tests.reference.interpreter import interpret
 
@@ -35,6 +35,12 @@ def test_no_damaged_file_ends_in_an_untyped_error(count: int) -> None:
     found = list(damage.campaign(count, 1))
     assert [item for item in found if item.result not in ("refused", "without oracle")] == []
     assert {item.result for item in found} == {"refused", "without oracle"}
+
+
+@pytest.mark.parametrize("builds", [8, pytest.param(100, marks=pytest.mark.slow)])
+def test_no_layer_built_for_accelerators_leaves_its_bounds(builds: int) -> None:
+    found = list(built_mutations.campaign(builds, 1, interpret))
+    assert [item for item in found if item.result not in ("passed", "refused")] == []
 
 
 def test_the_page_names_what_is_wrong() -> None:
