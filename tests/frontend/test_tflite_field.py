@@ -9,7 +9,7 @@ import htvm
 from tests.frontend.field import field_model
 from tests.reference.interpreter import interpret
 
-NAMES = ("int4_conv", "keras_gru_unrolled", "keras_lstm_unrolled")
+NAMES = ("int4_conv", "keras_gru_unrolled", "keras_lstm_unrolled", "weights_behind_transpose")
 TARGETS = ("siracusa", "snitch_ita", "diana")
 
 

@@ -3,6 +3,7 @@
 Keras converts a reshape to SHAPE, STRIDED_SLICE and PACK around it, because the batch could vary;
 all shapes in the file are static, so all of this is known.  Float16 weights are another case: a
 DEQUANTIZE of a constant.  What is folded is exact: integers, copies, and float16 as float32.
+Quantized constants, such as weights that PyTorch's exporters transpose, are only moved.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor
+from htvm.frontend.tflite.moved import moved_constant
 from htvm.frontend.tflite.sizes import sized
 from htvm.frontend.tflite.strided import strided
 
@@ -43,14 +45,13 @@ def folded(file: TfliteFile) -> TfliteFile:
         operator = sized(replace(operator, inputs=inputs))
         for tensor in operator.outputs:
             known[tensor.index] = tensor
-        data = None
+        result = None
         if len(operator.outputs) == 1 and operator.outputs[0].index not in results:
-            data = _value(operator)
-        if data is None:
+            result = _result(operator)
+        if result is None:
             left.append(operator)
         else:
-            result = operator.outputs[0]
-            known[result.index] = replace(result, data=np.asarray(data, order="C").reshape(-1))
+            known[result.index] = result
     if len(left) < len(file.operators):
         _log.info("%d operators of known results folded", len(file.operators) - len(left))
     return replace(
@@ -61,29 +62,45 @@ def folded(file: TfliteFile) -> TfliteFile:
     )
 
 
-def _value(operator: TfliteOperator) -> Array | None:
-    """Return the elements of an operator's result, or ``None`` if they are not known."""
+def _result(operator: TfliteOperator) -> TfliteTensor | None:
+    """Return an operator's result as a constant, or ``None`` if its elements are not known."""
     result = operator.outputs[0]
     if operator.kind == "SHAPE":
         source = operator.inputs[0] if operator.inputs else None
         if source is None or result.shape != (len(source.shape),) or result.dtype not in _PLAIN:
             return None
-        return np.asarray(source.shape, result.dtype)
+        return replace(result, data=np.asarray(source.shape, result.dtype))
     fold = _FOLDS.get(operator.kind)
-    if fold is None or math.prod(result.shape) > _MOST_ELEMENTS or result.dtype not in _PLAIN:
+    if fold is None or math.prod(result.shape) > _MOST_ELEMENTS:
         return None
-    arrays = []
-    for tensor in operator.inputs:
-        if tensor is None or tensor.data is None or tensor.dtype not in _PLAIN or tensor.scales:
-            return None
-        arrays.append(tensor.data.reshape(tensor.shape))
+    first = operator.inputs[0] if operator.inputs else None
+    moves = operator.kind in _MOVES and first is not None and bool(first.scales)
+    rest = _plain_constants(operator.inputs[1:] if moves else operator.inputs)
+    if rest is None:
+        return None
     try:
         with np.errstate(all="ignore"):
-            data = fold(operator, arrays)
+            if moves and first is not None and first.data is not None:
+                return moved_constant(operator, first, lambda data: fold(operator, [data, *rest]))
+            if moves or result.dtype not in _PLAIN:
+                return None
+            data = fold(operator, rest)
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None  # the operator stays, and whoever reads it says what is wrong
     # The declared shape is what everything else was checked with.
-    return data.astype(result.dtype) if data.shape == result.shape else None
+    if data.shape != result.shape:
+        return None
+    return replace(result, data=data.astype(result.dtype).reshape(-1))
+
+
+def _plain_constants(tensors: Sequence[TfliteTensor | None]) -> list[Array] | None:
+    """Return constants that are not quantized, or ``None`` if one is something else."""
+    arrays = []
+    for tensor in tensors:
+        if tensor is None or tensor.data is None or tensor.dtype not in _PLAIN or tensor.scales:
+            return None
+        arrays.append(tensor.data.reshape(tensor.shape))
+    return arrays
 
 
 def _option(operator: TfliteOperator, field: int, code: str = "i") -> int:
@@ -145,6 +162,10 @@ def _cut(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:
     return source[tuple(slice(int(at), end) for at, end in zip(begin, ends, strict=True))]
 
 
+def _reversed(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:
+    return np.flip(arrays[0], tuple(int(axis) for axis in arrays[1].reshape(-1)))
+
+
 def _reshaped(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:
     return arrays[0].reshape(operator.outputs[0].shape)
 
@@ -166,6 +187,7 @@ _FOLDS: Mapping[str, _Fold] = {
     "RANGE": lambda _, a: np.arange(*(item.reshape(-1)[0] for item in a)),
     "REDUCE_PROD": _reduced(np.prod),
     "RESHAPE": _reshaped,
+    "REVERSE_V2": _reversed,
     "SLICE": _cut,
     "SQUEEZE": _reshaped,
     "STRIDED_SLICE": _strided,
@@ -175,3 +197,9 @@ _FOLDS: Mapping[str, _Fold] = {
     "TRANSPOSE": lambda _, a: a[0].transpose(tuple(int(n) for n in a[1])),
 }
 """Operators of constants, as numpy computes them."""
+
+_MOVES = (
+    "BROADCAST_TO", "EXPAND_DIMS", "GATHER", "RESHAPE", "REVERSE_V2", "SLICE", "SQUEEZE",
+    "STRIDED_SLICE", "TILE", "TRANSPOSE",
+)  # fmt: skip
+"""Those that only move elements of their first input."""

@@ -124,7 +124,10 @@ class OperatorReader:
     def activation(self, tensor: TfliteTensor | None) -> TfliteTensor:
         """Check for a tensor of the activations' type, per tensor, computed at run time."""
         if tensor is not None and tensor.data is not None:
-            raise self.unsupported(f"{tensor.place} is constant, not an activation")
+            raise self.unsupported(
+                f"{tensor.place} is constant, not an activation",
+                "fold operators of constants when exporting",
+            )
         return self.quantized(tensor)
 
     def _float(self, tensor: TfliteTensor) -> HtvmError:
