@@ -16,7 +16,7 @@ from byoc_dory.layers import Array, MulShift, Shift
 from byoc_dory.soc.schemes import MulShiftScheme
 from htvm.quantization.folding import fold_tables
 from htvm.quantization.graph import Net, missing_zero, within
-from htvm.quantization.mul_shift import multiplier_and_shift, row_units
+from htvm.quantization.mul_shift import for_own_integers, multiplier_and_shift, row_units
 from htvm.quantization.operators import INT8, AddOperator, Operator
 from htvm.quantization.passing import ConvertOperator, GatherOperator
 from htvm.quantization.products import ConvolutionOperator, ProductOperator
@@ -305,10 +305,14 @@ class _Writer:
         weight, bias, shift = scaled_parameters(self.net, op, self.scales)
         if self.scheme is None:
             return weight, bias, Shift(int(shift))
-        units = row_units(weight, bias) if self.scheme.per_channel else np.ones(1)
-        requant = multiplier_and_shift(units * 2.0**-shift, self.scheme.multiplier_bits)
+        step, bits, units, own = 2.0**-shift, self.scheme.multiplier_bits, np.ones(1), None
+        if self.scheme.per_channel:
+            own = for_own_integers(op.weight, weight, step, bits)
+            units = row_units(weight, bias)
+        requant = own or multiplier_and_shift(units * step, bits)
         made = np.array(requant.mul) * 2.0 ** (shift - requant.shift[0])
-        return weight / made.reshape(-1, 1, 1, 1), bias / made, requant
+        steps = made.reshape(-1, 1, 1, 1)
+        return op.weight.astype(np.float64) if own else weight / steps, bias / made, requant
 
     def _mean_error(self, op: ProductOperator, new: ProductOperator, bias: Array) -> Array:
         """Return the mean of source minus result before the clip, in accumulator steps.

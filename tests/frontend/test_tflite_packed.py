@@ -86,6 +86,30 @@ def test_halves_of_bytes_are_in_order(load: Loader, shape: tuple[int, int]) -> N
     np.testing.assert_array_equal(made, twin)
 
 
+def convolution(low: int, high: int) -> Graph:
+    sketch = Sketch(np.random.default_rng(0))
+    source = sketch.input((1, 8, 8, 28), 0.05, 0)
+    data = sketch.rng.integers(low, high + 1, (16, 3, 3, 28)).astype(np.int8)
+    code = INT4 if high < 8 else INT8
+    out = sketch.tensor((1, 8, 8, 16), 40 / 128 * (high + 8) / 15, 0)
+    inputs = [source, sketch.constant(data, 0.1, code=code)]
+    sketch.op("CONV_2D", inputs, [out], (1, {0: ("b", 0), 1: ("i", 1), 2: ("i", 1)}))
+    return sketch.graph(out)
+
+
+def test_n_eureka_reads_as_many_bits_as_the_file_has(load: Loader) -> None:
+    kept = {}
+    for bits in (4, 8):
+        model = load(convolution(-(1 << bits - 1), (1 << bits - 1) - 1))
+        built = htvm.build(model, "siracusa")
+        assert set(built.placement.values()) == {"neureka"}
+        kept[bits] = sum(
+            item.data.nbytes for item in built.compiled.program.constants if item.memory
+        )
+    # The words of one bit of all filters: up to 28 channels each.
+    assert kept == {bits: 16 * 32 * bits for bits in (4, 8)}
+
+
 def changed(**changes: Any) -> Callable[[], Graph]:
     return lambda: layer().with_tensor(1, **changes)
 
