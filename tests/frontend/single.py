@@ -371,6 +371,15 @@ def softmax(rng: Rng) -> Graph:
     return sketch.graph(out)
 
 
+def log_softmax(rng: Rng) -> Graph:
+    sketch = Sketch(rng)
+    shape = [1, sketch.size(1, 400)] if sketch.flag() else _shape(sketch, 3)
+    source = sketch.input(shape, sketch.scale(0.0005, 4), sketch.zero())
+    out = sketch.tensor(shape, 1 / 16, 127)
+    sketch.op("LOG_SOFTMAX", [source], [out], (36, {}))
+    return sketch.graph(out)
+
+
 def l2_normalization(rng: Rng) -> Graph:
     sketch = Sketch(rng)
     shape = [1, sketch.size(30, 1000)] if sketch.flag() else _shape(sketch)
@@ -430,6 +439,7 @@ CASES: Mapping[str, Callable[[Rng], Graph]] = {
     "hard_swish": _unary("HARD_SWISH"),
     "l2_normalization": l2_normalization,
     "leaky_relu": leaky_relu,
+    "log_softmax": log_softmax,
     "logistic": _unary("LOGISTIC", (1 / 256, -128)),
     "max_pool": _pool("MAX_POOL_2D"),
     "mean": _summed("MEAN"),

@@ -270,6 +270,8 @@ REFUSED: dict[str, tuple[Callable[[], Graph], type[Exception], list[str]]] = {
                       ["tensor_0", "has no axes", "L2_NORMALIZATION"]),
     "length scale": (lambda: single("l2_normalization").with_tensor(1, scales=[0.1]),
                      UnsupportedError, ["scale 1/128", "L2_NORMALIZATION"]),
+    "logarithm scale": (lambda: single("log_softmax").with_tensor(1, zero_points=[0]),
+                        UnsupportedError, ["scale 1/16", "LOG_SOFTMAX"]),
     "batch": (batch_of_two, UnsupportedError, ["a batch of 2", "operator 0 (MAX_POOL_2D)"]),
     "logistic scale": (lambda: single("logistic").with_tensor(1, scales=[0.1]), UnsupportedError,
                        ["scale 1/256", "LOGISTIC"]),

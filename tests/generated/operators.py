@@ -74,6 +74,7 @@ from patterns.ops.tflite.bilinear import TfliteBilinear
 from patterns.ops.tflite.binary import TfliteBinary
 from patterns.ops.tflite.factors import AddFactors, SquareFactors
 from patterns.ops.tflite.l2_normalization import TfliteL2Normalization
+from patterns.ops.tflite.log_softmax import TfliteLogSoftmax
 from patterns.ops.tflite.matmul import TfliteMatmul, WideMatmul
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
 from patterns.ops.tflite.softmax import TfliteSoftmax
@@ -247,6 +248,7 @@ def _softmaxes() -> tuple[Types, Write]:
     def write(bb: Any, x: Any) -> list[Any]:
         return [
             TfliteSoftmax.of_scale(1 / 16).write(bb, [x], "tflite_softmax"),
+            TfliteLogSoftmax.of_scale(1 / 16).write(bb, [x], "log_softmax"),
             OnnxSoftmax(0.1, 1 / 256, -128).write(bb, [x], "onnx_softmax"),
             PulpSoftmax((1, 345, 62395), 255, 256).write(bb, [x], "softmax"),
             ItaMax(ItaSoftmax()).write(bb, [x], "ita_softmax"),

@@ -169,3 +169,45 @@ def normalized_row(row: Sequence[int], zero_point: int) -> list[int]:
     multiplier, shift = inverse_square_root(sum(value * value for value in centred))
     scaled = [multiply_by_quantized_multiplier(value, multiplier, shift + 7) for value in centred]
     return [max(-128, min(127, value)) for value in scaled]
+
+
+def logarithm(x: int, integer_bits: int) -> int:
+    """TFLite's log(x) in Q5.26 for x >= 1 with this number of integer bits."""
+    multiply, saturated = saturating_rounding_doubling_high_mul, saturating_multiply_by_power_of_two
+    sqrt_half, sqrt_sqrt_half, quarter = 1518500250, 1805811301, 2**23
+    headroom = 32 - x.bit_length()
+    r_a = saturated(multiply(saturated(x, headroom - 1), sqrt_half), 1)
+    power_a = ((integer_bits - headroom) << 25) + quarter
+    headroom_b = 32 - multiply(x, sqrt_half).bit_length() - 1
+    r_b = saturated(x, headroom_b)
+    power_b = ((integer_bits - headroom_b) << 25) - quarter
+    r, power = min(r_a, r_b), max(power_a, power_b)
+    p = truncated_quotient(r + sqrt_sqrt_half + 1, 2)
+    q = 2 * (r - sqrt_sqrt_half)
+    square = multiply(q, q)
+    numerator = multiply(q, r) + multiply(multiply(q, square), 117049297)
+    inner = 1057819769 + q + multiply(127690142, square)
+    denominator = multiply(p, inner) + multiply(638450708, q)
+    quotient = multiply(saturated(numerator, -6), one_over_one_plus_x(denominator))
+    return saturated(multiply(power, 1488522236) + quotient, 1)
+
+
+def log_softmax_row(row: Sequence[int], multiplier: int, left_shift: int) -> list[int]:
+    """TFLite's reference log softmax of one int8 row."""
+    least = -math.floor(31.0 * 2.0**26 / 2.0**left_shift)
+    differences = [value - max(row) for value in row]
+    scaled = [multiply_by_quantized_multiplier(d, multiplier, left_shift) for d in differences]
+    total = sum(
+        rounding_divide_by_power_of_two(exp_on_negative_values(number), 12)
+        for d, number in zip(differences, scaled, strict=True)
+        if d >= least
+    )
+    log_of_total = logarithm(total, 12)
+    inverse = quantize_multiplier(2.0 ** (31 - left_shift) / multiplier)
+    least = max(least - 1, multiply_by_quantized_multiplier(log_of_total + INT32_MIN, *inverse))
+    return [
+        max(-128, min(127, rounding_divide_by_power_of_two(number - log_of_total, 22) + 127))
+        if d > least
+        else -128
+        for d, number in zip(differences, scaled, strict=True)
+    ]

@@ -275,6 +275,13 @@ def _softmax(attrs: Any, data: Array, _: Array) -> Array:
     return np.asarray(results, np.int8).reshape(data.shape)
 
 
+def _log_softmax(attrs: Any, data: Array, *_: Array) -> Array:
+    multiplier, left_shift = int(attrs["htvm.multiplier"]), int(attrs["htvm.left_shift"])
+    rows = data.reshape(-1, data.shape[-1])
+    results = [gemmlowp.log_softmax_row(row.tolist(), multiplier, left_shift) for row in rows]
+    return np.asarray(results, np.int8).reshape(data.shape)
+
+
 _PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     **integers.PRIMITIVES,
     **onnx_arithmetic.PRIMITIVES,
@@ -283,6 +290,7 @@ _PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "average_pool2d": _average_pool,
     "mul_shift_requantize": _mul_shift,
     "tflite_add": _tflite_add,
+    "tflite_log_softmax": _log_softmax,
     "tflite_requantize": _requantize,
     "tflite_softmax": _softmax,
 }

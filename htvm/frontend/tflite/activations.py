@@ -20,6 +20,7 @@ from patterns.ops.requantize import fixed_point
 from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite import gemmlowp
 from patterns.ops.tflite.l2_normalization import TfliteL2Normalization
+from patterns.ops.tflite.log_softmax import TfliteLogSoftmax
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.ops.tflite.wide import PiecewiseRescale
 
@@ -28,6 +29,7 @@ __all__ = [
     "hard_swish",
     "l2_normalization",
     "leaky_relu",
+    "log_softmax",
     "logistic",
     "prelu",
     "relu",
@@ -282,3 +284,16 @@ def l2_normalization(op: OperatorReader) -> Sequence[Applied]:
         raise op.unsupported(f"fused activation function {fused}", "TFLite has none here")
     normalization = TfliteL2Normalization(step.zero_point)
     return [Applied(op.position(), op.where, (op.value(source),), normalization)]
+
+
+def log_softmax(op: OperatorReader) -> Sequence[Applied]:
+    """LOG_SOFTMAX over the last axis: output scale 1/16, zero point 127."""
+    source, step, made = unary(op)
+    op.last_axis(source)
+    if made != Quantization(1 / 16, 127):
+        raise op.unsupported(
+            f"a log softmax with output scale {made.scale:g}, zero point {made.zero_point}",
+            "int8 log softmax has scale 1/16 and zero point 127",
+        )
+    logarithms = TfliteLogSoftmax.of_scale(step.scale)
+    return [Applied(op.position(), op.where, (op.value(source),), logarithms)]

@@ -46,6 +46,7 @@ _HANDLERS: Mapping[str, Handler] = {
     "L2_NORMALIZATION": activations.l2_normalization,
     "LEAKY_RELU": activations.leaky_relu,
     "LOGISTIC": activations.logistic,
+    "LOG_SOFTMAX": activations.log_softmax,
     "MAXIMUM": arithmetic.maximum,
     "MAX_POOL_2D": pools.max_pool,
     "MEAN": pools.mean,

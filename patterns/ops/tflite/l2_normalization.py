@@ -78,7 +78,7 @@ class TfliteL2Normalization(PrimitiveOp):
 
         total = te.compute(rows, square, name="total")
         pairs = te.compute(rows, lambda *i: _bit_pairs(total(*i)), name="pairs")
-        half = te.compute(rows, lambda *i: _half(total(*i), pairs(*i)), name="half")
+        half = te.compute(rows, lambda *i: _half(total(*i), pairs(*i)), name="halved")
         root = te.compute(rows, lambda *_: tirx.const(1 << 28, "int32"), name="guess")
         for step in range(_NEWTON_STEPS):
             root = te.compute(rows, _newton_step(root, half), name=f"newton{step}")

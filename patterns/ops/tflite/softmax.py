@@ -10,7 +10,7 @@ Fixed-point numbers are written Qm.n: m integer and n fraction bits besides the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,16 @@ from patterns.primitive_op import Argument, PrimitiveOp
 if TYPE_CHECKING:
     from tvm.relax import Expr
 
-__all__ = ["TfliteSoftmax", "exponential_table", "softmax_multiplier"]
+__all__ = [
+    "TfliteSoftmax",
+    "check_row",
+    "doubled",
+    "exponential_table",
+    "leading_zeros",
+    "reciprocal_of_half",
+    "softmax_multiplier",
+    "summed_exponentials",
+]
 
 _INTEGER_BITS = 5  # integer bits of the scaled difference, Q5.26
 _SUM_INTEGER_BITS = 12  # integer bits of the sum of exponentials, Q12.19
@@ -109,12 +118,8 @@ class TfliteSoftmax(PrimitiveOp):
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`; a row must not be too long for the sum's format."""
-        shape = inputs[0].shape
-        if shape[-1] > _LONGEST_ROW:
-            raise UnsupportedError(
-                f"a softmax over {shape[-1]} values", hint=f"at most {_LONGEST_ROW}"
-            )
-        return TensorType(shape)
+        check_row(inputs[0])
+        return TensorType(inputs[0].shape)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the exponentials."""
@@ -126,29 +131,58 @@ class TfliteSoftmax(PrimitiveOp):
         return _rows(*tensors)
 
 
-def _rows(x: te.Tensor, table: te.Tensor) -> te.Tensor:
+def check_row(source: TensorType) -> None:
+    """Check that the sum of a row's exponentials has a format.
+
+    Raises:
+        UnsupportedError: the row is too long.
+    """
+    if source.shape[-1] > _LONGEST_ROW:
+        raise UnsupportedError(
+            f"a softmax over {source.shape[-1]} values", hint=f"at most {_LONGEST_ROW}"
+        )
+
+
+def summed_exponentials(x: te.Tensor, table: te.Tensor) -> tuple[Callable[..., Any], te.Tensor]:
+    """Return an element's distance from the largest of its row, and the rows' sums in Q12.19.
+
+    Args:
+        x: int8 rows along the last axis.
+        table: from `exponential_table`.
+    """
     rows, length = x.shape[:-1], x.shape[-1]
     k, j = te.reduce_axis((0, length), "k"), te.reduce_axis((0, length), "j")
     largest = te.compute(rows, lambda *i: te.max(x(*i, k), axis=k), name="largest")
 
-    def term(*index: Any) -> Any:
-        distance = tirx.Cast("int32", largest(*index[:-1])) - tirx.Cast("int32", x(*index))
-        return table[distance]
+    def distance(*index: Any) -> Any:
+        return tirx.Cast("int32", largest(*index[:-1])) - tirx.Cast("int32", x(*index))
 
     def addend(*index: Any) -> Any:
         # To Q12.19, rounded; adding the half first would overflow.
-        return ((term(*index) >> 11) + 1) >> 1
+        return ((table[distance(*index)] >> 11) + 1) >> 1
 
     total = te.compute(rows, lambda *i: te.sum(addend(*i, j), axis=j), name="total")
-    zeros = te.compute(rows, lambda *i: _leading_zeros(total(*i)), name="zeros")
-    half = te.compute(rows, lambda *i: _half_denominator(total(*i), zeros(*i)), name="half")
-    root = te.compute(rows, lambda *i: _first_guess(half(*i)), name="guess")
+    return distance, total
+
+
+def reciprocal_of_half(half: te.Tensor) -> te.Tensor:
+    """Return 1 / half in Q2.29 of numbers in [1/2, 1) in Q0.31."""
+    root = te.compute(half.shape, lambda *i: _first_guess(half(*i)), name="guess")
     for step in range(3):
-        root = te.compute(rows, _newton_step(root, half), name=f"newton{step}")
+        root = te.compute(half.shape, _newton_step(root, half), name=f"newton{step}")
+    return root
+
+
+def _rows(x: te.Tensor, table: te.Tensor) -> te.Tensor:
+    rows = x.shape[:-1]
+    distance, total = summed_exponentials(x, table)
+    zeros = te.compute(rows, lambda *i: leading_zeros(total(*i), 20), name="zeros")
+    half = te.compute(rows, lambda *i: _half_denominator(total(*i), zeros(*i)), name="halved")
+    root = reciprocal_of_half(half)
 
     def element(*index: Any) -> Any:
         row = index[:-1]
-        product = rounding_high_multiply(_doubled(root(*row)), term(*index))
+        product = rounding_high_multiply(doubled(root(*row)), table[distance(*index)])
         # Rounding shift of a non-negative number by 23 + 12 - zeros; everything above 31 gives 0.
         # Both bounds are written out: for shifts that may be negative, TVM's range analysis draws
         # wrong conclusions, and drops the saturation below.
@@ -159,10 +193,10 @@ def _rows(x: te.Tensor, table: te.Tensor) -> te.Tensor:
     return te.compute(x.shape, element, name="softmax")
 
 
-def _leading_zeros(value: Any) -> Any:
-    """The leading zeros of a sum, which is at least 1.0 (bit 19) and below 2**12 (bit 31)."""
+def leading_zeros(value: Any, lowest: int) -> Any:
+    """The leading zeros of a positive int32; at most those of a number with bit ``lowest - 1``."""
     count = tirx.const(1, "int32")
-    for bit in range(30, 19, -1):
+    for bit in range(30, lowest - 1, -1):
         count = count + tirx.Cast("int32", value < tirx.const(1 << bit, "int32"))
     return count
 
@@ -191,7 +225,7 @@ def _newton_step(guess: te.Tensor, half: te.Tensor) -> Any:
     return step
 
 
-def _doubled(root: Any) -> Any:
+def doubled(root: Any) -> Any:
     """Return 1 / (1 + a) in Q0.31 from 2 / (1 + a) in Q2.29: twice the number, saturated."""
     highest = tirx.const(1 << 30, "int32")
     # A shift: TVM would move a factor into the sum that `root` may stand for, where its constants

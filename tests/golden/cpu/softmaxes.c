@@ -1,3 +1,4 @@
+/* constant: net_log_softmax_difference[256], int32: difference of log_softmax, int32 256 */
 /* constant: net_onnx_softmax_exponential[256], int32: exponential of onnx_softmax, int32 256 */
 /* constant: net_softmax_exponential[256], int32: exponential of softmax, int32 256 */
 /* constant: net_tflite_softmax_exponential[256], int32: exponential of tflite_softmax, int32 256 */
@@ -69,6 +70,142 @@ void net_tflite_softmax(const int8_t *restrict in0, const int32_t *restrict expo
       int32_t v3 = 34 - ((v2) > (3) ? (v2) : (3));
       int32_t v4 = (((narrow1 >> ((v3) > (0) ? (v3) : (0))) + 1) >> 1) - 128;
       out[t1] = ((int8_t)((v4) < (127) ? (v4) : (127)));
+    }
+  }
+}
+
+/*
+ * log_softmax: tflite_log_softmax
+ * int8 4x12 -> int8 4x12
+ * element-wise operators inlined
+ */
+void net_log_softmax(const int8_t *restrict in0, const int32_t *restrict exponential, const int32_t *restrict difference, int8_t *restrict out) {
+  int8_t largest[4];
+  int32_t total[4];
+  int32_t rest[4];
+  int32_t wide0;
+  int32_t narrow2;
+  int32_t wide3;
+  int32_t wide4;
+  int32_t wide5;
+  int32_t wide6;
+  int32_t wide7;
+  int32_t wide8;
+  int32_t wide9;
+  int32_t wide10;
+  int32_t wide11;
+  int32_t wide12;
+  int32_t wide13;
+  int32_t offset[4];
+  int32_t square[4];
+  int32_t narrow0;
+  int32_t divisor[4];
+  int32_t wide0_ptr_1;
+  int32_t wide1;
+  int32_t narrow2_ptr_1;
+  int32_t narrow4;
+  int32_t logarithm[4];
+  int32_t narrow0_ptr_1;
+  int32_t narrow3;
+  int32_t narrow4_ptr_1;
+  int32_t wide6_ptr_1;
+  int32_t narrow8;
+  int32_t wide9_ptr_1;
+  int32_t narrow10;
+  int32_t wide12_ptr_1;
+  int32_t narrow13;
+  int32_t wide15;
+  int32_t narrow16;
+  for (int32_t i0 = 0; i0 < 4; ++i0) {
+    largest[i0] = (int8_t)-128;
+    for (int32_t k = 0; k < 12; ++k) {
+      int8_t v0 = largest[i0];
+      int8_t v1 = in0[((i0 * 12) + k)];
+      largest[i0] = ((v0) > (v1) ? (v0) : (v1));
+    }
+  }
+  for (int32_t i0_1 = 0; i0_1 < 4; ++i0_1) {
+    total[i0_1] = 0;
+    for (int32_t j = 0; j < 12; ++j) {
+      total[i0_1] = (total[i0_1] + (((exponential[(((int32_t)largest[i0_1]) - ((int32_t)in0[((i0_1 * 12) + j)]))] >> 11) + 1) >> 1));
+    }
+  }
+  for (int32_t i0_2 = 0; i0_2 < 4; ++i0_2) {
+    wide0 = ((int32_t)(((uint32_t)total[i0_2]) << ((uint32_t)((((((((((((int32_t)(total[i0_2] < 1073741824)) + ((int32_t)(total[i0_2] < 536870912))) + ((int32_t)(total[i0_2] < 268435456))) + ((int32_t)(total[i0_2] < 134217728))) + ((int32_t)(total[i0_2] < 67108864))) + ((int32_t)(total[i0_2] < 33554432))) + ((int32_t)(total[i0_2] < 16777216))) + ((int32_t)(total[i0_2] < 8388608))) + ((int32_t)(total[i0_2] < 4194304))) + ((int32_t)(total[i0_2] < 2097152))) + ((int32_t)(total[i0_2] < 1048576))))));
+    wide0 = ((int32_t)(((((int64_t)wide0) * (int64_t)1518500250) + (int64_t)1073741824) >> (int64_t)31));
+    narrow2 = ((int32_t)(((((int64_t)total[i0_2]) * (int64_t)1518500250) + (int64_t)1073741824) >> (int64_t)31));
+    wide3 = ((int32_t)(narrow2 < 1073741824));
+    wide4 = ((int32_t)(narrow2 < 536870912));
+    wide5 = ((int32_t)(narrow2 < 268435456));
+    wide6 = ((int32_t)(narrow2 < 134217728));
+    wide7 = ((int32_t)(narrow2 < 67108864));
+    wide8 = ((int32_t)(narrow2 < 33554432));
+    wide9 = ((int32_t)(narrow2 < 16777216));
+    wide10 = ((int32_t)(narrow2 < 8388608));
+    wide11 = ((int32_t)(narrow2 < 4194304));
+    wide12 = ((int32_t)(narrow2 < 2097152));
+    wide13 = ((int32_t)(narrow2 < 1048576));
+    narrow2 = ((int32_t)(narrow2 < 524288));
+    int64_t v2 = ((int64_t)wide0) * (int64_t)2;
+    int64_t v3 = (int64_t)(((uint64_t)((int64_t)total[i0_2])) << ((uint64_t)(((((((((((((int64_t)wide3) + ((int64_t)wide4)) + ((int64_t)wide5)) + ((int64_t)wide6)) + ((int64_t)wide7)) + ((int64_t)wide8)) + ((int64_t)wide9)) + ((int64_t)wide10)) + ((int64_t)wide11)) + ((int64_t)wide12)) + ((int64_t)wide13)) + ((int64_t)narrow2))));
+    int64_t v4 = (v2) < (v3) ? (v2) : (v3);
+    int64_t v5 = (int64_t)2147483647;
+    wide0 = ((int32_t)((v4) < (v5) ? (v4) : (v5)));
+    rest[i0_2] = wide0;
+  }
+  for (int32_t i0_3 = 0; i0_3 < 4; ++i0_3) {
+    offset[i0_3] = ((int32_t)(((uint32_t)(rest[i0_3] - 1805811301)) << (uint32_t)1));
+  }
+  for (int32_t i0_4 = 0; i0_4 < 4; ++i0_4) {
+    narrow0 = ((int32_t)(((((int64_t)offset[i0_4]) * ((int64_t)offset[i0_4])) + (int64_t)1073741824) >> (int64_t)31));
+    square[i0_4] = narrow0;
+  }
+  for (int32_t i0_5 = 0; i0_5 < 4; ++i0_5) {
+    wide0_ptr_1 = (rest[i0_5] >> 1);
+    wide1 = (((rest[i0_5] & 1) + 2) >> 1);
+    narrow2_ptr_1 = ((int32_t)(((((int64_t)square[i0_5]) * (int64_t)127690142) + (int64_t)1073741824) >> (int64_t)31));
+    wide0_ptr_1 = ((int32_t)(((((((int64_t)wide0_ptr_1) + ((int64_t)wide1)) + (int64_t)902905650) * ((((int64_t)offset[i0_5]) + ((int64_t)narrow2_ptr_1)) + (int64_t)1057819769)) + (int64_t)1073741824) >> (int64_t)31));
+    narrow4 = ((int32_t)(((((int64_t)offset[i0_5]) * (int64_t)638450708) + (int64_t)1073741824) >> (int64_t)31));
+    divisor[i0_5] = (((wide0_ptr_1 + narrow4) >> 1) + 1073741824);
+  }
+  for (int32_t i0_6 = 0; i0_6 < 4; ++i0_6) {
+    narrow0_ptr_1 = ((int32_t)(((((int64_t)total[i0_6]) * (int64_t)1518500250) + (int64_t)1073741824) >> (int64_t)31));
+    int32_t v6 = ((((((((((377487360 - (((int32_t)(total[i0_6] < 1073741824)) * 33554432)) - (((int32_t)(total[i0_6] < 536870912)) * 33554432)) - (((int32_t)(total[i0_6] < 268435456)) * 33554432)) - (((int32_t)(total[i0_6] < 134217728)) * 33554432)) - (((int32_t)(total[i0_6] < 67108864)) * 33554432)) - (((int32_t)(total[i0_6] < 33554432)) * 33554432)) - (((int32_t)(total[i0_6] < 16777216)) * 33554432)) - (((int32_t)(total[i0_6] < 8388608)) * 33554432)) - (((int32_t)(total[i0_6] < 4194304)) * 33554432)) - (((int32_t)(total[i0_6] < 2097152)) * 33554432)) - (((int32_t)(total[i0_6] < 1048576)) * 33554432);
+    int32_t v7 = (((((((((((394264576 - (((int32_t)(narrow0_ptr_1 < 1073741824)) * 33554432)) - (((int32_t)(narrow0_ptr_1 < 536870912)) * 33554432)) - (((int32_t)(narrow0_ptr_1 < 268435456)) * 33554432)) - (((int32_t)(narrow0_ptr_1 < 134217728)) * 33554432)) - (((int32_t)(narrow0_ptr_1 < 67108864)) * 33554432)) - (((int32_t)(narrow0_ptr_1 < 33554432)) * 33554432)) - (((int32_t)(narrow0_ptr_1 < 16777216)) * 33554432)) - (((int32_t)(narrow0_ptr_1 < 8388608)) * 33554432)) - (((int32_t)(narrow0_ptr_1 < 4194304)) * 33554432)) - (((int32_t)(narrow0_ptr_1 < 2097152)) * 33554432)) - (((int32_t)(narrow0_ptr_1 < 1048576)) * 33554432)) - (((int32_t)(narrow0_ptr_1 < 524288)) * 33554432);
+    narrow0_ptr_1 = ((v6) > (v7) ? (v6) : (v7));
+    narrow0_ptr_1 = ((int32_t)(((((int64_t)narrow0_ptr_1) * (int64_t)1488522236) + (int64_t)1073741824) >> (int64_t)31));
+    narrow3 = ((int32_t)(((((int64_t)offset[i0_6]) * ((int64_t)rest[i0_6])) + (int64_t)1073741824) >> (int64_t)31));
+    narrow4_ptr_1 = ((int32_t)(((((int64_t)offset[i0_6]) * ((int64_t)square[i0_6])) + (int64_t)1073741824) >> (int64_t)31));
+    narrow4_ptr_1 = ((int32_t)(((((int64_t)narrow4_ptr_1) * (int64_t)117049297) + (int64_t)1073741824) >> (int64_t)31));
+    wide6_ptr_1 = ((narrow3 + narrow4_ptr_1) >> 6);
+    int32_t t2 = ((int32_t)(((uint32_t)1 << (uint32_t)6) - (uint32_t)1));
+    narrow3 = ((int32_t)(((t2 >> 1) + ((int32_t)((narrow3 + narrow4_ptr_1) < 0))) < ((narrow3 + narrow4_ptr_1) & t2)));
+    narrow8 = ((int32_t)(((int64_t)1073741824 - (((int64_t)divisor[i0_6]) * (int64_t)1010580540)) >> (int64_t)31));
+    wide9_ptr_1 = (narrow8 + 1515870810);
+    narrow10 = ((int32_t)(((((int64_t)divisor[i0_6]) * ((int64_t)wide9_ptr_1)) + (int64_t)1073741824) >> (int64_t)31));
+    wide9_ptr_1 = ((int32_t)(((((int64_t)wide9_ptr_1) * ((int64_t)536870912 - ((int64_t)narrow10))) + (int64_t)1073741824) >> (int64_t)31));
+    wide12_ptr_1 = (((wide9_ptr_1 * 4) + narrow8) + 1515870810);
+    narrow13 = ((int32_t)(((((int64_t)divisor[i0_6]) * ((int64_t)wide12_ptr_1)) + (int64_t)1073741824) >> (int64_t)31));
+    wide12_ptr_1 = ((int32_t)(((((int64_t)wide12_ptr_1) * ((int64_t)536870912 - ((int64_t)narrow13))) + (int64_t)1073741824) >> (int64_t)31));
+    wide15 = ((((wide12_ptr_1 * 4) + (wide9_ptr_1 * 4)) + narrow8) + 1515870810);
+    narrow16 = ((int32_t)(((((int64_t)divisor[i0_6]) * ((int64_t)wide15)) + (int64_t)1073741824) >> (int64_t)31));
+    wide15 = ((int32_t)(((((int64_t)wide15) * ((int64_t)536870912 - ((int64_t)narrow16))) + (int64_t)1073741824) >> (int64_t)31));
+    int32_t condval;
+    if (-442128986 <= ((((wide15 * 4) + (wide12_ptr_1 * 4)) + (wide9_ptr_1 * 4)) + narrow8)) {
+      condval = 2147483647;
+    } else {
+      condval = ((int32_t)(((uint32_t)(((((wide15 * 4) + (wide12_ptr_1 * 4)) + (wide9_ptr_1 * 4)) + narrow8) + 1515870810)) << (uint32_t)1));
+    }
+    wide15 = condval;
+    wide6_ptr_1 = ((int32_t)((((((int64_t)wide6_ptr_1) + ((int64_t)narrow3)) * ((int64_t)wide15)) + (int64_t)1073741824) >> (int64_t)31));
+    logarithm[i0_6] = ((narrow0_ptr_1 * 2) + (wide6_ptr_1 * 2));
+  }
+  for (int32_t i0_7 = 0; i0_7 < 4; ++i0_7) {
+    for (int32_t i1 = 0; i1 < 12; ++i1) {
+      int32_t t1 = ((i0_7 * 12) + i1);
+      int32_t v8 = ((((difference[(((int32_t)largest[i0_7]) - ((int32_t)in0[t1]))] + ((difference[(((int32_t)largest[i0_7]) - ((int32_t)in0[t1]))] - logarithm[i0_7]) >> 31)) + 2097152) - logarithm[i0_7]) >> 22) + 127;
+      int32_t v9 = (v8) < (127) ? (v8) : (127);
+      out[t1] = ((int8_t)((v9) > (-128) ? (v9) : (-128)));
     }
   }
 }
