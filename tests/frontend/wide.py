@@ -75,6 +75,17 @@ def softmax(rng: Rng) -> Graph:
     return draw(rng)
 
 
+def prelu(rng: Rng) -> Graph:
+    sketch = Sketch(rng)
+    y, x, c = sketch.size(), sketch.size(), sketch.size(1, 5)
+    source = sketch.input((1, y, x, c), sketch.scale(0.0005, 0.02), 0, code=INT16)
+    shape = (1, 1, c) if sketch.flag() else (1,)
+    slopes = sketch.constant(sketch.bytes(*shape), sketch.scale(0.001, 0.02), sketch.zero())
+    out = sketch.tensor((1, y, x, c), sketch.scale(0.0005, 0.02), 0, code=INT16)
+    sketch.op("PRELU", [source, slopes], [out], None)
+    return sketch.graph(out)
+
+
 def leaky_relu(rng: Rng) -> Graph:
     sketch = Sketch(rng)
     source = sketch.input((1, 900), sketch.scale(0.0005, 0.02), 0, code=INT16)
@@ -129,6 +140,7 @@ CASES: Mapping[str, Callable[[Rng], Graph]] = {
     "leaky_relu": leaky_relu,
     "logistic": _functional("LOGISTIC", 1 / 32768),
     "narrow": _rescale(INT16, INT8),
+    "prelu": prelu,
     "relu": _functional("RELU"),
     "relu_6": relu_6,
     "rescale": _rescale(INT16, INT16),

@@ -378,9 +378,11 @@ def _wide() -> tuple[Types, Write]:
         multipliers, shifts = np.asarray([20000], np.int32), np.asarray([24], np.int32)
         sums = AddFactors.from_scales((0.03, 0.07, 0.4), (0, 0, 0), 15)
         other = _rng().integers(-(2**15), 2**15, 8).astype(np.int16)
+        slopes = np.arange(-4, 4, dtype=np.int32)
         return [
             WideConv2d(weight, bias, multipliers, shifts, strides=(2, 1)).write(bb, [x], "conv"),
             PiecewiseRescale((2**30, 1), (-(2**30), -3)).write(bb, [x], "leaky"),
+            PiecewiseRescale((2**30, 1), (2**30, -6), slopes=slopes).write(bb, [x], "prelu"),
             TfliteBinary("add", sums, (-(2**15), 2**15 - 1), b=other).write(bb, [x], "add"),
             WideMatmul(20011, 24, (0, 0, 0), (-(2**15), 2**15 - 1), (False, True)).write(
                 bb, [x, x], "batch_matmul"

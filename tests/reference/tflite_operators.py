@@ -176,12 +176,13 @@ def _matmul(attrs: Any, a: Array, b: Array, _: Array) -> Array:
     return np.clip(result + zeros[2], low, high).astype(a.dtype)
 
 
-def _piecewise(attrs: Any, data: Array, multipliers: Array) -> Array:
+def _piecewise(attrs: Any, data: Array, multipliers: Array, slopes: Any = 1) -> Array:
     zeros, (low, high) = _integers(attrs, "zero_points"), _integers(attrs, "clip")
     centred, parts = data.astype(np.int64) - zeros[0], []
-    for name, magnitude in zip(("above", "below"), multipliers, strict=True):
+    sides = (("above", centred), ("below", centred * slopes))
+    for (name, side), magnitude in zip(sides, multipliers, strict=True):
         multiplier, shift = (int(part) for part in attrs[f"htvm.{name}"])
-        parts.append(scaled(centred, magnitude, shift) * (-1 if multiplier < 0 else 1))
+        parts.append(scaled(side, magnitude, shift) * (-1 if multiplier < 0 else 1))
     result = np.where(centred >= 0, *parts) + zeros[1]
     return np.clip(result, low, high).astype(str(attrs["htvm.dtype"]))
 

@@ -15,7 +15,7 @@ from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Clip, Quantization
 from htvm.frontend.scales import bound, converted
 from htvm.frontend.tflite.file import TfliteTensor
-from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
+from htvm.frontend.tflite.reader import FULL_INT8, INT8, OperatorReader, constant_array
 from patterns.ops.requantize import fixed_point
 from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite import gemmlowp
@@ -25,6 +25,7 @@ from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.ops.tflite.wide import PiecewiseRescale
 
 __all__ = [
+    "channel_slopes",
     "clipped",
     "hard_swish",
     "l2_normalization",
@@ -204,17 +205,7 @@ def slopes_of(step: Quantization, made: Quantization, alpha: float) -> tuple[flo
 
 def prelu(op: OperatorReader) -> Sequence[Applied]:
     """PRELU: negative numbers times a constant slope, one or one per channel."""
-    op.count((2,))
-    source, alpha = op.source(), op.quantized(op.tensor(1))
-    op.result_shape(source.shape)
-    if alpha.data is None:
-        raise op.unsupported("its slopes are computed at run time", "make them constant")
-    if alpha.data.size not in (1, op.last_axis(source)) or alpha.shape[-1:] not in (
-        (), (1,), source.shape[-1:],
-    ):  # fmt: skip
-        raise op.unsupported(
-            f"slopes of shape {alpha.shape} ({alpha.place})", "share them over height and width"
-        )
+    source, alpha = channel_slopes(op)
     step, made, slope = op.step(source), op.step(op.result()), op.step(alpha)
     above = fixed_point(step.scale / made.scale)
     below = fixed_point(step.scale * slope.scale / made.scale)
@@ -232,6 +223,24 @@ def prelu(op: OperatorReader) -> Sequence[Applied]:
     rows = [row(factor) for factor in factors]
     table = rows[0] if len(rows) == 1 else np.stack(rows)
     return [table_of(op, "prelu", op.value(source), table)]
+
+
+def channel_slopes(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor]:
+    """Return the input of PRELU and its slopes: constant int8, one or one per channel."""
+    op.count((2,))
+    source, alpha = op.source(), op.tensor(1)
+    op.result_shape(source.shape)
+    if alpha.data is None:
+        raise op.unsupported("its slopes are computed at run time", "make them constant")
+    if alpha.dtype != "int8":
+        raise op.unsupported(f"{alpha.dtype} slopes ({alpha.place})", FULL_INT8)
+    if alpha.data.size not in (1, op.last_axis(source)) or alpha.shape[-1:] not in (
+        (), (1,), source.shape[-1:],
+    ):  # fmt: skip
+        raise op.unsupported(
+            f"slopes of shape {alpha.shape} ({alpha.place})", "share them over height and width"
+        )
+    return source, alpha
 
 
 # ------------------------------------------------------------------------------ conversions

@@ -108,6 +108,7 @@ _WIDE: Mapping[str, Handler] = {
     "LEAKY_RELU": wide.leaky_relu,
     "LOGISTIC": wide_functions.logistic,
     "MUL": wide.multiply,
+    "PRELU": wide_functions.prelu,
     "QUANTIZE": wide.quantize,
     "RELU": wide_functions.relu,
     "SOFTMAX": wide_functions.softmax,

@@ -182,7 +182,7 @@ class WideConv2d(PrimitiveOp):
 @operator
 @dataclass(frozen=True, eq=False)
 class PiecewiseRescale(PrimitiveOp):
-    """Integers rescaled by one factor above zero and another below, as in a leaky ReLU.
+    """Integers rescaled by one factor above zero and another below, as in a leaky ReLU or a PReLU.
 
     Attributes:
         above, below: Q31 multiplier and exponent for either side; a negative multiplier negates
@@ -190,6 +190,8 @@ class PiecewiseRescale(PrimitiveOp):
         zero_points: those of input and output.
         clip: inclusive range of the output.
         dtype: type of the output.
+        slopes: integers, one or one for each element of the last axis, by which numbers below zero
+            are multiplied first, int32 ``[C]``; products must fit int32.
     """
 
     kind = "piecewise_rescale"
@@ -199,6 +201,7 @@ class PiecewiseRescale(PrimitiveOp):
     zero_points: tuple[int, int] = (0, 0)
     clip: Range = INT16
     dtype: str = "int16"
+    slopes: Array | None = None
 
     @property
     def stem(self) -> str:
@@ -209,16 +212,20 @@ class PiecewiseRescale(PrimitiveOp):
         """See `PrimitiveOp.result`."""
         if inputs[0].dtype not in ("int8", "uint8", "int16", "int32"):
             raise UnsupportedError(f"an input of type {inputs[0].dtype}")
-        return TensorType(inputs[0].shape, self.dtype)
+        shape = inputs[0].shape
+        if self.slopes is not None and self.slopes.shape not in ((1,), shape[-1:]):
+            raise IntegerFormError(f"slopes of shape {self.slopes.shape} for a tensor of {shape}")
+        return TensorType(shape, self.dtype)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input and the multipliers."""
+        """See `PrimitiveOp.arguments`: the input, the multipliers, and slopes if there are any."""
         multipliers = np.asarray([abs(self.above[0]), abs(self.below[0])], "int32")
-        return Argument("x", inputs[0]), Argument("multipliers", multipliers)
+        slopes = [] if self.slopes is None else [Argument("slopes", self.slopes, "slopes")]
+        return Argument("x", inputs[0]), Argument("multipliers", multipliers), *slopes
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
-        source, multipliers = tensors
+        source, multipliers, *slopes = tensors
         low, high = self.clip
 
         def scaled(value: Any, at: int, factor: tuple[int, int]) -> Any:
@@ -233,8 +240,11 @@ class PiecewiseRescale(PrimitiveOp):
         def element(*index: Any) -> Any:
             value = tirx.Cast("int32", source(*index)) - self.zero_points[0]
             result = scaled(value, 0, self.above)
-            if self.below != self.above:
-                result = tirx.Select(value >= 0, result, scaled(value, 1, self.below))
+            if slopes or self.below != self.above:
+                below = value
+                if slopes:
+                    below = value * slopes[0][index[-1] if slopes[0].shape[0] > 1 else 0]
+                result = tirx.Select(value >= 0, result, scaled(below, 1, self.below))
             result = result + self.zero_points[1]
             return tirx.Cast(self.dtype, tirx.max(tirx.min(result, high), low))
 

@@ -8,6 +8,7 @@
 /* constant: net_leaky_multipliers[2], int32: multipliers of leaky, int32 2 */
 /* constant: net_logistic_curve[256], int16: curve of logistic, int16 256 */
 /* constant: net_mean_multiplier[1], int32: multiplier of mean, int32 1 */
+/* constant: net_prelu_slopes[8], int32: slopes of prelu, int32 8 */
 /* constant: net_softmax_exponential[513], int16: exponential of softmax, int16 513 */
 /* constant: net_softmax_multiplier[1], int32: multiplier of softmax, int32 1 */
 /* constant: net_softmax_reciprocal[513], int16: reciprocal of softmax, int16 513 */
@@ -62,6 +63,36 @@ void net_leaky(const int16_t *restrict in0, const int32_t *restrict multipliers,
           condval = wide0;
         } else {
           condval = ((0 - (narrow2 >> 3)) - ((int32_t)(((t2 >> 1) + ((int32_t)(narrow2 < 0))) < (narrow2 & t2))));
+        }
+        int32_t v0 = (condval) < (32767) ? (condval) : (32767);
+        out[t1] = ((int16_t)((v0) > (-32768) ? (v0) : (-32768)));
+      }
+    }
+  }
+}
+
+/*
+ * prelu: piecewise_rescale
+ * int16 1x5x6x8 -> int16 1x5x6x8
+ * element-wise operators inlined
+ */
+void net_prelu(const int16_t *restrict in0, const int32_t *restrict multipliers, const int32_t *restrict slopes, int16_t *restrict out) {
+  int32_t wide0;
+  int32_t wide2;
+  for (int32_t i1 = 0; i1 < 5; ++i1) {
+    for (int32_t i2 = 0; i2 < 6; ++i2) {
+      for (int32_t i3 = 0; i3 < 8; ++i3) {
+        int32_t t1 = (((i1 * 48) + (i2 * 8)) + i3);
+        wide0 = ((int32_t)(((uint32_t)(((int64_t)((int32_t)in0[t1])) & (int64_t)4294967295)) << (uint32_t)1));
+        wide0 = ((int32_t)(((((int64_t)wide0) * ((int64_t)multipliers[0])) + (int64_t)1073741824) >> (int64_t)31));
+        wide2 = (((int32_t)in0[t1]) * slopes[i3]);
+        wide2 = ((int32_t)(((((int64_t)wide2) * ((int64_t)multipliers[1])) + (int64_t)1073741824) >> (int64_t)31));
+        int32_t t2 = ((int32_t)(((uint32_t)1 << (uint32_t)6) - (uint32_t)1));
+        int32_t condval;
+        if (0 <= ((int32_t)in0[t1])) {
+          condval = wide0;
+        } else {
+          condval = ((wide2 >> 6) + ((int32_t)(((t2 >> 1) + ((int32_t)(wide2 < 0))) < (wide2 & t2))));
         }
         int32_t v0 = (condval) < (32767) ? (condval) : (32767);
         out[t1] = ((int16_t)((v0) > (-32768) ? (v0) : (-32768)));
