@@ -67,7 +67,8 @@ READERS: Mapping[str, ReaderEntry] = {
     "qdq": ReaderEntry(
         "scales at QuantizeLinear and DequantizeLinear",
         f"{_ROOM}.qdq",
-        types="int8, uint8 (activations per tensor, weights per tensor or output channel), float32",
+        types="int8, uint8 (activations per tensor, weights per tensor or output channel), "
+        "int4, uint4 (weights, also in blocks), float32",
         oracle="a default session of onnxruntime",
     ),
     "qoperator": ReaderEntry(

@@ -17,7 +17,7 @@ from htvm.frontend.onnx.inline import inlined
 from htvm.frontend.onnx.interface import Sizes, declared
 from htvm.frontend.onnx.order import needed, ordered, used
 from htvm.frontend.onnx.schema import newest_opset
-from htvm.frontend.onnx.tensors import DAMAGED, array_of, is_external, text_of
+from htvm.frontend.onnx.tensors import DAMAGED, WIDER, array_of, is_external, text_of
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
@@ -115,6 +115,7 @@ def _graph(
     results, opset = [item.name for item in outputs], _opset(model, source)
     kept = needed(ordered(nodes, known, source), results, known, source)
     kept = used(folded(model, kept, constants, inputs, opset), results)
+    _check_narrow(kept, constants)
     return OnnxGraph(
         source,
         opset,
@@ -250,6 +251,21 @@ def _constant(node: OnnxNode) -> Array:
         if name in ("value_float", "value_floats"):
             return np.asarray(value, np.float32)
     raise node.unsupported("a constant that is no tensor of numbers")
+
+
+def _check_narrow(nodes: Sequence[OnnxNode], constants: Mapping[str, Array]) -> None:
+    """Check that constants of 4 bits are quantized data.
+
+    Raises:
+        UnsupportedError: another operator reads one.
+    """
+    for node in nodes:
+        for index, name in enumerate(node.inputs):
+            dtype = constants[name].dtype.name if name in constants else ""
+            if dtype in WIDER and node.op not in ("DequantizeLinear", "QuantizeLinear"):
+                raise node.unsupported(
+                    f"constant input {index} of {dtype}", "let a DequantizeLinear read it"
+                )
 
 
 def _check_names(kind: str, names: Sequence[str], source: str) -> None:

@@ -84,9 +84,14 @@ def _matmul(reader: Reader, node: OnnxNode) -> Value:
     if not isinstance(view, View) or not weights:
         return islands.product(reader, node)
     assert isinstance(constant, Constant)
-    if constant.data.ndim != 2:
+    if constant.data.ndim != 2 or _has_blocks(constant):
         return islands.product(reader, node)
     return matrix_product(reader, node, view, weight_of(node, constant, 1), None)
+
+
+def _has_blocks(constant: Constant) -> bool:
+    """Whether parts of a sum of products have scales of their own, so that only reals are exact."""
+    return constant.blocks and bool(constant.spread)
 
 
 _HANDLERS: Mapping[str, Handler] = {

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array
 
-__all__ = ["DAMAGED", "array_of", "dtype_name", "is_external", "text_of"]
+__all__ = ["DAMAGED", "WIDER", "array_of", "dtype_name", "is_external", "text_of"]
+
+WIDER = {"int4": "int8", "uint4": "uint8"}
+"""Type of 4 bits -> the one that holds it in numpy's own arithmetic."""
 
 # Element type -> numpy name, bytes per element, field with the data if raw_data is empty.
 _TYPES = {
@@ -31,6 +34,8 @@ _TYPES = {
     11: ("float64", "double_data"),
     12: ("uint32", "uint64_data"),
     13: ("uint64", "uint64_data"),
+    21: ("uint4", "int32_data"),  # two elements to a byte, as are those of the next type
+    22: ("int4", "int32_data"),
 }
 _EXTERNAL = 1
 
@@ -52,7 +57,7 @@ def dtype_name(element_type: int, where: str) -> str:
     """Return the numpy name of an element type.
 
     Raises:
-        UnsupportedError: the type is not supported here (bfloat16, texts, 4 bits ...).
+        UnsupportedError: the type is not supported here (bfloat16, texts, 2 bits ...).
     """
     if element_type not in _TYPES:
         from onnx import TensorProto
@@ -84,7 +89,8 @@ def array_of(tensor: TensorProto, where: str, folder: Path | None) -> Array:
             external data are missing.
         UnsupportedError: the element type is not supported.
     """
-    dtype = np.dtype(dtype_name(tensor.data_type, where))
+    name = dtype_name(tensor.data_type, where)
+    dtype = np.dtype(name)
     shape = tuple(int(size) for size in tensor.dims)
     if any(size < 0 for size in shape):
         raise ModelError(f"a tensor of shape {list(shape)}", where=where)
@@ -95,33 +101,47 @@ def array_of(tensor: TensorProto, where: str, folder: Path | None) -> Array:
         raw = tensor.raw_data
     else:
         return _typed(tensor, dtype, shape, where)
-    if len(raw) != elements * dtype.itemsize:
+    size = -(-elements // 2) if name in WIDER else elements * dtype.itemsize
+    if len(raw) != size:
         raise ModelError(
-            f"{len(raw)} bytes for {dtype.name}{list(shape)}, which takes "
-            f"{elements * dtype.itemsize}",
+            f"{len(raw)} bytes for {name}{list(shape)}, which takes {size}",
             where=where,
             hint="the file is damaged; export it again",
         )
+    if name in WIDER:
+        return _halves(np.frombuffer(raw, "uint8"), name, shape)
     return np.frombuffer(raw, dtype.newbyteorder("<")).reshape(shape).astype(dtype)
+
+
+def _halves(data: Array, name: str, shape: tuple[int, ...]) -> Array:
+    """Return elements of 4 bits from their bytes; the lower half of each comes first."""
+    values = np.stack([data & 15, data >> 4], axis=-1).reshape(-1)[: math.prod(shape)]
+    signed = (values ^ 8).astype("int8") - 8 if name == "int4" else values
+    return signed.reshape(shape).astype(name)
 
 
 def _typed(tensor: TensorProto, dtype: np.dtype, shape: tuple[int, ...], where: str) -> Array:
     values = np.asarray(getattr(tensor, _TYPES[tensor.data_type][1]))
-    if values.size != math.prod(shape):
+    narrow = dtype.name in WIDER
+    size = -(-math.prod(shape) // 2) if narrow else math.prod(shape)
+    if values.size != size:
         raise ModelError(
-            f"{values.size} values for {dtype.name}{list(shape)}",
+            f"{values.size} values for {dtype.name}{list(shape)}"
+            + (f", which takes {size}, of two elements each" if narrow else ""),
             where=where,
             hint="the file is damaged; export it again",
         )
-    bits = np.dtype("uint16") if dtype == np.float16 else dtype
+    bits = np.dtype("uint16") if dtype == np.float16 else np.dtype("uint8") if narrow else dtype
     if values.size and bits.kind in "iu":
         limits, low, high = np.iinfo(bits), int(values.min()), int(values.max())
         if low < limits.min or high > limits.max:
             raise ModelError(
                 f"values from {low} to {high} in a tensor of {dtype.name}",
                 where=where,
-                hint=f"{dtype.name} holds {limits.min} to {limits.max}; export the file again",
+                hint=f"{bits.name} holds {limits.min} to {limits.max}; export the file again",
             )
+    if narrow:
+        return _halves(values.astype(bits), dtype.name, shape)
     return values.reshape(shape).astype(bits).view(dtype)
 
 

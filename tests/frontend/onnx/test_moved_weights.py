@@ -148,5 +148,5 @@ def test_scales_that_a_reshape_spreads_over_two_axes_are_refused(tmp_path: Path)
     w = file.dequantize(file.constant(data), np.arange(1, 11) / 100, np.zeros(10), axis=0)
     w = file.node("Reshape", [w, file.constant([5, 8, 3, 3], "int64")])
     file.output(file.through(file.node("Conv", [x, w]), 0.1, 0))
-    with pytest.raises(UnsupportedError, match=r"axes \[0, 1\], over which node 'Reshape_3'"):
+    with pytest.raises(UnsupportedError, match=r"axes \[0, 1\], as node 'Reshape_3'"):
         ours(file.save(tmp_path), [])

@@ -84,14 +84,14 @@ def check_scales(node: OnnxNode, constant: Constant) -> None:
     """Check that scales lie along one axis of weights.
 
     Raises:
-        UnsupportedError: a move in the file has spread them over several.
+        UnsupportedError: a move has spread them over several, or there is one for each block.
     """
     if constant.spread:
         assert constant.scale is not None
         axes = [axis for axis, size in enumerate(constant.scale.shape) if size > 1]
         raise node.unsupported(
-            f"weights with scales along axes {axes}, over which {constant.spread}, spread them",
-            "move the axis of the scales as a whole, or quantize per tensor",
+            f"weights with scales along axes {axes}, as {constant.spread}, leaves them",
+            "quantize per tensor, or per output channel, and move that axis as a whole",
         )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import Array
+from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.reader import Reader, offset_of
 from htvm.frontend.onnx.affine.values import (
     Constant,
@@ -17,6 +18,7 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
 )
+from htvm.frontend.onnx.tensors import WIDER
 from htvm.frontend.operators import Activation, Applied, Quantization
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.onnxruntime.quantize import OnnxQuantize
@@ -102,10 +104,7 @@ def dequantized(
     node: OnnxNode, data: Array, scale: Array, zeros: Array, axis: int | None
 ) -> Constant:
     """Return a constant from integers, with scales and zero points spread along ``axis``."""
-    if data.dtype.kind not in "iu":
-        raise node.damaged(f"dequantized data of type {data.dtype}")
-    if zeros.dtype != data.dtype:
-        raise node.damaged(f"data of type {data.dtype} with a zero point of type {zeros.dtype}")
+    data = _integers(node, data, zeros)
     if zeros.size != scale.size:
         raise node.damaged(f"{scale.size} scales and {zeros.size} zero points")
     shape = [1] * data.ndim
@@ -119,6 +118,19 @@ def dequantized(
             )
         shape[axis] = -1
     return Constant(data, scale.reshape(shape), zeros.astype("int64").reshape(shape))
+
+
+def _integers(node: OnnxNode, data: Array, zeros: Array) -> Array:
+    """Return dequantized data in a type of numpy's own.
+
+    Raises:
+        ModelError: they are no integers, or their zero point is of another type.
+    """
+    if data.dtype.kind not in "iu" and data.dtype.name not in WIDER:
+        raise node.damaged(f"dequantized data of type {data.dtype}")
+    if zeros.dtype != data.dtype:
+        raise node.damaged(f"data of type {data.dtype} with a zero point of type {zeros.dtype}")
+    return data.astype(WIDER.get(data.dtype.name, data.dtype))
 
 
 def _check_shapes(reader: Reader, node: OnnxNode) -> None:
@@ -143,12 +155,15 @@ def _check_shapes(reader: Reader, node: OnnxNode) -> None:
 
 def _dequantize(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
-    _check_shapes(reader, node)
     node.ignore("axis")  # read with several scales
     if isinstance(value, Constant):
         if value.scale is not None:
             raise node.damaged("it dequantizes reals")
+        if node.integer("block_size", 0):
+            return _of_blocks(reader, node, value.data)
+        _check_shapes(reader, node)
         return constant_of(reader, node, 0, node.integer("axis", 1))
+    _check_shapes(reader, node)
     if isinstance(value, Sums):
         return _dequantized_sums(reader, node, value)
     if not isinstance(value, Quantized):
@@ -160,6 +175,33 @@ def _dequantize(reader: Reader, node: OnnxNode) -> Value:
         raise node.damaged(f"data of type {value.dtype} with a zero point of type {dtype}")
     learn(reader, value.activation, step)
     return View(value.activation, step, dtype)
+
+
+def _of_blocks(reader: Reader, node: OnnxNode, data: Array) -> Constant:
+    """Return a constant with a scale for each block of elements along an axis.
+
+    Raises:
+        ModelError: scales or zero points are not as many as the blocks.
+    """
+    block = node.integer("block_size")
+    axis = forms.axis_of(node, node.integer("axis", 1), data.ndim)
+    blocks = [*data.shape]
+    blocks[axis] = -(-data.shape[axis] // max(block, 1))
+    given = [reader.array(node, 1, "scale"), reader.optional(node, 2, "zero point")]
+    for role, item in zip(("scales", "zero points"), given, strict=True):
+        if item is not None and (block < 1 or list(item.shape) != blocks):
+            raise node.damaged(
+                f"{role} of shape {list(item.shape)} for blocks of {block} along axis {axis} of "
+                f"{list(data.shape)}",
+                f"there must be one for each block: {blocks}",
+            )
+    zeros = np.zeros(blocks, data.dtype) if given[1] is None else given[1]
+    wide = _integers(node, data, zeros)
+    scale, zeros = (
+        item.reshape(blocks).repeat(block, axis).take(range(data.shape[axis]), axis)
+        for item in (scale_of(reader, node, 1), zeros.astype("int64"))
+    )
+    return Constant.along_axes(wide, scale, zeros, node.where, blocks=True)
 
 
 def learn(reader: Reader, activation: Activation, step: Quantization) -> None:

@@ -132,12 +132,7 @@ def _folded(node: OnnxNode, value: Constant, move: Callable[[Array], Array]) -> 
     scale, zeros = (
         move(np.broadcast_to(item, value.shape)) for item in (value.scale, value.zero_point)
     )
-    for axis in range(data.ndim):
-        first, zero = scale.take([0], axis), zeros.take([0], axis)
-        if (scale == first).all() and (zeros == zero).all():
-            scale, zeros = first, zero
-    several = sum(size > 1 for size in scale.shape) > 1
-    return Constant(data, scale, zeros, spread=node.where if several else "")
+    return Constant.along_axes(data, scale, zeros, node.where, blocks=value.blocks)
 
 
 def _shape_of(reader: Reader, node: OnnxNode) -> tuple[int, ...]:

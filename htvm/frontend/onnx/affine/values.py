@@ -94,13 +94,34 @@ class Constant:
         data: elements as in the file, before dequantization; integers if ``scale`` is given.
         scale: float32 scale, with the rank of ``data``; ``None`` if it was not dequantized.
         zero_point: int64 zero point, likewise.
-        spread: place of the move that spread scales of one axis over several, if one did.
+        spread: place of the node that leaves scales along several axes, if one does.
+        blocks: whether there is a scale for each block of elements.
     """
 
     data: Array
     scale: Array | None = None
     zero_point: Array | None = None
     spread: str = ""
+    blocks: bool = False
+
+    @classmethod
+    def along_axes(
+        cls, data: Array, scale: Array, zeros: Array, where: str, *, blocks: bool = False
+    ) -> Constant:
+        """Return a constant with a scale and zero point for each element as one along few axes.
+
+        Args:
+            data: the elements.
+            scale, zeros: broadcast to all elements, or some of the axes already of size 1.
+            where: place of the node that they come from.
+            blocks: see the class.
+        """
+        for axis in range(data.ndim):
+            first, zero = scale.take([0], axis), zeros.take([0], axis)
+            if (scale == first).all() and (zeros == zero).all():
+                scale, zeros = first, zero
+        several = sum(size > 1 for size in scale.shape) > 1
+        return cls(data, scale, zeros, where if several else "", blocks)
 
     @property
     def shape(self) -> tuple[int, ...]:
