@@ -114,6 +114,16 @@ def test_an_average_that_does_not_count_its_padding(tmp_path) -> None:
     agree(saved(file, file.through(y, 0.021, -3), tmp_path), [data(shape, 3)])
 
 
+@pytest.mark.parametrize("op", ["Add", "Mul", "Sub"])
+def test_a_constant_operand_with_a_scale_per_channel(op: str, tmp_path) -> None:
+    file, rng = File(), np.random.default_rng(2)
+    x = file.through(file.input("x", ROWS), IN, 4)
+    scales, zeros = rng.uniform(0.01, 0.03, 16), rng.integers(-9, 9, 16)
+    constant = file.constant(rng.integers(-90, 90, ROWS), "int8")
+    y = file.node(op, [x, file.dequantize(constant, scales, zeros, axis=1)])
+    agree(saved(file, y, tmp_path, 0.0413917), [data(seed=4)])
+
+
 def test_a_function_that_stays_a_real(tmp_path) -> None:
     file = File()
     x = layer_norm(file, file.through(file.input("x", ROWS), IN, 4), False)

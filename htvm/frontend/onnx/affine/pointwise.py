@@ -190,9 +190,9 @@ FOLDED: dict[str, Any] = {
 def _operand(node: OnnxNode, value: Value) -> Operand | None:
     if isinstance(value, View):
         return value
-    if isinstance(value, Constant) and value.scale is not None:
+    if isinstance(value, Constant) and value.scale is not None and value.scale.size == 1:
         return quantized_constant(node, value)
-    return None
+    return None  # reals, among them constants with several scales
 
 
 def _with_bias(pending: Pending, bias: Constant) -> Pending | None:
