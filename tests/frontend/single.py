@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tests.frontend import computed, rearranged
+from tests.frontend import computed, rearranged, rowwise
 from tests.frontend.flatfile import FLOAT32, INT8, INT16, INT32, UINT8, Graph, Options, Tensor
 from tests.frontend.sketch import Rng, Sketch
 from tests.reference.interpreter import Array
@@ -362,33 +362,6 @@ def prelu(rng: Rng) -> Graph:
     return sketch.graph(out)
 
 
-def softmax(rng: Rng) -> Graph:
-    sketch = Sketch(rng)
-    shape = _shape(sketch, 3)
-    source = sketch.drawn_input(shape)
-    out = sketch.tensor(shape, 1 / 256, -128)
-    sketch.op("SOFTMAX", [source], [out], (9, {0: ("f", 1.0)}))
-    return sketch.graph(out)
-
-
-def log_softmax(rng: Rng) -> Graph:
-    sketch = Sketch(rng)
-    shape = [1, sketch.size(1, 400)] if sketch.flag() else _shape(sketch, 3)
-    source = sketch.input(shape, sketch.scale(0.0005, 4), sketch.zero())
-    out = sketch.tensor(shape, 1 / 16, 127)
-    sketch.op("LOG_SOFTMAX", [source], [out], (36, {}))
-    return sketch.graph(out)
-
-
-def l2_normalization(rng: Rng) -> Graph:
-    sketch = Sketch(rng)
-    shape = [1, sketch.size(30, 1000)] if sketch.flag() else _shape(sketch)
-    source = sketch.drawn_input(shape)
-    out = sketch.tensor(shape, 1 / 128, 0)
-    sketch.op("L2_NORMALIZATION", [source], [out], (12, {0: ("b", 0)}))
-    return sketch.graph(out)
-
-
 def from_real(rng: Rng) -> Graph:
     sketch = Sketch(rng)
     source = sketch.input((1, 64), code=FLOAT32, scales=(), zero_points=())
@@ -429,6 +402,7 @@ def unsigned(rng: Rng) -> Graph:
 CASES: Mapping[str, Callable[[Rng], Graph]] = {
     **computed.CASES,
     **rearranged.CASES,
+    **rowwise.CASES,
     "add": _binary("ADD", 11),
     "average_pool": _pool("AVERAGE_POOL_2D"),
     "concat": concat,
@@ -437,9 +411,7 @@ CASES: Mapping[str, Callable[[Rng], Graph]] = {
     "from_real": from_real,
     "fully_connected": fully_connected,
     "hard_swish": _unary("HARD_SWISH"),
-    "l2_normalization": l2_normalization,
     "leaky_relu": leaky_relu,
-    "log_softmax": log_softmax,
     "logistic": _unary("LOGISTIC", (1 / 256, -128)),
     "max_pool": _pool("MAX_POOL_2D"),
     "mean": _summed("MEAN"),
@@ -453,7 +425,6 @@ CASES: Mapping[str, Callable[[Rng], Graph]] = {
     "reshapes": reshapes,
     "resize": resize,
     "slices": slices,
-    "softmax": softmax,
     "space_to_depth": space_to_depth,
     "split": split,
     "strided_slice": strided_slice,
