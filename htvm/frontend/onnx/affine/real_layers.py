@@ -33,7 +33,6 @@ __all__ = [
     "combined_all",
     "constant_of",
     "epsilon_of",
-    "gemm",
     "global_of",
     "maps_of",
     "max_pool",
