@@ -45,35 +45,72 @@ class Net:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_name", {op.name: op for op in self.operators})
 
+    def __getstate__(self) -> dict[str, object]:
+        """What it is made of, without what was derived from it: equal networks pickle alike."""
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
     def at(self, homes: Mapping[str, Accelerator]) -> Net:
         """The network with these accelerators for its operators; the others run on the CPU."""
         operators = tuple(replace(op, home=homes.get(op.name)) for op in self.operators)
         return replace(self, operators=operators)
 
-    @property
+    @cached_property
     def products(self) -> tuple[ProductOperator, ...]:
         """The layers with weights."""
         return tuple(op for op in self.operators if isinstance(op, ProductOperator))
 
-    @property
+    @cached_property
     def shifted(self) -> tuple[ProductOperator, ...]:
         """The layers with 8-bit weights."""
         return tuple(op for op in self.products if op.core is None)
 
-    @property
+    @cached_property
     def adds(self) -> tuple[AddOperator, ...]:
         """The sums of two tensors."""
         return tuple(op for op in self.operators if isinstance(op, AddOperator))
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[str, ...]:
         """The tensors that need a scale: inputs, then results in order, except softmaxes."""
         return (*self.inputs, *(op.name for op in self.operators if not op.ends))
 
-    @property
-    def given(self) -> tuple[str, ...]:
+    @cached_property
+    def given(self) -> Mapping[str, None]:
         """Tensors only in the source's quantization: inputs, and kept operators' results."""
-        return (*self.inputs, *(op.name for op in self.operators if op.kept))
+        return dict.fromkeys((*self.inputs, *(op.name for op in self.operators if op.kept)))
+
+    @cached_property
+    def ends(self) -> tuple[str, ...]:
+        """Where results are compared: computed outputs, and the inputs of softmaxes."""
+        names = [name for op in self.operators if op.ends for name in op.inputs]
+        for name in self.outputs:
+            op = self.producer(name)
+            if op is not None and not op.ends:
+                names.append(name)
+        return tuple(dict.fromkeys(names))
+
+    @cached_property
+    def anchors(self) -> Mapping[str, None]:
+        """Tensors needed in the source's own quantization, though they are not given in it.
+
+        They leave the network or a kept operator reads them.
+        """
+        names = [name for op in self.operators if op.kept for name in op.inputs]
+        return dict.fromkeys(name for name in (*self.ends, *names) if name not in self.given)
+
+    @cached_property
+    def symmetric(self) -> frozenset[str]:
+        """Tensors of which a reader needs zero point 0, directly or through pools and reshapes.
+
+        A padded convolution does, and so does a ternary core, whose converters see the sums
+        directly; an add has alternatives (see `add_choices`), but only if it is the tensor's only
+        reader.  Concatenated tensors share a zero point, which is 0.
+        """
+        found: set[str] = set()
+        for op in reversed(self.operators):
+            if op.wants_symmetric or (op.passes and op.name in found):
+                found.update(op.inputs)
+        return frozenset(found)
 
     @cached_property
     def zeros(self) -> Mapping[str, int]:
@@ -115,7 +152,15 @@ class Net:
 
     def consumers(self, tensor: str) -> tuple[Operator, ...]:
         """Return the operators that read a tensor, in execution order."""
-        return tuple(op for op in self.operators if tensor in op.inputs)
+        return self._consumers.get(tensor, ())
+
+    @cached_property
+    def _consumers(self) -> Mapping[str, tuple[Operator, ...]]:
+        found: dict[str, list[Operator]] = {}
+        for op in self.operators:
+            for name in dict.fromkeys(op.inputs):
+                found.setdefault(name, []).append(op)
+        return {name: tuple(readers) for name, readers in found.items()}
 
     def limits(self, tensor: str) -> tuple[int, int]:
         """Return the inclusive bounds that a tensor's readers require.
@@ -123,15 +168,21 @@ class Net:
         A ternary core requires fewer than eight bits, directly or through operators that cannot
         clip.
         """
-        low, high = INT8
-        for op in self.consumers(tensor):
+        return self._limits.get(tensor, INT8)
+
+    @cached_property
+    def _limits(self) -> Mapping[str, tuple[int, int]]:
+        found: dict[str, tuple[int, int]] = {}
+        for op in reversed(self.operators):
             bound = INT8
             if op.core is not None:
                 bound = op.core.activation_range
             elif op.hands_limits_on:
-                bound = self.limits(op.name)
-            low, high = max(low, bound[0]), min(high, bound[1])
-        return low, high
+                bound = found.get(op.name, INT8)
+            for name in op.inputs:
+                low, high = found.get(name, INT8)
+                found[name] = max(low, bound[0]), min(high, bound[1])
+        return found
 
     def narrow(self, tensor: str) -> bool:
         """Whether a tensor must fit fewer than eight bits."""

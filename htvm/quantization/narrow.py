@@ -38,13 +38,14 @@ def widen(net: Net, scales: Scales, *, per_channel: bool = True) -> Scales:
     tight = _tight(net)
     if not tight:
         return scales
-    ties = find_ties(net, scales.adds, per_channel=per_channel)
+    ties = find_ties(net, per_channel=per_channel)
     for _ in range(_SWEEPS):
         changed = False
         for op in tight:
-            tie = ties[op.name]
+            tie = ties.of[op.name]
             excess = _excess(net, op, scales)
-            if tie.anchor is not None or (excess <= 1.0).all():
+            anchored = tie.anchor(net, scales.zero_point) is not None
+            if anchored or (excess <= 1.0).all():
                 continue
             scales = _coarser(net, scales, tie, _by_lane(tie, op.name, excess * _MARGIN))
             changed = True
@@ -102,7 +103,7 @@ def _held(net: Net, tensor: str, zero: int) -> tuple[int, int]:
 
 def _by_lane(tie: Tie, name: str, factor: Array) -> Array:
     """Return the largest factor of each lane of a tie, at least 1."""
-    lanes = tie.members[name][1]
+    lanes = tie.members[name]
     result = np.ones(tie.lanes)
     np.maximum.at(result, lanes, factor)
     return result
@@ -111,13 +112,13 @@ def _by_lane(tie: Tie, name: str, factor: Array) -> Array:
 def _coarser(net: Net, scales: Scales, tie: Tie, factor: Array) -> Scales:
     """Return the scales with the steps of a tie multiplied, and suitable shifts."""
     step = dict(scales.step)
-    for name, (_, lanes) in tie.members.items():
+    for name, lanes in tie.members.items():
         step[name] = step[name] * factor[lanes]
     scales = replace(scales, step=step)
     shift = dict(scales.shift)
-    for op in net.products:
-        touched = op.name in tie.members or op.inputs[0] in tie.members
-        if op.name in shift and touched:
+    touched = {op for name in tie.members for op in (net.producer(name), *net.consumers(name))}
+    for op in touched:
+        if isinstance(op, ProductOperator) and op.name in shift:
             shift[op.name] = _fitting(net, op, scales)
     return replace(scales, shift=shift)
 

@@ -10,13 +10,15 @@ values. Units: squared steps of the source's outputs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from byoc_dory.layers import Array
+from htvm.quantization.add_choices import AddChoice
 from htvm.quantization.calibrate import Statistics
 from htvm.quantization.graph import Net
 from htvm.quantization.products import ProductOperator
-from htvm.quantization.ties import AddChoice, anchors
 
 __all__ = ["WEIGHT_LIMIT", "NoiseModel"]
 
@@ -24,6 +26,7 @@ WEIGHT_LIMIT = 127.5
 """Magnitude up to which a weight rounds to int8."""
 
 _FEEDBACK = 0.3  # share of the weights' rounding noise that remains after error feedback
+_TOGETHER = 1 << 14  # weights times candidates that are considered at a time, in the cache
 _RARE = 1e-3  # weight of an extreme value relative to the mean of the ordinary ones
 
 
@@ -38,14 +41,16 @@ class NoiseModel:
     def __init__(self, net: Net, statistics: Statistics) -> None:
         self.net = net
         self.statistics = statistics
-        self.magnitude = {op.name: op.magnitude() for op in net.products}
+        magnitude = {op.name: op.magnitude() for op in net.products}
+        self._taps = {name: values.shape[2] for name, values in magnitude.items()}
+        self._peak = {name: values.max(axis=2) for name, values in magnitude.items()}
         self.gain = self._gains()
 
     def _gains(self) -> dict[str, Array]:
         """Return per tensor ``[C]``: output noise power per unit of variance at every position."""
         net = self.net
         gain = {name: np.zeros(net.channels(name)) for name in net.tensors}
-        for name in anchors(net):
+        for name in net.anchors:
             gain[name] += 1.0
         for op in reversed(net.operators):
             if not op.ends and not op.kept:
@@ -101,7 +106,7 @@ class NoiseModel:
 
     def largest_weight(self, op: ProductOperator, step_in: Array, step_out: Array) -> float:
         """Return the largest weight in steps of 2**-m, for m = 0."""
-        peak = self.magnitude[op.name].max(axis=2)
+        peak = self._peak[op.name]
         return float(((peak * op.per_input(step_in)).max(axis=1) / step_out).max())
 
     def row_noise(
@@ -116,11 +121,15 @@ class NoiseModel:
             step_out: ``[K, G]``, candidates.
         """
         variance = self.statistics.variance[op.inputs[0]] / step_in**2
-        peak, taps = self.magnitude[op.name].max(axis=2), self.magnitude[op.name].shape[2]
+        peak, taps = self._peak[op.name], self._taps[op.name]
         scaled = peak * op.per_input(step_in) * 2.0**shift
-        excess = [op.over_inputs(_excess(scaled / s[:, None]), variance) for s in step_out.T]
+        excess = _by_candidate(
+            scaled,
+            step_out,
+            lambda steps: op.over_inputs(_excess(scaled / steps[..., None]), variance),
+        )
         ordinary = _FEEDBACK * taps * op.over_inputs(np.ones_like(peak), variance) / 12
-        noise = ordinary[:, None] + np.stack(excess, axis=1)
+        noise = ordinary[:, None] + excess
         return np.asarray(self._at_output(op)[:, None] * 4.0**-shift * step_out**2 * noise)
 
     def column_noise(
@@ -135,15 +144,31 @@ class NoiseModel:
             step_out: ``[K]``.
         """
         weight = self._at_output(op) * 4.0**-shift * step_out**2
-        peak, taps = self.magnitude[op.name].max(axis=2), self.magnitude[op.name].shape[2]
+        peak, taps = self._peak[op.name], self._taps[op.name]
         variance = self.statistics.variance[op.inputs[0]][:, None] / step_in**2
         scaled = peak / step_out[:, None] * 2.0**shift
-        excess = [op.over_outputs(weight, _excess(scaled * op.per_input(s))) for s in step_in.T]
+        excess = _by_candidate(
+            scaled,
+            step_in,
+            lambda steps: op.over_outputs(weight, _excess(scaled * op.per_input(steps))),
+        )
         ordinary = _FEEDBACK * taps * op.over_outputs(weight, np.ones_like(peak)) / 12
-        return np.asarray(variance * (ordinary[:, None] + np.stack(excess, axis=1)))
+        return np.asarray(variance * (ordinary[:, None] + excess))
 
     def _at_output(self, op: ProductOperator) -> Array:
         return np.asarray(self.gain[op.name] * self.statistics.active[op.name])
+
+
+def _by_candidate(weights: Array, steps: Array, excess: Callable[[Array], Array]) -> Array:
+    """Return ``excess`` of the candidates ``steps [C, G]``, ``[.., G]``.
+
+    It is given some at a time, ``[g, C]``, of which it returns ``[g, ..]``: a call for each would
+    take most of the time with few weights, and one for all exceed the cache with many.
+    """
+    count = max(1, _TOGETHER // weights.size)
+    each = steps.T
+    parts = [excess(each[start : start + count]) for start in range(0, len(each), count)]
+    return np.concatenate(parts).T
 
 
 def _excess(weight: Array) -> Array:

@@ -220,7 +220,7 @@ class AddOperator(Operator):
 
     @property
     def wants_symmetric(self) -> bool:
-        """See `Operator.wants_symmetric`; it has alternatives, see `ties.add_choices`."""
+        """See `Operator.wants_symmetric`; it has alternatives, see `add_choices`."""
         return True
 
     def factors(self) -> tuple[Array, Array]:

@@ -152,15 +152,15 @@ class ProductOperator(Operator):
     # -------------------------------------------------------------------- channels
 
     def per_input(self, values: Array) -> Array:
-        """Reshape values ``[C]`` of input channels to broadcast over ``[K, C / groups]``."""
-        return values[None]
+        """Reshape values ``[.., C]`` of inputs to broadcast over ``[.., K, C / groups]``."""
+        return values[..., None, :]
 
     def over_inputs(self, matrix: Array, values: Array) -> Array:
-        """``matrix [K, C / groups]`` times values ``[C]`` of input channels, summed: ``[K]``."""
+        """``matrix [.., K, C / groups]`` times values ``[C]`` of inputs, summed: ``[.., K]``."""
         return np.asarray(matrix @ values)
 
     def over_outputs(self, values: Array, matrix: Array) -> Array:
-        """Return values ``[K]`` of output channels times ``matrix``, summed: ``[C]``."""
+        """Values ``[K]`` of outputs times ``matrix [.., K, C / groups]``, summed: ``[.., C]``."""
         return np.asarray(values @ matrix)
 
     def pass_back(self, through: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
@@ -264,12 +264,12 @@ class DepthwiseOperator(ConvolutionOperator):
 
     def per_input(self, values: Array) -> Array:
         """See `ProductOperator.per_input`."""
-        return values[:, None]
+        return values[..., None]
 
     def over_inputs(self, matrix: Array, values: Array) -> Array:
         """See `ProductOperator.over_inputs`."""
-        return np.asarray(matrix[:, 0] * values)
+        return np.asarray(matrix[..., 0] * values)
 
     def over_outputs(self, values: Array, matrix: Array) -> Array:
         """See `ProductOperator.over_outputs`."""
-        return np.asarray(values * matrix[:, 0])
+        return np.asarray(values * matrix[..., 0])

@@ -12,7 +12,6 @@ from htvm.quantization.graph import Net
 from htvm.quantization.products import DenseOperator
 from htvm.quantization.rewrite import Rewritten
 from htvm.quantization.search import Scales
-from htvm.quantization.ties import ends
 
 __all__ = ["EXACT_DB", "LayerCost", "RetargetReport", "measure", "sqnr_db", "unchanged"]
 
@@ -149,7 +148,7 @@ def measure(
             found = after[result.tensors[op.name]].astype(np.float64) - scales.zero_point[op.name]
             costs.append(LayerCost(op.name, sqnr_db(wanted, found * scales.step[op.name])))
     found, differences = [], []
-    for anchor in ends(net):
+    for anchor in net.ends:
         zero = net.zero_point(anchor)
         wanted, exported = (
             array.astype(np.int64) for array in (before[anchor], after[result.exported[anchor]])

@@ -21,7 +21,6 @@ from htvm.quantization.noise import NoiseModel
 from htvm.quantization.report import RetargetReport, measure, unchanged
 from htvm.quantization.rewrite import Rewritten, rewrite
 from htvm.quantization.search import Scales, choose_scales
-from htvm.quantization.ties import ends
 from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
@@ -243,7 +242,7 @@ def _check_ranges(net: Net, result: Rewritten) -> None:
     Raises:
         DefectError: one can.
     """
-    for name in ends(net):
+    for name in net.ends:
         found, allowed = result.net.ranges[result.exported[name]], net.ranges[name]
         if not within(found, allowed):
             raise DefectError(

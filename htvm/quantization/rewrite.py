@@ -23,7 +23,6 @@ from htvm.quantization.products import ConvolutionOperator, ProductOperator
 from htvm.quantization.rounding import round_nearest, round_with_feedback
 from htvm.quantization.search import Scales
 from htvm.quantization.ternary import ternary_layer
-from htvm.quantization.ties import anchors
 
 __all__ = ["Rewritten", "rewrite", "scaled_parameters"]
 
@@ -336,7 +335,7 @@ class _Writer:
 
     def finish(self) -> Rewritten:
         """Return the whole network."""
-        for name in anchors(self.net):
+        for name in self.net.anchors:
             self._export(name)
         outputs = tuple(self.exported.get(name, name) for name in self.net.outputs)
         zeros = dict(self.net.zero_points)

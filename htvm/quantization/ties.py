@@ -1,4 +1,4 @@
-"""Tensors that share a scale, and the zero points that each may have.
+"""Tensors that share a scale.
 
 The digital core computes ``(sum w x + b) >> m`` and ``(a + b) >> s``.  A layer with weights leaves
 the scales of its input and output free, because its weights absorb any ratio.  An add ties its
@@ -7,301 +7,260 @@ Tensors tied in this way form a *tie*; the steps of all its members are derived 
 lane, the tie's unit.  A lane is a channel if every layer around can tell the channels apart, else
 the whole tensor.
 
-Zero points: the core pads with 0, so the input of a padded convolution has zero point 0.  All other
-consumers accept any, because it goes into the bias.
+Which tensors are tied, and their lanes, does not depend on how the adds are executed; the right
+shift of an add only doubles the steps on one side of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
+from htvm.quantization.add_choices import AddChoice
 from htvm.quantization.graph import Net
-from htvm.quantization.operators import INT8, AddOperator
-from htvm.quantization.products import ProductOperator
+from htvm.quantization.operators import AddOperator
 
-__all__ = [
-    "AddChoice",
-    "Tie",
-    "add_choices",
-    "anchors",
-    "ends",
-    "find_ties",
-    "must_be_symmetric",
-    "zero_points",
-]
-
-
-@dataclass(frozen=True)
-class AddChoice:
-    """How an add is executed: ``(a + b) >> shift`` with these zero points."""
-
-    shift: int
-    operands: tuple[int, int]
-    output: int
+__all__ = ["Tie", "Ties", "find_ties"]
 
 
 @dataclass(frozen=True, eq=False)
 class Tie:
     """Tensors whose steps are derived from common units.
 
+    The step of channel c of a member, in steps of the source tensor, is
+    ``unit[lanes[c]] * factor``.  If an anchor has the source's own zero point, it also has the
+    source's step: factors are relative to it, and the unit is 1.
+
     Attributes:
-        members: tensor -> (factor, lanes): step of channel c in steps of the source tensor =
-            ``unit[lanes[c]] * factor``.
+        members: tensor -> lane of each of its channels.
         lanes: number of lanes.
-        anchor: tensor with the source's own step and zero point, or ``None``.
+        anchors: members that are needed in the source's own quantization.
+        factors: [M], factors of the members in order, if the shift of every add is 0.
+        doublings: add -> int8 [M], how often one shift more of it doubles each of the factors.
     """
 
-    members: Mapping[str, tuple[float, Array]]
+    members: Mapping[str, Array]
     lanes: int
-    anchor: str | None
+    anchors: tuple[str, ...]
+    factors: Array
+    doublings: Mapping[str, Array]
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """Tensor -> its place among the members."""
+        return {name: place for place, name in enumerate(self.members)}
+
+    def octaves(self, choices: Mapping[str, AddChoice]) -> Array:
+        """How often the adds' shifts double each factor, [M]."""
+        result = np.zeros(len(self.members), np.int64)
+        for name, doubled in self.doublings.items():
+            result += choices[name].shift * doubled
+        return result
+
+    def anchor(self, net: Net, zeros: Mapping[str, int]) -> str | None:
+        """The member with the source's own step and zero point, given all zero points."""
+        # An anchor that cannot have its own zero point gets a conversion, and any step.
+        return next((name for name in self.anchors if zeros[name] == net.zero_point(name)), None)
 
 
-def ends(net: Net) -> tuple[str, ...]:
-    """Return where results are compared: computed outputs, and the inputs of softmaxes."""
-    names = [name for op in net.operators if op.ends for name in op.inputs]
-    for name in net.outputs:
-        op = net.producer(name)
-        if op is not None and not op.ends:
-            names.append(name)
-    return tuple(dict.fromkeys(names))
+@dataclass(frozen=True, eq=False)
+class _Cycle:
+    """Two ways in which tensors are tied, whose ratios must be equal.
 
-
-def anchors(net: Net) -> tuple[str, ...]:
-    """Return tensors needed in the source's own quantization.
-
-    They leave the network or a kept operator reads them; those that are given have it anyway.
+    Attributes:
+        tensors: the two that are tied twice.
+        ratios: both, if the shift of every add is 0.
+        doublings: int8 [2, adds], how often one shift more of each of the network's adds doubles
+            each of them.
     """
-    names = [name for op in net.operators if op.kept for name in op.inputs]
-    return tuple(name for name in dict.fromkeys((*ends(net), *names)) if name not in net.given)
+
+    tensors: tuple[str, str]
+    ratios: tuple[float, float]
+    doublings: Array
 
 
-def must_be_symmetric(net: Net, tensor: str) -> bool:
-    """Whether a consumer needs zero point 0, directly or through pools and reshapes.
+@dataclass(frozen=True, eq=False)
+class Ties:
+    """All ties of a network.
 
-    A padded convolution does, and so does a ternary core, whose converters see the sums directly;
-    an add has alternatives (see `add_choices`), but only if it is the tensor's only reader.
-    Concatenated tensors share a zero point, which is 0.
+    Attributes:
+        of: tensor -> its tie.
+        adds: names of the network's adds.
+        cycles: what the shifts of the adds must not contradict.
     """
-    for op in net.consumers(tensor):
-        if op.wants_symmetric or (op.passes and must_be_symmetric(net, op.name)):
-            return True
-    return False
+
+    of: Mapping[str, Tie]
+    adds: tuple[str, ...]
+    cycles: tuple[_Cycle, ...]
+
+    @cached_property
+    def distinct(self) -> tuple[Tie, ...]:
+        """Every tie once, in execution order."""
+        return tuple({id(tie): tie for tie in self.of.values()}.values())
+
+    def check(self, choices: Mapping[str, AddChoice]) -> None:
+        """Check that adds can be executed in this way together.
+
+        Raises:
+            UnsupportedError: two tensors are tied by two different ratios.
+        """
+        if not self.cycles:
+            return
+        shifts = np.array([choices[name].shift for name in self.adds])
+        for cycle in self.cycles:
+            one, other = np.array(cycle.ratios) * 2.0 ** (cycle.doublings @ shifts)
+            if not np.isclose(one, other, rtol=1e-6):
+                first, second = cycle.tensors
+                raise UnsupportedError(
+                    "an add ties two tensors by two different ratios",
+                    where=f"tensors '{first}' and '{second}'",
+                    hint="the shift scheme cannot execute this; keep the network on the CPU",
+                )
 
 
-# ------------------------------------------------------------------------------ zero points
-
-
-def zero_points(net: Net, choices: Mapping[str, AddChoice]) -> dict[str, int]:
-    """Return the zero point of every tensor, given how the adds are executed.
-
-    A rectified tensor that is not padded has -128: the ReLU becomes saturation, and all 256 values
-    are used instead of 128.
-    """
-    result: dict[str, int] = {}
-    for name in net.tensors:
-        op = net.producer(name)
-        if op is not None and op.passes:
-            result[name] = result[op.inputs[0]]
-        elif must_be_symmetric(net, name):
-            result[name] = 0
-        elif name in anchors(net) or not net.rectified(name):
-            result[name] = net.zero_point(name)
-        else:
-            result[name] = -128
-    for add in net.adds:
-        if add.name in choices:
-            choice = choices[add.name]
-            for operand, zero in zip(add.inputs, choice.operands, strict=True):
-                result[operand] = zero
-            _hand_on(net, add.name, choice.output, result)
-    return result
-
-
-def _hand_on(net: Net, tensor: str, zero: int, result: dict[str, int]) -> None:
-    result[tensor] = zero
-    for op in net.consumers(tensor):
-        if op.passes:
-            _hand_on(net, op.name, zero, result)
-
-
-def add_choices(net: Net, op: AddOperator) -> tuple[AddChoice, ...]:
-    """Return the ways to execute an add, the simplest first.
-
-    With ``(a + b) >> s`` the zero points satisfy ``za + zb = zo * 2**s``; an additional half step
-    on one operand makes the floor round, which requires an operand that only this add reads.
-    """
-    free = not must_be_symmetric(net, op.name)
-    if free and op.name in anchors(net):
-        # If the source's zero point is not available, a conversion follows.
-        direct = _choices_for(net, op, (net.zero_point(op.name),))
-        return direct or _choices_for(net, op, (0,))
-    if free:
-        return _choices_for(net, op, (0, -128) if op.rectifies else (0, -32, 32))
-    return _choices_for(net, op, (0,))
-
-
-def _choices_for(net: Net, op: AddOperator, outputs: tuple[int, ...]) -> tuple[AddChoice, ...]:
-    found: dict[AddChoice, None] = {}
-    # If the output cannot be clipped to fewer bits, operands that already have as few are halved.
-    shifts = (1,) if net.narrow(op.name) and not op.clips_freely else (0, 1)
-    for shift in shifts:
-        half = (1 << shift) >> 1
-        for output in outputs:
-            total = output << shift
-            for first, second in _splits(total, half):
-                if _may_have(net, op, 0, first) and _may_have(net, op, 1, second):
-                    found[AddChoice(shift, (first, second), output)] = None
-    return tuple(found)
-
-
-def _splits(total: int, half: int) -> tuple[tuple[int, int], ...]:
-    near, far = total // 2, total - total // 2
-    pairs = [
-        (total, half), (half, total), (near + half, far), (near, far + half), (total, 0),
-        (near - 32, far + half + 32), (near + half + 32, far - 32),
-    ]  # fmt: skip
-    return tuple((a, b) for a, b in pairs if -128 <= a <= 127 and -128 <= b <= 127)
-
-
-def _may_have(net: Net, op: AddOperator, operand: int, zero: int) -> bool:
-    name = op.inputs[operand]
-    if zero == 0:
-        return True
-    if zero != INT8[0] and net.rectified(name):
-        return False  # only at these two does saturation, or a core's ReLU, rectify
-    producer = net.producer(name)
-    # A zero point that an add or the network itself requires cannot be changed.
-    movable = isinstance(producer, ProductOperator)
-    return movable and len(net.consumers(name)) == 1 and name not in net.outputs
-
-
-# ------------------------------------------------------------------------------ ties
-
-
-def find_ties(
-    net: Net, choices: Mapping[str, AddChoice], *, per_channel: bool = True
-) -> dict[str, Tie]:
-    """Return the tie of every tensor, given how the adds are executed.
+def find_ties(net: Net, *, per_channel: bool = True) -> Ties:
+    """Return the ties of a network.
 
     Args:
         net: the source.
-        choices: how each add is executed.
         per_channel: whether channels may have different steps.
     """
-    groups: dict[str, dict[str, tuple[float, Array]]] = {}
-    home: dict[str, str] = {}
-    for name in net.tensors:
-        lanes = np.arange(net.channels(name))
-        groups[name], home[name] = {name: (1.0, lanes)}, name
+    joining = _Joining(net)
     for op in net.operators:
         if op.passes:
             for operand, lanes in zip(op.inputs, op.lanes(net.shapes(op)), strict=True):
                 if len(op.inputs) == 1:
-                    _join(groups, home, operand, op.name, op.ratio(), lanes)
+                    joining.join(operand, op.name, op.ratio(), lanes)
                 else:
-                    _join(groups, home, op.name, operand, op.ratio(), lanes)
+                    joining.join(op.name, operand, op.ratio(), lanes)
         elif isinstance(op, AddOperator):
-            up = 2.0 ** choices[op.name].shift
             for operand, factor in zip(op.inputs, op.factors(), strict=True):
-                # step_out = up * factor * step_operand
-                _join(groups, home, operand, op.name, up * float(factor[0]), None)
-    zeros = zero_points(net, choices)
-    result: dict[str, Tie] = {}
-    for members in groups.values():
-        tie = _finish(net, members, per_channel, zeros)
-        result.update(dict.fromkeys(members, tie))
-    return result
-
-
-def _join(
-    groups: dict[str, dict[str, tuple[float, Array]]],
-    home: dict[str, str],
-    first: str,
-    second: str,
-    ratio: float,
-    through: Array | None,
-) -> None:
-    """Tie ``second`` to ``first``: its step is ``ratio`` times the step of ``first``."""
-    target, other = home[first], home[second]
-    factor, lanes = groups[target][first]
-    own_factor, own_lanes = groups[other][second]
-    told_apart = lanes.size and own_lanes.size and (through is None or through.size)
-    reached = lanes if through is None or not told_apart else lanes[through]
-    if target == other:
-        if not np.isclose(factor * ratio, own_factor, rtol=1e-6):
-            raise UnsupportedError(
-                "an add ties two tensors by two different ratios",
-                where=f"tensors '{first}' and '{second}'",
-                hint="the shift scheme cannot execute this; keep the network on the CPU",
-            )
-        if not told_apart or not np.array_equal(reached, own_lanes):
-            # A channel depends on another one of the same tie, as after a shuffle.
-            groups[target][first] = (factor, _MIXED)
-        return
-    moved = groups.pop(other)
-    scale = factor * ratio / own_factor
-    into = _into(groups[target], moved, reached, own_lanes) if told_apart else None
-    for name, (value, value_lanes) in moved.items():
-        distinct = into is not None and value_lanes.size
-        groups[target][name] = (value * scale, into[value_lanes] if distinct else _MIXED)  # type: ignore[index]
-        home[name] = target
+                # step_out = 2**shift * factor * step_operand
+                joining.join(operand, op.name, float(factor[0]), None, op.name)
+    return Ties(joining.ties(per_channel), tuple(joining.adds), tuple(joining.cycles))
 
 
 _MIXED: Array = np.zeros(0, np.int64)
 """Lanes of a tensor whose channels cannot be told apart; then the tie has one lane."""
 
 
-def _into(
-    kept: Mapping[str, tuple[float, Array]],
-    moved: Mapping[str, tuple[float, Array]],
-    reached: Array,
-    own: Array,
-) -> Array | None:
-    """Return the lane of the kept group for each lane of the moved one.
+@dataclass(frozen=True, eq=False)
+class _Member:
+    """A tensor in a group: factor without shifts, doublings int8 [adds], lanes."""
 
-    ``reached[c]`` and ``own[c]`` are the lanes of the tensor that ties the groups.  Lanes of the
-    moved group that it does not have, because it is only a part, get new numbers; ``None`` if one
-    lane would have to be two.
-    """
-    last = max((int(lanes.max()) for _, lanes in moved.values() if lanes.size), default=-1)
-    into = np.full(last + 1, -1, np.int64)
-    into[own] = reached
-    if not np.array_equal(into[own], reached):
-        return None
-    fresh = max((int(lanes.max()) for _, lanes in kept.values() if lanes.size), default=-1) + 1
-    missing = into < 0
-    into[missing] = fresh + np.arange(int(missing.sum()))
-    return into
+    factor: float
+    doublings: Array
+    lanes: Array
 
 
-def _finish(
-    net: Net,
-    members: dict[str, tuple[float, Array]],
-    per_channel: bool,
-    zeros: Mapping[str, int],
-) -> Tie:
-    # An anchor that cannot have its own zero point gets a conversion, and any step.
-    anchored = [name for name in anchors(net) if name in members]
-    anchor = next((name for name in anchored if zeros[name] == net.zero_point(name)), None)
-    border = bool(anchored) or any(name in net.given for name in members)
-    # Ternary weights cannot absorb scales of their input channels.
-    border = border or any(op.core is not None for name in members for op in net.consumers(name))
-    producers = (net.producer(name) for name in members)
-    border = border or any(op is not None and op.needs_one_step for op in producers)
-    mixed = any(lanes.size == 0 for _, lanes in members.values())
-    if per_channel and not border and not mixed:
-        lanes = max(int(lane.max()) for _, lane in members.values()) + 1
-        return Tie(members, lanes, None)
-    one = {
-        name: (factor, np.zeros(net.channels(name), np.int64))
-        for name, (factor, _) in members.items()
-    }
-    if anchor is not None:
-        scale = one[anchor][0]
-        one = {name: (factor / scale, lanes) for name, (factor, lanes) in one.items()}
-    return Tie(one, 1, anchor)
+class _Joining:
+    """Groups of tensors, which are joined one after the other."""
+
+    def __init__(self, net: Net) -> None:
+        self.net = net
+        self.adds = {op.name: place for place, op in enumerate(net.adds)}
+        self.groups: dict[str, dict[str, _Member]] = {}
+        self.home: dict[str, str] = {}
+        self.lanes: dict[str, int] = {}  # group -> number of its lanes
+        self.cycles: list[_Cycle] = []
+        none = np.zeros(len(self.adds), np.int8)
+        for name in net.tensors:
+            self.lanes[name] = net.channels(name)
+            lanes = np.arange(self.lanes[name])
+            self.groups[name], self.home[name] = {name: _Member(1.0, none, lanes)}, name
+
+    def join(
+        self, first: str, second: str, ratio: float, through: Array | None, add: str | None = None
+    ) -> None:
+        """Tie ``second`` to ``first``: its step is ``ratio`` times that of ``first``.
+
+        Args:
+            first, second: tensors.
+            ratio: of their steps; the shift of ``add``, if any, doubles it.
+            through: the channel of ``first`` for each of ``second``; see `Operator.lanes`.
+            add: the add that ties them.
+        """
+        target, other = self.home[first], self.home[second]
+        one, two = self.groups[target][first], self.groups[other][second]
+        doublings = one.doublings
+        if add is not None:
+            doublings = doublings.copy()
+            doublings[self.adds[add]] += 1
+        told_apart = one.lanes.size and two.lanes.size and (through is None or through.size)
+        reached = one.lanes if through is None or not told_apart else one.lanes[through]
+        if target == other:
+            ratios = one.factor * ratio, two.factor
+            both = np.stack([doublings, two.doublings])
+            self.cycles.append(_Cycle((first, second), ratios, both))
+            if not told_apart or not np.array_equal(reached, two.lanes):
+                # A channel depends on another one of the same tie, as after a shuffle.
+                self.groups[target][first] = _Member(one.factor, one.doublings, _MIXED)
+            return
+        into = self._into(target, other, reached, two.lanes) if told_apart else None
+        moved = self.groups.pop(other)
+        scale, doublings = one.factor * ratio / two.factor, doublings - two.doublings
+        for name, member in moved.items():
+            distinct = into is not None and member.lanes.size
+            self.groups[target][name] = _Member(
+                member.factor * scale,
+                member.doublings + doublings,
+                into[member.lanes] if distinct else _MIXED,  # type: ignore[index]
+            )
+            self.home[name] = target
+
+    def _into(self, kept: str, moved: str, reached: Array, own: Array) -> Array | None:
+        """Return the lane of the kept group for each lane of the moved one.
+
+        ``reached[c]`` and ``own[c]`` are the lanes of the tensor that ties the groups.  Lanes of
+        the moved group that it does not have, because it is only a part, get new numbers; ``None``
+        if one lane would have to be two.
+        """
+        into = np.full(self.lanes[moved], -1, np.int64)
+        into[own] = reached
+        if not np.array_equal(into[own], reached):
+            return None
+        missing = into < 0
+        into[missing] = self.lanes[kept] + np.arange(int(missing.sum()))
+        self.lanes[kept] += int(missing.sum())
+        return into
+
+    def ties(self, per_channel: bool) -> dict[str, Tie]:
+        """Return the tie of every tensor."""
+        anchors: dict[str, list[str]] = {}
+        for name in self.net.anchors:
+            anchors.setdefault(self.home[name], []).append(name)
+        result: dict[str, Tie] = {}
+        for group, members in self.groups.items():
+            tie = self._tie(members, tuple(anchors.get(group, ())), per_channel)
+            result |= dict.fromkeys(members, tie)
+        return result
+
+    def _tie(
+        self, members: Mapping[str, _Member], anchors: tuple[str, ...], per_channel: bool
+    ) -> Tie:
+        net = self.net
+        border = bool(anchors) or any(name in net.given for name in members)
+        # Ternary weights cannot absorb scales of their input channels.
+        border = border or any(op.core is not None for n in members for op in net.consumers(n))
+        producers = (net.producer(name) for name in members)
+        border = border or any(op is not None and op.needs_one_step for op in producers)
+        mixed = any(member.lanes.size == 0 for member in members.values())
+        if per_channel and not border and not mixed:
+            lanes = {name: member.lanes for name, member in members.items()}
+            count = max(int(lane.max()) for lane in lanes.values()) + 1
+        else:
+            lanes = {name: np.zeros(net.channels(name), np.int64) for name in members}
+            count = 1
+        doublings = np.stack([member.doublings for member in members.values()], axis=1)
+        return Tie(
+            members=lanes,
+            lanes=count,
+            anchors=anchors,
+            factors=np.array([member.factor for member in members.values()]),
+            doublings={n: doublings[self.adds[n]] for n in members if n in self.adds},
+        )

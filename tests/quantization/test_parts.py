@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import MulShift, Shift
+from htvm.quantization.add_choices import add_choices, zero_points
 from htvm.quantization.calibrate import noise_inputs, observe, sample_count
 from htvm.quantization.forward import forward
 from htvm.quantization.graph import Net
@@ -27,7 +28,7 @@ from htvm.quantization.rewrite import rewrite, scaled_parameters
 from htvm.quantization.rounding import round_nearest, round_with_feedback
 from htvm.quantization.scaling import requantize
 from htvm.quantization.search import Scales, choose_scales
-from htvm.quantization.ties import add_choices, anchors, find_ties, must_be_symmetric, zero_points
+from htvm.quantization.ties import find_ties
 from tests.quantization.sources import Source, encoder, mobile, residual
 
 
@@ -66,8 +67,8 @@ def test_padded_tensors_have_zero_point_zero() -> None:
         for op in net.products:
             if op.padded:
                 assert scales.zero_point[op.inputs[0]] == 0, op.name
-        assert must_be_symmetric(net, "input")
-        assert any(not must_be_symmetric(net, name) for name in net.tensors)
+        assert "input" in net.symmetric
+        assert any(name not in net.symmetric for name in net.tensors)
 
 
 def test_pools_and_reshapes_hand_the_scale_on() -> None:
@@ -87,7 +88,7 @@ def test_pools_and_reshapes_hand_the_scale_on() -> None:
 def test_softmax_inputs_keep_the_quantization_of_the_source() -> None:
     net = net_of(mobile(4))
     scales, _ = scales_of(net)
-    assert anchors(net) == ("dense_0",)
+    assert tuple(net.anchors) == ("dense_0",)
     assert (scales.step["dense_0"] == 1.0).all()
     assert scales.zero_point["dense_0"] == net.zero_point("dense_0")
 
@@ -102,7 +103,7 @@ def test_contradicting_ties_are_refused_and_avoided() -> None:
     doubled = {op.name: add_choices(net, op)[-1] for op in net.adds}
     assert doubled["add_0"].shift == 1
     with pytest.raises(UnsupportedError, match="two different ratios"):
-        find_ties(net, doubled)
+        find_ties(net).check(doubled)
     scales, _ = scales_of(net)
     assert scales.adds["add_0"].shift == 0
     assert zero_points(net, scales.adds)["add_0"] == 0

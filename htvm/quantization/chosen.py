@@ -1,0 +1,160 @@
+"""What the search for scales has chosen so far: complete and consistent at any time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.layers import Array
+from htvm.quantization.add_choices import AddChoice, add_choices, zero_points, zero_points_of
+from htvm.quantization.graph import Net
+from htvm.quantization.operators import AddOperator
+from htvm.quantization.passing import AverageOperator
+from htvm.quantization.ties import Tie, find_ties
+
+__all__ = ["COARSEST", "FINEST", "STEPS_PER_OCTAVE", "Chosen"]
+
+STEPS_PER_OCTAVE = 4
+FINEST, COARSEST = -16, 12
+"""Exponents of units: quarter octaves around the step that covers the source's range."""
+
+
+class Chosen:
+    """Steps, zero points, shifts, and how each add is executed.
+
+    Args:
+        net: the source.
+        per_channel: whether channels may have different steps.
+
+    Attributes:
+        ties: the ties of the network.
+        adds: add -> how it is executed.
+        zeros: tensor -> its new zero point.
+        exponent: tie -> [lanes]; the unit of a lane is the tie's base times 2**(exponent / 4).
+            Arrays are replaced, never written to.
+        shift: layer with 8-bit weights -> its right shift.
+        input_shift: tensor that is given in the source's quantization -> right shift of the
+            conversion that brings it in.
+
+    Raises:
+        UnsupportedError: the network's adds cannot be tied by powers of two.
+    """
+
+    def __init__(self, net: Net, per_channel: bool) -> None:
+        self.net = net
+        self.ties = find_ties(net, per_channel=per_channel)
+        self.adds = self._consistent()
+        self.zeros = zero_points(net, self.adds)
+        self._octaves = {tie: tie.octaves(self.adds) for tie in self.ties.distinct}
+        self._anchor = {tie: tie.anchor(net, self.zeros) for tie in self.ties.distinct}
+        self.input_shift = {name: self._needed_input_shift(name) for name in net.given}
+        self._base = {tie: self._covering_unit(tie) for tie in self.ties.distinct}
+        self.exponent = {tie: np.zeros(tie.lanes, np.int64) for tie in self.ties.distinct}
+        self.shift: dict[str, float] = {}
+
+    def _consistent(self) -> dict[str, AddChoice]:
+        """Return for each add the first choice that does not contradict the others."""
+        possible = {op.name: add_choices(self.net, op) for op in self.net.adds}
+        chosen = {name: choices[0] for name, choices in possible.items()}
+        for name, choices in possible.items():
+            error: UnsupportedError | None = None
+            for choice in choices:
+                chosen[name] = choice
+                try:
+                    self.ties.check(chosen)
+                except UnsupportedError as problem:
+                    error = problem
+                else:
+                    break
+            else:
+                assert error is not None
+                raise error
+        return chosen
+
+    def choose(self, op: AddOperator, choice: AddChoice) -> bool:
+        """Execute an add in this way; return whether the others allow it (if not, nothing changes).
+
+        The zero points and steps that it decides about change, units do not.
+        """
+        before = self.adds[op.name]
+        self.adds[op.name] = choice
+        try:
+            self.ties.check(self.adds)
+        except UnsupportedError:
+            self.adds[op.name] = before
+            return False
+        tie = self.ties.of[op.name]
+        if choice.shift != before.shift:
+            doubled = tie.doublings[op.name].astype(np.int64)
+            self._octaves[tie] = self._octaves[tie] + (choice.shift - before.shift) * doubled
+        self.zeros |= zero_points_of(self.net, op, choice)
+        self._anchor[tie] = tie.anchor(self.net, self.zeros)
+        return True
+
+    # -------------------------------------------------------------------- steps
+
+    def factor(self, name: str) -> float:
+        """Return a tensor's step relative to the unit of its tie."""
+        tie = self.ties.of[name]
+        anchor = self._anchor[tie]
+        factor = self._plain_factor(tie, name)
+        return factor if anchor is None else factor / self._plain_factor(tie, anchor)
+
+    def _plain_factor(self, tie: Tie, name: str) -> float:
+        place = tie.place[name]
+        return float(tie.factors[place]) * 2.0 ** int(self._octaves[tie][place])
+
+    def step(self, name: str, exponent: Array | None = None) -> Array:
+        """Return steps ``[C]`` (or ``[C, G]`` for candidates ``[L, G]``) of a tensor."""
+        tie = self.ties.of[name]
+        chosen = (self.exponent[tie] if exponent is None else exponent)[tie.members[name]]
+        unit = self._base[tie] * self.factor(name)
+        return np.asarray(unit * 2.0 ** (chosen / STEPS_PER_OCTAVE))
+
+    def bounds(self, name: str) -> tuple[int, int]:
+        """Return inclusive bounds of a tensor relative to its zero point, in its steps."""
+        zero = self.zeros[name]
+        low, high = self.net.limits(name)
+        if zero == 0 and self.net.rectified(name):
+            low = 0
+        return low - zero, high - zero
+
+    def fixed(self, tie: Tie) -> bool:
+        """Whether the unit of a tie cannot be chosen."""
+        lonely_input = any(n in self.net.given for n in tie.members) and len(tie.members) == 1
+        return self._anchor[tie] is not None or lonely_input
+
+    def _needed_input_shift(self, name: str) -> int:
+        """Return the smallest power of two with which the input's range fits its new zero point."""
+        low, high = self.bounds(name)
+        zero, (least, most) = self.net.zero_point(name), self.net.clip(name)
+        shift = 0
+        while (least - zero) < low << shift or (most - zero) > ((high + 1) << shift) - 1:
+            shift += 1
+        return shift
+
+    def _covering_unit(self, tie: Tie) -> float:
+        """Return the unit with which all steps hold all of the source's values."""
+        if self._anchor[tie] is not None:
+            return 1.0
+        factors = {name: self.factor(name) for name in tie.members}
+        need = 1e-6
+        for name, factor in factors.items():
+            if name in self.net.given:
+                need = max(need, 2.0 ** self.input_shift[name] / factor)
+                continue
+            low, high = self.bounds(name)
+            zero, clip = self.net.zero_point(name), self.net.clip(name)
+            # A zero point at an end leaves no values on its other side.
+            reach = [
+                (end - zero) / bound for end, bound in zip(clip, (low, high), strict=True) if bound
+            ]
+            need = max(need, *(value / factor for value in reach))
+        for name, factor in factors.items():
+            op = self.net.producer(name)
+            if isinstance(op, AverageOperator):
+                # An average benefits from the source's grid: let step 1 be on ours.
+                return 2.0 ** math.ceil(math.log2(need * factor) - 0.1) / factor
+        return need
