@@ -31,7 +31,14 @@ def times() -> Table:
                 options = TilingOptions(budget, objective, schedule="published")
                 spent = []
                 for layer in layers.values():
-                    if shortage_of(CORE.tiling_problem(layer, DIANA, budget)) is not None:
+                    if (
+                        shortage_of(
+                            CORE.tiling_problem(
+                                layer, DIANA, TilingOptions(budget, schedule="published")
+                            )
+                        )
+                        is not None
+                    ):
                         continue
                     start = time.process_time()
                     tile_layer(layer, DIANA, CORE, options)

@@ -71,7 +71,7 @@ class Case:
 def tried(shape: Shape, budget: int) -> Case | None:
     """Every way of tiling a layer under the published schedule; None where no tile fits."""
     layer = shape.layer()
-    problem = CORE.tiling_problem(layer, DIANA, budget)
+    problem = CORE.tiling_problem(layer, DIANA, TilingOptions(budget, schedule="published"))
     if shortage_of(problem) is not None:
         return None
     tiles = chosen(layer, problem)
@@ -88,7 +88,7 @@ def overlapped(shape: Shape, budget: int) -> Case | None:
         if row.tile is None or row.cycles is None:
             return None
         tiles[row.objective], found[row.objective] = row.tile, row.cycles
-    problem = CORE.tiling_problem(shape.layer(), DIANA, budget)
+    problem = CORE.tiling_problem(shape.layer(), DIANA, TilingOptions(budget))
     return Case(shape, budget, tiles, found, not problem.tile_fits(problem.whole))
 
 
@@ -97,7 +97,7 @@ SCHEDULES = {"published": tried, "overlapped": overlapped}
 
 def cycles(layer: Layer) -> Callable[[Tile], int]:
     """The cycle model of a layer."""
-    return partial(CORE.cost, layer, soc=DIANA, schedule="published")
+    return partial(CORE.cost, layer, soc=DIANA, options=TilingOptions(schedule="published"))
 
 
 def chosen(layer: Layer, problem: TilingProblem) -> dict[str, Tile]:

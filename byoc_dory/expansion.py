@@ -45,16 +45,13 @@ def expand(
     homes = {layer.name: _accelerator(soc, accelerator) for layer in region.layers}
     for layer, own in zip(region.layers, region.homes, strict=False):
         homes[layer.name] = soc.accelerator(own)
-    homes = {name: home.configured(options) for name, home in homes.items()}
     layers: list[Layer] = []
     found: dict[str, Accelerator] = {}
     for layer in region.layers:
         home = homes[layer.name]
         for part, name in home.expand(layer, soc):
             layers.append(part)
-            found[part.name] = (
-                home if name == home.name else soc.accelerator(name).configured(options)
-            )
+            found[part.name] = home if name == home.name else soc.accelerator(name)
     return Expanded(replace(region, layers=tuple(layers), homes=()), found)
 
 

@@ -180,10 +180,10 @@ def explore_layer(
         TargetError: an objective or a heuristic is unknown.
     """
     variants = sweep.variants(accelerator)
-    default = sweep.options.l1_budget or soc.memory(accelerator.l1).size
-    for budget in sweep.l1_budgets or (default,):
-        problem = accelerator.tiling_problem(layer, soc, budget)
-        yield from _Budget(layer, accelerator, soc, sweep.options, problem).try_all(variants)
+    for budget in sweep.l1_budgets or (sweep.options.l1_budget,):
+        options = replace(sweep.options, l1_budget=budget)
+        problem = accelerator.tiling_problem(layer, soc, options)
+        yield from _Budget(layer, accelerator, soc, options, problem).try_all(variants)
 
 
 class _Budget:

@@ -119,8 +119,8 @@ class Compiled:
         return self.state.options(self.options.tiling)
 
     def home(self, layer: str, accelerator: str) -> Accelerator:
-        """Return an accelerator as it is configured for a layer, given the names of both."""
-        home = self.target.soc.accelerator(accelerator).configured(self.options.tiling)
+        """Return an accelerator with a layer's weights where they are, given the names of both."""
+        home = self.target.soc.accelerator(accelerator)
         memory = self.weights.homes.get(layer)
         return home if memory is None or not home.weight_memories else home.keeping(memory)
 

@@ -11,6 +11,7 @@ from byoc_dory.errors import ModelError, TargetError, UnsupportedError
 from byoc_dory.explore import Sweep, Tried, explore_layer
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
+from byoc_dory.pinning import plan_weights
 from byoc_dory.planning import alike
 from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Refused
@@ -223,8 +224,13 @@ def _of_model(
         options.l1_budget,
     )
     homes = {accelerator.name: accelerator for accelerator in target.accelerators}
-    return [
+    found = [
         (placed.layers[name], homes[home])
         for name, home in placed.placement.items()
         if home in homes and name in placed.layers
+    ]
+    kept = plan_weights(found, target.soc, options).homes
+    return [
+        (layer, home.keeping(kept[layer.name]) if layer.name in kept else home)
+        for layer, home in found
     ]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from byoc_dory.emit import Emitter, RegionEmitter
     from byoc_dory.emit.tensor_layout import TensorLayout
     from byoc_dory.layers import Layer
-    from byoc_dory.options import ScheduleKind, TilingOptions
+    from byoc_dory.options import TilingOptions
     from byoc_dory.plan import Follower, LayerPlan
     from byoc_dory.soc.regions import RegionRunner
     from byoc_dory.tileloop.cycles import Costs, Prices
@@ -112,10 +112,6 @@ class Accelerator(ABC):
         """The number scheme that it executes; retargeting writes its layers in this scheme."""
         return ShiftScheme()
 
-    def configured(self, options: TilingOptions) -> Accelerator:
-        """Return the accelerator configured by these options."""
-        return self
-
     def noise_settings(self, deviation: float, seed: int) -> dict[int, int]:
         """Return device register -> value for a run with analog noise; empty without analog parts.
 
@@ -170,12 +166,17 @@ class Accelerator(ABC):
         """The tiling objectives by name."""
 
     @abstractmethod
-    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
-        """Return the tiling problem of ``layer``, with :meth:`budget` bytes of L1."""
+    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
+        """Return the tiling problem of ``layer``, with :meth:`budget` bytes of L1.
 
-    def budget(self, soc: Soc, l1_budget: int | None) -> int:
-        """Return how many bytes of L1 may be used: ``l1_budget``, or all of L1 if it is None."""
-        return soc.memory(self.l1).size if l1_budget is None else l1_budget
+        What an accelerator does differently under some options is decided here and in the methods
+        below, so that there is no accelerator for the wrong ones.
+        """
+
+    def budget(self, soc: Soc, options: TilingOptions) -> int:
+        """Return how many bytes of L1 may be used: all of L1 if the options say nothing else."""
+        size = soc.memory(self.l1).size
+        return size if options.l1_budget is None else options.l1_budget
 
     @abstractmethod
     def tile_program(
@@ -244,15 +245,14 @@ class Accelerator(ABC):
         """
         return None
 
-    def cost(self, layer: Layer, tile: Tile, soc: Soc, schedule: ScheduleKind = "published") -> int:
+    def cost(self, layer: Layer, tile: Tile, soc: Soc, options: TilingOptions) -> int:
         """Return the predicted cycles of ``layer`` with this tile, alone in L1 with one buffer."""
-        from byoc_dory.options import TilingOptions
         from byoc_dory.plan import alone
         from byoc_dory.tiling.problem import solution_of
 
-        problem = self.tiling_problem(layer, soc)
+        problem = self.tiling_problem(layer, soc, options)
         plan = alone(layer, solution_of(problem, tile), self.name, problem)
-        return self.plan_cost(layer, plan, soc, TilingOptions(schedule=schedule))
+        return self.plan_cost(layer, plan, soc, options)
 
     # ------------------------------------------------------------------ C
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from byoc_dory.layers import Layer, Shift, Weighted
+from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tiling.shortage import shortage_of
 from byoc_dory.verdict import Accepted, Refused, Verdict
@@ -62,7 +63,7 @@ def requantization_is_one_shift(layer: Layer, core: Any, soc: Soc) -> Verdict:
 
 def smallest_tile_fits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
     """The smallest tile fits L1."""
-    lacking = shortage_of(core.tiling_problem(layer, soc))
+    lacking = shortage_of(core.tiling_problem(layer, soc, TilingOptions()))
     return ACCEPTED if lacking is None else Refused(lacking.error().what)
 
 
@@ -71,7 +72,8 @@ def fits_budget(layer: Layer, core: Accelerator, soc: Soc, l1_budget: int | None
     if l1_budget is None:
         return ACCEPTED
     for part, home in core.expand(layer, soc):
-        lacking = shortage_of(soc.accelerator(home).tiling_problem(part, soc, l1_budget))
+        options = TilingOptions(l1_budget=l1_budget)
+        lacking = shortage_of(soc.accelerator(home).tiling_problem(part, soc, options))
         if lacking is not None:
             return Refused(lacking.error().what)
     return ACCEPTED

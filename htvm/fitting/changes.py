@@ -279,10 +279,11 @@ def _narrower(compiled: Compiled, layer: Layer, level: Level) -> Iterator[Change
     if not is_resizable(layer) or layer.groups > 1:
         return
     accelerator = compiled.target.soc.accelerator(compiled.dispatch.placement[layer.name])
+    options = replace(compiled.options.tiling, l1_budget=level.limit)
 
     def least(channels: int) -> int:
         form: Any = accelerator.scheme.form_of(resized(layer, C=channels))
-        problem = accelerator.tiling_problem(form, compiled.target.soc, level.limit)
+        problem = accelerator.tiling_problem(form, compiled.target.soc, options)
         used_in, used_out, _ = problem.memory(problem.smallest)
         return problem.buffering * (used_in + used_out)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.memory.arena import ALIGNMENT, live_bytes, written_over
@@ -160,7 +160,9 @@ def _layer_demand(
     assert kernel.layer is not None and kernel.plan is not None
     soc = compiled.target.soc
     accelerator = compiled.home(kernel.layer.name, kernel.accelerator)
-    problem = accelerator.tiling_problem(kernel.layer, soc, budget)
+    problem = accelerator.tiling_problem(
+        kernel.layer, soc, replace(compiled.options.tiling, l1_budget=budget)
+    )
     solution = kernel.plan.solution
     least_in, least_out, least_weights = problem.memory(problem.smallest)
     whole_in, whole_out, whole_weights = problem.memory(problem.whole)

@@ -51,13 +51,11 @@ class Estimator:
             TargetError: the accelerator has no such tiling objective.
             TilingError: no tile fits the budget.
         """
-        accelerator = accelerator.configured(self._options)
         same = alike(layer, accelerator, self._soc, self._options)
         key = (*same, self._options.tiles_for(layer.name))
         if key not in self._known:
             tile = tile_layer(layer, self._soc, accelerator, self._options).tile
-            schedule = self._options.schedule
-            self._known[key] = accelerator.cost(layer, tile, self._soc, schedule)
+            self._known[key] = accelerator.cost(layer, tile, self._soc, self._options)
         return self._known[key]
 
 

@@ -10,6 +10,7 @@ import pytest
 from benchmarks import fig4, tiling
 from benchmarks.artefact import Artefact, write
 from benchmarks.tiling_layers import BUDGETS, SHAPES, Shape
+from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import shortage_of
 from byoc_dory.tiling.latency import all_candidates
@@ -20,7 +21,7 @@ SMALL = tuple(shape for shape in SHAPES if not shape.name.startswith("larger"))
 def check(shape: Shape, budget: int) -> int:
     """Latency loses to no way of tiling and to no candidate; how many candidates there were."""
     layer = shape.layer()
-    problem = tiling.CORE.tiling_problem(layer, DIANA, budget)
+    problem = tiling.CORE.tiling_problem(layer, DIANA, TilingOptions(budget, schedule="published"))
     case = tiling.tried(shape, budget)
     if case is None:
         assert shortage_of(problem) is not None

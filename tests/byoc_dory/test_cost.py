@@ -43,12 +43,14 @@ assert DMA is not None
 def _scheduled(
     layer: Layer, tile: Tile, order: Literal["yxk", "kyx"] = "yxk", kind: ScheduleKind = "published"
 ) -> TileProgram:
-    solution = solution_of(CORE.tiling_problem(layer, DIANA), tile)
+    solution = solution_of(
+        CORE.tiling_problem(layer, DIANA, TilingOptions(schedule="published")), tile
+    )
     return program_of(layer, alone(layer, solution, CORE.name), kind, order)
 
 
 def whole(layer: Layer):
-    problem = CORE.tiling_problem(layer, DIANA)
+    problem = CORE.tiling_problem(layer, DIANA, TilingOptions(schedule="published"))
     return _scheduled(layer, problem.whole)
 
 
@@ -164,7 +166,9 @@ def test_grouping_equals_the_sum_over_steps(op: str, order, kind: ScheduleKind) 
 def test_overlap_costs_between_the_busiest_device_and_both_in_turn(op: str) -> None:
     pipelined = 0
     for layer, tile in tiled_layers(op, "yxk", "overlapped"):
-        solution = solution_of(CORE.tiling_problem(layer, DIANA), tile)
+        solution = solution_of(
+            CORE.tiling_problem(layer, DIANA, TilingOptions(schedule="published")), tile
+        )
         program = program_of(layer, plan_of(layer, solution, 2))
         cycles = predicted_cycles(program, costs_of(CORE, DIANA, published=False))
         steps = list(steps_of(program))
@@ -177,7 +181,7 @@ def test_overlap_costs_between_the_busiest_device_and_both_in_turn(op: str) -> N
 
 def test_toolkit_cost() -> None:
     layer = NETWORKS["resnet8"]()[1]
-    cost = CORE.cost(layer, Tile(16, 16, 32, 32), DIANA)
+    cost = CORE.cost(layer, Tile(16, 16, 32, 32), DIANA, TilingOptions(schedule="published"))
     # Input and output move once, 16 kB each at 16 B per cycle.
     assert cost == 2 * (50 + 1024) + 13_696 + 148 + 485
 

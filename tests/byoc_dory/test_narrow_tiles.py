@@ -127,5 +127,5 @@ def test_all_that_fits_whole_rows_is_not_narrow() -> None:
         "l", source, "y", weight, None, pad=(1, 1, 1, 1), requant=MulShift((1,), (4,), (0,))
     )
     core = SIRACUSA.accelerator("cluster")
-    assert not is_narrow(core.tiling_problem(layer, SIRACUSA))
-    assert is_narrow(core.tiling_problem(layer, SIRACUSA, 2_000))
+    assert not is_narrow(core.tiling_problem(layer, SIRACUSA, TilingOptions()))
+    assert is_narrow(core.tiling_problem(layer, SIRACUSA, TilingOptions(2_000)))

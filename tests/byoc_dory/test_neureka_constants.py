@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byoc_dory.layers import Layer, Weighted
+from byoc_dory.options import TilingOptions
 from byoc_dory.plan import alone
 from byoc_dory.soc.header import render
 from byoc_dory.soc.siracusa.description import SIRACUSA
@@ -162,7 +163,7 @@ def test_registers_are_those_of_the_driver(driver: ctypes.CDLL, memory: str, see
     layer = random_layer(rng, "layer")
     assert isinstance(layer, Weighted)
     core = replace(NEUREKA, weight_memory=memory)
-    problem = core.tiling_problem(layer, SIRACUSA)
+    problem = core.tiling_problem(layer, SIRACUSA, TilingOptions())
     plan = alone(layer, solution_of(problem, tile_of(rng, layer)), core.name, problem)
     program = neureka_program(layer, plan, core)
     k = program.axes[1]

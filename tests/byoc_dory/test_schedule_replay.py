@@ -94,7 +94,7 @@ def test_depthwise_layers_in_blocks_of_channels(seed: int) -> None:
     replayed = 0
     for budget in BUDGETS:
         options = TilingOptions(budget, "none", solver="exhaustive")
-        core = CORE.configured(options)
+        core = CORE.under(options)
         assert core.depthwise_channels == 16
         try:
             solution = tile_layer(layer, DIANA, core, options)
@@ -110,11 +110,11 @@ def test_depthwise_layers_in_blocks_of_channels(seed: int) -> None:
 
 
 def test_the_published_schedule_computes_channel_by_channel() -> None:
-    assert CORE.configured(TilingOptions(schedule="published")).depthwise_channels == 1
+    assert CORE.under(TilingOptions(schedule="published")).depthwise_channels == 1
 
 
 def test_a_small_weight_memory_holds_fewer_channels() -> None:
-    core = replace(CORE.configured(TilingOptions()), weight_memory=4096)
+    core = replace(CORE.under(TilingOptions()), weight_memory=4096)
     assert [core.channels_at_a_time(size, size) for size in (1, 3, 5, 7)] == [16, 16, 10, 5]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer
+from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import Solution
 from byoc_dory.tiling.milp import solve_milp
@@ -28,7 +29,7 @@ def test_a_network_takes_less_than_a_second(network: str, budget: int) -> None:
 def _solve_all(layers: list[Layer], budget: int) -> dict[object, Solution | str]:
     solved: dict[object, Solution | str] = {}
     for layer in layers:
-        problem = CORE.tiling_problem(layer, DIANA, budget)
+        problem = CORE.tiling_problem(layer, DIANA, TilingOptions(budget, schedule="published"))
         if problem.key() in solved:
             continue
         try:

@@ -44,7 +44,7 @@ def published(budget: int | None, objective: str, **rest: Any) -> TilingOptions:
 
 
 def cycles_of(layer: Layer) -> Cost:
-    return lambda tile: CORE.cost(layer, tile, DIANA)
+    return lambda tile: CORE.cost(layer, tile, DIANA, TilingOptions(schedule="published"))
 
 
 def small_case(seed: int, op: str) -> tuple[Layer, TilingProblem] | None:
@@ -53,7 +53,7 @@ def small_case(seed: int, op: str) -> tuple[Layer, TilingProblem] | None:
     layer = random_layer(rng, op, largest=18)
     low, high = (40, 150) if op == "dense" else (500, 12_000)
     budget = int(np.exp(rng.uniform(np.log(low), np.log(high))))
-    problem = CORE.tiling_problem(layer, DIANA, budget)
+    problem = CORE.tiling_problem(layer, DIANA, TilingOptions(budget, schedule="published"))
     try:
         require_feasible(problem)
     except TilingError:
@@ -226,7 +226,10 @@ def test_layers_that_differ_in_padding_alone_are_planned_apart() -> None:
         )
         for top in (0, 1, 2)
     ]  # fmt: skip
-    keys = {CORE.tiling_problem(layer, DIANA, 3_000).key() for layer in layers}
+    keys = {
+        CORE.tiling_problem(layer, DIANA, TilingOptions(3_000, schedule="published")).key()
+        for layer in layers
+    }
     assert len(keys) == 1
     options = published(3_000, "latency")
     ends = tuple(layer.output for layer in layers)
@@ -234,7 +237,9 @@ def test_layers_that_differ_in_padding_alone_are_planned_apart() -> None:
     solutions = [kernel.solution for kernel in code.kernels if kernel.layer is not None]
     assert len({solution.objective for solution in solutions}) > 1
     for layer, solution in zip(layers, solutions, strict=True):
-        assert solution.objective == CORE.cost(layer, solution.tile, DIANA)
+        assert solution.objective == CORE.cost(
+            layer, solution.tile, DIANA, TilingOptions(schedule="published")
+        )
 
 
 def test_unknown_objectives_are_told_about_latency() -> None:
@@ -261,12 +266,14 @@ def test_another_accelerator() -> None:
     for seed in range(12):
         rng = np.random.default_rng([seed, 53])
         layer = random_analog_layer(rng, "l", largest=14)
-        problem = core.tiling_problem(layer, DIANA, int(rng.integers(1_000, 20_000)))
+        problem = core.tiling_problem(
+            layer, DIANA, TilingOptions(int(rng.integers(1_000, 20_000)), schedule="published")
+        )
         if shortage_of(problem) is not None:
             continue
 
         def cost(tile: Tile, layer: Layer = layer) -> int:
-            return core.cost(layer, tile, DIANA)
+            return core.cost(layer, tile, DIANA, TilingOptions(schedule="published"))
 
         found = solve_latency(problem, cost)
         assert found.objective == solve_latency(problem, cost, every_tile=True).objective

@@ -116,7 +116,9 @@ def least_l1(model: htvm.Model, target: Target) -> int:
     needs = [1]
     for node, core in itertools.product(read_graph(model.module), target.accelerators):
         if node.layer is not None and isinstance(core.judge(node.layer, target.soc), Accepted):
-            problem = core.tiling_problem(node.layer, target.soc)
+            problem = core.tiling_problem(
+                node.layer, target.soc, TilingOptions(schedule="published")
+            )
             tiles_in, tiles_out, _ = problem.memory(problem.smallest)
             needs.append(tiles_in + tiles_out)
     return max(needs)

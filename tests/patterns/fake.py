@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from byoc_dory.layers import Layer
+from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Accelerator, Rule, Soc, Target
 from byoc_dory.soc.generic.description import GENERIC
 from byoc_dory.soc.schemes import MulShiftScheme, NumberScheme
@@ -37,7 +38,7 @@ class Fake(Accelerator):
     def objectives(self) -> Mapping[str, Any]:
         return {}
 
-    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> Any:
+    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> Any:
         raise NotImplementedError
 
     def tile_program(self, layer: Layer, plan: Any, soc: Soc, options: Any) -> Any:

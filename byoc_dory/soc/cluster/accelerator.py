@@ -41,18 +41,18 @@ class ClusterAccelerator(ClusterCores):
         rows = Heuristic("rows", Size("y"), 64, "rows are what the cores share")
         return {"none": Objective("none"), "array": Objective("array", (rows,))}
 
-    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
         """Return a tile's use of L1, with the limit."""
         from byoc_dory.soc.cluster.tiles import tiling_problem
 
-        working = self.working(layer, soc, l1_budget)
-        return tiling_problem(layer, working, soc, self.budget(soc, l1_budget))
+        working = self.working(layer, soc, options)
+        return tiling_problem(layer, working, soc, self.budget(soc, options))
 
-    def working(self, layer: Layer, soc: Soc, l1_budget: int | None) -> ClusterCores:
+    def working(self, layer: Layer, soc: Soc, options: TilingOptions) -> ClusterCores:
         """Return the cores that compute a layer, which are fewer if L1 has no room for all."""
         from byoc_dory.soc.cluster.working import working
 
-        return working(layer, self, soc, self.budget(soc, l1_budget))
+        return working(layer, self, soc, self.budget(soc, options))
 
     def tile_program(
         self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
@@ -60,14 +60,14 @@ class ClusterAccelerator(ClusterCores):
         """Return the tile-by-tile execution of a layer under a plan."""
         from byoc_dory.soc.cluster.program import cluster_program
 
-        return cluster_program(layer, plan, self.working(layer, soc, options.l1_budget), self.cores)
+        return cluster_program(layer, plan, self.working(layer, soc, options), self.cores)
 
     def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
         """Return the cycles of kernels and transfers."""
         from byoc_dory.soc.cluster.cost import costs_of
         from byoc_dory.soc.cluster.program import is_ahead
 
-        working = self.working(layer, soc, options.l1_budget)
+        working = self.working(layer, soc, options)
         return costs_of(layer, working, soc, ahead=is_ahead(program))
 
     def layout(self, soc: Soc) -> ClusterLayout:

@@ -40,11 +40,11 @@ class AnalogAccelerator(AnalogCore):
 
         return objectives_of(self)
 
-    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
         """Return a tile's use of L1 and of the array, with the limits."""
         from byoc_dory.soc.diana.analog_tiles import tiling_problem
 
-        return tiling_problem(layer, self, soc, self.budget(soc, l1_budget))
+        return tiling_problem(layer, self.under(options), soc, self.budget(soc, options))
 
     def tile_program(
         self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
@@ -52,7 +52,8 @@ class AnalogAccelerator(AnalogCore):
         """Return the tile-by-tile execution of a layer under a plan."""
         from byoc_dory.soc.diana.analog_program import analog_loop, analog_program
 
-        return analog_program(analog_loop(layer, plan, self, options), self)
+        core = self.under(options)
+        return analog_program(analog_loop(layer, plan, core, options), core)
 
     def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
         """Return the cycles of transfers and triggers, including their driver code."""

@@ -95,7 +95,7 @@ class AnalogCore(Accelerator):
             self.rows, self.activation_bits, self.adc_bits, self.max_gain, self.max_shift
         )
 
-    def configured(self, options: TilingOptions) -> AnalogCore:
+    def under(self, options: TilingOptions) -> AnalogCore:
         """Return the core with the requested number of output columns at a time."""
         return replace(self, unroll=1 if options.schedule == "published" else options.unroll)
 

@@ -87,7 +87,7 @@ class DigitalCore(Accelerator):
                     hint=f"{name} is then {number}; DIANA's parameter rows sets both",
                 )
 
-    def configured(self, options: TilingOptions) -> DigitalCore:
+    def under(self, options: TilingOptions) -> DigitalCore:
         """Return the core with the channels per depthwise trigger that the schedule uses."""
         published = options.schedule == "published"
         return replace(self, depthwise_channels=1 if published else self.lanes)

@@ -36,7 +36,7 @@ class DianaEmitter:
 
         Its arguments are the tensors in L2; tensors that stay in L1 are not arguments.
         """
-        core = self.core
+        core = self.core.under(options)
         loop = digital_loop(layer, plan, core, options)
         program = digital_program(loop, core)
         cycles = predicted_cycles(program, costs_of(core, self.soc, loop.published))

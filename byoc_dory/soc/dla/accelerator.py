@@ -42,11 +42,11 @@ class Dla(DlaCore):
 
         return {"none": Objective("none"), "array": Objective("array")}
 
-    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
         """Return what a tile needs of SRAM."""
         from byoc_dory.soc.dla.program import tiling_problem
 
-        return tiling_problem(layer, self, self.budget(soc, l1_budget))
+        return tiling_problem(layer, self, self.budget(soc, options))
 
     def tile_program(
         self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions

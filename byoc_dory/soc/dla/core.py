@@ -65,7 +65,7 @@ class DlaCore(Accelerator):
 
     def design_for(self, soc: Soc, options: TilingOptions) -> Design:
         """Return the same under the user's options: a budget, a schedule."""
-        sram = self.budget(soc, options.l1_budget)
+        sram = self.budget(soc, options)
         return self.design(sram, resident=options.schedule == "overlapped")
 
     @property

@@ -71,13 +71,13 @@ class NeurekaAccelerator(Neureka):
         more = Heuristic("rows", Size("y"), 64, "weights are read once for all rows")
         return {"none": Objective("none"), "array": Objective("array", (rows, full, more))}
 
-    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
         """Return a tile's use of L1, with the limit."""
         from byoc_dory.layers import Weighted
         from byoc_dory.soc.siracusa.neureka_tiles import tiling_problem
 
         assert isinstance(layer, Weighted), layer  # judged before
-        return tiling_problem(layer, self, soc, self.budget(soc, l1_budget))
+        return tiling_problem(layer, self, soc, self.budget(soc, options))
 
     def tile_program(
         self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions

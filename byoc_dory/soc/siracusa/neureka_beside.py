@@ -47,7 +47,7 @@ def followed(
     apart = core.plan_cost(layer, plan, soc, options)
     apart += cores.plan_cost(follower.layer, follower.plan, soc, options)
     rest = cores.plan_cost(follower.layer, ahead, soc, options)
-    problem = core.tiling_problem(layer, soc, options.l1_budget)
+    problem = core.tiling_problem(layer, soc, options)
     found = None
     for rows in _heights(layer, plan, core):
         tile = Tile(layer.K, layer.C, rows, plan.solution.tile.x)

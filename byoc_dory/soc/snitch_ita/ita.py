@@ -10,7 +10,7 @@ from byoc_dory.soc.snitch_ita.ita_core import Ita
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Layer
-    from byoc_dory.options import ScheduleKind, TilingOptions
+    from byoc_dory.options import TilingOptions
     from byoc_dory.plan import LayerPlan
     from byoc_dory.soc.base import Rule, Soc
     from byoc_dory.soc.cluster.borders import ClusterLayout
@@ -55,24 +55,26 @@ class ItaAccelerator(Ita):
         rows = Heuristic("rows", Size("y"), 64, "weights are loaded once for all rows")
         return {"none": Objective("none"), "array": Objective("array", (rows,))}
 
-    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
         """Return a tile's use of L1, with the limit; for attention, that of its largest part."""
         from byoc_dory.soc.snitch_ita.ita_tiles import tiling_problem
 
-        budget = self.budget(soc, l1_budget)
         parts = self.expand(layer, soc)
         if len(parts) == 1:
-            return tiling_problem(layer, self, soc, budget)
-        problems = [soc.accelerator(name).tiling_problem(part, soc, budget) for part, name in parts]
+            return tiling_problem(layer, self, soc, self.budget(soc, options))
+        homes = [(part, soc.accelerator(name)) for part, name in parts]
+        problems = [home.tiling_problem(part, soc, options) for part, home in homes]
         return max(problems, key=_smallest_bytes)
 
-    def cost(self, layer: Layer, tile: Tile, soc: Soc, schedule: ScheduleKind = "published") -> int:
+    def cost(self, layer: Layer, tile: Tile, soc: Soc, options: TilingOptions) -> int:
         """Return the predicted cycles with this tile, alone in L1 with one buffer.
 
         For attention, return those of its parts with the tiles that they would have alone.
         """
         parts = self.expand(layer, soc)
-        return self._cost_of(parts, soc) if len(parts) > 1 else super().cost(layer, tile, soc)
+        if len(parts) > 1:
+            return self._cost_of(parts, soc, options)
+        return super().cost(layer, tile, soc, options)
 
     def tile_program(
         self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
@@ -99,16 +101,16 @@ class ItaAccelerator(Ita):
         """Return the predicted cycles under a plan; for attention, those of its parts."""
         parts = self.expand(layer, soc)
         if len(parts) > 1:
-            return self._cost_of(parts, soc)
+            return self._cost_of(parts, soc, options)
         return super().plan_cost(layer, plan, soc, options, known)
 
-    def _cost_of(self, parts: Sequence[tuple[Layer, str]], soc: Soc) -> int:
+    def _cost_of(self, parts: Sequence[tuple[Layer, str]], soc: Soc, options: TilingOptions) -> int:
         total = 0
         for part, name in parts:
             home = soc.accelerator(name)
-            problem = home.tiling_problem(part, soc)
+            problem = home.tiling_problem(part, soc, options)
             tile = problem.whole if problem.tile_fits(problem.whole) else problem.smallest
-            total += home.cost(part, tile, soc)
+            total += home.cost(part, tile, soc, options)
         return total
 
     def layout(self, soc: Soc) -> ClusterLayout:

@@ -117,7 +117,7 @@ class Mac(Accelerator):
         """What a good tile is, by name."""
         return {"none": Objective("none"), "array": Objective("array", (FEW_LOADS,))}
 
-    def tiling_problem(self, layer: Layer, soc: Soc, l1_budget: int | None = None) -> TilingProblem:
+    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
         """Return what a tile needs of L1: rows of pixels, and output channels with their weights.
 
         Input channels are never tiled, so that no sum has to be kept.
@@ -129,7 +129,7 @@ class Mac(Accelerator):
             y=Axis(layer.oy),
             x=Axis(layer.ox, tiled=False),
             window=InputWindow(layer.iy, layer.ix),
-            l1_limit=self.budget(soc, l1_budget),
+            l1_limit=self.budget(soc, options),
             weights=TileWeights(channel=1, block=BIAS, in_l1=True),
             unit=self.l1,
         )
