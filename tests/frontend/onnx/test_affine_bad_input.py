@@ -53,6 +53,18 @@ def test_scale_that_is_missing(tmp_path) -> None:
     refused(file, tmp_path, ModelError, "input 1 is missing", "QuantizeLinear_0")
 
 
+@pytest.mark.parametrize("inputs", [[], [0.0, 0], [0.1, 0.5], [np.zeros(0), 0]])
+def test_a_quantization_that_is_none_behind_a_rectifier(inputs, tmp_path) -> None:
+    """Which kernel the sum has depends on it."""
+    file, x = started((1, 4))
+    ends = [file.constant(end, "float32") for end in (0, 6)]
+    y = file.node("Clip", [file.node("Add", [x, x]), *ends])
+    types = ["float32", "float32" if inputs[1:] == [0.5] else "int8"]
+    given = [file.constant(item, dtype) for item, dtype in zip(inputs, types, strict=False)]
+    file.output(file.node("QuantizeLinear", [y, *given]), "int8")
+    refused(file, tmp_path, HtvmError, "QuantizeLinear_4")
+
+
 def test_channels_that_do_not_match(tmp_path) -> None:
     file, x = started()
     file.output(file.through(conv(file, x, scale=np.full(3, 0.1, "f4")), 0.1, 0))

@@ -176,3 +176,28 @@ def test_drawn_networks(seed: int, tmp_path: Path) -> None:
             interpret(htvm.load(path).module, inputs).outputs, wanted, strict=True
         ):
             np.testing.assert_array_equal(ours, theirs, err_msg=str(number))
+
+
+@pytest.mark.parametrize("readers", ["one", "two", "an output", "an output between two moves"])
+def test_moves_of_a_dequantized_input(readers: str, tmp_path: Path) -> None:
+    file = File()
+    x = file.dequantize(file.input("x", SHAPE, "int8"), 0.125, 3)
+    axes = file.constant([0], "int64")
+    middle = file.node("Squeeze", [x, axes])
+    moved = file.node("Unsqueeze", [middle, axes])
+    y = file.node("Add", [moved, file.through(file.input("z", SHAPE), 0.25, 1)])
+    file.output(file.through(y, 0.5, -5))
+    if readers == "two":
+        file.output(file.through(file.node("Neg", [moved]), 0.25, 1))
+    elif readers != "one":
+        file.output(middle if "between" in readers else moved)
+    session, graph = optimized(file.model(), tmp_path)
+    path, (name,) = file.save(tmp_path), (n.name for n in file.nodes if n.op_type == "Add")
+    read = read_file(path)
+    (node,) = (item for item in read.nodes if item.name == name)
+    assert Session(read).kernel(node) == kernels(graph)[name]
+    assert (kernels(graph)[name] == "uint8") == (readers in ("one", "an output between two moves"))
+    rng = np.random.default_rng(0)
+    data = rng.integers(-128, 128, SHAPE).astype(np.int8), rng.normal(0, 9, SHAPE).astype("f4")
+    wanted = session.run(None, dict(zip("xz", data, strict=True)))[0]
+    np.testing.assert_array_equal(interpret(htvm.load(path).module, data).outputs[0], wanted)

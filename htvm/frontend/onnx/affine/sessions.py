@@ -96,22 +96,18 @@ class Session:
             turned = self._is_turned(self._name(node.inputs[0]))
             return "uint8" if turned else self._type(node)
         origin = self._origin(node)
-        if origin is None or name in self._ends:
+        if origin is None:
             return None
         readers = [item for item in self._readers[name] if item.op != "QuantizeLinear"]
-        return _as_pair(self._type(origin), len(origin.inputs) == 3 and len(readers) == 1)
+        alone = len(readers) + (name in self._ends) == 1
+        return _as_pair(self._type(origin), len(origin.inputs) == 3 and alone)
 
     def _origin(self, node: OnnxNode) -> OnnxNode | None:
         """Return the DequantizeLinear in front of moves that end with this node."""
         while node.op in _MOVES:
-            name = self._name(node.inputs[0])
-            before = self._made.get(name)
-            if before is None:
-                return None
-            if before.op == "DequantizeLinear":
+            before = self._made.get(self._name(node.inputs[0]))
+            if before is None or before.op == "DequantizeLinear":
                 return before
-            if name in self._ends:
-                return None
             node = before
         return None
 
@@ -138,16 +134,19 @@ class Session:
             readers = self._readers[self._name(readers[0].outputs[0])]
         if len(readers) != 1 or readers[0].op != "QuantizeLinear":
             return False
-        limits = np.iinfo(self._type(readers[0]))
-        scale = self._constants.get(readers[0].inputs[1])
-        zero = self._number(readers[0], 2, 0)
+        dtype = self._type(readers[0])
+        if dtype not in ("int8", "uint8"):
+            return False
+        limits, zero = np.iinfo(dtype), self._number(readers[0], 2, 0)
         if node.op == "Relu":
             return bool(zero == limits.min)
-        if node.op != "Clip" or scale is None or scale.size != 1:
+        if node.op != "Clip":
             return False
+        scale = self._number(readers[0], 1, np.nan)
         low, high = (self._number(node, at, end) for at, end in ((1, -np.inf), (2, np.inf)))
-        ends = np.asarray([low, high], "float32") / scale.reshape(-1) + np.float32(zero)
-        return bool(np.rint(ends[0]) <= limits.min and np.rint(ends[1]) >= limits.max)
+        with np.errstate(all="ignore"):
+            ends = np.rint(np.asarray([low, high], "float32") / np.float32(scale)) + zero
+        return bool(ends[0] <= limits.min and ends[1] >= limits.max)
 
     def _number(self, node: OnnxNode, index: int, default: float) -> float:
         """Return an optional input of one element; not a number if it is computed."""
