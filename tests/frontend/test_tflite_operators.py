@@ -192,16 +192,29 @@ def test_every_operator_is_known_by_its_tensor_in_the_file(load: Loader) -> None
     assert set(model.sources.values()) == made
 
 
-def test_factors_of_magnitudes_are_not_rounded_to_float32(load: Loader) -> None:
-    """0.11 / 0.1 decides some halves, as TFLite Micro's package computes it."""
+@pytest.mark.parametrize(
+    ("kind", "scales", "zeros", "number", "wanted"),
+    [
+        ("ABS", (0.11, 0.1), (0, 0), 5, 5),
+        ("ABS", (0.11, 0.1), (0, 0), 15, 16),
+        ("RSQRT", (0.442, 0.012), (-128, -128), -114, -94),
+        ("HARD_SWISH", (0.254, 0.255), (0, 0), 127, 126),
+    ],
+)
+def test_factors_are_not_rounded_to_float32(
+    load: Loader, kind: str, scales: tuple[float, float], zeros: tuple[int, int], number: int,
+    wanted: int,
+) -> None:  # fmt: skip
+    """Halves that only the last bits of a factor decide, as TFLite Micro computes them."""
     sketch = Sketch(np.random.default_rng(0))
-    source = sketch.input((1, 256), float(np.float32(0.11)), 0)
-    out = sketch.tensor((1, 256), float(np.float32(0.1)), 0)
-    sketch.op("ABS", [source], [out], None)
+    first, last = (float(np.float32(scale)) for scale in scales)
+    source = sketch.input((1, 256), first, zeros[0])
+    out = sketch.tensor((1, 256), last, zeros[1])
+    sketch.op(kind, [source], [out], None)
     graph = sketch.graph(out)
     every = np.arange(-128, 128).astype(np.int8).reshape(1, 256)
     (found,) = interpret(load(graph).module, [every]).outputs
-    assert found[0, 128 + 5] == 5 and found[0, 128 + 15] == 16
+    assert found[0, number + 128] == wanted
     assert_equal([found], reference(graph, [every]))
 
 

@@ -126,9 +126,8 @@ _SHIFTS = 15  # right shifts that 16 bits have
 def hard_swish(op: OperatorReader) -> Sequence[Applied]:
     """HARD_SWISH: x * clip(x + 3, 0, 6) / 6 in int16 arithmetic."""
     source, step, made = unary(op)
-    fine = np.float32(1 / 128) * np.float32(step.scale)
-    output, output_shift = fixed_point(float(fine / np.float32(made.scale)))
-    relu_ish, relu_shift = fixed_point(float(fine / np.float32(3 / 32768)))
+    output, output_shift = fixed_point(step.scale / 128 / made.scale)
+    relu_ish, relu_shift = fixed_point(step.scale / 128 / (3 / 32768))
     if output_shift > 0:
         raise op.unsupported(
             f"a hard swish whose output step {made.scale:g} is 128 times finer than its input's"

@@ -35,7 +35,7 @@ def inverse_root(op: OperatorReader) -> Sequence[Applied]:
         raise op.unsupported(
             f"roots of numbers below zero ({source.place})", "quantize it with zero point -128"
         )
-    factor, bits = fixed_point(1 / (math.sqrt(np.float32(step.scale)) * np.float32(made.scale))), 20
+    factor, bits = fixed_point(1 / (math.sqrt(step.scale) * made.scale)), 20
 
     def function(x: int) -> int:
         value = x - step.zero_point
