@@ -93,6 +93,30 @@ class Chosen:
         self._anchor[tie] = tie.anchor(self.net, self.zeros)
         return True
 
+    def balance(self, tie: Tie) -> None:
+        """Let the steps of a tie follow what its tensors reach, one add after the other.
+
+        From shifts of 0, steps drift away from that by a part of an octave with every add; after
+        dozens of them the search, which moves one add at a time, cannot make up for it.
+        """
+        reach = {name: self._reach(name) for name in tie.members}
+        first = next(name for name in self.net.tensors if name in tie.members)
+
+        def drift(name: str) -> float:
+            wanted = reach[name] / reach[first]
+            return abs(math.log2(self.factor(name) / self.factor(first) / wanted))
+
+        for op in self.net.adds:
+            if op.name not in tie.members:
+                continue
+            found = {choice.shift: choice for choice in reversed(add_choices(self.net, op))}
+            outcomes = []
+            for choice in (self.adds[op.name], *found.values()):
+                if self.choose(op, choice):
+                    outcomes.append((drift(op.name), choice))
+            self.choose(op, min(outcomes, key=lambda outcome: outcome[0])[1])
+        self._base[tie] = self._covering_unit(tie)
+
     # -------------------------------------------------------------------- steps
 
     def factor(self, name: str) -> float:
@@ -135,6 +159,14 @@ class Chosen:
             shift += 1
         return shift
 
+    def _reach(self, name: str) -> float:
+        """Return the step with which a tensor holds all of the source's values."""
+        low, high = self.bounds(name)
+        zero, clip = self.net.zero_point(name), self.net.clip(name)
+        ends = zip(clip, (low, high), strict=True)
+        # A zero point at an end leaves no values on its other side.
+        return max((end - zero) / bound for end, bound in ends if bound)
+
     def _covering_unit(self, tie: Tie) -> float:
         """Return the unit with which all steps hold all of the source's values."""
         if self._anchor[tie] is not None:
@@ -145,13 +177,7 @@ class Chosen:
             if name in self.net.given:
                 need = max(need, 2.0 ** self.input_shift[name] / factor)
                 continue
-            low, high = self.bounds(name)
-            zero, clip = self.net.zero_point(name), self.net.clip(name)
-            # A zero point at an end leaves no values on its other side.
-            reach = [
-                (end - zero) / bound for end, bound in zip(clip, (low, high), strict=True) if bound
-            ]
-            need = max(need, *(value / factor for value in reach))
+            need = max(need, self._reach(name) / factor)
         for name, factor in factors.items():
             op = self.net.producer(name)
             if isinstance(op, AverageOperator):

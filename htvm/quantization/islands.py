@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -146,6 +146,8 @@ def find_islands(
     Raises:
         UnsupportedError: an island reads no int8 tensor.
     """
+    from tvm import relax
+
     from patterns.names import name_of
     from patterns.reading.read import bindings_of, main_of, operators
 
@@ -154,7 +156,8 @@ def find_islands(
         return {}, frozenset()
     variables: dict[str, Var] = {str(var.name): var for var in main_of(module).params}
     variables.update((str(name_of(op.value)), op.var) for op in operators(module))
-    bindings = list(bindings_of(main_of(module)))
+    # The names once: asking for one takes longer than looking it up.
+    bindings = [(pair, name_of(pair[1])) for pair in bindings_of(main_of(module))]
     islands = {}
     for node in foreign.values():
         if not _is_end(node):
@@ -169,7 +172,9 @@ def find_islands(
             variables[node.name],
             inputs,
             tuple(variables[name] for name in inputs),
-            tuple(pair for pair in bindings if _belongs(pair[1], inside)),
+            tuple(
+                pair for pair, name in bindings if isinstance(pair[1], relax.Var) or name in inside
+            ),
             sum(_macs(item) for item in inside.values()),
         )
     return islands, frozenset(foreign) - frozenset(islands)
@@ -186,14 +191,6 @@ def _inside(node: Node, foreign: Mapping[str, Node]) -> Iterator[Node]:
             if before is not None and not _is_end(before) and name not in seen:
                 seen.add(name)
                 waiting.append(before)
-
-
-def _belongs(value: Any, inside: Mapping[str, Node]) -> bool:
-    from tvm import relax
-
-    from patterns.names import name_of
-
-    return isinstance(value, relax.Var) or name_of(value) in inside
 
 
 def _macs(node: Node) -> int:

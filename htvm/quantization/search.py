@@ -85,9 +85,12 @@ class Search:
         self.noise = noise
         self.grid = grid
         self.chosen = Chosen(net, per_channel)
+        self.terms = Terms(self.chosen, noise)
+        for tie in self.chosen.ties.distinct:
+            if self.terms.is_large(tie):
+                self.chosen.balance(tie)
         for layer in net.shifted:
             self.chosen.shift[layer.name] = self._fitting_shift(layer)
-        self.terms = Terms(self.chosen, noise)
 
     def run(self) -> None:
         """Improve everything, one after the other, a few times."""
