@@ -18,9 +18,10 @@ import multiprocessing
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,13 @@ import htvm
 from benchmarks import qemu
 from benchmarks.artefact import Artefact, main, write
 from benchmarks.boards_text import Row, written
+from benchmarks.made_of import RowSource, program
 from benchmarks.qemu_user import MACHINES, computed
 from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs
 from htvm.progress import Progress
 
-__all__ = ["FILES", "handwritten", "run"]
+__all__ = ["FILES", "handwritten", "made_of", "run"]
 
 TARGETS = (
     "cortex_m0plus", "cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33", "cortex_m55",
@@ -97,19 +99,37 @@ def handwritten() -> Any:
 
 def networks() -> list[str]:
     """Return the names of the networks that are at hand."""
-    found = [
-        name for name, folder in FILES.items() if (_MODELS / folder / "model.tflite").is_file()
-    ]
-    return [*found, *_OTHERS]
+    return [*(name for name in FILES if file_of(name).is_file()), *_OTHERS]
+
+
+def file_of(name: str) -> Path:
+    """Return the file of one of `FILES`."""
+    return _MODELS / FILES[name] / "model.tflite"
+
+
+def model_of(name: str) -> htvm.Model:
+    """Return a network by its name."""
+    if name in FILES:
+        return htvm.load(file_of(name))
+    return open_model("zoo:digits") if name == "digits" else htvm.load(handwritten())
+
+
+def made_of(
+    targets: Sequence[str] = TARGETS, others: Sequence[str] = _OTHERS
+) -> Iterator[RowSource]:
+    """Every program that the table is made of."""
+    for name in (*FILES, *others):
+        needs = file_of(name) if name in FILES else None
+        for target in targets:
+            yield program(name, partial(model_of, name), target, needs=needs)
 
 
 def case_of(name: str) -> Case:
-    """Return a network by its name."""
+    """Return a network with inputs and outputs by its name."""
+    model = model_of(name)
     if name in FILES:
-        path = _MODELS / FILES[name] / "model.tflite"
-        with np.load(path.with_name("golden.npz")) as arrays:
-            return Case(name, htvm.load(path), [arrays["inputs"][0]], [arrays["out_tflm"][0]])
-    model = open_model("zoo:digits") if name == "digits" else htvm.load(handwritten())
+        with np.load(file_of(name).with_name("golden.npz")) as arrays:
+            return Case(name, model, [arrays["inputs"][0]], [arrays["out_tflm"][0]])
     inputs = list(seeded_inputs(model.inputs))
     # Cores without accelerators leave a network's numbers as they are.
     return Case(name, model, inputs, htvm.build(model, "cortex_m4").reference(inputs))

@@ -24,10 +24,10 @@ from tests.frontend.single import CASES
 __all__ = ["campaign"]
 
 
-def campaign(count: int, seed: int) -> Iterator[Mutant]:
-    """Yield the outcome of each damaged file; the same ones for the same seed."""
+def campaign(count: int, seed: int, first: int = 0) -> Iterator[Mutant]:
+    """Yield the outcome of each damaged file from a number on; the same ones for the same seed."""
     kinds = _bases(seed)
-    for number in range(count):
+    for number in range(first, first + count):
         rng = np.random.default_rng([seed, number])
         bases = kinds[int(rng.integers(len(kinds)))]
         name, data = bases[int(rng.integers(len(bases)))]

@@ -11,8 +11,9 @@ instruction-set simulator, whose outputs are checked to be the same.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ import numpy as np
 
 import htvm
 from benchmarks.artefact import Artefact, main, write
+from benchmarks.made_of import RowSource, program
 from htvm import zoo
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, count, text
@@ -28,7 +30,7 @@ from htvm.zoo.trained import digits_data, weights_file
 if TYPE_CHECKING:
     from htvm.model import Model
 
-__all__ = ["BUILDS", "Row", "run"]
+__all__ = ["BUILDS", "Row", "made_of", "run"]
 
 DIGITS, TERNARY = zoo.TRAINED
 
@@ -104,19 +106,28 @@ def float_logits(network: str, images: np.ndarray) -> np.ndarray:
     return np.concatenate([session.run(None, {name: image[None]})[0] for image in images])
 
 
-def built(
-    build: Build, model: Model, images: np.ndarray, labels: np.ndarray, wanted: np.ndarray
-) -> Row:
+def model_of(build: Build) -> Model:
+    """The network of a build."""
+    model = zoo.build(build.network)
+    return model if build.calibrated else replace(model, calibration=None)
+
+
+def made_of() -> Iterator[RowSource]:
+    """Every program that the table is made of."""
+    for build in BUILDS:
+        name = build.network + ("" if build.calibrated else " without data")
+        yield program(name, partial(model_of, build), build.target)
+
+
+def built(build: Build, images: np.ndarray, labels: np.ndarray, wanted: np.ndarray) -> Row:
     """Accuracy of a build over all images, cycles of its first.
 
     Args:
         build: what to build.
-        model: the network of it.
         images, labels: the held-out split.
         wanted: the float network's logits.
     """
-    if not build.calibrated:
-        model = replace(model, calibration=None)
+    model = model_of(build)
     native = htvm.build(model, build.target, "host")
     logits = np.concatenate([native.run(image[None]).outputs[0] for image in images])
     simulated = htvm.build(model, build.target)
@@ -144,17 +155,16 @@ def run(folder: Path, progress: Progress | None = None) -> Artefact:
     """Measure the digits networks in every form."""
     progress = progress or Progress()
     _, _, images, labels = digits_data()
-    rows, wanted, models = [], {}, {}
+    rows, wanted = [], {}
     for network in zoo.TRAINED:
         with progress.stage(f"{network} in float"):
             wanted[network] = float_logits(network, images)
         right = int((wanted[network].argmax(axis=1) == labels).sum())
         rows.append(Row(network, "float, onnxruntime", "", right, len(labels)))
-        models[network] = zoo.build(network)
     for build in BUILDS:
         with progress.stage(f"{build.network} on {build.target}"):
             network = build.network
-            rows.append(built(build, models[network], images, labels, wanted[network]))
+            rows.append(built(build, images, labels, wanted[network]))
     kept = _goals(rows)
     artefact = Artefact(
         "digits",

@@ -22,18 +22,21 @@ each and all of the layer's input is in SRAM; no requantization.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.artefact import Artefact, main, write
 from benchmarks.dla_runs import SCENARIOS, Ran, Workload, execute, workload
+from benchmarks.made_of import RowSource, computed
 from byoc_dory.soc.dla.design import DEPTHWISE, Design, array_of
 from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, text
 
-__all__ = ["Bar", "bars", "claims", "run"]
+__all__ = ["Bar", "bars", "claims", "made_of", "run"]
 
 NETWORK = "mobilenet_v1_224"
 KINDS = ("CONV", "REQUANT", "DEPTH")
@@ -133,11 +136,10 @@ def _modelled(region: RegionFile, layer: LayerEntry, design: Design) -> int:
 def bars(works: dict[str, Workload]) -> list[Bar]:
     """Execute all designs of the figure."""
     found = []
-    for depthwise in SCENARIOS:
+    for depthwise, work in works.items():
         for kib in KIB[depthwise]:
             for pes in (64, 128):
                 for parallel in ("input", "output"):
-                    work = works[depthwise]
                     split = design_of(depthwise, kib, pes, parallel, fused=False)
                     fused = design_of(depthwise, kib, pes, parallel, fused=True)
                     found.append(
@@ -191,6 +193,16 @@ def claims(found: list[Bar], *, fused: bool) -> list[tuple[str, str, bool]]:
         ("T3 128 PEs with 1 MiB < 64 PEs with 256 MiB", shown([third]), holds([third])),
         ("T4 native << emulated", shown(fourth), holds(fourth)),
     ]
+
+
+def made_of() -> Iterator[RowSource]:
+    """The designs of each scenario, executed."""
+    for depthwise in SCENARIOS:
+        yield computed(f"{NETWORK}, depthwise={depthwise}", partial(_of_scenario, depthwise))
+
+
+def _of_scenario(depthwise: str) -> list[Bar]:
+    return bars({depthwise: workload(NETWORK, depthwise)})
 
 
 def run(folder: Path, progress: Progress | None = None) -> Artefact:

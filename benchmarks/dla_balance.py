@@ -18,17 +18,20 @@ not.  Designs have 64 PEs over output channels.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.artefact import Artefact, main, write
 from benchmarks.dla_runs import Ran, Workload, execute, workload
+from benchmarks.made_of import RowSource, computed
 from byoc_dory.soc.dla.design import Design
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, text
 
-__all__ = ["run"]
+__all__ = ["made_of", "run"]
 
 NETWORK = "mobilenet_v1_224"
 NETWORKS = (NETWORK, "mobilenet_v1", "resnet8", "ds_cnn", "toyadmos")
@@ -70,20 +73,44 @@ def ways(kib: int) -> list[tuple[str, str, Design]]:
     ]
 
 
+Works = dict[tuple[str, str], Workload]
+
+
+def made_of() -> Iterator[RowSource]:
+    """The designs on each network, executed."""
+    for kib in KIB:
+        yield computed(f"{NETWORK} in {kib} KiB", partial(_of_size, kib))
+    for network in NETWORKS:
+        for _, name, design in ways(512)[:2]:
+            yield computed(f"{network}, {name}", partial(_executed, network, name, design))
+
+
+def _of_size(kib: int) -> object:
+    kinds = ("emulated", "native")
+    return _steps(kib, {(NETWORK, kind): workload(NETWORK, kind) for kind in kinds})
+
+
+def _executed(network: str, depthwise: str, design: Design) -> Ran:
+    return execute(workload(network, depthwise), design)
+
+
+def _steps(kib: int, works: Works) -> list[tuple[int, str, Ran]]:
+    return [
+        (kib, name, execute(works[NETWORK, depthwise], design))
+        for name, depthwise, design in ways(kib)
+    ]
+
+
 def run(folder: Path, progress: Progress | None = None) -> Artefact:
     """Execute networks with and without what the published accelerator lacks."""
     progress = progress or Progress()
-    works: dict[tuple[str, str], Workload] = {}
+    works: Works = {}
     for network in NETWORKS:
         with progress.stage(f"compiling {network}"):
             for depthwise in ("emulated", "native"):
                 works[network, depthwise] = workload(network, depthwise)
     with progress.stage("executing designs"):
-        steps = [
-            (kib, name, execute(works[NETWORK, depthwise], design))
-            for kib in KIB
-            for name, depthwise, design in ways(kib)
-        ]
+        steps = [step for kib in KIB for step in _steps(kib, works)]
         streams = [
             (network, name, execute(works[network, name], design))
             for network in NETWORKS

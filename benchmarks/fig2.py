@@ -7,11 +7,14 @@ published rule, under both schedules: what the host, the DMA and the cores did w
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import htvm
 from benchmarks.artefact import Artefact, main, write
+from benchmarks.made_of import RowSource
+from benchmarks.measure import CONFIGURATIONS, row_of
 from byoc_dory.options import ScheduleKind
 from byoc_dory.soc.diana.description import DIANA
 from htvm import zoo
@@ -20,7 +23,7 @@ from htvm.progress import Progress
 from htvm.report.table import Column, Table, text
 from htvm.result import RunResult
 
-__all__ = ["run"]
+__all__ = ["made_of", "run"]
 
 SCHEDULES: tuple[ScheduleKind, ...] = ("published", "overlapped")
 UNITS = ("host", "dma", "digital", "analog")
@@ -34,6 +37,12 @@ COLUMNS = (
     Column("start, overlapped", number=True),
     Column("cycles, overlapped", number=True),
 )
+
+
+def made_of() -> Iterator[RowSource]:
+    """Every program that the figure is made of."""
+    for schedule in SCHEDULES:
+        yield row_of("resnet8", CONFIGURATIONS[2], schedule)
 
 
 def run(folder: Path, progress: Progress | None = None) -> Artefact:

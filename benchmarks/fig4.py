@@ -10,10 +10,12 @@ are those of the project's cycle model of the digital core, `schedule="published
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.artefact import Artefact, main, write
+from benchmarks.made_of import RowSource, computed
 from benchmarks.tiling import PUBLISHED_SPEED_UP, WAYS, Case, tried
 from benchmarks.tiling_layers import SAME, Shape
 from byoc_dory.soc.diana.description import DIANA
@@ -22,7 +24,7 @@ from htvm.report.sweep import below, log_axes
 from htvm.report.table import Column, Table, text
 from htvm.shown import optional
 
-__all__ = ["run"]
+__all__ = ["made_of", "run"]
 
 SHAPES = tuple(
     Shape(f"{c} channels, {size}x{size}", "conv2d", c, c, size, size, (3, 3), 1, SAME)
@@ -35,14 +37,24 @@ BUDGETS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 MARKERS = {"none": "o", "paper-pe": "s", "paper": "D", "array": "^", "latency": "x"}
 
 
+def made_of() -> Iterator[RowSource]:
+    """The tiles of each layer, and their cycles."""
+    for shape in SHAPES:
+        yield computed(shape.name, partial(_cases, shape))
+
+
+def _cases(shape: Shape) -> list[Case]:
+    found = [tried(shape, 1000 * budget) for budget in BUDGETS]
+    return [case for case in found if case is not None]
+
+
 def run(folder: Path, progress: Progress | None = None) -> Artefact:
     """Draw latency against L1 budget for ways of tiling."""
     progress = progress or Progress()
     cases: dict[Shape, list[Case]] = {}
     for shape in SHAPES:
         with progress.stage(f"tiling {shape.name}"):
-            found = [tried(shape, 1000 * budget) for budget in BUDGETS]
-            cases[shape] = [case for case in found if case is not None]
+            cases[shape] = _cases(shape)
     tables = [text(_table(shape, found)) for shape, found in cases.items()]
     artefact = Artefact(
         "fig4",

@@ -4,29 +4,33 @@ Peak is the time from the start of a trigger to its end, as in the paper; the fu
 transfers, drivers and loops as well.  Both come from the run of a network of one layer.  "As
 published" runs `schedule="published"` and adds what a layer costs beside its driver calls in the
 published runs by the fit (400 cycles); "ours" is `schedule="overlapped"`: one layer alone, so
-nothing stays in L1 and every tensor is moved.  The paper's geometries are in its picture alone;
-those here are ours.
+nothing stays in L1 and every tensor is moved; depthwise layers are computed as convolutions over 16
+channels there, so that they exceed the peak of the published way.  The paper's geometries are in
+its picture alone; those here are ours.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.artefact import Artefact, main, write
+from benchmarks.made_of import RowSource, program
 from benchmarks.measure import measure_model
 from benchmarks.published import CONV_LOSS, DENSE_LOSS, DEPTHWISE_LOSS
 from byoc_dory.soc.diana.published import PUBLISHED_HOST
+from htvm.model import Model
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, text
 from htvm.zoo.drawing import Sketch
 from htvm.zoo.emit import model
 from htvm.zoo.schemes import Scheme
 
-__all__ = ["run"]
+__all__ = ["made_of", "run"]
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,16 @@ class Found:
         return 100 * (1 - self.ours_peak / self.ours)
 
 
+def made_of() -> Iterator[RowSource]:
+    """The program of each layer, under both schedules."""
+    for series in SERIES:
+        for point in series.points:
+            name = f"{series.name}, {point.channels} of {point.size}x{point.size}"
+            one = partial(_model, series, point)
+            for schedule in ("published", "overlapped"):
+                yield program(name, one, f"diana.{series.core}", schedule=schedule)
+
+
 def run(folder: Path, progress: Progress | None = None) -> Artefact:
     """Measure single layers on both cores."""
     progress = progress or Progress()
@@ -157,11 +171,15 @@ def _network(series: Series, point: Point) -> Any:
     return net
 
 
+def _model(series: Series, point: Point) -> Model:
+    return model(_network(series, point), "NCHW")
+
+
 def _found(series: Series, point: Point) -> Found:
     net = _network(series, point)
     target = f"diana.{series.core}"
-    there = measure_model(model(net, "NCHW"), target, "published")
-    ours = measure_model(model(net, "NCHW"), target, "overlapped")
+    there = measure_model(_model(series, point), target, "published")
+    ours = measure_model(_model(series, point), target, "overlapped")
     assert there is not None and ours is not None
     return Found(
         net.macs,

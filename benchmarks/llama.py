@@ -22,12 +22,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import htvm
 from benchmarks.artefact import Artefact, main, write
+from benchmarks.made_of import RowSource, computed, program
 from benchmarks.siracusa_published import TOKENS
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
@@ -40,7 +42,7 @@ from htvm.progress import Progress
 from htvm.report.table import Column, Table, text
 from htvm.sim.token_loop import run_token_loop
 
-__all__ = ["LENGTHS", "PROMPTS", "TARGETS", "run"]
+__all__ = ["LENGTHS", "PROMPTS", "TARGETS", "made_of", "run"]
 
 TARGETS = ("siracusa.cluster", "siracusa")
 TITLES = {"siracusa.cluster": "eight cores", "siracusa": "with N-EUREKA"}
@@ -180,7 +182,7 @@ def measure_loop(target: str) -> Iterator[LoopRun]:
 def networks() -> Iterator[tuple[str, int, str, Model, bool]]:
     """Yield kind, size, where the weights are from, the network, and whether caches are whole."""
     for length in LENGTHS:
-        yield "decode", length, "seeded", in_place(zoo.microllama(length).step), False
+        yield "decode", length, "seeded", _step(length), False
     for tokens in PROMPTS:
         yield "prompt", tokens, "seeded", zoo.microllama_prompt(tokens), False
     for kind, size, name in FILES:
@@ -190,6 +192,35 @@ def networks() -> Iterator[tuple[str, int, str, Model, bool]]:
             if kind == "decode":
                 yield kind, size, "file", in_place(model), False
             yield kind, size, "file", model, kind == "decode"
+
+
+def made_of() -> Iterator[RowSource]:
+    """Every program that the tables are made of."""
+    for target in TARGETS:
+        for length in LENGTHS:
+            yield program(f"microllama after {length}", partial(_step, length), target)
+        for tokens in PROMPTS:
+            model = partial(zoo.microllama_prompt, tokens)
+            yield program(f"prompt of {tokens}", model, target)
+        for kind, _, name in FILES:
+            path = FOLDER / name / "network.onnx"
+            yield program(name, partial(htvm.load, path), target, needs=path)
+            if kind == "decode":
+                model = partial(_in_place, path)
+                yield program(f"{name} in place", model, target, needs=path)
+        yield computed(f"token loop on {target}", partial(_loops, target))
+
+
+def _loops(target: str) -> list[LoopRun]:
+    return list(measure_loop(target))
+
+
+def _step(length: int) -> Model:
+    return in_place(zoo.microllama(length).step)
+
+
+def _in_place(path: Path) -> Model:
+    return in_place(htvm.load(path))
 
 
 def run(folder: Path, progress: Progress | None = None) -> Artefact:

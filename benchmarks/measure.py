@@ -9,11 +9,13 @@ host, and at the cost the published runs have by the fit (`byoc_dory.soc.diana.p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 import htvm
+from benchmarks.made_of import RowSource, program
 from byoc_dory.errors import L2OverflowError
 from byoc_dory.layers import Dense, Weighted
 from byoc_dory.soc.diana.analog_core import AnalogCore
@@ -48,6 +50,7 @@ __all__ = [
     "Padding",
     "measure",
     "measure_model",
+    "row_of",
 ]
 
 NETWORKS = ("ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos")
@@ -152,6 +155,13 @@ class Measured:
         return self.on_cores + self.layers * PUBLISHED_HOST.layer + self.host_published
 
 
+def row_of(network: str, configuration: Configuration, schedule: str) -> RowSource:
+    """What a column of Table I is made of."""
+    model = partial(zoo.build, network, scheme=configuration.scheme)
+    name = f"{network} ({configuration.scheme})"
+    return program(name, model, configuration.target, schedule=schedule)
+
+
 def measure(
     network: str, configuration: Configuration, schedule: ScheduleKind, policy: str | None = None
 ) -> Measured | None:
@@ -221,7 +231,7 @@ def _dense_excess(kernel: Kernel) -> int:
 
 _WHY = {
     ("conv2d", "digital"): "K to 16 per block",
-    ("depthwise", "digital"): "4 channels in 16 lanes, 48 of 64 B of biases void",
+    ("depthwise", "digital"): "zero weights between the 16 channels of a block",
     ("dense", "digital"): "C and K to 16, 16 B per bias",
     ("conv2d", "analog"): "rows to 288, columns to 128",
     ("dense", "analog"): "rows to 288, columns to 128",

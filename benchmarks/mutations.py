@@ -1,7 +1,7 @@
 """Mutated node cases of the package onnx: whatever is still read must be computed as it says.
 
     python -m benchmarks.mutations [--of onnx | tflite | bytes | built] [--count 5000]
-                                   [--builds 1000] [--seed 1] [--write docs/mutations.md]
+                                   [--seed 1] [--write docs/mutations.md]
 
 Each mutant is a case (`benchmarks.onnx_cases`, constants folded) with one to three changes, drawn
 from a seed: an optional input is dropped or added, an attribute is set, removed or replaced by
@@ -10,7 +10,7 @@ interpreter of the integer form, and compared with the reference implementation 
 onnx; where they differ, with onnxruntime, too, which decides.  A mutant may be refused, but must
 not be wrong and must not crash.  `benchmarks.tflite_mutations` does the same with TFLite files,
 `benchmarks.damage` changes bytes of both, and `benchmarks.built_mutations` builds layers for
-accelerators.  Without ``--of``, all of them run; ``--write`` writes
+accelerators, two for every five of the others.  Without ``--of``, all of them run; ``--write`` writes
 the page with what came out.
 """
 
@@ -25,6 +25,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +35,21 @@ from onnx import helper, numpy_helper
 
 import htvm
 from benchmarks import built_mutations, damage, onnx_cases, tflite_mutations
+from benchmarks.made_of import RowSource, computed, record
 from benchmarks.mutant import Mutant
 from htvm.errors import HtvmError
 
-__all__ = ["Count", "campaign", "counted", "page"]
+__all__ = ["Count", "campaign", "counted", "made_of", "page"]
 
 _TEXTS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", "constant", "reflect", "edge", "nearest",
           "linear", "cubic", "half_pixel", "align_corners", "asymmetric", "floor", "ceil",
           "round_prefer_ceil", "tanh", "none", "DCR", "CRD", "stretch")  # fmt: skip
 
 
-def campaign(count: int, seed: int, interpret: Callable[..., Any]) -> Iterator[Mutant]:
-    """Yield the outcome of each mutant; the same ones for the same seed."""
+def campaign(
+    count: int, seed: int, interpret: Callable[..., Any], first: int = 0
+) -> Iterator[Mutant]:
+    """Yield the outcome of each mutant from a number on; the same ones for the same seed."""
     bases = []
     for case in onnx_cases.cases():
         inputs, outputs = (list(part) for part in case.data_sets[0])
@@ -55,7 +59,7 @@ def campaign(count: int, seed: int, interpret: Callable[..., Any]) -> Iterator[M
         made = made or onnx_cases.FORMED["as it is"](case.model, inputs, outputs)
         if made is not None and len(made[1]) == 1 and made[1][0].dtype == np.float32:
             bases.append((case.name, made[0], made[1][0]))
-    for number in range(count):
+    for number in range(first, first + count):
         rng = np.random.default_rng([seed, number])
         name, base, data = bases[int(rng.integers(len(bases)))]
         model = onnx.ModelProto.FromString(base.SerializeToString())
@@ -218,6 +222,8 @@ def _constant(model: Any, rng: np.random.Generator) -> str:
 # ------------------------------------------------------------------------------ page
 
 
+SEED, COUNT, BLOCK = 17, 5_000, 500
+"""Of the committed page: its seed, its mutants of each kind, and how many of them are a row."""
 _RESULTS = ("passed", "refused", "without oracle", "wrong", "crashed")
 _TITLES = {
     "onnx": "ONNX nodes, against the reference implementation of the package onnx and onnxruntime",
@@ -235,6 +241,46 @@ class Count:
     results: Counter[str] = field(default_factory=Counter)
     bad: list[Mutant] = field(default_factory=list)
     longest: float = 0.0
+    each: list[str] = field(default_factory=list)
+
+    def block(self, first: int) -> list[str]:
+        """Return the results of a row of `made_of`."""
+        return self.each[first : first + BLOCK]
+
+
+def campaign_of(kind: str, count: int, seed: int, first: int = 0) -> Iterator[Mutant]:
+    """Yield the outcome of each mutant of a kind (one of the page's rows)."""
+    from tests.reference.interpreter import interpret
+
+    if kind == "onnx":
+        return campaign(count, seed, interpret, first)
+    if kind == "tflite":
+        return tflite_mutations.campaign(count, seed, interpret, first)
+    if kind == "built":
+        return built_mutations.campaign(count, seed, interpret, first)
+    return damage.campaign(count, seed, first)
+
+
+def drawn_of(kind: str, count: int) -> int:
+    """Return how many mutants of a kind are drawn: builds take longer than what is read only."""
+    return count * 2 // 5 if kind == "built" else count
+
+
+def _results(kind: str, first: int) -> list[str]:
+    logging.disable(logging.WARNING)
+    try:
+        return [mutant.result for mutant in campaign_of(kind, BLOCK, SEED, first)]
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def made_of(results: Callable[[str, int], list[str]] = _results) -> Iterator[RowSource]:
+    """What became of the mutants of the committed page, from a number of a kind on."""
+    for kind in _TITLES:
+        needs = {"onnx": "onnxruntime", "tflite": "tflite_micro"}.get(kind)
+        for first in range(0, drawn_of(kind, COUNT), BLOCK):
+            name = f"{kind} {first} to {first + BLOCK - 1}"
+            yield computed(name, partial(results, kind, first), needs)
 
 
 def counted(mutants: Iterator[Mutant]) -> Count:
@@ -246,6 +292,7 @@ def counted(mutants: Iterator[Mutant]) -> Count:
         found.longest = max(found.longest, now - before if before else 0.0)
         before = now
         found.results[mutant.result] += 1
+        found.each.append(mutant.result)
         if mutant.result in ("wrong", "crashed"):
             found.bad.append(mutant)
             sys.stdout.write(_line(mutant) + "\n")
@@ -300,24 +347,15 @@ def main() -> None:
     logging.disable(logging.WARNING)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--of", choices=list(_TITLES))
-    parser.add_argument("--count", type=int, default=5_000)
-    parser.add_argument("--builds", type=int, default=1_000)
+    parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path, help="file for the page")
     arguments = parser.parse_args()
-    from tests.reference.interpreter import interpret
-
     count, seed = arguments.count, arguments.seed
-    campaigns: dict[str, Callable[[], Iterator[Mutant]]] = {
-        "onnx": lambda: campaign(count, seed, interpret),
-        "tflite": lambda: tflite_mutations.campaign(count, seed, interpret),
-        "bytes": lambda: damage.campaign(count, seed),
-        "built": lambda: built_mutations.campaign(arguments.builds, seed, interpret),
-    }
     found = {}
     for kind in [arguments.of] if arguments.of else list(_TITLES):
         before = time.process_time()
-        found[kind] = counted(campaigns[kind]())
+        found[kind] = counted(campaign_of(kind, drawn_of(kind, count), seed))
         results = sorted(found[kind].results.items())
         seconds = f" in {time.process_time() - before:.0f} s of processor time"
         counts = ", ".join(f"{n} {result}" for result, n in results)
@@ -325,6 +363,8 @@ def main() -> None:
         sys.stdout.flush()
     if arguments.write is not None:
         arguments.write.write_text(page(found, seed), encoding="utf-8")
+        if (count, seed, list(found)) == (COUNT, SEED, list(_TITLES)):
+            record("mutations", made_of(lambda kind, first: found[kind].block(first)))
 
 
 if __name__ == "__main__":

@@ -19,16 +19,20 @@ import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import htvm
 from benchmarks.artefact import Artefact, main, write
+from benchmarks.made_of import RowSource, program
 from byoc_dory.host_cost import cpu_cycles, cpu_operator_cycles
+from byoc_dory.options import ScheduleKind
 from htvm import zoo
 from htvm.cli.arguments import open_model
 from htvm.compiled import Compiled
 from htvm.inputs import seeded_inputs
 from htvm.model import Model
+from htvm.module import Module
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, count, text
 from htvm.result import RunResult
@@ -40,6 +44,7 @@ __all__ = [
     "TARGETS",
     "Row",
     "errors_of",
+    "made_of",
     "model_of",
     "run",
 ]
@@ -48,6 +53,10 @@ NETWORKS = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos", "digits")
 TARGETS = ("diana", "diana.digital", "diana.analog", "diana.mixed", "diana.cpu")
 SNITCH_NETWORKS = ("encoder:1", "gemm:256:256:256", "attention", "digits", "resnet8")
 SNITCH_TARGETS = ("snitch_ita", "snitch_ita.cluster")
+BOTH_SOCS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    *((network, TARGETS) for network in NETWORKS),
+    *((network, SNITCH_TARGETS) for network in SNITCH_NETWORKS),
+)
 _KINDS = {"layer": "layer", "prologue": "layout", "epilogue": "layout", "cpu": "cpu"}
 
 
@@ -126,18 +135,33 @@ def model_of(network: str) -> Model:
     return open_model(f"zoo:{network}")
 
 
+def schedules(target: str) -> tuple[ScheduleKind, ...]:
+    """The schedules that there are for a target."""
+    return ("overlapped",) if target == "diana.cpu" else ("overlapped", "published")
+
+
+def made_of() -> Iterator[RowSource]:
+    """Every program that the table is made of."""
+    for network, targets in BOTH_SOCS:
+        for target in targets:
+            for schedule in schedules(target):
+                model = partial(model_of, network)
+                yield program(network, model, target, schedule=schedule, also=_errors)
+
+
+def _errors(module: Module, result: RunResult) -> list[Row]:
+    return list(errors_of(module.compiled, result, module.target))
+
+
 def _rows(progress: Progress) -> list[Row]:
     rows: list[Row] = []
-    both_socs: list[tuple[str, tuple[str, ...]]] = [(network, TARGETS) for network in NETWORKS]
-    both_socs += [(network, SNITCH_TARGETS) for network in SNITCH_NETWORKS]
-    for number, (network, targets) in enumerate(both_socs, 1):
-        with progress.stage(network, (number, len(both_socs))):
+    for number, (network, targets) in enumerate(BOTH_SOCS, 1):
+        with progress.stage(network, (number, len(BOTH_SOCS))):
             model = model_of(network)
             inputs = seeded_inputs(model.inputs)
             for target in targets:
-                both = ("overlapped",) if target == "diana.cpu" else ("overlapped", "published")
-                for schedule in both:
-                    module = htvm.build(model, target, schedule=schedule)  # type: ignore[arg-type]
+                for schedule in schedules(target):
+                    module = htvm.build(model, target, schedule=schedule)
                     rows += errors_of(module.compiled, module.run(inputs), target)
     return rows
 

@@ -1,7 +1,7 @@
 """Every published table and figure beside ours, gathered into docs/results.md.
 
-Run with ``make bench``.  Each benchmark writes text, JSON and PNG into ``docs/results``; the page
-has the texts and the pictures.
+Run with ``make bench``.  Each benchmark writes text, JSON and PNG into ``docs/results``, with the
+digests of what they are made of; the page has the texts and the pictures.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.artefact import Artefact
+from benchmarks.made_of import record
 from htvm.cli.app import exit_code
 from htvm.progress_bar import shown_progress
 
@@ -26,8 +26,8 @@ BENCHMARKS = (
 _DOCS = Path(__file__).parents[1] / "docs"
 
 
-def page(artefacts: list[Artefact]) -> str:
-    """The page: a heading, the text and the pictures of each artefact."""
+def page(folder: Path = _DOCS / "results") -> str:
+    """The page: a heading, and the text and the picture that each benchmark wrote last."""
     parts = [
         "# Results",
         "Published figures and ours, made by `make bench`. All of ours come from runs of the "
@@ -36,48 +36,27 @@ def page(artefacts: list[Artefact]) -> str:
         "about it stands in the `description.py` of `byoc_dory/soc/diana`, "
         "`byoc_dory/soc/snitch_ita`, `byoc_dory/soc/siracusa` and `byoc_dory/soc/dla`.",
     ]
-    return "\n\n".join([*parts, *map(section, artefacts)]) + "\n"
-
-
-def section(artefact: Artefact) -> str:
-    """The section of an artefact: its heading, text and pictures."""
-    pictures = [f"![{name}](results/{name}.png)" for name in artefact.figures]
-    text = f"```text\n{artefact.text.rstrip()}\n```"
-    return "\n\n".join([f"## {artefact.title}", text, *pictures])
-
-
-def with_sections(old: str, artefacts: list[Artefact]) -> str:
-    """A page with these sections in place of those with the same headings.
-
-    Raises:
-        ValueError: it has no section with the heading of one of them.
-    """
-    parts = old.rstrip("\n").split("\n\n## ")
-    places = {part.partition("\n")[0]: number for number, part in enumerate(parts) if number}
-    for artefact in artefacts:
-        if artefact.title not in places:
-            raise ValueError(
-                f"docs/results.md has no section '{artefact.title}'; make the whole page"
-            )
-        parts[places[artefact.title]] = section(artefact).removeprefix("## ")
-    return "\n\n## ".join(parts) + "\n"
+    for name in BENCHMARKS:
+        title, _, text = (folder / f"{name}.txt").read_text(encoding="utf-8").partition("\n\n")
+        parts += [f"## {title}", f"```text\n{text.rstrip()}\n```"]
+        if (folder / f"{name}.png").exists():
+            parts.append(f"![{name}](results/{name}.png)")
+    return "\n\n".join(parts) + "\n"
 
 
 @click.command(help=__doc__)
 @click.option("--only", multiple=True, help="Benchmarks to run; others' sections stay as they are.")
 def bench(only: tuple[str, ...]) -> None:
     """Run the benchmarks and write the page."""
-    artefacts = []
     with shown_progress() as progress:
         for name in only or BENCHMARKS:
+            module = importlib.import_module(f"benchmarks.{name}")
             with progress.stage(name):
-                module = importlib.import_module(f"benchmarks.{name}")
-                artefacts.append(module.run(_DOCS / "results", progress))
-    for artefact in artefacts:
-        click.echo(f"{artefact.title}\n\n{artefact.text}\n")
-    path = _DOCS / "results.md"
-    text = with_sections(path.read_text(encoding="utf-8"), artefacts) if only else page(artefacts)
-    path.write_text(text, encoding="utf-8")
+                artefact = module.run(_DOCS / "results", progress)
+            with progress.stage(f"{name}: what it is made of"):
+                record(name, module.made_of())
+            (_DOCS / "results.md").write_text(page(), encoding="utf-8")
+            click.echo(f"{artefact.title}\n\n{artefact.text}\n")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,9 @@ inference's operations at that rate are a floor, which no system reaches.  GAP9'
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ import numpy as np
 
 import htvm
 from benchmarks.artefact import Artefact, main, write
+from benchmarks.made_of import RowSource, program
 from benchmarks.siracusa_published import CLUSTER_MS, ENGINE_TOPJ, GAP9
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
@@ -34,7 +37,7 @@ from htvm.progress import Progress
 from htvm.report.table import Column, Table, text
 from htvm.result import RunResult
 
-__all__ = ["run"]
+__all__ = ["made_of", "run"]
 
 TARGETS = ("siracusa.cluster", "siracusa")
 TITLES = {"siracusa.cluster": "eight cores", "siracusa": "with N-EUREKA"}
@@ -105,6 +108,13 @@ def measure(network: str, target: str) -> Run:
     exact = all(np.array_equal(a, b) for a, b in pairs)
     macs = sum(layer.macs for layer in result.layers)
     return Run(network, target, macs, result.cycles, result, exact)
+
+
+def made_of() -> Iterator[RowSource]:
+    """Every program that the table is made of."""
+    for network in CLUSTER_MS:
+        for target in TARGETS:
+            yield program(network, partial(zoo.build, network), target)
 
 
 def run(folder: Path, progress: Progress | None = None) -> Artefact:

@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,6 +30,7 @@ import numpy as np
 import htvm
 from benchmarks.artefact import Artefact, main, write
 from benchmarks.llama import FOLDER
+from benchmarks.made_of import RowSource, program
 from benchmarks.siracusa import TARGETS, TITLES
 from byoc_dory.errors import TilingError
 from byoc_dory.options import ScheduleKind, TilingOptions
@@ -36,7 +39,7 @@ from htvm.inputs import seeded_inputs
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, text
 
-__all__ = ["run"]
+__all__ = ["made_of", "run"]
 
 NETWORKS = (
     "resnet8",
@@ -109,8 +112,7 @@ def planned(network: str, target: str, kib: int | None, schedule: ScheduleKind) 
         TilingError: no tile of a layer fits the budget.
     """
     model = _load(network)
-    budget = None if kib is None else kib * 1024
-    tiling = TilingOptions(l1_budget=budget, schedule=schedule)
+    tiling = _tiling(kib, schedule)
     begin = time.process_time()
     module = htvm.build(model, target=target, tiling=tiling)
     seconds = time.process_time() - begin
@@ -155,6 +157,22 @@ def measure(network: str, target: str, kib: int | None) -> Point:
         return replace(point, decoupled=decoupled, joint=joint)
     except TilingError as error:
         return replace(point, error=str(error))
+
+
+def made_of() -> Iterator[RowSource]:
+    """Every program that the table is made of."""
+    for network in NETWORKS:
+        model, file = partial(_load, network), _file(network)
+        for target in TARGETS:
+            for kib in BUDGETS:
+                for schedule in ("decoupled", "overlapped"):
+                    name = f"{network} in {kib or 'all'} KiB, {schedule},"
+                    tiling = _tiling(kib, schedule)
+                    yield program(name, model, target, needs=file, tiling=tiling)
+
+
+def _tiling(kib: int | None, schedule: ScheduleKind) -> TilingOptions:
+    return TilingOptions(l1_budget=None if kib is None else kib * 1024, schedule=schedule)
 
 
 def run(folder: Path, progress: Progress | None = None) -> Artefact:

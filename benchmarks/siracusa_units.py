@@ -16,11 +16,14 @@ for a stride of 2, and the records of the same weights for the cores in L1.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import htvm
 from benchmarks.artefact import Artefact, main, write
+from benchmarks.made_of import RowSource, computed
 from benchmarks.siracusa_published import CLUSTER_MS
 from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
 from byoc_dory.soc.siracusa.neureka import NEUREKA
@@ -29,7 +32,7 @@ from htvm.inputs import seeded_inputs
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, text
 
-__all__ = ["run"]
+__all__ = ["made_of", "run"]
 
 COLUMNS = (
     Column("layer"),
@@ -132,6 +135,12 @@ def shared(rows: list[Row]) -> str:
         Column("both, estimated", number=True),
     )  # fmt: skip
     return text(Table(columns, tuple(cells), title="Depthwise layers, if shared"))
+
+
+def made_of() -> Iterator[RowSource]:
+    """The layers of each network, on both."""
+    for network in CLUSTER_MS:
+        yield computed(f"layers of {network} on siracusa", partial(rows_of, network))
 
 
 def run(folder: Path, progress: Progress | None = None) -> Artefact:

@@ -21,7 +21,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ import numpy as np
 
 import htvm
 from benchmarks.artefact import Artefact, main, write
+from benchmarks.made_of import RowSource, program
 from benchmarks.snitch_published import GEMM, INCONSISTENCIES, OPERATIONS, SHA, TABLE_I, Micro
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.snitch_ita.description import soc as snitch_ita
@@ -40,7 +43,7 @@ from htvm.progress import Progress
 from htvm.report.table import Column, Table, ratio, text
 from htvm.result import RunResult
 
-__all__ = ["run"]
+__all__ = ["made_of", "run"]
 
 STACKED = 4
 ITA, CLUSTER = "snitch_ita", "snitch_ita.cluster"
@@ -137,6 +140,17 @@ def measure(name: str, model: Model, target: str, times: int = 1) -> Measured:
     others = [kernel.layer for kernel in kernels if kernel.layer and not kernel.layer.macs]
     elements = sum(layer.output.elements for layer in others)
     return Measured(name, macs * times, ran.cycles * times, times, ran, elements * times, exact)
+
+
+def made_of() -> Iterator[RowSource]:
+    """Every program that the tables are made of."""
+    yield program("one layer", partial(zoo.encoder, layers=1, stacked=STACKED), CLUSTER)
+    yield program("24 layers", partial(zoo.encoder, stacked=STACKED), ITA)
+    for size in PRODUCTS:
+        yield program(f"product of {size}", partial(zoo.gemm, size, size, size), ITA)
+    for size in SEQUENCES:
+        model = partial(zoo.single_head_attention, sequence=size)
+        yield program(f"attention over {size}", model, ITA)
 
 
 def run(folder: Path, progress: Progress | None = None) -> Artefact:

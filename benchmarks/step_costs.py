@@ -11,21 +11,25 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import htvm
 from benchmarks.artefact import Artefact, write
+from benchmarks.made_of import RowSource, program
 from htvm.cli.arguments import open_model
 from htvm.errors import HtvmError
 from htvm.explain.step_costs import build_costs
 from htvm.inputs import seeded_inputs
 from htvm.model import Model
+from htvm.module import Module
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, count, text
+from htvm.result import RunResult
 
-__all__ = ["Line", "line_of", "run"]
+__all__ = ["Line", "line_of", "made_of", "run"]
 
 NETWORKS = ("resnet8", "ds_cnn", "toyadmos", "digits")
 TARGETS = (
@@ -139,6 +143,18 @@ def _cells(line: Line) -> tuple[str, ...]:
         f"{100 * line.worst:+.1f}",
         line.step if line.holds else f"{line.step}: TOO FAR",
     )
+
+
+def made_of() -> Iterator[RowSource]:
+    """Every program that the table is made of, with what `explain` says of it."""
+    for networks, targets in ((NETWORKS, TARGETS), (TRANSFORMERS, CLUSTERS)):
+        for network in networks:
+            for target in targets:
+                yield program(network, partial(open_model, f"zoo:{network}"), target, also=_costs)
+
+
+def _costs(module: Module, result: RunResult) -> list[int | None]:
+    return [step.cycles for step in build_costs(module.compiled).steps]
 
 
 def run(folder: Path, progress: Progress | None = None) -> Artefact:

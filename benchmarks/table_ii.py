@@ -8,19 +8,27 @@ The other rows are other chips with other toolchains, and put it into perspectiv
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.artefact import Artefact, main, write
-from benchmarks.measure import CONFIGURATIONS, NETWORKS, measure
+from benchmarks.made_of import RowSource
+from benchmarks.measure import CONFIGURATIONS, NETWORKS, measure, row_of
 from benchmarks.published import TABLE_II
 from byoc_dory.soc.diana.description import DIANA
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, milliseconds, ratio, text
 
-__all__ = ["run"]
+__all__ = ["made_of", "run"]
 
 _CHIP = "DIANA, HTVM digital"
 _MS = DIANA.clock_hz / 1000
+
+
+def made_of() -> Iterator[RowSource]:
+    """Every program that the table is made of."""
+    for network in NETWORKS:
+        yield row_of(network, CONFIGURATIONS[0], "overlapped")
 
 
 def run(folder: Path, progress: Progress | None = None) -> Artefact:

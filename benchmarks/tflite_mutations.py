@@ -34,11 +34,13 @@ __all__ = ["campaign", "drawn", "mutated"]
 _DTYPES = {FLOAT32: "float32", INT8: "int8", INT16: "int16", INT32: "int32", UINT8: "uint8"}
 
 
-def campaign(count: int, seed: int, interpret: Callable[..., Any]) -> Iterator[Mutant]:
-    """Yield the outcome of each mutant; the same ones for the same seed."""
+def campaign(
+    count: int, seed: int, interpret: Callable[..., Any], first: int = 0
+) -> Iterator[Mutant]:
+    """Yield the outcome of each mutant from a number on; the same ones for the same seed."""
     names = sorted(CASES)
     with _Oracle() as oracle:
-        for number in range(count):
+        for number in range(first, first + count):
             rng = np.random.default_rng([seed, number])
             name = names[int(rng.integers(len(names)))]
             graph, changes = CASES[name](rng), []

@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from benchmarks.artefact import Artefact, main, write
+from benchmarks.made_of import RowSource, computed
 from benchmarks.tiling_layers import BUDGETS, SHAPES, Shape
 from byoc_dory.explore import Sweep, explore_layer
 from byoc_dory.layers import Layer
@@ -31,7 +32,7 @@ from htvm.report.sweep import below
 from htvm.report.table import Column, Table, text
 from htvm.shown import optional
 
-__all__ = ["WAYS", "Case", "run", "tried"]
+__all__ = ["WAYS", "Case", "made_of", "run", "tried"]
 
 CORE = DIANA.accelerator("digital")
 
@@ -109,16 +110,27 @@ def chosen(layer: Layer, problem: TilingProblem) -> dict[str, Tile]:
             "latency": best.tile}  # fmt: skip
 
 
+def made_of() -> Iterator[RowSource]:
+    """The tiles of each layer, and their cycles."""
+    for schedule in SCHEDULES:
+        for shape in SHAPES:
+            yield computed(f"{shape.name}, {schedule}", partial(_cases, shape, schedule))
+
+
+def _cases(shape: Shape, schedule: str) -> list[Case]:
+    found = [SCHEDULES[schedule](shape, budget) for budget in BUDGETS]
+    return [case for case in found if case is not None and case.tiled]
+
+
 def run(folder: Path, progress: Progress | None = None) -> Artefact:
     """Compare ways of tiling on the digital core of DIANA."""
     progress = progress or Progress()
     cases: dict[str, list[Case]] = {}
-    for schedule, ways in SCHEDULES.items():
+    for schedule in SCHEDULES:
         cases[schedule] = []
         for shape in SHAPES:
             with progress.stage(f"tiling {shape.name}, {schedule}"):
-                found = [ways(shape, budget) for budget in BUDGETS]
-                cases[schedule] += [case for case in found if case is not None and case.tiled]
+                cases[schedule] += _cases(shape, schedule)
     parts = [str(__doc__).strip()]
     for schedule, mine in cases.items():
         parts += [text(_summary(mine, schedule)), _said(mine)]

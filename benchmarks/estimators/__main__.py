@@ -7,19 +7,21 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.estimators.cases import DESIGNS, DMA_BYTES, LAYERS, SRAM
 from benchmarks.estimators.compare import Difference, scalesim_difference, zigzag_difference
-from benchmarks.estimators.ours import executed
+from benchmarks.estimators.ours import Executed, executed
 from benchmarks.estimators.page import page
+from benchmarks.made_of import RowSource, computed, record
 from benchmarks.peers.answer import Peer
 from benchmarks.peers.environments import python_of
 
-__all__ = ["main"]
+__all__ = ["main", "made_of"]
 
 ROOT = Path(__file__).parents[2]
 PROBES = Path(__file__).parent / "probes"
@@ -34,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--environments", type=Path, default=ROOT / "build" / "peers")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "estimators.md")
     options = parser.parse_args(arguments)
-    ours = [list(executed(pes, LAYERS)) for pes in DESIGNS]
+    ours = [_ours(pes) for pes in DESIGNS]
     theirs = {peer.name: _asked(peer, options.environments) for peer in (SCALESIM, ZIGZAG)}
     scalesim: list[Difference] = [
         scalesim_difference(pes, LAYERS, mine, other)
@@ -45,7 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for pes, mine, other in zip(DESIGNS, ours, theirs["zigzag"], strict=True)
     ]
     options.page.write_text(page(scalesim, zigzag))
+    record("estimators", made_of())
     return 0
+
+
+def made_of() -> Iterator[RowSource]:
+    """Our cycles on each design."""
+    for pes in DESIGNS:
+        yield computed(f"{pes[0]}x{pes[1]} PEs", partial(_ours, pes))
+
+
+def _ours(pes: tuple[int, int]) -> list[Executed]:
+    return list(executed(pes, LAYERS))
 
 
 def _asked(peer: Peer, environments: Path) -> list[Any]:

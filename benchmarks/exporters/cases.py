@@ -1,6 +1,6 @@
 """The first files of real exporters that were met: what became of each then, and what does today.
 
-    python -m benchmarks.exporters.cases FOLDER [--write docs/exporter-cases.md]
+    python -m benchmarks.exporters.cases [FOLDER] [--write docs/exporter-cases.md]
 
 Each file is read and run by the interpreter of the integer form, and compared with what is kept
 beside it, or with its own runtime; then it is built for the CPU alone and for DIANA.  The files are
@@ -12,8 +12,9 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
@@ -22,11 +23,12 @@ import numpy as np
 
 import htvm
 from benchmarks import micro
+from benchmarks.made_of import RowSource, program, record
 from htvm.aot.entry import model_sources
 from htvm.errors import HtvmError
 from tests.reference.onnx_session import NO_KERNEL, exact_session
 
-__all__ = ["BEFORE", "Case", "cases", "page"]
+__all__ = ["BEFORE", "Case", "cases", "made_of", "page"]
 
 BEFORE = {
     "add_scalar_without_dimensions": "AttributeError while reading",
@@ -64,6 +66,7 @@ class Case:
 
 
 TARGETS = ("generic.cpu", "diana")
+_FOLDER = Path(__file__).parents[3] / "shared" / "models" / "exporters"
 _UNOPTIMIZED = "onnxruntime without optimization"
 
 
@@ -84,8 +87,13 @@ def cases(
     return [_case(folder / name, interpret, targets) for name in BEFORE if (folder / name).is_dir()]
 
 
-def _case(folder: Path, interpret: Callable[..., Any], targets: Sequence[str]) -> Case:
+def _file(folder: Path) -> Path:
     (path,) = (item for item in folder.iterdir() if item.suffix in (".onnx", ".tflite"))
+    return path
+
+
+def _case(folder: Path, interpret: Callable[..., Any], targets: Sequence[str]) -> Case:
+    path = _file(folder)
     try:
         result = _compared(path, interpret)
     except HtvmError as error:
@@ -197,7 +205,7 @@ becomes of it today. A file is read, run by the interpreter of the integer form 
 it is built for the CPU alone and for DIANA, and what the program computes is compared with its
 reference, after retargeting. Times are of the processor, from the file to the first result.
 
-`python -m benchmarks.exporters.cases FOLDER --write docs/exporter-cases.md` writes this page. The
+`python -m benchmarks.exporters.cases --write docs/exporter-cases.md` writes this page. The
 files are not part of the project; [the exporters](exporters.md) write more of their kind.
 
 The oracle is what the runtime computed that the file was made for: kept beside the file, or today.
@@ -206,6 +214,19 @@ session ([operators](operators.md)); it is named where there is no other whose s
 on the CPU that this page was made on.
 
 """
+
+
+def made_of() -> Iterator[RowSource]:
+    """Our programs."""
+    for name in BEFORE:
+        folder = _FOLDER / name
+        for target in TARGETS:
+            model = partial(_model, folder)
+            yield program(name, model, target, platform="host", needs=folder)
+
+
+def _model(folder: Path) -> htvm.Model:
+    return htvm.load(_file(folder))
 
 
 def page(found: Sequence[Case]) -> str:
@@ -223,7 +244,7 @@ def main() -> None:
     """Run all cases; print the page, and write it if asked."""
     logging.disable(logging.WARNING)
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="has a folder for each case")
+    parser.add_argument("folder", type=Path, nargs="?", default=_FOLDER, help="has those of cases")
     parser.add_argument("--write", type=Path, help="file for the page")
     arguments = parser.parse_args()
     from tests.reference.interpreter import interpret
@@ -231,6 +252,7 @@ def main() -> None:
     text = page(cases(arguments.folder, interpret))
     if arguments.write is not None:
         arguments.write.write_text(text, encoding="utf-8")
+        record("exporter-cases", made_of())
     sys.stdout.write(text)
 
 

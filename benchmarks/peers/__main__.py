@@ -9,16 +9,18 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks import boards
+from benchmarks.made_of import RowSource, record
 from benchmarks.peers.answer import Survey
 from benchmarks.peers.cases import cases
 from benchmarks.peers.known import PEERS
 from benchmarks.peers.survey import ROOT, surveyed
 from benchmarks.peers.table import page
 
-__all__ = ["main"]
+__all__ = ["main", "made_of"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,7 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     surveys = [kept[peer.name] for peer in PEERS if peer.name in kept]
     options.data.write_text(json.dumps([each.data() for each in surveys], indent=1) + "\n")
     options.page.write_text(page(PEERS, asked, surveys))
+    record("peers", made_of())
     return 0
+
+
+def made_of() -> Iterator[RowSource]:
+    """Our programs of the TFLite files; onnxruntime's file differs from machine to machine."""
+    return boards.made_of(("generic.cpu",), ())
 
 
 def _kept(path: Path) -> dict[str, Survey]:

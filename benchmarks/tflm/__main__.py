@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -19,14 +19,16 @@ from typing import Any
 import numpy as np
 
 import htvm
+from benchmarks import boards
 from benchmarks.boards import FILES
+from benchmarks.made_of import RowSource, record
 from benchmarks.tflm.firmware import Sources
 from benchmarks.tflm.page import FAST, OURS, Row, page
 from benchmarks.tflm.run import inference
 from byoc_dory.soc.registry import resolve
 from htvm.frontend.tflite.file import read_file
 
-__all__ = ["main"]
+__all__ = ["main", "made_of"]
 
 ROOT = Path(__file__).parents[2]
 _TARGET = "cortex_m4"
@@ -69,7 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     data = {"versions": versions, "rows": [asdict(row) for row in rows]}
     options.data.write_text(json.dumps(data, indent=1) + "\n")
     options.page.write_text(page(rows, versions))
+    record("tflm", made_of())
     return 0
+
+
+def made_of() -> Iterator[RowSource]:
+    """Our programs."""
+    return boards.made_of((_TARGET,), ())
 
 
 def _ours(name: str, network: Path, given: Any, wanted: Any) -> Row:

@@ -2,7 +2,8 @@
 
 A fenced block ``console`` starts with ``$ htvm ...`` and continues with what that prints.  A block
 ``python`` may be followed by a block ``text`` with what it prints; the blocks of a page share their
-names, and run in a folder of their own.
+names, and run in a folder of their own.  A table that the code writes stands below a comment with
+the Python that prints it: ``<!-- python: print(...) -->``.
 
     python -m tests.docs.outputs docs/guides/verify.md ...    writes the outputs of today
 """
@@ -21,7 +22,9 @@ from typing import Any
 
 from htvm.cli.app import main
 
-_BLOCK = re.compile(r"```(console|python|text)\n(.*?)```\n", re.S)
+_BLOCK = re.compile(
+    r"```(console|python|text)\n(.*?)```\n|(<!-- python: (.*?) -->\n)(?:\|[^\n]*\n)+", re.S
+)
 
 
 def rewritten(text: str, folder: Path) -> str:
@@ -38,7 +41,12 @@ def rewritten(text: str, folder: Path) -> str:
     try:
         parts, at = [], 0
         for block in _BLOCK.finditer(text):
-            kind, body = block.groups()
+            kind, body, comment, code = block.groups()
+            if comment:
+                table = _captured(lambda code=code: exec(code, names))
+                parts += [text[at : block.start()], comment, table]
+                at = block.end()
+                continue
             if kind == "python":
                 printed = _captured(lambda body=body: exec(body, names))
             elif kind == "console":

@@ -1,0 +1,143 @@
+"""The committed tables: what makes each, how long that takes, and which are stale.
+
+    python -m benchmarks.tables             every table, its command and its minutes
+    python -m benchmarks.tables --check     names the rows that are stale
+    python -m benchmarks.tables --stale     makes the tables with stale rows anew
+
+Names of tables restrict both.  A table that was made is written with its digests at once, so that
+what is interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from benchmarks.made_of import RowSource, recorded
+from benchmarks.results import BENCHMARKS
+from htvm.cli.app import exit_code
+from htvm.progress import Progress
+from htvm.progress_bar import shown_progress
+
+__all__ = ["TABLES", "Table", "stale"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A committed table.
+
+    Attributes:
+        name: of the table.
+        minutes: of processor time that its command takes, with empty caches.
+        command: what ``python -m`` makes it with; ``...`` stands for what has to be given.
+        module: says what it is made of; empty if nothing but its ``test`` does.
+        test: the test that makes the whole table or page anew, if there is one.
+    """
+
+    name: str
+    minutes: float
+    command: str
+    module: str = ""
+    test: str = ""
+
+    def rows(self) -> Iterator[RowSource]:
+        """What it is made of."""
+        if self.module:
+            yield from importlib.import_module(self.module).made_of()
+
+    @property
+    def remedy(self) -> str:
+        """The command that makes it anew."""
+        return f"python -m {self.command}"
+
+
+_MINUTES = {
+    "table_i": 3, "table_ii": 1, "fig2": 1, "fig4": 1, "fig5": 2, "tiling": 2, "digits": 3,
+    "predicted": 4, "step_costs": 8, "snitch_table_i": 4, "siracusa": 1, "siracusa_units": 1,
+    "siracusa_l1": 10, "llama": 10, "dla": 3, "dla_balance": 2, "boards": 4,
+}  # fmt: skip
+TABLES = (
+    *(
+        Table(name, _MINUTES[name], f"benchmarks.results --only {name}", f"benchmarks.{name}")
+        for name in BENCHMARKS
+    ),
+    Table(
+        "tflm", 5, "benchmarks.tflm ...", "benchmarks.tflm.__main__"
+    ),
+    Table("peers", 5, "benchmarks.peers", "benchmarks.peers.__main__"),
+    Table("estimators", 6, "benchmarks.estimators", "benchmarks.estimators.__main__"),
+    Table(
+        "exporter-cases", 2, "benchmarks.exporters.cases --write docs/exporter-cases.md",
+        "benchmarks.exporters.cases",
+    ),
+    Table(
+        "mutations", 10, "benchmarks.mutations --seed 17 --write docs/mutations.md",
+        "benchmarks.mutations",
+    ),
+    Table(
+        "onnx-cases", 3, "benchmarks.onnx_cases --write docs/onnx-cases.md",
+        test="tests/benchmarks/test_onnx_cases.py",
+    ),
+    Table(
+        "operators", 1, "benchmarks.operators_page --write",
+        test="tests/docs/test_operators_page.py",
+    ),
+    Table(
+        "exporters", 8, "benchmarks.exporters --write docs/exporters.md",
+        test="tests/benchmarks/test_exporters.py",
+    ),
+    Table("large", 10, "benchmarks.large --out docs/results"),
+)  # fmt: skip
+"""Seconds of `large` are those of a machine, and its files come from onnxruntime's quantizer, which
+rounds otherwise on other machines: nothing tells when it is stale."""
+
+
+def stale(table: Table, progress: Progress) -> list[str]:
+    """Return the rows of a table that are not made of what they were, with both digests."""
+    known, found = recorded().get(table.name, {}), []
+    rows = [row for row in table.rows() if row.is_makeable]
+    for number, row in enumerate(rows, 1):
+        with progress.stage(f"{table.name}: {row.name}", (number, len(rows))):
+            said, today = known.get(row.name, "nothing"), row.digest()
+        if said != today:
+            found.append(f"{row.name}: made of {said}, today {today}")
+    return found
+
+
+@click.command(help=__doc__)
+@click.argument("names", nargs=-1)
+@click.option("--check", is_flag=True, help="Name the rows that are stale.")
+@click.option("--stale", "make", is_flag=True, help="Make tables with stale rows anew.")
+def main(names: tuple[str, ...], check: bool, make: bool) -> None:
+    """List, check or make tables."""
+    unknown = set(names) - {table.name for table in TABLES}
+    if unknown:
+        raise click.UsageError(f"no such table: {', '.join(sorted(unknown))}")
+    tables = [table for table in TABLES if not names or table.name in names]
+    if not (check or make):
+        for table in tables:
+            click.echo(f"{table.name:16}{table.minutes:>4g} min  {table.remedy:64}{table.test}")
+        return
+    bad = False
+    for table in tables:
+        with shown_progress() as progress:
+            rows = stale(table, progress)
+        click.echo(f"{table.name}: {len(rows)} stale" + "".join(f"\n  {row}" for row in rows))
+        if rows and make and "..." not in table.command:
+            click.echo(f"{table.name}: {table.remedy}, about {table.minutes:g} min")
+            command = [sys.executable, "-m", *table.command.split()]
+            subprocess.run(command, check=True, cwd=Path(__file__).parents[1])
+        elif rows:
+            click.echo(f"{table.name}: to be made with {table.remedy}")
+            bad = True
+    sys.exit(int(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code(main, None))
