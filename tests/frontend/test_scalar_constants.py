@@ -31,7 +31,8 @@ TFLITE: dict[str, Options | None] = {
 WIDE = ("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB")
 ONNX = ("Add", "Div", "Max", "Min", "Mul", "Sub")
 CPUS = ("generic.cpu", "cortex_m4", "rv32imc")
-TARGETS = (*CPUS, "diana", "siracusa", "snitch_ita")
+EVERYDAY, SLOW = ("generic.cpu", "diana", "siracusa"), ("cortex_m4", "rv32imc", "snitch_ita")
+TARGETS = (*EVERYDAY, *(pytest.param(target, marks=pytest.mark.slow) for target in SLOW))
 
 SIDES = [(kind, side) for kind in TFLITE for side in (0, 1) if (kind, side) != ("PRELU", 0)]
 EVERY_BYTE = np.arange(-128, 128, dtype=np.int8).reshape(1, 8, 8, 4)
