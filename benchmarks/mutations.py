@@ -10,8 +10,8 @@ interpreter of the integer form, and compared with the reference implementation 
 onnx; where they differ, with onnxruntime, too, which decides.  A mutant may be refused, but must
 not be wrong and must not crash.  `benchmarks.tflite_mutations` does the same with TFLite files,
 `benchmarks.damage` changes bytes of both, and `benchmarks.built_mutations` builds layers for
-accelerators, two for every five of the others.  Without ``--of``, all of them run; ``--write`` writes
-the page with what came out.
+accelerators, two for every five of the others.  Without ``--of``, all of them run; ``--write``
+writes the page with what came out.
 """
 
 from __future__ import annotations
