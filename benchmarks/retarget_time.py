@@ -71,7 +71,7 @@ def run(folder: Path, progress: Progress) -> Artefact:
 def _text(found: dict[str, dict[str, dict[str, Any]]]) -> str:
     lines = [
         f"Networks of small layers (4 x 4 maps of 8 channels, or rows) for {TARGET}: CPU seconds",
-        "of one thread, and tables of noise that the search computed and added up for each operator.",
+        "of one thread, and tables of noise that the search computed and added up per operator.",
         "",
         f"{'network':16}{'size':>6}{'operators':>11}{'seconds':>9}{'ms/operator':>13}"
         f"{'computed':>10}{'added':>8}{'SQNR dB':>9}",
