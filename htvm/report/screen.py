@@ -144,9 +144,11 @@ def _full(used: int, limit: int | None) -> str:
 def _accuracy(report: ReportData) -> str:
     if report.output_sqnr_db is None:
         return ""
-    text = f"SQNR {report.output_sqnr_db:.1f} dB against the source model"
-    if report.output_largest is not None:
-        text += f", outputs at most {report.output_largest} steps off"
+    text = f"SQNR {report.output_sqnr_db:.1f} dB"
+    if report.output_largest is None:  # saved before it was measured
+        text += " against the source model"
+    else:
+        text += f", up to {report.output_largest} steps off the source"
     if report.same_decision is not None:
         text += f", same decision {100 * report.same_decision:.1f} %"
     return text

@@ -53,7 +53,7 @@ def test_the_screen_says_first_what_a_newcomer_asks() -> None:
     for said in (
         "3.0x over one CPU core (10,500 cycles, estimated)",
         "83.7 % of the MACs, in 28.6 % of the cycles",
-        "SQNR 27.2 dB against the source model, same decision 96.0 %",
+        "SQNR 27.2 dB, up to 7 steps off the source, same decision 96.0 %",
         "conv2d_9",
         "CPU, not digital: the kernel is 10x4, larger than 7x7",
         "advice: conv2d_9: replace the 10x4 kernel by 7x6: -900 cycles (predicted)",
