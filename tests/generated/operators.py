@@ -201,11 +201,10 @@ def _sums() -> tuple[Types, Write]:
 
 def _sums_in_reals() -> tuple[Types, Write]:
     def write(bb: Any, a: Any, b: Any) -> list[Any]:
-        requant, steps = _onnx([0.5, 0.25], 3, (1, -9)), (0.0625, 0.03125, 0.125)
-        return [
-            OnnxAdd(requant, steps=steps).write(bb, [a, b], "onnx_add"),
-            OnnxBinary(requant, function="subtract", steps=steps).write(bb, [a, b], "subtract"),
-        ]
+        whole = OnnxAdd(_onnx([0.5, 0.25], 3, (1, -9)), steps=(0.0625, 0.03125, 0.125))
+        requant, steps = _onnx([0.5, 0.2], 3, (1, -9)), (0.05, 0.02, 0.1)
+        real = OnnxBinary(requant, function="subtract", steps=steps)
+        return [whole.write(bb, [a, b], "onnx_add"), real.write(bb, [a, b], "subtract")]
 
     return MAPS * 2, write
 

@@ -57,18 +57,24 @@ def test_every_pair_of_bytes(function, scales) -> None:
 
 
 @pytest.mark.parametrize("function", ["add", "subtract", "multiply"])
-@pytest.mark.parametrize("scales", [(0.0625, 0.0625, 0.125), (0.05, 0.02, 0.1), (0.0371, 0.9, 0.2)])
-def test_every_pair_of_bytes_in_reals(function, scales) -> None:
+@pytest.mark.parametrize(
+    ("scales", "reals"), [((0.0625, 0.0625, 0.125), False), ((0.05, 0.02, 0.1), True)]
+)
+def test_every_pair_of_bytes_in_reals(function, scales, reals: bool) -> None:
+    """Exact integers where they are the same, else float32."""
     a, b = np.repeat(ALL, 256)[None], np.tile(ALL, 256)[None]
-    factors = (scales[0] / scales[2], scales[1] / scales[2])
+    first, second, last = (np.float32(scale) for scale in scales)
+    factors = [float(first / last), float(second / last)]
+    if function == "multiply":
+        factors = [float(first * second / last)]
     parameters = requant(*factors, zero=-3, inputs=(5, -7))
     op: OnnxAdd | OnnxBinary = OnnxBinary(parameters, (-120, 127), function, steps=scales)
     if function == "add":
         op = OnnxAdd(parameters, (-120, 127), steps=scales)
+    assert op.needs_reals == reals
     module = module_of([a.shape, b.shape], lambda bb, x, y: op.write(bb, [x, y], "op_0"))
     made = run_tvm(module, a, b)
     np.testing.assert_array_equal(made, interpret(module, [a, b]).outputs[0])
-    first, second, last = (np.float32(scale) for scale in scales)
     x, y = (a.astype(np.float32) - 5) * first, (b.astype(np.float32) + 7) * second
     real = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply}[function](x, y)
     wanted = np.clip(np.rint(real / last) - 3, -120, 127).astype(np.int8)

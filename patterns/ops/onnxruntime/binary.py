@@ -7,14 +7,16 @@ kernels approximate.  The results differ only where a float32 sum happens to be 
 or across it.
 
 Where onnxruntime has no kernel of its own, it dequantizes both tensors, computes in reals, and
-quantizes the result: float32, rounded after each step.
+quantizes the result: float32, rounded after each step.  For most scales that is the exact result,
+rounded before the zero point is added, for every pair of bytes; then no real is computed here.
 """
 
 from __future__ import annotations
 
 import operator as operators
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -78,6 +80,28 @@ class _Pair(PrimitiveOp):
         """The function of the two operands."""
         return "add"
 
+    @cached_property
+    def needs_reals(self) -> bool:
+        """Whether steps in reals differ for some bytes from the exact result, rounded once."""
+        if not self.steps:
+            return False
+        every = np.arange(-128, 128)
+        a, b = (
+            values - zero
+            for values, zero in zip(
+                (every[:, None], every), self.requant.input_zero_points, strict=True
+            )
+        )
+        factors, exponent = aligned(self.requant)
+        exact = _exact(self.computes, a, b, factors)
+        near = (exact + (1 << (exponent - 1)) - 1 + ((exact >> exponent) & 1)) >> exponent
+        first, second, last = (np.float32(step) for step in self.steps)
+        parts = a.astype("float32") * first, b.astype("float32") * second
+        with np.errstate(over="ignore"):
+            reals = np.rint(_REAL[self.computes](*parts) / last)
+        ends = [np.clip(each + self.zero_point, *self.clip) for each in (near, reals)]
+        return not np.array_equal(*ends)
+
     @property
     def zero_point(self) -> int:
         """Integer of the output that represents 0.0."""
@@ -97,7 +121,7 @@ class _Pair(PrimitiveOp):
         In reals: the scales, and what rounds.
         """
         a, b = self.operands(inputs)
-        if self.steps:
+        if self.needs_reals:
             figures = np.asarray([*self.steps, *ROUNDING], "float32")
             return a, b, Argument("figures", figures)
         factors, _ = aligned(self.requant)
@@ -119,15 +143,17 @@ class _Pair(PrimitiveOp):
                 tirx.Cast("int32", broadcast_load(part, index)) - zero
                 for part, zero in zip(parts, requant.input_zero_points, strict=True)
             )
-            if self.steps:
+            if self.needs_reals:
                 block = Definitions()
                 value = _REAL[self.computes](
                     tirx.Cast("float32", a) * factor[0], tirx.Cast("float32", b) * factor[1]
                 )
                 ratio, zero = value / factor[2], requant.output_zero_point
                 return rounded(block, ratio, factor, 3, zero, self.clip)
-            exact = _exact(self.computes, a, b, factor)
-            return _rounded(exact, exponent, requant.output_zero_point, self.clip)
+            exact = _exact(self.computes, a, b, factor, lambda value: tirx.Cast("int64", value))
+            zero = requant.output_zero_point
+            before, after = (0, zero) if self.steps else (zero, 0)
+            return _rounded(exact, exponent, before, after, self.clip)
 
         out = _broadcast([sizes_of(part) for part in parts])
         return te.compute(extents(out), element, name=self.computes)
@@ -192,22 +218,32 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         raise IntegerFormError(f"operands of shapes {shapes[0]} and {shapes[1]}") from error
 
 
-def _exact(function: Function, a: Any, b: Any, factor: te.Tensor) -> Any:
+def _exact(
+    function: Function,
+    a: Any,
+    b: Any,
+    factor: Any,
+    wide: Callable[[Any], Any] = lambda value: value,
+) -> Any:
+    """Return the sum, difference or product in steps of the factors; ``wide`` makes 64 bits."""
     if function == "multiply":
-        return tirx.Cast("int64", a * b) * factor[0]
-    first, second = tirx.Cast("int64", a) * factor[0], tirx.Cast("int64", b) * factor[1]
+        return wide(a * b) * factor[0]
+    first, second = wide(a) * factor[0], wide(b) * factor[1]
     return first - second if function == "subtract" else first + second
 
 
 _REAL = {"add": operators.add, "subtract": operators.sub, "multiply": operators.mul}
 
 
-def _rounded(exact: Any, exponent: int, zero_point: int, clip: tuple[int, int]) -> Any:
-    """Return ``exact / 2**exponent + zero_point``, ties to even, clipped to int8."""
-    # Round together with the zero point: whether a tie is even depends on it.
-    value = exact + tirx.const(zero_point << exponent, "int64")
+def _rounded(exact: Any, exponent: int, before: int, after: int, clip: tuple[int, int]) -> Any:
+    """Return ``exact / 2**exponent``, ties to even, clipped to int8.
+
+    ``before`` is added before rounding, and decides which of two integers is even; ``after``, then.
+    """
+    value = exact + tirx.const(before << exponent, "int64")
     amount, one = tirx.const(exponent, "int64"), tirx.const(1, "int64")
     odd = (value >> amount) & one
     nudged = value + tirx.const((1 << (exponent - 1)) - 1, "int64") + odd
-    low, high = (tirx.const(bound, "int64") for bound in clip)
-    return tirx.Cast("int8", tirx.max(tirx.min(nudged >> amount, high), low))
+    low, high = (tirx.const(bound - after, "int64") for bound in clip)
+    near = tirx.max(tirx.min(nudged >> amount, high), low)
+    return tirx.Cast("int8", near + tirx.const(after, "int64") if after else near)
