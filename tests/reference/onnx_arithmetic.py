@@ -45,33 +45,44 @@ def requantize(attrs: Any, acc: Array, factors: Array) -> Array:
 
 
 def binary(attrs: Any, a: Array, b: Array, _: Array) -> Array:
-    """In reals, or exact rationals of all pairs of bytes, then looked up."""
+    """In reals, or as onnxruntime's kernels for x86, in rationals of all pairs of bytes."""
     if len(attrs["htvm.steps"]):
         return _binary_in_reals(attrs, a, b)
-    scales = [
-        Fraction(multiplier) / 2**shift
-        for multiplier, shift in zip(
-            _integers(attrs, "multiplier"), _integers(attrs, "shift"), strict=True
-        )
-    ]
-    zero_a, zero_b = _integers(attrs, "input_zero_points")
-    zero_out = int(attrs["htvm.output_zero_point"])
-    low, high = _integers(attrs, "clip")
+    multipliers, shifts = _integers(attrs, "multiplier"), _integers(attrs, "shift")
+    scales = [Fraction(m) / 2**shift for m, shift in zip(multipliers, shifts, strict=True)]
+    above = 128 if str(attrs["htvm.kernel"]) == "uint8" else 0
+    zero_a, zero_b = (zero + above for zero in _integers(attrs, "input_zero_points"))
+    zero_out = int(attrs["htvm.output_zero_point"]) + above
     function = str(attrs.get("htvm.function", "add"))
+
     left, right = np.broadcast_arrays(a, b)
-    pairs, places = np.unique(
-        np.stack([left.reshape(-1), right.reshape(-1)]), axis=1, return_inverse=True
-    )
-    values = []
-    for x, y in pairs.T.tolist():
-        p, q = x - zero_a, y - zero_b
-        if function == "multiply":
-            exact = p * q * scales[0]
-        else:
-            exact = p * scales[0] + (-q if function == "subtract" else q) * scales[1]
-        # round() of a Fraction takes ties to even.
-        values.append(min(max(round(exact + zero_out), low), high))
-    return np.asarray(values, np.int8)[places.reshape(-1)].reshape(left.shape)
+    columns = np.stack([left.reshape(-1), right.reshape(-1)]).astype(np.int64) + above
+    pairs, places = np.unique(columns, axis=1, return_inverse=True)
+    if function == "multiply":
+        products = ((x - zero_a) * (y - zero_b) for x, y in pairs.T.tolist())
+        values = [_float32(_float32(item * scales[0]) + zero_out) for item in products]
+    else:
+        first, second = scales[0], -scales[1] if function == "subtract" else scales[1]
+        # It runs along rows, and takes an operand that is one number there as the second one.
+        rows = [axis for axis in range(-left.ndim, 0) if left.shape[axis] != 1]
+        if not rows or -rows[-1] > a.ndim or a.shape[rows[-1]] == 1:
+            first, second, zero_a, zero_b, pairs = second, first, zero_b, zero_a, pairs[::-1]
+        fixed = _float32(zero_out - _float32(first * zero_a + _float32(second * zero_b)))
+        starts = {y: _float32(fixed + y * second) for y in set(pairs[1].tolist())}
+        values = [_float32(starts[y] + x * first) for x, y in pairs.T.tolist()]
+    # round() of a Fraction takes ties to even.
+    rounded = np.asarray([round(value) for value in values]) - above
+    clipped = np.clip(rounded, *_integers(attrs, "clip")).astype(np.int8)
+    return clipped[places.reshape(-1)].reshape(left.shape)
+
+
+def _float32(value: Fraction) -> Fraction:
+    """The nearest number of 24 bits, ties to even."""
+    exponent = value.numerator.bit_length() - value.denominator.bit_length()
+    if abs(value) < Fraction(2) ** exponent:
+        exponent -= 1
+    unit = Fraction(2) ** (exponent - 23)
+    return round(value / unit) * unit
 
 
 def _binary_in_reals(attrs: Any, a: Array, b: Array) -> Array:

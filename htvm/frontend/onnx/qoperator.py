@@ -213,7 +213,9 @@ def _binary(function: Any) -> Handler:
         a, b = _operand(reader, node, 0), _operand(reader, node, 3)
         if not isinstance(a, View) and not isinstance(b, View):
             raise node.unsupported("both operands are constant", "fold constants when exporting")
-        return _finished(reader, node, pointwise.binary(reader, node, function, a, b), 6)
+        _, kernel = step_of(reader, node, 6)
+        pending = pointwise.binary(reader, node, function, a, b, kernel=kernel)
+        return _finished(reader, node, pending, 6)
 
     return handler
 

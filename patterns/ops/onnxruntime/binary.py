@@ -1,10 +1,9 @@
-"""Sums, differences and products of two int8 tensors as onnxruntime's CPU kernels define them.
+"""Sums, differences and products of two int8 tensors as onnxruntime's kernels for x86 compute them.
 
-Its kernels compute in float32 and round once, ties to even; each kernel and each instruction set
-adds the same few terms in another order.  Here the float32 factors are taken as exact numbers, the
-terms are summed exactly in 64 bits, and the sum is rounded once, ties to even, which is what all
-kernels approximate.  The results differ only where a float32 sum happens to be rounded onto a tie
-or across it.
+Its kernel of sums (for AVX2 and later) adds two products to a constant with the zero points, that
+of products scales and adds the zero point; both round to float32 after each step, and the result to
+an integer, ties to even.  `patterns.ops.onnxruntime.two_steps` does the same in integers.  (Kernels
+for other CPUs add the same terms in another order, and differ in one of some thousand elements.)
 
 Where onnxruntime has no kernel of its own, it dequantizes both tensors, computes in reals, and
 quantizes the result: float32, rounded after each step.  For most scales that is the exact result,
@@ -17,6 +16,7 @@ import operator as operators
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -28,6 +28,7 @@ from patterns.op import INT8, Range, Scale, TensorType, Work, operator
 from patterns.ops.broadcast import broadcast_load
 from patterns.ops.float32.let import Definitions
 from patterns.ops.onnxruntime.reals import ROUNDING, rounded
+from patterns.ops.onnxruntime.two_steps import TwoSteps, nearest
 from patterns.ops.sums import sum_layer
 from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
@@ -67,13 +68,14 @@ class _Pair(PrimitiveOp):
             s_i / s_out; a product has one factor, s_a * s_b / s_out.
         clip: inclusive range of the output.
         steps: the scales of both operands and of the result if it is computed in reals, where the
-            zero point is added after rounding; if empty, the exact result is rounded once, with
-            its zero point.
+            zero point is added after rounding; if empty, it is computed in a kernel.
+        kernel: type of the integers and zero points in this kernel.
     """
 
     requant: OnnxRequant
     clip: Range = INT8
     steps: tuple[float, ...] = field(default=(), kw_only=True)
+    kernel: Literal["int8", "uint8"] = field(default="int8", kw_only=True)
 
     @property
     def computes(self) -> Function:
@@ -110,7 +112,7 @@ class _Pair(PrimitiveOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
         factors, _ = aligned(self.requant)
-        largest = 2**16 if self.computes == "multiply" else 2**9
+        largest = 2**16 if self.computes == "multiply" else 2**10
         if max(factors) * largest >= 2**62:
             raise UnsupportedError("an output scale far below those of the inputs")
         return TensorType(_broadcast([part.shape for part in inputs[:2]]))
@@ -134,29 +136,95 @@ class _Pair(PrimitiveOp):
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
-        *parts, factor = tensors
-        _, exponent = aligned(self.requant)
-        requant = self.requant
+        *parts, factors = tensors
+        shapes = [sizes_of(part) for part in parts]
+        turned = self.computes != "multiply" and _is_one_along_rows(*shapes)
+        kernel = _Kernel.of(self.requant, self.computes, self.kernel, turned)
 
         def element(*index: Any) -> Any:
-            a, b = (
-                tirx.Cast("int32", broadcast_load(part, index)) - zero
-                for part, zero in zip(parts, requant.input_zero_points, strict=True)
-            )
-            if self.needs_reals:
-                block = Definitions()
-                value = _REAL[self.computes](
-                    tirx.Cast("float32", a) * factor[0], tirx.Cast("float32", b) * factor[1]
-                )
-                ratio, zero = value / factor[2], requant.output_zero_point
-                return rounded(block, ratio, factor, 3, zero, self.clip)
-            exact = _exact(self.computes, a, b, factor, lambda value: tirx.Cast("int64", value))
-            zero = requant.output_zero_point
-            before, after = (0, zero) if self.steps else (zero, 0)
-            return _rounded(exact, exponent, before, after, self.clip)
+            block = Definitions()
+            a, b = (tirx.Cast("int32", broadcast_load(part, index)) for part in parts)
+            if self.steps:
+                return self._of_reals(block, a, b, factors)
+            made = kernel.result(block, a, b, factors)
+            low, high = (_wide(bound) for bound in self.clip)
+            return block.around(tirx.Cast("int8", tirx.max(tirx.min(made, high), low)))
 
-        out = _broadcast([sizes_of(part) for part in parts])
-        return te.compute(extents(out), element, name=self.computes)
+        return te.compute(extents(_broadcast(shapes)), element, name=self.computes)
+
+    def _of_reals(self, block: Definitions, a: Any, b: Any, figures: te.Tensor) -> Any:
+        """Return what steps in reals give, computed in integers where these give the same."""
+        zeros, zero = self.requant.input_zero_points, self.zero_point
+        a, b = (item - own for item, own in zip((a, b), zeros, strict=True))
+        if not self.needs_reals:
+            exact = _exact(self.computes, a, b, figures, lambda value: tirx.Cast("int64", value))
+            near = _rounded(exact, aligned(self.requant)[1])
+            low, high = (_wide(bound - zero) for bound in self.clip)
+            return tirx.Cast("int8", tirx.max(tirx.min(near, high), low) + _wide(zero))
+        first, second = (tirx.Cast("float32", item) * figures[at] for at, item in enumerate((a, b)))
+        ratio = _REAL[self.computes](first, second) / figures[2]
+        return rounded(block, ratio, figures, 3, zero, self.clip)
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A kernel of onnxruntime.
+
+    Attributes:
+        function: what it computes.
+        zeros: zero points of the operands, int8.
+        offset: what its integers are above int8.
+        constant: what it adds, in steps of ``2**-exponent``.
+        rounding: how it rounds.
+        turned: whether a sum has its operands in the other order.
+    """
+
+    function: Function
+    zeros: tuple[int, ...]
+    offset: int
+    constant: int
+    rounding: TwoSteps
+    turned: bool
+
+    @classmethod
+    def of(cls, requant: OnnxRequant, function: Function, dtype: str, turned: bool) -> _Kernel:
+        """Return the kernel for a requantization, a type of integers, and an order."""
+        factors, exponent = aligned(requant)
+        offset, zeros = 128 if dtype == "uint8" else 0, requant.input_zero_points
+        constant = (requant.output_zero_point + offset) << exponent
+        if function == "multiply":
+            first = 2**16 * factors[0]
+            second = abs(constant)
+        else:
+            a, b = ((zero + offset) * factor for zero, factor in zip(zeros, factors, strict=True))
+            b = -b if function == "subtract" else b
+            first, last = (b, a) if turned else (a, b)
+            constant = nearest(constant - nearest(first + nearest(last)))
+            second = 2**8 * max(factors)
+            first = abs(constant) + second
+        rounding = TwoSteps(exponent, first, first + second)
+        return cls(function, zeros, offset, constant, rounding, turned)
+
+    def result(self, block: Definitions, a: Any, b: Any, factors: te.Tensor) -> Any:
+        """Return the int64 result, before it saturates.
+
+        Args:
+            block: definitions in front of it.
+            a, b: int8 operands as int32.
+            factors: of `aligned`.
+        """
+        if self.function == "multiply":
+            product = (a - self.zeros[0]) * (b - self.zeros[1])
+            first, second = tirx.Cast("int64", product) * factors[0], _wide(self.constant)
+        else:
+            x, y = (
+                tirx.Cast("int64", item + self.offset) * factors[at]
+                for at, item in enumerate((a, b))
+            )
+            y = -y if self.function == "subtract" else y
+            first, second = (x, y) if self.turned else (y, x)
+            first = first + _wide(self.constant)
+        return self.rounding.rounded(block, first, second) - _wide(self.offset)
 
 
 @operator
@@ -218,6 +286,16 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         raise IntegerFormError(f"operands of shapes {shapes[0]} and {shapes[1]}") from error
 
 
+def _is_one_along_rows(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether the first operand is one number along the rows on which the kernel runs.
+
+    These are the innermost axes on which both operands have as many elements, or one of them has
+    one.  The kernel takes such an operand as its second one.
+    """
+    pairs = zip_longest(reversed(a), reversed(b), fillvalue=1)
+    return next((x == 1 for x, y in pairs if (x, y) != (1, 1)), True)
+
+
 def _exact(
     function: Function,
     a: Any,
@@ -235,15 +313,11 @@ def _exact(
 _REAL = {"add": operators.add, "subtract": operators.sub, "multiply": operators.mul}
 
 
-def _rounded(exact: Any, exponent: int, before: int, after: int, clip: tuple[int, int]) -> Any:
-    """Return ``exact / 2**exponent``, ties to even, clipped to int8.
+def _rounded(exact: Any, exponent: int) -> Any:
+    """Return ``exact / 2**exponent`` as int64, ties to even."""
+    amount, one = _wide(exponent), _wide(1)
+    return (exact + _wide((1 << (exponent - 1)) - 1) + ((exact >> amount) & one)) >> amount
 
-    ``before`` is added before rounding, and decides which of two integers is even; ``after``, then.
-    """
-    value = exact + tirx.const(before << exponent, "int64")
-    amount, one = tirx.const(exponent, "int64"), tirx.const(1, "int64")
-    odd = (value >> amount) & one
-    nudged = value + tirx.const((1 << (exponent - 1)) - 1, "int64") + odd
-    low, high = (tirx.const(bound - after, "int64") for bound in clip)
-    near = tirx.max(tirx.min(nudged >> amount, high), low)
-    return tirx.Cast("int8", near + tirx.const(after, "int64") if after else near)
+
+def _wide(value: int) -> Any:
+    return tirx.const(value, "int64")

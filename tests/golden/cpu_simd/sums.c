@@ -48,11 +48,21 @@ void net_onnx_add(const int8_t *restrict in0, const int8_t *restrict in1, const 
       #pragma GCC unroll 4
       for (int32_t i = 0; i < 8; ++i) {
         int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
-        int64_t v0 = (((((((int64_t)((int32_t)in0[t1])) - (int64_t)1) * factors[0]) + ((((int64_t)((int32_t)in1[t1])) + (int64_t)9) * factors[1])) + ((((((((int64_t)((int32_t)in0[t1])) - (int64_t)1) * factors[0]) + ((((int64_t)((int32_t)in1[t1])) + (int64_t)9) * factors[1])) + (int64_t)4294967296) >> (int64_t)30) & (int64_t)1)) + (int64_t)4831838207) >> (int64_t)30;
-        int64_t v1 = (int64_t)127;
-        int64_t v2 = (v0) < (v1) ? (v0) : (v1);
-        int64_t v3 = (int64_t)-128;
-        out[t1] = ((int8_t)((v2) > (v3) ? (v2) : (v3)));
+        int64_t first0 = ((((int64_t)((int32_t)in1[t1])) * factors[1]) + (int64_t)20709259264);
+        int64_t second1 = (((int64_t)((int32_t)in0[t1])) * factors[0]);
+        int64_t total2 = (first0 + second1);
+        int64_t low3 = ((total2 + (int64_t)536821759) >> (int64_t)30);
+        int64_t condval;
+        if (low3 == ((total2 + (int64_t)536920064) >> (int64_t)30)) {
+          condval = low3;
+        } else {
+          int64_t moved0 = ((int64_t)((float)(((int64_t)((float)first0)) + second1)));
+          condval = (((moved0 + ((moved0 >> (int64_t)30) & (int64_t)1)) + (int64_t)536870911) >> (int64_t)30);
+        }
+        int64_t v0 = (int64_t)127;
+        int64_t v1 = (condval) < (v0) ? (condval) : (v0);
+        int64_t v2 = (int64_t)-128;
+        out[t1] = ((int8_t)((v1) > (v2) ? (v1) : (v2)));
       }
     }
   }
@@ -64,18 +74,25 @@ void net_onnx_add(const int8_t *restrict in0, const int8_t *restrict in1, const 
  * element-wise operators inlined
  */
 void net_onnx_multiply(const int8_t *restrict in0, const int8_t *restrict in1, const int64_t *restrict factors, int8_t *restrict out) {
-  int32_t wide0;
   for (int32_t i1 = 0; i1 < 5; ++i1) {
     for (int32_t i2 = 0; i2 < 6; ++i2) {
       #pragma GCC unroll 4
       for (int32_t i = 0; i < 8; ++i) {
         int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
-        wide0 = ((((int32_t)in0[t1]) - 1) * (((int32_t)in1[t1]) + 9));
-        int64_t v0 = (((((int64_t)wide0) * factors[0]) + ((((((int64_t)wide0) * factors[0]) + (int64_t)2147483648) >> (int64_t)29) & (int64_t)1)) + (int64_t)2415919103) >> (int64_t)29;
-        int64_t v1 = (int64_t)127;
-        int64_t v2 = (v0) < (v1) ? (v0) : (v1);
-        int64_t v3 = (int64_t)-128;
-        out[t1] = ((int8_t)((v2) > (v3) ? (v2) : (v3)));
+        int64_t first0 = (((int64_t)((((int32_t)in0[t1]) - 1) * (((int32_t)in1[t1]) + 9))) * factors[0]);
+        int64_t total2 = (first0 + (int64_t)2147483648);
+        int64_t low3 = ((total2 + (int64_t)268369919) >> (int64_t)29);
+        int64_t condval;
+        if (low3 == ((total2 + (int64_t)268500992) >> (int64_t)29)) {
+          condval = low3;
+        } else {
+          int64_t moved0 = ((int64_t)((float)(((int64_t)((float)first0)) + (int64_t)2147483648)));
+          condval = (((moved0 + ((moved0 >> (int64_t)29) & (int64_t)1)) + (int64_t)268435455) >> (int64_t)29);
+        }
+        int64_t v0 = (int64_t)127;
+        int64_t v1 = (condval) < (v0) ? (condval) : (v0);
+        int64_t v2 = (int64_t)-128;
+        out[t1] = ((int8_t)((v1) > (v2) ? (v1) : (v2)));
       }
     }
   }

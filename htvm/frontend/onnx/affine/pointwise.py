@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -73,12 +73,12 @@ def binary(
     a: Operand,
     b: Operand,
     *,
-    fused: bool = True,
+    kernel: str | None,
 ) -> Pending:
     """Return a function of two 8-bit tensors, pending until it is quantized.
 
-    ``fused`` says whether onnxruntime rounds it in a kernel of its own, or after each step in
-    reals.
+    ``kernel`` is the type of the integers in onnxruntime's own kernel, int8 or uint8; ``None`` if
+    it is rounded after each step in reals.
     """
     parts = [item.activation if isinstance(item, View) else item[0] for item in (a, b)]
     steps = [item.step if isinstance(item, View) else item[1] for item in (a, b)]
@@ -95,12 +95,13 @@ def binary(
         zeros = (steps[0].zero_point, steps[1].zero_point)
         requant = OnnxRequant(multipliers, shifts, step.zero_point, zeros)
 
-        reals = () if fused else (*(item.scale for item in steps), step.scale)
+        reals = () if kernel else (*(item.scale for item in steps), step.scale)
+        kind: Literal["int8", "uint8"] = "uint8" if kernel == "uint8" else "int8"
 
         first, second = (None if isinstance(item, Activation) else item for item in parts)
-        op: Op = OnnxBinary(requant, clip, function, first, second, steps=reals)
+        op: Op = OnnxBinary(requant, clip, function, first, second, steps=reals, kernel=kind)
         if function == "add" and len(tensors) == 2 and tensors[0].shape == tensors[1].shape:
-            op = OnnxAdd(requant, clip, steps=reals)
+            op = OnnxAdd(requant, clip, steps=reals, kernel=kind)
         return reader.write(node, op, tensors, shape, step=step)
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
@@ -168,8 +169,8 @@ def arithmetic(reader: Reader, node: OnnxNode) -> Value:
     if node.op in FUNCTIONS and all(operand is not None for operand in operands):
         a, b = operands
         assert a is not None and b is not None
-        fused = reader.session.kernel(node) is not None
-        return binary(reader, node, FUNCTIONS[node.op], a, b, fused=fused)
+        kernel = reader.session.kernel(node)
+        return binary(reader, node, FUNCTIONS[node.op], a, b, kernel=kernel)
     _check_number(node, first, second)
     parts: list[Activation | Array] = [
         value.real if isinstance(value, Constant) else reader.realised(value, node.where)
