@@ -43,7 +43,7 @@ class ConstantPool:
         data = np.asarray(value, order="C")
         key = (data.dtype.name, data.shape, data.tobytes())
         if key not in self._known:
-            shape = "x".join(str(size) for size in data.shape)
+            shape = "x".join(str(size) for size in data.shape) or "1"
             flat = data.reshape(-1)
             self.constants[name] = Constant(symbol, flat, f"{comment}, {data.dtype.name} {shape}")
             self._known[key] = name

@@ -421,7 +421,7 @@ def _check_size(size: int, group: FusedGroup) -> None:
 
 
 def _shape_text(buffer: Any) -> str:
-    return f"{buffer.ty.dtype} {'x'.join(str(int(size)) for size in buffer.ty.shape)}"
+    return f"{buffer.ty.dtype} {'x'.join(str(int(size)) for size in buffer.ty.shape) or 1}"
 
 
 def _base_name(group: FusedGroup) -> str:

@@ -125,3 +125,11 @@ def test_onnx_operators_equal_onnxruntime(
     file.output(file.through(made, _STEP, _ZERO) if quantized else made)
     path, data = file.save(tmp_path), (EVERY_BYTE + 0.5).astype(np.float32) * np.float32(_STEP)
     same(htvm.load(path), [data], theirs(path, [data]))
+
+
+def test_a_number_is_one_element_in_comments(tmp_path: Path) -> None:
+    built = htvm.build(loaded(alone("SUB", 0), tmp_path), "generic.cpu", "host")
+    (kernel,) = built.compiled.cpu_kernels
+    assert "int8 1 -> int8 1x8x8x4" in kernel.source
+    comments = [constant.comment for constant in built.compiled.program.constants]
+    assert any(comment.endswith("int8 1") for comment in comments)
