@@ -36,7 +36,7 @@ class AnalogEmitter:
 
         Its arguments are the tensors in L2; tensors that stay in L1 are not arguments.
         """
-        core = self.core
+        core = self.core.under(options)
         loop = analog_loop(layer, plan, core, options)
         program = analog_program(loop, core)
         unroll = unroll_of(layer, loop.tile.k, core)
