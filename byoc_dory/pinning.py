@@ -14,7 +14,7 @@ import pulp
 
 from byoc_dory.errors import TilingError
 from byoc_dory.memory.arena import ALIGNMENT
-from byoc_dory.planning import cycles_like
+from byoc_dory.planning import alike, cycles_like
 from byoc_dory.soc.base import Accelerator, Soc, round_up
 from byoc_dory.solver import solve_program
 
@@ -122,7 +122,7 @@ def plan_weights(
 
 
 class _Prices:
-    """Predicted cycles of layers alone; layers of one geometry and size of weights have one."""
+    """Predicted cycles of layers alone, the same for layers that are alike."""
 
     def __init__(self, soc: Soc, options: TilingOptions) -> None:
         self._soc, self._options = soc, options
@@ -130,14 +130,15 @@ class _Prices:
 
     def kept(self, layer: Layer, home: Accelerator) -> int | None:
         """With weights in the first of the accelerator's memories."""
-        return self._cycles(layer, home.keeping(home.weight_memories[0]), home.kept_bytes(layer))
+        return self._cycles(layer, home.keeping(home.weight_memories[0]))
 
     def loaded(self, layer: Layer, home: Accelerator) -> int | None:
         """With weights loaded into L1 with each tile; ``None`` if no tile fits."""
-        return self._cycles(layer, home.keeping(""), home.kept_bytes(layer))
+        return self._cycles(layer, home.keeping(""))
 
-    def _cycles(self, layer: Layer, home: Accelerator, size: int) -> int | None:
-        key = (home.name, home.weight_memories, layer.geometry, size)
+    def _cycles(self, layer: Layer, home: Accelerator) -> int | None:
+        same = alike(layer, home, self._soc, self._options)
+        key = (*same, self._options.tiles_for(layer.name))
         if key not in self._known:
             try:
                 found = cycles_like(layer, None, self._soc, home, self._options)

@@ -152,19 +152,15 @@ def _tiler(layer: Layer, accelerator: Accelerator, soc: Soc, options: TilingOpti
 
 def alike(
     layer: Layer, accelerator: Accelerator, soc: Soc, options: TilingOptions
-) -> tuple[Any, ...]:
+) -> tuple[object, ...]:
     """Return a key that is equal for layers that take the same cycles in every tile.
 
-    Layers of equal geometry may still differ in numbers that count, such as bits of weights or how
-    results are rounded: then the cycles of their smallest tiles differ.
-
-    Raises:
-        TileProgramError: the accelerator's tile program contradicts itself.
+    It has all that a cost model is given, so that whatever the model reads is in it.  Of the
+    layer's numbers, the accelerator may leave out what its model does not read
+    (`Accelerator.counts`).
     """
-    problem = _problem(layer, soc, accelerator, options)
-    plan = alone(layer, solution_of(problem, problem.smallest), accelerator.name, problem)
-    cycles = accelerator.plan_cost(layer, plan, soc, options)
-    return (accelerator.name, layer.geometry, problem.key(), cycles)
+    own = replace(options, objective=None, layers=())
+    return (accelerator.counts(layer), accelerator, soc, own)
 
 
 def tile_layer(

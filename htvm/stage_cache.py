@@ -3,8 +3,8 @@
 As builds are (`htvm.firmware.builds`), results are kept in the user's cache folder under the hash
 of everything they depend on: the stage's inputs, the code of the packages whose classes and
 functions occur in them, and the versions of the libraries.  Nothing is kept if the cache cannot be
-written, an input cannot be told from others, or code has changed since this process began: whether
-it executes the new one is unknown.
+written, an input cannot be told from others, or code has changed between the begin of this process
+and the end of the stage: whether it executes the new one is unknown.
 """
 
 from __future__ import annotations
@@ -43,7 +43,19 @@ _OWN = ("byoc_dory", "htvm", "patterns")
 _LIBRARIES = ("apache-tvm", "apache-tvm-ffi", "highspy", "jinja2", "numpy", "pulp", "scipy")
 # The files of a package that results depend on: its code, and the templates of generated code.
 _CODE = (".jinja", ".py")
-_BEGAN = time.time()
+
+
+def _began() -> float:
+    """Return when this process began, which has loaded no code before; else the time now."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        ago = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        return time.time() - ago
+    except (AttributeError, IndexError, OSError, ValueError):  # not Linux
+        return time.time()
+
+
+_BEGAN = _began()
 # Results that were not used for this long are removed.
 _KEEP_SECONDS = 14 * 24 * 3600
 # Larger results are not kept, and the least recently used ones go when all exceed the sum.
@@ -61,6 +73,7 @@ class StageCache:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._memory: dict[object, dict[Any, Any]] = {}
+        self._packages: dict[str, frozenset[str]] = {}
 
     @classmethod
     def of_user(cls) -> StageCache:
@@ -98,6 +111,7 @@ class StageCache:
             _log.debug("not kept: %s", error)
             return ""
         found.update(text.getbuffer())
+        self._packages[found.hexdigest()] = packages
         return found.hexdigest()
 
     def get(self, stage: str, key: str, make: Callable[[], Result]) -> Result:
@@ -120,6 +134,12 @@ class StageCache:
             return result  # type: ignore[no-any-return]
         with _recorded() as said:
             made = make()
+        try:
+            # Parts of the code may have been imported while it ran.
+            _check_unchanged(self._packages.get(key, frozenset(_OWN)))
+        except _UNKNOWN as error:
+            _log.debug("not kept: %s", error)
+            return made
         self._write(path, (made, said))
         return made
 
@@ -227,7 +247,9 @@ def _check_unchanged(packages: frozenset[str]) -> None:
     """
     for package in packages:
         for path in _sources(package):
-            if path.stat().st_mtime > _BEGAN:
+            found = path.stat()
+            # A copy may keep the time of its source, but not that of its own entry.
+            if max(found.st_mtime, found.st_ctime) > _BEGAN:
                 raise _Unkeepable(f"{path} changed since this process began")
 
 

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +135,12 @@ def test_classes_of_a_notebook_have_no_key(
     assert cache.key(Array(4)) == ""
 
 
+def _said(script: str) -> str:
+    """What a new process prints, which begins when files that were just written are old."""
+    time.sleep(0.1)
+    return subprocess.check_output([sys.executable, "-c", script], text=True)
+
+
 _CHANGED = """
 import sys
 sys.path.insert(0, {folder!r})
@@ -149,7 +156,7 @@ def test_another_code_of_a_users_package_is_another_key(tmp_path: Path) -> None:
     def key(code: str) -> str:
         (tmp_path / "chip.py").write_text(code)
         script = _CHANGED.format(folder=str(tmp_path))
-        return subprocess.check_output([sys.executable, "-c", script], text=True)
+        return _said(script)
 
     first = key("class Chip:\n    def cycles(self): return 4\n")
     assert len(first.strip()) == 64
@@ -168,14 +175,15 @@ first = cache.key(chip.core.Chip())
 assert cache.key(chip.core.Chip()) == first
 if {edit}:
     file.write_text("# other")
-    os.utime(file, (time.time() + 1,) * 2)
+    os.utime(file, ({date},) * 2)
 print(first, cache.key(chip.core.Chip()) or "none")
 """
 
 
 @pytest.mark.slow  # starts Python several times
+@pytest.mark.parametrize("date", ["time.time() + 1", "0"], ids=["now", "with an old date"])
 @pytest.mark.parametrize("file", ["core.py", "layer.c.jinja"])
-def test_files_of_a_users_package_that_change(tmp_path: Path, file: str) -> None:
+def test_files_of_a_users_package_that_change(tmp_path: Path, file: str, date: str) -> None:
     """They make another key; a process that might still have the old ones, or not, has none."""
     (tmp_path / "chip").mkdir()
     (tmp_path / "chip" / "__init__.py").write_text("")
@@ -183,8 +191,8 @@ def test_files_of_a_users_package_that_change(tmp_path: Path, file: str) -> None
     (tmp_path / "chip" / "layer.c.jinja").write_text("one")
 
     def keys(*, edit: bool) -> list[str]:
-        script = _EDITED.format(folder=str(tmp_path), file=file, edit=edit)
-        return subprocess.check_output([sys.executable, "-c", script], text=True).split()
+        script = _EDITED.format(folder=str(tmp_path), file=file, edit=edit, date=date)
+        return _said(script).split()
 
     first, again = keys(edit=False)
     assert first == again and len(first) == 64
@@ -193,6 +201,32 @@ def test_files_of_a_users_package_that_change(tmp_path: Path, file: str) -> None
     (tmp_path / "chip" / file).write_text("class Chip: pass  # two\n")
     later, _ = keys(edit=False)
     assert len(later) == 64 and later != first
+
+
+_DURING = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+import chip
+from htvm.stage_cache import StageCache
+cache, file = StageCache(Path({folder!r}) / "stages"), Path(chip.__file__)
+key = cache.key(chip.Chip())
+assert key
+cache.get("stage", key, lambda: {make})
+print(len(list((Path({folder!r}) / "stages").glob("stage-*"))))
+"""
+
+
+def test_code_that_changes_while_a_stage_runs_keeps_nothing(tmp_path: Path) -> None:
+    """Some of what the stage has imported may be the new code."""
+    (tmp_path / "chip.py").write_text("class Chip: pass\n")
+
+    def kept(make: str) -> int:
+        script = _DURING.format(folder=str(tmp_path), make=make)
+        return int(_said(script))
+
+    assert kept('file.write_text("class Chip: fast = 1")') == 0
+    assert kept("1") == 1
 
 
 def test_objects_of_tvm_are_refused(cache: StageCache, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ host.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -214,6 +214,16 @@ class Accelerator(ABC):
 
         program = self.tile_program(layer, plan, soc, options)
         return predicted_cycles(program, self.costs(layer, program, soc, options), known)
+
+    def counts(self, layer: Layer) -> Hashable:
+        """Return what :meth:`plan_cost` and :meth:`tiling_problem` depend on of a layer.
+
+        By default everything but names: an accelerator that runs hundreds of layers of one size may
+        leave out numbers that its model does not read, so that these are tiled once.
+        """
+        from byoc_dory.layers.value import value_of
+
+        return value_of(layer)
 
     @property
     def takes_next(self) -> bool:

@@ -71,7 +71,7 @@ def improvements(
 ) -> tuple[Improvement, ...]:
     """Return the changes that save most cycles, the best first; one per layer.
 
-    Layers of the same geometry on the same core are changed together.
+    Layers of the same geometry that take as long on the same core are changed together.
 
     Args:
         compiled: the compiled model.
@@ -82,7 +82,7 @@ def improvements(
         return ()
     costs = build_costs(compiled) if costs is None else costs
     judge = _Judge(compiled, costs)
-    groups = sorted(_groups(compiled), key=lambda group: -judge.most(group))
+    groups = sorted(_groups(compiled, judge), key=lambda group: -judge.most(group))
     found: list[Improvement] = list(removals(compiled, costs))
     for names in groups:
         found.sort(key=lambda entry: -entry.gain)
@@ -192,8 +192,11 @@ def _ungrouped(layer: Convolution) -> Iterator[Variant]:
 # ------------------------------------------------------------------------------ gains
 
 
-def _groups(compiled: Compiled) -> list[tuple[str, ...]]:
-    """Group layers of the same geometry, on the same core, with the same resident tensors."""
+def _groups(compiled: Compiled, judge: _Judge) -> list[tuple[str, ...]]:
+    """Group layers of the same geometry and kind of numbers, on the same core, that take as long.
+
+    They have the same resident tensors.
+    """
     plans = _plans(compiled)
     groups: dict[tuple[object, ...], list[str]] = {}
     for name, layer in compiled.dispatch.layers.items():
@@ -203,7 +206,9 @@ def _groups(compiled: Compiled) -> list[tuple[str, ...]]:
         plan = plans.get(name)
         stays = None if plan is None else (plan.resident_inputs, plan.resident_output)
         # On the host, the neighbours of a layer determine its gain elsewhere.
-        key = (compiled.dispatch.placement[name], layer.geometry, stays)
+        types = tuple(tensor.dtype for tensor in (*layer.inputs, layer.output))
+        numbers = (types, layer.clip, type(layer.requant), judge.now(name))
+        key = (compiled.dispatch.placement[name], layer.geometry, stays, numbers)
         groups.setdefault(key, []).append(name)
     return [tuple(names) for names in groups.values()]
 
@@ -244,9 +249,9 @@ class _Judge:
 
     def most(self, names: tuple[str, ...]) -> int:
         """An upper bound of any change's gain: all cycles of the layers, layouts included."""
-        return len(names) * (self._now(names[0]) + self._converted.get(names[0], 0))
+        return len(names) * (self.now(names[0]) + self._converted.get(names[0], 0))
 
-    def _now(self, name: str) -> int:
+    def now(self, name: str) -> int:
         """Return the cycles of a layer without changes, on its current core."""
         if name in self._predicted:
             return self._predicted[name]
@@ -292,7 +297,7 @@ class _Judge:
         If it moves from the host to an accelerator, its input must be converted to the
         accelerator's layout, and its result no longer needs to be.
         """
-        place, before = self._compiled.dispatch.placement[name], self._now(name)
+        place, before = self._compiled.dispatch.placement[name], self.now(name)
         offers = self._compiled.target.accelerators
         if place != CPU:
             offers = tuple(entry for entry in offers if entry.name == place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,6 +53,12 @@ class ClusterAccelerator(ClusterCores):
         from byoc_dory.soc.cluster.working import working
 
         return working(layer, self, soc, self.budget(soc, options))
+
+    def counts(self, layer: Layer) -> Hashable:
+        """Return the sizes of products and sums, and how results are scaled; else everything."""
+        from byoc_dory.soc.cluster.numbers_that_count import numbers_that_count
+
+        return numbers_that_count(layer)
 
     def tile_program(
         self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions

@@ -110,27 +110,9 @@ def block_of(layer: Layer) -> Array:
     return np.concatenate([packed, padding, bias.astype("<i4").view(np.uint8)])
 
 
+@lru_cache(maxsize=256)  # asked for every tile size that is considered
 def alone(layer: Layer) -> RegionFile:
     """Return the region of one layer, without weights."""
-    return _alone(_kind(layer), layer.geometry, _Sizes(layer))
-
-
-class _Sizes:
-    """A layer; all layers are equal, so that only their geometry is a key of the cache."""
-
-    def __init__(self, layer: Layer) -> None:
-        self.layer = layer
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Sizes)
-
-    def __hash__(self) -> int:
-        return 0
-
-
-@lru_cache(maxsize=1024)
-def _alone(kind: Kind, geometry: tuple[object, ...], sizes: _Sizes) -> RegionFile:
-    layer = sizes.layer
     inputs = [Tensor(f"in{n}", tensor.shape) for n, tensor in enumerate(layer.inputs)]
     tensors = [_tensor(tensor, "input") for tensor in inputs]
     tensors.append(_tensor(Tensor("out", layer.output.shape), "output"))

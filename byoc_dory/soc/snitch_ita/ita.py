@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -75,6 +75,12 @@ class ItaAccelerator(Ita):
         if len(parts) > 1:
             return self._cost_of(parts, soc, options)
         return super().cost(layer, tile, soc, options)
+
+    def counts(self, layer: Layer) -> Hashable:
+        """Return the sizes of products and sums, and how results are scaled; else everything."""
+        from byoc_dory.soc.cluster.numbers_that_count import numbers_that_count
+
+        return numbers_that_count(layer)
 
     def tile_program(
         self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
