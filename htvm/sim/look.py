@@ -29,11 +29,13 @@ class Watch:
 
 @dataclass(frozen=True)
 class Look:
-    """What to observe during a run.  Observation does not change a run.
+    """What to observe during a run.  Observation does not change what a right program does.
 
     Attributes:
         snapshots: ranges to record at the first mark, and at every mark with an odd event (the end
             of a step).
+        dirtied: at most 256 ranges that nobody has written before the first mark: they are filled
+            there, so that a later store changes them, also one of zeros.
         watches: at most 8 ranges whose last stores are reported.
         stack_at: at most 8 cycles at which stores to devices are reported with their call stack.
         wakes: at most 8 numbers of wake-ups, counted from 1: who made them is reported, for each
@@ -42,6 +44,7 @@ class Look:
     """
 
     snapshots: tuple[Range, ...] = ()
+    dirtied: tuple[Range, ...] = ()
     watches: tuple[Watch, ...] = ()
     stack_at: tuple[int, ...] = ()
     wakes: tuple[int, ...] = ()
@@ -52,6 +55,8 @@ class Look:
         options: list[str] = []
         for area in self.snapshots:
             options += ["--snapshot", f"{area.address:#x}:{area.size}"]
+        for area in self.dirtied:
+            options += ["--dirty", f"{area.address:#x}:{area.size}"]
         if self.snapshots:
             options += ["--snapshots", str(folder / "snapshots")]
         for watch in self.watches:

@@ -115,11 +115,19 @@ class ObservableMachine:
             raise failure(self._built, code, done.marks)
         return done
 
-    def observe(self, results: Sequence[Result], more: Sequence[Range] = ()) -> Observed:
-        """Run once, and record what is needed to compare ``results``, and the ranges ``more``."""
+    def observe(
+        self,
+        results: Sequence[Result],
+        more: Sequence[Range] = (),
+        dirtied: Sequence[Range] = (),
+    ) -> Observed:
+        """Run once, and record what is needed to compare ``results``, and the ranges ``more``.
+
+        The ranges ``dirtied`` are filled before (`Look.dirtied`).
+        """
         spans = [*self._spans(results), *((area.address, area.size) for area in more)]
         ranges = [Range(start, size) for start, size in _joined(spans)]
-        done = self.run(Look(snapshots=tuple(ranges)))
+        done = self.run(Look(snapshots=tuple(ranges), dirtied=tuple(dirtied)))
         assert done.seen is not None
         outputs = [
             np.frombuffer(done.outputs[f"htvm_run_output_{i}"], np.dtype(info.dtype))

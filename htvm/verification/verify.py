@@ -57,7 +57,7 @@ def verify(
         machine = ObservableMachine(compiled.program, compiled.target.soc, inputs, settings or {})
     with progress.stage("simulating"):
         zones = Zones(compiled, machine)
-        observed = machine.observe(results, zones.ranges())
+        observed = machine.observe(results, zones.ranges(), zones.untouched())
         steps, first = compare_steps(machine, observed, results)
         stray = zones.stray(observed)
     difference = None
@@ -96,4 +96,5 @@ def outside(compiled: Compiled, inputs: Sequence[Array], built: Built) -> Stray 
 
     machine = ObservableMachine(compiled.program, compiled.target.soc, inputs, {}, built)
     zones = Zones(compiled, machine)
-    return zones.stray(machine.observe((), zones.ranges()), trace=False)
+    observed = machine.observe((), zones.ranges(), zones.untouched())
+    return zones.stray(observed, trace=False)

@@ -2,7 +2,9 @@
 
 A step may write its results and workspaces. The rest of the arena, the inputs and outputs, the gaps
 beside them, and L1 beyond what its layer uses are red zones: a byte that changes there was written
-past the end of something, whether or not anybody reads it.
+past the end of something, whether or not anybody reads it.  They begin right behind a tensor's last
+byte.  What nobody has written when the network begins is filled before, because memory is full of
+zeros, and what is written past an end often is, too.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _GUARD = 512
 """Bytes on both sides of arena, inputs and outputs, and behind what a layer uses of L1."""
+
+_OF_RUN = "htvm_run_"
+"""Variables of the firmware around the network, which no step writes."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +71,12 @@ class Zones:
         self._cpu = {kernel.symbol: kernel for kernel in compiled.cpu_kernels}
         self._objects = tuple(self._in_l2())
         own = {each.start for each in self._objects}
+        constants = {constant.name for constant in self._program.constants}
         self._others = tuple(
             _Place(symbol.name, symbol.address, symbol.size)
             for symbol in machine.firmware.symbols.values()
             if symbol.size and symbol.address not in own
+            if symbol.name not in constants and not symbol.name.startswith(_OF_RUN)
         )
 
     def ranges(self) -> tuple[Range, ...]:
@@ -81,6 +88,42 @@ class Zones:
             found.append(Range(start, end - start))
         found += [area for _, area in self._beyond()]
         return tuple(dict.fromkeys(found))
+
+    def untouched(self) -> tuple[Range, ...]:
+        """Return what nobody has written when the first step begins."""
+        symbols = self._machine.firmware.symbols
+        low, high = max(self._data()[0], symbols["__bss_start"].address), self._data()[1]
+        taken = sorted(
+            (symbol.address, symbol.address + symbol.size)
+            for symbol in symbols.values()
+            if symbol.size and low <= symbol.address < high
+        )
+        found = [
+            Range(each.start, each.size)
+            for each in self._objects
+            if not each.name.startswith("input ")
+        ]
+        for each in self._objects:
+            at, end = max(low, each.start - _GUARD), min(high, each.end + _GUARD)
+            for first, last in taken:
+                if at < first < end:
+                    found.append(Range(at, first - at))
+                at = max(at, last)
+            if at < end:
+                found.append(Range(at, end - at))
+        return (*dict.fromkeys(found), *self._untouched_l1())
+
+    def _untouched_l1(self) -> Iterator[Range]:
+        """L1 as far as layers use it, without inputs that are there from the beginning."""
+        soc, places = self._compiled.target.soc, [at for _, at in self._program.places]
+        used: dict[int, int] = {}
+        for symbol, (code, kernel) in self._kernels.items():
+            if code.plan is None or symbol not in code.l1_used:
+                continue
+            memory = soc.memory(soc.accelerator(kernel.accelerator).l1)
+            end = memory.base + min(memory.size, code.plan.l1_peak + _GUARD)
+            used[memory.base] = min([max(used.get(memory.base, 0), end), *places])
+        yield from (Range(base, end - base) for base, end in used.items() if end > base)
 
     def stray(self, observed: Observed, trace: bool = True) -> Stray | None:
         """Return the first byte of a red zone that changes; None if none does.

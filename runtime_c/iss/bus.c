@@ -117,6 +117,9 @@ bool htvm_iss_bus_control(bus_t *bus, uint32_t addr, uint32_t size, uint32_t val
     }
     if (bus->has_trace && addr == bus->trace_addr) {
         add_mark(bus, now, value);
+        if (bus->mark_count == 1 && !htvm_iss_dirty(bus)) {
+            bus->snapshot_failed = true;
+        }
         const bool wanted = value % 2u == 1u || bus->mark_count == 1;
         if (bus->snapshot_file != NULL && wanted && !htvm_iss_snapshot(bus)) {
             bus->snapshot_failed = true;

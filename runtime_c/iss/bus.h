@@ -9,7 +9,7 @@
 #include "htvm_soc_model.h"
 #include "insn.h"
 
-enum { MAX_RAMS = 8, MAX_SNAPSHOTS = 64 };
+enum { MAX_RAMS = 8, MAX_SNAPSHOTS = 64, MAX_DIRTIED = 256 };
 
 typedef struct {
     uint32_t base;
@@ -43,6 +43,8 @@ typedef struct {
     size_t snapshot_count;
     FILE *snapshot_file; /* NULL: there are none */
     bool snapshot_failed;
+    snapshot_t dirtied[MAX_DIRTIED];
+    size_t dirtied_count;
     bool ended;
     uint32_t exit_word;
 } bus_t;
@@ -63,6 +65,9 @@ uint8_t *htvm_iss_bus_map(void *bus, uint32_t addr, uint32_t size);
 
 /* inspect.c: the same, and the devices' own memory. */
 const uint8_t *htvm_iss_memory(bus_t *bus, uint32_t addr, uint32_t bytes);
+
+/* inspect.c: fills the ranges that nobody has written; false if one is no memory. */
+bool htvm_iss_dirty(bus_t *bus);
 
 /* inspect.c: appends all ranges to the file; false if one is no memory, or it cannot be written. */
 bool htvm_iss_snapshot(bus_t *bus);

@@ -64,6 +64,11 @@ static bool parse_look(iss_t *iss, options_t *options, const char *name, const c
         return bus->snapshot_count++ < MAX_SNAPSHOTS && parse_u32(&value, ':', &one->addr) &&
                parse_u32(&value, '\0', &one->size);
     }
+    if (strcmp(name, "--dirty") == 0) {
+        snapshot_t *one = &bus->dirtied[bus->dirtied_count];
+        return bus->dirtied_count++ < MAX_DIRTIED && parse_u32(&value, ':', &one->addr) &&
+               parse_u32(&value, '\0', &one->size);
+    }
     if (strcmp(name, "--snapshots") == 0) {
         options->snapshots = value;
         return true;

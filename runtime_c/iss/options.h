@@ -4,6 +4,7 @@
  *       [--poke ADDR:FILE]... [--peek ADDR:SIZE:FILE]... [--stack LOW:HIGH]
  *       [--set ADDR:VALUE]... [--max-cycles N] [--step-polls] [--report FILE.json]
  *       [--events FILE.jsonl] [--snapshot ADDR:SIZE]... [--snapshots FILE]
+ *       [--dirty ADDR:SIZE]...
  *       [--watch ADDR:SIZE:CYCLE]... [--stack-at CYCLE]... [--wake N]... [--functions FILE]
  *       [--harts N]
  *
@@ -12,6 +13,7 @@
  * run, also after one that trapped.  --set writes a device register before the first cycle:
  * settings of device models, which no program can change.  --snapshot appends memory (RAM, or the
  * devices' own) to the file of snapshots at every mark with an odd event, in the order given.
+ * --dirty fills memory at the first mark, so that whatever is written there later changes it.
  * --watch reports who stored last into a range before CYCLE, --stack-at who stored to a device at a
  * cycle, --wake who made the Nth wake-up of each hart (from 1); --functions has the addresses of all
  * functions (ascending, 32 bits, little-endian), by which a jump to another function is told from

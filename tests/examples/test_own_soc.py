@@ -75,7 +75,7 @@ def told(environment: dict[str, str], *arguments: str) -> str:
 
 
 def test_the_example_is_found_and_computes_exactly(tmp_path: Path) -> None:
-    environment = own_tests(example_folder(), tmp_path, "-k", "NHWC or says")
+    environment = own_tests(example_folder(), tmp_path)
     listed = json.loads(told(environment, "targets", "--json"))["targets"]
     assert {EXAMPLE, f"{EXAMPLE}.cpu"} <= {entry["target"] for entry in listed}
     shown = told(environment, "targets", "show", EXAMPLE)

@@ -42,6 +42,20 @@ def test_a_cpu_kernel_that_writes_past_its_result() -> None:
     assert "writes outside of its results" in str(found).splitlines()[0]
 
 
+@pytest.mark.parametrize("past", [0, 1, 5])
+def test_a_zero_past_an_output_in_what_fills_its_last_words(past: int) -> None:
+    """Behind the output's 10 bytes are a variable of the firmware's and zeros."""
+    work = compiled(probe(), l1_budget=6000)
+
+    def with_zero(text: str) -> str:
+        end = text.rindex("}")
+        return f"{text[:end]}  out[{10 + past}] = 0;\n{text[end:]}"
+
+    outside = stray(verified(broken(work, "cpu_source", with_zero)))
+    assert (outside.layer, outside.bytes) == ("softmax_0", 1)
+    assert f"{past} B past the end of output" in outside.beside
+
+
 def test_a_transfer_that_stores_too_much() -> None:
     """The last tile of the first convolution stores 320 bytes more, as wrong loops do."""
     work = compiled(probe(), l1_budget=6000)
