@@ -32,7 +32,7 @@ def _enter(found: hashlib._Hash, value: object, names: dict[str, int]) -> None:
     found.update(f"{type(value).__module__}.{type(value).__qualname__}:".encode())
     if isinstance(value, np.ndarray):
         found.update(f"{value.dtype}{value.shape}".encode())
-        found.update(np.ascontiguousarray(value).tobytes())
+        found.update(value.tobytes())
     elif is_dataclass(value):
         for entry in fields(value):
             inner = getattr(value, entry.name)
