@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import Array
+from patterns.ops.onnxruntime.binary import OnnxBinary
 from patterns.ops.table_map import TableLookup
+from patterns.ops.tflite.binary import TfliteBinary
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Var
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from patterns.op import Op
 
 __all__ = ["compiled", "evaluate", "run_each"]
+
+_TOGETHER = 32
+"""Samples that a program for elements computes at a time, as calling it takes the longest."""
 
 
 def evaluate(op: Op, parts: Sequence[Array]) -> Array:
@@ -33,14 +38,25 @@ def evaluate(op: Op, parts: Sequence[Array]) -> Array:
     if isinstance(op, TableLookup) and op.rows == 1:
         # Unrolled networks have hundreds of tables, each of which would be compiled.
         return np.asarray(op.table.reshape(-1)[parts[0].astype(np.int64) + 128])
-    types = tuple(((1, *part.shape[1:]), part.dtype.name) for part in parts)
-    return run_each(_compiled(op, types), parts)
+    count = _TOGETHER if _is_elementwise(op, parts) else 1
+    types = tuple(((count, *part.shape[1:]), part.dtype.name) for part in parts)
+    return run_each(_compiled(op, types), parts, count)
 
 
-def run_each(run: Reference, parts: Sequence[Array]) -> Array:
-    """What a program for one sample computes for each of a batch."""
-    samples = ([part[i : i + 1] for part in parts] for i in range(len(parts[0])))
-    return np.concatenate([run(sample)[0] for sample in samples])
+def _is_elementwise(op: Op, parts: Sequence[Array]) -> bool:
+    """Whether each element of the result depends on those at its place only."""
+    if not isinstance(op, OnnxBinary | TfliteBinary) or op.a is not None or op.b is not None:
+        return False
+    return len({part.shape for part in parts}) == 1
+
+
+def run_each(run: Reference, parts: Sequence[Array], count: int = 1) -> Array:
+    """What a program for ``count`` samples computes for each of a batch."""
+    size = len(parts[0])
+    # The last group is filled up with the first sample.
+    index = np.append(np.arange(size), np.zeros(-size % count, np.int64))
+    groups = ([part[some] for part in parts] for some in index.reshape(-1, count))
+    return np.concatenate([run(group)[0] for group in groups])[:size]
 
 
 @lru_cache(maxsize=1024)
