@@ -135,7 +135,7 @@ def lower(
         conditions = _has_conditions(module[symbol])
         module = tvm.transform.Sequential(_to_intrinsics(unroll, conditions))(module)
     lowered = module[symbol]
-    body = _define_shift_left(_name_loops(lowered.body))
+    body = _compute_where_needed(_define_shift_left(_name_loops(lowered.body)))
     allowed = tuple(overlay for overlay in found if overlay.parameter in over)
     return _with_overlays(_with_pointers(lowered, body, list(names), outputs, stack_bytes), allowed)
 
@@ -238,6 +238,20 @@ def _define_shift_left(body: Any) -> Any:
         return tirx.Cast(dtype, tirx.LShift(value, amount))
 
     return tvm_ffi.structural_map(body, (tirx.LShift, define))
+
+
+def _compute_where_needed(body: Any) -> Any:
+    """Let C compute what is defined in a branch of a choice only where the branch is taken.
+
+    TVM's passes get a `Select`: they take exponential time for nested conditions of expressions.
+    """
+
+    def branch(choice: Any) -> Any:
+        if not any(isinstance(part, tirx.Let) for part in (choice.true_value, choice.false_value)):
+            return choice
+        return tirx.if_then_else(choice.condition, choice.true_value, choice.false_value)
+
+    return tvm_ffi.structural_map(body, (tirx.Select, branch))
 
 
 class _Pointers:

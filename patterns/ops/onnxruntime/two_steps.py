@@ -60,7 +60,7 @@ class TwoSteps:
         moved = close.bind("moved", _float32(_float32(first) + second), "int64")
         odd = (moved >> amount) & _constant(1)
         even = close.around((moved + _constant(half - 1) + odd) >> amount)
-        return tirx.if_then_else(low == high, low, even)
+        return tirx.Select(low == high, low, even)
 
 
 def _float32(value: Any) -> Any:

@@ -74,12 +74,14 @@ void net_onnx_add(const int8_t *restrict in0, const int8_t *restrict in1, const 
  * element-wise operators inlined
  */
 void net_onnx_multiply(const int8_t *restrict in0, const int8_t *restrict in1, const int64_t *restrict factors, int8_t *restrict out) {
+  int32_t wide0;
   for (int32_t i1 = 0; i1 < 5; ++i1) {
     for (int32_t i2 = 0; i2 < 6; ++i2) {
       #pragma GCC unroll 4
       for (int32_t i = 0; i < 8; ++i) {
         int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
-        int64_t first0 = (((int64_t)((((int32_t)in0[t1]) - 1) * (((int32_t)in1[t1]) + 9))) * factors[0]);
+        wide0 = ((((int32_t)in0[t1]) - 1) * (((int32_t)in1[t1]) + 9));
+        int64_t first0 = (((int64_t)wide0) * factors[0]);
         int64_t total2 = (first0 + (int64_t)2147483648);
         int64_t low3 = ((total2 + (int64_t)268369919) >> (int64_t)29);
         int64_t condval;
