@@ -44,7 +44,7 @@ def requantize(attrs: Any, acc: Array, factors: Array) -> Array:
     return np.clip(float_rounded(acc, scale), -(2**30), 2**30)
 
 
-def binary(attrs: Any, a: Array, b: Array, _: Array) -> Array:
+def binary(attrs: Any, a: Array, b: Array, *_: Array) -> Array:
     """In reals, or as onnxruntime's kernels for x86, in rationals of all pairs of bytes."""
     if len(attrs["htvm.steps"]):
         return _binary_in_reals(attrs, a, b)

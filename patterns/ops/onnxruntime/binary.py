@@ -120,14 +120,14 @@ class _Pair(PrimitiveOp):
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands and their factors.
 
-        In reals: the scales, and what rounds.
+        In reals also the scales, and what rounds.
         """
-        a, b = self.operands(inputs)
-        if self.needs_reals:
-            figures = np.asarray([*self.steps, *ROUNDING], "float32")
-            return a, b, Argument("figures", figures)
-        factors, _ = aligned(self.requant)
-        return a, b, Argument("factors", np.asarray(factors, "int64"))
+        exact, _ = aligned(self.requant)
+        factors = Argument("factors", np.asarray(exact, "int64"))
+        if not self.needs_reals:
+            return *self.operands(inputs), factors
+        figures = np.asarray([*self.steps, *ROUNDING], "float32")
+        return *self.operands(inputs), factors, Argument("figures", figures)
 
     def operands(self, inputs: Sequence[Expr]) -> tuple[Argument, Argument]:
         """Return the two operands."""
@@ -136,7 +136,7 @@ class _Pair(PrimitiveOp):
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
-        *parts, factors = tensors
+        parts, factors, figures = tensors[:2], tensors[2], tensors[-1]
         shapes = [sizes_of(part) for part in parts]
         turned = self.computes != "multiply" and _is_one_along_rows(*shapes)
         kernel = _Kernel.of(self.requant, self.computes, self.kernel, turned)
@@ -145,25 +145,40 @@ class _Pair(PrimitiveOp):
             block = Definitions()
             a, b = (tirx.Cast("int32", broadcast_load(part, index)) for part in parts)
             if self.steps:
-                return self._of_reals(block, a, b, factors)
+                return self._of_reals(block, a, b, factors, figures)
             made = kernel.result(block, a, b, factors)
             low, high = (_wide(bound) for bound in self.clip)
             return block.around(tirx.Cast("int8", tirx.max(tirx.min(made, high), low)))
 
         return te.compute(extents(_broadcast(shapes)), element, name=self.computes)
 
-    def _of_reals(self, block: Definitions, a: Any, b: Any, figures: te.Tensor) -> Any:
-        """Return what steps in reals give, computed in integers where these give the same."""
+    def _of_reals(
+        self, block: Definitions, a: Any, b: Any, factors: te.Tensor, figures: te.Tensor
+    ) -> Any:
+        """Return what steps in reals give, which are computed only where they can matter.
+
+        That is close to a tie: elsewhere the exact result has the same nearest integer.
+        """
         zeros, zero = self.requant.input_zero_points, self.zero_point
+        integers, exponent = aligned(self.requant)
         a, b = (item - own for item, own in zip((a, b), zeros, strict=True))
+        exact = _exact(self.computes, a, b, factors, lambda value: tirx.Cast("int64", value))
+        bounds = [_wide(bound - zero) for bound in self.clip]
+
+        def clipped(near: Any) -> Any:
+            return tirx.Cast("int8", tirx.max(tirx.min(near, bounds[1]), bounds[0]) + _wide(zero))
+
         if not self.needs_reals:
-            exact = _exact(self.computes, a, b, figures, lambda value: tirx.Cast("int64", value))
-            near = _rounded(exact, aligned(self.requant)[1])
-            low, high = (_wide(bound - zero) for bound in self.clip)
-            return tirx.Cast("int8", tirx.max(tirx.min(near, high), low) + _wide(zero))
+            return clipped(_rounded(exact, exponent))
+        total, amount = block.bind("total", exact, "int64"), _wide(exponent)
+        half, reach = 1 << (exponent - 1), _reach(self.computes, integers)
+        # One less, so that a tie is between the two even where nothing moves.
+        low = block.bind("low", (total + _wide(half - reach - 1)) >> amount, "int64")
+        high = (total + _wide(half + reach)) >> amount
         first, second = (tirx.Cast("float32", item) * figures[at] for at, item in enumerate((a, b)))
         ratio = _REAL[self.computes](first, second) / figures[2]
-        return rounded(block, ratio, figures, 3, zero, self.clip)
+        reals = rounded(Definitions(), ratio, figures, 3, zero, self.clip)
+        return block.around(tirx.Select(low == high, clipped(low), reals))
 
 
 @dataclass(frozen=True)
@@ -311,6 +326,15 @@ def _exact(
 
 
 _REAL = {"add": operators.add, "subtract": operators.sub, "multiply": operators.mul}
+
+
+def _reach(function: Function, factors: Sequence[int]) -> int:
+    """Return the largest distance of a result of steps in reals from the exact one, in its steps.
+
+    Each of the steps and factors is rounded to 24 bits, and small factors to whole steps.
+    """
+    largest = 2**16 * factors[0] if function == "multiply" else 2**8 * sum(factors)
+    return (largest >> 20) + 2**10
 
 
 def _rounded(exact: Any, exponent: int) -> Any:
