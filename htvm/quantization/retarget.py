@@ -98,7 +98,7 @@ def retarget(
         accelerators: accelerators that it is for; without any (an empty sequence) the model is not
             changed. ``None`` means an 8-bit core.
         places: layer -> name of the accelerator that will run it, or ``"cpu"``; by default, all
-            layers are written for 8 bits.
+            layers are written for the first accelerator with 8 bits.
         data: real inputs for calibrating and measuring, instead of those that the model was
             quantized with, or seeded ones: an array ``[N, ...]`` or a sequence of samples for a
             model with one input, or arrays ``[N, ...]`` by input name; in the input's own integers
@@ -146,6 +146,10 @@ def retarget(
         )
         return replace(found, model=outside(found.model, borders))
     plain = read_net(model)
+    if places is None:
+        wide = (entry for entry in homes.values() if not isinstance(entry.scheme, TernaryScheme))
+        first = next(wide, None)
+        wanted = {op.name: first for op in plain.operators} if first is not None else {}
     net = plain.at(wanted)
     given = None if data is None else check_data(net, _by_name(model, net, data))
     cache = cache if cache is not None else StageCache(None)
