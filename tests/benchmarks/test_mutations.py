@@ -59,6 +59,6 @@ def test_a_wrong_reader_is_seen() -> None:
         def __init__(self, module, inputs) -> None:
             self.outputs = [output + 1 for output in interpret(module, inputs).outputs]
 
-    found = list(tflite_mutations.campaign(20, 1, Wrong))
+    found = list(tflite_mutations.campaign(60, 1, Wrong))
     assert any(item.result == "wrong" for item in found)
     assert all(item.result != "passed" for item in found)

@@ -256,8 +256,8 @@ int32_t net_0_2(const int8_t *in, int8_t *out)
 
 /* dw/down: depthwise C=20 18x18 -> K=20 9x9, kernel 3x3, stride 2x2
  * tile k=20, c=1, y=9, x=9 (1 in all); L1: input 11520 B, output 5040 B
- * weight memory: 208 B
- * predicted: 18240 cycles */
+ * weight memory: 2368 B
+ * predicted: 4691 cycles */
 int32_t net_1_whole(const int8_t *in, int8_t *out)
 {
     enum {
@@ -277,7 +277,7 @@ int32_t net_1_whole(const int8_t *in, int8_t *out)
     diana_dma_in_start(L1_IN, in, &in_block);
     static const diana_conv_t tile = {
         .k = 20,
-        .c = 20,
+        .c = 16,
         .iy = 18,
         .ix = 18,
         .oy = 9,
@@ -292,13 +292,13 @@ int32_t net_1_whole(const int8_t *in, int8_t *out)
         .in = L1_IN,
         .out = L1_OUT,
     };
-    diana_digital_depthwise_prepare(&tile, net_1_whole_weights);
+    diana_digital_depthwise_blocks_prepare(&tile, net_1_whole_weights);
     code = diana_dma_wait();
     if (code != 0) {
         return code;
     }
-    diana_digital_depthwise_start();
-    code = diana_digital_depthwise_finish(&tile, net_1_whole_weights);
+    diana_digital_depthwise_blocks_start();
+    code = diana_digital_depthwise_blocks_finish(&tile, net_1_whole_weights);
     if (code != 0) {
         return code;
     }
@@ -321,32 +321,33 @@ int32_t net_1_whole(const int8_t *in, int8_t *out)
 }
 
 /* dw/down: depthwise C=20 18x18 -> K=20 9x9, kernel 3x3, stride 2x2
- * tile k=3, c=1, y=5, x=9 (14 in all); L1: input 1056 B, output 1440 B
- * weight memory: 208 B
- * predicted: 32076 cycles */
+ * tile k=6, c=1, y=3, x=9 (12 in all); L1: input 1344 B, output 1008 B
+ * weight memory: 2368 B
+ * predicted: 14352 cycles */
 int32_t net_1_1(const int8_t *in, int8_t *out)
 {
     enum {
-        L1_IN = 32, L1_OUT = 1120, /* byte offsets in L1 */
+        L1_IN = 32, L1_OUT = 1408, /* byte offsets in L1 */
         IN_ROW = 32, IN_MAP = 576, /* bytes of a row and of a channel */
         OUT_ROW = 16, OUT_MAP = 144,
-        WEIGHT_BYTES = 208, /* weights and biases of a full channel tile */
+        WEIGHT_BYTES = 928, /* weights and biases of a full channel tile */
     };
     /* rows of each tile: first and number of outputs, first and number of inputs,
      * zero rows above (negative: rows to skip) */
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int8_t pad;
-    } y_tiles[2] = {
-        {0, 5, 0, 11, 0},
-        {5, 4, 10, 8, 0},
+    } y_tiles[3] = {
+        {0, 3, 0, 7, 0},
+        {3, 3, 6, 7, 0},
+        {6, 3, 12, 6, 0},
     };
     int32_t code;
 
-    for (uint32_t y = 0; y < 2; ++y) { /* rows */
-        for (uint32_t k = 0; k < 7; ++k) { /* output channels */
+    for (uint32_t y = 0; y < 3; ++y) { /* rows */
+        for (uint32_t k = 0; k < 4; ++k) { /* output channels */
             const diana_block_t in_block = {
-                .channels = (k + 1 < 7 ? 3 : 2),
+                .channels = (k + 1 < 4 ? 6 : 2),
                 .rows = y_tiles[y].in_size,
                 .bytes = 32,
                 .l2_channel_stride = 576,
@@ -354,13 +355,13 @@ int32_t net_1_1(const int8_t *in, int8_t *out)
                 .l1_channel_stride = y_tiles[y].in_size * 32,
                 .l1_row_stride = 32,
             };
-            diana_dma_in_start(L1_IN, in + (k * 3) * IN_MAP + y_tiles[y].in_start * IN_ROW, &in_block);
+            diana_dma_in_start(L1_IN, in + (k * 6) * IN_MAP + y_tiles[y].in_start * IN_ROW, &in_block);
             const diana_conv_t tile = {
-                .k = (k + 1 < 7 ? 3 : 2),
-                .c = (k + 1 < 7 ? 3 : 2),
+                .k = (k + 1 < 4 ? 6 : 2),
+                .c = 16,
                 .iy = y_tiles[y].in_size,
                 .ix = 18,
-                .oy = y_tiles[y].out_size,
+                .oy = 3,
                 .ox = 9,
                 .fy = 3,
                 .fx = 3,
@@ -372,26 +373,26 @@ int32_t net_1_1(const int8_t *in, int8_t *out)
                 .in = L1_IN,
                 .out = L1_OUT,
             };
-            diana_digital_depthwise_prepare(&tile, net_1_1_weights + k * WEIGHT_BYTES);
+            diana_digital_depthwise_blocks_prepare(&tile, net_1_1_weights + k * WEIGHT_BYTES);
             code = diana_dma_wait();
             if (code != 0) {
                 return code;
             }
-            diana_digital_depthwise_start();
-            code = diana_digital_depthwise_finish(&tile, net_1_1_weights + k * WEIGHT_BYTES);
+            diana_digital_depthwise_blocks_start();
+            code = diana_digital_depthwise_blocks_finish(&tile, net_1_1_weights + k * WEIGHT_BYTES);
             if (code != 0) {
                 return code;
             }
             const diana_block_t out_block = {
-                .channels = (k + 1 < 7 ? 3 : 2),
-                .rows = y_tiles[y].out_size,
+                .channels = (k + 1 < 4 ? 6 : 2),
+                .rows = 3,
                 .bytes = 16,
                 .l2_channel_stride = 144,
                 .l2_row_stride = 16,
-                .l1_channel_stride = y_tiles[y].out_size * 16,
+                .l1_channel_stride = 48,
                 .l1_row_stride = 16,
             };
-            diana_dma_out_start(out + (k * 3) * OUT_MAP + y_tiles[y].out_start * OUT_ROW, L1_OUT, &out_block);
+            diana_dma_out_start(out + (k * 6) * OUT_MAP + y_tiles[y].out_start * OUT_ROW, L1_OUT, &out_block);
             code = diana_dma_wait();
             if (code != 0) {
                 return code;
@@ -403,26 +404,27 @@ int32_t net_1_1(const int8_t *in, int8_t *out)
 }
 
 /* dw/down: depthwise C=20 18x18 -> K=20 9x9, kernel 3x3, stride 2x2
- * tile k=3, c=1, y=5, x=9 (14 in all); L1: 2 x input 1056 B, output 1440 B
- * weight memory: 208 B
- * predicted: 28023 cycles */
+ * tile k=6, c=1, y=3, x=9 (12 in all); L1: 2 x input 1344 B, output 1008 B
+ * weight memory: 2368 B
+ * predicted: 9802 cycles */
 int32_t net_1_2(const int8_t *in, int8_t *out)
 {
     enum {
-        L1_IN = 32, L1_OUT = 2176, /* byte offsets in L1 */
-        IN_TILE = 1056, OUT_TILE = 1440, /* bytes of a buffer; the second follows the first */
+        L1_IN = 32, L1_OUT = 2752, /* byte offsets in L1 */
+        IN_TILE = 1344, OUT_TILE = 1008, /* bytes of a buffer; the second follows the first */
         IN_ROW = 32, IN_MAP = 576, /* bytes of a row and of a channel */
         OUT_ROW = 16, OUT_MAP = 144,
-        WEIGHT_BYTES = 208, /* weights and biases of a full channel tile */
+        WEIGHT_BYTES = 928, /* weights and biases of a full channel tile */
     };
     /* rows of each tile: first and number of outputs, first and number of inputs,
      * zero rows above (negative: rows to skip) */
     static const struct {
         uint16_t out_start, out_size, in_start, in_size;
         int8_t pad;
-    } y_tiles[2] = {
-        {0, 5, 0, 11, 0},
-        {5, 4, 10, 8, 0},
+    } y_tiles[3] = {
+        {0, 3, 0, 7, 0},
+        {3, 3, 6, 7, 0},
+        {6, 3, 12, 6, 0},
     };
     int32_t code;
     /* While the core computes a tile, the DMA stores the one before and loads the next. */
@@ -433,10 +435,10 @@ int32_t net_1_2(const int8_t *in, int8_t *out)
     uint32_t tiles = 0; /* number of tiles so far; even ones use the first output buffer */
     uint32_t loads = 0; /* number of inputs loaded so far; even ones use the first input buffer */
 
-    for (uint32_t y = 0; y < 2; ++y) { /* rows */
-        for (uint32_t k = 0; k < 7; ++k) { /* output channels */
+    for (uint32_t y = 0; y < 3; ++y) { /* rows */
+        for (uint32_t k = 0; k < 4; ++k) { /* output channels */
             const diana_block_t in_block = {
-                .channels = (k + 1 < 7 ? 3 : 2),
+                .channels = (k + 1 < 4 ? 6 : 2),
                 .rows = y_tiles[y].in_size,
                 .bytes = 32,
                 .l2_channel_stride = 576,
@@ -445,19 +447,19 @@ int32_t net_1_2(const int8_t *in, int8_t *out)
                 .l1_row_stride = 32,
             };
             const uint32_t in_buffer = loads++ % 2 * IN_TILE;
-            diana_dma_in_start(L1_IN + in_buffer, in + (k * 3) * IN_MAP + y_tiles[y].in_start * IN_ROW, &in_block);
+            diana_dma_in_start(L1_IN + in_buffer, in + (k * 6) * IN_MAP + y_tiles[y].in_start * IN_ROW, &in_block);
             if (tiles != 0) {
-                code = diana_digital_depthwise_finish(&tile, packed);
+                code = diana_digital_depthwise_blocks_finish(&tile, packed);
                 if (code != 0) {
                     return code;
                 }
             }
             tile = (diana_conv_t){
-                .k = (k + 1 < 7 ? 3 : 2),
-                .c = (k + 1 < 7 ? 3 : 2),
+                .k = (k + 1 < 4 ? 6 : 2),
+                .c = 16,
                 .iy = y_tiles[y].in_size,
                 .ix = 18,
-                .oy = y_tiles[y].out_size,
+                .oy = 3,
                 .ox = 9,
                 .fy = 3,
                 .fx = 3,
@@ -470,30 +472,30 @@ int32_t net_1_2(const int8_t *in, int8_t *out)
                 .out = L1_OUT + tiles % 2 * OUT_TILE,
             };
             packed = net_1_2_weights + k * WEIGHT_BYTES;
-            diana_digital_depthwise_prepare(&tile, packed);
+            diana_digital_depthwise_blocks_prepare(&tile, packed);
             code = diana_dma_wait();
             if (code != 0) {
                 return code;
             }
-            diana_digital_depthwise_start();
+            diana_digital_depthwise_blocks_start();
             if (tiles != 0) {
                 diana_dma_out_start(to, L1_OUT + (tiles - 1) % 2 * OUT_TILE, &out_block);
             }
-            to = out + (k * 3) * OUT_MAP + y_tiles[y].out_start * OUT_ROW;
+            to = out + (k * 6) * OUT_MAP + y_tiles[y].out_start * OUT_ROW;
             out_block = (diana_block_t){
-                .channels = (k + 1 < 7 ? 3 : 2),
-                .rows = y_tiles[y].out_size,
+                .channels = (k + 1 < 4 ? 6 : 2),
+                .rows = 3,
                 .bytes = 16,
                 .l2_channel_stride = 144,
                 .l2_row_stride = 16,
-                .l1_channel_stride = y_tiles[y].out_size * 16,
+                .l1_channel_stride = 48,
                 .l1_row_stride = 16,
             };
             ++tiles;
         }
     }
 
-    code = diana_digital_depthwise_finish(&tile, packed);
+    code = diana_digital_depthwise_blocks_finish(&tile, packed);
     if (code != 0) {
         return code;
     }
