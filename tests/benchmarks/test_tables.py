@@ -18,10 +18,6 @@ EVERYDAY = ("table_ii", "fig4", "fig5", "siracusa", "estimators")
 # Not made since rows have digests: `python -m benchmarks.tables --stale NAME` makes one, and it is
 # taken out here.
 NOT_YET = (
-    "digits",
-    "predicted",
-    "step_costs",
-    "snitch_table_i",
     "siracusa_l1",
     "llama",
     "mutations",
