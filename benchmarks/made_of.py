@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import htvm
 from htvm.errors import DependencyError, HtvmError, ToolchainError
 from htvm.facts.recipe import recipe_of
+from htvm.firmware.elf import read_segments
 from htvm.inputs import seeded_inputs
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def program(
             return f"{type(error).__name__}, {_digest(error.what)}"
         if module.platform == "host":  # another machine has other machine code
             return recipe_of(module.compiled, "host").program_sha256[:_LENGTH]
-        parts: list[object] = [module.built.path.read_bytes()]
+        # What is loaded, as the rest of the file names folders of this machine.
+        parts: list[object] = list(read_segments(module.built.path))
         parts += [step.predicted_cycles for step in module.compiled.program.steps]
         if module.platform == "qemu":
             return _digest(*parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -98,3 +99,14 @@ def test_rows_that_cannot_be_made_keep_their_digests(tmp_path) -> None:
     file.unlink()
     record("table", [row], path)
     assert recorded(path) == {"table": {"of a file": "1 cycle"}}
+
+
+@pytest.mark.slow  # a compiler's runtime library is compiled twice
+def test_a_digest_does_not_depend_on_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = set()
+    for name in ("a", "another"):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
+        found.add(program("digits", partial(zoo.build, "digits"), "cortex_m0plus").digest())
+    assert len(found) == 1
