@@ -8,24 +8,27 @@ function that hands its tensors to the accelerator's simulator.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from byoc_dory.errors import HtvmError, TargetError
+from htvm.firmware.toolchain import Compiler
 from htvm.inputs import bind_inputs
 from htvm.sim.native import region_runner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tvm.relax import VirtualMachine
+    from tvm.runtime import Executable
 
     from byoc_dory.soc.regions import RegionCount, RegionRunner
     from htvm.compiled import Compiled
     from htvm.inputs import Inputs
 
-__all__ = ["RegionMachine", "RegionRun"]
+__all__ = ["RegionMachine", "RegionRun", "linked"]
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ class RegionMachine:
         # The C of regions is not part of this flow.
         for name in list(module.attrs.keys()) if module.attrs else ():
             module = module.without_attr(name)
-        program = tvm.compile(module, target="llvm")
+        program = linked(tvm.compile(module, target="llvm"))
         functions = {
             symbol: self._external(runner, runner.prepare(region), region.layers)
             for symbol, region in parts.regions.items()
@@ -152,3 +155,19 @@ class RegionMachine:
                 tensor.copyfrom(values.reshape(shape))
 
         return call
+
+
+def linked(program: Executable) -> Executable:
+    """Return what TVM compiled, linked by the C compiler that is installed as a package.
+
+    By itself, TVM would call a compiler of the system, which there may not be.
+
+    Raises:
+        ToolchainError: the compiler is not installed, or failed.
+    """
+
+    def link(library: str, objects: Sequence[str], **_: Any) -> None:
+        Compiler.zig().compile_host([Path(each) for each in objects], Path(library), shared=True)
+
+    program.jit(fcompile=link)
+    return program

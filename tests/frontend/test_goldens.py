@@ -10,6 +10,7 @@ import tvm
 from tvm import relax
 
 import htvm
+from htvm.vm import linked
 from patterns.reading.read import read_graph
 from tests.models import MODELS, golden, layer_outputs, model_path
 from tests.reference.interpreter import interpret
@@ -37,7 +38,7 @@ def test_every_layer_equals_tflite_micro(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_tvm_equals_tflite_micro_on_all_goldens(name: str) -> None:
     case = golden(name)
-    executable = relax.build(loaded(name).module, "llvm")
+    executable = linked(relax.build(loaded(name).module, "llvm"))
     machine = relax.VirtualMachine(executable, tvm.cpu())
     for number, sample in enumerate(case.inputs):
         made = machine["main"](tvm.runtime.tensor(sample)).numpy()

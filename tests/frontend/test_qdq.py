@@ -15,6 +15,7 @@ from tvm.relax import op as R
 import htvm
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Weighted
+from htvm.vm import linked
 from patterns.reading.read import read_graph
 from tests.frontend.qdq import QdqBuilder
 from tests.patterns.build import run_tvm
@@ -128,7 +129,7 @@ def test_random_networks(case: tuple[QdqBuilder, Any, str]) -> None:
 def _run_all(module: Any, sample: Any) -> list[Any]:
     import tvm
 
-    machine = relax.VirtualMachine(relax.build(module, "llvm"), tvm.cpu())
+    machine = relax.VirtualMachine(linked(relax.build(module, "llvm")), tvm.cpu())
     return [item.numpy() for item in machine["main"](tvm.runtime.tensor(sample))]
 
 

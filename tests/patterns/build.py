@@ -10,6 +10,8 @@ import tvm
 from tvm import relax
 from tvm.ir import IRModule
 
+from htvm.vm import linked
+
 Writer = Callable[..., Any]
 
 
@@ -29,5 +31,5 @@ def module_of(shapes: Sequence[tuple[int, ...]], write: Writer, dtype: str = "in
 
 def run_tvm(module: IRModule, *inputs: Any) -> Any:
     """``main`` executed by TVM on the host."""
-    machine = relax.VirtualMachine(relax.build(module, "llvm"), tvm.cpu())
+    machine = relax.VirtualMachine(linked(relax.build(module, "llvm")), tvm.cpu())
     return machine["main"](*(tvm.runtime.tensor(np.asarray(x, order="C")) for x in inputs)).numpy()

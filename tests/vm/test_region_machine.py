@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,13 @@ def check(model: htvm.Model, target: str) -> htvm.Module:
 @pytest.mark.parametrize(("name", "target"), EVERY_DAY)
 def test_outputs_are_those_of_the_program(name: str, target: str) -> None:
     check(zoo.build(name), target)
+
+
+def test_no_program_of_the_system_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    check(zoo.build("toyadmos"), "dla")
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from htvm import zoo
+from htvm.vm import linked
 from htvm.zoo.emit import model
 from htvm.zoo.schemes import Layout
 from patterns.ops.tflite.softmax import TfliteSoftmax
@@ -29,7 +30,7 @@ def test_logits_equal_the_sketch(name: str, layout: Layout) -> None:
     if isinstance(drawn.steps[-1].op, TfliteSoftmax):
         del drawn.steps[-1]
     built = model(drawn, layout)
-    machine = relax.VirtualMachine(relax.build(built.module, "llvm"), tvm.cpu())
+    machine = relax.VirtualMachine(linked(relax.build(built.module, "llvm")), tvm.cpu())
     x = drawn.calibration(-1)[:1].astype("int8")
     if layout == "NHWC" and x.ndim == 4:
         x = np.asarray(x.transpose(0, 2, 3, 1), order="C")
