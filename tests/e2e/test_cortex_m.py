@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs
 from patterns.ops.convolution import Window, conv2d_of
 from tests.models import MODELS, golden
+from tests.tools import tool
 
 MVE = "cortex_m55"
 CORES = ("cortex_m0plus", "cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33", MVE)
@@ -28,8 +28,8 @@ def emulator(request: pytest.FixtureRequest) -> None:
     pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
     parameters = getattr(request.node, "callspec", None)
     core = parameters.params.get("core") if parameters is not None else None
-    if core == MVE and shutil.which(qemu.PROGRAM) is None:
-        pytest.skip(f"{qemu.PROGRAM} is not installed")
+    if core == MVE:
+        tool(qemu.PROGRAM)
 
 
 @cache
@@ -126,8 +126,7 @@ def test_a_relax_module_written_by_hand(core: str) -> None:
 @pytest.mark.parametrize("name", ["digits", "Relax"])
 def test_qemu_computes_the_same(name: str, core: str, tmp_path: Path) -> None:
     """A second emulator, which shares no code with this project, and notices a wrong element."""
-    if shutil.which(qemu.PROGRAM) is None:
-        pytest.skip(f"{qemu.PROGRAM} is not installed")
+    tool(qemu.PROGRAM)
     module = htvm.build(digits() if name == "digits" else handwritten(), core)
     inputs = seeded_inputs(module.compiled.source.inputs)
     outputs = module.reference(inputs)
@@ -146,8 +145,7 @@ def test_a_core_without_an_emulator_is_named() -> None:
 
 @pytest.mark.slow
 def test_resnet8_takes_half_an_instruction_for_each_mac_with_helium() -> None:
-    if shutil.which(qemu.PROGRAM) is None:
-        pytest.skip(f"{qemu.PROGRAM} is not installed")
+    tool(qemu.PROGRAM)
     module = htvm.build(htvm.zoo.build("resnet8"), MVE)
     result = module.run(seeded_inputs(module.compiled.source.inputs))
     macs = sum(step.macs for step in module.compiled.program.steps)
@@ -156,8 +154,7 @@ def test_resnet8_takes_half_an_instruction_for_each_mac_with_helium() -> None:
 
 def test_small_convolutions_in_nchw_compile_for_helium() -> None:
     """Copies of two bytes into columns: LLVM makes them moves of elements of 16 bits."""
-    if shutil.which(qemu.PROGRAM) is None:
-        pytest.skip(f"{qemu.PROGRAM} is not installed")
+    tool(qemu.PROGRAM)
     rng = np.random.default_rng(0)
     weight = rng.integers(-128, 128, (16, 1, 2, 2)).astype("int8")
     bias = rng.integers(-2000, 2000, 16).astype("int32")

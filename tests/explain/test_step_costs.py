@@ -20,10 +20,7 @@ from htvm.inputs import seeded_inputs
 from htvm.model import Model
 from htvm.pipeline import compile_model
 from htvm.sim.host_steps import host_step_cycles
-from htvm.sim.qemu import PROGRAM
 from tests.explain.test_improvements import convolution
-
-NEEDS_QEMU = pytest.mark.skipif(shutil.which(PROGRAM) is None, reason=f"{PROGRAM} is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +38,7 @@ def opened(name: str) -> Model:
         ("digits", "diana.digital"),
         pytest.param("ds_cnn", "diana", marks=pytest.mark.slow),
         pytest.param("digits", "cortex_m4", marks=pytest.mark.slow),
-        pytest.param("digits", "cortex_m55", marks=[pytest.mark.slow, NEEDS_QEMU]),
+        pytest.param("digits", "cortex_m55", marks=pytest.mark.slow),
         pytest.param("digits", "siracusa", marks=pytest.mark.slow),
         pytest.param("ds_cnn", "snitch_ita", marks=pytest.mark.slow),
         pytest.param("toyadmos", "diana.simd.cpu", marks=pytest.mark.slow),

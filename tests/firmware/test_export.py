@@ -23,6 +23,7 @@ from htvm.sim.iss import run_elf
 from tests.aot import tiny
 from tests.aot.cpu.modules import conv_case
 from tests.aot.cpu.on_the_core import program_of, soc_of
+from tests.tools import tool
 
 DIANA = resolve("diana").soc
 GENERIC = resolve("generic.cpu").soc
@@ -45,8 +46,7 @@ def _tree(folder: Path) -> dict[str, bytes]:
 
 
 def _make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    if shutil.which("make") is None:
-        pytest.skip("make is not installed")
+    tool("make")
     environment = {**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder.parent / "zig")}
     return subprocess.run(
         ["make", *arguments], cwd=folder, env=environment, capture_output=True, text=True
@@ -82,8 +82,7 @@ def test_make_run_fails_on_an_error_code(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_make_run_with_other_compilers(compiler: str, tmp_path: Path) -> None:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
+    tool(compiler)
     export(tiny.program(), DIANA, tmp_path / "p", _golden())
     done = _make(tmp_path / "p", "run", f"CC={compiler}")
     assert done.returncode == 0, done.stderr
@@ -308,10 +307,7 @@ def _native_compiler() -> str:
 
 
 def _cmake(*arguments: str) -> subprocess.CompletedProcess[str]:
-    program = shutil.which("cmake")
-    if program is None:
-        pytest.skip("cmake is not installed")
-    return subprocess.run([program, *arguments], capture_output=True, text=True)
+    return subprocess.run([tool("cmake"), *arguments], capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("soc", [DIANA, GENERIC], ids=lambda soc: soc.name)

@@ -28,6 +28,7 @@ from htvm.cli.arguments import open_model
 from htvm.firmware import arm
 from htvm.firmware.packages import FLAGS, KINDS, refuse_kind
 from htvm.firmware.toolchain import Compiler, rv32_flags
+from tests.tools import tool
 
 STRICT = ("-Wall", "-Wextra", "-Werror")
 FOLDERS = tuple(KINDS)
@@ -167,8 +168,7 @@ def test_gcc_takes_the_library(
     program: str, core: tuple[str, ...], packages: dict[str, Path], tmp_path: Path
 ) -> None:
     """Zephyr, ESP-IDF, Arduino and PlatformIO compile with GCC."""
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed")
+    tool(program)
     sources, includes, _ = listed("cmake", packages["cmake"])
     folders = [f"-I{folder}" for folder in includes]
     for level in ("-O2", "-O0"):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools import tool
+
 SCRIPT = Path(__file__).parents[2] / ".ci" / "run"
 EVERYDAY = "===== 3000 passed, 20 warnings in 500.12s (0:08:20) ====="
 NOTEBOOKS = "===== 6 passed in 120.00s (0:02:00) ====="
@@ -24,6 +26,17 @@ case $1 in
 esac
 """
 
+# A machine on which a package is installed once apt-get was asked for it.
+DPKG = """#!/usr/bin/env bash
+for package in "${@:2}"; do grep -qs "install.* $package" calls || exit 1; done
+"""
+APT = """#!/usr/bin/env bash
+echo apt-get "$@" >> calls
+"""
+SUDO = """#!/usr/bin/env bash
+exec "$@"
+"""
+
 
 def run(
     folder: Path, *arguments: str, **statuses: str
@@ -31,16 +44,16 @@ def run(
     """The run of a copy of the script in ``folder``, and what it asked of make."""
     (folder / ".ci").mkdir()
     shutil.copy(SCRIPT, folder / ".ci" / "run")
-    make = folder / "bin" / "make"
-    make.parent.mkdir()
-    make.write_text(
-        MAKE.format(everyday=EVERYDAY, notebooks=NOTEBOOKS, slow=SLOW, left_out=LEFT_OUT)
-    )
-    make.chmod(0o755)
-    path = f"{make.parent}{os.pathsep}{os.environ['PATH']}"
+    programs = folder / "bin"
+    programs.mkdir()
+    make = MAKE.format(everyday=EVERYDAY, notebooks=NOTEBOOKS, slow=SLOW, left_out=LEFT_OUT)
+    for name, text in {"make": make, "dpkg": DPKG, "apt-get": APT, "sudo": SUDO}.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     made = subprocess.run(
-        ["bash", str(folder / ".ci" / "run"), *arguments],
-        env={**os.environ, "PATH": path, **statuses},
+        [tool("bash"), str(folder / ".ci" / "run"), *arguments],
+        env={**os.environ, "PATH": path, "CI": "", **statuses},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     return made, (folder / "calls").read_text()
@@ -82,3 +95,22 @@ def test_what_hangs_fails(tmp_path: Path) -> None:
     made, _ = run(tmp_path, "600", SLOW="124")
     assert made.returncode == 124
     assert "slow tests: stopped: a test hangs, 1500 s after the start" in made.stdout
+
+
+def test_other_compilers_are_installed_in_ci(tmp_path: Path) -> None:
+    made, calls = run(tmp_path, "0", CI="true")
+    assert made.returncode == 0, made.stderr
+    update, install, test, _ = calls.splitlines()
+    assert update.startswith("apt-get update") and test == "test"
+    assert {"gcc-arm-none-eabi", "clang", "qemu-system-arm", "cppcheck"} <= {*install.split()}
+
+
+def test_nothing_is_installed_elsewhere_or_twice(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    _, calls = run(tmp_path / "here", "0")
+    assert "apt-get" not in calls
+    (tmp_path / "there").mkdir()
+    packages = SCRIPT.read_text().split('packages="')[1].split('"')[0]
+    (tmp_path / "there" / "calls").write_text(f"install {' '.join(packages.split())} \n")
+    _, calls = run(tmp_path / "there", "0", CI="true")
+    assert "apt-get" not in calls

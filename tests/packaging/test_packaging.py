@@ -14,6 +14,7 @@ import pytest
 
 import htvm
 from byoc_dory.soc import registry
+from tests.tools import tool
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("htvm", "patterns", "byoc_dory", "runtime_c")
@@ -96,6 +97,7 @@ from pathlib import Path
 import htvm
 from htvm.cli.app import main
 from htvm.inputs import seeded_inputs
+from tests.tools import tool
 
 assert htvm.__file__.startswith(sys.argv[1]), htvm.__file__
 assert main(["report", "zoo:toyadmos", "--out", "page.html", "--out", "page.json"]) == 0
@@ -151,8 +153,7 @@ def test_the_installed_compiler_is_the_pinned_one() -> None:
 
 def make(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Ask the Makefile for a virtual environment in an empty folder."""
-    if shutil.which("make") is None:
-        pytest.skip("make is not installed")
+    tool("make")
     folder = tmp_path / "env"
     command = ["make", "-C", str(ROOT), f"VENV={folder}", *arguments, f"{folder}/bin/python"]
     return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from htvm.firmware.host import driver_sources, model_sources, sanitizing
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from tests.runtime_c.device import DIANA
+from tests.tools import tool
 
 TESTS = (
     "soc/test_complaints.c",
@@ -31,8 +31,8 @@ BUILDS = (("zig", False), ("zig", True), ("gcc", True), ("clang", True))
 @pytest.mark.parametrize(("name", "sanitize"), BUILDS)
 @pytest.mark.parametrize("test", TESTS)
 def test_c_units(tmp_path: Path, test: str, name: str, sanitize: bool) -> None:
-    if name != "zig" and shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
+    if name != "zig":
+        tool(name)
     compiler = Compiler.zig(host=None if name == "zig" else name)
     (tmp_path / "htvm_soc.h").write_text(render(DIANA))
     root = runtime_c()

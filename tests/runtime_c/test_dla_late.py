@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from byoc_dory.soc.dla.tiles import need, smallest
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from tests.byoc_dory.dla_draws import draw_design, draw_region, library
+from tests.tools import tool
 
 ROOMY = Design(4, 8, 1 << 20)
 
@@ -213,11 +213,10 @@ def test_with_sanitizers(tmp_path: Path) -> None:
     (tmp_path / "cases").write_bytes(b"".join(cases))
     folder = runtime_c() / "soc" / "dla"
     check = runtime_c() / "tests" / "soc" / "dla" / "late_check.c"
-    if shutil.which("gcc") is None:
-        pytest.skip("gcc, for the address sanitizer, is not installed")
-    tool = Compiler.zig(host="gcc").built(
+    tool("gcc")
+    built = Compiler.zig(host="gcc").built(
         "late_check", [check, *sorted((folder / "late").glob("*.c"))], [folder, folder / "late"],
         flags=("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
     )  # fmt: skip
-    done = subprocess.run([tool, tmp_path / "cases"], capture_output=True, text=True, check=False)
+    done = subprocess.run([built, tmp_path / "cases"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "30 cases\n"), done.stderr

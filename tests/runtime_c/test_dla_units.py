@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,14 +11,15 @@ from htvm.firmware.host import sanitizing
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from tests.runtime_c.test_c_units import STRICT
+from tests.tools import tool
 
 
 @pytest.mark.parametrize(
     ("name", "sanitize"), [("zig", True), pytest.param("gcc", True, marks=pytest.mark.slow)]
 )
 def test_random_instructions(tmp_path: Path, name: str, sanitize: bool) -> None:
-    if name != "zig" and shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
+    if name != "zig":
+        tool(name)
     compiler = Compiler.zig(host=None if name == "zig" else name)
     if sanitize:
         compiler = sanitizing(compiler)

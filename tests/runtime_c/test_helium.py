@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from htvm.sim import qemu
 from tests.aot.cpu.native import STRICT, trapping
 from tests.runtime_c import helium
 from tests.runtime_c.helium import GIVEN, PROGRAM, RESULT, Section
+from tests.tools import tool
 
 SEEDS = st.integers(0, 2**32 - 1)
 ROWS = st.builds(
@@ -74,8 +74,7 @@ def on_the_core(sections: tuple[Section, ...], folder: Path, before: str) -> byt
 @pytest.mark.parametrize("before", ["", WITHOUT_LOOPS], ids=["loops", "intrinsics"])
 @pytest.mark.parametrize("count", [4, pytest.param(40, marks=pytest.mark.slow)])
 def test_vector_instructions_equal_numpy(before, count, tmp_path_factory):
-    if shutil.which(qemu.PROGRAM) is None:
-        pytest.skip(f"{qemu.PROGRAM} is not installed")
+    tool(qemu.PROGRAM)
     folder = tmp_path_factory.mktemp("helium")
 
     @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.host import run_host
 from tests.runtime_c.device import DIANA
+from tests.tools import tool
 
 # Adds two vectors of 64 bytes on the accelerator, then doubles the first on the CPU.
 ADD_MAIN = """
@@ -104,8 +104,7 @@ def test_sanitized_zig(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_sanitized_other_compilers(tmp_path: Path, compiler: str) -> None:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
+    tool(compiler)
     check(build(tmp_path, ADD_MAIN.replace("OUT", "128"), sanitize=True, compiler=compiler))
 
 

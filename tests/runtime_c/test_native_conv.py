@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from htvm.firmware.host import native_folder, native_sources, sanitizing
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler, instructions
+from tests.tools import tool
 
 Array = npt.NDArray[Any]
 
@@ -190,9 +191,7 @@ def test_under_sanitizers(host: str | None, plain: bool, tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("plain", [False, True])
 def test_arm(plain: bool, tmp_path: Path) -> None:
-    emulator = shutil.which("qemu-aarch64")
-    if emulator is None:
-        pytest.skip("needs qemu-aarch64")
+    emulator = tool("qemu-aarch64")
     core = ("-target", "aarch64-linux-musl", "-mcpu=cortex_a76", "-std=c11", "-O2", "-static")
     flags = (*WARNINGS, "-fno-sanitize=all", *(("-DHTVM_NATIVE_PLAIN",) if plain else ()))
     # The compiler may first have to build a C library for that machine.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from htvm.firmware.host import include_folders, model_sources, sanitizing
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from tests.runtime_c.siracusa import DRIVERS, SOC
+from tests.tools import tool
 
 TESTS = ("test_complaints.c", "test_dma.c", "test_driver.c", "test_random_registers.c")
 STRICT = ("-g", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconversion")
@@ -21,8 +21,8 @@ STRICT = ("-g", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconv
 @pytest.mark.parametrize("name", ["zig", "gcc", "clang"])
 @pytest.mark.parametrize("test", TESTS)
 def test_c_units(tmp_path: Path, test: str, name: str) -> None:
-    if name != "zig" and shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
+    if name != "zig":
+        tool(name)
     compiler = sanitizing(Compiler.zig(host=None if name == "zig" else name))
     (tmp_path / "htvm_soc.h").write_text(render(SOC))
     tests = runtime_c() / "tests"

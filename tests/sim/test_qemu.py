@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,14 +18,14 @@ from htvm.inputs import seeded_inputs
 from htvm.sim.arm import ArmRun, run_arm
 from htvm.sim.qemu import PROGRAM, run_qemu
 from tests.sim.test_arm import HEAD, NOTHING, TAIL, asm
+from tests.tools import tool
 
 CORES = ("cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33")
 
 
 @pytest.fixture(autouse=True)
 def machine() -> None:
-    if shutil.which(PROGRAM) is None:
-        pytest.skip(f"{PROGRAM} is not installed")
+    tool(PROGRAM)
 
 
 def firmware_of(body: str, folder: Path, core: str) -> arm.ArmFirmware:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -13,6 +11,7 @@ from tests.aot.cpu import modules, native
 from tests.aot.cpu.modules import conv_case
 from tests.aot.cpu.on_the_core import on_the_core
 from tests.aot.cpu.test_dot4 import random_cases
+from tests.tools import tool
 
 CALLS = {"dsp": "htvm_widen_", "mve": "htvm_rows_", "thumb": "htvm_spread_"}
 MVE = "cortex_m55"
@@ -20,8 +19,8 @@ CORES = ("cortex_m0plus", "cortex_m3", "cortex_m4")
 
 
 def need_emulator(core):
-    if core == MVE and shutil.which(PROGRAM) is None:
-        pytest.skip(f"{PROGRAM} is not installed")
+    if core == MVE:
+        tool(PROGRAM)
     if core != MVE:
         pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
 

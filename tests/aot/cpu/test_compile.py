@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 
@@ -23,6 +22,7 @@ from htvm.firmware.toolchain import Compiler
 from patterns.ops.dense import Dense
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import int8, module
+from tests.tools import tool
 
 MODES = ("scheduled", "default")
 
@@ -132,8 +132,8 @@ def test_compiles_without_a_warning(command, mode, tmp_path):
     if command == "rv32":
         Compiler.zig().compile_rv32([path], tmp_path / "kernels.o", flags=(*flags, *RV32_CFLAGS))
         return
-    if command != "zig" and shutil.which(command) is None:
-        pytest.skip(f"{command} is not installed")
+    if command != "zig":
+        tool(command)
     compiler = Compiler.zig(host=None if command == "zig" else command)
     compiler.compile_host([path], tmp_path / "kernels.o", flags=(*flags, "-pedantic"))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from htvm.aot.program import Program
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from tests.aot import tiny
+from tests.tools import tool
 
 STRICT = ("-Wall", "-Wextra", "-Werror")
 
@@ -120,8 +120,7 @@ def test_the_first_nonzero_code_is_returned(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["gcc", "clang"])
 def test_strict_compilers_have_nothing_to_say(host: str, tmp_path: Path) -> None:
-    if shutil.which(host) is None:
-        pytest.skip(f"{host} is not installed")
+    tool(host)
     _library(tmp_path, tiny.program(), compiler=Compiler.zig(host=host))
 
 

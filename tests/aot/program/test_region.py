@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +20,7 @@ from htvm.sim.runner import RawResult, run
 from tests.aot.tiny import Info
 from tests.byoc_dory.program import Case, make_case
 from tests.byoc_dory.test_emit_native import residual_region
+from tests.tools import tool
 
 
 def _program(case: Case) -> Program:
@@ -85,8 +85,7 @@ def test_the_arena_is_as_small_as_what_lives_at_once(case: Case) -> None:
 
 
 def test_the_exported_firmware_checks_itself(case: Case, tmp_path: Path) -> None:
-    if shutil.which("make") is None:
-        pytest.skip("make is not installed")
+    tool("make")
     export(_program(case), DIANA, tmp_path / "p", (case.inputs, case.outputs))
     zig = f"{sys.executable} -m ziglang cc"
     command = ["make", "rv32", f"PYTHON={sys.executable}", f"RV32_CC={zig}"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from htvm.firmware.build import Built, build_host, build_rv32
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.runner import run
 from tests.aot import tiny
+from tests.tools import tool
 
 DIANA = resolve("diana").soc
 GENERIC = resolve("generic.cpu").soc
@@ -155,8 +155,8 @@ def test_an_unwritable_cache(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["zig", "gcc"])
 def test_sanitizers_find_nothing(host: str, tmp_path: Path) -> None:
-    if host != "zig" and shutil.which(host) is None:
-        pytest.skip(f"{host} is not installed")
+    if host != "zig":
+        tool(host)
     compiler = Compiler.zig(host=None if host == "zig" else host)
     built = build_host(tiny.program(), DIANA, compiler, tmp_path, sanitize=True)
     result = run(built, [_sample(5)])
