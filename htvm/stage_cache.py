@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import hmac
 import importlib.util
 import io
 import logging
@@ -27,7 +28,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
 
-from htvm.cache_folder import cache_root
+from htvm.cache_folder import cache_root, signed, stranger
 from htvm.errors import ToolchainError
 from htvm.version import __version__
 
@@ -160,7 +161,7 @@ class StageCache:
             handle, name = tempfile.mkstemp(dir=self._folder, prefix=".new-")
             try:
                 with os.fdopen(handle, "wb") as file:
-                    file.write(hashlib.sha256(data).digest() + data)
+                    file.write(signed(data, path.name) + data)
                 os.replace(name, path)
             except BaseException:
                 Path(name).unlink(missing_ok=True)
@@ -169,15 +170,20 @@ class StageCache:
 
 
 def _read(path: Path) -> Any:
-    """Return what is kept in a file; ``None`` if there is nothing, or it is damaged."""
+    """Return what is kept in a file; ``None`` if there is nothing, or not what was written."""
     try:
-        data = path.read_bytes()
-        if hashlib.sha256(data[32:]).digest() != data[:32]:
-            return None
-        os.utime(path)
-        return pickle.loads(memoryview(data)[32:])
+        reason = stranger(path)
+        data = memoryview(b"" if reason else path.read_bytes())
     except OSError:
         return None
+    if reason is None and not hmac.compare_digest(signed(data[32:], path.name), data[:32]):
+        reason = "it is not what this user wrote"
+    if reason is not None:
+        _log.warning("computed again, as what is kept in %s is not used: %s", path, reason)
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return pickle.loads(data[32:])
 
 
 def _prune(folder: Path) -> None:

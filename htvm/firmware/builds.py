@@ -64,7 +64,7 @@ def kept_build(
             key.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     place = root / key.hexdigest()[:24]
     try:
-        if is_sealed(place / product):
+        if is_sealed(place / product, place.name):
             os.utime(place)
             return place / product
         # Remove what a crash or a cleaning tool has left of a build.
@@ -78,11 +78,11 @@ def kept_build(
                 (folder / file).write_text(text, encoding="utf-8", newline="\n")
             _log.info("compiling %s for %s", soc.name, variant[0])
             make(folder, [folder / file for file in files if file.endswith(".c")])
-            seal(folder / product)
+            seal(folder / product, place.name)
             if not place.is_dir():
                 os.rename(folder, place)
     except OSError as error:
-        if is_sealed(place / product):  # another process was faster
+        if is_sealed(place / product, place.name):  # another process was faster
             return place / product
         raise ToolchainError(
             f"cannot write the build: {error.strerror}",

@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from byoc_dory.errors import ToolchainError
-from htvm.cache_folder import cache_root
+from htvm.cache_folder import cache_root, signed, stranger
 from htvm.firmware.isa import features_of
 
 __all__ = [
@@ -231,12 +231,12 @@ class Compiler:
             key.update(file_name.encode() + b"\0" + text.encode() + b"\0")
         folder = self.cache / "tools" / key.hexdigest()[:20]
         out = folder / name
-        if not is_sealed(out):
+        if not is_sealed(out, folder.name):
             _log.info("building %s (once)", name)
             searched = (self.headers(generated), *includes)
             try:
                 self.compile_host(sources, out, searched, flags, shared=shared)
-                seal(out)
+                seal(out, folder.name)
             except OSError as error:
                 raise _unwritten(name, folder, error) from error
         return out
@@ -258,9 +258,9 @@ class Compiler:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for name, text in generated:
-                if not is_sealed(folder / name):
+                if not is_sealed(folder / name, folder.name):
                     _write_atomically(folder / name, text)
-                    seal(folder / name)
+                    seal(folder / name, folder.name)
         except OSError as error:
             raise _unwritten("generated headers", folder, error) from error
         return folder
@@ -427,29 +427,37 @@ def _unwritten(name: str, folder: Path, error: OSError) -> ToolchainError:
     )
 
 
-def seal(file: Path) -> None:
+def seal(file: Path, entry: str) -> None:
     """Store a finished file's digest beside it; see `is_sealed`."""
-    _write_atomically(_seal_of(file), _digest(file))
+    _write_atomically(_seal_of(file), _digest(file, entry))
 
 
-def is_sealed(file: Path) -> bool:
-    """Whether a file is unchanged since it was sealed.
+def is_sealed(file: Path, entry: str) -> bool:
+    """Whether a file is what this user's build left under the name of an entry of a cache.
 
     A crash, a full disk or a cleaning tool can leave a part of it, and a damaged program would
-    compute wrong results without any error.
+    compute wrong results without any error; one that somebody else put there would do anything.
     """
     try:
-        return _seal_of(file).read_text(encoding="utf-8") == _digest(file)
-    except (OSError, UnicodeDecodeError):
+        reason = stranger(file) or stranger(_seal_of(file))
+        if reason is None:
+            if _seal_of(file).read_text(encoding="utf-8") == _digest(file, entry):
+                return True
+            reason = "it is not what this user built"
+    except FileNotFoundError:
         return False
+    except (OSError, UnicodeDecodeError) as error:
+        reason = str(error)
+    _log.warning("built again, as %s is not used: %s", file, reason)
+    return False
 
 
 def _seal_of(file: Path) -> Path:
-    return file.with_name(file.name + ".sha256")
+    return file.with_name(file.name + ".seal")
 
 
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+def _digest(file: Path, entry: str) -> str:
+    return signed(file.read_bytes(), f"{entry}/{file.name}").hex()
 
 
 def _write_atomically(path: Path, text: str) -> None:
