@@ -29,11 +29,13 @@ _CHANGED = "undo the change, or export the model again"
 
 
 @public
-def open(path: str | Path) -> Project:
-    """Load an exported build.
+def open(path: str | Path, *, trust: bool = False) -> Project:
+    """Load an exported build, to look at it or, if it is trusted, to run it.
 
     Args:
         path: the folder that `Module.export` or ``htvm compile`` wrote.
+        trust: whether its C may be compiled and run on this machine, where it can do what its
+            user can; digests in the folder say that it is whole, not whose it is.
 
     Raises:
         ExportError: it is not an export, files are missing or changed, or it was written by a newer
@@ -56,7 +58,7 @@ def open(path: str | Path) -> Project:
             where=str(folder),
             hint="open it with the version that wrote it, or export the model again",
         )
-    return Project(folder, manifest, _program(folder, manifest), soc)
+    return Project(folder, manifest, _program(folder, manifest), soc, trust=trust)
 
 
 @public
@@ -68,13 +70,17 @@ class Project:
         manifest: its description.
         program: its C files and memory plan.
         soc: the SoC it was built for.
+        trust: whether its C may be compiled and run.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest, program: Program, soc: Soc) -> None:
+    def __init__(
+        self, folder: Path, manifest: Manifest, program: Program, soc: Soc, *, trust: bool = False
+    ) -> None:
         self.folder = folder
         self.manifest = manifest
         self.program = program
         self.soc = soc
+        self.trust = trust
         self._built: Built | None = None
         self._last: RunResult | None = None
 
@@ -124,10 +130,17 @@ class Project:
             Outputs, and the cycles by cause.
 
         Raises:
+            ExportError: it was opened without trust.
             InputError: a name, shape or dtype is wrong.
             SimulationError: the core trapped, or a device model complained.
             ToolchainError: there is no C compiler, or it failed.
         """
+        if not self.trust:
+            raise ExportError(
+                "its C is not compiled and run, as nobody said that it can be trusted",
+                where=str(self.folder),
+                hint="if you know who wrote it: htvm.open(folder, trust=True)",
+            )
         from htvm.firmware.build import build_host, build_rv32
         from htvm.sim.outcome import outcome
         from htvm.sim.runner import run
@@ -140,7 +153,10 @@ class Project:
         return self._last
 
     def check(self) -> bool:
-        """Run the stored inference; return whether every output element equals the stored one."""
+        """Run the stored inference; return whether every output element equals the stored one.
+
+        Raises what `run` raises.
+        """
         found = self.run()
         return all(map(np.array_equal, found.outputs, self.golden[1]))
 
@@ -160,7 +176,8 @@ class Project:
                 does not change.
 
         Raises:
-            ExportError: the folder cannot be written; nothing is left behind.
+            ExportError: the folder cannot be written, or new outputs were asked of an export that
+                was opened without trust; nothing is left behind.
             InputError: an input has a wrong name, shape or dtype.
         """
         from htvm.firmware.export import export

@@ -163,7 +163,7 @@ def test_weights_are_counted_in_their_own_memory(tmp_path: Any) -> None:
         assert inside == (constant.memory == "SRAM"), constant.name
     # As an export that is opened again knows.
     folder = module.export(tmp_path / "project")
-    opened = open_project(folder)
+    opened = open_project(folder, trust=True)
     assert opened.program.bytes_in("SRAM") == size
     np.testing.assert_array_equal(
         opened.run(inputs := module_inputs(module)).outputs[0], module.run(inputs).outputs[0]

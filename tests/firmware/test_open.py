@@ -72,7 +72,7 @@ def test_it_is_what_was_exported(module: htvm.Module, original: Path) -> None:
 
 
 def test_it_runs_to_the_cycle_like_the_build(module: htvm.Module, original: Path) -> None:
-    project = htvm.open(original)
+    project = htvm.open(original, trust=True)
     inputs = seeded_inputs(project.inputs, 5)
     ours, theirs = project.run(inputs), module.run(inputs)
     np.testing.assert_array_equal(ours.outputs[0], theirs.outputs[0])
@@ -83,7 +83,8 @@ def test_it_runs_to_the_cycle_like_the_build(module: htvm.Module, original: Path
 
 def test_it_needs_no_compiler(original: Path) -> None:
     code = (
-        "import sys, htvm; p = htvm.open(sys.argv[1]); assert p.check(); str(p.report()); "
+        "import sys, htvm; p = htvm.open(sys.argv[1], trust=True); "
+        "assert p.check(); str(p.report()); "
         "sys.exit(any(name.split('.')[0] == 'tvm' for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code, str(original)]).returncode == 0
@@ -96,7 +97,8 @@ def test_exported_again_it_is_the_same(original: Path, tmp_path: Path) -> None:
 
 def test_exported_again_with_another_golden(original: Path, tmp_path: Path) -> None:
     inputs = seeded_inputs(_model().inputs, 9)
-    project = htvm.open(htvm.open(original).export(tmp_path / "again", inputs))
+    again = htvm.open(original, trust=True).export(tmp_path / "again", inputs)
+    project = htvm.open(again, trust=True)
     np.testing.assert_array_equal(project.golden[0][0], inputs[0])
     assert project.check()
     before, after = _tree(original), _tree(tmp_path / "again")
@@ -113,13 +115,22 @@ def test_what_make_leaves_does_not_matter(folder: Path) -> None:
 @pytest.mark.slow
 def test_a_build_for_the_host_is_opened_for_the_host(tmp_path: Path) -> None:
     htvm.build(_model(), "diana", "host").export(tmp_path / "p")
-    project = htvm.open(tmp_path / "p")
+    project = htvm.open(tmp_path / "p", trust=True)
     assert project.check() and project.run().cycles is None
+
+
+def test_without_trust_nothing_is_run(original: Path, tmp_path: Path) -> None:
+    project = htvm.open(original)
+    assert project.name == "opened" and "opened" in str(project.report())
+    for run in (project.run, project.check, lambda: project.export(tmp_path, project.golden[0])):
+        with pytest.raises(ExportError, match="nobody said that it can be trusted"):
+            run()
+    assert not list(tmp_path.iterdir()) and project.export(tmp_path / "again").is_dir()
 
 
 def test_inputs_are_checked(original: Path) -> None:
     with pytest.raises(InputError, match="shape"):
-        htvm.open(original).run(np.zeros((1, 2, 2, 3), np.int8))
+        htvm.open(original, trust=True).run(np.zeros((1, 2, 2, 3), np.int8))
 
 
 # --- what is no export ------------------------------------------------------------------------

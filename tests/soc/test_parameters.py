@@ -248,7 +248,7 @@ def test_exports_and_reports_have_the_whole_name(digits: htvm.Model, tmp_path: P
     module = check(digits, design, "host")
     assert module.target == target
     assert module.report().summary.target == target
-    project = htvm.open(module.export(tmp_path / "out"))
+    project = htvm.open(module.export(tmp_path / "out"), trust=True)
     assert project.target == target
     assert project.soc == module.compiled.target.soc
     assert project.check()
