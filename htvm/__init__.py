@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from htvm.comparison import compare
     from htvm.exploration import explore
     from htvm.fitting import fit
+    from htvm.frontend.limits import Limits
     from htvm.generation import Generation, generate
     from htvm.integer_io import with_integer_io
     from htvm.language import LanguageModel
@@ -71,6 +72,7 @@ __all__ = [
     "L2OverflowError",
     "LanguageModel",
     "LayerResult",
+    "Limits",
     "Model",
     "ModelError",
     "Module",
@@ -106,6 +108,7 @@ _HOMES = {
     "Generation": "htvm.generation",
     "LanguageModel": "htvm.language",
     "LayerResult": "htvm.result",
+    "Limits": "htvm.frontend.limits",
     "Model": "htvm.model",
     "Module": "htvm.module",
     "Project": "htvm.project",

@@ -17,6 +17,7 @@ from htvm.public import public
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
+    from htvm.frontend.limits import Limits
     from htvm.model import Model
     from htvm.quantization.labels import Labels
     from htvm.quantization.samples import Data
@@ -35,6 +36,7 @@ def load(
     input_types: Mapping[str, str] | None = None,
     dimensions: Mapping[str, int] | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
+    limits: Limits | None = None,
 ) -> Model:
     """Load a quantized network.
 
@@ -52,13 +54,15 @@ def load(
             ``{"keys": (1, 16, 0, 4)}``; by default those of the arrays in ``inputs.npz`` beside the
             file, if it is there. An input without elements, such as an empty cache, is no input of
             the model.
+        limits: what reading a file may take (`htvm.Limits`), for one that is refused for it.
 
     Returns:
         The model in the integer form.
 
     Raises:
         ModelError: it is not a model, or damaged.
-        UnsupportedError: it uses an unsupported operator or quantization.
+        UnsupportedError: it uses an unsupported operator or quantization, or reading it takes more
+            than the limits.
         IntegerFormError: the module is in neither form.
         DependencyError: the built-in network is trained, and the extra ``digits`` is not installed.
     """
@@ -105,11 +109,12 @@ def load(
                 input_types=input_types,
                 dimensions=dimensions,
                 input_shapes=input_shapes,
+                limits=limits,
             )
         _refuse_onnx_options(options, str(path))
         from htvm.frontend.tflite import load_tflite
 
-        return load_tflite(path, name)
+        return load_tflite(path, name, limits)
     _refuse_onnx_options(options, "an IRModule")
     from htvm.frontend.module import load_module
 

@@ -31,6 +31,7 @@ CODES = {
     "ELU": 111,
     "EXP": 47,
     "EXPAND_DIMS": 70,
+    "FILL": 94,
     "FULLY_CONNECTED": 9,
     "GATHER": 36,
     "GELU": 150,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
+from htvm.frontend.limits import Budget, Limits
 from htvm.frontend.onnx.branches import decide
 from htvm.frontend.onnx.fold import folded
 from htvm.frontend.onnx.graph import Attribute, OnnxGraph, OnnxNode
@@ -17,7 +19,14 @@ from htvm.frontend.onnx.inline import inlined
 from htvm.frontend.onnx.interface import Sizes, declared
 from htvm.frontend.onnx.order import needed, ordered, used
 from htvm.frontend.onnx.schema import newest_opset
-from htvm.frontend.onnx.tensors import DAMAGED, WIDER, array_of, is_external, text_of
+from htvm.frontend.onnx.tensors import (
+    DAMAGED,
+    WIDER,
+    array_of,
+    external_bytes,
+    is_external,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
@@ -37,6 +46,7 @@ def read_file(
     path: Path,
     dimensions: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    limits: Limits | None = None,
 ) -> OnnxGraph:
     """Read and check an ONNX file.
 
@@ -46,16 +56,17 @@ def read_file(
         shapes: shapes of inputs that the file leaves open, by name. Those that neither option has
             come from ``inputs.npz`` beside the file, if that is there. An input without elements
             is no input of the result, but a constant.
+        limits: what reading it may take; by default those of `Limits`.
 
     Raises:
         ModelError: the file cannot be read, is not an ONNX model, or contradicts itself: sizes,
             names, cycles, values outside their type, missing external data.
         UnsupportedError: the file needs an unsupported feature: dynamic shapes, control flow,
-            sparse tensors, operators of a later standard.
+            sparse tensors, operators of a later standard, more than the limits.
     """
     model = _parsed(path)
     while True:
-        graph = _graph(model, path, dimensions or {}, shapes or {})
+        graph = _graph(model, path, dimensions or {}, shapes or {}, limits or Limits())
         branch = next((node for node in graph.nodes if node.op == "If" and not node.domain), None)
         if branch is None:
             return graph
@@ -84,6 +95,7 @@ def _graph(
     path: Path,
     dimensions: Mapping[str, int],
     shapes: Mapping[str, Sequence[int]],
+    limits: Limits,
 ) -> OnnxGraph:
     """Return the graph of a file, in which nodes If may be left; arguments as of `read_file`."""
     graph, source = model.graph, path.name
@@ -91,7 +103,7 @@ def _graph(
         raise ModelError("the graph has no outputs", where=source, hint=DAMAGED)
     if graph.sparse_initializer:
         raise UnsupportedError("sparse initialisers", where=source, hint="store them densely")
-    constants = _constants(graph, path)
+    constants = _constants(graph, path, limits)
     nodes, more = _nodes(graph, source)
     twice = [name for name in more if name in constants]
     if twice:
@@ -114,7 +126,9 @@ def _graph(
     known = {item.name for item in inputs} | set(constants)
     results, opset = [item.name for item in outputs], _opset(model, source)
     kept = needed(ordered(nodes, known, source), results, known, source)
-    kept = used(folded(model, kept, constants, inputs, opset), results)
+    held = sum(constant.size for constant in constants.values())
+    budget = Budget(limits, source, {"folded_elements": 4 * held})
+    kept = used(folded(model, kept, constants, inputs, opset, budget), results)
     _check_narrow(kept, constants)
     return OnnxGraph(
         source,
@@ -172,13 +186,15 @@ def _opset(model: ModelProto, source: str) -> int:
     raise ModelError("no version of the standard operators is given", where=source, hint=DAMAGED)
 
 
-def _constants(graph: GraphProto, path: Path) -> dict[str, Array]:
+def _constants(graph: GraphProto, path: Path, limits: Limits) -> dict[str, Array]:
     constants: dict[str, Array] = {}
+    others = external_bytes(graph.initializer, path.parent)
+    budget = Budget(limits, path.name, {"decoded_bytes": 4 * others})
     for tensor in graph.initializer:
         where = f"initialiser '{text_of(tensor.name, path.name)}' of {path.name}"
         if tensor.name in constants:
             raise ModelError(f"two initialisers are called '{tensor.name}'", where=path.name)
-        constants[tensor.name] = array_of(tensor, where, path.parent)
+        constants[tensor.name] = array_of(tensor, where, path.parent, budget)
     return constants
 
 
@@ -208,9 +224,9 @@ def _node(proto: NodeProto, index: int, place: str) -> OnnxNode:
         raise ModelError("a node without operator or output", where=where, hint=DAMAGED)
     given = [item for item in proto.attribute if proto.op_type != "If" or not item.HasField("g")]
     names = [text_of(item.name, where) for item in given]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise ModelError(f"attribute '{twice[0]}' is given twice", where=where, hint=DAMAGED)
+    twice = _repeated(names)
+    if twice is not None:
+        raise ModelError(f"attribute '{twice}' is given twice", where=where, hint=DAMAGED)
     attributes = {item.name: _attribute(item, where) for item in given}
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     return OnnxNode(
@@ -269,8 +285,14 @@ def _check_narrow(nodes: Sequence[OnnxNode], constants: Mapping[str, Array]) -> 
 
 
 def _check_names(kind: str, names: Sequence[str], source: str) -> None:
-    for name in names:
-        if not name:
-            raise ModelError(f"one of the {kind} has no name", where=source, hint=DAMAGED)
-        if names.count(name) > 1:
-            raise ModelError(f"two {kind} are called '{name}'", where=source, hint=DAMAGED)
+    if "" in names:
+        raise ModelError(f"one of the {kind} has no name", where=source, hint=DAMAGED)
+    twice = _repeated(names)
+    if twice is not None:
+        raise ModelError(f"two {kind} are called '{twice}'", where=source, hint=DAMAGED)
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    """Return the first name that occurs again; ``None`` if none does."""
+    counts = Counter(names)
+    return next((name for name in names if counts[name] > 1), None)

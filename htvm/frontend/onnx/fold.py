@@ -20,16 +20,16 @@ import numpy as np
 from htvm.frontend.onnx.graph import OnnxTensor
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto
+    from onnx import ModelProto, NodeProto, TypeProto
 
     from byoc_dory.layers import Array
+    from htvm.frontend.limits import Budget
     from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["FOLDED", "folded"]
 
 _log = logging.getLogger(__name__)
 
-_MOST_ELEMENTS = 1 << 26
 _SMALL = 1 << 10  # elements of a constant that shapes may be computed from
 
 # What the package raises for nodes that contradict themselves.
@@ -57,6 +57,7 @@ def folded(
     constants: MutableMapping[str, Array],
     inputs: Sequence[OnnxTensor],
     opset: int,
+    budget: Budget,
 ) -> list[OnnxNode]:
     """Return the nodes that are left, and enter the results of the others into ``constants``.
 
@@ -66,34 +67,31 @@ def folded(
         constants: constants by name.
         inputs: inputs of the network, with their shapes.
         opset: version of the standard that the file follows.
+        budget: counts elements and operations of the results.
+
+    Raises:
+        UnsupportedError: the results are beyond the limits.
     """
-    shapes = {item.name: item.shape for item in inputs if item.shape is not None}
-    left = _once(model, nodes, constants, shapes, opset)
-    while any(node.op in ("Shape", "Size") and not node.domain for node in left):
-        known = _inferred(model, left, constants, inputs, opset)
-        after = _once(model, left, constants, {**known, **shapes}, opset)
-        if len(after) == len(left):
-            break
-        left = after
-    if len(left) < len(nodes):
-        _log.info("%d nodes of known results folded", len(nodes) - len(left))
-    return left
+    from onnx import helper
 
-
-def _once(
-    model: ModelProto,
-    nodes: Sequence[OnnxNode],
-    constants: MutableMapping[str, Array],
-    shapes: Mapping[str, tuple[int, ...]],
-    opset: int,
-) -> list[OnnxNode]:
+    types = {
+        item.name: helper.make_tensor_type_proto(_element_type(np.dtype(item.dtype)), item.shape)
+        for item in inputs
+    }
+    asked = any(node.op in ("Shape", "Size") and not node.domain for node in nodes)
     left = []
     for node in nodes:
-        results = _results(model.graph.node[node.index], node, constants, shapes, opset)
-        if results is None:
-            left.append(node)
-        else:
+        proto = model.graph.node[node.index]
+        results = _results(proto, node, constants, types, opset, budget)
+        if results is not None:
             constants.update(results)
+            continue
+        left.append(node)
+        if asked:
+            given = [name for name in node.inputs if name in types]
+            types.update(_types(proto, constants, {name: types[name] for name in given}, opset))
+    if len(left) < len(nodes):
+        _log.info("%d nodes of known results folded", len(nodes) - len(left))
     return left
 
 
@@ -101,27 +99,23 @@ def _results(
     proto: NodeProto,
     node: OnnxNode,
     constants: Mapping[str, Array],
-    shapes: Mapping[str, tuple[int, ...]],
+    types: Mapping[str, TypeProto],
     opset: int,
+    budget: Budget,
 ) -> dict[str, Array] | None:
     """Return a node's results by name; ``None`` if they are not known."""
     if node.domain:
         return None
     if node.op in ("Shape", "Size") and len(node.inputs) == 1:
         name = node.inputs[0]
-        shape = constants[name].shape if name in constants else shapes.get(name)
+        shape = constants[name].shape if name in constants else _sizes(types.get(name))
         return None if shape is None else {node.outputs[0]: _shape(node, shape)}
     if node.op not in FOLDED or not all(name in constants for name in node.inputs if name):
         return None
     if any(constants[name].dtype.kind not in "iufb" for name in node.inputs if name):
         return None
-    found = _evaluated(proto, constants, opset)
-    if found is None or any(
-        not isinstance(item, np.ndarray)
-        or item.dtype.kind not in "iufb"
-        or item.size > _MOST_ELEMENTS
-        for item in found
-    ):
+    found = _evaluated(proto, node, constants, opset, budget)
+    if found is None or any(item.dtype.kind not in "iufb" for item in found):
         return None
     return {name: item for name, item in zip(node.outputs, found, strict=False) if name}
 
@@ -135,7 +129,13 @@ def _shape(node: OnnxNode, shape: tuple[int, ...]) -> Array:
     return np.asarray(shape[start:end], np.int64)
 
 
-def _evaluated(proto: NodeProto, constants: Mapping[str, Array], opset: int) -> list[Array] | None:
+def _evaluated(
+    proto: NodeProto,
+    node: OnnxNode,
+    constants: Mapping[str, Array],
+    opset: int,
+    budget: Budget,
+) -> list[Array] | None:
     """Return the results of a node with constant inputs; ``None`` if it cannot be computed.
 
     Then the node stays, and its handler says what is wrong with it.
@@ -143,18 +143,23 @@ def _evaluated(proto: NodeProto, constants: Mapping[str, Array], opset: int) -> 
     from onnx import TensorProto, helper
     from onnx.reference import ReferenceEvaluator
 
-    names = [name for name in dict.fromkeys(proto.input) if name]
-    values = {name: constants[name] for name in names}
-    if sum(value.size for value in values.values()) > _MOST_ELEMENTS or _grows(proto, values):
+    values = {name: constants[name] for name in proto.input if name}
+    types = _types(proto, values, {}, opset)
+    shapes = [_sizes(types.get(name)) for name in proto.output if name]
+    elements = sum(math.prod(shape) for shape in shapes if shape is not None)
+    if None in shapes:
         return None
+    budget.spend("folded_elements", elements, node.where)
+    if node.op in ("Gemm", "MatMul"):
+        first = constants[node.inputs[0]]
+        inner = max(first.shape[-2:], default=1) if node.op == "Gemm" else first.shape[-1]
+        budget.spend("folded_operations", elements * inner, node.where)
     graph = helper.make_graph(
         [proto],
         "constant",
         [
-            helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(values[name].dtype), values[name].shape
-            )
-            for name in names
+            helper.make_tensor_value_info(name, _element_type(value.dtype), value.shape)
+            for name, value in values.items()
         ],
         [helper.make_tensor_value_info(n, TensorProto.UNDEFINED, None) for n in proto.output if n],
     )
@@ -168,56 +173,62 @@ def _evaluated(proto: NodeProto, constants: Mapping[str, Array], opset: int) -> 
         return None
 
 
-def _grows(proto: NodeProto, values: Mapping[str, Array]) -> bool:
-    """Whether sizes among the inputs ask for more than a constant may have."""
-    if proto.op_type not in ("ConstantOfShape", "Expand", "Tile", "Range", "Pad", "OneHot"):
-        return False
-    numbers = [np.abs(item.astype("float64")) for item in values.values() if item.size <= 16]
-    return math.prod(float(max(n, 1.0)) for item in numbers for n in item.flat) > _MOST_ELEMENTS
+# ------------------------------------------------------------------------------ shapes
 
 
-def _inferred(
-    model: ModelProto,
-    nodes: Sequence[OnnxNode],
+def _types(
+    proto: NodeProto,
     constants: Mapping[str, Array],
-    inputs: Sequence[OnnxTensor],
+    types: Mapping[str, TypeProto],
     opset: int,
-) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of computed tensors, as far as the package onnx can infer them."""
-    from onnx import helper, numpy_helper, shape_inference
+) -> dict[str, TypeProto]:
+    """Return the types of a node's outputs, as far as the package onnx can infer them.
 
-    needed = {name for node in nodes for name in node.inputs if name in constants}
-    types = helper.np_dtype_to_tensor_dtype
-    entering = [
-        helper.make_tensor_value_info(item.name, types(np.dtype(item.dtype)), item.shape)
-        for item in inputs
-    ]
-    entering += [
-        helper.make_tensor_value_info(name, types(constants[name].dtype), constants[name].shape)
-        for name in needed
-        if constants[name].size > _SMALL
-    ]
-    graph = helper.make_graph(
-        [model.graph.node[node.index] for node in nodes],
-        "shapes",
-        entering,
-        [],
-        [
-            numpy_helper.from_array(np.asarray(constants[name], order="C"), name)
-            for name in needed
-            if constants[name].size <= _SMALL
-        ],
-    )
-    imports = [entry for entry in model.opset_import if entry.domain not in ("", "ai.onnx")]
-    copy = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), *imports])
+    It is asked for each node by itself: over a whole graph it would follow the values of shapes
+    element by element through all lists, however long the file says that these are.
+
+    Args:
+        proto: the node.
+        constants: constants by name.
+        types: types of its other inputs.
+        opset: version of the standard that the file follows.
+    """
+    from onnx import defs, helper, numpy_helper, shape_inference
+
+    values = {name: constants[name] for name in proto.input if name in constants}
+    given = {
+        name: helper.make_tensor_type_proto(_element_type(value.dtype), value.shape)
+        for name, value in values.items()
+    }
+    # The sizes of results depend on values, too.
+    data = {
+        name: numpy_helper.from_array(np.asarray(value, order="C"), name)
+        for name, value in values.items()
+        if value.size <= _SMALL
+    }
+    imports = [helper.make_opsetid("", opset)]
     try:
-        inferred = shape_inference.infer_shapes(copy, data_prop=True)
-    except _IMPOSSIBLE as error:  # contradictions are for the handlers to name
-        _log.debug("shapes cannot be inferred: %s", error)
+        schema = defs.get_schema(proto.op_type, opset, proto.domain)
+        return shape_inference.infer_node_outputs(
+            schema, proto, {**types, **given}, data, opset_imports=imports
+        )
+    # Contradictions are for handlers to name, and operators that are not of the standard.
+    except (*_IMPOSSIBLE, defs.SchemaError, shape_inference.InferenceError) as error:
+        _log.debug("the shapes of %s are not known: %s", proto.op_type, error)
         return {}
-    result = {}
-    for value in inferred.graph.value_info:
-        sizes = value.type.tensor_type.shape.dim
-        if value.type.tensor_type.HasField("shape") and all(d.HasField("dim_value") for d in sizes):
-            result[value.name] = tuple(int(size.dim_value) for size in sizes)
-    return result
+
+
+def _sizes(found: TypeProto | None) -> tuple[int, ...] | None:
+    """Return the shape of a tensor if all of its sizes are known."""
+    if found is None or not found.tensor_type.HasField("shape"):
+        return None
+    sizes = found.tensor_type.shape.dim
+    if not all(size.HasField("dim_value") for size in sizes):
+        return None
+    return tuple(int(size.dim_value) for size in sizes)
+
+
+def _element_type(dtype: np.dtype) -> int:
+    from onnx import helper
+
+    return int(helper.np_dtype_to_tensor_dtype(dtype))

@@ -21,6 +21,7 @@ from htvm.frontend.operators import info_of
 from htvm.model import Model, model_name
 
 if TYPE_CHECKING:
+    from htvm.frontend.limits import Limits
     from htvm.frontend.onnx.graph import OnnxGraph
     from htvm.frontend.onnx.network import Network
     from htvm.frontend.operators import Activation
@@ -38,6 +39,7 @@ def load_onnx(
     input_types: Mapping[str, str] | None = None,
     dimensions: Mapping[str, int] | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
+    limits: Limits | None = None,
 ) -> Model:
     """Load an ONNX file into the integer form.
 
@@ -48,13 +50,15 @@ def load_onnx(
         input_types: integer type of inputs that are declared as reals but hold integers, by name.
         dimensions: sizes of named dimensions that the file leaves open.
         input_shapes: shapes of inputs with sizes that the file leaves open (`read_file`).
+        limits: what reading it may take; by default those of `Limits`.
 
     Raises:
         ModelError: the file cannot be read, is not an ONNX model, or contradicts itself.
-        UnsupportedError: it uses an unsupported operator, type or dialect.
+        UnsupportedError: it uses an unsupported operator, type or dialect, or takes more than the
+            limits.
     """
     try:
-        graph = read_file(path, dimensions, input_shapes)
+        graph = read_file(path, dimensions, input_shapes, limits)
     except ModelError as error:
         error.hint = error.hint or "the file contradicts itself; export it again"
         raise

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +16,9 @@ if TYPE_CHECKING:
     from onnx import TensorProto
 
     from byoc_dory.layers import Array
+    from htvm.frontend.limits import Budget
 
-__all__ = ["DAMAGED", "WIDER", "array_of", "dtype_name", "is_external", "text_of"]
+__all__ = ["DAMAGED", "WIDER", "array_of", "dtype_name", "external_bytes", "is_external", "text_of"]
 
 WIDER = {"int4": "int8", "uint4": "uint8"}
 """Type of 4 bits -> the one that holds it in numpy's own arithmetic."""
@@ -76,18 +79,31 @@ def is_external(tensor: TensorProto) -> bool:
     return bool(tensor.data_location == _EXTERNAL)
 
 
-def array_of(tensor: TensorProto, where: str, folder: Path | None) -> Array:
+def external_bytes(tensors: Iterable[TensorProto], folder: Path) -> int:
+    """Return how large the other files are, together, in which the data of some tensors lie."""
+    locations = {_entries(tensor).get("location", "") for tensor in tensors if is_external(tensor)}
+    total = 0
+    for location in locations:
+        with contextlib.suppress(OSError, ValueError):  # whoever reads it says so
+            total += (folder / location).stat().st_size
+    return total
+
+
+def array_of(
+    tensor: TensorProto, where: str, folder: Path | None, budget: Budget | None = None
+) -> Array:
     """Return the array that a tensor holds.
 
     Args:
         tensor: an initialiser or an attribute.
         where: place in the file, for messages.
         folder: folder of external data; ``None`` refuses them.
+        budget: counts the bytes of external data.
 
     Raises:
         ModelError: sizes and data contradict each other, values are outside the declared type, or
             external data are missing.
-        UnsupportedError: the element type is not supported.
+        UnsupportedError: the element type is not supported, or the budget is exceeded.
     """
     name = dtype_name(tensor.data_type, where)
     dtype = np.dtype(name)
@@ -96,7 +112,7 @@ def array_of(tensor: TensorProto, where: str, folder: Path | None) -> Array:
         raise ModelError(f"a tensor of shape {list(shape)}", where=where)
     elements = math.prod(shape)
     if is_external(tensor):
-        raw = _external(tensor, where, folder)
+        raw = _external(tensor, where, folder, budget)
     elif tensor.HasField("raw_data"):
         raw = tensor.raw_data
     else:
@@ -145,8 +161,16 @@ def _typed(tensor: TensorProto, dtype: np.dtype, shape: tuple[int, ...], where: 
     return values.reshape(shape).astype(bits).view(dtype)
 
 
-def _external(tensor: TensorProto, where: str, folder: Path | None) -> bytes:
-    entries = {entry.key: entry.value for entry in tensor.external_data}
+def _entries(tensor: TensorProto) -> dict[str, str]:
+    """Return where the data lie; the decoder returns bytes that are not UTF-8 unchanged."""
+    return {
+        text_of(entry.key, "external data"): text_of(entry.value, "external data")
+        for entry in tensor.external_data
+    }
+
+
+def _external(tensor: TensorProto, where: str, folder: Path | None, budget: Budget | None) -> bytes:
+    entries = _entries(tensor)
     location = entries.get("location", "")
     hint = "keep the data file beside the model, or save the model with its data inside"
     if folder is None or not location or Path(location).is_absolute():
@@ -169,6 +193,8 @@ def _external(tensor: TensorProto, where: str, folder: Path | None) -> bytes:
                     where=where,
                     hint=hint,
                 )
+            if budget is not None:
+                budget.spend("decoded_bytes", length, where)
             file.seek(offset)
             return bytes(file.read(length))
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an impossible name

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import ModelError, UnsupportedError
 from htvm.files import file_sha256
 from htvm.frontend.integerize import named_module
+from htvm.frontend.limits import Limits
 from htvm.frontend.operators import Activation
 from htvm.frontend.tflite.dilation import with_dilation
 from htvm.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor, read_file
@@ -35,7 +36,7 @@ _MOST_BYTES = 2**31 - 1
 _BORDER = ("int8", "uint8", "int16", "int32", "float32")
 
 
-def load_tflite(path: Path, name: str | None = None) -> Model:
+def load_tflite(path: Path, name: str | None = None, limits: Limits | None = None) -> Model:
     """Load a fully int8-quantized TFLite model into the integer form.
 
     Inputs and outputs are int8, or float32 or uint8 with a QUANTIZE or DEQUANTIZE next to them.
@@ -43,12 +44,14 @@ def load_tflite(path: Path, name: str | None = None) -> Model:
     Args:
         path: the file.
         name: name of the model; by default the file's, as a C identifier.
+        limits: what reading it may take; by default those of `Limits`.
 
     Raises:
         ModelError: the file cannot be read, is not a TFLite model, or is damaged.
-        UnsupportedError: it uses an unsupported operator or quantization.
+        UnsupportedError: it uses an unsupported operator or quantization, or takes more than the
+            limits.
     """
-    file = read_tflite(path)
+    file = read_tflite(path, limits)
     values = _read_operators(file)
     _check_border(file)
     module, names = named_module(
@@ -68,8 +71,8 @@ def load_tflite(path: Path, name: str | None = None) -> Model:
     )
 
 
-def read_tflite(path: Path) -> TfliteFile:
-    """Return the content of a TFLite file; errors as for `load_tflite`."""
+def read_tflite(path: Path, limits: Limits | None = None) -> TfliteFile:
+    """Return the content of a TFLite file; arguments and errors as for `load_tflite`."""
     try:
         size = path.stat().st_size
         data = path.read_bytes() if size <= _MOST_BYTES else b""
@@ -85,7 +88,7 @@ def read_tflite(path: Path) -> TfliteFile:
             where=str(path),
             hint="give a .tflite or .onnx file, or a Relax IRModule",
         )
-    return with_dilation(folded(read_file(data, path.name)))
+    return with_dilation(folded(read_file(data, path.name, limits), path.name, limits))
 
 
 def _read_operators(file: TfliteFile) -> dict[int, Activation]:

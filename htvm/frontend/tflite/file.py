@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
+from htvm.frontend.limits import Budget, Limits
 from htvm.frontend.tflite.element_types import ELEMENT_TYPES, PACKED, elements, stored_bytes
 from htvm.frontend.tflite.flatbuffer import FlatBuffer, FlatTable
 from htvm.frontend.tflite.operator_names import OPERATOR_NAMES
@@ -113,16 +114,18 @@ class TfliteFile:
     outputs: tuple[TfliteTensor, ...]
 
 
-def read_file(data: bytes, source: str) -> TfliteFile:
+def read_file(data: bytes, source: str, limits: Limits | None = None) -> TfliteFile:
     """Read and check the content of a TFLite file.
 
     Args:
         data: contents of the file.
         source: name of the file, for messages.
+        limits: what reading it may take; by default those of `Limits`.
 
     Raises:
         ModelError: it is not a TFLite file, or damaged.
-        UnsupportedError: it has several graphs, or constants outside the flatbuffer.
+        UnsupportedError: it has several graphs, constants outside the flatbuffer, or takes more
+            than the limits.
     """
     if len(data) < 8 or data[4:8] != _IDENTIFIER:
         raise ModelError(
@@ -130,7 +133,8 @@ def read_file(data: bytes, source: str) -> TfliteFile:
             where=f"bytes 4 to 7 of {source} ({len(data)} bytes)",
             hint="give a .tflite or .onnx file, or a Relax IRModule",
         )
-    return _FileReader(FlatBuffer(data, source)).read()
+    budget = Budget(limits or Limits(), source, {"decoded_bytes": 4 * len(data)})
+    return _FileReader(FlatBuffer(data, source, budget)).read()
 
 
 class _FileReader:

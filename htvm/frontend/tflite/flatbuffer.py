@@ -14,6 +14,7 @@ import numpy as np
 
 from byoc_dory.errors import ModelError
 from byoc_dory.layers import Array
+from htvm.frontend.limits import Budget
 
 __all__ = ["FlatBuffer", "FlatTable"]
 
@@ -28,10 +29,13 @@ class FlatBuffer:
     Attributes:
         data: all bytes of the file.
         source: name of the file, for messages.
+        budget: counts what is decoded: a table, list or text that many others name takes its size
+            each time.
     """
 
     data: bytes
     source: str
+    budget: Budget
 
     def error(self, what: str, offset: int) -> ModelError:
         """Return a `ModelError` about the byte at ``offset``."""
@@ -40,6 +44,14 @@ class FlatBuffer:
             where=f"byte {offset} of {len(self.data)} in {self.source}",
             hint=_HINT,
         )
+
+    def spend(self, count: int, offset: int) -> None:
+        """Count bytes that are about to be decoded at ``offset``.
+
+        Raises:
+            UnsupportedError: the file is decoded too often.
+        """
+        self.budget.spend("decoded_bytes", count, f"byte {offset} of {self.source}")
 
     def read(self, code: str, offset: int) -> int | float:
         """Return one little-endian scalar, with ``code`` as in `struct`."""
@@ -88,6 +100,7 @@ class FlatTable:
             raise buffer.error("a table has an impossible size", vtable)
         if position + table_bytes > len(buffer.data):
             raise buffer.error("a table ends outside the file", position)
+        buffer.spend(vtable_bytes, position)
         fields = tuple(buffer.integer("H", vtable + at) for at in range(4, vtable_bytes, 2))
         if any(field >= table_bytes for field in fields):
             raise buffer.error("a field lies outside its table", vtable)
@@ -150,4 +163,5 @@ class FlatTable:
         count = self.buffer.integer("I", position)
         if position + 4 + count * item_bytes > len(self.buffer.data):
             raise self.buffer.error(f"a vector of {count} items ends outside the file", position)
+        self.buffer.spend(count * item_bytes, position)
         return position + 4, count

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from byoc_dory.layers import Array
+from htvm.frontend.limits import Budget, Limits
 from htvm.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor
 from htvm.frontend.tflite.moved import moved_constant
 from htvm.frontend.tflite.sizes import sized
@@ -26,14 +27,24 @@ __all__ = ["folded"]
 
 _log = logging.getLogger(__name__)
 
-_MOST_ELEMENTS = 1 << 26
 _PLAIN = ("int32", "int64", "bool", "float32", "float16")
 
 _Fold: TypeAlias = Callable[[TfliteOperator, Sequence[Array]], Array]
 
 
-def folded(file: TfliteFile) -> TfliteFile:
-    """Return the file without operators whose results are known; these are constants instead."""
+def folded(file: TfliteFile, source: str, limits: Limits | None = None) -> TfliteFile:
+    """Return the file without operators whose results are known; these are constants instead.
+
+    Args:
+        file: the file.
+        source: its name, for messages.
+        limits: what that may take; by default those of `Limits`.
+
+    Raises:
+        UnsupportedError: the results are beyond the limits.
+    """
+    held = sum(tensor.data.size for tensor in file.tensors if tensor.data is not None)
+    budget = Budget(limits or Limits(), source, {"folded_elements": 4 * held})
     known: dict[int, TfliteTensor] = {}
     results = {tensor.index for tensor in file.outputs}
     left = []
@@ -47,7 +58,7 @@ def folded(file: TfliteFile) -> TfliteFile:
             known[tensor.index] = tensor
         result = None
         if len(operator.outputs) == 1 and operator.outputs[0].index not in results:
-            result = _result(operator)
+            result = _result(operator, budget)
         if result is None:
             left.append(operator)
         else:
@@ -62,7 +73,7 @@ def folded(file: TfliteFile) -> TfliteFile:
     )
 
 
-def _result(operator: TfliteOperator) -> TfliteTensor | None:
+def _result(operator: TfliteOperator, budget: Budget) -> TfliteTensor | None:
     """Return an operator's result as a constant, or ``None`` if its elements are not known."""
     result = operator.outputs[0]
     if operator.kind == "SHAPE":
@@ -71,23 +82,31 @@ def _result(operator: TfliteOperator) -> TfliteTensor | None:
             return None
         return replace(result, data=np.asarray(source.shape, result.dtype))
     fold = _FOLDS.get(operator.kind)
-    if fold is None or math.prod(result.shape) > _MOST_ELEMENTS:
+    if fold is None:
         return None
     first = operator.inputs[0] if operator.inputs else None
     moves = operator.kind in _MOVES and first is not None and bool(first.scales)
     rest = _plain_constants(operator.inputs[1:] if moves else operator.inputs)
     if rest is None:
         return None
+    quantized = (
+        first.data.reshape(first.shape) if moves and first and first.data is not None else None
+    )
+    if quantized is None and (moves or result.dtype not in _PLAIN):
+        return None
+    operands = rest if quantized is None else [quantized, *rest]
+    # The declared shape is what everything else was checked with.
+    elements = math.prod(result.shape)
     try:
         with np.errstate(all="ignore"):
-            if moves and first is not None and first.data is not None:
-                return moved_constant(operator, first, lambda data: fold(operator, [data, *rest]))
-            if moves or result.dtype not in _PLAIN:
+            if operator.kind in _SIZES and _SIZES[operator.kind](operator, operands) != elements:
                 return None
-            data = fold(operator, rest)
+            budget.spend("folded_elements", elements, operator.place)
+            if quantized is not None and first is not None:
+                return moved_constant(operator, first, lambda data: fold(operator, [data, *rest]))
+            data = fold(operator, operands)
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None  # the operator stays, and whoever reads it says what is wrong
-    # The declared shape is what everything else was checked with.
     if data.shape != result.shape:
         return None
     return replace(result, data=data.astype(result.dtype).reshape(-1))
@@ -197,6 +216,30 @@ _FOLDS: Mapping[str, _Fold] = {
     "TRANSPOSE": lambda _, a: a[0].transpose(tuple(int(n) for n in a[1])),
 }
 """Operators of constants, as numpy computes them."""
+
+
+def _broadcast(operator: TfliteOperator, arrays: Sequence[Array]) -> int:
+    return math.prod(np.broadcast_shapes(arrays[0].shape, arrays[1].shape))
+
+
+def _joined(operator: TfliteOperator, arrays: Sequence[Array]) -> int:
+    return sum(array.size for array in arrays)
+
+
+def _product(numbers: Array) -> int:
+    return math.prod(int(number) for number in numbers)
+
+
+_SIZES: Mapping[str, Callable[[TfliteOperator, Sequence[Array]], int]] = {
+    **dict.fromkeys(("ADD", "FLOOR_DIV", "MAXIMUM", "MINIMUM", "MUL", "SUB"), _broadcast),
+    **dict.fromkeys(("CONCATENATION", "PACK"), _joined),
+    "BROADCAST_TO": lambda _, a: _product(a[1]),
+    "FILL": lambda _, a: _product(a[0]),
+    "GATHER": lambda op, a: a[0].size // a[0].shape[_option(op, 0)] * a[1].size,
+    "RANGE": lambda _, a: math.ceil((a[1].item() - a[0].item()) / a[2].item()),
+    "TILE": lambda _, a: a[0].size * _product(a[1]),
+}
+"""Elements of results that can be larger than the operands, before they are computed."""
 
 _MOVES = (
     "BROADCAST_TO", "EXPAND_DIMS", "GATHER", "RESHAPE", "REVERSE_V2", "SLICE", "SQUEEZE",

@@ -83,14 +83,30 @@ def gelu(op: OperatorReader) -> Sequence[Applied]:
 def _tabulated(
     op: OperatorReader, stem: str, function: Callable[[np.float32], float]
 ) -> Sequence[Applied]:
-    """Return a table of a function of reals, computed in float32 as TFLite does."""
+    """Return a table of a function of reals, computed in float32 as TFLite does.
+
+    Raises:
+        UnsupportedError: a result is infinite in the output's steps, where kernels of TFLite differ
+            between machines.
+    """
     source, step, made = unary(op)
-    scale, inverse = np.float32(step.scale), np.float32(1) / np.float32(made.scale)
+    scale = np.float32(step.scale)
+    with np.errstate(over="ignore"):
+        inverse = np.float32(1) / np.float32(made.scale)
 
     def entry(x: int) -> int:
-        value = np.float32(function(scale * np.float32(x - step.zero_point))) * inverse
+        real = scale * np.float32(x - step.zero_point)
+        try:
+            value = np.float32(function(real)) * inverse
+        except OverflowError:
+            value = np.float32(math.inf)
+        if not np.isfinite(value):
+            raise op.unsupported(
+                f"{stem} of {real:.6g} is infinite in steps of {made.scale:.6g}",
+                "check the scales, or calibrate again",
+            )
         whole = math.floor(abs(float(value)) + 0.5)  # half away from zero
         return int(np.float32(math.copysign(whole, value)) + np.float32(made.zero_point))
 
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         return [table_of(op, stem, op.value(source), tabulate(entry))]

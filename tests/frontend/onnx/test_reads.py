@@ -124,16 +124,6 @@ def test_arithmetic_of_constants_is_folded_but_not_dequantization(tmp_path: Path
     np.testing.assert_array_equal(graph.constants["two"], np.full(4, 2, np.float32))
 
 
-def test_a_constant_that_asks_for_too_much_memory_is_left_alone(tmp_path: Path) -> None:
-    nodes = [
-        helper.make_node("ConstantOfShape", ["huge"], ["big"]),
-        helper.make_node("ReduceSum", ["big"], ["sum"]),
-        helper.make_node("Add", ["x", "sum"], ["y"]),
-    ]
-    file = saved(model(nodes, (4,), huge=np.asarray([1 << 20, 1 << 20])), tmp_path)
-    assert "ConstantOfShape" in [node.op for node in read_file(file).nodes]
-
-
 @pytest.mark.parametrize("op", ["Max", "Min"])
 def test_every_operand_of_a_maximum_counts(tmp_path: Path, op: str) -> None:
     rng = np.random.default_rng(3)
