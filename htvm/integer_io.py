@@ -92,10 +92,12 @@ def with_integer_io(model: Model | IRModule | str | Path) -> Model:
 
 def _input(info: TensorInfo, node: Node) -> TensorInfo:
     from patterns.ops.float32.quantize import Quantize
+    from patterns.ops.onnxruntime.quantize import OnnxQuantize
 
     if isinstance(node.op, Quantize):
         step, zero_point = float(np.float32(node.op.step)), node.op.zero_point
-        return TensorInfo(info.name, node.output_shape, "int8", step, zero_point)
+        even = isinstance(node.op, OnnxQuantize)
+        return TensorInfo(info.name, node.output_shape, "int8", step, zero_point, even)
     return TensorInfo(info.name, node.output_shape, "int8", *_moved(info, node, -128))
 
 

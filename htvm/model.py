@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,10 @@ class TensorInfo:
         scale: real value of one quantized step; ``None`` if the tensor is not quantized or the
             source does not say.
         zero_point: integer that represents 0.0; ``None`` if ``scale`` is.
+        halves_to_even: whether the source rounds halves of a step to the even integer, as ONNX
+            does, and not away from zero.
+        layout: meaning of its four axes, ``"NHWC"`` or ``"NCHW"``, if an operator of the network
+            gives them one; known of what is built.
     """
 
     name: str
@@ -41,6 +45,8 @@ class TensorInfo:
     dtype: str
     scale: float | None = None
     zero_point: int | None = None
+    halves_to_even: bool = False
+    layout: str | None = None
 
 
 @public
@@ -94,6 +100,21 @@ class Model:
         from patterns.reading.read import graph_of
 
         return graph_of(self.module)
+
+    @cached_property
+    def interface_with_layouts(self) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
+        """The inputs and the outputs, each with its layout if the operators give it one."""
+        from patterns.reading.layout import layouts_of
+        from patterns.reading.read import main_of
+
+        layouts = layouts_of(self.graph.in_order)
+        params = [str(var.name) for var in main_of(self.module).params]
+        inputs = zip(self.inputs, params, strict=True)
+        outputs = zip(self.outputs, self.graph.results, strict=True)
+        return (
+            tuple(replace(info, layout=layouts.get(name)) for info, name in inputs),
+            tuple(replace(info, layout=layouts.get(name)) for info, name in outputs),
+        )
 
     @property
     def identity(self) -> tuple[object, ...]:

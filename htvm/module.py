@@ -325,22 +325,20 @@ class Module:
             InputError: an input has a wrong name, shape or dtype.
             TargetError: there is no such kind of package, or none for the target.
         """
-        from htvm.firmware.export import export, write_project
+        from htvm.firmware.export import check_folder, export, write_project
         from htvm.firmware.manifest import Manifest
         from htvm.firmware.mlf import check_tar, mlf_files, write_mlf
-        from htvm.firmware.packages import MLF, package_files, refuse_kind
+        from htvm.firmware.packages import MLF, kind_written, package_files
         from htvm.inputs import seeded_inputs
 
         compiled = self.compiled
         program, soc = compiled.program, compiled.target.soc
-        if kind is None and soc.host.platform != "rv32":
-            kind = "cmake"
-        if kind is not None:
-            refuse_kind(kind, soc)
+        kind = kind_written(kind, soc)
         if kind == MLF:
             check_tar(Path(folder))
             script = str(self.model.module.script(show_meta=False))
             return write_mlf(mlf_files(program, soc, script), Path(folder))
+        check_folder(Path(folder), kind)
         infos = compiled.source.inputs
         arrays = seeded_inputs(infos) if inputs is None else bind_inputs(infos, inputs)
         golden = (arrays, self._reference(arrays))

@@ -398,11 +398,12 @@ class _Work:
 
         source = self.source
         parameters = [str(parameter.name) for parameter in cpu.module["main"].params]
+        inputs, outputs = source.interface_with_layouts
         return assemble(
             Assembly(
                 name=source.name,
-                inputs=source.inputs,
-                outputs=source.outputs,
+                inputs=inputs,
+                outputs=outputs,
                 calls=cpu.calls,
                 results=cpu.results,
                 cpu_kernels=cpu.kernels,
@@ -411,5 +412,6 @@ class _Work:
                 parameters=parameters,
                 places=_places(parameters, regions.state, self.target.soc),
                 origin=Provenance(__version__, source.source, source.sha256),
+                stack_bytes=self.target.soc.host.stack,
             )
         )

@@ -259,4 +259,5 @@ def _program(folder: Path, manifest: Manifest) -> Program:
         files=files,
         origin=manifest.origin,
         places=manifest.places,
+        stack_bytes=manifest.sizes.stack,
     )

@@ -84,6 +84,7 @@ class Assembly:
             names.
         origin: provenance of the program, for the files' heads; ``None`` for none.
         places: address of each input that stays in a memory of its own between runs, by number.
+        stack_bytes: reserved on the target for the stack.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Assembly:
     parameters: Sequence[str] | None = None
     origin: Provenance | None = None
     places: Mapping[int, int] = field(default_factory=dict[int, int])
+    stack_bytes: int = 0
 
 
 class Assembler:

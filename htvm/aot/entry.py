@@ -6,7 +6,6 @@ give equal bytes on every machine.
 
 from __future__ import annotations
 
-import math
 import re
 import textwrap
 from functools import cache
@@ -16,15 +15,13 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from byoc_dory.errors import UnsupportedError
 from byoc_dory.region import Constant
+from htvm.aot.interface import described_tensors
+from htvm.aot.literals import STRING_BYTES, c_array, c_string, c_type
 from htvm.aot.program import Program, Step, StepOperand
-from htvm.aot.steps import Provenance, TensorLike, parameter_types
+from htvm.aot.steps import Provenance, parameter_types
 
 __all__ = [
-    "c_array",
-    "c_string",
-    "c_type",
     "model_sources",
     "origin_lines",
     "place",
@@ -32,91 +29,8 @@ __all__ = [
     "template_fields",
 ]
 
-_TYPES = {
-    "int8": "int8_t",
-    "uint8": "uint8_t",
-    "int16": "int16_t",
-    "uint16": "uint16_t",
-    "int32": "int32_t",
-    "uint32": "uint32_t",
-    "int64": "int64_t",
-    "float32": "float",
-}
 _WIDTH = 100
 _NATIVE_HEADER = "htvm_native.h"  # of what native kernels call
-
-
-def c_type(dtype: str) -> str:
-    """Return the C type of a numpy dtype name.
-
-    Raises:
-        UnsupportedError: there is no C type for it in generated code.
-    """
-    try:
-        return _TYPES[dtype]
-    except KeyError:
-        raise UnsupportedError(
-            f"dtype '{dtype}' has no counterpart in the generated C",
-            hint="known are " + ", ".join(_TYPES),
-        ) from None
-
-
-# The positive numbers of these do not exist in C.
-_LOWEST = {"int32": "(-2147483647 - 1)", "int64": "(-9223372036854775807LL - 1)"}
-
-
-def c_array(data: np.ndarray) -> str:
-    """Return the elements of an array as C initializers, in C order, in lines of 100 columns."""
-    flat = np.asarray(data, order="C").reshape(-1)
-    if flat.size == 0:
-        raise UnsupportedError("an empty array has no counterpart in C")
-    # A weight occurs many times, so each is spelled once; by bits, because 0.0 equals -0.0.
-    bits = flat.view(f"u{flat.itemsize}")
-    _, first, which = np.unique(bits, return_index=True, return_inverse=True)
-    words = [_literal(value) for value in flat[first]]
-    # Equal widths, so that a changed value changes a single line.
-    width = max(map(len, words))
-    words = [word.rjust(width) for word in words]
-    per_line = max(1, (_WIDTH - 4) // (width + 2))
-    numbers = which.tolist()
-    lines = [
-        "    " + ", ".join([words[number] for number in numbers[start : start + per_line]]) + ","
-        for start in range(0, len(numbers), per_line)
-    ]
-    return "\n".join(lines)
-
-
-# C strings of all bytes, in three octal digits, so that no digit behind one belongs to it.
-_OCTAL = np.array([f"\\{byte:03o}" for byte in range(256)], "S4")
-_STRING = 4096  # bytes of one string; adjacent strings are one
-
-
-def c_string(data: np.ndarray) -> str:
-    """Return the elements of an array of bytes as C strings, in C order.
-
-    For compilers only: they read a string about 30 times as fast as a list of numbers.
-    """
-    flat = np.asarray(data, order="C").reshape(-1).view("u1")
-    return "\n".join(
-        f'    "{_OCTAL[flat[start : start + _STRING]].tobytes().decode()}"'
-        for start in range(0, flat.size, _STRING)
-    )
-
-
-def _real(value: float) -> str:
-    """Return a number as a float of C; an infinite one as a quotient, which needs no header."""
-    if math.isinf(value):
-        return "1.0f/0.0f" if value > 0 else "-1.0f/0.0f"
-    return f"{value.hex()}f"
-
-
-def _literal(value: np.generic) -> str:
-    if isinstance(value, np.float32):
-        return _real(float(value))
-    if isinstance(value, np.uint32):
-        return f"{value}u"
-    lowest = isinstance(value, np.integer) and value == np.iinfo(value.dtype).min
-    return _LOWEST.get(value.dtype.name, str(value)) if lowest else str(value)
 
 
 def _comment(text: str) -> str:
@@ -157,43 +71,6 @@ def render(template: str, **fields: Any) -> str:
     return _environment().get_template(template).render(**fields)
 
 
-def _shape(shape: tuple[int, ...]) -> str:
-    return "x".join(str(size) for size in shape)
-
-
-def _quantization(info: TensorLike) -> str:
-    scale = getattr(info, "scale", None)
-    if scale is None:
-        return ""
-    zero_point = getattr(info, "zero_point", None) or 0
-    steps = f"(q {'-' if zero_point > 0 else '+'} {abs(zero_point)})" if zero_point else "q"
-    return f", real value = {scale!r} * {steps}"
-
-
-def _tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return inputs and outputs as the templates need them."""
-    groups = []
-    places = {f"input_{number}": f"{address:#010x}u" for number, address in program.places}
-    for kind, infos in (("input", program.inputs), ("output", program.outputs)):
-        groups.append(
-            [
-                {
-                    "parameter": f"{kind}_{index}",
-                    "name": info.name,
-                    "shape": _shape(tuple(info.shape)),
-                    "elements": math.prod(info.shape),
-                    "dtype": info.dtype,
-                    "type": c_type(info.dtype),
-                    "quantization": _quantization(info),
-                    # Address of its place outside of L2; empty without one.
-                    "place": places.get(f"{kind}_{index}", ""),
-                }
-                for index, info in enumerate(infos)
-            ]
-        )
-    return groups[0], groups[1]
-
-
 def _argument(operand: StepOperand, declared: str, parameter: str) -> str:
     """Return an argument, with a cast if the kernel's parameter has a less strict type.
 
@@ -211,7 +88,7 @@ class _Calls:
     """Prints steps; knows the C types of operands and parameters."""
 
     def __init__(self, program: Program) -> None:
-        inputs, outputs = _tensors(program)
+        inputs, outputs = described_tensors(program)
         self._declared = {tensor["parameter"]: f"const {tensor['type']} *" for tensor in inputs}
         self._declared |= {tensor["parameter"]: f"{tensor['type']} *" for tensor in outputs}
         for constant in program.constants:
@@ -271,7 +148,7 @@ def _life(first: int, last: int) -> str:
 
 def template_fields(program: Program) -> dict[str, Any]:
     """Return the fields that all templates share: names, tensors, buffers, steps, constants."""
-    inputs, outputs = _tensors(program)
+    inputs, outputs = described_tensors(program)
     parameters = [f"const {tensor['type']} *{tensor['parameter']}" for tensor in inputs]
     parameters += [f"{tensor['type']} *{tensor['parameter']}" for tensor in outputs]
     plan = program.plan
@@ -282,6 +159,7 @@ def template_fields(program: Program) -> dict[str, Any]:
     return {
         "name": program.name,
         "origin": origin_lines(program.origin),
+        "conversions": True,  # whether the header has them
         "NAME": program.name.upper(),
         "inputs": inputs,
         "outputs": outputs,
@@ -294,6 +172,7 @@ def template_fields(program: Program) -> dict[str, Any]:
         "arena_bytes": plan.peak,
         "arena_array": f"{program.name.upper()}_ARENA_BYTES" if plan.peak else "16",
         "arena_comment": proof,
+        "stack_bytes": program.stack_bytes,
         "constant_bytes": program.constant_bytes,
         "constants": [_constant(constant) for constant in program.constants],
         "buffers": [
@@ -371,7 +250,7 @@ def model_sources(
     if program.constants:
         for constant in fields["constants"]:
             data = constant["data"]
-            string = strings and data.itemsize == 1 and data.size >= _STRING
+            string = strings and data.itemsize == 1 and data.size >= STRING_BYTES
             constant["text"] = c_string(data) if string else f"{{\n{c_array(data)}\n}}"
         files[f"{name}_weights.h"] = render("weights.h.jinja", **fields)
         files[f"{name}_weights.c"] = render("weights.c.jinja", **fields)

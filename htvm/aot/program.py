@@ -66,6 +66,7 @@ class Program:
         origin: provenance that the files' heads state; ``None`` for none.
         native: (definition in ``cpu_source``, what replaces it in programs of this machine).
         places: (number, address) of each input that stays in a memory besides L2 between runs.
+        stack_bytes: reserved on the target for the stack; 0 if unknown.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Program:
     origin: Provenance | None = None
     native: tuple[tuple[str, str], ...] = ()
     places: tuple[tuple[int, int], ...] = ()
+    stack_bytes: int = 0
 
     @property
     def l2_inputs(self) -> tuple[TensorLike, ...]:
@@ -170,6 +172,7 @@ def assemble(given: Assembly) -> Program:
             if function.native
         ),
         places=tuple(sorted(given.places.items())),
+        stack_bytes=given.stack_bytes,
     )
 
 

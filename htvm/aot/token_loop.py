@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from htvm.aot.entry import c_array, render, template_fields
+from htvm.aot.entry import render, template_fields
+from htvm.aot.literals import c_array
 from htvm.language import MASKED
 from htvm.language.sampling import HALVINGS
 

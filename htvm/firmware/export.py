@@ -19,7 +19,7 @@ from pathlib import Path
 from byoc_dory.errors import ExportError
 from byoc_dory.soc.base import Soc
 from htvm.aot.program import Program
-from htvm.firmware.manifest import FILE, Manifest, manifest_text
+from htvm.firmware.manifest import FILE, PROJECT, Manifest, kind_of, manifest_text
 from htvm.firmware.project import Golden, project_files
 
 __all__ = ["MANIFEST", "check_files", "check_folder", "export", "write_project"]
@@ -73,7 +73,7 @@ def write_project(files: Mapping[str, str | bytes], folder: Path) -> Path:
     try:
         # The move must replace the folder that a link points to, not the link.
         place = place.resolve()
-        _refuse_foreign(place)
+        _refuse_foreign(place, _kind(files.get(FILE)))
         with _made_parents(place), _workspace(place) as work:
             fresh = work / "new"
             _write(files, fresh)
@@ -89,16 +89,20 @@ def write_project(files: Mapping[str, str | bytes], folder: Path) -> Path:
     return Path(folder)
 
 
-def check_folder(folder: Path) -> None:
+def check_folder(folder: Path, kind: str | None) -> None:
     """Refuse a folder that could not be written as an export, before anything is built for it.
 
+    Args:
+        folder: folder to create.
+        kind: kind of package to write; ``None`` for a project.
+
     Raises:
-        ExportError: it is a file, or neither empty nor an unchanged earlier export.
+        ExportError: it is a file, or neither empty nor an unchanged earlier export of this kind.
     """
     # What cannot be read yet is reported by the export itself.
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         place = Path(folder).resolve()
-        _refuse_foreign(place)
+        _refuse_foreign(place, kind or PROJECT)
         above = next(parent for parent in place.parents if os.path.lexists(parent))
         if not above.is_dir():
             raise ExportError(
@@ -112,8 +116,21 @@ def _digest(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def _refuse_foreign(place: Path) -> None:
-    """Raise unless the folder is missing, empty, or an unchanged earlier export."""
+def _kind(document: str | bytes | None) -> str | None:
+    """Return the kind of export that a description tells; ``None`` without one."""
+    if document is None:
+        return None
+    with contextlib.suppress(ValueError, RecursionError):
+        return kind_of(document)
+    return None
+
+
+def _named(kind: str) -> str:
+    return "a project" if kind == PROJECT else f"a package for {kind}"
+
+
+def _refuse_foreign(place: Path, kind: str | None) -> None:
+    """Raise unless the folder is missing, empty, or an unchanged earlier export of the kind."""
     if not os.path.lexists(place):
         return
     if not place.is_dir():
@@ -133,6 +150,13 @@ def _refuse_foreign(place: Path) -> None:
             hint=hint,
         )
     known = _known(place)
+    earlier = _kind((place / FILE).read_bytes() if FILE in present else None)
+    if kind is not None and earlier is not None and kind != earlier:
+        raise ExportError(
+            f"the folder holds {_named(earlier)}, and {_named(kind)} would replace it",
+            where=str(place),
+            hint=hint,
+        )
     for path in sorted(place.rglob("*")):
         name = path.relative_to(place).as_posix()
         if path.is_dir() or name == MANIFEST or name.startswith(f"{_BUILT}/"):

@@ -1,7 +1,8 @@
-"""The description of an export, with which it can be opened again: ``htvm.json``.
+"""The description of an export: ``htvm.json``.
 
-The document has ``schema`` (the version), ``kind`` and the fields of `Manifest`.  The contents of
-the C files are not repeated: constants are read from them.
+The document has ``schema`` (the version), ``kind`` and the fields of `Manifest`, with which a
+project can be opened again, or those of `PackageManifest`.  The contents of the C files are not
+repeated: constants are read from them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -23,21 +24,32 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ExportError
 from byoc_dory.memory.arena import BufferUse, MemoryPlan
 from htvm.aot.program import Program, Step
-from htvm.aot.steps import Provenance
+from htvm.aot.steps import Provenance, TensorLike
 from htvm.files import is_pipe
 from htvm.firmware.sizes import Sizes
 from htvm.model import TensorInfo
 from htvm.report.types import Report
 from htvm.version import __version__
 
-__all__ = ["FILE", "SCHEMA", "Manifest", "StoredArray", "manifest_text", "read_manifest"]
+__all__ = [
+    "FILE",
+    "PROJECT",
+    "SCHEMA",
+    "Manifest",
+    "PackageManifest",
+    "StoredArray",
+    "kind_of",
+    "manifest_text",
+    "read_manifest",
+]
 
 FILE = "htvm.json"
 
 SCHEMA = 1
 """Version of the document: raised when a field is removed or redefined, not for new fields."""
 
-_KIND = "project"
+PROJECT = "project"
+_PACKAGE = "package"
 
 Array: TypeAlias = npt.NDArray[np.generic]
 
@@ -164,17 +176,80 @@ class Manifest:
         )
 
 
-def _info(info: Any) -> TensorInfo:
-    known = {"scale": getattr(info, "scale", None), "zero_point": getattr(info, "zero_point", None)}
-    return TensorInfo(info.name, tuple(info.shape), info.dtype, **known)
+def _info(info: TensorLike) -> TensorInfo:
+    if isinstance(info, TensorInfo):
+        return info
+    return TensorInfo(info.name, tuple(info.shape), info.dtype)
 
 
-def manifest_text(manifest: Manifest) -> str:
+@dataclass(frozen=True)
+class PackageMemory:
+    """What a network needs, in bytes: constants in flash, arena and stack in RAM."""
+
+    constants: int
+    arena: int
+    stack: int
+
+
+@dataclass(frozen=True)
+class PackageManifest:
+    """A package of a build system, as whoever integrates it needs to know it.
+
+    Attributes:
+        htvm: version of the library that wrote it.
+        name: C prefix of the model.
+        build_system: the kind of package.
+        core: title of the core it was built for.
+        inputs, outputs: the model's interface.
+        memory: what the network needs, besides its code, inputs and outputs.
+        origin: the provenance that the heads of the files state.
+    """
+
+    htvm: str
+    name: str
+    build_system: str
+    core: str
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    memory: PackageMemory
+    origin: Provenance | None
+
+    @classmethod
+    def of(cls, program: Program, build_system: str, core: str) -> PackageManifest:
+        """Describe a package of a program."""
+        return cls(
+            htvm=__version__,
+            name=program.name,
+            build_system=build_system,
+            core=core,
+            inputs=tuple(_info(info) for info in program.inputs),
+            outputs=tuple(_info(info) for info in program.outputs),
+            memory=PackageMemory(program.constant_bytes, program.plan.peak, program.stack_bytes),
+            origin=program.origin,
+        )
+
+
+def manifest_text(manifest: Manifest | PackageManifest) -> str:
     """Return the document; equal manifests give equal bytes."""
     # Convert values as reading will: in a float field, 256 becomes 256.0.
-    plain = msgspec.convert(msgspec.to_builtins(manifest), Manifest)
-    data = {"schema": SCHEMA, "kind": _KIND, **msgspec.to_builtins(plain)}
+    plain = msgspec.convert(msgspec.to_builtins(manifest), type(manifest))
+    kind = PROJECT if isinstance(manifest, Manifest) else _PACKAGE
+    data = {"schema": SCHEMA, "kind": kind, **msgspec.to_builtins(plain)}
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
+
+def kind_of(text: str | bytes) -> str:
+    """Return what a document says of its export: ``"project"``, or a package's build system.
+
+    Raises:
+        ValueError: it describes no export.
+    """
+    data = json.loads(text)
+    kind = data.get("kind") if isinstance(data, dict) else None
+    found = data.get("build_system") if kind == _PACKAGE else kind
+    if not isinstance(found, str):
+        raise ValueError("this JSON describes no export")
+    return found
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -185,7 +260,7 @@ def read_manifest(path: Path) -> Manifest:
             knows.
     """
     where = str(path)
-    hint = "name a folder that Module.export wrote"
+    hint = "name a project that Module.export wrote"
     if is_pipe(path):
         raise ExportError("cannot read the export: this is a pipe", where=where, hint=hint)
     try:
@@ -196,7 +271,11 @@ def read_manifest(path: Path) -> Manifest:
         ) from error
     except (ValueError, RecursionError) as error:
         raise ExportError("this is not JSON", where=where, hint=hint) from error
-    if not isinstance(data, dict) or data.get("kind") != _KIND:
+    if isinstance(data, dict) and data.get("kind") == _PACKAGE:
+        raise ExportError(
+            "this is a package, which has nothing to open it with", where=where, hint=hint
+        )
+    if not isinstance(data, dict) or data.get("kind") != PROJECT:
         raise ExportError("this JSON describes no export", where=where, hint=hint)
     version = data.get("schema")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:

@@ -70,8 +70,11 @@ def mlf_files(program: Program, soc: Soc, script: str) -> dict[str, bytes]:
     }
     sources = [render("package/tvmgen.c.jinja", **known)]
     sources += [text for name, text in sorted(library.items()) if name.endswith(".c")]
+    # Compilers warn of functions that a file has and does not call, unless they are in a header.
+    bare = render("model.h.jinja", **{**known, "conversions": False})
+    within = {**library, **interface, f"{program.name}.h": bare}
     files = {
-        f"codegen/host/src/{MODULE}_lib{number}.c": _with_headers(text, {**library, **interface})
+        f"codegen/host/src/{MODULE}_lib{number}.c": _with_headers(text, within)
         for number, text in enumerate(sources)
     }
     files |= {f"codegen/host/include/{name}": text for name, text in interface.items()}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from byoc_dory.errors import TargetError
 from htvm.aot.entry import model_sources, origin_lines, render, template_fields
 from htvm.aot.intrinsics import HEADER
+from htvm.firmware.manifest import FILE, PackageManifest, manifest_text
 from htvm.firmware.paths import simd_folders
 from htvm.firmware.project import Golden, golden_files
 from htvm.version import __version__
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.aot.program import Program
 
-__all__ = ["FLAGS", "KINDS", "MLF", "library_files", "package_files", "refuse_kind"]
+__all__ = ["FLAGS", "KINDS", "MLF", "kind_written", "library_files", "package_files", "refuse_kind"]
 
 FLAGS = ("-O2", "-fomit-frame-pointer")
 """The loops in assembly need all registers, and without optimization there are none."""
@@ -54,6 +55,23 @@ def refuse_kind(kind: str, soc: Soc) -> None:
             where=f"package '{kind}'",
             hint="build for a target such as cortex_m4, or export the whole project without 'as'",
         )
+
+
+def kind_written(kind: str | None, soc: Soc) -> str | None:
+    """Return the kind of package that an export writes; ``None`` for a project.
+
+    Args:
+        kind: the kind asked for; by default, a library where a project has no simulated SoC.
+        soc: the SoC of the build.
+
+    Raises:
+        TargetError: as `refuse_kind`.
+    """
+    if kind is None and soc.host.platform != "rv32":
+        kind = "cmake"
+    if kind is not None:
+        refuse_kind(kind, soc)
+    return kind
 
 
 def package_files(kind: str, program: Program, soc: Soc, golden: Golden) -> dict[str, str]:
@@ -104,7 +122,8 @@ class _Package:
 
     def files(self, kind: str) -> dict[str, str]:
         """Return the files of a kind."""
-        return dict(sorted(KINDS[kind](self).items()))
+        facts = PackageManifest.of(self.program, kind, self.soc.host.name)
+        return dict(sorted({**KINDS[kind](self), FILE: manifest_text(facts)}.items()))
 
     def placed(self, private: str = "src", public: str = "include") -> dict[str, str]:
         """Return the library's files in two folders."""

@@ -19,7 +19,6 @@ from byoc_dory.errors import InputError
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render as render_soc_header
 from htvm.aot.entry import (
-    c_array,
     model_sources,
     origin_lines,
     place,
@@ -27,6 +26,7 @@ from htvm.aot.entry import (
     template_fields,
 )
 from htvm.aot.flags import kernel_flags
+from htvm.aot.literals import c_array
 from htvm.aot.program import Program
 from htvm.aot.steps import TensorLike
 from htvm.firmware import rv32
@@ -286,14 +286,13 @@ def _readme(program: Program, soc: Soc, layout: Layout, report: Report | None, l
     ]
     return render(
         "README.md.jinja",
-        **known,
+        **{**known, "stack_bytes": soc.host.stack},
         loop=loop,
         soc_title=soc.title,
         host_title=soc.host.name,
         device_sources=layout.devices,
         method=program.plan.method,
         io_bytes=io_bytes,
-        stack_bytes=soc.host.stack,
         report=report,
         table=table,
     )

@@ -79,7 +79,13 @@ class Applied:
 def info_of(
     name: str, activation: Activation, quantizations: Mapping[Activation, Quantization]
 ) -> TensorInfo:
-    """Return a model's description of an input or output, with its quantization if known."""
+    """Return a model's description of an input or output, with its quantization if known.
+
+    Scales that the caller knows are those of ONNX's QuantizeLinear, which rounds halves to even.
+    """
     found = quantizations.get(activation)
-    parameters = () if found is None else (found.scale, found.zero_point)
-    return TensorInfo(name, activation.shape, activation.dtype, *parameters)
+    if found is None:
+        return TensorInfo(name, activation.shape, activation.dtype)
+    return TensorInfo(
+        name, activation.shape, activation.dtype, found.scale, found.zero_point, halves_to_even=True
+    )

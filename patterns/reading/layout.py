@@ -1,4 +1,4 @@
-"""Inferring layouts of tensors touched only by operators without a layout of their own.
+"""Inferring layouts of tensors from the operators that prescribe one.
 
 A sum does not tell whether its four axes are NHWC or NCHW, and need not know.  Inside a region it
 must agree with the convolutions it is connected to, because tensors there have channels.  A padding
@@ -7,13 +7,35 @@ of only the third axis pads columns in NHWC and rows in NCHW.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from byoc_dory.layers import Add, Layout, Tensor
+from patterns.ops.moves.base import Move
 from patterns.reading.node import Node
 
-__all__ = ["with_layouts"]
+__all__ = ["layouts_of", "with_layouts"]
+
+
+def layouts_of(nodes: Sequence[Node]) -> Mapping[str, Layout]:
+    """Return the layout of each tensor whose four axes an operator gives a meaning.
+
+    It is carried on by operators that compute element by element, and by those that do not depend
+    on it.  Where operators contradict each other, none is known.
+
+    Args:
+        nodes: operators in execution order.
+    """
+    return {
+        tensor: next(iter(layouts))
+        for tensor, layouts in _layouts(nodes, _keeps_axes).items()
+        if len(layouts) == 1
+    }
+
+
+def _keeps_axes(node: Node) -> bool:
+    same = node.input_shapes == (node.output_shape,) and not isinstance(node.op, Move)
+    return node.op.neutral or same
 
 
 def with_layouts(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -30,6 +52,13 @@ def with_layouts(nodes: Sequence[Node]) -> tuple[Node, ...]:
 
 def _channels_first_tensors(nodes: Sequence[Node]) -> set[str]:
     """Return the tensors computed by neutral operators that are certainly NCHW."""
+    layouts = _layouts(nodes, lambda node: node.op.neutral)
+    neutral = [node.output for node in nodes if node.op.neutral]
+    return {tensor for tensor in neutral if layouts.get(tensor) == {"NCHW"}}
+
+
+def _layouts(nodes: Sequence[Node], keeps: Callable[[Node], bool]) -> dict[str, set[Layout]]:
+    """Return what is prescribed for each tensor, directly or through operators that ``keeps``."""
     homes: dict[str, str] = {}
 
     def home(tensor: str) -> str:
@@ -38,18 +67,18 @@ def _channels_first_tensors(nodes: Sequence[Node]) -> set[str]:
         return tensor
 
     for node in nodes:
-        for name in node.inputs if node.op.neutral else ():
+        for name in node.inputs if keeps(node) else ():
             if home(name) != home(node.output):
                 homes[home(name)] = home(node.output)
-    found: dict[str, set[str]] = {}
+    found: dict[str, set[Layout]] = {}
     for node in nodes:
         for tensor, layout in _prescribed(node):
             found.setdefault(home(tensor), set()).add(layout)
-    neutral = [node.output for node in nodes if node.op.neutral]
-    return {tensor for tensor in neutral if found.get(home(tensor)) == {"NCHW"}}
+    tensors = {name for node in nodes for name in (*node.inputs, node.output)}
+    return {tensor: found[home(tensor)] for tensor in tensors if home(tensor) in found}
 
 
-def _prescribed(node: Node) -> Iterator[tuple[str, str]]:
+def _prescribed(node: Node) -> Iterator[tuple[str, Layout]]:
     """Yield the tensors of an operator with the layout it prescribes."""
     layout = node.op.prescribed
     if layout is not None:

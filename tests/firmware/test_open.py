@@ -16,7 +16,7 @@ import pytest
 
 import htvm
 from byoc_dory.errors import ExportError, HtvmError, InputError, TargetError
-from htvm.aot.entry import c_array, c_type
+from htvm.aot.literals import c_array, c_type
 from htvm.firmware.c_arrays import read_c_arrays
 from htvm.firmware.export import MANIFEST
 from htvm.firmware.manifest import FILE, StoredArray
@@ -58,7 +58,7 @@ def _tree(folder: Path) -> dict[str, bytes]:
 def test_it_is_what_was_exported(module: htvm.Module, original: Path) -> None:
     project = htvm.open(original)
     assert (project.name, project.target) == (module.name, module.target)
-    assert project.inputs == module.compiled.source.inputs
+    assert project.inputs == module.compiled.program.inputs
     assert project.sizes == module.sizes
     assert [step.layer for step in project.program.steps] == [
         step.layer for step in module.compiled.program.steps

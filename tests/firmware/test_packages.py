@@ -378,3 +378,33 @@ def test_what_a_user_changed_is_kept(module: htvm.Module, tmp_path: Path) -> Non
     with pytest.raises(ExportError, match="was added after the earlier export"):
         module.export(package, kind="cmake")
     assert sys.executable and (package / "src" / "mine.c").is_file()
+
+
+def test_a_package_describes_itself(packages: dict[str, Path]) -> None:
+    for kind, package in packages.items():
+        facts = json.loads((package / "htvm.json").read_text())
+        assert (facts["kind"], facts["build_system"], facts["name"]) == ("package", kind, "resnet8")
+        (image,) = facts["inputs"]
+        assert (image["shape"], image["layout"]) == ([1, 32, 32, 3], "NHWC")
+        assert (image["scale"], image["zero_point"], image["halves_to_even"]) == (2.0**-7, 0, False)
+        header = next(package.rglob("resnet8.h")).read_text()
+        for name in ("arena", "constants", "stack"):
+            macro = f"RESNET8_{name.removesuffix('s').upper()}_BYTES {facts['memory'][name]}u"
+            assert macro in header
+    with pytest.raises(ExportError, match="this is a package"):
+        htvm.open(packages["cmake"])
+
+
+def test_an_export_does_not_replace_one_of_another_kind(
+    packages: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Refused before anything is built: there is no such model."""
+    project = shutil.copytree(packages["zephyr"], tmp_path / "package")
+    for target, more, text in (
+        ("diana", [], "the folder holds a package for zephyr, and a project would replace it"),
+        ("cortex_m4", ["--as", "esp-idf"], "a package for zephyr, and a package for esp-idf would"),
+        ("cortex_m4", [], "a package for zephyr, and a package for cmake would replace it"),
+    ):
+        line = ["compile", "missing.tflite", "-t", target, *more, "--out", str(project)]
+        assert main(line) != 0
+        assert text in capsys.readouterr().err.replace("\n", " ")

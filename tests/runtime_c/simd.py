@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from htvm.aot.entry import c_array
+from htvm.aot.literals import c_array
 from htvm.firmware.machine import BARE, Machine
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler

@@ -76,16 +76,15 @@ def command(
     from byoc_dory.soc.registry import resolve
     from htvm.firmware.export import check_folder
     from htvm.firmware.mlf import check_tar
-    from htvm.firmware.packages import MLF, refuse_kind
+    from htvm.firmware.packages import MLF, kind_written
     from htvm.report.json_file import report_json
 
-    if kind is not None:
-        refuse_kind(kind, resolve(target).soc)
+    kind = kind_written(kind, resolve(target).soc)
     if kind == MLF:
         check_tar(out)
     else:
         refuse_file_name(out, "--out")
-        check_folder(out)
+        check_folder(out, kind)
     with shown_progress() as progress:
         module = htvm.build(
             open_model(model, input_shapes, io, data, labels),

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import UnsupportedError
-from htvm.aot.entry import c_array, c_string, c_type, model_sources
+from htvm.aot.entry import model_sources
+from htvm.aot.literals import c_array, c_string, c_type
 from htvm.aot.program import Program
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler

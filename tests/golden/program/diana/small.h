@@ -20,17 +20,28 @@ extern "C" {
 
 #define SMALL_ARENA_BYTES 528u /* no smaller one exists */
 #define SMALL_CONSTANT_BYTES 2160u
+#define SMALL_STACK_BYTES 4096u /* enough for a run */
 #define SMALL_STEPS 11u
+
+/* input_0: "input_0", 1x6x6x3 int8 */
 #define SMALL_INPUT_0_ELEMENTS 108u
+#define SMALL_INPUT_0_AXES 4u
+#define SMALL_INPUT_0_SHAPE {1, 6, 6, 3} /* an initializer */
+#define SMALL_INPUT_0_LAYOUT "NHWC"
+
+/* output_0: "softmax", 1x5 int8 */
 #define SMALL_OUTPUT_0_ELEMENTS 5u
+#define SMALL_OUTPUT_0_AXES 2u
+#define SMALL_OUTPUT_0_SHAPE {1, 5} /* an initializer */
+
+/* output_1: "same", 1x108 int8 */
 #define SMALL_OUTPUT_1_ELEMENTS 108u
+#define SMALL_OUTPUT_1_AXES 2u
+#define SMALL_OUTPUT_1_SHAPE {1, 108} /* an initializer */
 
 #define SMALL_ERROR_NULL (-1)  /* a pointer is NULL */
 #define SMALL_ERROR_ALIGN (-2) /* the arena is not 16-byte aligned, or a tensor not to 4 bytes */
 
-/* input_0: "input_0", 1x6x6x3 int8 */
-/* output_0: "softmax", 1x5 int8 */
-/* output_1: "same", 1x108 int8 */
 int32_t small_run(const int8_t *input_0, int8_t *output_0, int8_t *output_1);
 
 /* The same in the caller's arena: SMALL_ARENA_BYTES bytes at a 16-byte aligned address. */
