@@ -71,6 +71,7 @@ class CpuKernel:
         definition: its source before it is known which layers share it.
         plain: whether its loops are TVM's, because no schedule is for its operators.
         overlays: inputs over which its output may be written.
+        apart: a simpler definition for calls whose output has bytes of its own, if there is one.
     """
 
     symbol: str
@@ -86,6 +87,7 @@ class CpuKernel:
     definition: Definition | None = None
     plain: bool = False
     overlays: tuple[Overlay, ...] = ()
+    apart: Definition | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +284,9 @@ class _Compiler:
         func = self.fused.module[callee]
         if callee.name_hint not in self.scheduled:
             constants = self.constants.get(callee.name_hint, {})
-            self.scheduled[callee.name_hint] = self._schedule(func, group, constants)
+            self.scheduled[callee.name_hint] = self._schedule(
+                func, group, constants, backward=self.overlay
+            )
         scheduled = self.scheduled[callee.name_hint]
         inputs = []
         roles = self._roles(group, args)
@@ -300,7 +304,13 @@ class _Compiler:
         if callee.name_hint not in self.kernels:
             names = distinct([*roles, *["out"] * len(outputs)])
             over = self._over(args) if len(outputs) == 1 else ()
-            kernel = self._compile(scheduled, func, base, group, names, len(outputs), over)
+            symbol = self.symbols.function(base)
+            kernel = self._compile(scheduled, func, symbol, group, names, len(outputs), over)
+            if self.overlay and group.operators == ("pad",):
+                forward = self._schedule(func, group, {}, backward=False)
+                apart = self._compile(forward, func, symbol, group, names, len(outputs), ())
+                overlaid = replace(kernel, apart=apart.definition)
+                kernel = overlaid if kernel.overlays else apart
             self.kernels[callee.name_hint] = kernel
         symbol = self.kernels[callee.name_hint].symbol
         macs = _macs(func) if group.macs is None else group.macs
@@ -328,7 +338,9 @@ class _Compiler:
             next(roles) if isinstance(arg, GenericConst) else f"in{next(tensors)}" for arg in args
         )
 
-    def _schedule(self, func: PrimFunc, group: FusedGroup, constants: Constants) -> Scheduled:
+    def _schedule(
+        self, func: PrimFunc, group: FusedGroup, constants: Constants, *, backward: bool
+    ) -> Scheduled:
         if self.mode != "scheduled":
             return Scheduled(func, "not scheduled", plain=True)
         scheduled = schedule(
@@ -336,7 +348,8 @@ class _Compiler:
             group.operators,
             simd=self.simd,
             constants=constants,
-            backward=self.overlay,
+            runs=self.overlay,
+            backward=backward,
         )
         spelled = spell_float_products(scheduled.func)
         if self.simd:
@@ -347,20 +360,21 @@ class _Compiler:
         self,
         scheduled: Scheduled,
         func: PrimFunc,
-        base: str,
+        symbol: str,
         group: FusedGroup,
         names: list[str],
         outputs: int,
         over: tuple[int, ...],
     ) -> CpuKernel:
-        symbol = self.symbols.function(base)
         unroll = self.mode == "default"
         stack = SMALL_STACK_BYTES if self.overlay else STACK_BYTES
         lowered = lower(
             scheduled.func, symbol, names, outputs, unroll=unroll, over=over, stack_bytes=stack
         )
         first, last = (_shape_text(func.params[index]) for index in (0, len(names) - 1))
-        about = About(group.layers, group.operators, (f"{first} -> {last}", scheduled.note))
+        said = [each.said(names[each.parameter], names[-1]) for each in lowered.overlays]
+        lines = (f"{first} -> {last}", scheduled.note, *said)
+        about = About(group.layers, group.operators, lines)
         shared = None if self.cores is None else share(lowered, symbol, about, self.cores)
         found = define(symbol, lowered, about) if shared is None else shared.definition
         if shared is None and scheduled.native is not None:

@@ -15,11 +15,13 @@ from typing import Any
 import jinja2
 import numpy as np
 
+from byoc_dory.memory.arena import written_over
 from byoc_dory.region import Constant
+from htvm.aot.arena_type import ArenaType, Prototypes
 from htvm.aot.interface import described_tensors
 from htvm.aot.literals import STRING_BYTES, c_array, c_string, c_type
 from htvm.aot.program import Program, Step, StepOperand
-from htvm.aot.steps import Provenance, parameter_types
+from htvm.aot.steps import Provenance
 
 __all__ = [
     "model_sources",
@@ -76,10 +78,11 @@ def _argument(operand: StepOperand, declared: str, parameter: str) -> str:
 
     Kernels printed by TVM take ``int8_t *`` even for data that they only read.
     """
-    if operand.kind == "buffer" or declared == parameter:
+    if declared == parameter:
         return operand.name
     const, base = declared.startswith("const "), declared.removeprefix("const ")
-    if parameter.removeprefix("const ") == base and (parameter.startswith("const ") or not const):
+    fits = parameter.removeprefix("const ") in (base, "void *")
+    if fits and (parameter.startswith("const ") or not const):
         return operand.name
     return f"({parameter}){operand.name}"
 
@@ -93,20 +96,18 @@ class _Calls:
         self._declared |= {tensor["parameter"]: f"{tensor['type']} *" for tensor in outputs}
         for constant in program.constants:
             self._declared[constant.name] = f"const {c_type(constant.data.dtype.name)} *"
-        self._prototypes = {}
-        for prototype in program.prototypes:
-            symbol = re.split(r"\s*\(", prototype, maxsplit=1)[0].split()[-1].lstrip("*")
-            self._prototypes[symbol] = prototype
+        self._prototypes = Prototypes(program)
+        self.arena = ArenaType(program, self._prototypes)
+        self._declared |= {name: f"{each} *" for name, each in self.arena.elements.items()}
 
     def text(self, step: Step) -> str:
         """The C expression of a step, which returns a code or nothing (`Step.returns_code`)."""
         if step.kind == "copy":
             source, target = step.args
             return f"copy({source.name}, {target.name}, {step.bytes}u)"
-        types = parameter_types(self._prototypes[step.function], values=len(step.values))
         arguments = [
-            _argument(operand, self._declared.get(operand.name, "void *"), parameter)
-            for operand, parameter in zip(step.args, types, strict=True)
+            _argument(operand, self._declared[operand.name], parameter)
+            for operand, parameter in zip(step.args, self._prototypes.types(step), strict=True)
         ]
         arguments += [value for _, value in step.values]
         return f"{step.function}({', '.join(arguments)})"
@@ -152,9 +153,9 @@ def template_fields(program: Program) -> dict[str, Any]:
     parameters = [f"const {tensor['type']} *{tensor['parameter']}" for tensor in inputs]
     parameters += [f"{tensor['type']} *{tensor['parameter']}" for tensor in outputs]
     plan = program.plan
+    over = written_over(plan, program.buffers)
     proof = "no smaller one exists" if plan.optimal else f"at least {plan.bound} are needed"
     calls = _Calls(program)
-    offsets = dict(plan.offsets)
     sizes = [np.dtype(info.dtype).itemsize for info in (*program.inputs, *program.outputs)]
     return {
         "name": program.name,
@@ -170,8 +171,8 @@ def template_fields(program: Program) -> dict[str, Any]:
         # Layout conversions move words, and the DMA addresses them.
         "tensor_align": max([4, *sizes]),
         "arena_bytes": plan.peak,
-        "arena_array": f"{program.name.upper()}_ARENA_BYTES" if plan.peak else "16",
         "arena_comment": proof,
+        "arena_members": calls.arena.members,
         "stack_bytes": program.stack_bytes,
         "constant_bytes": program.constant_bytes,
         "constants": [_constant(constant) for constant in program.constants],
@@ -179,8 +180,10 @@ def template_fields(program: Program) -> dict[str, Any]:
             {
                 "name": use.name,
                 "bytes": use.bytes,
-                "offset": offsets[use.name],
+                **calls.arena.place(use.name),
                 "life": _life(use.first, use.last),
+                # Whose bytes its first step reads before it writes there.
+                "over": over.get(use.name, ""),
             }
             for use in program.buffers
         ],

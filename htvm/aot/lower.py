@@ -136,8 +136,21 @@ def lower(
         module = tvm.transform.Sequential(_to_intrinsics(unroll, conditions))(module)
     lowered = module[symbol]
     body = _compute_where_needed(_define_shift_left(_name_loops(lowered.body)))
-    allowed = tuple(overlay for overlay in found if overlay.parameter in over)
-    return _with_overlays(_with_pointers(lowered, body, list(names), outputs, stack_bytes), allowed)
+    pointers = _with_pointers(lowered, body, list(names), outputs, stack_bytes)
+    wanted = (overlay for overlay in found if overlay.parameter in over)
+    allowed = tuple(each for each in wanted if _may_alias(pointers, each.parameter))
+    return _with_overlays(pointers, allowed)
+
+
+def _may_alias(func: PointerFunc, number: int) -> bool:
+    """Whether C lets an input and the output, the last of the tensors, be the same bytes.
+
+    Compilers may take accesses of two types for independent, unless one of them is a character
+    type (C11 6.5p7).
+    """
+    output = func.parameters[len(func.parameters) - len(func.workspaces) - 1]
+    types = {func.parameters[number].dtype, output.dtype}
+    return len(types) == 1 or not types.isdisjoint({"int8", "uint8"})
 
 
 def _with_overlays(func: PointerFunc, found: tuple[Overlay, ...]) -> PointerFunc:

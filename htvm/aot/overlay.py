@@ -49,6 +49,13 @@ class Overlay:
     below: int
     above: int
 
+    def said(self, source: str, output: str) -> str:
+        """The condition as a line of the kernel's comment, given the names of both pointers."""
+        return (
+            f"{output} may overlap {source} if it starts at least {self.below} B before it "
+            f"or {self.above} B after it"
+        )
+
 
 @dataclass(frozen=True)
 class _Loop:

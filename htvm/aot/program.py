@@ -7,13 +7,13 @@ place (a pointer of the caller, a constant, or bytes of the arena) and plans the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
-from byoc_dory.memory.arena import BufferUse, MemoryPlan, plan_memory
+from byoc_dory.memory.arena import BufferUse, MemoryPlan, plan_memory, written_over
 from byoc_dory.region import Constant
 from byoc_dory.sharing import share
 from htvm.aot.assembler import Assembler, Assembly
@@ -29,6 +29,7 @@ from htvm.aot.steps import (
 )
 
 if TYPE_CHECKING:
+    from byoc_dory.definition import Definition
     from byoc_dory.region import Kernel, RegionCode
 
 __all__ = [
@@ -137,7 +138,10 @@ def assemble(given: Assembly) -> Program:
     used = _enter(work, given.calls, kernels, regions)
     work.results()
     buffers = work.buffers()
-    cpu_used = [kernels[key] for key in used if key not in regions]
+    plan = plan_memory(buffers)
+    new = written_over(plan, buffers)
+    over = {work.steps[use.first].symbol for use in buffers if use.name in new}
+    cpu_used = _as_used([kernels[key] for key in used if key not in regions], over)
     regions_used = [regions[key] for key in used if key in regions]
     region_kernels = _distinct([kernel for code in regions_used for kernel in code.kernels])
     headers = [header for code in regions_used for header in code.headers]
@@ -156,7 +160,7 @@ def assemble(given: Assembly) -> Program:
         steps=work.finished_steps(sharing),
         buffers=buffers,
         constants=tuple(work.constants[key] for key in sorted(work.constants)),
-        plan=plan_memory(buffers),
+        plan=plan,
         cpu_source=cpu_functions.source,
         layers_source=layer_functions.source,
         prototypes=tuple(
@@ -203,6 +207,38 @@ def _enter(
             )
         used[call.target] = None
     return tuple(used)
+
+
+@dataclass(frozen=True)
+class _Used:
+    """A CPU kernel in the form that the planned arena asks for."""
+
+    symbol: str
+    source: str
+    prototype: str
+    definition: Definition | None
+    headers: tuple[str, ...]
+
+
+def _as_used(kernels: Sequence[KernelCode], over: Collection[str]) -> list[_Used]:
+    """Return the kernels, those in their simpler form whose output is never written over an input.
+
+    A kernel that would share its function with one of ``over`` stays as it is.
+    """
+    shapes = {
+        kernel.definition.shape
+        for kernel in kernels
+        if kernel.symbol in over and kernel.definition is not None
+    }
+    found = []
+    for kernel in kernels:
+        symbol, apart, own = kernel.symbol, kernel.apart, kernel.definition
+        if apart is None or own is None or own.shape in shapes:
+            found.append(_Used(symbol, kernel.source, kernel.prototype, own, kernel.headers))
+        else:
+            text, prototype = apart.text(symbol), apart.prototype(symbol)
+            found.append(_Used(symbol, text, prototype, apart, kernel.headers))
+    return found
 
 
 def _check_names(model: str, names: Sequence[str]) -> None:

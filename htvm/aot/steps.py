@@ -72,7 +72,7 @@ class KernelCode(Protocol):
     ``workspaces`` are byte counts, one trailing pointer parameter each.  The prototype tells
     whether the function returns a code (``int32_t``) or nothing (``void``); ``headers`` are those
     that the source needs besides ``<stdint.h>``.  ``overlays`` are the inputs over which the output
-    may be written.
+    may be written; ``apart`` is a simpler definition for an output that shares no bytes.
     """
 
     @property
@@ -98,6 +98,9 @@ class KernelCode(Protocol):
 
     @property
     def overlays(self) -> tuple[Overlay, ...]: ...
+
+    @property
+    def apart(self) -> Definition | None: ...
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def _main(program: Program) -> str:
         "run_rv32.c.jinja",
         **template_fields(program),
         run_mark=RUN_MARK,
-        own_arena=_arena_bytes(program),
+        own_arena=True,
     )
 
 

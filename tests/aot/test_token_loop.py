@@ -98,7 +98,7 @@ CALLS = """
 
 #include "microllama_3_generate.h"
 
-static _Alignas(16) uint8_t arena[MICROLLAMA_3_ARENA_BYTES + 16u];
+static microllama_3_arena_t arena;
 static microllama_3_state_t state, before;
 static int8_t caches[4][16 * 4 * 4], kept[2][4][16 * 3 * 4];
 static uint32_t tokens[8];
@@ -117,8 +117,8 @@ int main(void)
     /* Two tokens read by the other network, then this one; three steps in two calls. */
     *code++ = microllama_3_start(&state, 0, 0);
     *code++ = microllama_3_resume(&state, given, 2);
-    *code++ = microllama_3_generate(arena, &state, &prompt[2], 1, answer.tokens, 2);
-    *code++ = microllama_3_generate(arena, &state, &answer.tokens[1], 1, &answer.tokens[2], 1);
+    *code++ = microllama_3_generate(&arena, &state, &prompt[2], 1, answer.tokens, 2);
+    *code++ = microllama_3_generate(&arena, &state, &answer.tokens[1], 1, &answer.tokens[2], 1);
 
     /* Refused, and nothing changes. */
     memcpy(&before, &state, sizeof before);
@@ -128,8 +128,9 @@ int main(void)
     given[3] = NULL;
     *code++ = microllama_3_resume(&state, given, 1);
     *code++ = microllama_3_generate(NULL, &state, prompt, 1, tokens, 1);
-    *code++ = microllama_3_generate(arena, &state, prompt, 1, NULL, 1);
-    *code++ = microllama_3_generate(&arena[4], &state, prompt, 1, tokens, 1);
+    *code++ = microllama_3_generate(&arena, &state, prompt, 1, NULL, 1);
+    microllama_3_arena_t *const beside = (void *)&arena.i8[4];
+    *code++ = microllama_3_generate(beside, &state, prompt, 1, tokens, 1);
     *code++ = microllama_3_start(NULL, 0, 0);
     *code++ = memcmp(&before, &state, sizeof before);
     *code++ = microllama_3_caches(&state, again);
@@ -139,7 +140,7 @@ int main(void)
     /* In L1, caches belong to the state of the last start. */
     given[3] = caches[3];
     *code++ = microllama_3_start(&other, 0, 0);
-    *code++ = microllama_3_generate(arena, &state, prompt, 1, tokens, 1);
+    *code++ = microllama_3_generate(&arena, &state, prompt, 1, tokens, 1);
     *code++ = microllama_3_resume(&state, given, 1);
     return failed | htvm_host_write(0, &answer, sizeof answer);
 }

@@ -33,6 +33,7 @@ class Kernel1:
     headers: tuple[str, ...] = ()
     definition: None = None
     overlays: tuple[()] = ()
+    apart: None = None
 
 
 def gain() -> np.ndarray:

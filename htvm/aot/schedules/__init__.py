@@ -32,7 +32,6 @@ _SPECIAL: dict[str, Callable[[PrimFunc], Scheduled | None]] = {
     "conv2d": schedule_conv2d,
     "depthwise": schedule_depthwise,
     "matmul": schedule_dense,
-    "pad": schedule_pad,
 }
 
 _WITH_SIMD: dict[str, dict[str, Callable[[PrimFunc, Constants], Scheduled | None]]] = {
@@ -60,6 +59,7 @@ def schedule(
     *,
     simd: Simd = "",
     constants: Constants | None = None,
+    runs: bool = False,
     backward: bool = False,
 ) -> Scheduled:
     """Schedule a fused PrimFunc.
@@ -69,6 +69,7 @@ def schedule(
         operators: names of its operators; see `htvm.aot.fuse.FusedGroup`.
         simd: which intrinsics the core has instructions for (`htvm.aot.intrinsics`); may be empty.
         constants: values of the parameters that are constants, whose layout can be changed.
+        runs: whether what paddings copy and fill are calls.
         backward: whether paddings begin with the last element, so that their output may take the
             bytes of their input.
     """
@@ -78,8 +79,8 @@ def schedule(
             special = _WITH_SIMD[simd][operator](func, constants or {})
         if special is None and operator in _SPECIAL:
             special = _SPECIAL[operator](func)
-        if operator == "pad" and backward:
-            special = schedule_pad(func, backward=True)
+        if operator == "pad":
+            special = schedule_pad(func, runs=runs, backward=backward)
         if special is not None:
             return replace(special, func=start_with_bias(special.func)) if simd else special
     return schedule_any(func, unroll=4 if simd else 1, lanes=simd == "mve")

@@ -1,8 +1,8 @@
 """Padding as a few runs of bytes: borders are filled, rows are copied.
 
 Every run is its own loop over consecutive addresses, which C compilers turn into ``memset`` and
-``memcpy``.  No element is written twice.  Backwards, the last run comes first, and runs are calls
-(`htvm.aot.runs`): then a row moves to higher addresses before the rows that it is written over are.
+``memcpy``, or a call (`htvm.aot.runs`).  No element is written twice.  Backwards, the last run
+comes first: then a row moves to higher addresses before the rows that it is written over are.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["schedule_pad"]
 
 
-def schedule_pad(func: PrimFunc, *, backward: bool = False) -> Scheduled | None:
+def schedule_pad(func: PrimFunc, *, runs: bool = False, backward: bool = False) -> Scheduled | None:
     """Schedule a padding of any axes with one value; ``None`` for any other function.
 
     Args:
         func: any function.
+        runs: whether each run is a call.
         backward: whether the last element is written first.
     """
     source, target = func.params
@@ -40,10 +41,11 @@ def schedule_pad(func: PrimFunc, *, backward: bool = False) -> Scheduled | None:
     if read is None or len(read[0]) != len(inner):
         return None
     before, value = read
-    writer = _Writer(inner, outer, before, value, backward)
+    writer = _Writer(inner, outer, before, value, runs, backward)
     body = _sequence(writer.axis(0, 0, 0))
     rewritten = tirx.PrimFunc([writer.source, writer.target], body, attrs=func.attrs)
-    return Scheduled(rewritten, "borders filled, rows copied")
+    order = ", the last one first: the output may lie over the input" if backward else ""
+    return Scheduled(rewritten, f"borders filled, rows copied{order}")
 
 
 def _read_padding(store: Any) -> tuple[list[int], Any] | None:
@@ -71,9 +73,15 @@ class _Writer:
     """Writes the padding of one axis after the other, over flat buffers."""
 
     def __init__(
-        self, inner: list[int], outer: list[int], before: list[int], value: Any, backward: bool
+        self,
+        inner: list[int],
+        outer: list[int],
+        before: list[int],
+        value: Any,
+        runs: bool,
+        backward: bool,
     ) -> None:
-        self.backward = backward
+        self.runs, self.backward = runs, backward
         self.inner, self.outer, self.before, self.value = inner, outer, before, value
         dtype = str(value.ty.dtype)
         self.source = tirx.decl_buffer((math.prod(inner),), dtype, name="source")
@@ -113,5 +121,5 @@ class _Writer:
         if count == 0:
             return []
         number = tirx.Var("i", "int32")
-        notes = {RUN: 1} if self.backward else {}
+        notes = {RUN: 1} if self.runs else {}
         return [For(number, 0, count, ForKind.SERIAL, statement(number), annotations=notes)]

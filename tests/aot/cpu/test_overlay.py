@@ -127,6 +127,26 @@ def test_pointers_that_may_meet_are_not_restrict():
     assert not any(kernel.overlays for kernel in alone.kernels)
 
 
+def test_a_comment_says_where_the_output_may_lie():
+    code = compile_cpu(zoo.build("ds_cnn").module, "net", simd="dsp", scarce=True)
+    for kernel in code.kernels:
+        assert kernel.source.count("may overlap") == len(kernel.overlays)
+        for each in kernel.overlays:
+            said = f"at least {each.below} B before it or {each.above} B after it"
+            assert f"out may overlap in{each.parameter} if it starts {said}" in kernel.source
+
+
+def test_bytes_are_not_two_wide_types_at_once():
+    """Compilers may write a float before they read the int32 whose bytes it takes."""
+    code = compile_cpu(zoo.digits().module, "net", simd="dsp", scarce=True)
+    pairs = {}
+    for kernel in code.kernels:
+        tensors = kernel.params[: len(kernel.params) - len(kernel.workspaces)]
+        pair = (tensors[0][1], tensors[-1][1])
+        pairs[pair] = pairs.get(pair, False) or bool(kernel.overlays)
+    assert pairs["int32", "int8"] and not pairs["int32", "float32"]
+
+
 def test_an_input_of_the_model_is_never_written():
     code = compile_cpu(zoo.build("ds_cnn").module, "net", simd="dsp", scarce=True)
     first = next(call for call in code.calls if isinstance(call, ModelCall))

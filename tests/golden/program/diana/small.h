@@ -16,6 +16,9 @@
 
 #ifdef __cplusplus
 extern "C" {
+#define SMALL_ALIGNED alignas(16)
+#else
+#define SMALL_ALIGNED _Alignas(16)
 #endif
 
 #define SMALL_ARENA_BYTES 528u /* no smaller one exists */
@@ -42,10 +45,15 @@ extern "C" {
 #define SMALL_ERROR_NULL (-1)  /* a pointer is NULL */
 #define SMALL_ERROR_ALIGN (-2) /* the arena is not 16-byte aligned, or a tensor not to 4 bytes */
 
+/* The intermediate tensors, each in the array of its type, which all take the same bytes. */
+typedef union {
+    SMALL_ALIGNED int8_t i8[528];
+} small_arena_t;
+
 int32_t small_run(const int8_t *input_0, int8_t *output_0, int8_t *output_1);
 
-/* The same in the caller's arena: SMALL_ARENA_BYTES bytes at a 16-byte aligned address. */
-int32_t small_run_in(void *arena, const int8_t *input_0, int8_t *output_0, int8_t *output_1);
+/* The same in the caller's arena, of SMALL_ARENA_BYTES bytes at a 16-byte aligned address. */
+int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output_0, int8_t *output_1);
 
 #ifdef __cplusplus
 }

@@ -16,33 +16,14 @@ static void copy(const void *from, void *to, uint32_t bytes)
     }
 }
 
-/* Marks the step for tracing; a nonzero code ends the run. */
-#define STEP(index, call)                     \
-    do {                                      \
-        htvm_hal_trace((index) * 2u);         \
-        const int32_t code = (call);          \
-        htvm_hal_trace((index) * 2u + 1u);    \
-        if (code != 0) {                      \
-            return code;                      \
-        }                                     \
-    } while (0)
-
-/* Marks a step that cannot fail. */
-#define STEP_VOID(index, call)                \
-    do {                                      \
-        htvm_hal_trace((index) * 2u);         \
-        call;                                 \
-        htvm_hal_trace((index) * 2u + 1u);    \
-    } while (0)
-
 static int misaligned(const void *pointer, uintptr_t alignment)
 {
     return ((uintptr_t)pointer & (alignment - 1u)) != 0;
 }
 
-static _Alignas(16) uint8_t small_arena[SMALL_ARENA_BYTES];
+static small_arena_t small_arena;
 
-int32_t small_run_in(void *arena, const int8_t *input_0, int8_t *output_0, int8_t *output_1)
+int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output_0, int8_t *output_1)
 {
     if (arena == NULL || input_0 == NULL || output_0 == NULL || output_1 == NULL) {
         return SMALL_ERROR_NULL;
@@ -53,36 +34,62 @@ int32_t small_run_in(void *arena, const int8_t *input_0, int8_t *output_0, int8_
     }
 
     /* The intermediate tensors in the arena, and the steps that use them. */
-    uint8_t *const base = arena;
-    void *const add = base + 0; /* 144 B, steps 2 to 3 */
-    void *const mean = base + 144; /* 4 B, steps 3 to 4 */
-    void *const dense = base + 0; /* 5 B, steps 4 to 5 */
+    int8_t *const add = &arena->i8[0]; /* 144 B, steps 2 to 3 */
+    int8_t *const mean = &arena->i8[144]; /* 4 B, steps 3 to 4 */
+    int8_t *const dense = &arena->i8[0]; /* 5 B, steps 4 to 5 */
+    int32_t code;
 
     /* 0: conv/1:0 [cluster] 3x6x6 -> 4x6x6, 3x3; 3888 MAC, 5211 cycles predicted */
-    STEP(0u, small_conv_1_0(input_0));
+    htvm_hal_trace(0u);
+    code = small_conv_1_0(input_0);
+    htvm_hal_trace(1u);
+    if (code != 0) {
+        return code;
+    }
 
     /* 1: conv/2:0 [cluster] 4x6x6 -> 4x6x6, 1x1; 576 MAC, 2508 cycles predicted */
-    STEP(1u, small_conv_2_0());
+    htvm_hal_trace(2u);
+    code = small_conv_2_0();
+    htvm_hal_trace(3u);
+    if (code != 0) {
+        return code;
+    }
 
     /* 2: add [cluster] 4x6x6; 573 cycles predicted */
-    STEP(2u, small_add(add));
+    htvm_hal_trace(4u);
+    code = small_add(add);
+    htvm_hal_trace(5u);
+    if (code != 0) {
+        return code;
+    }
 
     /* 3: mean [cpu] 1x6x6x4 int8 -> 1x1x1x4 int8 */
-    STEP_VOID(3u, small_mean(add, mean));
+    htvm_hal_trace(6u);
+    small_mean(add, mean);
+    htvm_hal_trace(7u);
 
     /* 4: dense [cluster] 4 -> 5; 20 MAC, 821 cycles predicted */
-    STEP(4u, small_dense(mean, dense));
+    htvm_hal_trace(8u);
+    code = small_dense(mean, dense);
+    htvm_hal_trace(9u);
+    if (code != 0) {
+        return code;
+    }
 
     /* 5: softmax [cpu] 1x5 int8 -> 1x5 int8 */
-    STEP_VOID(5u, small_softmax(dense, small_softmax_exponential, output_0));
+    htvm_hal_trace(10u);
+    small_softmax(dense, small_softmax_exponential, output_0);
+    htvm_hal_trace(11u);
 
     /* 6: copy_same [cpu, copy] 1x108 int8 */
-    STEP_VOID(6u, copy(input_0, output_1, 108u));
+    htvm_hal_trace(12u);
+    copy(input_0, output_1, 108u);
+    htvm_hal_trace(13u);
 
     return 0;
 }
 
 int32_t small_run(const int8_t *input_0, int8_t *output_0, int8_t *output_1)
 {
-    return small_run_in(small_arena, input_0, output_0, output_1);
+    return small_run_in(&small_arena, input_0, output_0, output_1);
 }
