@@ -132,6 +132,7 @@ def lower(
         found = overlays(module[symbol], len(names) - outputs) if over else ()
         if SIMD in func.attrs:
             module = tvm.IRModule({symbol: _call_intrinsics(module[symbol])})
+        module = tvm.IRModule({symbol: _without_single_turns(module[symbol])})
         conditions = _has_conditions(module[symbol])
         module = tvm.transform.Sequential(_to_intrinsics(unroll, conditions))(module)
     lowered = module[symbol]
@@ -169,6 +170,17 @@ def _call_intrinsics(func: PrimFunc) -> PrimFunc:
     for calls in (call_runs, call_columns, call_rows, call_lanes, call_dot4, call_mac):
         func = calls(func)
     return func
+
+
+def _without_single_turns(func: PrimFunc) -> PrimFunc:
+    """Replace loops of one turn by their bodies; TVM keeps those that a schedule has marked."""
+
+    def visit(loop: Any) -> Any:
+        if not isinstance(loop.extent, tirx.IntImm) or int(loop.extent) != 1:
+            return loop
+        return _replace_vars(loop.body, {loop.loop_var: loop.min})
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (For, visit)))
 
 
 def _has_conditions(func: PrimFunc) -> bool:
