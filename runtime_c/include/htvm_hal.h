@@ -13,6 +13,14 @@
  * If the SoC has other harts and the platform runs them, the platform defines HTVM_HAL_HARTS,
  * htvm_hal_sleep and HTVM_HAL_L1 (see the rv32 platform).
  *
+ * A platform whose devices may fail to answer defines HTVM_HAL_TIMEOUT, and these (the skeleton of a
+ * board's port has them):
+ *
+ *   int32_t htvm_hal_timeout(uint32_t polls);  called while a device is busy, with the number of
+ *                                              polls so far: 0 to go on, or a code to give up
+ *   int32_t htvm_hal_timed_out(void);          the code with which a driver gave up since the last
+ *                                              call, or 0: what the network's entry returns
+ *
  * Register writes also order memory: everything that the program stored before the write that
  * starts a device is visible to the device, and everything that the device stored is visible once
  * its status register has been read as idle.
@@ -43,6 +51,22 @@
 
 #include <stdint.h>
 
+#define HTVM_ERROR_TIMEOUT (-64) /* a device was busy for too long */
+
 #include "htvm_hal_platform.h"
+
+#ifndef HTVM_HAL_TIMEOUT
+/* Devices always answer: those of a simulator do. */
+static inline int32_t htvm_hal_timeout(uint32_t polls)
+{
+    (void)polls;
+    return 0;
+}
+
+static inline int32_t htvm_hal_timed_out(void)
+{
+    return 0;
+}
+#endif
 
 #endif

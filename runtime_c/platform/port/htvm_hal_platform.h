@@ -42,6 +42,30 @@ static inline uint32_t htvm_hal_read(uint32_t addr)
  * places these sections. */
 #define HTVM_HAL_MEMORY(name) __attribute__((section("." #name)))
 
+/* Polls after which a device is given up; the longest layers take some hundred thousand. */
+#ifndef HTVM_PORT_POLLS
+#define HTVM_PORT_POLLS 100000000u
+#endif
+
+#define HTVM_HAL_TIMEOUT 1
+extern int32_t htvm_port_timed_out; /* HTVM_ERROR_TIMEOUT if a device was given up */
+
+static inline int32_t htvm_hal_timeout(uint32_t polls)
+{
+    /* Once one device does not answer, none is waited for until the run has ended. */
+    if (htvm_port_timed_out == 0 && polls >= HTVM_PORT_POLLS) {
+        htvm_port_timed_out = HTVM_ERROR_TIMEOUT;
+    }
+    return htvm_port_timed_out;
+}
+
+static inline int32_t htvm_hal_timed_out(void)
+{
+    const int32_t code = htvm_port_timed_out;
+    htvm_port_timed_out = 0;
+    return code;
+}
+
 static inline void htvm_hal_trace(uint32_t event)
 {
     (void)event; /* toggle a pin or read a cycle counter here, for measurements */

@@ -10,6 +10,8 @@ volatile struct {
     uint32_t elements, different;
 } htvm_port_outcome;
 
+int32_t htvm_port_timed_out;
+
 void htvm_port_init(void)
 {
     /* e.g. clocks, power, pads */

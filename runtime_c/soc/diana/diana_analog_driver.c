@@ -8,12 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "diana_poll.h"
 #include "htvm_hal.h"
 
 #define ANALOG(reg) (DIANA_ANALOG_REGISTERS + DIANA_##reg)
-
-/* Marks a condition as rare, because a branch costs more when it is taken. */
-#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* The registers up to PARTIAL are an image of the descriptor. */
 #define IMAGE_WORDS 8u
@@ -48,14 +46,7 @@ static inline void start(void)
 
 static inline int32_t wait(void)
 {
-    uint32_t status;
-    do {
-        status = htvm_hal_read(ANALOG(REG_STATUS));
-    } while (status == DIANA_STATUS_BUSY);
-    if (UNLIKELY(status != DIANA_STATUS_IDLE)) {
-        return (int32_t)htvm_hal_read(ANALOG(REG_ERROR));
-    }
-    return 0;
+    return diana_poll(ANALOG(REG_STATUS), ANALOG(REG_ERROR));
 }
 
 int32_t diana_analog_conv2d(const diana_analog_conv_t *t, const void *weights)

@@ -123,7 +123,11 @@ int32_t diana_dma_in_rows(uint32_t l1, const void *l2, const diana_block_t *bloc
 
 static inline void dma_queue(uint32_t l1, uint32_t l2, uint32_t command)
 {
+    uint32_t polls = 0;
     while (UNLIKELY(htvm_hal_read(DMA(DMA_ROOM)) == 0)) {
+        if (htvm_hal_timeout(++polls) != 0) {
+            return;
+        }
     }
     htvm_hal_write(DMA(DMA_L2), l2);
     htvm_hal_write(DMA(DMA_L1), l1);

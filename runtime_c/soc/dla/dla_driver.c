@@ -8,11 +8,11 @@
 
 static int32_t idle(void)
 {
-    uint32_t status;
+    uint32_t status, polls = 0;
     do {
         status = htvm_hal_read(DLA_DLA_REGISTERS + DLA_REG_STATUS);
-    } while (status == DLA_STATUS_BUSY);
-    return (int32_t)status;
+    } while (status == DLA_STATUS_BUSY && htvm_hal_timeout(++polls) == 0);
+    return status == DLA_STATUS_BUSY ? htvm_hal_timeout(polls) : (int32_t)status;
 }
 
 int32_t dla_run(const uint32_t *words, uint32_t count, const void *const slots[DLA_SLOTS])

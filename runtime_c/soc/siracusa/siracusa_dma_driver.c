@@ -31,7 +31,8 @@ static __attribute__((noinline)) void finish(uint32_t ticket)
     while (transfers.done != ticket) {
         counters |= transfers.counter[++transfers.done % PLACES];
     }
-    while ((htvm_hal_read(REG(STATUS)) & counters) != 0) {
+    uint32_t polls = 0;
+    while ((htvm_hal_read(REG(STATUS)) & counters) != 0 && htvm_hal_timeout(++polls) == 0) {
     }
     htvm_hal_write(REG(STATUS), counters);
 }

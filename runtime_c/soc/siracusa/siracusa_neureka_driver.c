@@ -79,13 +79,13 @@ void siracusa_neureka_fill(siracusa_neureka_registers_t *registers,
     value[SIRACUSA_NEUREKA_LAST_CHANNELS] = pair(last(job->outputs, ko), last(job->inputs, ki));
 }
 
-/* Waits until a context is free; returns the number of its job. */
+/* Waits until a context is free; returns the number of its job, or none after a timeout. */
 static uint32_t acquire(void)
 {
-    uint32_t number;
+    uint32_t number, polls = 0;
     do {
         number = htvm_hal_read(NEUREKA(ACQUIRE));
-    } while (number >= SIRACUSA_NEUREKA_JOB_IDS);
+    } while (number >= SIRACUSA_NEUREKA_JOB_IDS && htvm_hal_timeout(++polls) == 0);
     return number;
 }
 
@@ -94,6 +94,9 @@ static void set(uint32_t number, uint32_t value) { htvm_hal_write(NEUREKA(JOB) +
 uint32_t siracusa_neureka_program(const siracusa_neureka_registers_t *registers)
 {
     const uint32_t number = acquire();
+    if (number >= SIRACUSA_NEUREKA_JOB_IDS) {
+        return number;
+    }
     for (uint32_t i = 0; i < SIRACUSA_NEUREKA_JOB_REGISTERS; i++) {
         set(i, registers->value[i]);
     }
@@ -106,6 +109,9 @@ uint32_t siracusa_neureka_start(const siracusa_neureka_registers_t *registers,
 {
     const uint32_t *value = registers->value;
     const uint32_t number = acquire();
+    if (number >= SIRACUSA_NEUREKA_JOB_IDS) {
+        return number;
+    }
     set(SIRACUSA_NEUREKA_WEIGHTS, places->weights + value[SIRACUSA_NEUREKA_WEIGHTS]);
     set(SIRACUSA_NEUREKA_INPUT, places->input + value[SIRACUSA_NEUREKA_INPUT]);
     set(SIRACUSA_NEUREKA_OUTPUT, places->output + value[SIRACUSA_NEUREKA_OUTPUT]);
@@ -130,14 +136,16 @@ uint32_t siracusa_neureka_start(const siracusa_neureka_registers_t *registers,
 void siracusa_neureka_wait_for(uint32_t number)
 {
     /* A job with a later number runs, or none does. */
+    uint32_t polls = 0;
     while ((int8_t)(htvm_hal_read(NEUREKA(RUNNING_JOB)) - number) <= 0 &&
-           htvm_hal_read(NEUREKA(STATUS)) != 0) {
+           htvm_hal_read(NEUREKA(STATUS)) != 0 && htvm_hal_timeout(++polls) == 0) {
     }
 }
 
 void siracusa_neureka_wait(void)
 {
-    while (htvm_hal_read(NEUREKA(STATUS)) != 0) {
+    uint32_t polls = 0;
+    while (htvm_hal_read(NEUREKA(STATUS)) != 0 && htvm_hal_timeout(++polls) == 0) {
     }
 }
 

@@ -21,7 +21,9 @@ static void program(const cluster_dma_t *what)
 /* Polls until all orders up to this one are done. */
 static void await(uint32_t ticket)
 {
-    while ((int32_t)(htvm_hal_read(REG(SNITCH_REG_COMPLETED)) - ticket) < 0) {
+    uint32_t polls = 0;
+    while ((int32_t)(htvm_hal_read(REG(SNITCH_REG_COMPLETED)) - ticket) < 0 &&
+           htvm_hal_timeout(++polls) == 0) {
     }
 }
 
@@ -76,7 +78,11 @@ _Noreturn void snitch_dma_serve(void)
 
 uint32_t cluster_dma_start(const cluster_dma_t *what)
 {
+    uint32_t polls = 0;
     while (htvm_hal_read(REG(SNITCH_REG_ROOM)) == 0) {
+        if (htvm_hal_timeout(++polls) != 0) {
+            return htvm_hal_read(REG(SNITCH_REG_STARTED));
+        }
     }
     program(what);
     return htvm_hal_read(REG(SNITCH_REG_STARTED)); /* it has not grown if the order was refused */

@@ -31,7 +31,11 @@ uint32_t snitch_ita_program(const snitch_ita_task_t *task)
     /* Promising the alignment, and using the builtin, makes this one load: in freestanding code
      * memcpy would be a function call. */
     const uint8_t *from = __builtin_assume_aligned(task, sizeof(uint32_t));
+    uint32_t polls = 0;
     while (htvm_hal_read(ITA(REG_ROOM)) == 0) {
+        if (htvm_hal_timeout(++polls) != 0) {
+            return htvm_hal_read(ITA(REG_STARTED));
+        }
     }
     for (uint32_t i = 0; i < IMAGE_WORDS; i++) {
         uint32_t word;
@@ -44,14 +48,24 @@ uint32_t snitch_ita_program(const snitch_ita_task_t *task)
 
 int32_t snitch_ita_wait_for(uint32_t number)
 {
+    uint32_t polls = 0;
     while ((int32_t)(htvm_hal_read(ITA(REG_COMPLETED)) - number) < 0) {
+        const int32_t timeout = htvm_hal_timeout(++polls);
+        if (timeout != 0) {
+            return timeout;
+        }
     }
     return (int32_t)htvm_hal_read(ITA(REG_ERROR));
 }
 
 int32_t snitch_ita_wait(void)
 {
+    uint32_t polls = 0;
     while (htvm_hal_read(ITA(REG_STATUS)) == SNITCH_STATUS_BUSY) {
+        const int32_t timeout = htvm_hal_timeout(++polls);
+        if (timeout != 0) {
+            return timeout;
+        }
     }
     return (int32_t)htvm_hal_read(ITA(REG_ERROR));
 }

@@ -42,11 +42,15 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
     int8_t *const dense_core = &arena->i8[0]; /* 16 B, steps 7 to 8 */
     int8_t *const dense = &arena->i8[16]; /* 5 B, steps 8 to 9 */
     int32_t code;
+    (void)htvm_hal_timed_out(); /* in an earlier run */
 
     /* 0: input_0 [cpu, prologue] layout; 303 cycles predicted */
     htvm_hal_trace(0u);
     code = small_input_0_to_core(input_0, input_0_core);
     htvm_hal_trace(1u);
+    if (code == 0) {
+        code = htvm_hal_timed_out();
+    }
     if (code != 0) {
         return code;
     }
@@ -55,6 +59,9 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
     htvm_hal_trace(2u);
     code = small_conv_1_0(input_0_core);
     htvm_hal_trace(3u);
+    if (code == 0) {
+        code = htvm_hal_timed_out();
+    }
     if (code != 0) {
         return code;
     }
@@ -63,6 +70,9 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
     htvm_hal_trace(4u);
     code = small_conv_2_0();
     htvm_hal_trace(5u);
+    if (code == 0) {
+        code = htvm_hal_timed_out();
+    }
     if (code != 0) {
         return code;
     }
@@ -71,6 +81,9 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
     htvm_hal_trace(6u);
     code = small_add(add_core);
     htvm_hal_trace(7u);
+    if (code == 0) {
+        code = htvm_hal_timed_out();
+    }
     if (code != 0) {
         return code;
     }
@@ -79,6 +92,9 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
     htvm_hal_trace(8u);
     code = small_add_from_core(add_core, add);
     htvm_hal_trace(9u);
+    if (code == 0) {
+        code = htvm_hal_timed_out();
+    }
     if (code != 0) {
         return code;
     }
@@ -92,6 +108,9 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
     htvm_hal_trace(12u);
     code = small_flat_to_core(mean, flat_core);
     htvm_hal_trace(13u);
+    if (code == 0) {
+        code = htvm_hal_timed_out();
+    }
     if (code != 0) {
         return code;
     }
@@ -100,6 +119,9 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
     htvm_hal_trace(14u);
     code = small_dense(flat_core, dense_core);
     htvm_hal_trace(15u);
+    if (code == 0) {
+        code = htvm_hal_timed_out();
+    }
     if (code != 0) {
         return code;
     }
@@ -108,6 +130,9 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
     htvm_hal_trace(16u);
     code = small_dense_from_core(dense_core, dense);
     htvm_hal_trace(17u);
+    if (code == 0) {
+        code = htvm_hal_timed_out();
+    }
     if (code != 0) {
         return code;
     }

@@ -38,11 +38,15 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
     int8_t *const mean = &arena->i8[144]; /* 4 B, steps 3 to 4 */
     int8_t *const dense = &arena->i8[0]; /* 5 B, steps 4 to 5 */
     int32_t code;
+    (void)htvm_hal_timed_out(); /* in an earlier run */
 
     /* 0: conv/1:0 [cluster] 3x6x6 -> 4x6x6, 3x3; 3888 MAC, 5211 cycles predicted */
     htvm_hal_trace(0u);
     code = small_conv_1_0(input_0);
     htvm_hal_trace(1u);
+    if (code == 0) {
+        code = htvm_hal_timed_out();
+    }
     if (code != 0) {
         return code;
     }
@@ -51,6 +55,9 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
     htvm_hal_trace(2u);
     code = small_conv_2_0();
     htvm_hal_trace(3u);
+    if (code == 0) {
+        code = htvm_hal_timed_out();
+    }
     if (code != 0) {
         return code;
     }
@@ -59,6 +66,9 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
     htvm_hal_trace(4u);
     code = small_add(add);
     htvm_hal_trace(5u);
+    if (code == 0) {
+        code = htvm_hal_timed_out();
+    }
     if (code != 0) {
         return code;
     }
@@ -72,6 +82,9 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
     htvm_hal_trace(8u);
     code = small_dense(mean, dense);
     htvm_hal_trace(9u);
+    if (code == 0) {
+        code = htvm_hal_timed_out();
+    }
     if (code != 0) {
         return code;
     }

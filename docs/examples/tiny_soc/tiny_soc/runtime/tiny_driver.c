@@ -30,10 +30,11 @@ void tiny_start(const tiny_product_t *product)
 int32_t tiny_finish(void)
 {
     uint32_t status;
+    uint32_t polls = 0;
     do {
         status = htvm_hal_read(TINY_MAC_REGISTERS + TINY_REG_STATUS);
-    } while (status == TINY_STATUS_BUSY);
-    return (int32_t)status;
+    } while (status == TINY_STATUS_BUSY && htvm_hal_timeout(++polls) == 0);
+    return status == TINY_STATUS_BUSY ? htvm_hal_timeout(polls) : (int32_t)status;
 }
 
 void tiny_load(uint32_t l1, const void *from, uint32_t bytes)
