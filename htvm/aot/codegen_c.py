@@ -23,7 +23,7 @@ from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["About", "body_of", "c_type_of", "declarations", "define", "definition"]
+__all__ = ["UNROLL_MACRO", "About", "body_of", "c_type_of", "declarations", "define", "definition"]
 
 _C_TYPES = {
     "int8": "int8_t",
@@ -116,7 +116,7 @@ def body_of(func: PrimFunc, symbol: str) -> str:
     body = _body(text, symbol)
     body = _plain_values(body)
     body = _plain_names(body)
-    body = _unroll_pragmas(body)
+    body = _unroll_macros(body)
     body = _explain_rounding(body)
     body = re.sub(r"\bbool\b", "_Bool", body)
     foreign = re.search(r"\b(TVM\w*|DL\w+|tvm_\w+|__tvm\w+|double|half)\b", body) or re.search(
@@ -131,7 +131,10 @@ def body_of(func: PrimFunc, symbol: str) -> str:
     return body
 
 
-_KNOWN = "|".join(("for", "if", "while", "sizeof", "return", *INTRINSICS))
+UNROLL_MACRO = "HTVM_UNROLL"
+"""Macro before a loop that is written out this many times."""
+
+_KNOWN = "|".join(("for", "if", "while", "sizeof", "return", UNROLL_MACRO, *INTRINSICS))
 """What may stand before a parenthesis: keywords, and functions of the runtime's headers."""
 
 _ROUNDING = re.compile(r"^( *)\w.* \+ 1\.200000e\+07f\)", re.MULTILINE)
@@ -178,12 +181,12 @@ def _plain_names(body: str) -> str:
     return body
 
 
-def _unroll_pragmas(body: str) -> str:
-    """Turn the mark in a loop variable's name into a pragma that both GCC and Clang know."""
+def _unroll_macros(body: str) -> str:
+    """Turn the mark in a loop variable's name into a macro: a pragma where compilers know it."""
     lines = []
     for line in body.splitlines():
         match = re.match(rf"( *)for \(int32_t \w+?{UNROLL_SUFFIX}(\d+)(?:_\d+)? = ", line)
         if match is not None:
-            lines.append(f"{match.group(1)}#pragma GCC unroll {match.group(2)}")
+            lines.append(f"{match.group(1)}{UNROLL_MACRO}({match.group(2)})")
         lines.append(line)
     return re.sub(rf"{UNROLL_SUFFIX}\d+", "", "\n".join(lines)) + "\n"

@@ -121,7 +121,7 @@ void htvm_copy(uint8_t *out, const uint8_t *in, uint32_t count)
 void htvm_fill_words(uint8_t *out, uint32_t word, uint32_t count)
 {
     for (; count >= LANES; count -= LANES, out += 4u * LANES) {
-#pragma GCC unroll 4
+        HTVM_UNROLL(4)
         for (uint32_t i = 0; i < LANES; i++) {
             htvm_store4(out + 4u * i, word);
         }

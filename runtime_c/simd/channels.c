@@ -77,7 +77,7 @@ HTVM_INLINE void make_block(const htvm_columns_t *p, const blocks_t *b, const ui
         {row, row + pitch, row + 2u * pitch, row + 3u * pitch}, {pixel, pixel, pixel, pixel},
     };
     if (y < 0 || (uint32_t)y + ROWS > p->iy) {
-#pragma GCC unroll 4
+        HTVM_UNROLL(4)
         for (uint32_t i = 0; i < ROWS; i++) {
             if ((uint32_t)(y + (int32_t)i) >= p->iy) {
                 rows.row[i] = (const uint8_t *)&nothing;

@@ -36,7 +36,7 @@ HTVM_INLINE void four(const int8_t *in, uint32_t pitch, uint32_t *x, const place
                       htvm_scaling_t scaling)
 {
     int32_t s0 = bias, s1 = bias, s2 = bias, s3 = bias;
-#pragma GCC unroll 3
+    HTVM_UNROLL(3)
     for (uint32_t i = 0; i < SIDE; i++) {
         const uint32_t next = htvm_load4(in + i * pitch);
         s0 = htvm_dot4(x[i], w->even[i], s0);
@@ -140,7 +140,7 @@ HTVM_INLINE void row_of_stride_2(const int8_t *in, uint32_t pitch, const placed_
     for (const int8_t *const end = out + count; out < end; out += 2) {
         int32_t s0 = bias, s1 = bias;
         in += 4;
-#pragma GCC unroll 3
+        HTVM_UNROLL(3)
         for (uint32_t i = 0; i < SIDE; i++) {
             const uint32_t next = htvm_load4(in + i * pitch);
             s0 = htvm_dot4(x[i], w->even[i], s0);

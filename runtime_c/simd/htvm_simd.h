@@ -34,6 +34,16 @@
 /* The same for functions of headers, which a file may leave unused: one copy for all callers. */
 #define HTVM_SHARED static __attribute__((noinline, unused))
 
+/* Before a loop: write it out this many times.  Compilers that do not know the pragma see none. */
+#define HTVM_PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define HTVM_UNROLL(times) HTVM_PRAGMA(unroll times)
+#elif defined(__GNUC__) && __GNUC__ >= 8
+#define HTVM_UNROLL(times) HTVM_PRAGMA(GCC unroll times)
+#else
+#define HTVM_UNROLL(times)
+#endif
+
 #if HTVM_SIMD || HTVM_DSP
 /* Four bytes of whatever type. */
 typedef uint32_t __attribute__((may_alias)) htvm_word_t;

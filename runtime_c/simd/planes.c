@@ -88,7 +88,7 @@ static void fill(int8_t *at, uint32_t bytes, uint32_t word)
 {
     const int8_t *const end = at + bytes, *const whole = at + (bytes & ~31u);
     for (; at != whole; at += 32) {
-#pragma GCC unroll 8
+        HTVM_UNROLL(8)
         for (uint32_t i = 0; i < 32; i += 4) {
             store4(at + i, word);
         }

@@ -178,7 +178,7 @@ HTVM_INLINE void sums_1x4(int32_t *sum, const htvm_product_t *p, const int8_t *x
 HTVM_INLINE void store(const htvm_requant_t *r, const int32_t *sum, int8_t *out, uint32_t k,
                        uint32_t count, htvm_scaling_t scaling)
 {
-#pragma GCC unroll 4
+    HTVM_UNROLL(4)
     for (uint32_t j = 0; j < CHANNELS; j++) {
         if (j < count) {
             out[j] = (int8_t)htvm_requantize(r, sum[j], k + j, scaling);
@@ -193,7 +193,7 @@ HTVM_INLINE void block_4x4(const htvm_product_t *p, const int8_t *in, const int8
     const htvm_requant_t r = p->requant; /* stores of bytes cannot change it */
     int32_t sum[CHANNELS * PIXELS];
     sums_4x4(sum, p, in, w, p->bias + k);
-#pragma GCC unroll 4
+    HTVM_UNROLL(4)
     for (uint32_t i = 0; i < PIXELS; i++, out += p->out_pixel) {
         store(&r, sum + CHANNELS * i, out, k, count, scaling);
     }

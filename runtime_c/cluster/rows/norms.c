@@ -24,7 +24,9 @@ typedef struct {
 static uint32_t root_of(uint32_t value)
 {
     uint32_t root = 0;
+#if defined(__GNUC__) /* and Clang */
 #pragma GCC unroll 9
+#endif
     for (uint32_t step = 0; step < 9; step++) {
         const uint32_t bit = 0x10000u >> 2u * step, trial = root + bit;
         root >>= 1;

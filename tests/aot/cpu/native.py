@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from htvm.aot.cpu import CpuCode, compile_cpu
+from htvm.aot.entry import render
 from htvm.aot.steps import Alias
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
@@ -53,6 +54,7 @@ def source_of(*codes: CpuCode) -> str:
     return (
         "#include <stdint.h>\n"
         + included
+        + render("unroll.c.jinja")
         + "\n".join(
             f"{kernel.prototype};\n{kernel.source}" for code in codes for kernel in code.kernels
         )

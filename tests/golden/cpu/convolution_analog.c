@@ -94,20 +94,20 @@ void net_conv_3(const int8_t *restrict in0, const int8_t *restrict weight, int32
   int32_t acc[5];
   for (int32_t y = 0; y < 3; ++y) {
     for (int32_t xb = 0; xb < 3; ++xb) {
-      #pragma GCC unroll 5
+      HTVM_UNROLL(5)
       for (int32_t l = 0; l < 5; ++l) {
         acc[l] = 0;
       }
       for (int32_t fy = 0; fy < 3; ++fy) {
-        #pragma GCC unroll 6
+        HTVM_UNROLL(6)
         for (int32_t f = 0; f < 66; ++f) {
-          #pragma GCC unroll 5
+          HTVM_UNROLL(5)
           for (int32_t ki = 0; ki < 5; ++ki) {
             acc[ki] = (acc[ki] + (((int32_t)in0[((((y * 110) + (fy * 110)) + (xb * 22)) + f)]) * ((int32_t)weight[(((fy * 330) + (f * 5)) + ki)])));
           }
         }
       }
-      #pragma GCC unroll 5
+      HTVM_UNROLL(5)
       for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
         int32_t v0 = acc[ki_1] >> 2;
         int32_t v1 = (v0) < (31) ? (v0) : (31);
@@ -126,20 +126,20 @@ void net_conv_4(const int8_t *restrict in0, const int8_t *restrict weight, const
   int32_t acc[5];
   for (int32_t y = 0; y < 3; ++y) {
     for (int32_t xb = 0; xb < 3; ++xb) {
-      #pragma GCC unroll 5
+      HTVM_UNROLL(5)
       for (int32_t l = 0; l < 5; ++l) {
         acc[l] = 0;
       }
       for (int32_t fy = 0; fy < 3; ++fy) {
-        #pragma GCC unroll 8
+        HTVM_UNROLL(8)
         for (int32_t f = 0; f < 384; ++f) {
-          #pragma GCC unroll 5
+          HTVM_UNROLL(5)
           for (int32_t ki = 0; ki < 5; ++ki) {
             acc[ki] = (acc[ki] + (((int32_t)in0[((((y * 640) + (fy * 640)) + (xb * 128)) + f)]) * ((int32_t)weight[(((fy * 1920) + (f * 5)) + ki)])));
           }
         }
       }
-      #pragma GCC unroll 5
+      HTVM_UNROLL(5)
       for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
         int32_t t1 = (((y * 15) + (xb * 5)) + ki_1);
         int32_t v0 = acc[ki_1] >> 2;

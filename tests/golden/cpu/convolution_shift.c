@@ -38,20 +38,20 @@ void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const i
   int32_t acc[12];
   for (int32_t y = 0; y < 5; ++y) {
     for (int32_t kb = 0; kb < 5; ++kb) {
-      #pragma GCC unroll 6
+      HTVM_UNROLL(6)
       for (int32_t k = 0; k < 6; ++k) {
-        #pragma GCC unroll 2
+        HTVM_UNROLL(2)
         for (int32_t l = 0; l < 2; ++l) {
           acc[((k * 2) + l)] = 0;
         }
       }
       int32_t t1 = (kb * 2);
       for (int32_t fy = 0; fy < 3; ++fy) {
-        #pragma GCC unroll 2
+        HTVM_UNROLL(2)
         for (int32_t f = 0; f < 24; ++f) {
-          #pragma GCC unroll 6
+          HTVM_UNROLL(6)
           for (int32_t px = 0; px < 6; ++px) {
-            #pragma GCC unroll 2
+            HTVM_UNROLL(2)
             for (int32_t ki = 0; ki < 2; ++ki) {
               int32_t t2 = ((px * 2) + ki);
               acc[t2] = (acc[t2] + (((int32_t)in0[((((y * 64) + (fy * 64)) + (px * 8)) + f)]) * ((int32_t)weight[((((fy * 240) + (f * 10)) + t1) + ki)])));
@@ -59,9 +59,9 @@ void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const i
           }
         }
       }
-      #pragma GCC unroll 6
+      HTVM_UNROLL(6)
       for (int32_t px_1 = 0; px_1 < 6; ++px_1) {
-        #pragma GCC unroll 2
+        HTVM_UNROLL(2)
         for (int32_t ki_1 = 0; ki_1 < 2; ++ki_1) {
           int32_t v0 = (acc[((px_1 * 2) + ki_1)] + bias[(t1 + ki_1)]) >> 9;
           int32_t v1 = (v0) < (127) ? (v0) : (127);
@@ -80,27 +80,27 @@ void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const i
 void net_pointwise(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int8_t *restrict out) {
   int32_t acc[12];
   for (int32_t rb = 0; rb < 10; ++rb) {
-    #pragma GCC unroll 3
+    HTVM_UNROLL(3)
     for (int32_t i = 0; i < 3; ++i) {
-      #pragma GCC unroll 4
+      HTVM_UNROLL(4)
       for (int32_t j = 0; j < 4; ++j) {
         acc[((i * 4) + j)] = 0;
       }
     }
-    #pragma GCC unroll 2
+    HTVM_UNROLL(2)
     for (int32_t c = 0; c < 10; ++c) {
-      #pragma GCC unroll 3
+      HTVM_UNROLL(3)
       for (int32_t px = 0; px < 3; ++px) {
-        #pragma GCC unroll 4
+        HTVM_UNROLL(4)
         for (int32_t ki = 0; ki < 4; ++ki) {
           int32_t t2 = ((px * 4) + ki);
           acc[t2] = (acc[t2] + (((int32_t)in0[(((rb * 30) + (px * 10)) + c)]) * ((int32_t)weight[((c * 4) + ki)])));
         }
       }
     }
-    #pragma GCC unroll 3
+    HTVM_UNROLL(3)
     for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
-      #pragma GCC unroll 4
+      HTVM_UNROLL(4)
       for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
         int32_t t1 = (px_1 * 4);
         int32_t v0 = (acc[(t1 + ki_1)] + bias[ki_1]) >> 9;

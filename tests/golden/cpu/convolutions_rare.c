@@ -38,22 +38,22 @@ void net_depthwise(const int8_t *restrict in0, const int8_t *restrict weight, co
   int32_t acc[3];
   for (int32_t y = 0; y < 2; ++y) {
     for (int32_t c = 0; c < 8; ++c) {
-      #pragma GCC unroll 3
+      HTVM_UNROLL(3)
       for (int32_t px = 0; px < 3; ++px) {
         acc[px] = 0;
       }
-      #pragma GCC unroll 3
+      HTVM_UNROLL(3)
       for (int32_t fy = 0; fy < 3; ++fy) {
-        #pragma GCC unroll 3
+        HTVM_UNROLL(3)
         for (int32_t fx = 0; fx < 3; ++fx) {
-          #pragma GCC unroll 3
+          HTVM_UNROLL(3)
           for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
             int32_t t1 = (fx * 8);
             acc[px_1] = (acc[px_1] + (((int32_t)in0[(((((y * 112) + (fy * 56)) + (px_1 * 16)) + t1) + c)]) * ((int32_t)weight[(((fy * 24) + t1) + c)])));
           }
         }
       }
-      #pragma GCC unroll 3
+      HTVM_UNROLL(3)
       for (int32_t px_2 = 0; px_2 < 3; ++px_2) {
         int32_t v0 = (acc[px_2] + bias[c]) >> 8;
         int32_t v1 = (v0) < (127) ? (v0) : (127);
@@ -150,9 +150,9 @@ void net_first(const int8_t *restrict in0, const int8_t *restrict weight, const 
   int32_t narrow1;
   for (int32_t y = 0; y < 5; ++y) {
     for (int32_t xb = 0; xb < 2; ++xb) {
-      #pragma GCC unroll 3
+      HTVM_UNROLL(3)
       for (int32_t k = 0; k < 3; ++k) {
-        #pragma GCC unroll 4
+        HTVM_UNROLL(4)
         for (int32_t l = 0; l < 4; ++l) {
           conv2d_nchw[((l * 3) + k)] = 0;
         }
@@ -160,11 +160,11 @@ void net_first(const int8_t *restrict in0, const int8_t *restrict weight, const 
       int32_t t1 = (xb * 3);
       for (int32_t ax4 = 0; ax4 < 8; ++ax4) {
         for (int32_t fy = 0; fy < 3; ++fy) {
-          #pragma GCC unroll 3
+          HTVM_UNROLL(3)
           for (int32_t f = 0; f < 3; ++f) {
-            #pragma GCC unroll 3
+            HTVM_UNROLL(3)
             for (int32_t px = 0; px < 3; ++px) {
-              #pragma GCC unroll 4
+              HTVM_UNROLL(4)
               for (int32_t ki = 0; ki < 4; ++ki) {
                 int32_t t2 = ((ki * 3) + px);
                 conv2d_nchw[t2] = (conv2d_nchw[t2] + (((int32_t)in0[((((((ax4 * 56) + (y * 8)) + (fy * 8)) + t1) + px) + f)]) * ((int32_t)weight[((((ki * 72) + (ax4 * 9)) + (fy * 3)) + f)])));
@@ -173,9 +173,9 @@ void net_first(const int8_t *restrict in0, const int8_t *restrict weight, const 
           }
         }
       }
-      #pragma GCC unroll 3
+      HTVM_UNROLL(3)
       for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
-        #pragma GCC unroll 4
+        HTVM_UNROLL(4)
         for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
           wide0 = (conv2d_nchw[((ki_1 * 3) + px_1)] + bias[ki_1]);
           narrow1 = ((int32_t)((((int64_t)wide0) * ((int64_t)((uint32_t)multiplier[ki_1]))) >> (int64_t)32));

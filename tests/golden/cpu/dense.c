@@ -16,19 +16,19 @@ void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight,
   int32_t wide0;
   int32_t narrow1;
   for (int32_t kb = 0; kb < 2; ++kb) {
-    #pragma GCC unroll 5
+    HTVM_UNROLL(5)
     for (int32_t j = 0; j < 5; ++j) {
       acc[j] = 0;
     }
     int32_t t1 = (kb * 5);
-    #pragma GCC unroll 6
+    HTVM_UNROLL(6)
     for (int32_t c = 0; c < 12; ++c) {
-      #pragma GCC unroll 5
+      HTVM_UNROLL(5)
       for (int32_t ki = 0; ki < 5; ++ki) {
         acc[ki] = (acc[ki] + (((int32_t)in0[c]) * ((int32_t)weight[(((c * 10) + t1) + ki)])));
       }
     }
-    #pragma GCC unroll 5
+    HTVM_UNROLL(5)
     for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
       int32_t t2 = (t1 + ki_1);
       wide0 = (acc[ki_1] + bias[t2]);
@@ -49,19 +49,19 @@ void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight,
 void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int32_t *restrict out) {
   int32_t acc[5];
   for (int32_t kb = 0; kb < 2; ++kb) {
-    #pragma GCC unroll 5
+    HTVM_UNROLL(5)
     for (int32_t j = 0; j < 5; ++j) {
       acc[j] = 0;
     }
     int32_t t1 = (kb * 5);
-    #pragma GCC unroll 6
+    HTVM_UNROLL(6)
     for (int32_t c = 0; c < 12; ++c) {
-      #pragma GCC unroll 5
+      HTVM_UNROLL(5)
       for (int32_t ki = 0; ki < 5; ++ki) {
         acc[ki] = (acc[ki] + (((int32_t)in0[c]) * ((int32_t)weight[(((c * 10) + t1) + ki)])));
       }
     }
-    #pragma GCC unroll 5
+    HTVM_UNROLL(5)
     for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
       int32_t t2 = (t1 + ki_1);
       out[t2] = (acc[ki_1] + bias[t2]);
@@ -125,28 +125,28 @@ void net_dense_onnx_2(const int32_t *restrict in0, const int32_t *restrict facto
 void net_rows(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict constant_0, const int32_t *restrict constant_0_1, int8_t *restrict out) {
   int32_t acc[8];
   for (int32_t kb = 0; kb < 5; ++kb) {
-    #pragma GCC unroll 4
+    HTVM_UNROLL(4)
     for (int32_t i = 0; i < 4; ++i) {
-      #pragma GCC unroll 2
+      HTVM_UNROLL(2)
       for (int32_t j = 0; j < 2; ++j) {
         acc[((i * 2) + j)] = 0;
       }
     }
     int32_t t1 = (kb * 2);
-    #pragma GCC unroll 6
+    HTVM_UNROLL(6)
     for (int32_t c = 0; c < 12; ++c) {
-      #pragma GCC unroll 4
+      HTVM_UNROLL(4)
       for (int32_t px = 0; px < 4; ++px) {
-        #pragma GCC unroll 2
+        HTVM_UNROLL(2)
         for (int32_t ki = 0; ki < 2; ++ki) {
           int32_t t2 = ((px * 2) + ki);
           acc[t2] = (acc[t2] + (((int32_t)in0[((px * 12) + c)]) * ((int32_t)weight[(((c * 10) + t1) + ki)])));
         }
       }
     }
-    #pragma GCC unroll 4
+    HTVM_UNROLL(4)
     for (int32_t px_1 = 0; px_1 < 4; ++px_1) {
-      #pragma GCC unroll 2
+      HTVM_UNROLL(2)
       for (int32_t ki_1 = 0; ki_1 < 2; ++ki_1) {
         int32_t t3 = (t1 + ki_1);
         int32_t v0 = (((acc[((px_1 * 2) + ki_1)] + bias[t3]) * constant_0[t3]) + 1000) >> constant_0_1[t3];

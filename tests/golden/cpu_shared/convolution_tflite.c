@@ -92,20 +92,20 @@ static void net_conv_part0(const void *args, uint32_t core, uint32_t cores)
   for (int32_t n = begin_0; n < end_0; ++n) {
     int32_t y = (n / 5);
     int32_t kb = (n % 5);
-    #pragma GCC unroll 6
+    HTVM_UNROLL(6)
     for (int32_t k = 0; k < 6; ++k) {
-      #pragma GCC unroll 2
+      HTVM_UNROLL(2)
       for (int32_t l = 0; l < 2; ++l) {
         acc[((k * 2) + l)] = 0;
       }
     }
     int32_t t1 = (kb * 2);
     for (int32_t fy = 0; fy < 3; ++fy) {
-      #pragma GCC unroll 2
+      HTVM_UNROLL(2)
       for (int32_t f = 0; f < 24; ++f) {
-        #pragma GCC unroll 6
+        HTVM_UNROLL(6)
         for (int32_t px = 0; px < 6; ++px) {
-          #pragma GCC unroll 2
+          HTVM_UNROLL(2)
           for (int32_t ki = 0; ki < 2; ++ki) {
             int32_t t2 = ((px * 2) + ki);
             acc[t2] = (acc[t2] + (((int32_t)in0[((((y * 64) + (fy * 64)) + (px * 8)) + f)]) * ((int32_t)weight[((((fy * 240) + (f * 10)) + t1) + ki)])));
@@ -113,9 +113,9 @@ static void net_conv_part0(const void *args, uint32_t core, uint32_t cores)
         }
       }
     }
-    #pragma GCC unroll 6
+    HTVM_UNROLL(6)
     for (int32_t px_1 = 0; px_1 < 6; ++px_1) {
-      #pragma GCC unroll 2
+      HTVM_UNROLL(2)
       for (int32_t ki_1 = 0; ki_1 < 2; ++ki_1) {
         int32_t t3 = (t1 + ki_1);
         wide0 = (acc[((px_1 * 2) + ki_1)] + bias[t3]);
@@ -174,27 +174,27 @@ static void net_pointwise_part0(const void *args, uint32_t core, uint32_t cores)
   const int32_t end_0 = htvm_parallel_begin(10, core + 1u, cores);
   int32_t acc[12];
   for (int32_t rb = begin_0; rb < end_0; ++rb) {
-    #pragma GCC unroll 3
+    HTVM_UNROLL(3)
     for (int32_t i = 0; i < 3; ++i) {
-      #pragma GCC unroll 4
+      HTVM_UNROLL(4)
       for (int32_t j = 0; j < 4; ++j) {
         acc[((i * 4) + j)] = 0;
       }
     }
-    #pragma GCC unroll 2
+    HTVM_UNROLL(2)
     for (int32_t c = 0; c < 10; ++c) {
-      #pragma GCC unroll 3
+      HTVM_UNROLL(3)
       for (int32_t px = 0; px < 3; ++px) {
-        #pragma GCC unroll 4
+        HTVM_UNROLL(4)
         for (int32_t ki = 0; ki < 4; ++ki) {
           int32_t t2 = ((px * 4) + ki);
           acc[t2] = (acc[t2] + (((int32_t)in0[(((rb * 30) + (px * 10)) + c)]) * ((int32_t)weight[((c * 4) + ki)])));
         }
       }
     }
-    #pragma GCC unroll 3
+    HTVM_UNROLL(3)
     for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
-      #pragma GCC unroll 4
+      HTVM_UNROLL(4)
       for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
         int32_t t1 = (px_1 * 4);
         int32_t v0 = (acc[(t1 + ki_1)] + bias[ki_1]) >> 9;

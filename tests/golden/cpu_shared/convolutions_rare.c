@@ -82,22 +82,22 @@ static void net_depthwise_part0(const void *args, uint32_t core, uint32_t cores)
   for (int32_t n = begin_0; n < end_0; ++n) {
     int32_t y = (n / 8);
     int32_t c = (n % 8);
-    #pragma GCC unroll 3
+    HTVM_UNROLL(3)
     for (int32_t px = 0; px < 3; ++px) {
       acc[px] = 0;
     }
-    #pragma GCC unroll 3
+    HTVM_UNROLL(3)
     for (int32_t fy = 0; fy < 3; ++fy) {
-      #pragma GCC unroll 3
+      HTVM_UNROLL(3)
       for (int32_t fx = 0; fx < 3; ++fx) {
-        #pragma GCC unroll 3
+        HTVM_UNROLL(3)
         for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
           int32_t t1 = (fx * 8);
           acc[px_1] = (acc[px_1] + (((int32_t)in0[(((((y * 112) + (fy * 56)) + (px_1 * 16)) + t1) + c)]) * ((int32_t)weight[(((fy * 24) + t1) + c)])));
         }
       }
     }
-    #pragma GCC unroll 3
+    HTVM_UNROLL(3)
     for (int32_t px_2 = 0; px_2 < 3; ++px_2) {
       int32_t v0 = (acc[px_2] + bias[c]) >> 8;
       int32_t v1 = (v0) < (127) ? (v0) : (127);
@@ -320,9 +320,9 @@ static void net_first_part0(const void *args, uint32_t core, uint32_t cores)
   int32_t narrow1;
   for (int32_t y = begin_0; y < end_0; ++y) {
     for (int32_t xb = 0; xb < 2; ++xb) {
-      #pragma GCC unroll 3
+      HTVM_UNROLL(3)
       for (int32_t k = 0; k < 3; ++k) {
-        #pragma GCC unroll 4
+        HTVM_UNROLL(4)
         for (int32_t l = 0; l < 4; ++l) {
           conv2d_nchw[((l * 3) + k)] = 0;
         }
@@ -330,11 +330,11 @@ static void net_first_part0(const void *args, uint32_t core, uint32_t cores)
       int32_t t1 = (xb * 3);
       for (int32_t ax4 = 0; ax4 < 8; ++ax4) {
         for (int32_t fy = 0; fy < 3; ++fy) {
-          #pragma GCC unroll 3
+          HTVM_UNROLL(3)
           for (int32_t f = 0; f < 3; ++f) {
-            #pragma GCC unroll 3
+            HTVM_UNROLL(3)
             for (int32_t px = 0; px < 3; ++px) {
-              #pragma GCC unroll 4
+              HTVM_UNROLL(4)
               for (int32_t ki = 0; ki < 4; ++ki) {
                 int32_t t2 = ((ki * 3) + px);
                 conv2d_nchw[t2] = (conv2d_nchw[t2] + (((int32_t)in0[((((((ax4 * 56) + (y * 8)) + (fy * 8)) + t1) + px) + f)]) * ((int32_t)weight[((((ki * 72) + (ax4 * 9)) + (fy * 3)) + f)])));
@@ -343,9 +343,9 @@ static void net_first_part0(const void *args, uint32_t core, uint32_t cores)
           }
         }
       }
-      #pragma GCC unroll 3
+      HTVM_UNROLL(3)
       for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
-        #pragma GCC unroll 4
+        HTVM_UNROLL(4)
         for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
           wide0 = (conv2d_nchw[((ki_1 * 3) + px_1)] + bias[ki_1]);
           narrow1 = ((int32_t)((((int64_t)wide0) * ((int64_t)((uint32_t)multiplier[ki_1]))) >> (int64_t)32));

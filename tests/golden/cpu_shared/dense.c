@@ -36,19 +36,19 @@ static void net_dense_tflite_part0(const void *args, uint32_t core, uint32_t cor
   int32_t wide0;
   int32_t narrow1;
   for (int32_t kb = begin_0; kb < end_0; ++kb) {
-    #pragma GCC unroll 5
+    HTVM_UNROLL(5)
     for (int32_t j = 0; j < 5; ++j) {
       acc[j] = 0;
     }
     int32_t t1 = (kb * 5);
-    #pragma GCC unroll 6
+    HTVM_UNROLL(6)
     for (int32_t c = 0; c < 12; ++c) {
-      #pragma GCC unroll 5
+      HTVM_UNROLL(5)
       for (int32_t ki = 0; ki < 5; ++ki) {
         acc[ki] = (acc[ki] + (((int32_t)in0[c]) * ((int32_t)weight[(((c * 10) + t1) + ki)])));
       }
     }
-    #pragma GCC unroll 5
+    HTVM_UNROLL(5)
     for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
       int32_t t2 = (t1 + ki_1);
       wide0 = (acc[ki_1] + bias[t2]);
@@ -106,19 +106,19 @@ static void net_dense_onnx_part0(const void *args, uint32_t core, uint32_t cores
   const int32_t end_0 = htvm_parallel_begin(2, core + 1u, cores);
   int32_t acc[5];
   for (int32_t kb = begin_0; kb < end_0; ++kb) {
-    #pragma GCC unroll 5
+    HTVM_UNROLL(5)
     for (int32_t j = 0; j < 5; ++j) {
       acc[j] = 0;
     }
     int32_t t1 = (kb * 5);
-    #pragma GCC unroll 6
+    HTVM_UNROLL(6)
     for (int32_t c = 0; c < 12; ++c) {
-      #pragma GCC unroll 5
+      HTVM_UNROLL(5)
       for (int32_t ki = 0; ki < 5; ++ki) {
         acc[ki] = (acc[ki] + (((int32_t)in0[c]) * ((int32_t)weight[(((c * 10) + t1) + ki)])));
       }
     }
-    #pragma GCC unroll 5
+    HTVM_UNROLL(5)
     for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
       int32_t t2 = (t1 + ki_1);
       out[t2] = (acc[ki_1] + bias[t2]);
@@ -269,28 +269,28 @@ static void net_rows_part0(const void *args, uint32_t core, uint32_t cores)
   const int32_t end_0 = htvm_parallel_begin(5, core + 1u, cores);
   int32_t acc[8];
   for (int32_t kb = begin_0; kb < end_0; ++kb) {
-    #pragma GCC unroll 4
+    HTVM_UNROLL(4)
     for (int32_t i = 0; i < 4; ++i) {
-      #pragma GCC unroll 2
+      HTVM_UNROLL(2)
       for (int32_t j = 0; j < 2; ++j) {
         acc[((i * 2) + j)] = 0;
       }
     }
     int32_t t1 = (kb * 2);
-    #pragma GCC unroll 6
+    HTVM_UNROLL(6)
     for (int32_t c = 0; c < 12; ++c) {
-      #pragma GCC unroll 4
+      HTVM_UNROLL(4)
       for (int32_t px = 0; px < 4; ++px) {
-        #pragma GCC unroll 2
+        HTVM_UNROLL(2)
         for (int32_t ki = 0; ki < 2; ++ki) {
           int32_t t2 = ((px * 2) + ki);
           acc[t2] = (acc[t2] + (((int32_t)in0[((px * 12) + c)]) * ((int32_t)weight[(((c * 10) + t1) + ki)])));
         }
       }
     }
-    #pragma GCC unroll 4
+    HTVM_UNROLL(4)
     for (int32_t px_1 = 0; px_1 < 4; ++px_1) {
-      #pragma GCC unroll 2
+      HTVM_UNROLL(2)
       for (int32_t ki_1 = 0; ki_1 < 2; ++ki_1) {
         int32_t t3 = (t1 + ki_1);
         int32_t v0 = (((acc[((px_1 * 2) + ki_1)] + bias[t3]) * constant_0[t3]) + 1000) >> constant_0_1[t3];

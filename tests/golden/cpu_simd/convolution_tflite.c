@@ -42,19 +42,19 @@ void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const i
     for (int32_t xb = 0; xb < 2; ++xb) {
       for (int32_t kb = 0; kb < 2; ++kb) {
         int32_t t1 = (kb * 5);
-        #pragma GCC unroll 3
+        HTVM_UNROLL(3)
         for (int32_t k = 0; k < 3; ++k) {
-          #pragma GCC unroll 5
+          HTVM_UNROLL(5)
           for (int32_t l = 0; l < 5; ++l) {
             acc[((k * 5) + l)] = bias[(t1 + l)];
           }
         }
         for (int32_t fy = 0; fy < 3; ++fy) {
-          #pragma GCC unroll 6
+          HTVM_UNROLL(6)
           for (int32_t f = 0; f < 6; ++f) {
-            #pragma GCC unroll 3
+            HTVM_UNROLL(3)
             for (int32_t px = 0; px < 3; ++px) {
-              #pragma GCC unroll 5
+              HTVM_UNROLL(5)
               for (int32_t ki = 0; ki < 5; ++ki) {
                 int32_t t2 = ((px * 5) + ki);
                 acc[t2] = htvm_dot4(htvm_load4((&(in0[(((((y * 64) + (fy * 64)) + (xb * 24)) + (px * 8)) + (f * 4))]))), htvm_load4((&(weight[((((kb * 360) + (fy * 120)) + (f * 20)) + (ki * 4))]))), acc[t2]);
@@ -62,9 +62,9 @@ void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const i
             }
           }
         }
-        #pragma GCC unroll 5
+        HTVM_UNROLL(5)
         for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
-          #pragma GCC unroll 3
+          HTVM_UNROLL(3)
           for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
             int32_t t3 = (t1 + ki_1);
             out[(((((y * 60) + (xb * 30)) + (px_1 * 10)) + t1) + ki_1)] = ((int8_t)htvm_clip((htvm_scale(acc[((px_1 * 5) + ki_1)], ((uint32_t)multiplier[t3]), ((uint32_t)shift[t3])) + 3), 0, 127));
@@ -83,27 +83,27 @@ void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const i
 void net_pointwise(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int8_t *restrict out) {
   int32_t acc[12];
   for (int32_t rb = 0; rb < 10; ++rb) {
-    #pragma GCC unroll 3
+    HTVM_UNROLL(3)
     for (int32_t i = 0; i < 3; ++i) {
-      #pragma GCC unroll 4
+      HTVM_UNROLL(4)
       for (int32_t j = 0; j < 4; ++j) {
         acc[((i * 4) + j)] = bias[j];
       }
     }
-    #pragma GCC unroll 2
+    HTVM_UNROLL(2)
     for (int32_t c = 0; c < 10; ++c) {
-      #pragma GCC unroll 3
+      HTVM_UNROLL(3)
       for (int32_t px = 0; px < 3; ++px) {
-        #pragma GCC unroll 4
+        HTVM_UNROLL(4)
         for (int32_t ki = 0; ki < 4; ++ki) {
           int32_t t2 = ((px * 4) + ki);
           acc[t2] = htvm_mac(((int32_t)in0[(((rb * 30) + (px * 10)) + c)]), ((int32_t)weight[((c * 4) + ki)]), acc[t2]);
         }
       }
     }
-    #pragma GCC unroll 3
+    HTVM_UNROLL(3)
     for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
-      #pragma GCC unroll 4
+      HTVM_UNROLL(4)
       for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
         int32_t t1 = (px_1 * 4);
         out[(((rb * 12) + t1) + ki_1)] = ((int8_t)htvm_clip((acc[(t1 + ki_1)] >> 9), -128, 127));

@@ -17,19 +17,19 @@ void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight,
   for (int32_t kb = 0; kb < 2; ++kb) {
     int32_t v0 = kb * 6;
     int32_t t2 = ((v0) < (4) ? (v0) : (4));
-    #pragma GCC unroll 6
+    HTVM_UNROLL(6)
     for (int32_t j = 0; j < 6; ++j) {
       acc[j] = bias[(t2 + j)];
     }
-    #pragma GCC unroll 3
+    HTVM_UNROLL(3)
     for (int32_t c = 0; c < 3; ++c) {
-      #pragma GCC unroll 6
+      HTVM_UNROLL(6)
       for (int32_t ki = 0; ki < 6; ++ki) {
         int32_t t1 = (c * 4);
         acc[ki] = htvm_dot4(htvm_load4((&(in0[t1]))), htvm_load4((&(weight[(((t2 * 12) + (ki * 12)) + t1)]))), acc[ki]);
       }
     }
-    #pragma GCC unroll 6
+    HTVM_UNROLL(6)
     for (int32_t ki_1 = 0; ki_1 < 6; ++ki_1) {
       out[(t2 + ki_1)] = ((int8_t)htvm_clip((htvm_scale(acc[ki_1], ((uint32_t)multiplier[0]), ((uint32_t)shift[0])) + 3), -128, 127));
     }
@@ -46,19 +46,19 @@ void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, c
   for (int32_t kb = 0; kb < 2; ++kb) {
     int32_t v0 = kb * 6;
     int32_t t2 = ((v0) < (4) ? (v0) : (4));
-    #pragma GCC unroll 6
+    HTVM_UNROLL(6)
     for (int32_t j = 0; j < 6; ++j) {
       acc[j] = bias[(t2 + j)];
     }
-    #pragma GCC unroll 3
+    HTVM_UNROLL(3)
     for (int32_t c = 0; c < 3; ++c) {
-      #pragma GCC unroll 6
+      HTVM_UNROLL(6)
       for (int32_t ki = 0; ki < 6; ++ki) {
         int32_t t1 = (c * 4);
         acc[ki] = htvm_dot4(htvm_load4((&(in0[t1]))), htvm_load4((&(weight[(((t2 * 12) + (ki * 12)) + t1)]))), acc[ki]);
       }
     }
-    #pragma GCC unroll 6
+    HTVM_UNROLL(6)
     for (int32_t ki_1 = 0; ki_1 < 6; ++ki_1) {
       out[(t2 + ki_1)] = acc[ki_1];
     }
@@ -121,27 +121,27 @@ void net_rows(const int8_t *restrict in0, const int8_t *restrict weight, const i
   for (int32_t rb = 0; rb < 2; ++rb) {
     for (int32_t kb = 0; kb < 2; ++kb) {
       int32_t t1 = (kb * 5);
-      #pragma GCC unroll 2
+      HTVM_UNROLL(2)
       for (int32_t i = 0; i < 2; ++i) {
-        #pragma GCC unroll 5
+        HTVM_UNROLL(5)
         for (int32_t j = 0; j < 5; ++j) {
           acc[((i * 5) + j)] = bias[(t1 + j)];
         }
       }
-      #pragma GCC unroll 3
+      HTVM_UNROLL(3)
       for (int32_t c = 0; c < 3; ++c) {
-        #pragma GCC unroll 2
+        HTVM_UNROLL(2)
         for (int32_t px = 0; px < 2; ++px) {
-          #pragma GCC unroll 5
+          HTVM_UNROLL(5)
           for (int32_t ki = 0; ki < 5; ++ki) {
             int32_t t2 = ((px * 5) + ki);
             acc[t2] = htvm_dot4(htvm_load4((&(in0[(((rb * 24) + (px * 12)) + (c * 4))]))), htvm_load4((&(weight[(((kb * 60) + (c * 20)) + (ki * 4))]))), acc[t2]);
           }
         }
       }
-      #pragma GCC unroll 5
+      HTVM_UNROLL(5)
       for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
-        #pragma GCC unroll 2
+        HTVM_UNROLL(2)
         for (int32_t px_1 = 0; px_1 < 2; ++px_1) {
           int32_t t3 = (t1 + ki_1);
           out[((((rb * 20) + (px_1 * 10)) + t1) + ki_1)] = ((int8_t)htvm_clip((((acc[((px_1 * 5) + ki_1)] * constant_0[t3]) + 1000) >> constant_0_1[t3]), -128, 127));

@@ -11,7 +11,7 @@
 void net_add_convert(const int8_t *restrict in0, const int8_t *restrict in1, int8_t *restrict out) {
   for (int32_t i1 = 0; i1 < 5; ++i1) {
     for (int32_t i2 = 0; i2 < 6; ++i2) {
-      #pragma GCC unroll 4
+      HTVM_UNROLL(4)
       for (int32_t i = 0; i < 8; ++i) {
         int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
         out[t1] = ((int8_t)htvm_clip((((((int32_t)((int8_t)htvm_clip(((((int32_t)in0[t1]) + ((int32_t)in1[t1])) >> 1), 0, 127))) * 77) - 629) >> 7), -128, 127));
@@ -28,7 +28,7 @@ void net_add_convert(const int8_t *restrict in0, const int8_t *restrict in1, int
 void net_tflite_add(const int8_t *restrict in0, const int8_t *restrict in1, const int32_t *restrict multiplier, int8_t *restrict out) {
   for (int32_t i1 = 0; i1 < 5; ++i1) {
     for (int32_t i2 = 0; i2 < 6; ++i2) {
-      #pragma GCC unroll 4
+      HTVM_UNROLL(4)
       for (int32_t i = 0; i < 8; ++i) {
         int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
         out[t1] = ((int8_t)htvm_clip((htvm_scale((htvm_scale(((((int32_t)in0[t1]) * 1048576) + 134217728), ((uint32_t)multiplier[0]), (uint32_t)6) + (((((int32_t)in1[t1]) * 1048576) - 5242880) >> 1)), ((uint32_t)multiplier[2]), (uint32_t)19) + 127), -128, 127));
@@ -45,7 +45,7 @@ void net_tflite_add(const int8_t *restrict in0, const int8_t *restrict in1, cons
 void net_onnx_add(const int8_t *restrict in0, const int8_t *restrict in1, const int64_t *restrict factors, int8_t *restrict out) {
   for (int32_t i1 = 0; i1 < 5; ++i1) {
     for (int32_t i2 = 0; i2 < 6; ++i2) {
-      #pragma GCC unroll 4
+      HTVM_UNROLL(4)
       for (int32_t i = 0; i < 8; ++i) {
         int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
         int64_t first0 = ((((int64_t)((int32_t)in1[t1])) * factors[1]) + (int64_t)20709259264);
@@ -77,7 +77,7 @@ void net_onnx_multiply(const int8_t *restrict in0, const int8_t *restrict in1, c
   int32_t wide0;
   for (int32_t i1 = 0; i1 < 5; ++i1) {
     for (int32_t i2 = 0; i2 < 6; ++i2) {
-      #pragma GCC unroll 4
+      HTVM_UNROLL(4)
       for (int32_t i = 0; i < 8; ++i) {
         int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
         wide0 = ((((int32_t)in0[t1]) - 1) * (((int32_t)in1[t1]) + 9));
@@ -110,7 +110,7 @@ void net_tflite_subtract(const int8_t *restrict in0, const int8_t *restrict in1,
   int32_t narrow2;
   for (int32_t i1 = 0; i1 < 5; ++i1) {
     for (int32_t i2 = 0; i2 < 6; ++i2) {
-      #pragma GCC unroll 4
+      HTVM_UNROLL(4)
       for (int32_t i = 0; i < 8; ++i) {
         int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
         narrow0 = ((int32_t)((((((int64_t)((int32_t)in0[t1])) + (int64_t)128) * ((int64_t)multiplier[0])) + (int64_t)1024) >> (int64_t)11));
