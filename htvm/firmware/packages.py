@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["FLAGS", "KINDS", "MLF", "kind_written", "library_files", "package_files", "refuse_kind"]
 
 FLAGS = ("-O2", "-fomit-frame-pointer")
-"""The loops in assembly need all registers, and without optimization there are none."""
+"""Without optimization the loops are plain C; a frame pointer takes a register from all others."""
 
 MLF = "mlf"
 """Kind of the one package that is a file: TVM's Model Library Format."""
@@ -164,8 +164,8 @@ class _Package:
     def readme(self, title: str, use: str) -> dict[str, str]:
         """Return the page that says how to use the package."""
         source = self.program.origin.source if self.program.origin is not None else self.name
-        frames = any("__asm__" in text for text in self.library.values())
-        text = self.text("README.md", title=title, use=use, network=source, frames=frames)
+        loops = any("__asm__" in text for text in self.library.values())
+        text = self.text("README.md", title=title, use=use, network=source, loops=loops)
         return {"README.md": text}
 
 

@@ -12,11 +12,13 @@
 
 #include "htvm_simd.h"
 
-/* Without optimization compilers keep registers for themselves. */
+/* Without optimization compilers keep registers for themselves.  A build may set it to 0. */
+#ifndef HTVM_DSP_LOOPS
 #if HTVM_DSP && defined(__OPTIMIZE__)
 #define HTVM_DSP_LOOPS 1
 #else
 #define HTVM_DSP_LOOPS 0
+#endif
 #endif
 
 /* Returns elements 0 and 2 of a word as halfwords, and elements 1 and 3. */
@@ -128,27 +130,29 @@ HTVM_INLINE void htvm_two_by_two(int32_t *sums, const uint32_t *column, const in
 {
 #if HTVM_DSP_LOOPS
 #define HTVM_STEP                                                                                  \
-    "ldm %[x]!, {r2, r3, r4, r5}\n ldrd %[u], %[v], [%[w]], #8\n"                                  \
-    "sxtb16 %[t], %[u]\n smlad %[a], r2, %[t], %[a]\n smlad %[c], r4, %[t], %[c]\n"                \
-    "sxtb16 %[t], %[u], ror #8\n smlad %[a], r3, %[t], %[a]\n smlad %[c], r5, %[t], %[c]\n"        \
-    "sxtb16 %[t], %[v]\n smlad %[b], r2, %[t], %[b]\n smlad %[d], r4, %[t], %[d]\n"                \
-    "sxtb16 %[t], %[v], ror #8\n smlad %[b], r3, %[t], %[b]\n smlad %[d], r5, %[t], %[d]\n"
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-    uint32_t u, v, t;
-    const int8_t *const end = weights + 8 * words;
+    "ldm %[x]!, {r2, r3, r4, r5}\n ldrd r7, r9, [%[w]], #8\n"                                      \
+    "sxtb16 lr, r7\n smlad %[a], r2, lr, %[a]\n smlad %[c], r4, lr, %[c]\n"                        \
+    "sxtb16 lr, r7, ror #8\n smlad %[a], r3, lr, %[a]\n smlad %[c], r5, lr, %[c]\n"                \
+    "sxtb16 lr, r9\n smlad %[b], r2, lr, %[b]\n smlad %[d], r4, lr, %[d]\n"                        \
+    "sxtb16 lr, r9, ror #8\n smlad %[b], r3, lr, %[b]\n smlad %[d], r5, lr, %[d]\n"
+    register int32_t a __asm__("r8") = sums[0], b __asm__("r10") = sums[1];
+    register int32_t c __asm__("r11") = sums[2], d __asm__("r12") = sums[3];
+    register const uint32_t *x __asm__("r0") = column;
+    register const int8_t *w __asm__("r1") = weights;
+    register const int8_t *const end __asm__("r6") = weights + 8 * words;
     for (uint32_t i = 0; i < (words & 3u); i++) {
-        __asm__ volatile(HTVM_STEP
-                         : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(column),
-                           [w] "+r"(weights), [u] "=&r"(u), [v] "=&r"(v), [t] "=&r"(t)
+        __asm__ volatile(HTVM_BORROW HTVM_STEP HTVM_RETURN
+                         : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(x),
+                           [w] "+r"(w)
                          :
-                         : "r2", "r3", "r4", "r5", "memory");
+                         : "r2", "r3", "r4", "r5", "lr", "cc", "memory");
     }
     if (words >= 4) {
-        __asm__ volatile(HTVM_LOOP_TO("end", "w", HTVM_STEP)
-                         : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(column),
-                           [w] "+r"(weights), [u] "=&r"(u), [v] "=&r"(v), [t] "=&r"(t)
+        __asm__ volatile(HTVM_BORROW HTVM_LOOP_TO("end", "w", HTVM_STEP) HTVM_RETURN
+                         : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(x),
+                           [w] "+r"(w)
                          : [end] "r"(end)
-                         : "r2", "r3", "r4", "r5", "cc", "memory");
+                         : "r2", "r3", "r4", "r5", "lr", "cc", "memory");
     }
 #undef HTVM_STEP
     sums[0] = a;
@@ -179,31 +183,33 @@ HTVM_INLINE void htvm_one_by_four(int32_t *sums, const uint32_t *column, const i
 {
 #if HTVM_DSP_LOOPS
 #define HTVM_STEP                                                                                  \
-    "ldrd %[u], %[v], [%[x]], #8\n ldm %[w]!, {r2, r3, r4, r5}\n"                                  \
-    "sxtb16 %[t], r2\n smlad %[a], %[u], %[t], %[a]\n"                                             \
-    "sxtb16 %[t], r2, ror #8\n smlad %[a], %[v], %[t], %[a]\n"                                     \
-    "sxtb16 %[t], r3\n smlad %[b], %[u], %[t], %[b]\n"                                             \
-    "sxtb16 %[t], r3, ror #8\n smlad %[b], %[v], %[t], %[b]\n"                                     \
-    "sxtb16 %[t], r4\n smlad %[c], %[u], %[t], %[c]\n"                                             \
-    "sxtb16 %[t], r4, ror #8\n smlad %[c], %[v], %[t], %[c]\n"                                     \
-    "sxtb16 %[t], r5\n smlad %[d], %[u], %[t], %[d]\n"                                             \
-    "sxtb16 %[t], r5, ror #8\n smlad %[d], %[v], %[t], %[d]\n"
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-    uint32_t u, v, t;
-    const int8_t *const end = weights + 16 * words;
+    "ldrd r7, r9, [%[x]], #8\n ldm %[w]!, {r2, r3, r4, r5}\n"                                      \
+    "sxtb16 lr, r2\n smlad %[a], r7, lr, %[a]\n"                                                   \
+    "sxtb16 lr, r2, ror #8\n smlad %[a], r9, lr, %[a]\n"                                           \
+    "sxtb16 lr, r3\n smlad %[b], r7, lr, %[b]\n"                                                   \
+    "sxtb16 lr, r3, ror #8\n smlad %[b], r9, lr, %[b]\n"                                           \
+    "sxtb16 lr, r4\n smlad %[c], r7, lr, %[c]\n"                                                   \
+    "sxtb16 lr, r4, ror #8\n smlad %[c], r9, lr, %[c]\n"                                           \
+    "sxtb16 lr, r5\n smlad %[d], r7, lr, %[d]\n"                                                   \
+    "sxtb16 lr, r5, ror #8\n smlad %[d], r9, lr, %[d]\n"
+    register int32_t a __asm__("r8") = sums[0], b __asm__("r10") = sums[1];
+    register int32_t c __asm__("r11") = sums[2], d __asm__("r12") = sums[3];
+    register const uint32_t *x __asm__("r0") = column;
+    register const int8_t *w __asm__("r1") = weights;
+    register const int8_t *const end __asm__("r6") = weights + 16 * words;
     for (uint32_t i = 0; i < (words & 3u); i++) {
-        __asm__ volatile(HTVM_STEP
-                         : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(column),
-                           [w] "+r"(weights), [u] "=&r"(u), [v] "=&r"(v), [t] "=&r"(t)
+        __asm__ volatile(HTVM_BORROW HTVM_STEP HTVM_RETURN
+                         : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(x),
+                           [w] "+r"(w)
                          :
-                         : "r2", "r3", "r4", "r5", "memory");
+                         : "r2", "r3", "r4", "r5", "lr", "cc", "memory");
     }
     if (words >= 4) {
-        __asm__ volatile(HTVM_LOOP_TO("end", "w", HTVM_STEP)
-                         : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(column),
-                           [w] "+r"(weights), [u] "=&r"(u), [v] "=&r"(v), [t] "=&r"(t)
+        __asm__ volatile(HTVM_BORROW HTVM_LOOP_TO("end", "w", HTVM_STEP) HTVM_RETURN
+                         : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(x),
+                           [w] "+r"(w)
                          : [end] "r"(end)
-                         : "r2", "r3", "r4", "r5", "cc", "memory");
+                         : "r2", "r3", "r4", "r5", "lr", "cc", "memory");
     }
 #undef HTVM_STEP
     sums[0] = a;

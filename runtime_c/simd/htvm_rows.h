@@ -14,11 +14,13 @@
 
 #include "htvm_lanes.h"
 
-/* Without optimization compilers keep registers for themselves. */
+/* Without optimization compilers keep registers for themselves.  A build may set it to 0. */
+#ifndef HTVM_MVE_LOOPS
 #if HTVM_MVE && defined(__OPTIMIZE__)
 #define HTVM_MVE_LOOPS 1
 #else
 #define HTVM_MVE_LOOPS 0
+#endif
 #endif
 
 /* Copies `bytes` elements, followed by zeros: whole vectors of 16 are written. */
@@ -68,7 +70,8 @@ HTVM_INLINE const int8_t *htvm_rows_three_by_two(int32_t *sums, uint32_t next, c
 {
     int32_t a = first[0], b = first[1], c = a, d = b, e = a, f = b;
     const int8_t *y = x + 16 * steps, *z = y + 16 * steps;
-    __asm__ volatile("dls lr, %[steps]\n"
+    register uint32_t rounds __asm__("lr") = steps;
+    __asm__ volatile("dls lr, lr\n"
                      "1:\n vldrb.8 q3, [%[w]], #16\n vldrb.8 q0, [%[x]], #16\n"
                      "vmladava.s8 %[a], q0, q3\n vldrb.8 q1, [%[y]], #16\n"
                      "vmladava.s8 %[c], q1, q3\n vldrb.8 q2, [%[z]], #16\n"
@@ -76,9 +79,10 @@ HTVM_INLINE const int8_t *htvm_rows_three_by_two(int32_t *sums, uint32_t next, c
                      "vmladava.s8 %[b], q0, q3\n vmladava.s8 %[d], q1, q3\n"
                      "vmladava.s8 %[f], q2, q3\n le lr, 1b\n"
                      : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [e] "+Te"(e),
-                       [f] "+Te"(f), [x] "+r"(x), [y] "+r"(y), [z] "+r"(z), [w] "+r"(weights)
-                     : [steps] "r"(steps)
-                     : "lr", "q0", "q1", "q2", "q3", "memory");
+                       [f] "+Te"(f), [x] "+r"(x), [y] "+r"(y), [z] "+r"(z), [w] "+r"(weights),
+                       "+r"(rounds)
+                     :
+                     : "q0", "q1", "q2", "q3", "memory");
     sums[0] = a;
     sums[1] = b;
     sums[next] = c;
@@ -94,16 +98,17 @@ HTVM_INLINE const int8_t *htvm_rows_one_by_four(int32_t *sums, const int8_t *x,
                                                 const int32_t first[4])
 {
     int32_t a = first[0], b = first[1], c = first[2], d = first[3];
-    __asm__ volatile("dls lr, %[steps]\n"
+    register uint32_t rounds __asm__("lr") = steps;
+    __asm__ volatile("dls lr, lr\n"
                      "1:\n vldrb.8 q0, [%[x]], #16\n vldrb.8 q1, [%[w]], #16\n"
                      "vmladava.s8 %[a], q0, q1\n vldrb.8 q2, [%[w]], #16\n"
                      "vmladava.s8 %[b], q0, q2\n vldrb.8 q1, [%[w]], #16\n"
                      "vmladava.s8 %[c], q0, q1\n vldrb.8 q2, [%[w]], #16\n"
                      "vmladava.s8 %[d], q0, q2\n le lr, 1b\n"
                      : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [x] "+r"(x),
-                       [w] "+r"(weights)
-                     : [steps] "r"(steps)
-                     : "lr", "q0", "q1", "q2", "memory");
+                       [w] "+r"(weights), "+r"(rounds)
+                     :
+                     : "q0", "q1", "q2", "memory");
     sums[0] = a;
     sums[1] = b;
     sums[2] = c;

@@ -49,6 +49,14 @@
 typedef uint32_t __attribute__((may_alias)) htvm_word_t;
 #endif
 
+#if defined(__thumb2__)
+/* The longest loops in assembly need 13 or 14 registers, but compilers may keep r7 for frames, and
+ * platforms r9: such a statement saves these two itself, so that no compiler has to give them up.  All
+ * of its operands are given registers, lest they be in these. */
+#define HTVM_BORROW "push {r7, r9}\n"
+#define HTVM_RETURN "pop {r7, r9}\n"
+#endif
+
 #if HTVM_DSP
 /* The same at any address: LDR reaches it, but no pair of such accesses may become LDRD or LDM. */
 typedef struct __attribute__((packed, may_alias)) {

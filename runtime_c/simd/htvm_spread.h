@@ -19,13 +19,55 @@
 #define HTVM_THUMB 0
 #endif
 
-/* Without optimization compilers keep registers for themselves. */
+/* Loops of Thumb (1) or Thumb-2 (2).  Without optimization compilers keep registers for themselves.  A
+ * build may set it to 0. */
+#ifndef HTVM_THUMB_LOOPS
 #if HTVM_THUMB && defined(__OPTIMIZE__) && !defined(__thumb2__)
 #define HTVM_THUMB_LOOPS 1
 #elif HTVM_THUMB && defined(__OPTIMIZE__)
 #define HTVM_THUMB_LOOPS 2
 #else
 #define HTVM_THUMB_LOOPS 0
+#endif
+#endif
+
+#if HTVM_THUMB_LOOPS == 1
+/* Defines HTVM_THUMB_LOOP: repeats steps until `column` is at `end`, with four sums in high registers.
+ * The assembler is told its syntax, because GCC chooses the older one here. */
+#if defined(__OPTIMIZE_SIZE__) && !defined(__clang__)
+/* With -Os, GCC neither uses r8 to r11 nor saves them: the statement does both. */
+#define HTVM_A "r8"
+#define HTVM_B "r9"
+#define HTVM_C "r10"
+#define HTVM_D "r11"
+#define HTVM_THUMB_LOOP(steps)                                                                     \
+    int32_t *t = sums;                                                                             \
+    const int32_t *v = end;                                                                        \
+    __asm__ volatile(                                                                              \
+        ".syntax unified\n mov r4, r8\n mov r5, r9\n push {r4, r5}\n mov r4, r10\n mov r5, r11\n"  \
+        "push {r4, r5}\n mov r12, %[v]\n ldm %[t]!, {r4, r5}\n mov r8, r4\n mov r9, r5\n"          \
+        "ldm %[t]!, {r4, r5}\n mov r10, r4\n mov r11, r5\n push {%[t]}\n"                          \
+        "1:\n" steps "cmp %[x], r12\n bne 1b\n"                                                    \
+        "pop {%[t]}\n subs %[t], #16\n mov r4, r8\n mov r5, r9\n stm %[t]!, {r4, r5}\n"            \
+        "mov r4, r10\n mov r5, r11\n stm %[t]!, {r4, r5}\n"                                        \
+        "pop {r4, r5}\n mov r10, r4\n mov r11, r5\n pop {r4, r5}\n mov r8, r4\n mov r9, r5\n"      \
+        : [x] "+l"(column), [w] "+l"(weights), [v] "+l"(v), [t] "+l"(t)                            \
+        :                                                                                          \
+        : "r4", "r5", "r12", "cc", "memory")
+#else
+#define HTVM_A "%[a]"
+#define HTVM_B "%[b]"
+#define HTVM_C "%[c]"
+#define HTVM_D "%[d]"
+#define HTVM_THUMB_LOOP(steps)                                                                     \
+    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], v, t;                              \
+    __asm__ volatile(".syntax unified\n 1:\n" steps "cmp %[x], %[end]\n bne 1b\n"                  \
+                     : [a] "+h"(a), [b] "+h"(b), [c] "+h"(c), [d] "+h"(d), [x] "+l"(column),       \
+                       [w] "+l"(weights), [v] "=&l"(v), [t] "=&l"(t)                               \
+                     : [end] "l"(end)                                                              \
+                     : "r4", "r5", "cc", "memory");                                                \
+    sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d
+#endif
 #endif
 
 /* Columns are filled by one function where that takes no more instructions. */
@@ -95,36 +137,33 @@ HTVM_INLINE void htvm_spread_two_by_two(int32_t *sums, const int32_t *column, co
                                         uint32_t words)
 {
     const int32_t *const end = column + 8 * words;
-#if HTVM_THUMB_LOOPS
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
 #if HTVM_THUMB_LOOPS == 1
 #define HTVM_STEP(first, second)                                                                   \
-    "ldm %[x]!, {r4, r5}\n ldrb %[v], [%[w], #" first "]\n"                                        \
-    "movs %[t], r4\n muls %[t], %[v], %[t]\n add %[a], %[t]\n muls %[v], r5, %[v]\n add %[c], %[v]\n" \
-    "ldrb %[v], [%[w], #" second "]\n"                                                             \
-    "muls r4, %[v], r4\n add %[b], r4\n muls r5, %[v], r5\n add %[d], r5\n"
-    int32_t t, v;
-    __asm__ volatile("1:\n" HTVM_STEP("0", "4") HTVM_STEP("1", "5") HTVM_STEP("2", "6") HTVM_STEP(
-                         "3", "7") "adds %[w], #8\n cmp %[x], %[end]\n bne 1b\n"
-                     : [a] "+h"(a), [b] "+h"(b), [c] "+h"(c), [d] "+h"(d), [x] "+l"(column),
-                       [w] "+l"(weights), [v] "=&l"(v), [t] "=&l"(t)
-                     : [end] "l"(end)
-                     : "r4", "r5", "cc", "memory");
-#else
+    "ldm %[x]!, {r4, r5}\n ldrb %[v], [%[w], #" first "]\n movs %[t], r4\n muls %[t], %[v], %[t]\n"\
+    "add " HTVM_A ", %[t]\n muls %[v], r5, %[v]\n add " HTVM_C ", %[v]\n"                          \
+    "ldrb %[v], [%[w], #" second "]\n muls r4, %[v], r4\n add " HTVM_B ", r4\n"                    \
+    "muls r5, %[v], r5\n add " HTVM_D ", r5\n"
+    HTVM_THUMB_LOOP(HTVM_STEP("0", "4") HTVM_STEP("1", "5") HTVM_STEP("2", "6")
+                        HTVM_STEP("3", "7") "adds %[w], #8\n");
+#undef HTVM_STEP
+#elif HTVM_THUMB_LOOPS
 #define HTVM_STEP(first, second, then, last)                                                       \
-    "ldm %[x]!, {r2, r3, r4, r5}\n ldrb %[u], [%[w], #" first "]\n ldrb %[v], [%[w], #" second     \
-    "]\n mla %[a], r2, %[u], %[a]\n mla %[b], r2, %[v], %[b]\n mla %[c], r3, %[u], %[c]\n"         \
-    "mla %[d], r3, %[v], %[d]\n ldrb %[u], [%[w], #" then "]\n ldrb %[v], [%[w], #" last           \
-    "]\n mla %[a], r4, %[u], %[a]\n mla %[b], r4, %[v], %[b]\n mla %[c], r5, %[u], %[c]\n"         \
-    "mla %[d], r5, %[v], %[d]\n"
-    int32_t u, v;
-    __asm__ volatile("1:\n" HTVM_STEP("0", "4", "1", "5") HTVM_STEP("2", "6", "3", "7")
-                     "adds %[w], %[w], #8\n cmp %[x], %[end]\n bne 1b\n"
-                     : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(column),
-                       [w] "+r"(weights), [u] "=&r"(u), [v] "=&r"(v)
-                     : [end] "r"(end)
+    "ldm %[x]!, {r2, r3, r4, r5}\n ldrb r7, [%[w], #" first "]\n ldrb r9, [%[w], #" second         \
+    "]\n mla %[a], r2, r7, %[a]\n mla %[b], r2, r9, %[b]\n mla %[c], r3, r7, %[c]\n"               \
+    "mla %[d], r3, r9, %[d]\n ldrb r7, [%[w], #" then "]\n ldrb r9, [%[w], #" last                 \
+    "]\n mla %[a], r4, r7, %[a]\n mla %[b], r4, r9, %[b]\n mla %[c], r5, r7, %[c]\n"               \
+    "mla %[d], r5, r9, %[d]\n"
+    register int32_t a __asm__("r8") = sums[0], b __asm__("r10") = sums[1];
+    register int32_t c __asm__("r11") = sums[2], d __asm__("r12") = sums[3];
+    register const int32_t *x __asm__("r0") = column;
+    register const int8_t *w __asm__("r1") = weights;
+    register const int32_t *const last __asm__("r6") = end;
+    __asm__ volatile(HTVM_BORROW "1:\n" HTVM_STEP("0", "4", "1", "5") HTVM_STEP("2", "6", "3", "7")
+                     "adds %[w], %[w], #8\n cmp %[x], %[end]\n bne 1b\n" HTVM_RETURN
+                     : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(x),
+                       [w] "+r"(w)
+                     : [end] "r"(last)
                      : "r2", "r3", "r4", "r5", "cc", "memory");
-#endif
 #undef HTVM_STEP
     sums[0] = a;
     sums[1] = b;
@@ -180,26 +219,20 @@ HTVM_INLINE void htvm_spread_one_by_four(int32_t *sums, const int32_t *column,
                                          const int8_t *weights, uint32_t words)
 {
 #if HTVM_THUMB_LOOPS == 1
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], v;
     const int32_t *const end = column + 4 * words;
 #define HTVM_STEP(sum, first, second)                                                              \
-    "ldrb %[v], [%[w], #" first "]\n muls %[v], r4, %[v]\n add %[" sum "], %[v]\n"                 \
-    "ldrb %[v], [%[w], #" second "]\n muls %[v], r5, %[v]\n add %[" sum "], %[v]\n"
-    __asm__ volatile(
-        "1:\n ldm %[x]!, {r4, r5}\n" HTVM_STEP("a", "0", "1") HTVM_STEP("b", "4", "5")
-            HTVM_STEP("c", "8", "9") HTVM_STEP("d", "12", "13") "ldm %[x]!, {r4, r5}\n" HTVM_STEP(
-                "a", "2", "3") HTVM_STEP("b", "6", "7") HTVM_STEP("c", "10", "11")
-                HTVM_STEP("d", "14", "15") "adds %[w], #16\n cmp %[x], %[end]\n bne 1b\n"
-        : [a] "+h"(a), [b] "+h"(b), [c] "+h"(c), [d] "+h"(d), [x] "+l"(column), [w] "+l"(weights),
-          [v] "=&l"(v)
-        : [end] "l"(end)
-        : "r4", "r5", "cc", "memory");
+    "ldrb %[v], [%[w], #" first "]\n muls %[v], r4, %[v]\n add " sum ", %[v]\n"                    \
+    "ldrb %[v], [%[w], #" second "]\n muls %[v], r5, %[v]\n add " sum ", %[v]\n"
+    HTVM_THUMB_LOOP("ldm %[x]!, {r4, r5}\n" HTVM_STEP(HTVM_A, "0", "1") HTVM_STEP(HTVM_B, "4", "5")
+                        HTVM_STEP(HTVM_C, "8", "9") HTVM_STEP(HTVM_D, "12", "13")
+                            "ldm %[x]!, {r4, r5}\n" HTVM_STEP(HTVM_A, "2", "3")
+                                HTVM_STEP(HTVM_B, "6", "7") HTVM_STEP(HTVM_C, "10", "11")
+                                    HTVM_STEP(HTVM_D, "14", "15") "adds %[w], #16\n");
 #undef HTVM_STEP
     const int32_t less = end[0];
-    sums[0] = a + less;
-    sums[1] = b + less;
-    sums[2] = c + less;
-    sums[3] = d + less;
+    for (uint32_t k = 0; k < 4; k++) {
+        sums[k] += less;
+    }
 #else
     htvm_spread_by(sums, column, weights, words, 4);
 #endif

@@ -26,8 +26,8 @@ _Noreturn __attribute__((noinline, used)) void htvm_fault(void)
 
 _Noreturn __attribute__((used)) void htvm_reset(void)
 {
-#if defined(__ARM_FEATURE_MVE)
-    /* Vector instructions are switched off until the coprocessors 10 and 11 are enabled. */
+#if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
+    /* Floating point and vectors are switched off until the coprocessors 10 and 11 are enabled. */
     *(volatile uint32_t *)0xE000ED88u |= 0xFu << 20;
     __asm__ volatile("dsb\n isb" ::: "memory");
 #endif
