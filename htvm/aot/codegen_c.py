@@ -17,6 +17,7 @@ from byoc_dory.definition import Definition
 from byoc_dory.emit.text import comment as harmless
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.compared import COMPARED, bind_compared
+from htvm.aot.float_product import FLOAT_PRODUCT
 from htvm.aot.intrinsics import INTRINSICS
 from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
 
@@ -134,7 +135,9 @@ def body_of(func: PrimFunc, symbol: str) -> str:
 UNROLL_MACRO = "HTVM_UNROLL"
 """Macro before a loop that is written out this many times."""
 
-_KNOWN = "|".join(("for", "if", "while", "sizeof", "return", UNROLL_MACRO, *INTRINSICS))
+_KNOWN = "|".join(
+    ("for", "if", "while", "sizeof", "return", UNROLL_MACRO, FLOAT_PRODUCT, *INTRINSICS)
+)
 """What may stand before a parenthesis: keywords, and functions of the runtime's headers."""
 
 _ROUNDING = re.compile(r"^( *)\w.* \+ 1\.200000e\+07f\)", re.MULTILINE)

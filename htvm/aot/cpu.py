@@ -22,15 +22,17 @@ from tvm.s_tir import SBlock
 from byoc_dory.emit.symbols import Symbols
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from htvm.aot.codegen_c import About, define
+from htvm.aot.codegen_c import About, body_of, define
 from htvm.aot.constants import ConstantPool, distinct
 from htvm.aot.fixed_point import name_wide_operands
 from htvm.aot.flags import RV32_CFLAGS
-from htvm.aot.float_product import spell_float_products
+from htvm.aot.float_product import FLOAT_PRODUCT
+from htvm.aot.float_product import HEADER as HEADER_OF_PRODUCT
 from htvm.aot.fuse import Fused, FusedGroup, fuse
 from htvm.aot.intrinsics import HEADER as HEADER_OF_INTRINSICS
 from htvm.aot.intrinsics import INTRINSICS, SIMD, call_clip
 from htvm.aot.lower import SMALL_STACK_BYTES, STACK_BYTES, lower
+from htvm.aot.native import SUMS
 from htvm.aot.overlay import Overlay
 from htvm.aot.parallel import HEADER, Cores, share
 from htvm.aot.ranges import check_ranges
@@ -351,10 +353,10 @@ class _Compiler:
             runs=self.overlay,
             backward=backward,
         )
-        spelled = spell_float_products(scheduled.func)
+        func = scheduled.func
         if self.simd:
-            spelled = call_clip(spelled).with_attr(SIMD, True)
-        return replace(scheduled, func=name_wide_operands(spelled))
+            func = call_clip(func).with_attr(SIMD, True)
+        return replace(scheduled, func=name_wide_operands(func))
 
     def _compile(
         self,
@@ -377,8 +379,13 @@ class _Compiler:
         about = About(group.layers, group.operators, lines)
         shared = None if self.cores is None else share(lowered, symbol, about, self.cores)
         found = define(symbol, lowered, about) if shared is None else shared.definition
-        if shared is None and scheduled.native is not None:
-            found = replace(found, native=scheduled.native.body(lowered.parameters))
+        native = scheduled.native
+        if shared is None and native is not None:
+            rest = ""
+            if native.rest is not None:
+                own = lower(native.rest, symbol, [*names[:-1], SUMS, names[-1]], 1, unroll=False)
+                rest = body_of(own.func, symbol)
+            found = replace(found, native=native.body(lowered.parameters, rest))
         note = scheduled.note if shared is None else f"{scheduled.note}; {shared.note}"
         parameters = lowered.parameters if shared is None else shared.parameters
         _check_size(len(found.text(symbol)), group)
@@ -416,7 +423,10 @@ def _constants(module: IRModule) -> dict[str, Constants]:
 
 
 def _headers(kernel: Definition) -> tuple[str, ...]:
-    return (HEADER_OF_INTRINSICS,) if any(f"{name}(" in kernel.body for name in INTRINSICS) else ()
+    needed = ((HEADER_OF_PRODUCT, (FLOAT_PRODUCT,)), (HEADER_OF_INTRINSICS, INTRINSICS))
+    return tuple(
+        header for header, names in needed if any(f"{name}(" in kernel.body for name in names)
+    )
 
 
 def _check_size(size: int, group: FusedGroup) -> None:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import tvm
+import tvm_ffi
 from tvm import relax, tirx
-from tvm.ir import GenericConst
+from tvm.ir import GenericConst, TensorLoad
 from tvm.relax import op as R
+from tvm.tirx.stmt import BufferStore
 
 from byoc_dory.errors import IntegerFormError
 from htvm.aot.conversions import Conversions
@@ -112,7 +114,7 @@ def fuse(
     module = relax.transform.DeadCodeElimination(["main"])(module)
     with tvm.target.Target("c"):
         module = relax.transform.LegalizeOps(skip_ops=["relax.reshape"])(module)
-        module = relax.transform.AnnotateTIROpPattern()(_own_copies(module, macs))
+        module = _own_copies(relax.transform.AnnotateTIROpPattern()(module), macs)
         module = relax.transform.FuseOps()(module)
         groups = _describe_groups(module)
         module = relax.transform.FuseTIR()(module)
@@ -274,9 +276,7 @@ def _short_form(
     if short is None:
         return call
     func, args = short
-    # Both are element-wise, but TVM does not recognise that if constants are indexed.
-    func = func.with_attr("htvm.kind", kind).with_attr("op_pattern", _ELEMENTWISE)
-    callee = builder.add_func(func, kind)
+    callee = builder.add_func(func.with_attr("htvm.kind", kind), kind)
     return relax.Call(call.op, [callee, relax.Tuple(args)], call.attrs, call.ty_args, call.span)
 
 
@@ -357,11 +357,36 @@ def _own_copies(module: IRModule, macs: Mapping[str, int]) -> IRModule:
                 func = func.with_attr(_MACS, macs[name])
             if kind == "pad" or len(call.args[1].fields) > _MANY:
                 func = func.with_attr("op_pattern", _OPAQUE)
+            elif _narrows_sums(func, call.args[1]):
+                func = func.with_attr("op_pattern", _ELEMENTWISE)
             copy = builder.add_func(func, f"{layer}_{kind}")
             call = relax.Call(call.op, [copy, *call.args[1:]], call.attrs, call.ty_args, call.span)
         return builder.emit(call, name)
 
     return _rebuild(module, emit)
+
+
+def _narrows_sums(func: PrimFunc, args: Sequence[Expr]) -> bool:
+    """Whether a PrimFunc is element-wise in int32 tensors, whichever constants it reads.
+
+    TVM sees that only where constants are indexed like the tensors, and would else have the sums
+    that the PrimFunc follows written to memory.
+    """
+    constants = [isinstance(arg, GenericConst) for arg in args]
+    tensors = [
+        buffer for buffer, constant in zip(func.params, constants, strict=False) if not constant
+    ]
+    if not any(str(buffer.ty.dtype) == "int32" for buffer in tensors):
+        return False
+    stores: list[Any] = []
+    loads: list[Any] = []
+    tvm_ffi.structural_walk(func.body, (BufferStore, stores.append))
+    tvm_ffi.structural_walk(func.body, (TensorLoad, loads.append))
+    return len(stores) == 1 and all(
+        tvm_ffi.structural_equal(load.indices, stores[0].indices)
+        for load in loads
+        if any(map(load.source.same_as, tensors))
+    )
 
 
 _ROLES_OF_RELAX: Mapping[str, str] = {

@@ -15,6 +15,8 @@ from tvm import sym, tirx
 from tvm.ir import StringImm, TensorLoad
 from tvm.tirx.stmt import BufferStore, Evaluate, For, ForKind
 
+from htvm.aot.float_product import FLOAT_PRODUCT
+
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
@@ -32,9 +34,14 @@ _BINARY = {
     tirx.RShift: "htvm_lanes_right",
     tirx.LShift: "htvm_lanes_left",
 }
-_CALLED = {"htvm_scale": "htvm_lanes_scale", "htvm_clip": "htvm_lanes_clip"}
+_CALLED = {
+    "htvm_scale": "htvm_lanes_scale",
+    "htvm_clip": "htvm_lanes_clip",
+    FLOAT_PRODUCT: "htvm_lanes_float_product",
+}
 _LOADS = {"int32": "htvm_lanes_load32", "int8": "htvm_lanes_load8", "uint8": "htvm_lanes_load8u"}
 _STORES = {"int32": "htvm_lanes_store32", "int8": "htvm_lanes_store8"}
+_SCATTERS = {"int32": "htvm_lanes_scatter32", "int8": "htvm_lanes_scatter8"}
 _WORDS = ("int32", "uint32")
 
 LANES_CALLS = (
@@ -43,6 +50,7 @@ LANES_CALLS = (
     *_CALLED.values(),
     *_LOADS.values(),
     *_STORES.values(),
+    *_SCATTERS.values(),
 )
 """Functions of the header that generated kernels call."""
 
@@ -82,8 +90,12 @@ class _Lanes:
             value = value.value
         if dtype not in _STORES or str(value.ty.dtype) != "int32":
             raise _NoForm
-        target = self._address(store.buffer, store.indices)
-        return Evaluate(tirx.call_extern("void", _STORES[dtype], target, self._lanes(value)))
+        first, distance = self._place(store.indices)
+        target, lanes = tirx.address_of(store.buffer[first]), self._lanes(value)
+        if distance == 1:
+            return Evaluate(tirx.call_extern("void", _STORES[dtype], target, lanes))
+        stride = tirx.const(distance, "uint32")
+        return Evaluate(tirx.call_extern("void", _SCATTERS[dtype], target, stride, lanes))
 
     def _at(self, value: Any, number: int) -> Any:
         constant = tirx.const(number, str(self.variable.ty.dtype))
@@ -93,14 +105,25 @@ class _Lanes:
 
         return tvm_ffi.structural_map(value, (tvm.ir.Var, replace))
 
-    def _address(self, buffer: Any, indices: Any) -> Any:
-        """Return the address of the first of four neighbours."""
+    def _place(self, indices: Any) -> tuple[Any, int]:
+        """Return the index of the first of four elements, and how far each is from the next."""
         if len(indices) != 1:
             raise _NoForm
-        first, second = (self._at(indices[0], number) for number in (0, 1))
-        if not self.analyzer.can_prove_equal(second - first, 1):
+        first, *others = (self.analyzer.simplify(self._at(indices[0], n)) for n in range(4))
+        distances = [self.analyzer.simplify(other - first) for other in others]
+        if not all(isinstance(distance, tirx.IntImm) for distance in distances):
             raise _NoForm
-        return tirx.address_of(buffer[self.analyzer.simplify(first)])
+        steps = [int(distance) for distance in distances]
+        if steps[0] < 1 or steps != [steps[0], 2 * steps[0], 3 * steps[0]]:
+            raise _NoForm
+        return first, steps[0]
+
+    def _address(self, buffer: Any, indices: Any) -> Any:
+        """Return the address of the first of four neighbours."""
+        first, distance = self._place(indices)
+        if distance != 1:
+            raise _NoForm
+        return tirx.address_of(buffer[first])
 
     def _varies(self, value: Any) -> bool:
         found = False

@@ -8,6 +8,7 @@ does not depend on where it runs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import tvm
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import TensorLoad
+from tvm.tirx.stmt import BufferStore, For, ForKind
 
 if TYPE_CHECKING:
     from tvm import s_tir
@@ -23,18 +25,22 @@ if TYPE_CHECKING:
 
     from htvm.aot.lower import Parameter
 
-__all__ = ["NativeConv", "native_conv"]
+__all__ = ["SUMS", "NativeConv", "native_conv"]
+
+SUMS = "native_sums"
+"""Name of the sums where they are no parameter of a kernel."""
 
 _LARGEST = 1 << 30  # elements of a tensor, so that indices are int32
 
 
 @dataclass(frozen=True)
 class NativeConv:
-    """A convolution without padding, NCHW, of int8, into int32, by ``htvm_native_conv``.
+    """A convolution without padding, NCHW, of int8, by ``htvm_native_conv``.
 
     Attributes:
-        function: which function of the header computes it.
-        operands: which parameters are data, weights, bias and result; ``None``: no bias.
+        function: which function of the header computes the sums.
+        operands: which parameters are data, weights, bias and int32 result; ``None``: no bias, the
+            sums are an operand of ``rest``.
         channels, height, width: of the data, in elements.
         filters, rows, columns: of the result.
         taps: fy and fx.
@@ -42,7 +48,7 @@ class NativeConv:
     """
 
     function: str
-    operands: tuple[int, int, int | None, int]
+    operands: tuple[int, int, int | None, int | None]
     channels: int
     height: int
     width: int
@@ -52,16 +58,24 @@ class NativeConv:
     taps: tuple[int, int]
     strides: tuple[int, int]
     dilations: tuple[int, int]
+    rest: PrimFunc | None = None
+    """What follows the sums: loops over the parameters, with the sums before the output; ``None``
+    if nothing does."""
 
-    def body(self, parameters: Sequence[Parameter]) -> str:
+    def body(self, parameters: Sequence[Parameter], rest: str) -> str:
         """Return the body of a kernel (see `byoc_dory.definition.Definition`).
 
         Args:
             parameters: of the kernel: those of the PrimFunc, then workspaces, which it ignores.
+            rest: C of what follows the sums, which are called `SUMS` there; empty for nothing.
         """
-        names = ["0" if at is None else parameters[at].name for at in self.operands]
-        used = {at for at in self.operands if at is not None}
-        ignored = [each.name for at, each in enumerate(parameters) if at not in used]
+        *given, out = (None if at is None else parameters[at].name for at in self.operands)
+        names = [name or "0" for name in given] + [out or SUMS]
+        ignored = [
+            each.name
+            for each in parameters
+            if each.name not in names and re.search(rf"\b{each.name}\b", rest) is None
+        ]
         fields = [
             f".channels = {self.channels}, .height = {self.height}, .width = {self.width},",
             f".filters = {self.filters}, .rows = {self.rows}, .columns = {self.columns},",
@@ -73,8 +87,14 @@ class NativeConv:
             "  static const htvm_native_conv_t conv = {",
             *(f"      {line}" for line in fields),
             "  };",
+        ]
+        if out is None:
+            count = self.filters * self.rows * self.columns
+            lines.append(f"  int32_t *const {SUMS} = htvm_native_sums({count});")
+        lines += [
             f"  {self.function}({', '.join(names)}, &conv);",
             *(f"  (void){name};" for name in ignored),
+            *(f"  {line}" for line in rest.splitlines()),
         ]
         return "${signature} {\n" + "\n".join(lines) + "\n}\n"
 
@@ -92,7 +112,7 @@ def native_conv(
         depthwise: whether each channel has one filter of its own.
 
     Returns:
-        ``None`` if the result is more than the sum and a bias, or the batch is not 1.
+        ``None`` if the result is not element-wise in the sums, or the batch is not 1.
     """
     sums, result = sch.get(conv), sch.get(out)
     n, k, y, x, c, ry, rx = (axis.var for axis in sums.iter_vars)
@@ -103,7 +123,9 @@ def native_conv(
     data, weight = loads
     places = [_place(func, each) for each in (data.source, weight.source, result.writes[0].source)]
     bias = _bias(result, sums.writes[0].source, func, extents[1])
-    if None in places or bias is None or str(result.writes[0].source.ty.dtype) != "int32":
+    narrows = bias is None or str(result.writes[0].source.ty.dtype) != "int32"
+    rest = _rest(result, sums.writes[0].source, func) if narrows else None
+    if None in places or (narrows and rest is None):
         return None
     shape = [int(size) for size in data.source.ty.shape]
     analyzer = sym.Analyzer()
@@ -121,10 +143,10 @@ def native_conv(
     if max(4 * shape[1] * shape[2] * shape[3], extents[1] * extents[2] * extents[3]) > _LARGEST:
         return None
     data_at, weight_at, out_at = places
-    assert data_at is not None and weight_at is not None and out_at is not None
+    assert data_at is not None and weight_at is not None
     return NativeConv(
         "htvm_native_depthwise" if depthwise else "htvm_native_conv",
-        (data_at, weight_at, bias[0], out_at),
+        (data_at, weight_at, *((None, None) if bias is None or narrows else (bias[0], out_at))),
         channels=shape[1],
         height=shape[2],
         width=shape[3],
@@ -134,7 +156,32 @@ def native_conv(
         taps=(extents[5], extents[6]),
         strides=(sy, sx),
         dilations=(dy, dx),
+        rest=rest,
     )
+
+
+def _rest(result: Any, sums: Any, func: PrimFunc) -> PrimFunc | None:
+    """Return loops that compute the result from the sums, which are the parameter before it.
+
+    ``None`` if an element of the result needs other sums than its own.
+    """
+    store = result.body
+    axes = [axis.var for axis in result.iter_vars]
+    if not isinstance(store, BufferStore) or not _same(store.indices, axes):
+        return None
+    loads: list[Any] = []
+    tvm_ffi.structural_walk(store.value, (TensorLoad, loads.append))
+    if not all(_same(each.indices, axes) for each in loads if each.source.same_as(sums)):
+        return None
+    body: Any = store
+    for axis in reversed(result.iter_vars):
+        body = For(axis.var, 0, axis.dom.extent, ForKind.SERIAL, body)
+    *inputs, out = func.params
+    return tirx.PrimFunc([*inputs, sums, out], body)
+
+
+def _same(indices: Any, axes: Sequence[Any]) -> bool:
+    return len(indices) == len(axes) and all(map(tvm_ffi.structural_equal, indices, axes))
 
 
 def _operands(store: Any) -> tuple[Any, Any] | None:

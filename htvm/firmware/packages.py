@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import TargetError
 from htvm.aot.entry import model_sources, origin_lines, render, template_fields
-from htvm.aot.intrinsics import HEADER
 from htvm.firmware.manifest import FILE, PackageManifest, manifest_text
-from htvm.firmware.paths import simd_folders
+from htvm.firmware.paths import runtime_c, simd_folders
 from htvm.firmware.project import Golden, golden_files
 from htvm.version import __version__
 
@@ -95,18 +94,20 @@ def library_files(program: Program, soc: Soc) -> dict[str, str]:
     """Return the C files of a model, and all headers that they need, by name."""
     files = dict(model_sources(program))
     files["htvm_hal.h"] = render("package/htvm_hal.h.jinja")
-    if any(f'"{HEADER}"' in text for text in files.values()):
-        for folder in simd_folders(soc):
-            known = {path.name: path.read_text("utf-8") for path in folder.glob("*.h")}
-            files |= {name: known[name] for name in _headers_of(HEADER, known)}
-    return files
+    folders = (runtime_c() / "include", *simd_folders(soc))
+    headers = [path for folder in folders for path in folder.glob("*.h")]
+    known = {path.name: path.read_text("utf-8") for path in headers if path.name not in files}
+    return files | {name: known[name] for name in _headers_of(files, known)}
 
 
-def _headers_of(header: str, known: Mapping[str, str]) -> list[str]:
-    """Return a header and those of its folder that it includes, directly or not."""
-    found = [header]
-    for name in found:
-        found += [other for other in known if f'"{other}"' in known[name] and other not in found]
+def _headers_of(files: Mapping[str, str], known: Mapping[str, str]) -> list[str]:
+    """Return the known headers that files include, directly or not."""
+    found: list[str] = []
+    waiting = list(files.values())
+    for text in waiting:
+        new = [name for name in known if f'"{name}"' in text and name not in found]
+        found += new
+        waiting += [known[name] for name in new]
     return found
 
 

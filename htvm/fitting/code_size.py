@@ -26,10 +26,9 @@ __all__ = ["TOLERANCE", "code_bytes", "descriptor_bytes", "kernel_bytes"]
 TOLERANCE = 0.35
 """Largest relative error of the estimate."""
 
-# Bytes of a CPU kernel by what it computes; the first match in this order decides.  Requantization
-# in 64 bits, and floating point without a floating-point unit, are far larger than the rest.
+# Bytes of a CPU kernel by what it computes; the first match in this order decides.  Floating point
+# without a floating-point unit is far larger than the rest.
 _CPU_BYTES: tuple[tuple[tuple[str, ...], int], ...] = (
-    (("onnx_requantize",), 2_600),
     (("tflite_softmax", "onnx_softmax", "integer_softmax", "ita_softmax"), 930),
     (("onnx_quantize",), 1_000),
     (("dequantize",), 350),
@@ -41,8 +40,9 @@ _CPU_BYTES: tuple[tuple[tuple[str, ...], int], ...] = (
     (("max_pool2d",), 200),
     (("tflite_add",), 230),
 )
-# TFLite's requantization in a kernel: 64-bit products, rounded twice.
-_ROUNDED_TWICE = ("tflite_requantize", 350)
+# Requantization in a kernel: TFLite's 64-bit products, rounded twice, and onnxruntime's, which call
+# a function beside a tie.
+_REQUANTIZED = {"tflite_requantize": 350, "onnx_requantize": 200}
 # Bytes per word of C where this is a better estimate: other CPU kernels, accelerators' layers,
 # conversions of layouts.
 _CPU_WORD, _LAYER_WORD, _BORDER_WORD = 2.2, 0.8, 1.5
@@ -93,7 +93,7 @@ def kernel_bytes(kernel: Kernel | CpuKernel) -> int:
     unrolled = unrolled_bytes(kernel.source) if simple else 0
     for names, size in _CPU_BYTES:
         if not set(names).isdisjoint(kernel.operators):
-            size += _ROUNDED_TWICE[1] if _ROUNDED_TWICE[0] in kernel.operators else 0
+            size += sum(_REQUANTIZED.get(name, 0) for name in set(kernel.operators))
             return max(size, unrolled)
     return max(math.ceil(_CPU_WORD * _words(kernel.source)), unrolled)
 

@@ -29,7 +29,7 @@ typedef struct {
 static struct {
     void *at;
     size_t bytes;
-} scratch[3];
+} scratch[4];
 
 const char *htvm_native_kind(void) { return HTVM_NATIVE_KIND; }
 
@@ -47,6 +47,8 @@ static void *scratch_of(size_t number, size_t bytes)
     }
     return scratch[number].at;
 }
+
+int32_t *htvm_native_sums(uint32_t count) { return scratch_of(3, (size_t)count * sizeof(int32_t)); }
 
 static int32_t quotient_up(int32_t a, int32_t b) { return (a + b - 1) / b; }
 

@@ -19,6 +19,9 @@ typedef struct {
 /* What the products of this build are made of, for messages. */
 const char *htvm_native_kind(void);
 
+/* Returns room for the sums of one convolution, which the next call gives away again. */
+int32_t *htvm_native_sums(uint32_t count);
+
 /* out[k][oy][ox] = bias[k] + sum over c, fy, fx of in[c][oy * stride_y + fy * dilation_y][...] *
  * weight[k][c][fy][fx].  Without a bias if it is null. */
 void htvm_native_conv(const int8_t *in, const int8_t *weight, const int32_t *bias, int32_t *out,

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "htvm_float_product.h"
 #include "htvm_simd.h"
 
 #if defined(__ARM_FEATURE_MVE)
@@ -94,6 +95,29 @@ HTVM_INLINE void htvm_lanes_store8(int8_t *at, htvm_lanes_t v)
 #endif
 }
 
+/* The same, each lane `stride` elements from its neighbour. */
+HTVM_INLINE void htvm_lanes_scatter32(int32_t *at, uint32_t stride, htvm_lanes_t v)
+{
+#if HTVM_MVE
+    vstrwq_scatter_shifted_offset_s32(at, vmulq_n_u32(vidupq_n_u32(0, 1), stride), v);
+#else
+    for (uint32_t i = 0; i < 4; i++) {
+        at[stride * i] = v.lane[i];
+    }
+#endif
+}
+
+HTVM_INLINE void htvm_lanes_scatter8(int8_t *at, uint32_t stride, htvm_lanes_t v)
+{
+#if HTVM_MVE
+    vstrbq_scatter_offset_s32(at, vmulq_n_u32(vidupq_n_u32(0, 1), stride), v);
+#else
+    for (uint32_t i = 0; i < 4; i++) {
+        at[stride * i] = (int8_t)(uint8_t)(uint32_t)v.lane[i];
+    }
+#endif
+}
+
 HTVM_INLINE htvm_lanes_t htvm_lanes_add(htvm_lanes_t a, htvm_lanes_t b)
 {
 #if HTVM_MVE
@@ -176,6 +200,42 @@ HTVM_INLINE htvm_lanes_t htvm_lanes_scale(htvm_lanes_t sum, htvm_lanes_t doubled
     return vrshlq_s32(vaddq_s32(first, vshrq_n_s32(first, 31)), right);
 #else
     HTVM_EACH_LANE(htvm_scale(sum.lane[i], (uint32_t)doubled.lane[i], (uint32_t)shift.lane[i]));
+#endif
+}
+
+#if HTVM_MVE
+/* The result with the lanes replaced that may be ties, four bits of `near` for each. */
+HTVM_SHARED int32x4_t htvm_lanes_beside_tie(int32x4_t sum, int32x4_t factor, int32x4_t drop,
+                                            int32x4_t result, mve_pred16_t near)
+{
+    int32_t sums[4], factors[4], drops[4], results[4];
+    vstrwq_s32(sums, sum);
+    vstrwq_s32(factors, factor);
+    vstrwq_s32(drops, drop);
+    vstrwq_s32(results, result);
+    for (uint32_t i = 0; i < 4; i++) {
+        if ((near >> (4 * i) & 1u) != 0) {
+            results[i] = htvm_beside_tie(sums[i], factors[i], drops[i]);
+        }
+    }
+    return vldrwq_s32(results);
+}
+#endif
+
+/* htvm_float_product of each lane. */
+HTVM_INLINE htvm_lanes_t htvm_lanes_float_product(htvm_lanes_t sum, htvm_lanes_t factor,
+                                                  htvm_lanes_t drop, htvm_lanes_t nudge)
+{
+#if HTVM_MVE
+    const int32x4_t nudged = vaddq_s32(vrmulhq_s32(sum, factor), nudge);
+    const int32x4_t left = vsubq_s32(vdupq_n_s32(32), drop);
+    const uint32x4_t fraction = vshlq_u32(vreinterpretq_u32_s32(nudged), left);
+    const mve_pred16_t near = vcmpcsq_u32(vdupq_n_u32(1u << 16), fraction);
+    const int32x4_t result = vshlq_s32(nudged, vnegq_s32(drop));
+    return near == 0 ? result : htvm_lanes_beside_tie(sum, factor, drop, result, near);
+#else
+    HTVM_EACH_LANE(
+        htvm_float_product(sum.lane[i], factor.lane[i], drop.lane[i], nudge.lane[i]));
 #endif
 }
 

@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "htvm_float_product.h"
 #include "htvm_simd.h"
 
 #if defined(__thumb__) && !HTVM_DSP
@@ -85,14 +86,7 @@ HTVM_INLINE int32_t htvm_high_product(int32_t sum, uint32_t doubled)
     const int64_t product = (int64_t)sum * (int32_t)doubled;
     return (int32_t)(product >> 32) + sum + (int32_t)((uint32_t)product >> 31);
 #else
-    const uint32_t low = (uint32_t)sum & 0xffffu, below = doubled & 0xffffu, above = doubled >> 16;
-    const int32_t high = sum >> 16;
-    const int32_t first = (int32_t)((uint32_t)high * below); /* below 2^29 */
-    const uint32_t second = low * above;
-    /* Both middle products, and what the lowest one carries, in 32 bits without a sign. */
-    const uint32_t part = (low * below >> 16) + (second & 0xffffu) + ((uint32_t)first & 0xffffu);
-    return (int32_t)((uint32_t)high * above) + (first >> 16) + (int32_t)(second >> 16) +
-           (int32_t)((part + 0x8000u) >> 16);
+    return htvm_rounded_high(sum, doubled);
 #endif
 }
 #endif

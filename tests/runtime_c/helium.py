@@ -68,6 +68,15 @@ static void lanes(int32_t *to, const uint32_t *from)
         to[45 + i] = htvm_scale(words[12 + i], (uint32_t)words[16 + i], (uint32_t)words[24 + i]);
         to[49 + i] = htvm_clip(words[i], words[20], words[21]);
     }}
+    const htvm_lanes_t total = htvm_lanes_load32(words + 28);
+    const htvm_lanes_t factor = htvm_lanes_load32(words + 32);
+    const htvm_lanes_t drop = htvm_lanes_load32(words + 36), nudge = htvm_lanes_load32(words + 40);
+    htvm_lanes_store32(to + 53, htvm_lanes_float_product(total, factor, drop, nudge));
+    for (uint32_t i = 57; i < 71; i++) {{
+        to[i] = 0;
+    }}
+    htvm_lanes_scatter32(to + 57, 3, a);
+    htvm_lanes_scatter8((int8_t *)(to + 67), 5, a);
 }}
 
 __attribute__((noinline)) void first(uint32_t *to, const uint32_t *from);
@@ -195,23 +204,41 @@ def lanes(seed: int) -> Section:
     right = rng.integers(2, 30, 4)
     low, high = sorted(int(n) for n in rng.integers(-128, 128, 2))
     words = np.concatenate([a, b, shift, sums, 2 * multiplier, [low, high, 0, 0], right])
+    total, *factors, product = _in_floats(rng)
+    words = np.concatenate([words, total, *factors])
     # 64-bit numbers wrap around to the lower half.
     memory = words.astype("int64").astype("uint32")
-    given = _words(3, [], [memory], 53)
+    given = _words(3, [], [memory], 71)
     clipped = np.clip(a, low, high)
     scaled = [
         _scaled(*(int(n) for n in part)) for part in zip(sums, multiplier, right, strict=True)
     ]
     octets = memory.view("uint8")
+    apart, apart8 = np.zeros((4, 3), "int64"), np.zeros(20, "uint8")
+    apart[:, 0], apart8[::5] = a, a.astype("uint8")
     expected = np.concatenate(
         [
             a + b, a - b, a * b, a >> shift, a << shift, np.minimum(a, b), np.maximum(a, b),
             clipped,
             octets[1:5].view("int8"), octets[3:7], scaled,
-            a.astype("uint8").view("uint32"), scaled, clipped,
+            a.astype("uint8").view("uint32"), scaled, clipped, product,
+            apart.ravel()[:10], apart8[:16].view("uint32"),
         ]
     )  # fmt: skip
     return Section(given, expected.astype("int64").astype("uint32").view("int32"))
+
+
+def _in_floats(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """Sums, many beside a tie, three factors of a product in float32, and its rounded results."""
+    drop = rng.integers(1, 31, 4)
+    few = np.ldexp(rng.integers(32, 64, 4), 18).astype("int64")
+    mantissa = np.where(rng.random(4) < 0.4, few, rng.integers(2**23, 2**24, 4))
+    scale = np.ldexp(mantissa.astype("float64"), -(25 + drop))
+    sums = np.rint((rng.integers(-256, 255, 4) + 0.5) / scale) + rng.integers(-1, 2, 4)
+    total = np.clip(sums, 1 - 2**24, 2**24 - 1).astype("int64")
+    nudge = 2 ** (drop - 1) + np.where(drop >= 17, 2 ** np.maximum(drop - 17, 0), 0)
+    product = np.rint(total.astype("float32") * scale.astype("float32")).astype("int64")
+    return total, mantissa << 7, drop, nudge, product
 
 
 def _scaled(total: int, multiplier: int, right: int) -> int:

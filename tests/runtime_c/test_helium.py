@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from byoc_dory.soc.registry import resolve
 from htvm.firmware import arm
-from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from htvm.sim import qemu
-from tests.aot.cpu.native import STRICT, trapping
+from tests.aot.cpu.native import FOLDERS, STRICT, trapping
 from tests.runtime_c import helium
 from tests.runtime_c.helium import GIVEN, PROGRAM, RESULT, Section
 from tests.tools import tool
@@ -91,7 +90,7 @@ def test_plain_c_equals_numpy(tmp_path, compiler):
     library = ctypes.CDLL(
         str(
             trapping(compiler).compile_host(
-                [source], tmp_path / "plain.so", [runtime_c() / "simd"], STRICT, shared=True
+                [source], tmp_path / "plain.so", FOLDERS, STRICT, shared=True
             )
         )
     )

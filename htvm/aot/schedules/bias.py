@@ -22,15 +22,16 @@ def start_with_bias(func: PrimFunc) -> PrimFunc:
     Only for functions in which each element of ``acc`` is read by one such addition and written by
     sums that wrap around; all others are returned unchanged.
     """
-    found: list[tuple[Any, Any, int]] = []  # accumulator, bias, axis of its index
+    found: list[tuple[Any, Any, int]] = []  # accumulator, load of the bias, axis of its index
 
     def collect(total: Any) -> None:
         if isinstance(total.a, TensorLoad) and isinstance(total.b, TensorLoad):
             acc, bias = total.a, total.b
-            if str(total.ty.dtype) == "int32" and len(bias.indices) == 1:
+            channel = [index for index in bias.indices if not isinstance(index, tirx.IntImm)]
+            if str(total.ty.dtype) == "int32" and len(channel) == 1:
                 for axis, index in enumerate(acc.indices):
-                    if index.same_as(bias.indices[0]):
-                        found.append((acc.source, bias.source, axis))
+                    if index.same_as(channel[0]):
+                        found.append((acc.source, bias, axis))
 
     tvm_ffi.structural_walk(func.body, (tirx.Add, collect))
     if len(found) != 1:
@@ -44,7 +45,12 @@ def start_with_bias(func: PrimFunc) -> PrimFunc:
         store = block.body
         if not _is_start(store, acc):
             return block
-        value = bias[store.indices[axis]]
+        value = bias.source[
+            tuple(
+                index if isinstance(index, tirx.IntImm) else store.indices[axis]
+                for index in bias.indices
+            )
+        ]
         return SBlock(
             block.iter_vars,
             block.reads,
@@ -58,7 +64,7 @@ def start_with_bias(func: PrimFunc) -> PrimFunc:
         )
 
     def drop(total: Any) -> Any:
-        added = isinstance(total.b, TensorLoad) and total.b.source.same_as(bias)
+        added = isinstance(total.b, TensorLoad) and total.b.source.same_as(bias.source)
         same = isinstance(total.a, TensorLoad) and total.a.source.same_as(acc)
         return total.a if added and same else total
 

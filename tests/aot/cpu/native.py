@@ -16,6 +16,7 @@ from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 
 STRICT = ("-Wall", "-Wextra", "-Werror")
+FOLDERS = (runtime_c() / "include", runtime_c() / "simd")
 GUARD = 64
 """Bytes around every tensor that no kernel may touch."""
 
@@ -89,7 +90,7 @@ def library(codes, folder: Path, compiler: Compiler) -> ctypes.CDLL:
     path = folder / f"kernels{len(list(folder.iterdir()))}.c"
     path.write_text(source_of(*codes), encoding="utf-8")
     library = path.with_suffix(".so")
-    out = compiler.compile_host([path], library, [runtime_c() / "simd"], STRICT, shared=True)
+    out = compiler.compile_host([path], library, FOLDERS, STRICT, shared=True)
     return ctypes.CDLL(str(out))
 
 

@@ -1,5 +1,5 @@
 /* constant: net_conv_bias[10], int32: bias of conv, int32 10 */
-/* constant: net_conv_factors[40], int32: factors of conv, int32 4x10 */
+/* constant: net_conv_factors[30], int32: factors of conv, int32 3x10 */
 /* constant: net_conv_weight[720], int8: weight of conv, int8 3x3x8x10 */
 /* constant: net_pointwise_bias[4], int32: bias of pointwise, int32 4 */
 /* constant: net_pointwise_weight[40], int8: weight of pointwise, int8 1x1x10x4 */
@@ -31,11 +31,11 @@ void net_conv_pad(const int8_t *restrict in0, int8_t *restrict out) {
 }
 
 /*
- * conv: conv2d + add
- * int8 1x7x8x8 -> int32 1x5x6x10
+ * conv: conv2d + add + onnx_requantize + add + clip + astype
+ * int8 1x7x8x8 -> int8 1x5x6x10
  * register block of 6 pixels x 2 channels
  */
-void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int32_t *restrict out) {
+void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict factors, int8_t *restrict out) {
   int32_t acc[12];
   for (int32_t y = 0; y < 5; ++y) {
     for (int32_t kb = 0; kb < 5; ++kb) {
@@ -64,62 +64,11 @@ void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const i
       for (int32_t px_1 = 0; px_1 < 6; ++px_1) {
         HTVM_UNROLL(2)
         for (int32_t ki_1 = 0; ki_1 < 2; ++ki_1) {
-          out[((((y * 60) + (px_1 * 10)) + t1) + ki_1)] = (acc[((px_1 * 2) + ki_1)] + bias[(t1 + ki_1)]);
+          int32_t t3 = (t1 + ki_1);
+          int32_t v0 = htvm_float_product((acc[((px_1 * 2) + ki_1)] + bias[t3]), factors[t3], factors[(t3 + 10)], factors[(t3 + 20)]) - 5;
+          int32_t v1 = (v0) < (127) ? (v0) : (127);
+          out[((((y * 60) + (px_1 * 10)) + t1) + ki_1)] = ((int8_t)((v1) > (0) ? (v1) : (0)));
         }
-      }
-    }
-  }
-}
-
-/*
- * conv: onnx_requantize + add + clip + astype
- * int32 1x5x6x10 -> int8 1x5x6x10
- * element-wise operators inlined
- */
-void net_conv_2(const int32_t *restrict in0, const int32_t *restrict factors, int8_t *restrict out) {
-  int64_t product;
-  int32_t nudged;
-  int32_t rounded;
-  int32_t tie;
-  int64_t distance;
-  int64_t size;
-  int64_t outside;
-  for (int32_t i1 = 0; i1 < 5; ++i1) {
-    for (int32_t i2 = 0; i2 < 6; ++i2) {
-      for (int32_t i3 = 0; i3 < 10; ++i3) {
-        int32_t t2 = (((i1 * 60) + (i2 * 10)) + i3);
-        product = (((int64_t)in0[t2]) * ((int64_t)factors[i3]));
-        nudged = (((int32_t)(product >> (int64_t)32)) + factors[(i3 + 20)]);
-        int32_t t1 = (i3 + 10);
-        rounded = (nudged >> factors[t1]);
-        if ((nudged & (((int32_t)(((uint32_t)1) << ((uint32_t)factors[t1]))) - 1)) <= factors[(i3 + 30)]) {
-          tie = ((((int32_t)(product >> (int64_t)32)) >> (factors[t1] - 1)) | 1);
-          distance = (product - ((int64_t)(((uint64_t)((int64_t)tie)) << ((uint64_t)(((int64_t)factors[t1]) + (int64_t)31)))));
-          int64_t condval;
-          if ((int64_t)0 <= ((int64_t)tie)) {
-            condval = ((int64_t)tie);
-          } else {
-            condval = ((int64_t)0 - ((int64_t)tie));
-          }
-          size = condval;
-          int64_t condval_1;
-          if ((int64_t)0 <= distance) {
-            condval_1 = distance;
-          } else {
-            condval_1 = ((int64_t)0 - distance);
-          }
-          outside = condval_1;
-          int64_t v0 = outside - (int64_t)1;
-          int64_t v1 = (int64_t)0;
-          outside = (((v0) > (v1) ? (v0) : (v1)) >> (((int64_t)factors[t1]) + (int64_t)7));
-          rounded = ((tie >> 1) + ((int32_t)((int64_t)0 < distance)));
-          if ((outside < size) && (outside < (outside ^ size))) {
-            rounded = ((tie >> 1) + ((tie >> 1) & 1));
-          }
-        }
-        int32_t v2 = rounded - 5;
-        int32_t v3 = (v2) < (127) ? (v2) : (127);
-        out[t2] = ((int8_t)((v3) > (0) ? (v3) : (0)));
       }
     }
   }

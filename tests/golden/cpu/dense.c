@@ -1,4 +1,4 @@
-/* constant: net_dense_onnx_factors[4], int32: factors of dense_onnx, int32 4x1 */
+/* constant: net_dense_onnx_factors[3], int32: factors of dense_onnx, int32 3x1 */
 /* constant: net_dense_tflite_bias[10], int32: bias of dense_tflite, int32 10 */
 /* constant: net_dense_tflite_multiplier[1], int32: multiplier of dense_tflite, int32 1 */
 /* constant: net_dense_tflite_shift[1], int32: shift of dense_tflite, int32 1 */
@@ -42,11 +42,11 @@ void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight,
 }
 
 /*
- * dense_onnx: matmul + add
- * int8 1x12 -> int32 1x10
+ * dense_onnx: matmul + add + onnx_requantize + add + clip + astype
+ * int8 1x12 -> int8 1x10
  * register block of 1 rows x 5 channels
  */
-void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int32_t *restrict out) {
+void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict factors, int8_t *restrict out) {
   int32_t acc[5];
   for (int32_t kb = 0; kb < 2; ++kb) {
     HTVM_UNROLL(5)
@@ -64,56 +64,10 @@ void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, c
     HTVM_UNROLL(5)
     for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
       int32_t t2 = (t1 + ki_1);
-      out[t2] = (acc[ki_1] + bias[t2]);
+      int32_t v0 = htvm_float_product((acc[ki_1] + bias[t2]), factors[0], factors[1], factors[2]) + 7;
+      int32_t v1 = (v0) < (127) ? (v0) : (127);
+      out[t2] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
     }
-  }
-}
-
-/*
- * dense_onnx: onnx_requantize + add + clip + astype
- * int32 1x10 -> int8 1x10
- * element-wise operators inlined
- */
-void net_dense_onnx_2(const int32_t *restrict in0, const int32_t *restrict factors, int8_t *restrict out) {
-  int64_t product;
-  int32_t nudged;
-  int32_t rounded;
-  int32_t tie;
-  int64_t distance;
-  int64_t size;
-  int64_t outside;
-  for (int32_t i1 = 0; i1 < 10; ++i1) {
-    product = (((int64_t)in0[i1]) * ((int64_t)factors[0]));
-    nudged = (((int32_t)(product >> (int64_t)32)) + factors[2]);
-    rounded = (nudged >> factors[1]);
-    if ((nudged & (((int32_t)(((uint32_t)1) << ((uint32_t)factors[1]))) - 1)) <= factors[3]) {
-      tie = ((((int32_t)(product >> (int64_t)32)) >> (factors[1] - 1)) | 1);
-      distance = (product - ((int64_t)(((uint64_t)((int64_t)tie)) << ((uint64_t)(((int64_t)factors[1]) + (int64_t)31)))));
-      int64_t condval;
-      if ((int64_t)0 <= ((int64_t)tie)) {
-        condval = ((int64_t)tie);
-      } else {
-        condval = ((int64_t)0 - ((int64_t)tie));
-      }
-      size = condval;
-      int64_t condval_1;
-      if ((int64_t)0 <= distance) {
-        condval_1 = distance;
-      } else {
-        condval_1 = ((int64_t)0 - distance);
-      }
-      outside = condval_1;
-      int64_t v0 = outside - (int64_t)1;
-      int64_t v1 = (int64_t)0;
-      outside = (((v0) > (v1) ? (v0) : (v1)) >> (((int64_t)factors[1]) + (int64_t)7));
-      rounded = ((tie >> 1) + ((int32_t)((int64_t)0 < distance)));
-      if ((outside < size) && (outside < (outside ^ size))) {
-        rounded = ((tie >> 1) + ((tie >> 1) & 1));
-      }
-    }
-    int32_t v2 = rounded + 7;
-    int32_t v3 = (v2) < (127) ? (v2) : (127);
-    out[i1] = ((int8_t)((v3) > (-128) ? (v3) : (-128)));
   }
 }
 

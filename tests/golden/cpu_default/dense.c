@@ -41,11 +41,11 @@ void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight,
 }
 
 /*
- * dense_onnx: matmul + add
- * int8 1x12 -> int32 1x10
+ * dense_onnx: matmul + add + onnx_requantize + add + clip + astype
+ * int8 1x12 -> int8 1x10
  * not scheduled
  */
-void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int32_t *restrict out) {
+void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict factors, int8_t *restrict out) {
   int32_t acc[10];
   for (int32_t i1 = 0; i1 < 10; ++i1) {
     for (int32_t k = 0; k < 12; ++k) {
@@ -56,23 +56,14 @@ void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, c
     }
   }
   for (int32_t ax1 = 0; ax1 < 10; ++ax1) {
-    out[ax1] = (acc[ax1] + bias[ax1]);
+    acc[ax1] = (acc[ax1] + bias[ax1]);
   }
-}
-
-/*
- * dense_onnx: onnx_requantize + add + clip + astype
- * int32 1x10 -> int8 1x10
- * not scheduled
- */
-void net_dense_onnx_2(const int32_t *restrict in0, const int32_t *restrict factors, int8_t *restrict out) {
-  int32_t requantized[10];
-  for (int32_t i1 = 0; i1 < 10; ++i1) {
+  for (int32_t i1_1 = 0; i1_1 < 10; ++i1_1) {
     int64_t condval;
-    if ((int64_t)0 <= ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
-      condval = ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
+    if ((int64_t)0 <= ((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))))) {
+      condval = ((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))));
     } else {
-      condval = (((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)in0[i1]) * ((int64_t)factors[0])));
+      condval = (((int64_t)(((uint64_t)(((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1)))) - (((int64_t)acc[i1_1]) * ((int64_t)factors[0])));
     }
     int64_t v0 = condval - (int64_t)1;
     int64_t v1 = (int64_t)25 - ((int64_t)factors[1]);
@@ -81,10 +72,10 @@ void net_dense_onnx_2(const int32_t *restrict in0, const int32_t *restrict facto
     int64_t v4 = (int64_t)0;
     int64_t v5 = (int64_t)0;
     int64_t condval_1;
-    if ((int64_t)0 <= (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
-      condval_1 = (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
+    if ((int64_t)0 <= (((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_1 = (((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
     } else {
-      condval_1 = ((int64_t)0 - (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
+      condval_1 = ((int64_t)0 - (((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
     }
     int64_t v6 = (int64_t)0;
     int64_t v7 = (int64_t)0;
@@ -93,19 +84,19 @@ void net_dense_onnx_2(const int32_t *restrict in0, const int32_t *restrict facto
     int64_t v10 = (int64_t)0;
     int64_t v11 = (int64_t)0;
     int64_t condval_2;
-    if ((int64_t)0 <= (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
-      condval_2 = (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
+    if ((int64_t)0 <= (((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_2 = (((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
     } else {
-      condval_2 = ((int64_t)0 - (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
+      condval_2 = ((int64_t)0 - (((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
     }
     int64_t v12 = (int64_t)0;
     int64_t v13 = (int64_t)0;
     int64_t v14 = (int64_t)0;
     int64_t condval_3;
-    if ((int64_t)0 <= (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
-      condval_3 = (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
+    if ((int64_t)0 <= (((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_3 = (((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
     } else {
-      condval_3 = ((int64_t)0 - (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
+      condval_3 = ((int64_t)0 - (((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
     }
     int64_t v15 = (int64_t)0;
     int64_t v16 = (int64_t)0;
@@ -114,23 +105,23 @@ void net_dense_onnx_2(const int32_t *restrict in0, const int32_t *restrict facto
     int64_t v19 = (int64_t)0;
     int64_t v20 = (int64_t)0;
     int64_t condval_4;
-    if ((int64_t)0 <= (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
-      condval_4 = (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
+    if ((int64_t)0 <= (((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) {
+      condval_4 = (((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1);
     } else {
-      condval_4 = ((int64_t)0 - (((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
+      condval_4 = ((int64_t)0 - (((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1));
     }
-    requantized[i1] = ((int32_t)((((((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) + (((((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) & (((int64_t)((((int64_t)(((uint64_t)((v0) > (v3) ? (v0) : (v3))) << ((uint64_t)((v1) > (v4) ? (v1) : (v4))))) >> ((v2) > (v5) ? (v2) : (v5))) < condval_1)) & ((int64_t)((((int64_t)(((uint64_t)((v0) > (v6) ? (v0) : (v6))) << ((uint64_t)((v1) > (v7) ? (v1) : (v7))))) >> ((v2) > (v8) ? (v2) : (v8))) < ((((int64_t)(((uint64_t)((v0) > (v9) ? (v0) : (v9))) << ((uint64_t)((v1) > (v10) ? (v1) : (v10))))) >> ((v2) > (v11) ? (v2) : (v11))) ^ condval_2)))))) + (((int64_t)((int64_t)0 < ((((int64_t)in0[i1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)in0[i1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1))))))) & ((((int64_t)((((int64_t)(((uint64_t)((v0) > (v12) ? (v0) : (v12))) << ((uint64_t)((v1) > (v13) ? (v1) : (v13))))) >> ((v2) > (v14) ? (v2) : (v14))) < condval_3)) & ((int64_t)((((int64_t)(((uint64_t)((v0) > (v15) ? (v0) : (v15))) << ((uint64_t)((v1) > (v16) ? (v1) : (v16))))) >> ((v2) > (v17) ? (v2) : (v17))) < ((((int64_t)(((uint64_t)((v0) > (v18) ? (v0) : (v18))) << ((uint64_t)((v1) > (v19) ? (v1) : (v19))))) >> ((v2) > (v20) ? (v2) : (v20))) ^ condval_4)))) ^ (int64_t)1))));
+    acc[i1_1] = ((int32_t)((((((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) + (((((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1) >> (int64_t)1) & (((int64_t)((((int64_t)(((uint64_t)((v0) > (v3) ? (v0) : (v3))) << ((uint64_t)((v1) > (v4) ? (v1) : (v4))))) >> ((v2) > (v5) ? (v2) : (v5))) < condval_1)) & ((int64_t)((((int64_t)(((uint64_t)((v0) > (v6) ? (v0) : (v6))) << ((uint64_t)((v1) > (v7) ? (v1) : (v7))))) >> ((v2) > (v8) ? (v2) : (v8))) < ((((int64_t)(((uint64_t)((v0) > (v9) ? (v0) : (v9))) << ((uint64_t)((v1) > (v10) ? (v1) : (v10))))) >> ((v2) > (v11) ? (v2) : (v11))) ^ condval_2)))))) + (((int64_t)((int64_t)0 < ((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) - ((int64_t)(((uint64_t)(((((int64_t)acc[i1_1]) * ((int64_t)factors[0])) >> (((int64_t)factors[1]) - (int64_t)1)) | (int64_t)1)) << ((uint64_t)(((int64_t)factors[1]) - (int64_t)1))))))) & ((((int64_t)((((int64_t)(((uint64_t)((v0) > (v12) ? (v0) : (v12))) << ((uint64_t)((v1) > (v13) ? (v1) : (v13))))) >> ((v2) > (v14) ? (v2) : (v14))) < condval_3)) & ((int64_t)((((int64_t)(((uint64_t)((v0) > (v15) ? (v0) : (v15))) << ((uint64_t)((v1) > (v16) ? (v1) : (v16))))) >> ((v2) > (v17) ? (v2) : (v17))) < ((((int64_t)(((uint64_t)((v0) > (v18) ? (v0) : (v18))) << ((uint64_t)((v1) > (v19) ? (v1) : (v19))))) >> ((v2) > (v20) ? (v2) : (v20))) ^ condval_4)))) ^ (int64_t)1))));
   }
-  for (int32_t ax1 = 0; ax1 < 10; ++ax1) {
-    requantized[ax1] = (requantized[ax1] + 7);
-  }
-  for (int32_t i1_1 = 0; i1_1 < 10; ++i1_1) {
-    int32_t v21 = requantized[i1_1];
-    int32_t v22 = (v21) < (127) ? (v21) : (127);
-    requantized[i1_1] = ((v22) > (-128) ? (v22) : (-128));
+  for (int32_t ax1_1 = 0; ax1_1 < 10; ++ax1_1) {
+    acc[ax1_1] = (acc[ax1_1] + 7);
   }
   for (int32_t i1_2 = 0; i1_2 < 10; ++i1_2) {
-    out[i1_2] = ((int8_t)requantized[i1_2]);
+    int32_t v21 = acc[i1_2];
+    int32_t v22 = (v21) < (127) ? (v21) : (127);
+    acc[i1_2] = ((v22) > (-128) ? (v22) : (-128));
+  }
+  for (int32_t i1_3 = 0; i1_3 < 10; ++i1_3) {
+    out[i1_3] = ((int8_t)acc[i1_3]);
   }
 }
 

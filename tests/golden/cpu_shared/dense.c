@@ -1,4 +1,4 @@
-/* constant: net_dense_onnx_factors[4], int32: factors of dense_onnx, int32 4x1 */
+/* constant: net_dense_onnx_factors[3], int32: factors of dense_onnx, int32 3x1 */
 /* constant: net_dense_tflite_bias[10], int32: bias of dense_tflite, int32 10 */
 /* constant: net_dense_tflite_multiplier[1], int32: multiplier of dense_tflite, int32 1 */
 /* constant: net_dense_tflite_shift[1], int32: shift of dense_tflite, int32 1 */
@@ -83,16 +83,17 @@ void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight,
 }
 
 /*
- * dense_onnx: matmul + add
- * int8 1x12 -> int32 1x10
+ * dense_onnx: matmul + add + onnx_requantize + add + clip + astype
+ * int8 1x12 -> int8 1x10
  * register block of 1 rows x 5 channels
- * 2 iterations shared by the cores; all operands in memory close to them (212 B)
+ * 2 iterations shared by the cores; all operands in memory close to them (194 B)
  */
 struct net_dense_onnx_operands {
   const int8_t *in0;
   const int8_t *weight;
   const int32_t *bias;
-  int32_t *out;
+  const int32_t *factors;
+  int8_t *out;
 };
 
 static void net_dense_onnx_part0(const void *args, uint32_t core, uint32_t cores)
@@ -101,7 +102,8 @@ static void net_dense_onnx_part0(const void *args, uint32_t core, uint32_t cores
   const int8_t *const restrict in0 = operands->in0;
   const int8_t *const restrict weight = operands->weight;
   const int32_t *const restrict bias = operands->bias;
-  int32_t *const restrict out = operands->out;
+  const int32_t *const restrict factors = operands->factors;
+  int8_t *const restrict out = operands->out;
   const int32_t begin_0 = htvm_parallel_begin(2, core, cores);
   const int32_t end_0 = htvm_parallel_begin(2, core + 1u, cores);
   int32_t acc[5];
@@ -121,122 +123,28 @@ static void net_dense_onnx_part0(const void *args, uint32_t core, uint32_t cores
     HTVM_UNROLL(5)
     for (int32_t ki_1 = 0; ki_1 < 5; ++ki_1) {
       int32_t t2 = (t1 + ki_1);
-      out[t2] = (acc[ki_1] + bias[t2]);
+      int32_t v0 = htvm_float_product((acc[ki_1] + bias[t2]), factors[0], factors[1], factors[2]) + 7;
+      int32_t v1 = (v0) < (127) ? (v0) : (127);
+      out[t2] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
     }
   }
 }
 
-void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, int32_t *restrict out)
+void net_dense_onnx(const int8_t *restrict in0, const int8_t *restrict weight, const int32_t *restrict bias, const int32_t *restrict factors, int8_t *restrict out)
 {
   const struct net_dense_onnx_operands operands = {
     htvm_parallel_memory(0u), /* in0 */
-    htvm_parallel_memory(16u), /* weight */
-    htvm_parallel_memory(144u), /* bias */
-    htvm_parallel_memory(192u), /* out */
+    htvm_parallel_memory(32u), /* weight */
+    htvm_parallel_memory(176u), /* bias */
+    htvm_parallel_memory(16u), /* factors */
+    htvm_parallel_memory(160u), /* out */
   };
   htvm_parallel_copy((void *)operands.in0, in0, 12u);
   htvm_parallel_copy((void *)operands.weight, weight, 120u);
   htvm_parallel_copy((void *)operands.bias, bias, 40u);
+  htvm_parallel_copy((void *)operands.factors, factors, 12u);
   htvm_parallel_wait();
   htvm_parallel_run(net_dense_onnx_part0, &operands);
-  htvm_parallel_copy(out, operands.out, 40u);
-  htvm_parallel_wait();
-}
-
-/*
- * dense_onnx: onnx_requantize + add + clip + astype
- * int32 1x10 -> int8 1x10
- * element-wise operators inlined
- * on one core; all operands in memory close to them (66 B)
- */
-struct net_dense_onnx_2_operands {
-  const int32_t *in0;
-  const int32_t *factors;
-  int8_t *out;
-  int64_t *product;
-  int32_t *nudged;
-  int32_t *rounded;
-  int32_t *tie;
-  int64_t *distance;
-  int64_t *size;
-  int64_t *outside;
-};
-
-static void net_dense_onnx_2_part0(const void *args, uint32_t core, uint32_t cores)
-{
-  const struct net_dense_onnx_2_operands *const operands = args;
-  const int32_t *const restrict in0 = operands->in0;
-  const int32_t *const restrict factors = operands->factors;
-  int8_t *const restrict out = operands->out;
-  int64_t *const restrict product = operands->product;
-  int32_t *const restrict nudged = operands->nudged;
-  int32_t *const restrict rounded = operands->rounded;
-  int32_t *const restrict tie = operands->tie;
-  int64_t *const restrict distance = operands->distance;
-  int64_t *const restrict size = operands->size;
-  int64_t *const restrict outside = operands->outside;
-  (void)core;
-  (void)cores;
-  for (int32_t i1 = 0; i1 < 10; ++i1) {
-    product[0] = (((int64_t)in0[i1]) * ((int64_t)factors[0]));
-    nudged[0] = (((int32_t)(product[0] >> (int64_t)32)) + factors[2]);
-    rounded[0] = (nudged[0] >> factors[1]);
-    if ((nudged[0] & (((int32_t)(((uint32_t)1) << ((uint32_t)factors[1]))) - 1)) <= factors[3]) {
-      tie[0] = ((((int32_t)(product[0] >> (int64_t)32)) >> (factors[1] - 1)) | 1);
-      distance[0] = (product[0] - ((int64_t)(((uint64_t)((int64_t)tie[0])) << ((uint64_t)(((int64_t)factors[1]) + (int64_t)31)))));
-      int64_t condval;
-      if ((int64_t)0 <= ((int64_t)tie[0])) {
-        condval = ((int64_t)tie[0]);
-      } else {
-        condval = ((int64_t)0 - ((int64_t)tie[0]));
-      }
-      size[0] = condval;
-      int64_t condval_1;
-      if ((int64_t)0 <= distance[0]) {
-        condval_1 = distance[0];
-      } else {
-        condval_1 = ((int64_t)0 - distance[0]);
-      }
-      outside[0] = condval_1;
-      int64_t v0 = outside[0] - (int64_t)1;
-      int64_t v1 = (int64_t)0;
-      outside[0] = (((v0) > (v1) ? (v0) : (v1)) >> (((int64_t)factors[1]) + (int64_t)7));
-      rounded[0] = ((tie[0] >> 1) + ((int32_t)((int64_t)0 < distance[0])));
-      if ((outside[0] < size[0]) && (outside[0] < (outside[0] ^ size[0]))) {
-        rounded[0] = ((tie[0] >> 1) + ((tie[0] >> 1) & 1));
-      }
-    }
-    int32_t v2 = rounded[0] + 7;
-    int32_t v3 = (v2) < (127) ? (v2) : (127);
-    out[i1] = ((int8_t)((v3) > (-128) ? (v3) : (-128)));
-  }
-}
-
-void net_dense_onnx_2(const int32_t *restrict in0, const int32_t *restrict factors, int8_t *restrict out)
-{
-  int64_t product[1];
-  int32_t nudged[1];
-  int32_t rounded[1];
-  int32_t tie[1];
-  int64_t distance[1];
-  int64_t size[1];
-  int64_t outside[1];
-  const struct net_dense_onnx_2_operands operands = {
-    htvm_parallel_memory(32u), /* in0 */
-    htvm_parallel_memory(0u), /* factors */
-    htvm_parallel_memory(16u), /* out */
-    product,
-    nudged,
-    rounded,
-    tie,
-    distance,
-    size,
-    outside,
-  };
-  htvm_parallel_copy((void *)operands.in0, in0, 40u);
-  htvm_parallel_copy((void *)operands.factors, factors, 16u);
-  htvm_parallel_wait();
-  net_dense_onnx_2_part0(&operands, 0u, 1u);
   htvm_parallel_copy(out, operands.out, 10u);
   htvm_parallel_wait();
 }

@@ -146,7 +146,7 @@ void net_first(const int8_t *restrict in0, const int8_t *restrict weight, const 
       for (int32_t k = 0; k < 3; ++k) {
         HTVM_UNROLL(4)
         for (int32_t l = 0; l < 4; ++l) {
-          conv2d_nchw[((l * 3) + k)] = 0;
+          conv2d_nchw[((l * 3) + k)] = bias[l];
         }
       }
       int32_t t1 = (xb * 3);
@@ -169,7 +169,7 @@ void net_first(const int8_t *restrict in0, const int8_t *restrict weight, const 
       for (int32_t px_1 = 0; px_1 < 3; ++px_1) {
         HTVM_UNROLL(4)
         for (int32_t ki_1 = 0; ki_1 < 4; ++ki_1) {
-          out[((((ki_1 * 30) + (y * 6)) + t1) + px_1)] = ((int8_t)htvm_clip((htvm_scale((conv2d_nchw[((ki_1 * 3) + px_1)] + bias[ki_1]), ((uint32_t)multiplier[ki_1]), ((uint32_t)shift[ki_1])) + 3), -128, 127));
+          out[((((ki_1 * 30) + (y * 6)) + t1) + px_1)] = ((int8_t)htvm_clip((htvm_scale(conv2d_nchw[((ki_1 * 3) + px_1)], ((uint32_t)multiplier[ki_1]), ((uint32_t)shift[ki_1])) + 3), -128, 127));
         }
       }
     }
