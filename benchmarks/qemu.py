@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from byoc_dory.soc.boards.board import boards
+from byoc_dory.soc.board import boards
 from byoc_dory.soc.registry import board_target, resolve
 from htvm.aot.entry import model_sources
 from htvm.compiled import Compiled

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from byoc_dory.errors import TargetError
+from byoc_dory.nearest import nearest
 
 __all__ = [
     "Parameter",
@@ -37,6 +38,7 @@ _UNITS = {
 _SIZE = re.compile(r"(\d{1,18})(?:\.(\d{1,9}))?\s*([a-z]*)")
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 _REAL = re.compile(r"[+-]?(\d{1,18}(\.\d{0,18})?|\.\d{1,18})(e[+-]?\d{1,3})?", re.IGNORECASE)
+_SHOWN = 12  # choices in a message
 _SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
 
@@ -74,6 +76,7 @@ class Parameter:
         low, high: smallest and largest number; None for no limit.
         step: whole numbers are multiples of it.
         choices: all possible values; empty if a range says it.
+        files: suffix of files whose paths are possible besides the choices; empty if none are.
     """
 
     name: str
@@ -84,6 +87,7 @@ class Parameter:
     high: float | None = None
     step: int = 1
     choices: tuple[Value, ...] = ()
+    files: str = ""
 
     @property
     def kind(self) -> str:
@@ -100,7 +104,10 @@ class Parameter:
         if self.kind == "switch":
             return "on or off"
         if self.choices:
-            return "one of " + ", ".join(self.text(choice) for choice in self.choices)
+            texts = [self.text(choice) for choice in self.choices]
+            more = f" and {len(texts) - _SHOWN} others" if len(texts) > _SHOWN else ""
+            file = f", or a file *{self.files}" if self.files else ""
+            return f"one of {', '.join(texts[:_SHOWN])}{more}{file}"
         ends = [None if end is None else self.text(_number(end)) for end in (self.low, self.high)]
         if ends[0] is not None and ends[1] is not None:
             bounds = f"{ends[0]} to {ends[1]}"
@@ -136,7 +143,7 @@ class Parameter:
             raise TargetError(
                 f"{self.name} ({self.title}) cannot be {shown[:60]}",
                 where=where,
-                hint=f"give {self.domain}",
+                hint=f"{nearest(given, map(self.text, self.choices))}give {self.domain}",
             )
         return value
 
@@ -168,7 +175,7 @@ class Parameter:
 
     def _allows(self, value: Value) -> bool:
         if self.choices:
-            return value in self.choices
+            return value in self.choices or bool(self.files and str(value).endswith(self.files))
         if isinstance(value, str | bool):
             return isinstance(value, bool)
         if value != value or (isinstance(value, int) and value % self.step):

@@ -17,6 +17,7 @@ from typing import TypeVar
 from byoc_dory.errors import TargetError
 from byoc_dory.nearest import nearest
 from byoc_dory.soc.base import Soc, Target
+from byoc_dory.soc.board import SUFFIX, board_called, boards
 from byoc_dory.soc.numbers import numbers, with_numbers
 from byoc_dory.soc.parameters import written
 from byoc_dory.soc.parts import TargetSpec
@@ -202,24 +203,30 @@ def cpu_target(name: str) -> str:
 def board_target(name: str) -> str:
     """Return the target of a board, e.g. "cortex_m4:board=nucleo-l4r5zi".
 
-    Boards are the choices of a SoC's parameter "board".
+    Args:
+        name: name of a board, or path of a board's file.
 
     Raises:
-        TargetError: there is no such board (the message lists the known ones).
+        TargetError: there is no such board, the file is not a board's, or there is no such core.
     """
-    known: list[str] = []
-    for soc in map(_load, _references().values()):
-        for parameter in soc.parameters:
-            if parameter.name != "board":
-                continue
-            named = [str(choice) for choice in parameter.choices if choice != parameter.default]
-            known += named
-            if name in named:
-                (spec,) = soc.designed({"board": name}).targets
-                return f"{spec.name}:board={name}"
-    raise TargetError(
-        f"unknown board {name!r}", hint=f"{nearest(name, known)}known boards: {', '.join(known)}"
-    )
+    board, known = board_called(name), targets()
+    if board.core not in known:
+        raise TargetError(
+            f"there is no core {board.core!r}",
+            where=name,
+            hint=f"{nearest(board.core, known)}known targets: {', '.join(known)}",
+        )
+    if {*name} & {*",:="}:
+        raise TargetError(
+            "a board's path is part of its target's name, and cannot have ',', ':' or '='",
+            where=name,
+            hint="go to the file's folder, and name the file alone",
+        )
+    return f"{board.core}:board={name}"
+
+
+def _is_board(name: str) -> bool:
+    return name.endswith(SUFFIX) or name in boards()
 
 
 def resolve(
@@ -232,7 +239,8 @@ def resolve(
 
     Args:
         name: name of the target, e.g. "diana.digital" or "siracusa:cores=4" (:func:`targets` lists
-            the names without parameters), or a target, which is returned as it is.
+            the names without parameters), or of a board, which stands for the target of its core;
+            or a target, which is returned as it is.
         l2_bytes: size of L2 in bytes, for SoCs whose L2 is adjustable.
         parameters: values of parameters, or of numbers of the description
             (:mod:`byoc_dory.soc.numbers`), by name, in addition to those in the name.
@@ -267,7 +275,11 @@ def resolve(
             known.append(spec.name)
             if spec.name == base:
                 return _designed(soc, spec, given, l2_bytes, f"target {name!r}")
-    hint = f"{nearest(base, known)}known targets: {', '.join(known)}"
+    if _is_board(base):
+        return resolve(board_target(base), l2_bytes=l2_bytes, parameters=given)
+    hint = (
+        f"{nearest(base, [*known, *boards()])}known targets: {', '.join(known)}; or a board's name"
+    )
     raise TargetError(f"unknown target {base!r}", hint=hint)
 
 

@@ -46,8 +46,8 @@ __all__ = [
     "Bytes",
     "EXPORT_FOLDER",
     "all_tables",
-    "board",
     "common",
+    "complete_board",
     "complete_target",
     "examples",
     "fail_if",
@@ -55,7 +55,6 @@ __all__ = [
     "given_input",
     "input_shapes",
     "interface",
-    "known_target",
     "l2",
     "model",
     "platform",
@@ -63,6 +62,7 @@ __all__ = [
     "rewrites",
     "schedule",
     "target",
+    "targeted",
     "tiling",
     "wide",
 ]
@@ -312,19 +312,19 @@ def _refuse_unused(context: click.Context) -> None:
     )
 
 
-def known_target(context: click.Context, option: click.Parameter, name: str) -> str:
+def _known_target(context: click.Context, option: click.Parameter, name: str) -> str:
     """Return the full name of a target, or that of the board if one is given.
 
     Raises:
-        TargetError: it is not known, or a board is given in addition.
+        TargetError: it is not known, or a board of another target is given in addition.
     """
     from byoc_dory.soc.registry import resolve
 
     board = context.meta.get(_BOARD)
+    source = context.get_parameter_source(option.name or "")
     if board is None:
         return resolve(name).name
-    source = context.get_parameter_source(option.name or "")
-    if source == click.core.ParameterSource.COMMANDLINE:
+    if source == click.core.ParameterSource.COMMANDLINE and resolve(name).name != board:
         raise TargetError(
             f"the board {board} and the target {name} are two answers to one question",
             hint=f"leave out --target; the board's is {board}",
@@ -340,6 +340,13 @@ def _known_board(context: click.Context, _option: click.Parameter, name: str | N
 
     if name is not None:
         context.meta[_BOARD] = resolve(board_target(name)).name
+
+
+def complete_board(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    """Complete names of boards, for the shell."""
+    from byoc_dory.soc.board import boards
+
+    return [name for name in boards() if name.startswith(begun)]
 
 
 def complete_target(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
@@ -375,23 +382,31 @@ class _ModelName(_Text):
 
 
 model = click.argument("model", type=_ModelName())
-board = click.option(
-    "--board",
-    metavar="NAME",
-    is_eager=True,
-    expose_value=False,
-    callback=_known_board,
-    help="Build for this board instead of a target: its core, flash and RAM.",
-)
-target = click.option(
-    "--target",
-    "-t",
-    default="diana",
-    show_default=True,
-    callback=known_target,
-    shell_complete=complete_target,
-    help="What to build for; `htvm targets` lists them.",
-)
+
+
+def targeted(what: str) -> Callable[[Command], Command]:
+    """Return a decorator that adds ``--target`` (as ``target``), and ``--board`` in its place.
+
+    Args:
+        what: the help of ``--target``.
+    """
+
+    def decorate(command: Command) -> Command:
+        command = click.option(
+            "--board", metavar="NAME", is_eager=True, expose_value=False, callback=_known_board,
+            shell_complete=complete_board,
+            help="A board, or its file, instead of a target: its core, flash and RAM; `htvm "
+            "boards` lists them.",
+        )(command)  # fmt: skip
+        return click.option(
+            "--target", "-t", default="diana", show_default=True, callback=_known_target,
+            shell_complete=complete_target, help=what,
+        )(command)  # fmt: skip
+
+    return decorate
+
+
+target = targeted("What to build for; `htvm targets` lists them.")
 policy = click.option(
     "--policy",
     type=click.Choice(["bitwidth", "latency", "mixed"]),

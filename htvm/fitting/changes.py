@@ -144,19 +144,28 @@ def _other_targets(compiled: Compiled) -> tuple[list[str], list[str]]:
 
 
 def _larger_board(compiled: Compiled, level: Level) -> str | None:
-    """Return the board with the least memory that is enough; ``None`` if there is none."""
+    """Return the board with the least memory that is enough, one with the same core if there is.
+
+    ``None`` if there is none.
+    """
     soc, need = compiled.target.soc, level.demand + level.slack
     memory = "L2" if level.memory == "RAM" else level.memory
+    # What the other memory needs at least; whether it is enough is planned.
+    least = {soc.code_memory: compiled.program.constant_bytes, "L2": compiled.program.plan.peak}
+    least[memory] = need
     found = []
     for parameter in soc.parameters:
         if parameter.name != "board":
             continue
         for choice in parameter.choices:
             other = soc.designed({"board": choice})
-            size = other.memory(memory).size
-            if choice != parameter.default and need <= size:
-                found.append((size, str(choice)))
-    return min(found)[1] if found else None
+            if choice == parameter.default or other.host.platform != soc.host.platform:
+                continue
+            sizes = {name: other.memory(name).size for name in least}
+            if all(sizes[name] >= least[name] for name in least):
+                rank = (other.host != soc.host, sizes[memory], sum(sizes.values()))
+                found.append((*rank, str(choice)))
+    return min(found)[-1] if found else None
 
 
 def _fewer_channels(compiled: Compiled, level: Level) -> Iterator[Change]:

@@ -81,7 +81,7 @@ MISTAKES = (
     (f"compare {NET} --count 0", "0 is not in the range", "x>=1"),
     (f"compare {NET} --out bars.xls", "which kind of picture", "end the name with .png"),
     (f"explain {NET} --changes -1", "-1 is not in the range", "x>=0"),
-    (f"fit {NET} --board foo", "unknown board 'foo'", "known boards"),
+    (f"fit {NET} --board foo", "unknown board 'foo'", "`htvm boards` lists all"),
     (f"verify {NET} --golden nothing.npz", "cannot read outputs", "outputs' names"),
     (f"explore {NET} --objective spead", "no tiling objective 'spead'", "latency"),
     (f"explore {NET} --out text.tflite", "is not a folder", "name a folder"),

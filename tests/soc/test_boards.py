@@ -2,48 +2,116 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import byoc_dory.soc.boards as package
 import htvm
+from benchmarks import qemu
 from byoc_dory.errors import L2OverflowError, TargetError
-from byoc_dory.soc.boards.board import boards, read_board
+from byoc_dory.soc.board import boards, read_board
 from byoc_dory.soc.boards.cores import CORES
 from byoc_dory.soc.registry import board_target, resolve
 from htvm.cli import main
 from htvm.cli.arguments import open_model
+from htvm.cli.verbs import VERBS
+from htvm.inputs import seeded_inputs
 from htvm.report.fit import Fit
+from tests.rotation import today
 
 DATA = Path(package.__file__).parent / "data"
 
 
-def test_every_board_is_a_target() -> None:
-    assert {"nucleo-l4r5zi", "nucleo-g0b1re", "nucleo-h7a3zi-q", "pico-2", "esp32-c3"} <= {
-        *boards()
-    }
-    for name, board in boards().items():
-        assert board.source.startswith("published: ") and board.core in CORES
-        target = resolve(board_target(name))
-        assert target.name == f"{board.core}:board={name}"
-        assert target.soc.clock_hz == board.clock_hz and target.soc.host == CORES[board.core]
-        flash, ram = target.soc.memories
-        assert (flash.base, flash.size) == (board.flash.address, board.flash.size)
-        assert (ram.base, ram.size) == (board.ram.address, board.ram.size)
-        assert flash.end <= ram.base or ram.end <= flash.base
+NAMES = sorted(boards())
+
+PRODUCTS = (
+    "apollo3-evb arduino-due bl616-dk ch32v203-evt ch32v307-evt ek-ra4m1 ek-ra6m5 esp32-c3 "
+    "esp32-c6 esp32-h2 esp32-p4 giga-r1 longan-nano microbit-v2 mimxrt1060-evk nano-33-ble "
+    "nrf52840-dk nrf5340-dk nrf54l15-dk nucleo-f446re nucleo-f767zi nucleo-g0b1re nucleo-h563zi "
+    "nucleo-h743zi nucleo-h7a3zi-q nucleo-l4r5zi nucleo-u575zi-q nucleo-wb55rg pico pico-2 pico-w "
+    "portenta-h7 teensy-40 teensy-41 uno-r4-wifi"
+)
+"""What people have, of every maker; there are more."""
 
 
-def test_an_unknown_board_lists_the_known(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(TargetError) as caught:
-        board_target("nucleo")
-    for name in boards():
-        assert name in str(caught.value)
-    assert main(["fit", "zoo:digits", "--board", "nucleo"]) != 0
+def test_there_are_boards_that_people_have() -> None:
+    assert {*PRODUCTS.split()} <= {*NAMES}
+    assert sum(not board.qemu for board in boards().values()) >= 40
+    assert {board.core for board in boards().values()} == {*CORES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_board_is_a_target(name: str) -> None:
+    board = boards()[name]
+    target = resolve(board_target(name))
+    assert target.name == f"{board.core}:board={name}" == resolve(name).name
+    assert target.soc.clock_hz == board.clock_hz and target.soc.host == CORES[board.core]
+    flash, ram = target.soc.memories
+    assert (flash.base, flash.size) == (board.flash.address, board.flash.size)
+    assert (ram.base, ram.size) == (board.ram.address, board.ram.size)
+    assert flash.end <= ram.base or ram.end <= flash.base
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_number_has_a_source(name: str) -> None:
+    board = boards()[name]
+    given = {"core", "clock_hz", "flash", "ram"}
+    given |= {field for field in ("fpu", "console", "platformio") if getattr(board, field)}
+    assert {*board.sources} == given
+    for text in board.sources.values():
+        kind, _, rest = text.partition(": ")
+        assert kind in ("published", "unverified") and len(rest) > 5, text
+    arm = CORES[board.core].arm
+    cores = {"cortex-m4": "fpv4-sp-d16", "cortex-m7": "fpv5", "cortex-m33": "fpv5-sp-d16"}
+    cores["cortex-m55"] = "fpv5-d16"
+    if board.fpu:
+        assert arm is not None and board.fpu.startswith(cores[arm.cpu])
+
+
+def rotating(names: list[str]) -> list[object]:
+    """All names, of which one for each instruction set is not slow, another one on every commit."""
+    chosen = set[str]()
+    for isa in ("cortex", "rv32"):
+        some = [name for name in names if boards()[name].core.startswith(isa)]
+        chosen.add(some[today() % len(some)])
+    return [
+        name if name in chosen else pytest.param(name, marks=pytest.mark.slow) for name in names
+    ]
+
+
+@pytest.mark.parametrize("name", rotating(NAMES))
+def test_digits_link_and_run(name: str) -> None:
+    """Linked for the board's own memories, and run where the core has an emulator."""
+    host = resolve(name).soc.host
+    model = open_model("zoo:digits")
+    module = htvm.build(model, name, platform="rv32" if host.arm is None else "arm")
+    assert module.report().summary.memory_bytes <= boards()[name].ram.size
+    if host.arm is not None and not host.arm.emulator:
+        if shutil.which(qemu.PROGRAM) is None:
+            pytest.skip(f"{qemu.PROGRAM} is not installed")
+        module = htvm.build(model, name)
+    elif host.arm is not None:
+        pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
+    inputs = seeded_inputs(module.compiled.source.inputs)
+    (output,) = module.run(inputs).outputs
+    np.testing.assert_array_equal(output, module.reference(inputs)[0])
+
+
+def test_an_unknown_board_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(TargetError, match="`htvm boards` lists all"):
+        board_target("nothing")
+    assert main(["fit", "zoo:digits", "--board", "nucleo-l4r5z"]) != 0
     told = capsys.readouterr().err
-    assert "unknown board 'nucleo'; did you mean nucleo-l4r5zi? known boards: esp32-c3" in told
+    assert "unknown board 'nucleo-l4r5z'; did you mean nucleo-l4r5zi? `htvm boards` lists" in told
+    assert main(["fit", "zoo:digits", "-t", "cortex_m4:board=nucleo-l4r5z"]) != 0
+    assert "did you mean nucleo-l4r5zi? give one of none, " in capsys.readouterr().err
+    assert main(["fit", "zoo:digits", "-t", "nucleo-l4r5z"]) != 0
+    assert "did you mean nucleo-l4r5zi? known targets: " in capsys.readouterr().err
 
 
 def test_a_core_that_the_board_has_not() -> None:
@@ -51,28 +119,118 @@ def test_a_core_that_the_board_has_not() -> None:
         resolve("cortex_m4:board=pico-2")
 
 
-def test_a_board_and_a_target_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["fit", "zoo:digits", "--board", "pico-2", "--target", "diana"]
-    assert main(arguments) != 0
-    assert "two answers to one question" in capsys.readouterr().err
+def test_every_verb_with_a_target_has_a_board() -> None:
+    for verb in VERBS:
+        command = importlib.import_module(f"htvm.cli.verbs.{verb}").command
+        options = {name for parameter in command.params for name in parameter.opts}
+        assert ("-t" in options) == ("--board" in options), verb
+
+
+@pytest.mark.parametrize("target", ["diana", "cortex_m33", "pico", "cortex_m0plus:board=pico"])
+def test_a_board_and_another_target_are_refused(
+    target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for verb in ("fit", "explain", "compare", "sweep", "run"):
+        assert main([verb, "zoo:digits", "--board", "pico-2", "--target", target]) != 0
+        assert f"and the target {target} are two answers to one question" in capsys.readouterr().err
+
+
+def test_a_board_and_its_own_target_agree(capsys: pytest.CaptureFixture[str]) -> None:
+    for target in ("pico-2", "cortex_m33:board=pico-2"):
+        assert main(["fit", "zoo:digits", "--board", "pico-2", "--target", target]) == 0
+        assert capsys.readouterr().out.startswith("digits on cortex_m33:board=pico-2")
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"name": "other"}, "another name than its file"),
+        ({"name": "other"}, "another name than its file.*call the file other.json"),
         ({"clock_hz": "fast"}, "no description of a board.*clock_hz"),
-        ({"flash": {"base": "0x8000000", "size": -1}}, "negative size"),
+        ({"clock_hz": 0}, "a clock or a size below 1"),
+        ({"flash": {"base": "0x8000000", "size": -1}}, "a size below 1"),
         ({"flash": {"base": "here", "size": 1}}, "no description of a board"),
+        ({"flash": {"base": "0x8000000"}}, "'flash' lacks the field 'size'"),
+        ({"flash": 4096}, "'flash' is no record of base, size"),
+        ({"ram": {"base": "0x10001000", "size": 65536}}, "flash and RAM overlap"),
+        ({"ram": None}, "a board lacks the field 'ram'"),
+        ({"flsh": 1}, "a board has no field 'flsh'.*did you mean flash[?]"),
+        ({"platformio": {"platform": "p", "bord": "b"}}, "no field 'bord'.*did you mean board[?]"),
+        ({"console": ""}, "'console' has a source but no value"),
+        ({"sources": {}}, "'clock_hz' has no source.*list in 'sources': clock_hz, console"),
     ],
 )
 def test_files_that_are_no_boards(change: dict[str, object], said: str, tmp_path: Path) -> None:
+    """`None` stands for a field that is left out."""
     path = tmp_path / "pico-2.json"
     shutil.copy(DATA / path.name, path)
     assert read_board(path) == boards()["pico-2"]
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    data = json.loads(path.read_text()) | change
+    path.write_text(json.dumps({name: value for name, value in data.items() if value is not None}))
     with pytest.raises(TargetError, match=said):
         read_board(path)
+
+
+def test_sources_say_whether_they_were_read(tmp_path: Path) -> None:
+    path = tmp_path / "pico-2.json"
+    data = json.loads((DATA / path.name).read_text())
+    path.write_text(json.dumps(data | {"sources": data["sources"] | {"ram": "the web"}}))
+    with pytest.raises(TargetError, match="source of 'ram' is 'the web'.*begin it with"):
+        read_board(path)
+    path.write_text("{")
+    with pytest.raises(TargetError, match="no description of a board.*`htvm boards new NAME`"):
+        read_board(path)
+
+
+def test_a_board_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Written, shown, changed and used by its file; nothing of the other passes for verified."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["boards", "new", "mine", "--like", "pico-2"]) == 0
+    capsys.readouterr()
+    path = Path("mine.json")
+    board = read_board(path)
+    assert {*board.unverified} == {*board.sources} == {"core", "fpu", "clock_hz", "flash", "ram"}
+    assert board.ram == boards()["pico-2"].ram and board.platformio is None
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data | {"ram": {"base": "0x20000000", "size": 8192}}))
+    assert main(["boards", "show", "mine.json"]) == 0
+    assert "8,192 B at 0x20000000" in capsys.readouterr().out
+    for option in ("--board", "-t"):
+        assert main(["fit", "zoo:digits", option, "mine.json"]) == 1
+        assert "on cortex_m33:board=mine.json: it does NOT fit" in capsys.readouterr().out
+    assert main(["boards", "new", "mine"]) == 2
+    assert "no such file" in capsys.readouterr().err
+    path.write_text(json.dumps(data | {"core": "cortex_m35"}))
+    assert main(["fit", "zoo:digits", "--board", "mine.json"]) == 2
+    assert "there is no core 'cortex_m35'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["new", "My Board"], "a board cannot be called that"),
+        (["new", "pico-2"], "the name is taken"),
+        (["new", "mine", "--like", "pico-3"], "unknown board 'pico-3'; did you mean pico-"),
+        (["show", "pico-3"], "unknown board 'pico-3'"),
+        (["show", "none.json"], "no description of a board: No such file"),
+        (["show", "a=b.json"], "no description of a board: No such file"),
+    ],
+)
+def test_mistakes_with_boards(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["boards", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_list_of_boards(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["boards"]) == 0
+    told = capsys.readouterr().out
+    assert all(f"\n{name} " in told for name in NAMES)
+    assert main(["boards", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["boards"]
+    assert [entry["name"] for entry in listed] == NAMES
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +264,13 @@ def test_what_does_not_fit_a_board(model: htvm.Model, monkeypatch: pytest.Monkey
     found = fitted(model, "cortex_m4")
     assert found.fits == "no" and found.level("RAM").fits == "no"
     assert found.changes[0].fits == "yes"
-    assert any("(--board nucleo-g0b1re)" in change.what for change in found.changes)
+    ram, flash = found.level("RAM").demand, found.level("flash").demand
+    enough = [
+        board
+        for board in boards().values()
+        if board.core == "cortex_m4" and board.ram.size >= ram and board.flash.size >= flash
+    ]
+    least = min(enough, key=lambda board: (board.ram.size, board.flash.size, board.name))
+    assert any(f"(--board {least.name})" in change.what for change in found.changes)
     with pytest.raises(L2OverflowError, match="the arena dominates.*a board with more memory"):
         htvm.build(model, "cortex_m4")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from byoc_dory.soc.boards.board import boards
+from byoc_dory.soc.board import boards
 from byoc_dory.soc.cores import ArmCore, ArmCycles, Host, HostCost, QemuMachine
 from byoc_dory.soc.hosts import CV32E40P
 

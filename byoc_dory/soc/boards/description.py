@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Memory, SimControl, Soc, TargetSpec
-from byoc_dory.soc.boards.board import boards
+from byoc_dory.soc.board import SUFFIX, board_called, boards
 from byoc_dory.soc.boards.cores import CORES
 from byoc_dory.soc.parameters import Parameter
 
@@ -24,13 +23,7 @@ def _design(board: str) -> Soc:
     """Return the microcontroller of a board, with the target of its core only."""
     if board == _NONE:
         return MICROCONTROLLER
-    found = boards()[board]
-    if found.core not in CORES:
-        raise TargetError(
-            f"there is no core {found.core!r}",
-            where=f"board {board}",
-            hint=f"known cores: {', '.join(CORES)}",
-        )
+    found = board_called(board)
     flash, ram = MICROCONTROLLER.memories
     return replace(
         MICROCONTROLLER,
@@ -67,8 +60,9 @@ MICROCONTROLLER = Soc(
         Parameter(
             "board",
             _NONE,
-            "flash, RAM and clock of a board; none: 64 MiB each",
+            "flash, RAM and clock of a board, by name or file; none: 64 MiB each",
             choices=(_NONE, *boards()),
+            files=SUFFIX,
         ),
     ),
     design=_design,

@@ -22,6 +22,7 @@ VERBS = (
     "explore",
     "sweep",
     "targets",
+    "boards",
     "zoo",
     "cache",
     "doctor",

@@ -33,7 +33,6 @@ __all__ = ["command"]
 @options.interface
 @options.labels
 @options.target
-@options.board
 @options.policy
 @options.tiling
 @options.rewrites

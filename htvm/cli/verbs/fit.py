@@ -30,7 +30,6 @@ __all__ = ["command"]
 @options.input_shapes
 @options.interface
 @options.target
-@options.board
 @options.policy
 @options.tiling
 @options.l2

@@ -32,7 +32,6 @@ __all__ = ["command"]
 @options.model
 @options.input_shapes
 @options.target
-@options.board
 @options.platform
 @click.option("--prompt", default="1", show_default=True, help="Token ids to read, with commas.")
 @click.option("--steps", default=4, show_default=True, help="How many tokens to write.")

@@ -42,7 +42,7 @@ _ADVICE = 3  # changes to the model that a report advises
 
 # Options that a saved report has already fixed.
 _BUILD = (
-    "input_shapes", "input_types", "io", "data", "labels", "target", "policy", "schedule",
+    "input_shapes", "input_types", "io", "data", "labels", "target", "board", "policy", "schedule",
     "objective", "l1_budget", "tiling_file", "rewrites", "platform", "given",
 )  # fmt: skip
 
@@ -59,7 +59,6 @@ _BUILD = (
 @options.interface
 @options.labels
 @options.target
-@options.board
 @options.policy
 @options.tiling
 @options.rewrites

@@ -30,15 +30,7 @@ __all__ = ["command"]
     ),
 )
 @click.argument("words", metavar="MODEL...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option(
-    "--target",
-    "-t",
-    default="diana",
-    show_default=True,
-    callback=options.known_target,
-    shell_complete=options.complete_target,
-    help="Whose parameters are swept; it may set others: siracusa:l2=1MiB.",
-)
+@options.targeted("Whose parameters are swept; it may set others: siracusa:l2=1MiB.")
 @click.option(
     "--method",
     type=click.Choice(["grid", "random", "latin", "search"]),
