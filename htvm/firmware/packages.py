@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import TargetError
 from htvm.aot.entry import model_sources, origin_lines, render, template_fields
+from htvm.firmware.arm import linker_script
 from htvm.firmware.manifest import FILE, PackageManifest, manifest_text
+from htvm.firmware.on_board import ESP_IDF_CHIPS, board_of, console, gcc_flags, pio_names
 from htvm.firmware.paths import runtime_c, simd_folders
 from htvm.firmware.project import Golden, golden_files
 from htvm.version import __version__
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
+    from byoc_dory.soc.board import Board
     from htvm.aot.program import Program
 
 __all__ = ["FLAGS", "KINDS", "MLF", "kind_written", "library_files", "package_files", "refuse_kind"]
@@ -38,8 +41,9 @@ def refuse_kind(kind: str, soc: Soc) -> None:
     """Check that there are packages of a kind, for a SoC.
 
     Raises:
-        TargetError: the kind is unknown (the message lists the known ones), or the SoC has devices,
-            whose drivers need a port and not a package.
+        TargetError: the kind is unknown (the message lists the known ones), the SoC has devices,
+            whose drivers need a port and not a package, or the build system does not have its core
+            or board.
     """
     known = (*KINDS, MLF)
     if kind not in known:
@@ -54,6 +58,31 @@ def refuse_kind(kind: str, soc: Soc) -> None:
             where=f"package '{kind}'",
             hint="build for a target such as cortex_m4, or export the whole project without 'as'",
         )
+    board, where = board_of(soc), f"package '{kind}'"
+    if kind == "cmsis" and soc.host.arm is None:
+        raise TargetError(
+            f"a CMSIS pack is for Cortex-M cores, and {soc.host.name} is none",
+            where=where,
+            hint="build for a target such as cortex_m4, or choose cmake",
+        )
+    if kind == "esp-idf" and (soc.host.arm is not None or not _is_espressif(board)):
+        other = soc.host.name if board is None else f"{board.title} has a {board.chip}"
+        raise TargetError(
+            f"ESP-IDF is for chips of Espressif with RISC-V cores: {other}",
+            where=where,
+            hint="build for a board such as esp32-c3, or choose zephyr, platformio or cmake",
+        )
+    if kind == "platformio" and board is not None and board.platformio is None:
+        raise TargetError(
+            f"nobody has said what PlatformIO calls the board {board.name}",
+            where=where,
+            hint="choose cmake or zephyr, or name the core with --target and write platformio.ini",
+        )
+
+
+def _is_espressif(board: Board | None) -> bool:
+    """Whether ESP-IDF has a board's chip; without a board, only its core is known."""
+    return board is None or board.chip.startswith(ESP_IDF_CHIPS)
 
 
 def kind_written(kind: str | None, soc: Soc) -> str | None:
@@ -120,6 +149,7 @@ class _Package:
         self.library = library_files(program, soc)
         self.golden = golden_files(program, golden)
         self.known = template_fields(program)
+        self.board = board_of(soc)
 
     def files(self, kind: str) -> dict[str, str]:
         """Return the files of a kind."""
@@ -145,6 +175,11 @@ class _Package:
     def check(self, head: str = "int main(void)", *, returns: bool = True) -> str:
         """Return a program that compares the network with the sample."""
         return self.text("check.c", head=head, returns=returns)
+
+    def sketch(self, *, sketch: bool) -> str:
+        """Return the same program for Arduino's framework: a sketch, or plain C++."""
+        line = " ".join(origin_lines(self.program.origin).replace("*", "").split())
+        return self.text("arduino_check.ino", origin_line=f" {line}", sketch=sketch)
 
     def text(self, template: str, **fields: Any) -> str:
         """Fill in a template of this kind of files."""
@@ -175,12 +210,29 @@ def _cmake(package: _Package) -> dict[str, str]:
         f"`add_subdirectory` this folder and link `{package.name}`; or build it alone:\n\n"
         "    cmake -B build && cmake --build build && ctest --test-dir build"
     )
+    board, files = package.board, dict[str, str]()
+    if board is not None and package.soc.host.arm is not None:
+        flags = " ".join(gcc_flags(package.soc, board))
+        files = {
+            "toolchain.cmake": package.text("toolchain.cmake", board=board, gcc_flags=flags),
+            "example/startup.c": package.text("startup.c", board=board),
+            "example/link.ld": linker_script(package.soc),
+        }
+        use += (
+            f"\n\nFor {board.title}, with Arm's GCC (`{flags}`):\n\n"
+            "    cmake -B build -DCMAKE_TOOLCHAIN_FILE=toolchain.cmake && cmake --build build\n\n"
+            "The example prints by semihosting: to the debugger that runs it. It starts where the "
+            "core finds its vectors at the begin of flash, with the clock it has after reset; a "
+            "board that boots another way (Raspberry Pi, i.MX RT) needs its SDK's start-up code "
+            "and linker script."
+        )
     return {
         **package.placed(),
         **package.sample("example"),
         **package.readme("a CMake library", use),
+        **files,
         "example/check.c": package.check(),
-        "CMakeLists.txt": package.text("cmake.txt"),
+        "CMakeLists.txt": package.text("cmake.txt", bare=bool(files)),
     }
 
 
@@ -188,7 +240,8 @@ def _zephyr(package: _Package) -> dict[str, str]:
     use = (
         "Add this folder to `ZEPHYR_EXTRA_MODULES` (or to your west manifest), set "
         f"`CONFIG_{package.name.upper()}=y`, and include `{package.name}.h`. The sample:\n\n"
-        "    west build -b <board> samples/check"
+        "    west build -b <board> samples/check\n\n"
+        f"It prints over the console that Zephyr has chosen{console(package.board)}."
     )
     return {
         **package.placed(),
@@ -198,7 +251,7 @@ def _zephyr(package: _Package) -> dict[str, str]:
         "zephyr/CMakeLists.txt": package.text("zephyr_cmake.txt"),
         "zephyr/Kconfig": package.text("zephyr_kconfig"),
         "samples/check/CMakeLists.txt": package.text("zephyr_sample_cmake.txt"),
-        "samples/check/prj.conf": package.text("zephyr_prj.conf"),
+        "samples/check/prj.conf": package.text("zephyr_prj.conf", module=True),
         "samples/check/sample.yaml": package.text("zephyr_sample.yaml"),
         "samples/check/src/main.c": package.check(),
     }
@@ -207,7 +260,8 @@ def _zephyr(package: _Package) -> dict[str, str]:
 def _esp_idf(package: _Package) -> dict[str, str]:
     use = (
         f"Copy this folder to `components/{package.name}` of your project. The example:\n\n"
-        "    idf.py -C examples/check set-target <chip> build flash monitor"
+        "    idf.py -C examples/check set-target <chip> build flash monitor\n\n"
+        f"It prints over ESP-IDF's console{console(package.board)}."
     )
     return {
         **package.placed(),
@@ -226,45 +280,53 @@ def _esp_idf(package: _Package) -> dict[str, str]:
 def _arduino(package: _Package) -> dict[str, str]:
     use = (
         f"Copy this folder to `libraries/{package.name}` of your sketchbook, or zip it and choose "
-        "Sketch > Include Library > Add .ZIP Library. The example is the sketch Check."
+        "Sketch > Include Library > Add .ZIP Library. The example is the sketch Check; it prints "
+        f"over `Serial`{console(package.board)}."
     )
-    line = " ".join(origin_lines(package.program.origin).replace("*", "").split())
     return {
         **package.placed(public="src"),
         **package.sample("examples/Check"),
         **package.readme("an Arduino library", use),
         "library.properties": package.text("arduino.properties"),
-        "examples/Check/Check.ino": package.text("arduino_check.ino", origin_line=f" {line}"),
+        "examples/Check/Check.ino": package.sketch(sketch=True),
     }
 
 
 def _platformio(package: _Package) -> dict[str, str]:
+    pio, folder = pio_names(package.board), "examples/check"
     use = (
         f"Copy this folder to `lib/{package.name}` of your project, or name it in `lib_deps`. "
-        "The example:\n\n    pio run -d examples/check -t upload"
+        f"The example:\n\n    pio run -d {folder} -t upload -t monitor\n\n"
     )
+    if pio.framework == "arduino":
+        main, text, more = "main.cpp", package.sketch(sketch=False), dict[str, str]()
+        use += f"It prints over Arduino's `Serial`{console(package.board)}."
+    else:
+        main, text = "main.c", package.check()
+        more = {f"{folder}/zephyr/prj.conf": package.text("zephyr_prj.conf", module=False)}
+        use += f"It prints over the console that Zephyr has chosen{console(package.board)}."
+    if not pio.platform:
+        use += " First write `platform` and `board` of yours into its `platformio.ini`."
     return {
         **package.placed(),
-        **package.sample("examples/check/src"),
+        **package.sample(f"{folder}/src"),
         **package.readme("a PlatformIO library", use),
-        "library.json": package.text("platformio.json"),
-        "examples/check/platformio.ini": package.text("platformio.ini"),
-        "examples/check/src/main.c": package.check(),
+        **more,
+        "library.json": package.text("platformio.json", main=main),
+        f"{folder}/platformio.ini": package.text("platformio.ini", pio=pio),
+        f"{folder}/src/{main}": text,
     }
 
 
 def _cmsis(package: _Package) -> dict[str, str]:
     arm = package.soc.host.arm
-    if arm is None:
-        raise TargetError(
-            f"a CMSIS pack is for Cortex-M cores, and {package.soc.host.name} is none",
-            where="package 'cmsis'",
-            hint="build for a target such as cortex_m4, or choose cmake",
-        )
+    assert arm is not None, "refuse_kind"
     core = "-".join(part[:1].upper() + part[1:] for part in arm.cpu.split("-"))
     dcore = core.replace("M0plus", "M0+")
     use = (
         f"Zip this folder as `HTVM.{package.name}.{_VERSION}.pack`, and add it with `cpackget add`."
+        " The example prints with `printf`, which a project retargets, as with CMSIS-Compiler's "
+        "STDOUT."
     )
     return {
         **package.placed(),
