@@ -81,6 +81,14 @@ def summed_up(missed: list[str], collected: list[str]) -> list[str]:
     return [f"{name} ({count} of {all_of[name]})" for name, count in sorted(functions.items())]
 
 
+def rotating(names: list[str]) -> list[Any]:
+    """Parameters of a long test: all names are slow but one, another one on every commit."""
+    chosen = names[today() % len(names)]
+    return [
+        name if name == chosen else pytest.param(name, marks=pytest.mark.slow) for name in names
+    ]
+
+
 class Rotation:
     """Order, time and what was left out, of one process.
 

@@ -7,7 +7,6 @@ else is compiled as the package's own files say.
 
 from __future__ import annotations
 
-import configparser
 import json
 import os
 import re
@@ -22,13 +21,11 @@ import pytest
 
 import htvm
 from byoc_dory.errors import ExportError, TargetError
-from byoc_dory.soc.board import boards
 from byoc_dory.soc.boards.cores import CORES
 from byoc_dory.soc.registry import resolve
 from htvm.cli import main
 from htvm.cli.arguments import open_model
 from htvm.firmware import arm
-from htvm.firmware.on_board import gcc_flags
 from htvm.firmware.packages import FLAGS, KINDS, refuse_kind
 from htvm.firmware.toolchain import Compiler, rv32_flags
 from tests.tools import tool
@@ -351,105 +348,6 @@ def test_model_library_format(module: htvm.Module, tmp_path: Path) -> None:
     sources = [*sorted((root / "codegen/host/src").glob("*.c")), tmp_path / "main.c"]
     printed = natively(sources, [], tmp_path / "run")
     assert printed.split() == ["0", *map(str, wanted.ravel())]
-
-
-@pytest.fixture(scope="module")
-def digits() -> htvm.Model:
-    return open_model("zoo:digits")
-
-
-@pytest.mark.parametrize(
-    ("board", "names", "main"),
-    [
-        ("nucleo-f446re", ("ststm32", "nucleo_f446re", "arduino"), "main.cpp"),
-        ("teensy-41", ("teensy", "teensy41", "arduino"), "main.cpp"),
-        ("mimxrt1060-evk", ("nxpimxrt", "mimxrt1060_evk", "zephyr"), "main.c"),
-        pytest.param(
-            "esp32-c3", ("espressif32", "esp32-c3-devkitm-1", "arduino"), "main.cpp",
-            marks=pytest.mark.slow,
-        ),
-        ("", ("", "", "arduino"), "main.cpp"),
-    ],
-)  # fmt: skip
-def test_platformio_follows_the_board(
-    board: str, names: tuple[str, str, str], main: str, digits: htvm.Model, tmp_path: Path
-) -> None:
-    """Its three names are the board's; the example prints over what that framework initialises."""
-    package = htvm.build(digits, board or "cortex_m4").export(tmp_path / "lib", kind="platformio")
-    ini = configparser.ConfigParser()
-    ini.read(package / "examples/check/platformio.ini")
-    check = ini["env:check"]
-    assert (check["platform"], check["board"], check["framework"]) == names
-    (example,) = json.loads((package / "library.json").read_text())["examples"]
-    assert f"src/{main}" in example["files"]
-    text = (package / "examples/check/src" / main).read_text()
-    assert ("Serial.begin(" in text) == (names[2] == "arduino") == ("printf(" not in text)
-    prj = package / "examples/check/zephyr/prj.conf"
-    assert prj.is_file() == (names[2] == "zephyr")
-    assert names[2] != "zephyr" or "CONFIG_STDOUT_CONSOLE=y" in prj.read_text().split()
-    assert ("First write `platform` and `board`" in (package / "README.md").read_text()) == (
-        not board
-    )
-
-
-@pytest.mark.parametrize(
-    ("target", "kind", "said"),
-    [
-        ("cortex_m4", "esp-idf", "ESP-IDF is for chips of Espressif.*Cortex-M4"),
-        ("nucleo-l4r5zi", "esp-idf", "ESP-IDF is for.*NUCLEO-L4R5ZI has a STM32L4R5ZI"),
-        ("longan-nano", "esp-idf", "ESP-IDF is for.*Longan Nano has a GD32VF103CB"),
-        ("nrf54l15-dk", "platformio", "what PlatformIO calls the board nrf54l15-dk"),
-        ("esp32-c6", "cmsis", "a CMSIS pack is for Cortex-M cores"),
-    ],
-)
-def test_build_systems_without_the_board(
-    target: str, kind: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Refused before anything is opened or built."""
-    with pytest.raises(TargetError, match=said):
-        refuse_kind(kind, resolve(target).soc)
-    assert main(["compile", "no.tflite", "-t", target, "--as", kind, "--out", "never"]) != 0
-    assert f"package '{kind}'" in capsys.readouterr().err and not Path("never").exists()
-    for known in ("zephyr", "cmake", "arduino"):
-        refuse_kind(known, resolve(target).soc)
-
-
-@pytest.mark.parametrize(
-    "board", ["mps2-an385", pytest.param("mps2-an505", marks=pytest.mark.slow)]
-)
-def test_cmake_builds_and_runs_for_a_board(board: str, digits: htvm.Model, tmp_path: Path) -> None:
-    """By the package's own toolchain file, start-up code and linker script, printed in QEMU."""
-    cmake = tool("cmake")
-    tool("arm-none-eabi-gcc")
-    tool("qemu-system-arm")
-    package = htvm.build(digits, board).export(tmp_path / "package", kind="cmake")
-    build = tmp_path / "build"
-    toolchain = f"-DCMAKE_TOOLCHAIN_FILE={package / 'toolchain.cmake'}"
-    environment = {**os.environ, "CFLAGS": " ".join(STRICT)}
-    for line in (["-S", package, "-B", build, toolchain], ["--build", build]):
-        done = subprocess.run(
-            [cmake, *map(str, line)],
-            capture_output=True, text=True, check=False, timeout=300, env=environment,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-    done = subprocess.run(
-        ["ctest", "--test-dir", str(build), "--verbose"],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0 and "PASS: digits_run returned 0, 10 of 10" in done.stdout
-
-
-def test_a_board_has_the_flags_of_its_core() -> None:
-    """All objects of a program must agree in the registers of floating point."""
-    for board in boards().values():
-        soc = resolve(board.name).soc
-        if soc.host.arm is None:
-            continue
-        flags = gcc_flags(soc, board)
-        assert f"-mcpu={board.core.replace('_', '-')}" in flags
-        hard = "-mfloat-abi=hard" in flags
-        assert hard == bool(board.fpu or board.core == "cortex_m55")
-        assert (f"-mfpu={board.fpu}" in flags) == (hard and board.core != "cortex_m55")
 
 
 def test_unknown_kinds_and_targets_with_devices(capsys: pytest.CaptureFixture[str]) -> None:

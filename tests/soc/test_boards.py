@@ -22,7 +22,8 @@ from htvm.cli.arguments import open_model
 from htvm.cli.verbs import VERBS
 from htvm.inputs import seeded_inputs
 from htvm.report.fit import Fit
-from tests.rotation import today
+from tests.rotation import rotating
+from tests.tools import tool
 
 DATA = Path(package.__file__).parent / "data"
 
@@ -73,18 +74,11 @@ def test_every_number_has_a_source(name: str) -> None:
         assert arm is not None and board.fpu.startswith(cores[arm.cpu])
 
 
-def rotating(names: list[str]) -> list[object]:
-    """All names, of which one for each instruction set is not slow, another one on every commit."""
-    chosen = set[str]()
-    for isa in ("cortex", "rv32"):
-        some = [name for name in names if boards()[name].core.startswith(isa)]
-        chosen.add(some[today() % len(some)])
-    return [
-        name if name in chosen else pytest.param(name, marks=pytest.mark.slow) for name in names
-    ]
+CORTEX = [name for name in NAMES if boards()[name].core.startswith("cortex")]
+RISCV = [name for name in NAMES if name not in CORTEX]
 
 
-@pytest.mark.parametrize("name", rotating(NAMES))
+@pytest.mark.parametrize("name", [*rotating(CORTEX), *rotating(RISCV)])
 def test_digits_link_and_run(name: str) -> None:
     """Linked for the board's own memories, and run where the core has an emulator."""
     host = resolve(name).soc.host
@@ -92,8 +86,7 @@ def test_digits_link_and_run(name: str) -> None:
     module = htvm.build(model, name, platform="rv32" if host.arm is None else "arm")
     assert module.report().summary.memory_bytes <= boards()[name].ram.size
     if host.arm is not None and not host.arm.emulator:
-        if shutil.which(qemu.PROGRAM) is None:
-            pytest.skip(f"{qemu.PROGRAM} is not installed")
+        tool(qemu.PROGRAM)
         module = htvm.build(model, name)
     elif host.arm is not None:
         pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
