@@ -21,6 +21,7 @@ from typing import Any
 from byoc_dory.soc.registry import resolve
 from htvm.frontend.onnx.dialect import READERS
 from htvm.frontend.qdq import HANDLERS as RELAX
+from htvm.frontend.relax_onnx import HANDLERS as RELAX_ONNX
 from htvm.frontend.tflite.handlers import HANDLERS as TFLITE
 from htvm.frontend.tflite.handlers import WIDE_HANDLERS as WIDE
 
@@ -39,7 +40,8 @@ def sections() -> dict[str, list[str]]:
     found = {
         "TFLite": first_lines(TFLITE[name] for name in sorted(TFLITE)),
         "TFLite with int16 activations": [", ".join(sorted(WIDE))],
-        "Relax": [", ".join(f"`{name.removeprefix('relax.')}`" for name in sorted(RELAX))],
+        "Relax from TFLite": [_relax_names(RELAX)],
+        "Relax from ONNX and torch": [_relax_names(RELAX_ONNX)],
     }
     for dialect, entry in READERS.items():
         handlers = entry.load().HANDLERS  # type: ignore[attr-defined]
@@ -51,6 +53,10 @@ def sections() -> dict[str, list[str]]:
     for accelerator in resolve("diana").accelerators:
         found[f"DIANA's {accelerator.name} core"] = first_lines(accelerator.rules)
     return found
+
+
+def _relax_names(handlers: Iterable[str]) -> str:
+    return ", ".join(f"`{name.removeprefix('relax.')}`" for name in sorted(handlers))
 
 
 def first_lines(things: Iterable[Any]) -> list[str]:

@@ -43,7 +43,8 @@ def load(
     Args:
         source: a ``.tflite`` file quantized fully to int8, an ``.onnx`` file, a built-in network
             such as ``"zoo:resnet8"`` (see `htvm.zoo.named`), or a Relax IRModule whose function
-            ``main`` is in quantize/dequantize form or already in the integer form.
+            ``main`` is as TVM's importers write it (with zero points of the type of their tensors
+            it has ONNX's arithmetic, with int32 ones TFLite's), or already in the integer form.
         name: name of the model, used for C symbols; by default the file's name, or ``"model"``.
         dialect: dialect of an ONNX file (see `htvm.frontend.onnx.dialect.READERS`); recognised if
             not given.

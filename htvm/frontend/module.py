@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 from tvm.ir import IRModule
 
 from byoc_dory.errors import IntegerFormError, ModelError, UnsupportedError
-from byoc_dory.layers import AnalogRequant, MulShift, OnnxRequant, Shift, TfliteRequant
 from htvm.frontend.check import check
 from htvm.frontend.integerize import integer_module
+from htvm.frontend.onnx import load_onnx
 from htvm.frontend.operators import info_of
 from htvm.frontend.qdq import read_qdq
+from htvm.frontend.relax_onnx import onnx_of
+from htvm.frontend.scheme import scheme_of
 from htvm.model import Model, TensorInfo, model_name
 from patterns.names import NameCounter, name_of, with_name
-from patterns.primitive import dtype_of, shape_of
+from patterns.primitive import dtype_of, kind_of, shape_of
 from patterns.reading.read import bindings_of, kind_of_operator, main_of, operators, output_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from patterns.reading.read import Node
+__all__ = ["load_module"]
 
-__all__ = ["load_module", "scheme_of"]
+_QUANTIZE = "htvm.quantize(module, target, data) makes an int8 model of a network in reals"
 
 
 def load_module(source: Any, name: str | None = None) -> Model:
     """Load a Relax IRModule.
 
     Args:
-        source: the module; function ``main`` in quantize/dequantize form, as TVM's importers write
-            it, or in the integer form.
+        source: the module; function ``main`` as TVM's importers of TFLite, ONNX and torch write it
+            (float ones compute in float32), or in the integer form.
         name: name of the model; ``"model"`` by default.
 
     Raises:
@@ -47,22 +52,53 @@ def load_module(source: Any, name: str | None = None) -> Model:
         )
     symbol = model_name(name or "model")
     _refuse_unknown_sizes(source)
-    if _is_qdq(source):
-        network = read_qdq(source)
-        module = integer_module(network.inputs, network.outputs)
-        nodes = check(module)
-        return Model(
-            name=symbol,
-            module=module,
-            inputs=tuple(info_of(key, item, network.steps) for key, item in network.inputs),
-            outputs=tuple(
-                info_of(label, item, network.steps)
-                for label, item in zip(
-                    _distinct(output_names(module)), network.outputs, strict=True
-                )
-            ),
-            scheme=scheme_of(nodes),
-        )
+    zero_points = _zero_points(source)
+    if any(found != wanted for found, wanted in zero_points):
+        return _of_tflite(source, symbol)
+    if zero_points:
+        return _of_onnx(source, symbol)
+    try:
+        return _of_integer_form(source, symbol)
+    except IntegerFormError as error:
+        if _is_marked(source):
+            raise
+        try:
+            return _of_onnx(source, symbol)
+        except UnsupportedError as refusal:
+            if not _has_reals(source):
+                raise error from None
+            refusal.hint = f"{refusal.hint}; {_QUANTIZE}" if refusal.hint else _QUANTIZE
+            raise
+
+
+def _of_tflite(source: IRModule, name: str) -> Model:
+    """Read quantize/dequantize form as TVM's TFLite importer writes it, in TFLite's arithmetic."""
+    network = read_qdq(source)
+    module = integer_module(network.inputs, network.outputs)
+    nodes = check(module)
+    return Model(
+        name=name,
+        module=module,
+        inputs=tuple(info_of(key, item, network.steps) for key, item in network.inputs),
+        outputs=tuple(
+            info_of(label, item, network.steps)
+            for label, item in zip(_distinct(output_names(module)), network.outputs, strict=True)
+        ),
+        scheme=scheme_of(nodes),
+    )
+
+
+def _of_onnx(source: IRModule, name: str) -> Model:
+    """Read a module as TVM's ONNX importer writes it, as the file that it means."""
+    model = onnx_of(source)
+    with tempfile.TemporaryDirectory(prefix="htvm-") as folder:
+        path = Path(folder) / "the module"  # what messages call it
+        path.write_bytes(model.SerializeToString())
+        # Nobody else has this file.
+        return replace(load_onnx(path, name), source="", file_sha256="")
+
+
+def _of_integer_form(source: IRModule, name: str) -> Model:
     # Operators that no result needs would be placed and tiled, but never called.
     module = relax.transform.DeadCodeElimination(["main"])(_named(source))
     nodes = check(module)
@@ -71,7 +107,7 @@ def load_module(source: Any, name: str | None = None) -> Model:
     types.update((str(param.name), (shape_of(param), dtype_of(param))) for param in main.params)
     results = output_names(module)
     return Model(
-        name=symbol,
+        name=name,
         module=module,
         inputs=tuple(TensorInfo(str(p.name), shape_of(p), dtype_of(p)) for p in main.params),
         outputs=tuple(
@@ -80,21 +116,6 @@ def load_module(source: Any, name: str | None = None) -> Model:
         ),
         scheme=scheme_of(nodes),
     )
-
-
-def scheme_of(nodes: Sequence[Node]) -> str:
-    """The requantization that the layers use: one of the schemes of `Model`, or ``"mixed"``."""
-    names = {
-        Shift: "shift",
-        MulShift: "mul_shift",
-        TfliteRequant: "tflite",
-        OnnxRequant: "onnx",
-        AnalogRequant: "ternary",
-    }
-    found = {names[type(node.scaled.requant)] for node in nodes if node.scaled is not None}
-    if len(found) > 1:
-        return "mixed"
-    return found.pop() if found else "tflite"
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
@@ -137,12 +158,30 @@ def _refuse_unknown_sizes(module: IRModule) -> None:
                 )
 
 
-def _is_qdq(module: IRModule) -> bool:
-    names = {
-        str(getattr(getattr(value, "op", None), "name", ""))
-        for _, value in bindings_of(main_of(module))
-    }
-    return bool(names & {"relax.quantize", "relax.dequantize"})
+def _zero_points(module: IRModule) -> list[tuple[str, str]]:
+    """Return the types of all zero points, and of the tensors that they quantize.
+
+    ONNX's have the type of their tensor.  TVM's TFLite importer writes int32, which tells whose
+    arithmetic a module means.
+    """
+    found = []
+    for _, value in bindings_of(main_of(module)):
+        name = str(getattr(getattr(value, "op", None), "name", ""))
+        if name in ("relax.quantize", "relax.dequantize"):
+            quantized = dtype_of(value if name == "relax.quantize" else value.args[0])
+            found.append((dtype_of(value.args[2]), quantized))
+    return found
+
+
+def _is_marked(module: IRModule) -> bool:
+    """Whether some operator was written by a class of `patterns.ops`."""
+    return any(kind_of(module, value) is not None for _, value in bindings_of(main_of(module)))
+
+
+def _has_reals(module: IRModule) -> bool:
+    main = main_of(module)
+    variables = [*main.params, *(var for var, _ in bindings_of(main))]
+    return any(dtype_of(var).startswith("float") for var in variables)
 
 
 def _named(module: IRModule) -> IRModule:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["Source", "calibrated", "quantize", "quantized_file"]
 
 Source: TypeAlias = "str | PathLike[str] | ModelProto | Any"
-"""An ``.onnx`` or ``.tflite`` file, an ``onnx.ModelProto``, or an ``ExportedProgram`` of torch."""
+"""An ``.onnx`` or ``.tflite`` file, an ``onnx.ModelProto``, a Relax IRModule as TVM's importers of
+ONNX and torch write it, or an ``ExportedProgram`` of torch."""
 
 _KEPT = 512  # largest number of samples for retargeting: it runs the network on all of them
 _QUANTIZED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
@@ -57,7 +58,8 @@ def quantize(
     Args:
         model: an ``.onnx`` file, a float ``.tflite`` file (its operators: see
             `htvm.quantization.tflite_float`; inputs and outputs stay NHWC), an
-            ``onnx.ModelProto``, or a ``torch.export.ExportedProgram``.
+            ``onnx.ModelProto``, a ``torch.export.ExportedProgram``, or a Relax IRModule as TVM's
+            importers of these write it.
         target: one of `htvm.targets()`.
         data: real inputs, as many and as varied as in use (a hundred often suffice): an array ``[N,
             ...]``, arrays by input name, an iterable of samples (arrays, or dicts by input name),
@@ -231,12 +233,16 @@ def _as_file(model: Source, folder: Path) -> tuple[Path, str]:
         model = float_onnx(source)
     if type(model).__module__.startswith("torch.export"):
         model = _exported(model)
+    if type(model).__module__.startswith("tvm.ir"):
+        from htvm.frontend.relax_onnx import onnx_of
+
+        model = onnx_of(model)
     if not hasattr(model, "SerializeToString"):
         raise ModelError(
             f"a {type(model).__name__} is not a float model",
             where="htvm.quantize",
-            hint="give an .onnx or float .tflite file, an onnx.ModelProto, or a "
-            "torch.export.ExportedProgram",
+            hint="give an .onnx or float .tflite file, an onnx.ModelProto, a "
+            "torch.export.ExportedProgram, or a Relax IRModule",
         )
     try:
         path.write_bytes(model.SerializeToString())

@@ -1,0 +1,196 @@
+"""Functions of single elements, sums and products of tensors, and quantization."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tvm import relax
+
+from patterns.primitive import dtype_of, shape_of
+
+if TYPE_CHECKING:
+    from tvm.relax import Call
+
+    from htvm.frontend.relax_onnx.writer import Handler, Writer
+
+__all__ = ["HANDLERS"]
+
+_SAME = {
+    "relax.abs": "Abs",
+    "relax.bitwise_and": "BitwiseAnd",
+    "relax.bitwise_or": "BitwiseOr",
+    "relax.bitwise_xor": "BitwiseXor",
+    "relax.ceil": "Ceil",
+    "relax.cos": "Cos",
+    "relax.divide": "Div",
+    "relax.equal": "Equal",
+    "relax.erf": "Erf",
+    "relax.exp": "Exp",
+    "relax.floor": "Floor",
+    "relax.floor_mod": "Mod",
+    "relax.greater": "Greater",
+    "relax.greater_equal": "GreaterOrEqual",
+    "relax.isinf": "IsInf",
+    "relax.isnan": "IsNaN",
+    "relax.less": "Less",
+    "relax.less_equal": "LessOrEqual",
+    "relax.log": "Log",
+    "relax.logical_and": "And",
+    "relax.logical_not": "Not",
+    "relax.logical_or": "Or",
+    "relax.logical_xor": "Xor",
+    "relax.maximum": "Max",
+    "relax.minimum": "Min",
+    "relax.multiply": "Mul",
+    "relax.negative": "Neg",
+    "relax.nn.relu": "Relu",
+    "relax.power": "Pow",
+    "relax.round": "Round",
+    "relax.sigmoid": "Sigmoid",
+    "relax.sign": "Sign",
+    "relax.sin": "Sin",
+    "relax.sqrt": "Sqrt",
+    "relax.subtract": "Sub",
+    "relax.tanh": "Tanh",
+    "relax.where": "Where",
+}
+
+
+def _same(op: str, writer: Writer, call: Call) -> str:
+    return writer.node(op, [writer.name(arg) for arg in call.args])
+
+
+def _add(writer: Writer, call: Call) -> str:
+    """Write a sum, or the bias of the product before it, which the importers write apart."""
+    for product, bias in (call.args, reversed(call.args)):
+        made = writer.once(product, ("Conv", "ConvTranspose", "MatMul", "Gemm"))
+        if made is None or len(made.input) != 2 or shape_of(product) != shape_of(call):
+            continue
+        shape = shape_of(product)
+        dense = made.op_type in ("MatMul", "Gemm")
+        if dense and len(shape) != 2:
+            continue
+        axis = -1 if dense else 1 - len(shape)
+        vector = writer.vector(bias, shape[axis], axis)
+        if vector:
+            op = "Gemm" if dense else made.op_type
+            return writer.replace(made, op, [*made.input, vector])
+    return _same("Add", writer, call)
+
+
+def _astype(writer: Writer, call: Call) -> str:
+    from onnx import helper
+
+    dtype = helper.np_dtype_to_tensor_dtype(np.dtype(dtype_of(call)))
+    return writer.node("Cast", [writer.name(call.args[0])], to=dtype)
+
+
+def _clip(writer: Writer, call: Call) -> str:
+    dtype = dtype_of(call)
+    bounds = [writer.constant(writer.number(arg), dtype) for arg in call.args[1:]]
+    return writer.node("Clip", [writer.name(call.args[0]), *bounds])
+
+
+def _relu6(writer: Writer, call: Call) -> str:
+    bounds = [writer.constant(bound, dtype_of(call)) for bound in (0, 6)]
+    return writer.node("Clip", [writer.name(call.args[0]), *bounds])
+
+
+def _gelu(approximate: str, writer: Writer, call: Call) -> str:
+    return writer.node("Gelu", [writer.name(call.args[0])], approximate=approximate)
+
+
+def _silu(writer: Writer, call: Call) -> str:
+    source = writer.name(call.args[0])
+    return writer.node("Mul", [source, writer.node("Sigmoid", [source])])
+
+
+def _softplus(writer: Writer, call: Call) -> str:
+    if float(call.attrs.beta) != 1:
+        raise writer.unsupported(f"a softplus with beta {call.attrs.beta}")
+    return writer.node("Softplus", [writer.name(call.args[0])])
+
+
+def _square(writer: Writer, call: Call) -> str:
+    source = writer.name(call.args[0])
+    return writer.node("Mul", [source, source])
+
+
+def _rsqrt(writer: Writer, call: Call) -> str:
+    return writer.node("Reciprocal", [writer.node("Sqrt", [writer.name(call.args[0])])])
+
+
+def _isfinite(writer: Writer, call: Call) -> str:
+    source = writer.name(call.args[0])
+    checks = [writer.node(op, [source]) for op in ("IsNaN", "IsInf")]
+    return writer.node("Not", [writer.node("Or", checks)])
+
+
+def _leaky(writer: Writer, call: Call) -> str:
+    return writer.node("LeakyRelu", [writer.name(call.args[0])], alpha=float(call.attrs.alpha))
+
+
+def _prelu(writer: Writer, call: Call) -> str:
+    rank, slope = len(shape_of(call)), writer.name(call.args[1])
+    axis = int(call.attrs.axis) % rank
+    behind = (-1,) + (1,) * (rank - 1 - axis)
+    shaped = writer.node("Reshape", [slope, writer.constant(behind, "int64")])
+    return writer.node("PRelu", [writer.name(call.args[0]), shaped])
+
+
+def _full(writer: Writer, call: Call) -> str:
+    value = call.args[1] if len(call.args) > 1 else None
+    fill = 1.0 if call.op.name.startswith("relax.ones") else 0.0
+    if value is not None:
+        if not hasattr(value, "value") or shape_of(value) != ():
+            raise writer.unsupported("a filling that is computed at run time")
+        fill = float(value.value.numpy())
+    return writer.constant(np.full(shape_of(call), fill), dtype_of(call))
+
+
+def _dropout(writer: Writer, call: Call) -> tuple[str, ...]:
+    source = writer.name(call.args[0])
+    return (source, source)
+
+
+def _quantize(op: str, writer: Writer, call: Call) -> str:
+    """Write a quantization or dequantization; zero points have their tensor's type."""
+    source, scale, zero = call.args
+    quantized = dtype_of(call) if op == "QuantizeLinear" else dtype_of(source)
+    if dtype_of(zero) != quantized:
+        raise writer.unsupported(
+            f"a zero point of type {dtype_of(zero)} of a tensor of type {quantized}"
+        )
+    per_axis = isinstance(scale.ty, relax.TensorType) and np.prod(shape_of(scale)) > 1
+    more = {"axis": int(call.attrs.axis)} if per_axis else {}
+    return writer.node(op, [writer.name(arg) for arg in call.args], **more)
+
+
+HANDLERS: Mapping[str, Handler] = {
+    **{name: partial(_same, op) for name, op in _SAME.items()},
+    "relax.add": _add,
+    "relax.astype": _astype,
+    "relax.clip": _clip,
+    "relax.dequantize": partial(_quantize, "DequantizeLinear"),
+    "relax.full": _full,
+    "relax.full_like": _full,
+    "relax.isfinite": _isfinite,
+    "relax.nn.dropout": _dropout,
+    "relax.nn.gelu": partial(_gelu, "none"),
+    "relax.nn.gelu_tanh": partial(_gelu, "tanh"),
+    "relax.nn.leakyrelu": _leaky,
+    "relax.nn.prelu": _prelu,
+    "relax.nn.relu6": _relu6,
+    "relax.nn.silu": _silu,
+    "relax.nn.softplus": _softplus,
+    "relax.ones": _full,
+    "relax.ones_like": _full,
+    "relax.quantize": partial(_quantize, "QuantizeLinear"),
+    "relax.rsqrt": _rsqrt,
+    "relax.square": _square,
+    "relax.zeros": _full,
+    "relax.zeros_like": _full,
+}

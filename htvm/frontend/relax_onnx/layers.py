@@ -1,0 +1,138 @@
+"""Convolutions, products of matrices, pools and sizes of images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from patterns.primitive import shape_of
+
+if TYPE_CHECKING:
+    from tvm.relax import Call
+
+    from htvm.frontend.relax_onnx.writer import Handler, Writer
+
+__all__ = ["HANDLERS"]
+
+_SPATIAL = {3: "W", 4: "HW", 5: "DHW"}
+
+
+def _convolution(op: str, writer: Writer, call: Call) -> str:
+    attrs, rank = call.attrs, len(shape_of(call))
+    kernel = ("OI" if op == "Conv" else "IO") + _SPATIAL[rank]
+    _check_layout(writer, attrs.data_layout, "NC" + _SPATIAL[rank])
+    _check_layout(writer, attrs.kernel_layout, kernel)
+    more: dict[str, Any] = {
+        "strides": _integers(attrs.strides),
+        "pads": _integers(attrs.padding),
+        "dilations": _integers(attrs.dilation),
+        "group": int(attrs.groups),
+    }
+    if op == "ConvTranspose":
+        more["output_padding"] = _integers(attrs.output_padding)
+    weight = shape_of(call.args[1])
+    return writer.node(op, [writer.name(arg) for arg in call.args], kernel_shape=weight[2:], **more)
+
+
+def _matmul(writer: Writer, call: Call) -> str:
+    """Write a product of matrices; a Gemm, if operands were scaled or transposed for it."""
+    names, more = [writer.name(arg) for arg in call.args], dict[str, Any]()
+    if all(len(shape_of(arg)) == 2 for arg in call.args):
+        for index, key in enumerate(("transA", "transB")):
+            turned = writer.made(names[index], "Transpose")
+            if turned is not None and _integers(turned.attribute[0].ints) == [1, 0]:
+                names[index], more[key] = turned.input[0], 1
+        names[0], factor = writer.scaled(names[0])
+        if factor != 1:
+            more["alpha"] = factor
+    return writer.node("Gemm" if more else "MatMul", names, **more)
+
+
+def _pool(op: str, writer: Writer, call: Call) -> str:
+    attrs = call.attrs
+    _check_layout(writer, attrs.layout, "NC" + _SPATIAL[len(shape_of(call))])
+    more: dict[str, Any] = {"ceil_mode": int(attrs.ceil_mode)}
+    if op == "AveragePool":
+        more["count_include_pad"] = int(attrs.count_include_pad)
+    return writer.node(
+        op,
+        [writer.name(call.args[0])],
+        kernel_shape=_integers(attrs.pool_size),
+        strides=_integers(attrs.strides),
+        pads=_integers(attrs.padding),
+        dilations=_integers(attrs.dilation),
+        **more,
+    )
+
+
+def _adaptive(writer: Writer, call: Call) -> str:
+    """Write an average of parts of an image, which must be equally large."""
+    shape, found = shape_of(call.args[0])[2:], shape_of(call)[2:]
+    _check_layout(writer, call.attrs.layout, "NC" + _SPATIAL[len(shape) + 2])
+    if set(found) == {1}:
+        return writer.node("GlobalAveragePool", [writer.name(call.args[0])])
+    if any(size % parts for size, parts in zip(shape, found, strict=True)):
+        raise writer.unsupported(
+            f"an average of {shape} to {found}", "windows of different sizes are not supported"
+        )
+    kernel = [size // parts for size, parts in zip(shape, found, strict=True)]
+    return writer.node(
+        "AveragePool", [writer.name(call.args[0])], kernel_shape=kernel, strides=kernel
+    )
+
+
+def _resize(writer: Writer, call: Call) -> str:
+    attrs = call.attrs
+    _check_layout(writer, attrs.layout, "NCHW")
+    modes = {"nearest_neighbor": "nearest", "linear": "linear", "cubic": "cubic"}
+    nearest = {
+        "round": "round_prefer_floor",
+        "round_prefer_floor": "round_prefer_floor",
+        "round_prefer_ceil": "round_prefer_ceil",
+        "floor": "floor",
+        "ceil": "ceil",
+    }
+    method, rounding = str(attrs.method), str(attrs.rounding_method) or "round"
+    if method not in modes or rounding not in nearest:
+        raise writer.unsupported(f"a resize by method '{method}', rounding '{rounding}'")
+    more: dict[str, Any] = {}
+    if method == "cubic":
+        more = {
+            "cubic_coeff_a": float(attrs.cubic_alpha),
+            "exclude_outside": int(attrs.cubic_exclude),
+        }
+    sizes = writer.constant(shape_of(call), "int64")
+    return writer.node(
+        "Resize",
+        [writer.name(call.args[0]), "", "", sizes],
+        mode=modes[method],
+        coordinate_transformation_mode=str(attrs.coordinate_transformation_mode),
+        nearest_mode=nearest[rounding],
+        **more,
+    )
+
+
+def _check_layout(writer: Writer, found: Any, wanted: str) -> None:
+    if str(found) != wanted:
+        raise writer.unsupported(f"layout {found}", f"write it in {wanted}, as ONNX does")
+
+
+def _integers(values: Any) -> list[int]:
+    return [int(value) for value in values]
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "relax.image.resize2d": _resize,
+    "relax.matmul": _matmul,
+    "relax.nn.adaptive_avg_pool1d": _adaptive,
+    "relax.nn.adaptive_avg_pool2d": _adaptive,
+    "relax.nn.avg_pool1d": partial(_pool, "AveragePool"),
+    "relax.nn.avg_pool2d": partial(_pool, "AveragePool"),
+    "relax.nn.conv1d": partial(_convolution, "Conv"),
+    "relax.nn.conv1d_transpose": partial(_convolution, "ConvTranspose"),
+    "relax.nn.conv2d": partial(_convolution, "Conv"),
+    "relax.nn.conv2d_transpose": partial(_convolution, "ConvTranspose"),
+    "relax.nn.max_pool1d": partial(_pool, "MaxPool"),
+    "relax.nn.max_pool2d": partial(_pool, "MaxPool"),
+}
