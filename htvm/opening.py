@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import InputError, ModelError
 from htvm.public import public
+from htvm.torch_files import refuse_program, refuse_torch_file
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -112,10 +113,12 @@ def load(
                 input_shapes=input_shapes,
                 limits=limits,
             )
+        refuse_torch_file(path)
         _refuse_onnx_options(options, str(path))
         from htvm.frontend.tflite import load_tflite
 
         return load_tflite(path, name, limits)
+    refuse_program(source)
     _refuse_onnx_options(options, "an IRModule")
     from htvm.frontend.module import load_module
 

@@ -16,6 +16,7 @@ from htvm.progress import Progress
 from htvm.progress_bar import with_progress
 from htvm.public import public
 from htvm.quantization.samples import stacked_samples
+from htvm.torch_files import is_program, refuse_torch_file
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -226,12 +227,13 @@ def _as_file(model: Source, folder: Path) -> tuple[Path, str]:
             raise ModelError(
                 f"{model} is quantized already", where="htvm.quantize", hint="give it to htvm.build"
             )
+        refuse_torch_file(source)
         if source.suffix.lower() != ".tflite":
             return source, called
         from htvm.quantization.tflite_float import float_onnx
 
         model = float_onnx(source)
-    if type(model).__module__.startswith("torch.export"):
+    if is_program(model):
         model = _exported(model)
     if type(model).__module__.startswith("tvm.ir"):
         from htvm.frontend.relax_onnx import onnx_of

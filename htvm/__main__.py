@@ -1,0 +1,8 @@
+"""``python -m htvm``: the command htvm."""
+
+from __future__ import annotations
+
+from htvm.cli import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())
