@@ -85,6 +85,7 @@ def new_command(name: str, folder: Path | None, as_json: bool) -> None:
     click.echo(f"{place}: the SoC {name}, as complete as it is invented. What to do next:")
     click.echo("")
     click.echo(f"  python -m pip install --no-deps --editable {place}")
+    click.echo("  python -m pip install pytest")
     click.echo(f"  htvm targets show {name}")
     click.echo(f"  python -m pytest {place / 'tests'}")
 
