@@ -37,8 +37,6 @@ TEST += [*SWEEP, *SEARCH, *CLUSTER]
 # What the notebooks need besides a program to open them with.
 NOTEBOOKS = ["ipykernel>=6.29,<8", "ipywidgets>=8.1,<9", "nbclient>=0.10,<1", *SWEEP, *DIGITS]
 TEST += NOTEBOOKS
-BOARDS = ["unicorn>=2.1.3,<2.2"]
-TEST += BOARDS
 # The site of the documentation.
 DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=0.27,<2", "nbconvert>=7.16,<8"]
 TEST += DOCS
@@ -91,6 +89,8 @@ setup(
         "rich>=13.7,<16",
         # From an instruction to the line of C it comes from.
         "pyelftools>=0.31,<1",
+        # The emulator that runs firmware for Arm's microcontrollers.
+        "unicorn>=2.1.3,<2.2",
     ],
     extras_require={
         # Data frames and figures of htvm.explore, and the figures of the benchmarks.
@@ -101,8 +101,6 @@ setup(
         "cluster": CLUSTER,
         "quantize": QUANTIZE,
         "digits": DIGITS,
-        # The emulator that runs firmware for Arm's microcontrollers.
-        "boards": BOARDS,
         "notebooks": NOTEBOOKS,
         "docs": DOCS,
         "test": TEST,

@@ -105,7 +105,7 @@ def run_arm(
     if importlib.util.find_spec("unicorn") is None:
         raise DependencyError(
             "running firmware for Arm needs an emulator: the Python package unicorn",
-            hint='pip install unicorn, or "htvm[boards]"',
+            hint="it comes with htvm; install it again: pip install unicorn",
         )
     return _Run(firmware, entry, kernels, compiler, max_instructions).run(inputs, outputs)
 

@@ -106,7 +106,7 @@ def _extras() -> Iterator[tuple[str, str, str]]:
         if "extra ==" in marker:
             extra = marker.split("==")[-1].strip().strip("\"'")
             known.setdefault(extra, []).append(_name(package))
-    for extra in ("explore", "quantize", "digits", "boards", "sweep", "search", "cluster"):
+    for extra in ("explore", "quantize", "digits", "sweep", "search", "cluster"):
         missing = [each for each in known.get(extra, ()) if not _installed(each)]
         hint = f"without {', '.join(missing)}: pip install 'htvm[{extra}]'"
         yield f"extra {extra}", "missing" if missing else "ok", hint if missing else ""
