@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Data", "Wanted", "stacked_samples"]
 
+_log = logging.getLogger(__name__)
+
 Array: TypeAlias = "NDArray[Any]"
 Data: TypeAlias = (
     "Array | Mapping[str, Array] | Iterable[Array | Mapping[str, Array]] | str | PathLike[str]"  # noqa: E501
@@ -28,7 +31,7 @@ Wanted: TypeAlias = "Sequence[tuple[str, tuple[int, ...], str]]"
 
 
 def stacked_samples(data: Data, wanted: Wanted) -> dict[str, Array]:
-    """The samples by input, ``[N, *shape]`` of the input's type.
+    """The samples by input, ``[N, *shape]`` of the input's type; constant ones are warned of.
 
     The batch axis of a sample may be left out where it is 1.
 
@@ -65,7 +68,26 @@ def stacked_samples(data: Data, wanted: Wanted) -> dict[str, Array]:
             where="option 'data'",
             hint="give as many samples of every input",
         )
+    _question(result)
     return result
+
+
+def _question(samples: Mapping[str, Array]) -> None:
+    """Warn of samples that say nothing about the values in use."""
+    for name, array in samples.items():
+        if array.size and np.all(array == array.flat[0]):
+            what = f"are {array.flat[0]:g} everywhere"
+        elif len(array) > 1 and np.all(array == array[:1]):
+            what = "are all the same"
+        else:
+            continue
+        _log.warning(
+            "the %d calibration samples of input '%s' %s: ranges found from them do not hold in "
+            "use; give real inputs, as varied as there",
+            len(array),
+            name,
+            what,
+        )
 
 
 def _only(wanted: Wanted) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import tempfile
 from collections.abc import Callable
@@ -138,6 +139,26 @@ def test_unequal_numbers_of_samples() -> None:
         stacked_samples({"a": np.zeros((4, 2)), "b": np.full((4, 3), 200)}, wanted)
     with pytest.raises(InputError, match="without names"):
         stacked_samples(np.zeros((5, 2)), wanted)
+
+
+@pytest.mark.parametrize(
+    ("samples", "said"),
+    [
+        (np.zeros((4, 1, 3)), "the 4 calibration samples of input 'x' are 0 everywhere"),
+        (np.full((1, 1, 3), 7), "the 1 calibration samples of input 'x' are 7 everywhere"),
+        (np.tile([1, 2, 3], (4, 1)), "the 4 calibration samples of input 'x' are all the same"),
+        (np.arange(12).reshape(4, 3), ""),
+        (np.arange(3).reshape(1, 3), ""),
+    ],
+)
+def test_samples_that_say_nothing_are_questioned(
+    samples: Any, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    from htvm.quantization.samples import stacked_samples
+
+    with caplog.at_level(logging.WARNING):
+        stacked_samples(samples, [("x", (1, 3), "float32")])
+    assert said in caplog.text if said else not caplog.text
 
 
 VARIANTS = {
