@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import htvm
 from htvm import zoo
 from htvm.cli.app import main
 from htvm.cli.demo import demo
@@ -91,6 +92,42 @@ def test_compile_writes_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert str(folder) in shown
     assert (folder / "Makefile").is_file() and list(folder.rglob("toyadmos.h"))
     assert [entry.name for entry in tmp_path.iterdir()] == ["project"]
+
+
+def test_compile_stores_a_given_sample_with_its_outputs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = zoo.named(NETWORK)
+    (info,) = model.inputs
+    sample = np.random.default_rng(5).integers(-128, 128, info.shape).astype(info.dtype)
+    np.save(tmp_path / "sample.npy", sample)
+    given = ["--input", str(tmp_path / "sample.npy"), "--out", str(tmp_path / "out")]
+    printed(capsys, "compile", NETWORK, "--target", "generic.cpu", *given)
+    (stored,), (found,) = htvm.open(tmp_path / "out").golden
+    np.testing.assert_array_equal(stored, sample)
+    wanted = htvm.build(model, "generic.cpu", "host").run(sample).outputs[0]
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("array", "kind", "said"),
+    [
+        (np.zeros((1, 639), np.int8), [], "shape [1, 639] instead of [1, 640]"),
+        (np.zeros((1, 640), np.float32), [], "dtype float32 instead of int8"),
+        (np.zeros((1, 640), np.int8), ["--as", "mlf"], "the Model Library Format has no sample"),
+    ],
+)  # fmt: skip
+def test_a_sample_that_does_not_fit_is_named_before_anything_is_built(
+    array: np.ndarray, kind: list[str], said: str, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(htvm, "build", None)
+    np.save(tmp_path / "sample.npy", array)
+    given = ["--input", str(tmp_path / "sample.npy"), "--out", str(tmp_path / "out"), *kind]
+    target = "cortex_m4" if kind else "generic.cpu"
+    assert main(["compile", NETWORK, "--target", target, *given]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_compile_into_a_foreign_folder_changes_nothing(

@@ -10,9 +10,11 @@ import click
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import Shapes, open_model
+from htvm.cli.arguments import Shapes, open_model, read_inputs
 from htvm.cli.output import model_word, print_json, print_report
 from htvm.cli.places import PATH, refuse_file_name
+from htvm.errors import InputError
+from htvm.inputs import bind_inputs
 from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ __all__ = ["command"]
         "htvm compile resnet8_int8.tflite --out build/resnet8",
         "htvm compile zoo:ds_cnn --target diana.cpu --out build/ds_cnn",
         "htvm compile kws.tflite --board nucleo-l4r5zi --as zephyr --out modules/kws",
+        "htvm compile kws.tflite --input yes.npy --out build/kws",
     )
 )
 @options.model
@@ -37,6 +40,7 @@ __all__ = ["command"]
 @options.tiling
 @options.rewrites
 @options.l2
+@options.given_input
 @options.all_tables
 @options.wide
 @click.option("--out", "-o", required=True, type=PATH, help=options.EXPORT_FOLDER)
@@ -64,6 +68,7 @@ def command(
     tiling: TilingOptions,
     rewrites: Any,
     l2_bytes: int | None,
+    given: str,
     everything: bool,
     wide: bool,
     out: Path,
@@ -71,7 +76,10 @@ def command(
     assembly: Any,
     as_json: bool,
 ) -> None:
-    """Write a self-contained C project for MODEL into a folder."""
+    """Write a self-contained C project for MODEL into a folder.
+
+    It has a sample, random or that of --input, and the outputs that are right for it.
+    """
     from byoc_dory.soc.registry import resolve
     from htvm.firmware.export import check_folder
     from htvm.firmware.mlf import check_tar
@@ -80,13 +88,21 @@ def command(
 
     kind = kind_written(kind, resolve(target).soc)
     if kind == MLF:
+        if given != "random":
+            raise InputError(
+                "the Model Library Format has no sample",
+                where="--input",
+                hint="leave it out, or choose another --as",
+            )
         check_tar(out)
     else:
         refuse_file_name(out, "--out")
         check_folder(out, kind)
+    opened = open_model(model, input_shapes, io, data, labels)
+    inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     with shown_progress() as progress:
         module = htvm.build(
-            open_model(model, input_shapes, io, data, labels),
+            opened,
             target=target,
             policy=policy,
             tiling=tiling,
@@ -96,7 +112,7 @@ def command(
             progress=progress,
         )
         with progress.stage("writing the project"):
-            folder = module.export(out, kind=kind)
+            folder = module.export(out, inputs, kind=kind)
     report = module.report()
     if as_json:
         print_json("compile", {"folder": str(folder), "report": json.loads(report_json(report))})
