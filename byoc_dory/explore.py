@@ -182,7 +182,7 @@ def explore_layer(
     variants = sweep.variants(accelerator)
     for budget in sweep.l1_budgets or (sweep.options.l1_budget,):
         options = replace(sweep.options, l1_budget=budget)
-        problem = accelerator.tiling_problem(layer, soc, options)
+        problem = accelerator.problem(layer, soc, options)
         yield from _Budget(layer, accelerator, soc, options, problem).try_all(variants)
 
 

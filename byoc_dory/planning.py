@@ -80,7 +80,7 @@ def _one_by_one(
     plans, problems, cycles = [], [], 0
     for layer in layers:
         accelerator = homes[layer.name]
-        problem = accelerator.tiling_problem(layer, soc, options)
+        problem = accelerator.problem(layer, soc, options)
         problems.append(problem)
         key = (*alike(layer, accelerator, soc, options), options.tiles_for(layer.name))
         if key not in solutions:
@@ -192,7 +192,7 @@ def _problem(
 
     There is one for each number of buffers that plans may have.
     """
-    problem = accelerator.tiling_problem(layer, soc, options)
+    problem = accelerator.problem(layer, soc, options)
     if len(accelerator.expand(layer, soc)) == 1:
         plan = alone(layer, solution_of(problem, problem.smallest), accelerator.name, problem)
         plans = [plan]
@@ -230,7 +230,7 @@ def cycles_like(
     """
     if options.schedule == "published":
         solution = tile_layer(layer, soc, accelerator, options)
-        problem = accelerator.tiling_problem(layer, soc, options)
+        problem = accelerator.problem(layer, soc, options)
         own = alone(layer, solution, accelerator.name, problem)
         return accelerator.plan_cost(layer, own, soc, options)
     none = (False,) * len(layer.inputs)

@@ -220,7 +220,7 @@ class _Places:
             home = found.homes[layer.name]
             if not home.layout(self._soc).native(tensor):
                 return "it is converted to another layout"
-            problem = home.tiling_problem(layer, self._soc, self._options)
+            problem = home.problem(layer, self._soc, self._options)
             if not problem.may_find or home.region_runner:
                 return f"layer '{layer.name}' loads it in parts"
         if name in {entry.source for entry in region.maps}:

@@ -255,12 +255,25 @@ class Accelerator(ABC):
         """
         return None
 
+    def problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
+        """Return the `tiling_problem`.
+
+        Raises:
+            TargetError: a number of the description makes an impossible one; the accelerator is
+                named.
+        """
+        try:
+            return self.tiling_problem(layer, soc, options)
+        except TargetError as error:
+            error.where = f"accelerator '{self.name}' of SoC {soc.name}, {error.where}"
+            raise
+
     def cost(self, layer: Layer, tile: Tile, soc: Soc, options: TilingOptions) -> int:
         """Return the predicted cycles of ``layer`` with this tile, alone in L1 with one buffer."""
         from byoc_dory.plan import alone
         from byoc_dory.tiling.problem import solution_of
 
-        problem = self.tiling_problem(layer, soc, options)
+        problem = self.problem(layer, soc, options)
         plan = alone(layer, solution_of(problem, tile), self.name, problem)
         return self.plan_cost(layer, plan, soc, options)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TypeVar
@@ -87,7 +87,21 @@ def _load(point: EntryPoint) -> Soc:
             where=point.value,
             hint="let the entry point's function return a byoc_dory.soc.base.Soc",
         )
+    _check_integers(soc)
     return soc
+
+
+def _check_integers(soc: Soc) -> None:
+    """Refuse a field of a device that is declared as an integer, and is none: C would lack it."""
+    for device in (*soc.accelerators, *(() if soc.dma is None else (soc.dma,))):
+        for field in fields(device):
+            value = getattr(device, field.name)
+            if field.type in ("int", int) and not isinstance(value, int):
+                raise TargetError(
+                    f"{field.name} is {value!r}, not an integer",
+                    where=f"'{device.name}' of SoC {soc.name}",
+                    hint="each integer field is a constant in C",
+                )
 
 
 def _said(error: Exception) -> str:

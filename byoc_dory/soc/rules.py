@@ -63,7 +63,7 @@ def requantization_is_one_shift(layer: Layer, core: Any, soc: Soc) -> Verdict:
 
 def smallest_tile_fits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
     """The smallest tile fits L1."""
-    lacking = shortage_of(core.tiling_problem(layer, soc, TilingOptions()))
+    lacking = shortage_of(core.problem(layer, soc, TilingOptions()))
     return ACCEPTED if lacking is None else Refused(lacking.error().what)
 
 
@@ -73,7 +73,7 @@ def fits_budget(layer: Layer, core: Accelerator, soc: Soc, l1_budget: int | None
         return ACCEPTED
     for part, home in core.expand(layer, soc):
         options = TilingOptions(l1_budget=l1_budget)
-        lacking = shortage_of(soc.accelerator(home).tiling_problem(part, soc, options))
+        lacking = shortage_of(soc.accelerator(home).problem(part, soc, options))
         if lacking is not None:
             return Refused(lacking.error().what)
     return ACCEPTED

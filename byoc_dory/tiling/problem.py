@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from byoc_dory.errors import TargetError
+
 __all__ = [
     "Axis",
     "FixedBytes",
@@ -199,14 +201,22 @@ class TilingProblem:
     rows_apart: bool = False
 
     def __post_init__(self) -> None:
-        powers = (self.rounding.k, self.rounding.c, self.rounding.y, self.rounding.x)
-        for value in (*powers, *(axis.step for axis in self.axes)):
-            if value < 1 or value & (value - 1):
-                raise ValueError(f"{self.name}: {value} is not a power of two")
+        for axis in ("k", "c", "y", "x"):
+            steps = {"step": getattr(self, axis).step, "rounding": getattr(self.rounding, axis)}
+            for what, value in steps.items():
+                if value < 1 or value & (value - 1):
+                    raise self._impossible(
+                        f"{what} {value} of axis {axis} is not a power of two",
+                        "give the accelerator a number that is one",
+                    )
         if self.channels_follow_k and self.c.tiled:
-            raise ValueError(f"{self.name}: c cannot be tiled apart from k")
+            raise self._impossible("c cannot be tiled apart from k", "let it follow k untiled")
         if self.sums and self.c.tiled:
-            raise ValueError(f"{self.name}: sums are those of whole input channels")
+            raise self._impossible("sums are those of whole input channels", "do not tile c")
+
+    def _impossible(self, what: str, hint: str) -> TargetError:
+        """Return an error about what an accelerator's description makes of a layer."""
+        return TargetError(what, where=f"tiling problem of layer '{self.name}'", hint=hint)
 
     # ------------------------------------------------------------------ memory
 

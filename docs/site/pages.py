@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.testing import CliRunner
 
-from byoc_dory.soc.registry import resolve, socs
+from byoc_dory.soc.registry import loadable, resolve
 from htvm.cli.app import app
 from htvm.report.target import target_text
 
@@ -83,7 +83,7 @@ def target_rules() -> str:
         "layer as retargeting wrote it. Where each number comes from (published, public code, "
         "derived, assumed) stands beside it in the SoC's `description.py`.",
     ]
-    known = {soc.name: soc for soc in socs()}
+    known = {soc.name: soc for soc in loadable()[0]}
     for name in BUILT_IN:
         parts += _of_soc(known[name])
     return "\n\n".join(parts) + "\n"

@@ -292,7 +292,7 @@ def _narrower(compiled: Compiled, layer: Layer, level: Level) -> Iterator[Change
 
     def least(channels: int) -> int:
         form: Any = accelerator.scheme.form_of(resized(layer, C=channels))
-        problem = accelerator.tiling_problem(form, compiled.target.soc, options)
+        problem = accelerator.problem(form, compiled.target.soc, options)
         used_in, used_out, _ = problem.memory(problem.smallest)
         return problem.buffering * (used_in + used_out)
 

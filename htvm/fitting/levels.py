@@ -160,7 +160,7 @@ def _layer_demand(
     assert kernel.layer is not None and kernel.plan is not None
     soc = compiled.target.soc
     accelerator = compiled.home(kernel.layer.name, kernel.accelerator)
-    problem = accelerator.tiling_problem(
+    problem = accelerator.problem(
         kernel.layer, soc, replace(compiled.options.tiling, l1_budget=budget)
     )
     solution = kernel.plan.solution

@@ -163,7 +163,7 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mychip_soc"]
     assert main(["targets", "new", "second", "-o", str(tmp_path / "b"), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["kind"] == "soc" and "second_soc/mac.py" in said["files"]
+    assert said["kind"] == "soc" and "src/second_soc/mac.py" in said["files"]
 
 
 def without_files(package: str) -> Soc:
