@@ -19,7 +19,7 @@ from tests.generated.kernels import chain, code_of, text_of
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Soc:
     """The example's description, from where it lies."""
-    monkeypatch.syspath_prepend(example_folder())
+    monkeypatch.syspath_prepend(example_folder() / "src")
     soc: Soc = importlib.import_module(f"{EXAMPLE}_soc.description").soc()
     return soc
 
