@@ -198,8 +198,9 @@ class Project:
     def _loop(self) -> dict[str, str]:
         """Return the C files of a language model's token loop, if the export has them."""
         from htvm.aot.token_loop import loop_parts
+        from htvm.firmware.paths import network_path
 
-        paths = [self.folder / "model" / part for part in loop_parts(self.name)]
+        paths = [self.folder / network_path(self.name, part) for part in loop_parts(self.name)]
         return {path.name: _text(path) for path in paths if path.is_file()}
 
 
@@ -217,21 +218,19 @@ def _program(folder: Path, manifest: Manifest) -> Program:
     from byoc_dory.region import Constant
     from htvm.aot.program import Program
     from htvm.firmware.c_arrays import read_c_arrays
+    from htvm.firmware.paths import network_path
 
     name = manifest.name
     parts = (".h", ".c", "_kernels.h", "_layers.c", "_cpu.c", "_weights.h", "_weights.c")
-    files = {
-        f"{name}{part}": _text(folder / "model" / f"{name}{part}")
-        for part in parts
-        if (folder / "model" / f"{name}{part}").is_file()
-    }
+    paths = [folder / network_path(name, f"{name}{part}") for part in parts]
+    files = {path.name: _text(path) for path in paths if path.is_file()}
     weights = f"{name}_weights.c"
     arrays = read_c_arrays(files.get(weights, ""), weights)
     missing = [facts.name for facts in manifest.constants if facts.name not in arrays]
     if missing:
         raise ExportError(
-            f"the constant '{missing[0]}' is missing", where=f"{folder}/model/{weights}",
-            hint=_CHANGED,
+            f"the constant '{missing[0]}' is missing",
+            where=f"{folder}/{network_path(name, weights)}", hint=_CHANGED,
         )  # fmt: skip
     return Program(
         name=name,

@@ -17,7 +17,7 @@ from htvm.aot.entry import model_sources, origin_lines, render, template_fields
 from htvm.firmware.arm import linker_script
 from htvm.firmware.manifest import FILE, PackageManifest, manifest_text
 from htvm.firmware.on_board import ESP_IDF_CHIPS, board_of, console, gcc_flags, pio_names
-from htvm.firmware.paths import runtime_c, simd_folders
+from htvm.firmware.paths import network_path, runtime_c, simd_folders
 from htvm.firmware.project import Golden, golden_files
 from htvm.version import __version__
 
@@ -156,13 +156,9 @@ class _Package:
         facts = PackageManifest.of(self.program, kind, self.soc.host.name)
         return dict(sorted({**KINDS[kind](self), FILE: manifest_text(facts)}.items()))
 
-    def placed(self, private: str = "src", public: str = "include") -> dict[str, str]:
-        """Return the library's files in two folders."""
-        header = f"{self.name}.h"
-        return {
-            f"{public if name == header else private}/{name}": text
-            for name, text in self.library.items()
-        }
+    def placed(self) -> dict[str, str]:
+        """Return the library's files in two folders, as projects have them."""
+        return {network_path(self.name, name): text for name, text in self.library.items()}
 
     def sources(self) -> list[str]:
         """Return the C files as they are placed by default."""
@@ -284,7 +280,8 @@ def _arduino(package: _Package) -> dict[str, str]:
         f"over `Serial`{console(package.board)}."
     )
     return {
-        **package.placed(public="src"),
+        # Sketches find headers in this folder only.
+        **{f"src/{name}": text for name, text in package.library.items()},
         **package.sample("examples/Check"),
         **package.readme("an Arduino library", use),
         "library.properties": package.text("arduino.properties"),

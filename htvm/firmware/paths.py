@@ -20,6 +20,19 @@ __all__ = [
 ]
 
 
+def network_path(name: str, file: str) -> str:
+    """Return where projects and packages have a C file of a network and of its token loop.
+
+    Args:
+        name: C prefix of the network.
+        file: name of the file.
+    """
+    if file in (f"{name}.h", f"{name}_generate.h"):
+        return f"include/{file}"
+    main = file == "main_generate.c" and file != f"{name}.c"
+    return f"example/{file}" if main else f"src/{file}"
+
+
 def runtime_c() -> Path:
     """Return the folder of the C runtime.
 

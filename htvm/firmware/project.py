@@ -34,7 +34,7 @@ from htvm.firmware.host import driver_sources
 from htvm.firmware.host import model_sources as device_sources
 from htvm.firmware.isa import compiled_isa, march
 from htvm.firmware.linking import linker_script
-from htvm.firmware.paths import runtime_c, simd_folders, soc_folder
+from htvm.firmware.paths import network_path, runtime_c, simd_folders, soc_folder
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import rv32_flags
 
@@ -147,13 +147,13 @@ def project_files(
     Raises:
         InputError: the golden does not have the model's shapes and dtypes.
     """
+    network = {**model_sources(program), **(loop or {})}
     files: dict[str, str | bytes] = {
-        f"model/{name}": text for name, text in model_sources(program).items()
+        network_path(program.name, file): text for file, text in network.items()
     }
     # What a device may also read from a file system instead of from constants.
-    files |= {f"model/{c.file}": c.data.tobytes() for c in program.constants if c.file}
-    files |= {f"model/{name}": text for name, text in _golden_files(program, golden).items()}
-    files |= {f"model/{name}": text for name, text in (loop or {}).items()}
+    files |= {f"src/{c.file}": c.data.tobytes() for c in program.constants if c.file}
+    files |= {f"example/{name}": text for name, text in _golden_files(program, golden).items()}
     layout = runtime_layout(soc)
     carried = {folder: runtime_c() / folder for folder in layout.folders}
     carried[f"soc/{soc.driver}"] = soc_folder(soc)
@@ -161,13 +161,17 @@ def project_files(
         found = folder.glob("*") if name in soc.libraries else folder.rglob("*")
         for path in sorted(found):
             if path.suffix in _CODE and path.is_file():
-                place = f"runtime/{name}/{path.relative_to(folder).as_posix()}"
+                place = placed(f"{name}/{path.relative_to(folder).as_posix()}")
                 files[place] = path.read_text("utf-8")
     script = linker_script(machine_of(soc), soc.host.stack)
     files[_LINKER_SCRIPT] = script
     files["runtime/include/htvm_soc.h"] = render_soc_header(soc)
-    sources = sorted(name for name in files if name.startswith("model/") and name.endswith(".c"))
-    sources = [name for name in sources if "/main_" not in name]
+    golden_file = f"example/{program.name}_golden.c"
+    sources = sorted(
+        name
+        for name in files
+        if name == golden_file or (name.startswith("src/") and name.endswith(".c"))
+    )
     files["Makefile"] = _makefile(program, soc, layout, sources, bool(loop))
     files["CMakeLists.txt"] = _cmake(program, soc, layout, sources)
     files["README.md"] = _readme(program, soc, layout, report, bool(loop))
@@ -204,6 +208,20 @@ def golden_files(program: Program, golden: Golden) -> dict[str, str]:
     }
 
 
+def placed(name: str) -> str:
+    """Return where a project has a file of the runtime: firmware apart from the simulator."""
+    simulated = (
+        name.startswith(("platform/host/", "soc/common/", "include/htvm_soc_"))
+        or "/model/" in name
+        or name.endswith("_model.c")
+    )
+    return f"{'simulator' if simulated else 'runtime'}/{name}"
+
+
+def _all_placed(names: Iterable[str]) -> list[str]:
+    return [placed(name) for name in names]
+
+
 def _own_includes(soc: Soc, layout: Layout) -> list[str]:
     """Return the include folders of driver and model besides that of the HAL."""
     folders = [f"soc/{soc.driver}", *soc.libraries] if layout.driver else []
@@ -213,10 +231,7 @@ def _own_includes(soc: Soc, layout: Layout) -> list[str]:
 def _makefile(
     program: Program, soc: Soc, layout: Layout, sources: Sequence[str], loop: bool
 ) -> str:
-    def placed(names: Iterable[str]) -> list[str]:
-        return [f"runtime/{name}" for name in names]
-
-    kernels = [name for name in sources if name == f"model/{program.name}_cpu.c"]
+    kernels = [name for name in sources if name == f"src/{program.name}_cpu.c"]
     own_flags = kernel_flags(soc.host) if kernels else ()
     isa = compiled_isa(soc.host)
     flags = rv32_flags(isa)
@@ -233,14 +248,14 @@ def _makefile(
         model_sources=[name for name in sources if name not in kernels],
         kernel_sources=kernels,
         kernel_flags=" ".join(own_flags),
-        driver_sources=placed(layout.driver),
-        device_sources=placed(layout.devices),
-        host_sources=placed(layout.host),
-        rv32_sources=placed(layout.rv32),
+        driver_sources=_all_placed(layout.driver),
+        device_sources=_all_placed(layout.devices),
+        host_sources=_all_placed(layout.host),
+        rv32_sources=_all_placed(layout.rv32),
         # A board ends its runs in its own way.
-        bare_sources=[f for f in placed(layout.rv32) if not f.endswith("/platform.c")],
+        bare_sources=[f for f in _all_placed(layout.rv32) if not f.endswith("/platform.c")],
         # The driver's and HAL's own folders are among those of both platforms.
-        rv32_includes=[f for f in placed(layout.rv32_includes) if f != "runtime/include"],
+        rv32_includes=[f"runtime/{f}" for f in layout.rv32_includes if f != "include"],
         march=march(isa),
         linker_script=_LINKER_SCRIPT,
         rv32_compilers="riscv32-unknown-elf-gcc riscv64-unknown-elf-gcc riscv-none-elf-gcc",
@@ -250,20 +265,17 @@ def _makefile(
 
 
 def _cmake(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]) -> str:
-    def placed(names: Iterable[str]) -> list[str]:
-        return [f"runtime/{name}" for name in names]
-
-    golden = f"model/{program.name}_golden.c"
+    golden = f"example/{program.name}_golden.c"
     return render(
         "CMakeLists.txt.jinja",
         name=program.name,
         origin=origin_lines(program.origin),
         NAME=program.name.upper(),
-        library_sources=[*(s for s in sources if s != golden), *placed(layout.driver)],
+        library_sources=[*(s for s in sources if s != golden), *_all_placed(layout.driver)],
         golden=golden,
-        includes=["model", "runtime/include", *_own_includes(soc, layout)],
-        device_sources=placed(layout.devices),
-        host_sources=placed(layout.host),
+        includes=["include", "runtime/include", *_own_includes(soc, layout)],
+        device_sources=_all_placed(layout.devices),
+        host_sources=_all_placed(layout.host),
     )
 
 

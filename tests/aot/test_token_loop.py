@@ -14,6 +14,7 @@ from htvm import zoo
 from htvm.aot.token_loop import loop_files, loop_parts
 from htvm.errors import UnsupportedError
 from htvm.firmware.build import Built, build_host
+from htvm.firmware.paths import network_path
 from htvm.firmware.token_loop import build_token_loop
 from htvm.language import LanguageModel, sharpness_of
 from htvm.model import Model
@@ -187,11 +188,12 @@ def window(model: LanguageModel, tokens: list[int]) -> list[np.ndarray]:
 def test_an_export_has_the_loop_and_checks_it(tmp_path: Path) -> None:
     folder = module(3).export(tmp_path / "first")
     parts = loop_parts("microllama_3")
-    assert {path.name for path in (folder / "model").iterdir()} > set(parts)
+    paths = [network_path("microllama_3", part) for part in parts]
+    assert {path.split("/")[0] for path in paths} == {"include", "src", "example"}
     again = htvm.open(folder).export(tmp_path / "second")
-    for path in (*(f"model/{part}" for part in parts), "Makefile", "README.md", "CMakeLists.txt"):
+    for path in (*paths, "Makefile", "README.md", "CMakeLists.txt"):
         assert (folder / path).read_bytes() == (again / path).read_bytes()
-    texts = {part: (folder / "model" / part).read_text() for part in parts}
+    texts = {Path(path).name: (folder / path).read_text() for path in paths}
     step = module(3).built
     files = {**texts, "main.c": texts["main_generate.c"]}
     del files["main_generate.c"]
@@ -203,7 +205,7 @@ def test_an_export_has_the_loop_and_checks_it(tmp_path: Path) -> None:
 
 def loop_files_of_another(folder: Path) -> list[str]:
     plain = htvm.build(small(3).step, TARGET, "host").export(folder / "plain")
-    return [path.name for path in (plain / "model").iterdir() if "generate" in path.name]
+    return [path.name for path in plain.rglob("*") if "generate" in path.name]
 
 
 def test_a_softmax_in_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

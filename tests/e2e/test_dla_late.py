@@ -60,7 +60,7 @@ def test_exports_have_json_and_weights_as_files(late: htvm.Module, tmp_path: Pat
     project = htvm.open(late.export(tmp_path / "out"), trust=True)
     assert project.check()
     again = htvm.open(project.export(tmp_path / "again"), trust=True)
-    found = sorted((again.folder / "model").glob("*.json"))
+    found = sorted((again.folder / "src").glob("*.json"))
     assert found
     for path in found:
         region = read_region(path.read_bytes(), path.with_suffix(".bin").read_bytes(), path.name)

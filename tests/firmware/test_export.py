@@ -106,7 +106,7 @@ def test_a_project_for_a_core_with_simd(tmp_path: Path) -> None:
     program, _ = program_of(case.module, "simd")
     wanted = case.expected.reshape(program.outputs[0].shape)
     export(program, soc_of("simd"), tmp_path / "p", ([case.inputs["x"]], [wanted]))
-    assert "htvm_dot4(" in (tmp_path / "p" / "model" / "net_cpu.c").read_text()
+    assert "htvm_dot4(" in (tmp_path / "p" / "src" / "net_cpu.c").read_text()
     done = _make(tmp_path / "p", "run", f"CC={ZIG}")
     assert done.returncode == 0, done.stderr
     done = _make(tmp_path / "p", "rv32", f"PYTHON={sys.executable}", f"RV32_CC={ZIG}")
@@ -323,6 +323,19 @@ def test_cmake_builds_and_checks(soc: object, tmp_path: Path) -> None:
     done = subprocess.run([build / "tiny_golden"], capture_output=True, text=True)
     assert done.returncode == 0
     assert "PASS: tiny: 64 of 64 output elements equal the golden" in done.stdout
+
+
+def test_firmware_and_simulator_are_apart(tmp_path: Path) -> None:
+    """A firmware needs no file of the simulator, and packages have the same folders."""
+    export(tiny.program(), DIANA, tmp_path / "p", _golden())
+    paths = [path.relative_to(tmp_path / "p").as_posix() for path in (tmp_path / "p").rglob("*")]
+    simulated = {path for path in paths if path.startswith("simulator/")}
+    assert {path.split("/")[0] for path in paths} >= {"include", "src", "example", "runtime"}
+    assert any(path.endswith("diana_digital.c") for path in simulated)
+    assert not any("_model" in path or "/host/" in path for path in {*paths} - simulated)
+    shutil.rmtree(tmp_path / "p" / "simulator")
+    done = _make(tmp_path / "p", "bare", f"PYTHON={sys.executable}", f"RV32_CC={ZIG}")
+    assert done.returncode == 0, done.stderr
 
 
 def test_make_bare_links_the_skeleton_of_a_port(tmp_path: Path) -> None:

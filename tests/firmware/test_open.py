@@ -103,7 +103,7 @@ def test_exported_again_with_another_golden(original: Path, tmp_path: Path) -> N
     assert project.check()
     before, after = _tree(original), _tree(tmp_path / "again")
     changed = {name for name in before if before[name] != after[name]}
-    assert changed == {MANIFEST, FILE, "model/opened_golden.c"}
+    assert changed == {MANIFEST, FILE, "example/opened_golden.c"}
 
 
 def test_what_make_leaves_does_not_matter(folder: Path) -> None:
@@ -172,8 +172,8 @@ def _unlist(folder: Path) -> None:
     [
         (shutil.rmtree, ExportError, "there is no such folder"),
         (_remove(MANIFEST), ExportError, "this is not an export: it has no"),
-        (_remove("model/opened_layers.c"), ExportError, "'model/opened_layers.c' is missing"),
-        (_spoil("model/opened.c"), ExportError, "'model/opened.c' was changed"),
+        (_remove("src/opened_layers.c"), ExportError, "'src/opened_layers.c' is missing"),
+        (_spoil("src/opened.c"), ExportError, "'src/opened.c' was changed"),
         (_spoil(FILE), ExportError, f"'{FILE}' was changed"),
         (_unlist, ExportError, "has no htvm.json and cannot be opened"),
         (_set(schema=2), ExportError, "schema 2, this version reads up to 1"),

@@ -80,15 +80,16 @@ def files(soc: str) -> dict[str, str]:
 
 
 ONCE = (
-    "model/small.h", "model/small.c", "model/small_kernels.h", "model/small_weights.h",
-    "model/small_weights.c", "model/small_golden.h", "model/small_golden.c", "model/main_host.c",
-    "model/main_rv32.c", "model/main_bare.c", "run_rv32.c", "run_host.c", "Makefile",
+    "include/small.h", "src/small.c", "src/small_kernels.h", "src/small_weights.h",
+    "src/small_weights.c", "example/small_golden.h", "example/small_golden.c",
+    "example/main_host.c", "example/main_rv32.c", "example/main_bare.c", "run_rv32.c",
+    "run_host.c", "Makefile",
     "CMakeLists.txt", "README.md", "runtime/include/htvm_soc.h", "runtime/platform/rv32/link.ld",
 )  # fmt: skip
 """Kept for DIANA."""
 
 EACH = (
-    "model/small.c", "Makefile", "runtime/include/htvm_soc.h", "runtime/platform/rv32/link.ld",
+    "src/small.c", "Makefile", "runtime/include/htvm_soc.h", "runtime/platform/rv32/link.ld",
 )  # fmt: skip
 """Kept for the others, which differ in little else."""
 

@@ -35,12 +35,13 @@ def _native(folder: Path, name: str, case: dict[str, str]) -> Any:
     import numpy as np
 
     library = folder / "native.so"
-    platform = folder / "runtime" / "platform" / "host"
-    sources = [path for path in (folder / "model").glob("*.c") if "main" not in path.name]
-    sources += [*(folder / "runtime" / "soc").rglob("*.c"), platform / "htvm_host.c"]
+    platform = folder / "simulator" / "platform" / "host"
+    sources = [path for path in (folder / "src").glob("*.c")]
+    sources += [*folder.glob("*/soc/**/*.c"), platform / "htvm_host.c"]
     stub = folder / "stub.c"  # the platform calls a program, which is not wanted here
     stub.write_text("int htvm_program_main(void); int htvm_program_main(void) { return 0; }\n")
-    includes = [f"-I{path}" for path in (platform, folder / "model", folder / "runtime/include")]
+    folders = ("include", "src", "runtime/include", "simulator/include")
+    includes = [f"-I{path}" for path in (platform, *(folder / name for name in folders))]
     subprocess.run(
         [*json.loads(case["compiler"]), "-std=c11", "-O3", "-ffp-contract=off", "-shared", "-fPIC",
          "-o", str(library), *map(str, [*sources, stub]), *includes, "-lm"],
