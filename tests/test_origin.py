@@ -25,7 +25,7 @@ from tests.frontend.onnx.test_affine_bad_input import conv, started
 from tests.generated.operators import module_of
 
 ROOT = Path(__file__).parents[1]
-ONCE_FOR_ALL = ("runtime/",)
+ONCE_FOR_ALL = ("runtime/", "simulator/")
 """Files that are the same whatever the model."""
 
 
