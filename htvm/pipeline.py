@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from htvm.aot.cpu import CpuCode, CpuKernel
     from htvm.aot.program import Program
     from htvm.firmware.build import Built
+    from htvm.firmware.toolchain import Compiler
     from htvm.module import Module
     from htvm.policy import Policy
     from htvm.quantization.as_planned import Executed
@@ -68,6 +69,7 @@ def build(
     data: Any = None,
     labels: Labels | None = None,
     io: Literal["source", "int8"] = "source",
+    cc: str | None = None,
     progress: Progress | None = None,
 ) -> Module:
     """Compile a model for a target and make it ready to run.
@@ -100,6 +102,8 @@ def build(
             accuracy (top-1) of source and build.
         io: ``"int8"``: the conversions at the inputs and outputs of a network in reals are left out
             (`htvm.with_integer_io`); ``data`` are int8 then.
+        cc: a GCC for the target's core, by its name or path, which compiles the firmware instead of
+            ziglang's clang.
         progress: receives the stages of the build; by default a bar on a terminal
             and in a notebook, if it takes a while.
 
@@ -114,14 +118,15 @@ def build(
             accelerator that cannot take the layer.
         TilingError: the smallest tile of a layer exceeds L1.
         L2OverflowError: the program exceeds L2.
-        ToolchainError: there is no C compiler, or it failed.
+        ToolchainError: there is no C compiler, or it failed; ``cc`` is none for the core.
     """
     from htvm.firmware.build import build_arm, build_host, build_qemu, build_rv32
+    from htvm.firmware.user_compiler import user_compiler
     from htvm.module import Module
     from htvm.opening import with_samples
     from htvm.quantization.retarget import SOURCE
 
-    makers: dict[str, Callable[[Program, Soc], Built]] = {
+    makers: dict[str, Callable[[Program, Soc, Compiler | None], Built]] = {
         "rv32": build_rv32,
         "arm": build_arm,
         "qemu": build_qemu,
@@ -133,6 +138,13 @@ def build(
         raise TargetError(
             f"unknown platform {platform!r}", hint=f"known platforms: {', '.join(makers)}"
         )
+    if cc is not None and platform == "host":
+        raise TargetError(
+            f"{cc} compiles for a core, and programs for this machine run on none",
+            where="--cc",
+            hint="leave out one of the two, the compiler or the platform",
+        )
+    compiler = None if cc is None else user_compiler(cc, resolve(target).soc)
     progress = progress or Progress()
     check_io(io)
     whole = _tiling(tiling, schedule, assembly)
@@ -146,7 +158,7 @@ def build(
     # The module keeps the cache for other options, but needs no tensors of all samples.
     cache.shared(SOURCE).clear()
     with progress.stage(f"compiling C for {platform}", (_STAGES, _STAGES)):
-        built = makers[platform](compiled.program, compiled.target.soc)
+        built = makers[platform](compiled.program, compiled.target.soc, compiler)
 
     def compile_with(changed: BuildOptions) -> Compiled:
         return compile_model(model, target, changed, data=data, cache=cache)

@@ -31,8 +31,10 @@ _SIMD_CFLAGS = ("-mllvm", "-misched-cluster=false")
 _ARM_CFLAGS = ("-fhosted",)
 
 
-def kernel_flags(host: Host) -> tuple[str, ...]:
-    """Return the flags of CPU kernels for a core."""
+def kernel_flags(host: Host, *, gcc: bool = False) -> tuple[str, ...]:
+    """Return the flags of CPU kernels for a core, for clang or for GCC."""
+    if gcc:  # it calls memcpy and memset without being told, and may have no C library
+        return ()
     if host.arm is not None:
         return _ARM_CFLAGS
     return (*RV32_CFLAGS, *(_SIMD_CFLAGS if host.corev else ()))

@@ -433,6 +433,12 @@ platform = click.option(
     help="Firmware on the instruction-set simulator (cycles) or on an emulator of Arm's cores "
     "(instructions), or the same C natively (neither); the one of the target's core by default.",
 )
+cc = click.option(
+    "--cc",
+    metavar="COMPILER",
+    help="A GCC for the core, by its name or path, instead of ziglang's clang: what it makes is "
+    "measured.",
+)
 all_tables = click.option(
     "--all",
     "everything",

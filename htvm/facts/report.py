@@ -26,14 +26,13 @@ __all__ = ["layer_rows", "memory_of", "report_of"]
 
 
 def memory_of(compiled: Compiled, sizes: Sizes, result: RunResult | None) -> L2Use:
-    """Return how the linked program uses L2 (bytes); the stack as measured if there was a run."""
+    """Return how the linked program uses L2 (bytes), and what a run used of the stack."""
     soc = compiled.target.soc
-    stack = None if result is None else result.stack_bytes
     return L2Use(
         code=sizes.code,
         constants=sizes.constants,
         arena=sizes.arena,
-        stack=soc.host.stack if stack is None else stack,
+        stack=sizes.stack,
         limit=soc.memory("L2").size,
         arena_bound=compiled.program.plan.bound,
         io=sizes.io + sizes.other,
@@ -42,6 +41,8 @@ def memory_of(compiled: Compiled, sizes: Sizes, result: RunResult | None) -> L2U
             for name in compiled.program.constant_memories
         ),
         flash_limit=None if soc.code_memory == "L2" else soc.memory(soc.code_memory).size,
+        stack_used=None if result is None else result.stack_bytes,
+        compiler=sizes.compiler,
     )
 
 

@@ -31,7 +31,7 @@ def with_run(report: Report, result: RunResult, soc: Soc) -> Report:
     )
     memory = report.summary.memory
     if result.stack_bytes is not None:
-        memory = replace(memory, stack=result.stack_bytes)
+        memory = replace(memory, stack_used=result.stack_bytes)
     summary = replace(
         report.summary,
         memory=memory,

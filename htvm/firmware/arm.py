@@ -70,8 +70,8 @@ def core_of(soc: Soc, platform: str = "arm") -> ArmCore:
     return soc.host.arm
 
 
-def arm_flags(core: ArmCore) -> tuple[str, ...]:
-    """Return the flags of every build for a core."""
+def arm_flags(core: ArmCore, *, gcc: bool = False) -> tuple[str, ...]:
+    """Return the flags of every build for a core, for clang or for GCC."""
     # The compiler leaves an extension out where a core may be made without it, as the M33, and for
     # want of floating point.
     extension = f"+{core.extension}" if core.extension else ""
@@ -79,6 +79,8 @@ def arm_flags(core: ArmCore) -> tuple[str, ...]:
     # be switched on, and cores with and without one count the same instructions.  Vectors are in
     # its registers, though, and without them LLVM cannot move elements of 16 bits, and crashes.
     registers = "softfp" if core.extension == "mve" else "soft"
+    if gcc:
+        return (f"-mcpu={core.cpu}", f"-mfloat-abi={registers}", *_FLAGS)
     return (
         *("-target", "thumb-freestanding-eabi"),
         f"-mcpu={core.cpu.replace('-', '_')}{extension}",
@@ -241,7 +243,8 @@ def _link(files: Sequence[Path], soc: Soc, elf: Path, script_text: str, compiler
             hint="choose a folder that can be written",
         ) from error
     folders = [compiler.headers([("htvm_soc.h", render(soc))]), *include_folders(soc)]
-    compiler.compile_cross(files, elf, folders, arm_flags(core_of(soc)), script)
+    flags = arm_flags(core_of(soc), gcc=compiler.is_gcc)
+    compiler.compile_cross(files, elf, folders, flags, script)
 
 
 def open_firmware(path: Path, soc: Soc) -> ArmFirmware:

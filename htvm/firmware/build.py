@@ -21,15 +21,14 @@ from htvm.firmware.builds import kept_build
 from htvm.firmware.paths import driver_folders, simd_folders
 from htvm.firmware.sizes import (
     Sizes,
-    arm_sizes,
     check_l2,
     dominant,
-    firmware_sizes,
+    linked_sizes,
     native_code_bytes,
     tensor_bytes,
 )
 from htvm.firmware.socs import machine_of
-from htvm.firmware.toolchain import HOST_FLAGS, Compiler, instructions, rv32_flags
+from htvm.firmware.toolchain import HOST_FLAGS, Compiler, instructions
 
 __all__ = ["RUN_MARK", "Built", "build_arm", "build_host", "build_qemu", "build_rv32"]
 
@@ -94,7 +93,7 @@ def build_rv32(
     main = render("run_rv32.c.jinja", **template_fields(program), run_mark=RUN_MARK)
     files = {**model_sources(program, strings=True), "main.c": main, **(extra or {})}
 
-    flags = _kernel_flags(program, soc)
+    flags = _kernel_flags(program, soc, compiler)
     tail = _DEBUG if debug else ()
 
     def make(folder: Path, sources: list[Path]) -> None:
@@ -118,7 +117,7 @@ def build_rv32(
             "firmware.elf",
             files,
             soc,
-            ("rv32", *rv32_flags(machine.isa), str(flags), *tail),
+            ("rv32", compiler.name, *compiler.rv32_flags(machine.isa), str(flags), *tail),
             compiler,
             cache_dir,
             make,
@@ -131,17 +130,17 @@ def build_rv32(
         program=program,
         soc=soc,
         path=path,
-        sizes=firmware_sizes(firmware, program),
+        sizes=linked_sizes(firmware, program, compiler.name),
         compiler=compiler,
         firmware=firmware,
     )
 
 
-def _kernel_flags(program: Program, soc: Soc) -> dict[str, tuple[str, ...]]:
+def _kernel_flags(program: Program, soc: Soc, compiler: Compiler) -> dict[str, tuple[str, ...]]:
     """Return the files that are compiled with flags of their own for this core."""
     if not program.cpu_source:
         return {}
-    return {f"{program.name}_cpu.c": kernel_flags(soc.host)}
+    return {f"{program.name}_cpu.c": kernel_flags(soc.host, gcc=compiler.is_gcc)}
 
 
 def _object(path: Path, compiler: Compiler, flags: Sequence[str], soc: Soc, isa: str) -> Path:
@@ -173,7 +172,8 @@ def build_arm(
     check_l2(program, soc)
     main = render("run_rv32.c.jinja", **template_fields(program), run_mark=RUN_MARK)
     files = {**model_sources(program, strings=True), "main.c": main}
-    flags, own = arm.arm_flags(core), _kernel_flags(program, soc)
+    flags = arm.arm_flags(core, gcc=compiler.is_gcc)
+    own = _kernel_flags(program, soc, compiler)
 
     def make(folder: Path, sources: list[Path]) -> None:
         objects = [
@@ -190,10 +190,10 @@ def build_arm(
         ]
         arm.build_firmware(objects, soc, folder, compiler)
 
-    variant = ("arm", *flags, str(own))
+    variant = ("arm", compiler.name, *flags, str(own))
     path = kept_build("firmware.elf", files, soc, variant, compiler, cache_dir, make)
     firmware = arm.open_firmware(path, soc)
-    sizes = arm_sizes(firmware, program)
+    sizes = linked_sizes(firmware, program, compiler.name)
     return Built("arm", program, soc, path, sizes, compiler, arm=firmware)
 
 

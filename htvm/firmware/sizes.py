@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,14 +18,12 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.aot.program import Program
     from htvm.firmware.arm import ArmFirmware
-    from htvm.firmware.elf import Symbol
 
 __all__ = [
     "Sizes",
-    "arm_sizes",
     "check_l2",
     "dominant",
-    "firmware_sizes",
+    "linked_sizes",
     "native_code_bytes",
     "tensor_bytes",
 ]
@@ -44,6 +42,7 @@ class Sizes:
         stack: bytes reserved for the stack.
         io: inputs and outputs.
         other: other variables.
+        compiler: name and version of the C compiler.
     """
 
     code: int
@@ -52,6 +51,7 @@ class Sizes:
     stack: int
     io: int
     other: int = 0
+    compiler: str = ""
 
     @property
     def total(self) -> int:
@@ -162,28 +162,15 @@ def dominant(program: Program, soc: Soc) -> str:
     )
 
 
-def firmware_sizes(firmware: Firmware, program: Program) -> Sizes:
-    """Return the sizes of a firmware, from its sections and symbols."""
-    use = firmware.memory
-    variables = use.data + use.zeroed + use.uninitialised
-    return _sizes(firmware.symbols, program, use.code, use.constants, variables, use.stack)
+def linked_sizes(firmware: Firmware | ArmFirmware, program: Program, compiler: str) -> Sizes:
+    """Return the sizes of a firmware, from its sections and symbols.
 
-
-def arm_sizes(firmware: ArmFirmware, program: Program) -> Sizes:
-    """Return the sizes of a Cortex-M core's firmware."""
-    use = firmware.memory
-    variables = use.data + use.zeroed + use.uninitialised
-    return _sizes(firmware.symbols, program, use.code, use.constants, variables, use.stack)
-
-
-def _sizes(
-    symbols: Mapping[str, Symbol],
-    program: Program,
-    code: int,
-    constants: int,
-    variables: int,
-    stack: int,
-) -> Sizes:
+    Args:
+        firmware: the firmware.
+        program: the program in it.
+        compiler: name and version of the compiler that made it.
+    """
+    use, symbols = firmware.memory, firmware.symbols
     # Without intermediates the static arena is 16 unused bytes.
     arena = symbols[f"{program.name}_arena"].size if f"{program.name}_arena" in symbols else 0
     io = sum(
@@ -192,12 +179,13 @@ def _sizes(
         if name.startswith(("htvm_run_input_", "htvm_run_output_"))
     )
     return Sizes(
-        code=code,
-        constants=constants,
+        code=use.code,
+        constants=use.constants,
         arena=arena,
-        stack=stack,
+        stack=use.stack,
         io=io,
-        other=variables - arena - io,
+        other=use.data + use.zeroed + use.uninitialised - arena - io,
+        compiler=compiler,
     )
 
 

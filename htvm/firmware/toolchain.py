@@ -93,12 +93,24 @@ class Compiler:
         cross: command that compiles and links C for RV32 with :func:`rv32_flags`.
         cache: folder for the compilers' own caches and for tools built once.
         timeout_s: seconds after which a compiler that does not finish is stopped.
+        gcc: name and version of ``cross`` if it is a GCC; empty for zig.
     """
 
     host: tuple[str, ...]
     cross: tuple[str, ...]
     cache: Path
     timeout_s: float = 300.0
+    gcc: str = ""
+
+    @property
+    def is_gcc(self) -> bool:
+        """Whether ``cross`` takes GCC's flags."""
+        return bool(self.gcc)
+
+    @property
+    def name(self) -> str:
+        """Name and version of what compiles for cores."""
+        return self.gcc or f"clang of ziglang {_version(self.cross)}"
 
     @classmethod
     def zig(cls, *, host: str | None = None, cache: Path | None = None) -> Compiler:
@@ -179,7 +191,16 @@ class Compiler:
             CompileError: the compiler failed; the message has its first errors, ``output``
                 everything.
         """
-        return self.compile_cross(sources, out, includes, rv32_flags(isa), linker_script, flags)
+        core = self.rv32_flags(isa)
+        return self.compile_cross(sources, out, includes, core, linker_script, flags)
+
+    def rv32_flags(self, isa: str) -> tuple[str, ...]:
+        """Return the flags of every build for a simulated core; ``isa`` as for `rv32_flags`."""
+        if self.is_gcc:
+            # Of this version, the base has the registers of zicsr, whose name finds no library.
+            core = (f"-march={isa}", "-misa-spec=2.2")
+            return (*core, *_RV32_FLAGS, "-ffreestanding")
+        return rv32_flags(isa)
 
     def compile_cross(
         self,
@@ -311,7 +332,10 @@ class Compiler:
     def _link(self, line: list[str], environment: dict[str, str], where: str) -> None:
         """Compile and link; repeat with zig's runtime library if something from it is missing."""
         linked = not {"-c", "-shared"}.intersection(line)
-        if linked and line[: len(self.cross)] == [*self.cross]:
+        if self.is_gcc and line[: len(self.cross)] == [*self.cross]:
+            # Its own start-up and C library are left out, not what its instructions call.
+            line = [*line, "-nostdlib", "-lgcc"] if linked else line
+        elif linked and line[: len(self.cross)] == [*self.cross]:
             try:
                 _call([*line, _WITHOUT_LIBRARY], environment, self.timeout_s, where)
                 return

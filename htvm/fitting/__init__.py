@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import TilingError
 from byoc_dory.options import TilingOptions
+from byoc_dory.soc.registry import resolve
 from byoc_dory.tiling.shortage import shortage_of
 from htvm.compiled import BuildOptions, Compiled
 from htvm.fitting.changes import changes_for_l1, changes_for_l2, nearest_first
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
 
     from byoc_dory.options import ScheduleKind
-    from byoc_dory.soc.base import Target
+    from byoc_dory.soc.base import Soc, Target
+    from byoc_dory.soc.cores import Host
+    from htvm.firmware.toolchain import Compiler
     from htvm.policy import Policy
 
 __all__ = ["fit"]
@@ -48,13 +51,14 @@ def fit(
     tiling: TilingOptions | None = None,
     l2_bytes: int | None = None,
     data: Any = None,
+    cc: str | None = None,
     progress: Progress | None = None,
 ) -> Fit:
     """Return whether a model fits a target: per memory the demand, the limit, and what dominates.
 
     Everything is exact except for the size of the machine code, which is estimated from the
-    generated C without a C compiler.  If the model does not fit, changes are tried, and the
-    smallest one that makes it fit comes first.
+    generated C without a C compiler, or measured with the user's.  If the model does not fit,
+    changes are tried, and the smallest one that makes it fit comes first.
 
     Args:
         model: a model from `htvm.load`, or anything `htvm.load` takes.
@@ -65,18 +69,24 @@ def fit(
         tiling: options of the tiler, including the L1 budget.
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
         data: calibration inputs for retargeting, as for `htvm.build`.
+        cc: a GCC for the target's core that measures the code, as for `htvm.build`.
         progress: receives the stages of the work; by default a bar on a terminal
             and in a notebook, if it takes a while.
 
     Raises:
         ModelError, UnsupportedError, TargetError, PolicyError: as for `htvm.build`.
         TilingError: the smallest tile of a layer exceeds all of the target's L1.
+        ToolchainError: ``cc`` is no compiler for the core, or it failed.
     """
+    from htvm.firmware.user_compiler import user_compiler
+
+    soc = resolve(target, l2_bytes=l2_bytes).soc
+    compiler = None if cc is None else user_compiler(cc, soc)
     progress = progress or Progress()
     options = BuildOptions(
         tiling=_scheduled(tiling or TilingOptions(), schedule), l2_bytes=l2_bytes, policy=policy
     )
-    planner = _Planner(model, data, progress)
+    planner = _Planner(model, data, progress, compiler, soc.host)
     compiled, demands, levels = planner.plan(target, options)
     found = Fit(
         network=compiled.source.name,
@@ -101,7 +111,15 @@ def _scheduled(tiling: TilingOptions, schedule: ScheduleKind | None) -> TilingOp
 class _Planner:
     """Compiles variants of one model up to their C; the model is loaded once."""
 
-    def __init__(self, model: Model | IRModule | str | Path, data: Any, progress: Progress) -> None:
+    def __init__(
+        self,
+        model: Model | IRModule | str | Path,
+        data: Any,
+        progress: Progress,
+        compiler: Compiler | None,
+        host: Host,
+    ) -> None:
+        self._compiler, self._host = compiler, host
         self._model = model
         self._data = data
         self._progress = progress
@@ -120,7 +138,8 @@ class _Planner:
             compiled = self._compiled(target, whole)
         demands = layer_demands(compiled, budget)
         levels = (
-            *layer_levels(compiled, demands), *weight_levels(compiled), *l2_levels(compiled),
+            *layer_levels(compiled, demands), *weight_levels(compiled),
+            *l2_levels(compiled, self._compiler_for(compiled.target.soc)),
         )  # fmt: skip
         return compiled, demands, levels
 
@@ -128,6 +147,10 @@ class _Planner:
         """Return whether a variant fits, and its levels."""
         compiled, demands, levels = self.plan(target, options)
         return Fit(compiled.source.name, target, "", levels, demands).fits, levels
+
+    def _compiler_for(self, soc: Soc) -> Compiler | None:
+        """Return the user's compiler, if it is for this core; other targets are estimated."""
+        return self._compiler if soc.host == self._host else None
 
     def _compiled(self, target: str | Target, options: BuildOptions) -> Compiled:
         compiled = compile_model(

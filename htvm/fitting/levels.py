@@ -11,6 +11,7 @@ from byoc_dory.memory.arena import ALIGNMENT, live_bytes, written_over
 from byoc_dory.soc.base import round_up
 from htvm.firmware.sizes import tensor_bytes
 from htvm.fitting.code_size import TOLERANCE, code_bytes, descriptor_bytes
+from htvm.fitting.measured import measured_sizes
 from htvm.report.fit import LayerDemand, Level, MemoryItem, WeightRow
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from byoc_dory.region import Kernel
     from htvm.aot.program import Program
     from htvm.compiled import Compiled
+    from htvm.firmware.toolchain import Compiler
 
 __all__ = [
     "constants_by_layer",
@@ -29,45 +31,60 @@ __all__ = [
     "weight_levels",
 ]
 
-# Data other than the model's tensors and code: results of checks, the outputs' addresses.
-_OTHER = 32
+# Bytes of the code that a run returns.
+_RESULT = 4
+
+_ESTIMATED = "estimated from the C for ziglang's clang"
 
 
-def l2_levels(compiled: Compiled) -> tuple[Level, ...]:
+def l2_levels(compiled: Compiled, compiler: Compiler | None = None) -> tuple[Level, ...]:
     """Return the level of L2: constants, arena, code, stack, inputs and outputs.
 
     Where code and constants are in a memory of their own, that has a level before it.
     Everything is exact except for the code and the records that layers pass to drivers, which are
-    estimated.
+    estimated, unless a compiler measures them.
+
+    Raises:
+        ToolchainError: the compiler failed.
     """
     program, soc = compiled.program, compiled.target.soc
     plan = program.plan
-    code = code_bytes(compiled)
     stack = soc.host.stack if soc.host.stack_memory == "L2" else 0
     fixed = [
         MemoryItem(f"constants of {layer}", size)
         for layer, size in constants_by_layer(compiled).items()
     ]
-    fixed.append(MemoryItem("code", code, f"estimated from the C, +-{TOLERANCE:.0%}"))
+    if compiler is None:
+        code, borders = code_bytes(compiled), _borders(program)
+        slack, said = math.ceil(TOLERANCE * code), f"{_ESTIMATED}, +-{TOLERANCE:.0%}"
+        records = descriptor_bytes(compiled)
+    else:
+        sizes, slack, records = measured_sizes(compiled, compiler), 0, 0
+        code = sizes.code + sizes.constants - sum(part.bytes for part in fixed)
+        borders, said = sizes.io + sizes.other, f"and its own constants, by {sizes.compiler}"
+    fixed.append(MemoryItem("code", code, said))
     parts = [
         MemoryItem("arena", plan.peak, _arena_note(program)),
         MemoryItem("stack", stack, "reserved"),
-        MemoryItem(
-            "inputs and outputs", tensor_bytes((*program.l2_inputs, *program.outputs)) + _OTHER
-        ),
-        MemoryItem("layers' descriptors", descriptor_bytes(compiled), "estimated"),
+        MemoryItem("inputs and outputs", borders),
+        MemoryItem("layers' descriptors", records, "estimated"),
     ]
     bound = "no smaller arena exists" if plan.optimal else f"no arena is below {plan.bound:,} B"
     notes = [bound] if plan.peak else []
     if stack:
-        # Else a report of a run, which has what it used of the stack, looks like a contradiction.
         notes.append(f"the stack as reserved, {stack:,} B; a run reports what it used")
-    note, slack = "; ".join(notes), math.ceil(TOLERANCE * code)
+    note = "; ".join(notes)
     ram = soc.memory("L2").size
     if soc.code_memory == "L2":
         return (_level("L2", ram, [*fixed, *parts], slack, note),)
     flash = soc.memory(soc.code_memory)
     return (_level(flash.name, flash.size, fixed, slack, ""), _level("RAM", ram, parts, 0, note))
+
+
+def _borders(program: Program) -> int:
+    """Return the bytes of inputs, outputs and the run's result, each from a multiple of 16 on."""
+    sizes = [tensor_bytes((info,)) for info in (*program.l2_inputs, *program.outputs)]
+    return sum(round_up(size, ALIGNMENT) for size in (*sizes, _RESULT))
 
 
 def _level(name: str, limit: int, parts: list[MemoryItem], slack: int, note: str) -> Level:

@@ -117,12 +117,14 @@ class L2Use:
         code: instructions and their read-only data.
         constants: weights, biases, tables.
         arena: planned peak of intermediates and workspaces.
-        stack: reserved for the stack, or its high-water mark if a run measured it.
+        stack: reserved for the stack.
         limit: size of L2; None without a limit.
         arena_bound: proven lower bound of any arena; None if unknown.
         io: the inputs and outputs, which belong to the caller, and the runtime's variables.
         apart: (name, bytes, size) of the other memories that hold weights.
         flash_limit: size of the flash, if code and constants are there and L2 is the RAM.
+        stack_used: high-water mark of the stack; None unless a run measured it.
+        compiler: name and version of the C compiler whose code it is.
     """
 
     code: int
@@ -134,6 +136,8 @@ class L2Use:
     io: int = 0
     apart: tuple[tuple[str, int, int], ...] = ()
     flash_limit: int | None = None
+    stack_used: int | None = None
+    compiler: str = ""
 
     @property
     def total(self) -> int:

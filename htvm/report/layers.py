@@ -103,7 +103,7 @@ def memory_text(memory: L2Use) -> str:
         return "\n".join([*_flash_and_ram(memory), *_arena_lines(memory)])
     parts = (
         f"code {count(memory.code)} + constants {count(memory.constants)} + "
-        f"arena {count(memory.arena)} + stack {count(memory.stack)}"
+        f"arena {count(memory.arena)} + {_stack(memory)}"
         + (f" + inputs and outputs {count(memory.io)}" if memory.io else "")
     )
     limit = "" if memory.limit is None else f" of {count(memory.limit)}"
@@ -113,13 +113,19 @@ def memory_text(memory: L2Use) -> str:
     return "\n".join([line, *_arena_lines(memory)])
 
 
+def _stack(memory: L2Use) -> str:
+    used = "" if memory.stack_used is None else f" ({count(memory.stack_used)} used)"
+    return f"stack {count(memory.stack)}{used}"
+
+
 def _flash_and_ram(memory: L2Use) -> list[str]:
+    by = f", by {memory.compiler}" if memory.compiler else ""
     limit = "" if memory.limit is None else f" of {count(memory.limit)}"
     return [
         f"flash: {count(memory.flash)} of {count(memory.flash_limit)} B = "
-        f"code {count(memory.code)} + constants {count(memory.constants)} B",
+        f"code {count(memory.code)} + constants {count(memory.constants)} B{by}",
         f"RAM: {count(memory.total)}{limit} B = arena {count(memory.arena)} + "
-        f"stack {count(memory.stack)} + inputs and outputs {count(memory.io)} B",
+        f"{_stack(memory)} + inputs and outputs {count(memory.io)} B",
     ]
 
 

@@ -126,7 +126,8 @@ def _memory(report: ReportData) -> str:
     memory = report.summary.memory
     uses = [("L2", memory.total, memory.limit)]
     if memory.flash_limit is not None:
-        flash = ("flash", memory.flash, memory.flash_limit)
+        name = f"flash ({memory.compiler})" if memory.compiler else "flash"
+        flash = (name, memory.flash, memory.flash_limit)
         uses = [flash, ("RAM", memory.total, memory.limit)]
     if report.l1:
         fullest = max(report.l1, key=lambda use: use.peak)

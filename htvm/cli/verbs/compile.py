@@ -41,6 +41,7 @@ __all__ = ["command"]
 @options.rewrites
 @options.l2
 @options.given_input
+@options.cc
 @options.all_tables
 @options.wide
 @click.option("--out", "-o", required=True, type=PATH, help=options.EXPORT_FOLDER)
@@ -69,6 +70,7 @@ def command(
     rewrites: Any,
     l2_bytes: int | None,
     given: str,
+    cc: str | None,
     everything: bool,
     wide: bool,
     out: Path,
@@ -108,6 +110,7 @@ def command(
             tiling=tiling,
             rewrites=rewrites,
             l2_bytes=l2_bytes,
+            cc=cc,
             assembly=assembly,
             progress=progress,
         )

@@ -24,6 +24,7 @@ __all__ = ["command"]
         "htvm fit zoo:resnet8",
         "htvm fit kws.tflite --target diana.digital --l1 65536",
         "htvm fit zoo:mobilenet_v1 --target generic.cpu --l2 262144 --json",
+        "htvm fit zoo:ds_cnn --board nucleo-l4r5zi --cc arm-none-eabi-gcc",
     )
 )
 @options.model
@@ -33,6 +34,7 @@ __all__ = ["command"]
 @options.policy
 @options.tiling
 @options.l2
+@options.cc
 @options.common
 def command(
     model: str,
@@ -43,12 +45,13 @@ def command(
     policy: Any,
     tiling: TilingOptions,
     l2_bytes: int | None,
+    cc: str | None,
     as_json: bool,
 ) -> None:
     """Say whether MODEL fits: each memory's demand and limit, what dominates, what would help.
 
-    No C compiler is needed; only the size of the machine code is an estimate.  The exit code is 1
-    if the model does not fit.
+    No C compiler is needed; only the size of the machine code is an estimate, unless --cc measures
+    it.  The exit code is 1 if the model does not fit.
     """
     from htvm.fitting import fit
     from htvm.report.fit import fit_data, fit_text
@@ -60,6 +63,7 @@ def command(
             policy=policy,
             tiling=tiling,
             l2_bytes=l2_bytes,
+            cc=cc,
             progress=progress,
         )
     if as_json:

@@ -45,6 +45,7 @@ __all__ = ["command"]
 @options.rewrites
 @options.platform
 @options.l2
+@options.cc
 @options.given_input
 @options.all_tables
 @options.wide
@@ -74,6 +75,7 @@ def command(
     tiling: TilingOptions,
     rewrites: Any,
     l2_bytes: int | None,
+    cc: str | None,
     platform: Any,
     given: str,
     everything: bool,
@@ -93,7 +95,7 @@ def command(
         module = htvm.build(
             opened, target=target, platform=platform, policy=policy, tiling=tiling,
             rewrites=rewrites,
-            l2_bytes=l2_bytes, progress=progress,
+            l2_bytes=l2_bytes, cc=cc, progress=progress,
         )  # fmt: skip
         with progress.stage("simulating"):
             result = module.run(inputs)

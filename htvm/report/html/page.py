@@ -253,7 +253,9 @@ def _memory(report: ReportData) -> tuple[BarPart, ...]:
                 "b-stack",
                 "stack",
                 memory.stack,
-                "reserved, or as high as a run found it",
+                "reserved"
+                if memory.stack_used is None
+                else f"reserved; a run used {memory.stack_used:,} B",
             ),
             (
                 "b-free",

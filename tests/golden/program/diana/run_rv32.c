@@ -12,7 +12,8 @@ extern int8_t htvm_run_input_0[108];
 extern int8_t htvm_run_output_0[5];
 extern int8_t htvm_run_output_1[108];
 
-int32_t htvm_run_code;
+/* Each takes whole multiples of 16 bytes, wherever a linker puts it. */
+_Alignas(16) int32_t htvm_run_code;
 FROM_OUTSIDE int8_t htvm_run_input_0[108];
 _Alignas(16) int8_t htvm_run_output_0[5];
 _Alignas(16) int8_t htvm_run_output_1[108];

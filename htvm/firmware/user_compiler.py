@@ -1,0 +1,102 @@
+"""A GCC of the user's for the core, instead of ziglang's clang."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byoc_dory.errors import TargetError, ToolchainError
+from htvm.firmware.arm import arm_flags
+from htvm.firmware.toolchain import Compiler
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc
+
+__all__ = ["user_compiler"]
+
+_WHERE = "--cc"
+_SECONDS = 30
+_PROBE = "int htvm_probe(int x);\nint htvm_probe(int x)\n{\n    return x + 1;\n}\n"
+_MACHINES = {True: "EM_ARM", False: "EM_RISCV"}
+
+
+def user_compiler(command: str, soc: Soc) -> Compiler:
+    """Return a compiler whose firmware comes from this command, checked by compiling one function.
+
+    Args:
+        command: name of the program on the user's path, or its path.
+        soc: whose core it shall compile for.
+
+    Raises:
+        ToolchainError: there is no such program, or it is no GCC for the core.
+        TargetError: the core has instructions that GCC does not know.
+    """
+    if soc.host.corev:
+        raise TargetError(
+            f"{soc.host.name} has extensions that only ziglang's clang compiles for",
+            where=_WHERE,
+            hint="leave it out, or choose a target whose core has none",
+        )
+    found = shutil.which(command)
+    example = "riscv64-unknown-elf-gcc" if soc.host.arm is None else "arm-none-eabi-gcc"
+    hint = f"give a GCC for {soc.host.name}, such as {example}, by its name or path"
+    if found is None:
+        raise ToolchainError(f"there is no program {command!r}", where=_WHERE, hint=hint)
+    said = _said(found, "--version")
+    version = re.search(r"\b\d+\.\d+\.\d+\b", said)
+    compiler = replace(
+        Compiler.zig(),
+        cross=(found,),
+        gcc=f"{Path(found).name} {version[0] if version is not None else ''}".strip(),
+    )
+    core = soc.host.arm
+    flags = compiler.rv32_flags(soc.host.isa) if core is None else arm_flags(core, gcc=True)
+    with tempfile.TemporaryDirectory(prefix="htvm-cc-") as name:
+        source, made = Path(name) / "probe.c", Path(name) / "probe.o"
+        source.write_text(_PROBE, encoding="utf-8")
+        answer = _said(found, *flags, "-c", str(source), "-o", str(made))
+        if not _is_for(made, _MACHINES[core is not None]):
+            lines = [line.strip() for line in answer.splitlines() if line.strip()]
+            errors = [line for line in lines if "error" in line]
+            first = (errors or lines or ["nothing"])[0]
+            raise ToolchainError(
+                f"{command!r} is no GCC for {soc.host.name}: given one function, it said {first!r}",
+                where=_WHERE,
+                hint=hint,
+            )
+    return compiler
+
+
+def _said(*line: str) -> str:
+    """Return what a program prints, or why it cannot be started."""
+    try:
+        done = subprocess.run(
+            line,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return done.stdout + done.stderr
+
+
+def _is_for(made: Path, machine: str) -> bool:
+    """Whether a file is an object file of 32 bits for this machine."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        with made.open("rb") as stream:
+            elf = ELFFile(stream)
+            return (elf.elfclass, str(elf["e_machine"])) == (32, machine)
+    except (OSError, ELFError):
+        return False
