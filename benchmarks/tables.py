@@ -78,6 +78,10 @@ TABLES = (
         "benchmarks.exporters.cases",
     ),
     Table(
+        "exporter-cores", 3, "benchmarks.exporters.cores --write docs/exporter-cores.md",
+        "benchmarks.exporters.cores",
+    ),
+    Table(
         "mutations", 10, "benchmarks.mutations --seed 17 --write docs/mutations.md",
         "benchmarks.mutations",
     ),

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.exporters.__main__ import EXPORTERS, export
 from benchmarks.exporters.check import Outcome, checked, outcomes
+from benchmarks.exporters.cores import BEFORE
 from benchmarks.exporters.page import page
 from benchmarks.exporters.torch_export import results
 from benchmarks.peers.environments import InstallError
@@ -111,3 +112,15 @@ def test_files_of_an_exporter_made_here(exporter: str, network: str, tmp_path: P
     if onnx_session.find_arithmetic() is not Arithmetic.PLAIN:
         allowed.add("unchecked")
     assert {item.result for item in found} <= allowed
+
+
+def test_the_page_of_cores_has_all_networks() -> None:
+    text = (PAGE.parent / "exporter-cores.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if "cortex_m" in line]
+    assert {(row[0], row[1]) for row in rows} == set(BEFORE)
+    for name, core, *figures, _ in rows:
+        then = BEFORE[name, core]
+        numbers = [int(figure.replace(",", "")) for figure in figures]
+        assert numbers[::2] == [then.arena, then.code, then.instructions]
+        assert numbers[1] < numbers[0] and numbers[5] < numbers[4], (name, core)
+    assert "WRONG" not in text
