@@ -279,5 +279,5 @@ def _overflow(soc: Soc, use: FlashUse) -> L2OverflowError:
     return L2OverflowError(
         f"the firmware needs {' and '.join(too_small)}: {use.describe()}",
         where=soc.name,
-        hint="use a smaller network, or a board with more memory",
+        hint="use a board with more memory, or a smaller network",
     )

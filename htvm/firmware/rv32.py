@@ -224,5 +224,5 @@ def _overflow(machine: Machine, use: MemoryUse) -> L2OverflowError:
     return L2OverflowError(
         f"the firmware needs {use.total:,} B of L2, there are {use.limit:,} B: {use.describe()}",
         where=f"machine {machine.name}",
-        hint="use a smaller network, or a target with more L2 (--l2 gives it, where adjustable)",
+        hint="use a target with more L2 (--l2 gives it, where adjustable), or a smaller network",
     )

@@ -58,10 +58,6 @@ def changes_for_l2(compiled: Compiled, level: Level, attempt: Attempt) -> Iterat
             compiled, f"use the {other} schedule (--schedule {other})",
             level, attempt, compiled.target.name, replace(options, tiling=tiling),
         )  # fmt: skip
-    if level.memory != "RAM":
-        yield from _fewer_channels(compiled, level)
-    if level.memory != compiled.target.soc.code_memory or level.memory == "L2":
-        yield from _smaller_maps(compiled, level)
     board = _larger_board(compiled, level)
     if board is not None:
         yield _planned(
@@ -79,7 +75,12 @@ def changes_for_l2(compiled: Compiled, level: Level, attempt: Attempt) -> Iterat
         change = _planned(compiled, what, level, attempt, name, replace(elsewhere, l2_bytes=None))
         yield change
         if change.fits == "yes":
-            return  # the others are larger still
+            break  # the others are larger still
+    # Another network comes last: it must be trained again.
+    if level.memory != "RAM":
+        yield from _fewer_channels(compiled, level)
+    if level.memory != compiled.target.soc.code_memory or level.memory == "L2":
+        yield from _smaller_maps(compiled, level)
 
 
 def _planned(
