@@ -15,13 +15,16 @@ from htvm.shown import optional
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["SMALL", "Bar", "bar_figure", "counted", "new_figure"]
+__all__ = ["MARKERS", "SMALL", "Bar", "bar_figure", "counted", "new_figure", "readable"]
 
 SMALL = 7  # points of text
 _WIDTH = 8.0  # inches
 _DPI = 110  # in notebooks
 _BAR = 0.34  # inches for each bar
 _ROOM = 1.3  # times the longest bar: room for the words beside it
+_WIDE = 8  # times the least value: a linear axis would not show it
+_PLAIN = 1000  # numbers below it need no separators, but perhaps a point
+MARKERS = "os^Dv*"  # of series, so that points of several at one place are seen
 _WIDER = 8  # the same, on a logarithmic axis
 
 
@@ -70,6 +73,20 @@ def _png(figure: Any) -> bytes:
 def counted(value: float, _: object = None) -> str:
     """Return a number of an axis with separators."""
     return f"{value:,.0f}"
+
+
+def readable(axis: Any, values: Sequence[float]) -> None:
+    """Give an axis of a figure plain numbers, and a logarithmic scale where values need one."""
+    low, high = min(values, default=0), max(values, default=0)
+    if 0 < low and high > _WIDE * low:
+        axis._set_axes_scale("log")
+        ticker: Any = optional("matplotlib.ticker", "figures")
+        axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axis.set_minor_locator(ticker.NullLocator())
+    if high >= _PLAIN:
+        axis.set_major_formatter(counted)
+    elif 0 < low:
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
 def bar_figure(

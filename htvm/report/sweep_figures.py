@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import InputError
-from htvm.plots.bars import SMALL, counted, new_figure
+from htvm.plots.bars import MARKERS, SMALL, counted, new_figure, readable
 from htvm.plots.colours import LIGHT
 from htvm.report.winners import Total, keep_best
 
@@ -38,8 +38,8 @@ def pareto_figure(totals: Sequence[Total]) -> Figure:
         axes = figure.add_subplot(1, len(panels), number)
         _points(axes, able, value)
         axes.set(xlabel="most L1 that a layer's tiles take, kB", ylabel=words)
+        readable(axes.yaxis, [value(each) for each in able])
         if number == 1:
-            axes.yaxis.set_major_formatter(counted)
             if len(axes.collections) <= _MOST_KEYS:
                 axes.legend(fontsize=SMALL)
     return figure
@@ -47,11 +47,13 @@ def pareto_figure(totals: Sequence[Total]) -> Figure:
 
 def _points(axes: Any, able: Sequence[Total], value: Callable[[Total], float]) -> None:
     """Draw the points of each objective, and steps through those that nothing beats."""
-    for name in dict.fromkeys(each.objective for each in able):
+    for number, name in enumerate(dict.fromkeys(each.objective for each in able)):
         mine = [each for each in able if each.objective == name]
+        # Hollow, of different forms and sizes: objectives may find the same tiles.
         axes.scatter(
-            [each.l1_bytes / 1000 for each in mine], [value(each) for each in mine], s=18,
-            label=name,
+            [each.l1_bytes / 1000 for each in mine], [value(each) for each in mine],
+            s=16 + 22 * (number % 4), marker=MARKERS[number % len(MARKERS)], facecolors="none",
+            edgecolors=f"C{number % 10}", label=name,
         )  # fmt: skip
     front: list[Total] = []
     for each in sorted(able, key=lambda each: (each.l1_bytes, value(each))):
@@ -94,7 +96,7 @@ def heat_figure(rows: Sequence[Tried], heuristic: str | None) -> Figure:
         axes.set_xticks(range(len(alphas)), [str(alpha) for alpha in alphas])
         axes.set_yticks(range(len(betas)), [str(beta) for beta in betas])
         axes.set(xlabel="alpha", ylabel=name, title=f"L1 budget {budget / 1000:g} kB")
-        figure.colorbar(image, ax=axes, label="predicted cycles")
+        figure.colorbar(image, ax=axes, label="predicted cycles", format=counted)
     return figure
 
 

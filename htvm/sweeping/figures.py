@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htvm.plots.bars import new_figure
+from htvm.plots.bars import MARKERS, counted, new_figure, readable
 from htvm.plots.colours import LIGHT
 from htvm.shown import optional
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["heat", "parallel", "pareto", "png"]
 
 _LABELS = {
+    "area": "area, in the unit of the costs",
     "cycles": "cycles, all networks",
     "ms": "ms, all networks",
     "energy_uj": "energy in µJ, all networks",
@@ -36,11 +37,6 @@ def png(figure: Figure) -> bytes:
     return stream.getvalue()
 
 
-def _wide(values: np.ndarray) -> bool:
-    """Whether values need a logarithmic axis."""
-    return bool(values.min() > 0 and values.max() > 20 * values.min())
-
-
 def pareto(
     totals: DataFrame,
     values: np.ndarray,
@@ -52,19 +48,21 @@ def pareto(
     figure = new_figure(6.4, 4.2, "sweep")
     axes = figure.add_subplot()
     groups: Any = [("", totals.index)] if colour is None else totals.groupby(colour).groups.items()
-    for label, rows in groups:
+    for number, (label, rows) in enumerate(groups):
         shown = None if colour is None else f"{colour}={label}"
-        axes.scatter(values[rows, 0], values[rows, 1], s=18, alpha=0.7, label=shown)
+        # Hollow, of different forms and sizes: equal designs lie on top of each other.
+        axes.scatter(
+            values[rows, 0], values[rows, 1], s=16 + 22 * (number % 4), label=shown,
+            marker=MARKERS[number % len(MARKERS)], facecolors="none", edgecolors=f"C{number % 10}",
+        )  # fmt: skip
     order = np.argsort(values[best, 0], kind="stable")
     axes.step(
         *values[best][order].T, where="post", color=LIGHT["ink"], lw=1.2, label="Pareto front"
     )
     axes.set_xlabel(_LABELS.get(names[0], names[0]))
     axes.set_ylabel(_LABELS.get(names[1], names[1]))
-    if _wide(values[:, 0]):
-        axes.set_xscale("log", base=2)
-    if _wide(values[:, 1]):
-        axes.set_yscale("log")
+    readable(axes.xaxis, list(values[:, 0]))
+    readable(axes.yaxis, list(values[:, 1]))
     if len(groups) <= 10:
         axes.legend(fontsize=8)
     return figure
@@ -84,7 +82,7 @@ def parallel(totals: DataFrame, space: Space, chosen: Sequence[str]) -> Figure:
         values = totals[name].to_numpy(dtype=float)
         low, high = values.min(), values.max()
         places = (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
-        columns.append((name, places, [(0.0, f"{low:,.4g}"), (1.0, f"{high:,.4g}")]))
+        columns.append((_named(name), places, [(0.0, _number(low)), (1.0, _number(high))]))
     figure = new_figure(1.5 * len(columns) + 1.5, 4.0, "sweep")
     axes = figure.add_subplot()
     for number in np.argsort(-columns[-1][1], kind="stable"):
@@ -115,11 +113,23 @@ def heat(totals: DataFrame, x: Axis, y: Axis, name: str) -> Figure:
     axes.set_ylabel(y.parameter.name)
     for row, column in np.ndindex(cells.shape):
         value = cells[row, column]
-        shown = "nothing\nran" if np.isnan(value) else f"{value:,.4g}"
-        axes.annotate(shown, (column, row), ha="center", va="center", fontsize=7,
-                      color="0.3" if np.isnan(value) else "white")  # fmt: skip
-    figure.colorbar(image, label=f"least {_LABELS.get(name, name)}")
+        # Large values are dark.
+        dark = 2 * value > np.nanmin(cells) + np.nanmax(cells)
+        axes.annotate("nothing\nran" if np.isnan(value) else _number(value), (column, row),
+                      ha="center", va="center", fontsize=7,
+                      color="white" if dark else "0.15")  # fmt: skip
+    figure.colorbar(image, label=f"least {_LABELS.get(name, name)}", format=counted)
     return figure
+
+
+def _named(name: str) -> str:
+    """Return the name of a figure over its unit, in lines of few letters."""
+    return _LABELS.get(name, name).replace(", ", "\n").replace(" in ", "\nin ", 1)
+
+
+def _number(value: float) -> str:
+    """Return a number with all digits of its integer part."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _ordered(axis: Axis) -> list[Any]:
