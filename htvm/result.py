@@ -215,22 +215,24 @@ class RunResult(Shown):
     def plot_timeline(self) -> Figure:
         """Plot when each step ran, and when the host, the DMA and each accelerator worked.
 
+        On cores without cycles, the steps lie over instructions.
+
         Raises:
             DependencyError: matplotlib is not installed.
-            InputError: there are no cycles.
+            InputError: neither cycles nor instructions were counted.
         """
+        from htvm.plots.step_axis import step_axis
         from htvm.plots.strips import Worker, timeline_figure
 
-        if self.cycles is None:
+        axis = step_axis(self.layers, self.cycles, self.instructions)
+        if axis.unit == "steps":
             raise _nothing("timeline")
         steps = [
-            Worker(
-                row.accelerator if row.kind in ("layer", "cpu") else "cpu", row.start, row.cycles
-            )
-            for row in self.layers
-            if row.start is not None and row.cycles is not None
+            Worker(row.accelerator if row.kind in ("layer", "cpu") else "cpu", start, end - start)
+            for row, (start, end) in zip(self.layers, axis.spans, strict=True)
         ]
-        return timeline_figure(f"{self.cycles:,} cycles", steps, self.timeline, self.cycles)
+        title = f"{axis.length:,} {axis.unit}"
+        return timeline_figure(title, steps, self.timeline, axis.length, axis.unit)
 
     def plot_layers(self, most: int = 20) -> Figure:
         """Plot the steps that take longest, by cause; on cores without cycles, by instructions.
@@ -264,23 +266,21 @@ class RunResult(Shown):
         return bar_figure(title, bars, "instructions")
 
     def plot_memory(self) -> Figure:
-        """Plot the tensors in L1 and in the arena over time; without cycles, over the steps.
+        """Plot the tensors in L1 and in the arena over cycles, else instructions, else steps.
 
         Raises:
             DependencyError: matplotlib is not installed.
             InputError: nothing is placed in these memories.
         """
         from htvm.plots.memory import Area, memory_figure
+        from htvm.plots.step_axis import step_axis
 
         maps = [entry for entry in self.maps if entry.blocks]
         if not maps:
             raise InputError("there is no memory to plot: nothing is known of it",
                              where="RunResult", hint="run a module that was built")  # fmt: skip
-        length = self.cycles or max(1, len(self.layers))
-        spans = [(index, index + 1) for index in range(len(self.layers))]
-        if self.cycles:
-            spans = [(row.start or 0, (row.start or 0) + (row.cycles or 0)) for row in self.layers]
-        drawn = []
+        axis = step_axis(self.layers, self.cycles, self.instructions)
+        spans, drawn = axis.spans, []
         for entry in maps:
             areas = [
                 Area(
@@ -290,7 +290,7 @@ class RunResult(Shown):
                 for block in entry.blocks
             ]  # fmt: skip
             drawn.append((entry.memory, entry.peak, entry.limit, areas))
-        return memory_figure(drawn, length, "cycles" if self.cycles else "steps")
+        return memory_figure(drawn, axis.length, axis.unit)
 
 
 def _nothing(part: str) -> InputError:

@@ -36,11 +36,11 @@ class Strip:
 
 @dataclass(frozen=True)
 class Worker:
-    """A step of a program: its unit ("cpu", an accelerator), and when it ran."""
+    """A step of a program: its unit ("cpu", an accelerator), and when it ran, on the axis."""
 
     unit: str
     start: int
-    cycles: int
+    length: int
 
 
 def draw_strips(axes: Any, strips: Sequence[Strip]) -> None:
@@ -58,24 +58,28 @@ def along(axes: Any, length: float, unit: str) -> None:
     axes.set_xlim(0, length)
     axes.set_xlabel(unit, fontsize=SMALL)
     axes.tick_params(labelsize=SMALL)
-    if unit == "cycles":
+    if unit != "steps":
         axes.xaxis.set_major_formatter(counted)
 
 
 def timeline_figure(
-    title: str, steps: Sequence[Worker], timeline: Iterable[Worked], cycles: int
+    title: str,
+    steps: Sequence[Worker],
+    timeline: Iterable[Worked],
+    length: int,
+    unit: str = "cycles",
 ) -> Figure:
     """Draw when each step ran, and when the host, the DMA and each accelerator worked.
 
     Raises:
         DependencyError: matplotlib is not installed.
     """
-    lanes, _ = coarse(folded(lanes_of(timeline, cycles)), _MOST)
+    lanes, _ = coarse(folded(lanes_of(timeline, length)), _MOST)
     classes = unit_classes([*(step.unit for step in steps), *(lane.name for lane in lanes)])
     strips = [
         Strip(
             "steps",
-            tuple((step.start, step.cycles) for step in steps),
+            tuple((step.start, step.length) for step in steps),
             tuple(classes[step.unit] for step in steps),
         )
     ]
@@ -88,5 +92,5 @@ def timeline_figure(
     axes = figure.add_subplot()
     axes.set_title(title, fontsize=11)
     draw_strips(axes, strips)
-    along(axes, cycles, "cycles")
+    along(axes, length, unit)
     return figure

@@ -99,6 +99,8 @@ def _figure(report: ReportData, panels: Sequence[_Panel]) -> Figure:
 def _title(report: ReportData) -> str:
     summary = report.summary
     title = f"{summary.network} for {summary.target}"
+    if summary.instructions is not None:
+        return f"{title}: {count(summary.instructions)} instructions"
     if summary.cycles is None:
         return f"{title}: no cycles, {report.no_cycles}"
     ms = milliseconds(summary.latency_ms)

@@ -18,6 +18,7 @@ from htvm.generation import Generation
 from htvm.plots.colours import painted, unit_class
 from htvm.report.difference import ReportDifference, difference_of
 from htvm.report.fit import Fit
+from htvm.report.html.timeline import timeline_of
 from htvm.report.sweep import Exploration
 from htvm.report.types import Report
 from htvm.result import RunResult
@@ -225,9 +226,24 @@ def test_a_run_without_cycles_has_instructions_or_nothing_to_draw() -> None:
     )
     counted = replace(RUN, cycles=None, layers=rows, instructions=1_000)
     assert [width for width, _ in _bars(counted.plot_layers()).values()] == [101, 100]
-    for plot in (counted.plot_timeline, replace(counted, layers=()).plot_layers):
+    (axes,) = counted.plot_timeline().axes
+    assert axes.get_xlabel() == "instructions" and axes.get_xlim() == (0, 1_000)
+    extents = [path.get_extents() for path in axes.collections[0].get_paths()]
+    assert [(each.x0, each.x1) for each in extents] == [(0, 100), (100, 201)]
+    assert counted.plot_memory().axes[0].get_xlabel() == "instructions"
+    nothing = replace(counted, instructions=None, layers=())
+    for plot in (nothing.plot_timeline, nothing.plot_layers):
         with pytest.raises(InputError, match="to plot: the run has no cycles"):
             plot()
+
+
+def test_a_report_without_cycles_has_its_timeline_over_instructions() -> None:
+    rows = tuple(replace(row, cycles=None, instructions=100) for row in WHOLE.layers)
+    summary = replace(WHOLE.summary, cycles=None, instructions=100 * len(rows) + 50)
+    found = timeline_of(replace(WHOLE, summary=summary, layers=rows, timeline=()), {})
+    assert (found.unit, found.length) == ("instructions", 100 * len(rows) + 50)
+    assert [round(box.width * found.length / 100) for box in found.steps] == [100] * len(rows)
+    assert found.steps[0].tip.endswith(", 100 instructions")
 
 
 def test_conversions_are_told_from_their_layers() -> None:

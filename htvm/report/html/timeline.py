@@ -7,13 +7,14 @@ from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from htvm.plots.lanes import Lane, Span, coarse, folded, lanes_of, runs_of_cores
+from htvm.plots.step_axis import step_axis
 from htvm.report.html.svg import Drawing
 from htvm.report.table import count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from htvm.report.data import ReportData
+    from htvm.report.data import LayerRow, ReportData
     from htvm.report.picture_types import MemoryMap
 
 __all__ = ["Box", "MapRow", "Strip", "Timeline", "timeline_of"]
@@ -91,8 +92,8 @@ class Timeline:
     """All rows.
 
     Attributes:
-        length: length of the axis in cycles or, without cycles, in steps.
-        unit: "cycles" or "steps".
+        length: length of the axis in its unit.
+        unit: "cycles"; where only instructions were counted, "instructions"; else "steps".
         clock_hz: clock of the cycles, in Hz.
         gap: intervals at most this many cycles apart are drawn as one.
     """
@@ -123,10 +124,10 @@ class Timeline:
 
 
 def timeline_of(report: ReportData, classes: Mapping[str, str]) -> Timeline:
-    """Return the rows of a report, over steps instead of cycles if it has no cycles."""
+    """Return the rows of a report, over cycles, else over instructions, else over steps."""
     cycles = report.summary.cycles
-    places = _places(report)
-    length = cycles or max(1, len(report.layers))
+    axis = step_axis(report.layers, cycles, report.summary.instructions)
+    length, places = axis.length, axis.spans
     every = lanes_of(report.timeline, cycles)
     lanes, gap = coarse(folded(every), _MOST)
     busy = _busy(every)
@@ -135,8 +136,7 @@ def timeline_of(report: ReportData, classes: Mapping[str, str]) -> Timeline:
             *_across(start, end, length),
             classes.get(row.accelerator if row.kind in ("", "layer", "cpu") else "cpu", "u-host"),
             short,
-            f"{row.label} on {row.accelerator}: {row.shape}"
-            + (f", {count(row.cycles)} cycles" if row.cycles is not None else ""),
+            f"{row.label} on {row.accelerator}: {row.shape}" + _cost(row),
             step=index,
         )
         for index, (row, short, (start, end)) in enumerate(
@@ -145,7 +145,7 @@ def timeline_of(report: ReportData, classes: Mapping[str, str]) -> Timeline:
     )
     return Timeline(
         length=length,
-        unit="cycles" if cycles else "steps",
+        unit=axis.unit,
         clock_hz=report.summary.clock_hz,
         steps=steps,
         strips=tuple(_strip(lane, busy[lane.name], length, classes) for lane in lanes),
@@ -163,11 +163,10 @@ def _short(report: ReportData) -> list[str]:
     return [name[cut:] if not name[cut:].isdigit() else name for name in names]
 
 
-def _places(report: ReportData) -> list[Span]:
-    """Return the interval of each step on the axis."""
-    if not report.summary.cycles:
-        return [(index, index + 1) for index in range(len(report.layers))]
-    return [(row.start or 0, (row.start or 0) + (row.cycles or 0)) for row in report.layers]
+def _cost(row: LayerRow) -> str:
+    if row.cycles is not None:
+        return f", {count(row.cycles)} cycles"
+    return f", {count(row.instructions)} instructions" if row.instructions is not None else ""
 
 
 def _across(start: int, end: int, length: int) -> tuple[float, float]:
@@ -186,7 +185,7 @@ def _strip(lane: Lane, busy: float, length: int, classes: Mapping[str, str]) -> 
     return Strip(lane.name, f"{share:.1f} % busy", colour, tuple(lane.spans), length)
 
 
-def _map(entry: MemoryMap, places: list[Span], length: int) -> MapRow:
+def _map(entry: MemoryMap, places: Sequence[Span], length: int) -> MapRow:
     """Return the map, as high as the memory in use."""
     boxes = []
     for block in entry.blocks:
