@@ -9,6 +9,7 @@
 #   make lint       ruff, mypy and the import contracts
 #   make notebooks  executes the notebooks
 #   make docs       the site of the documentation, notebooks executed: build/site/index.html
+#   make docs-fast  the same without executing notebooks
 #   make bench      every published table and figure beside ours: docs/results.md
 #   make peers      other compilers on the same files, each installed apart: docs/peers.md
 #   make wheel      dist/*.whl
@@ -33,7 +34,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --config-settings editable_mode=compat --editable
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: venv demo test test-slow test-rtl lint notebooks docs bench peers wheel clean
+.PHONY: venv demo test test-slow test-rtl lint notebooks docs docs-fast bench peers wheel clean
 .DELETE_ON_ERROR:
 
 venv: $(VENV)/.demo
@@ -62,6 +63,9 @@ notebooks: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/python docs/site/notebooks.py
+	$(BIN)/python -m mkdocs build --strict
+
+docs-fast: $(VENV)/.docs
 	$(BIN)/python -m mkdocs build --strict
 
 bench: $(VENV)/.dev

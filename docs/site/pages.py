@@ -22,12 +22,27 @@ if TYPE_CHECKING:
 
     from byoc_dory.soc.base import Soc
 
-__all__ = ["command_line", "on_files", "on_post_page", "on_post_template", "target_rules"]
+__all__ = [
+    "boost",
+    "command_line",
+    "on_files",
+    "on_page_markdown",
+    "on_post_page",
+    "on_post_template",
+    "target_rules",
+]
 
 _WORKER = '<script src="https://unpkg.com/iframe-worker/shim"></script>'
 
 BUILT_IN = ("diana", "snitch_ita", "generic")
 """SoCs that are shown: those of this repository, whatever else is installed."""
+
+_GUIDES = ("index.md", "tutorial.md", "bring-your-own-soc.md")
+# Tables and lists in which nearly every word occurs.
+_DUMPS = (
+    "exporter-cases.md", "exporters.md", "mutations.md", "onnx-cases.md", "operators.md",
+    "reference/command-line.md", "reference/targets.md", "results.md",
+)  # fmt: skip
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -38,6 +53,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, content in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=content))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Weigh the page in searches (called by mkdocs)."""
+    page.meta.setdefault("search", {"boost": boost(page.file.src_uri)})
+    return markdown
+
+
+def boost(path: str) -> float:
+    """Return how much a page below ``docs`` counts in searches: guides most, long lists least."""
+    if path in _DUMPS:
+        return 0.1
+    return 4.0 if path.startswith("guides/") or path in _GUIDES else 1.0
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

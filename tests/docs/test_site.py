@@ -88,3 +88,10 @@ def test_pages_that_the_code_writes_are_whole(site: Path) -> None:
     python = (site / "reference" / "python.html").read_text(encoding="utf-8")
     for name in ("htvm.build", "htvm.load", "htvm.explore", "TilingOptions", "HtvmError"):
         assert name in python
+
+
+def test_searches_prefer_guides_to_long_lists(site: Path) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    weights = {entry["location"].split("#")[0]: entry.get("boost", 1) for entry in index["docs"]}
+    assert weights["guides/boards.html"] > weights["architecture.html"] > weights["results.html"]
+    assert weights["bring-your-own-soc.html"] > weights["reference/targets.html"]
