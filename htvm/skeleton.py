@@ -14,7 +14,7 @@ from pathlib import Path
 
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ExportError, TargetError
-from byoc_dory.soc.registry import socs
+from byoc_dory.soc.registry import loadable
 
 __all__ = ["EXAMPLE", "example_folder", "new_soc", "skeleton"]
 
@@ -116,5 +116,5 @@ def _check_name(name: str) -> None:
             where=where,
             hint="small letters, digits and _, a letter first, at most 31, and no keyword",
         )
-    if name in _TAKEN or any(name in (soc.name, soc.driver) for soc in socs()):
+    if name in _TAKEN or any(name in (soc.name, soc.driver) for soc in loadable()[0]):
         raise TargetError("the name is taken", where=where, hint="choose another")

@@ -15,12 +15,14 @@ import sys
 import sysconfig
 import venv
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 import htvm
 from byoc_dory.errors import ExportError, ModelError, TargetError
+from byoc_dory.soc import registry
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.description import DIANA
 from htvm.cli import main
@@ -189,3 +191,11 @@ def test_a_missing_example_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr("htvm.skeleton.__file__", str(tmp_path / "htvm" / "skeleton.py"))
     with pytest.raises(ExportError, match="example"):
         skeleton("mychip")
+
+
+def test_a_package_that_is_broken_does_not_stop_a_new_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gone = EntryPoint("mychip", "gone_soc.description:soc", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: (gone,))
+    assert (new_soc("mychip", tmp_path / "mychip_soc") / "pyproject.toml").is_file()
