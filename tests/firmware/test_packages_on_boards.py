@@ -18,6 +18,7 @@ from htvm.cli import main
 from htvm.cli.arguments import open_model
 from htvm.firmware.on_board import gcc_flags
 from htvm.firmware.packages import refuse_kind
+from tests.rotation import rotating
 from tests.tools import tool
 
 STRICT = ("-Wall", "-Wextra", "-Werror")
@@ -88,7 +89,10 @@ def test_build_systems_without_the_board(
     "board",
     [
         "mps2-an385",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("mps2-an505",)),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547")
+        ),
     ],
 )
 def test_cmake_builds_and_runs_for_a_board(board: str, digits: htvm.Model, tmp_path: Path) -> None:
@@ -100,6 +104,21 @@ def test_cmake_builds_and_runs_for_a_board(board: str, digits: htvm.Model, tmp_p
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0 and "PASS: digits_run returned 0, 10 of 10" in done.stdout
+
+
+ARM = [board.name for board in boards().values() if board.core.startswith("cortex")]
+
+
+@pytest.mark.parametrize("board", rotating(ARM))
+def test_gcc_links_for_every_board(board: str, digits: htvm.Model, tmp_path: Path) -> None:
+    """For its memories, with its unit for floating point, and with newlib's printf."""
+    build = built_by_gcc(board, digits, tmp_path)
+    told = subprocess.run(
+        [tool("arm-none-eabi-readelf"), "-A", str(build / "digits_check")],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    hard = "-mfloat-abi=hard" in gcc_flags(resolve(board).soc, boards()[board])
+    assert ("Tag_ABI_VFP_args: VFP registers" in told) == hard
 
 
 def built_by_gcc(board: str, digits: htvm.Model, folder: Path) -> Path:
