@@ -88,6 +88,7 @@ CASES = {
     "depthwise": lambda: conv_module((1, 6, 5, 5), 6, np.linspace(0.002, 0.2, 6), groups=6),
     "large scale": lambda: dense_module(0.3, 100, drop=7),
     "large accumulators": lambda: dense_module(2.0**-19, 2**26),
+    "sums of 2**24, which are clipped": lambda: dense_module(0.0002, channels=1200),
     "weights of 16 bits": lambda: wide_module(dense=False),
     "a matrix of 16 bits": lambda: wide_module(dense=True),
     "add": lambda: add_module((0.5, 0.5)),
