@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.sizes import CC, NETWORKS, Stated, disagreements, stated, table
+from tests.tools import tool
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "fit.md"
 
@@ -23,8 +23,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "guides" / "fit.md"
 )
 def test_all_state_the_same(network: str, cc: str | None) -> None:
     pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
-    if shutil.which(CC) is None:
-        pytest.skip(f"{CC} is not installed")
+    tool(CC)
     found = stated(network, cc)
     assert disagreements([found]) == []
     assert (CC in found.compiler) == (cc is not None)
