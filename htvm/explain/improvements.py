@@ -43,6 +43,8 @@ _BLOCK = 16
 # Of the variants that gain about as much as the best one, the one with the smallest change is
 # listed.
 _ABOUT = 0.95
+# A change whose cycles fall no faster than its products, by this factor, fits the core no better.
+_SLACK = 1.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,8 @@ def improvements(
 ) -> tuple[Improvement, ...]:
     """Return the changes that save most cycles, the best first; one per layer.
 
+    Those that only compute less come after the others: they make the network smaller.
+
     Layers of the same geometry that take as long on the same core are changed together.
 
     Args:
@@ -83,18 +87,20 @@ def improvements(
     costs = build_costs(compiled) if costs is None else costs
     judge = _Judge(compiled, costs)
     groups = sorted(_groups(compiled, judge), key=lambda group: -judge.most(group))
-    found: list[Improvement] = list(removals(compiled, costs))
+    fitting: list[Improvement] = list(removals(compiled, costs))
+    smaller: list[Improvement] = []
     for names in groups:
-        found.sort(key=lambda entry: -entry.gain)
+        fitting.sort(key=lambda entry: -entry.gain)
         # No change can save more than all cycles of its layers, so the remaining ones cannot be
         # among the best.
-        if len(found) >= count and found[count - 1].gain >= judge.most(names):
+        if len(fitting) >= count and fitting[count - 1].gain >= judge.most(names):
             break
         best = judge.best(names)
         if best is not None:
-            found.append(best)
-    found.sort(key=lambda entry: -entry.gain)
-    return tuple(found[:count])
+            (smaller if best[0] else fitting).append(best[1])
+    for entries in (fitting, smaller):
+        entries.sort(key=lambda entry: -entry.gain)
+    return tuple([*fitting, *smaller][:count])
 
 
 # ------------------------------------------------------------------------------ variants
@@ -259,8 +265,11 @@ class _Judge:
             return self._costs.layers[name]
         return cpu_cycles(self._compiled.dispatch.layers[name], self._soc)
 
-    def best(self, names: tuple[str, ...]) -> Improvement | None:
-        """Return the variant of these layers that gains most, if any gains."""
+    def best(self, names: tuple[str, ...]) -> tuple[bool, Improvement] | None:
+        """Return the variant of these layers that gains most, if any gains.
+
+        It is preceded by whether it only computes less.
+        """
         name = names[0]
         layer = self._compiled.dispatch.layers[name]
         found: list[tuple[int, Variant, Improvement]] = []
@@ -283,7 +292,9 @@ class _Judge:
             return None
         most = max(entry.gain for _, _, entry in found)
         about = [item for item in found if item[2].gain >= _ABOUT * most]
-        return min(about, key=lambda item: (item[0], -item[2].gain))[2]
+        _, variant, entry = min(about, key=lambda item: (item[0], -item[2].gain))
+        less = entry.before * variant.layer.macs <= _SLACK * entry.after * layer.macs
+        return variant.plain or less, entry
 
     def _room_for(self, changed: Layer, layer: Layer, wanted: int) -> int:
         """Return how many of the changed layers fit L2, not counting code."""

@@ -84,7 +84,7 @@ def test_digits_link_and_run(name: str) -> None:
     host = resolve(name).soc.host
     model = open_model("zoo:digits")
     module = htvm.build(model, name, platform="rv32" if host.arm is None else "arm")
-    assert module.report().summary.memory_bytes <= boards()[name].ram.size
+    assert module.report().summary.memory.total <= boards()[name].ram.size
     if host.arm is not None and not host.arm.emulator:
         tool(qemu.PROGRAM)
         module = htvm.build(model, name)

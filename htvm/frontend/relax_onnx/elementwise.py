@@ -162,7 +162,8 @@ def _quantize(op: str, writer: Writer, call: Call) -> str:
     quantized = dtype_of(call) if op == "QuantizeLinear" else dtype_of(source)
     if dtype_of(zero) != quantized:
         raise writer.unsupported(
-            f"a zero point of type {dtype_of(zero)} of a tensor of type {quantized}"
+            f"a zero point of type {dtype_of(zero)} of a tensor of type {quantized}",
+            "a module from TFLite is quantized already: give it to htvm.load",
         )
     per_axis = isinstance(scale.ty, relax.TensorType) and np.prod(shape_of(scale)) > 1
     more = {"axis": int(call.attrs.axis)} if per_axis else {}
