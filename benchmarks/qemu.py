@@ -13,11 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.compilers_cell import Cell, linked
 from byoc_dory.soc.board import boards
+from byoc_dory.soc.header import render
 from byoc_dory.soc.registry import board_target, resolve
 from htvm.aot.entry import model_sources
 from htvm.compiled import Compiled
 from htvm.firmware import arm
+from htvm.firmware.paths import runtime_c
 from htvm.firmware.project import golden_files
 from htvm.firmware.toolchain import Compiler
 
@@ -63,7 +66,11 @@ def machines() -> dict[str, str]:
 
 
 def different(
-    compiled: Compiled, inputs: Sequence[Any], outputs: Sequence[Any], folder: Path
+    compiled: Compiled,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    folder: Path,
+    cell: Cell | None = None,
 ) -> int:
     """Run a network on QEMU's board with its core; return how many output elements differ.
 
@@ -71,14 +78,18 @@ def different(
         compiled: the network, compiled for a core.
         inputs, outputs: arrays in its order; what it shall compute.
         folder: for its files.
+        cell: the compiler and its settings, if not our own.
 
     Raises:
-        RuntimeError: QEMU is not installed, or the firmware did not come to its end.
+        RuntimeError: QEMU is not installed, or the firmware was not compiled, or did not come to
+            its end.
     """
     program = shutil.which(PROGRAM)
     if program is None:
         raise RuntimeError(f"{PROGRAM} is not installed")
-    board = boards()[machines()[compiled.target.name.split(":")[0]]]
+    core = compiled.target.name.split(":")[0]
+    # It has no machine of the M0+, and an M3 has all of its instructions.
+    board = boards()[machines()[core if core in machines() else "cortex_m3"]]
     soc = resolve(board_target(board.name)).soc
     name = compiled.program.name
     files = {
@@ -89,7 +100,18 @@ def different(
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in files.items():
         (folder / file).write_text(text, encoding="utf-8")
-    arm.build_firmware(sorted(folder.glob("*.c")), soc, folder, Compiler.zig())
+    sources, compiler = sorted(folder.glob("*.c")), Compiler.zig()
+    if cell is None:
+        arm.build_firmware(sources, soc, folder, compiler)
+    else:
+        script = folder / "link.ld"
+        script.write_text(arm.linker_script(soc), encoding="utf-8")
+        includes = [compiler.headers([("htvm_soc.h", render(soc))]), *arm.include_folders(soc)]
+        files = [*sources, runtime_c() / "platform" / "arm" / "startup.c"]
+        error = linked(cell, files, includes, ("-T", str(script)), folder)
+        if error:
+            raise RuntimeError(f"{cell}: {error}")
+        (folder / "out.elf").rename(folder / "firmware.elf")
     line = [program, "-M", board.qemu, "-kernel", str(folder / "firmware.elf"), "-nographic"]
     line += ["-semihosting-config", "enable=on,target=native", "-monitor", "none"]
     done = subprocess.run(
