@@ -98,17 +98,23 @@ def exported(network: str, core: str, folder: Path, kinds: Iterable[str]) -> Non
 
 def table(results: dict[Cell, str]) -> str:
     """Return how many cells were compiled without a word, of how many, as Markdown."""
-    good, total = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    head = ["core", "float ABI", *(f"{c} {level}" for c in COMPILERS for level in LEVELS)]
+    lines = [head, ["---", "---", *("--:" for _ in head[2:])]]
+    counts = {tuple(key): f"{good} of {total}" for *key, good, total in _counts(results)}
+    for core, abi in PLACES:
+        keys = [(core, abi, compiler, level) for compiler in COMPILERS for level in LEVELS]
+        lines.append([core, abi or "none", *(counts.get(key, "-") for key in keys)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _counts(results: dict[Cell, str]) -> list[tuple[str, str, str, str, int, int]]:
+    """Return core, float ABI, compiler, level, how many were compiled, and of how many."""
+    good, total = Counter[tuple[str, str, str, str]](), Counter[tuple[str, str, str, str]]()
     for cell, error in results.items():
         key = (cell.core, cell.abi, cell.compiler, cell.level)
         total[key] += 1
         good[key] += not error
-    head = ["core", "float ABI", *(f"{c} {level}" for c in COMPILERS for level in LEVELS)]
-    lines = [head, ["---", "---", *("--:" for _ in head[2:])]]
-    for core, abi in PLACES:
-        keys = [(core, abi, compiler, level) for compiler in COMPILERS for level in LEVELS]
-        lines.append([core, abi or "none", *(f"{good[key]} of {total[key]}" for key in keys)])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return [(*key, good[key], total[key]) for key in total]
 
 
 def _digest() -> str:
@@ -166,8 +172,7 @@ def main(few: bool, network: tuple[str, ...]) -> None:
     click.echo("\n".join([text, "", *failed]))
     if not few and at_hand == [*NETWORKS]:
         title = f"{len(results)} builds with users' compilers: those without an error or warning"
-        rows = [{**asdict(cell), "error": error} for cell, error in results.items()]
-        write(Artefact("compilers", title, text, rows), _ROOT / "docs" / "results")
+        write(Artefact("compilers", title, text, _counts(results)), _ROOT / "docs" / "results")
         page = _PAGE.read_text("utf-8")
         _PAGE.write_text(_BLOCK.sub(lambda m: f"{m[1]}\n{text}\n\n{m[2]}", page), "utf-8")
     if failed:
