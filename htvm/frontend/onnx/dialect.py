@@ -194,7 +194,7 @@ def _no_handler(graph: OnnxGraph, node: OnnxNode, known: Collection[str]) -> Uns
     """Return the error for a node that no reader has, and that was not folded."""
     if node.op in FOLDED and all(name in graph.constants for name in node.inputs if name):
         return node.unsupported(
-            "a constant that is too large to be computed ahead, or cannot be computed",
+            "a result of constants that cannot be computed ahead",
             "check its inputs; store the result as an initialiser",
         )
     domain = f" of the domain '{node.domain}'" if node.domain else ""

@@ -45,7 +45,7 @@ CASES: dict[str, tuple[onnx.ModelProto, str]] = {
     "a constant too large to be folded": (
         typed(FLOAT, node("ConstantOfShape", ["n"], "c"), node("ReduceSum", ["c"], "s"),
               node("Add", ["x", "s"], "y"), n=BIG),
-        "constant that is too large",
+        r"elements or more, for a limit of 33,554,432; node 'c' \(ConstantOfShape\)",
     ),
     "integers without scales": (
         typed(INT8, node("Neg", ["x"], "y")), "no dialect has these operators on tensors of int8"
