@@ -11,7 +11,9 @@ from tvm.ir import IRModule
 import htvm
 from byoc_dory.options import TilingOptions
 from htvm import zoo
+from htvm.compiled import BuildOptions
 from htvm.errors import TargetError
+from htvm.pipeline import compile_model
 from patterns.reading import read
 from tests.quantization.sources import residual
 
@@ -47,3 +49,12 @@ def test_an_unknown_objective_is_refused_before_anything_is_planned(
     tiling = TilingOptions(objective="speed")
     with pytest.raises(TargetError, match=r"no tiling objective 'speed'.*diana.*latency"):
         htvm.build(zoo.build("toyadmos"), "diana", tiling=tiling)
+
+
+def test_a_build_leaves_the_model_as_it_was() -> None:
+    """Or the next build of the same model would be of another one."""
+    model = zoo.named("zoo:digits")
+    before = model.module.script()
+    for target in ("siracusa.cluster", "generic.cpu"):
+        compile_model(model, target, BuildOptions())
+        assert model.module.script() == before

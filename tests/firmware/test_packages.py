@@ -408,7 +408,7 @@ def test_an_export_does_not_replace_one_of_another_kind(
     project = shutil.copytree(packages["zephyr"], tmp_path / "package")
     for target, more, text in (
         ("diana", [], "the folder holds a package for zephyr, and a project would replace it"),
-        ("cortex_m4", ["--as", "esp-idf"], "a package for zephyr, and a package for esp-idf would"),
+        ("rv32imc", ["--as", "esp-idf"], "a package for zephyr, and a package for esp-idf would"),
         ("cortex_m4", [], "a package for zephyr, and a package for cmake would replace it"),
     ):
         line = ["compile", "missing.tflite", "-t", target, *more, "--out", str(project)]

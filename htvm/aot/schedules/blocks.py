@@ -9,6 +9,7 @@ import numpy as np
 import tvm_ffi
 from tvm import s_tir
 from tvm.ir import TensorLoad
+from tvm.s_tir import SBlock, SBlockRealize
 from tvm.s_tir.schedule import ScheduleError
 
 from htvm.aot.lower import NAME, UNROLL
@@ -135,8 +136,27 @@ class Scheduled:
 
 
 def start(func: PrimFunc) -> s_tir.Schedule:
-    """Return a schedule of one PrimFunc, under the name ``main``."""
-    return s_tir.Schedule(func.without_attr("global_symbol"), error_render_level="none")
+    """Return a schedule of one PrimFunc, under the name ``main``; the PrimFunc does not change.
+
+    TVM changes statements in place where it takes nobody else to hold them, and it does not look
+    above the root block, which this PrimFunc shares with those that it was copied from, the user's
+    among them: so the schedule gets a root of its own.
+    """
+    realize = func.body
+    block = realize.block
+    root = SBlock(
+        block.iter_vars,
+        block.reads,
+        block.writes,
+        block.name_hint,
+        block.body,
+        block.init,
+        block.alloc_buffers,
+        block.match_buffers,
+        block.annotations,
+    )
+    own = func.with_body(SBlockRealize(realize.iter_values, realize.predicate, root))
+    return s_tir.Schedule(own.without_attr("global_symbol"), error_render_level="none")
 
 
 def blocks_of(sch: s_tir.Schedule) -> list[Any]:
