@@ -193,7 +193,7 @@ def _types(
         types: types of its other inputs.
         opset: version of the standard that the file follows.
     """
-    from onnx import defs, helper, numpy_helper, shape_inference
+    from onnx import checker, defs, helper, numpy_helper, shape_inference
 
     values = {name: constants[name] for name in proto.input if name in constants}
     given = {
@@ -207,13 +207,14 @@ def _types(
         if value.size <= _SMALL
     }
     imports = [helper.make_opsetid("", opset)]
+    impossible = (defs.SchemaError, checker.ValidationError, shape_inference.InferenceError)
     try:
         schema = defs.get_schema(proto.op_type, opset, proto.domain)
         return shape_inference.infer_node_outputs(
             schema, proto, {**types, **given}, data, opset_imports=imports
         )
     # Contradictions are for handlers to name, and operators that are not of the standard.
-    except (*_IMPOSSIBLE, defs.SchemaError, shape_inference.InferenceError) as error:
+    except (*_IMPOSSIBLE, *impossible) as error:
         _log.debug("the shapes of %s are not known: %s", proto.op_type, error)
         return {}
 

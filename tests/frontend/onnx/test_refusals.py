@@ -149,3 +149,11 @@ def test_what_runtimes_refuse_or_broadcast(
 ) -> None:
     with pytest.raises(HtvmError, match=message):
         htvm.load(saved(model, tmp_path))
+
+
+def test_a_constant_that_an_operator_needs_is_missing(tmp_path: Path) -> None:
+    """The package onnx has an error of its own for it."""
+    nodes = node("Pow", ["c", ""], "p"), node("Add", ["x", "p"], "y")
+    made = typed(FLOAT, *nodes, c=np.ones((1, 6), np.float32))
+    with pytest.raises(ModelError, match=r"input 1 is missing; node 'p' \(Pow\)"):
+        htvm.load(saved(made, tmp_path))
