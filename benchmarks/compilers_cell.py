@@ -56,8 +56,8 @@ PLACES = (
 
 def kinds_of(core: str) -> tuple[str, ...]:
     """Return the kinds of exports that there are for a core."""
-    own = "cmsis" if core.startswith("cortex") else PROJECT
-    return (own, *(kind for kind in (*FOLDERS, MLF) if kind != "cmsis"))
+    own, none = ("cmsis", "esp-idf") if core.startswith("cortex") else (PROJECT, "cmsis")
+    return (own, *(kind for kind in (*FOLDERS, MLF) if kind not in (own, none)))
 
 
 @dataclass(frozen=True)
