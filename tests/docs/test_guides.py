@@ -34,11 +34,11 @@ def blocks(guide: str) -> list[tuple[str, str]]:
 
 
 def shown(command: str) -> str:
-    """What a command prints, without blanks at the ends of lines."""
+    """What a command prints in an empty folder, without blanks at the ends of lines."""
     name, *arguments = shlex.split(command)
     assert name == "htvm"
     runner = CliRunner()
-    with runner.isolation() as streams:
+    with runner.isolated_filesystem(), runner.isolation() as streams:
         exit_code(app, arguments)
         out = streams[0].getvalue().decode()
     return "\n".join(line.rstrip() for line in out.rstrip().splitlines()) + "\n"
