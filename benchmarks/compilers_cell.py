@@ -175,8 +175,10 @@ def _parts(kind: str, export: Path) -> tuple[list[Path], list[Path], str]:
     if kind == PROJECT:
         port = export / "runtime" / "platform" / "port"
         mains = ("main_host.c", "main_rv32.c")
-        sources = [path for path in (export / "model").glob("*.c") if path.name not in mains]
-        folders = [export / "model", port, export / "runtime" / "include"]
+        parts = [export / "src", export / "example"]
+        found = [path for folder in parts for path in folder.glob("*.c")]
+        sources = [path for path in found if path.name not in mains]
+        folders = [export / "include", *parts, port, export / "runtime" / "include"]
         folders += [f for f in (export / "runtime" / "simd",) if f.exists()]
         return sorted([*sources, *port.glob("*.c")]), folders, "main"
     sources = sorted(export.rglob("*.c"))
