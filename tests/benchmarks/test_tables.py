@@ -16,9 +16,6 @@ from tests.rotation import today
 
 # A row of each on every commit, because they are made quickly.
 EVERYDAY = ("table_ii", "fig4", "fig5", "siracusa", "estimators")
-# Not made since rows have digests: `python -m benchmarks.tables --stale NAME` makes one, and it is
-# taken out here.
-NOT_YET = ("siracusa_l1",)
 ROWS = {table.name: list(table.rows()) for table in TABLES}
 REMEDY = {table.name: table.remedy for table in TABLES}
 
@@ -34,14 +31,7 @@ def check(table: str, row: RowSource) -> None:
     assert found == recorded()[table][row.name], f"{table} is stale: {REMEDY[table]}"
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True) if name in NOT_YET else ())
-        for name, rows in ROWS.items()
-        if rows
-    ],
-)
+@pytest.mark.parametrize("table", [name for name, rows in ROWS.items() if rows])
 def test_every_row_says_what_it_is_made_of(table: str) -> None:
     assert set(recorded().get(table, ())) == {row.name for row in ROWS[table]}, REMEDY[table]
     assert all(recorded()[table].values())
@@ -59,7 +49,6 @@ def test_a_row_is_made_of_todays_program(table: str) -> None:
         pytest.param(table, row, id=f"{table}: {row.name}")
         for table, rows in ROWS.items()
         for row in rows
-        if table not in NOT_YET
     ],
 )
 def test_rows_are_made_of_todays_programs(table: str, row: RowSource) -> None:
