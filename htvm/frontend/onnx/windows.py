@@ -174,6 +174,9 @@ def _padding(
         return pads if len(pads) == 4 else (0, pads[0], 0, pads[1])
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         raise node.unsupported(f"auto_pad '{mode}'", "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
+    if dilation != (1, 1) and node.op.endswith("Pool"):
+        # onnxruntime pads as without dilation, and the outputs are not those of the standard.
+        raise node.unsupported(f"auto_pad '{mode}' of a pool with dilations", "give pads")
     before, after = [], []
     for axis in (0, 1):
         outputs = -(-sizes[axis] // strides[axis])

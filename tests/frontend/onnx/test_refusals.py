@@ -135,6 +135,11 @@ WRONG_ONCE: dict[str, tuple[onnx.ModelProto, str]] = {
                  constants={"w": ONES, "b": np.asarray([1, 0], np.int64)}),
         "constant input 2 of int64 beside reals",
     ),
+    "SAME padding of a pool with dilations, which onnxruntime leaves out": (
+        model_of([node("MaxPool", ["x"], "y", kernel_shape=[2, 2], dilations=[2, 1],
+                       auto_pad="SAME_LOWER")], {"x": (1, 3, 8, 8)}),
+        "'SAME_LOWER' of a pool with dilations",
+    ),
     "SAME padding that is negative": (
         model_of([node("MaxPool", ["x"], "y", kernel_shape=[1, 2], strides=[2, 2],
                        auto_pad="SAME_LOWER")], {"x": (1, 1, 2, 2)}),
