@@ -253,6 +253,7 @@ def compile_model(
 
     Results that ``cache`` keeps are not computed again.
     """
+    from htvm.frontend.bounds import check_offered
     from htvm.opening import opened
     from htvm.placement.plan import place
     from htvm.quantization.as_planned import as_planned
@@ -266,6 +267,7 @@ def compile_model(
     with progress.stage("importing", (1, _STAGES)):
         source = opened(model)
         _check_name(source.name, soc)
+        check_offered(source.graph.nodes, resolved)
     # The code of a policy that is a function is not known.
     told = options.policy is None or isinstance(options.policy, str | Mapping)
     key = cache.key(source.identity, resolved, options, data) if cache and told else ""

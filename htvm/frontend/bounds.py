@@ -8,7 +8,7 @@ above anything that runs on a 32-bit core: ResNet-50 has 2^32 multiply-accumulat
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,10 +16,19 @@ import numpy as np
 from byoc_dory.errors import ModelError, UnsupportedError
 
 if TYPE_CHECKING:
+    from byoc_dory.soc.base import Target
     from htvm.frontend.operators import Activation, Applied
     from patterns.reading.node import Node
 
-__all__ = ["MOST_BYTES", "MOST_MACS", "MOST_OPERATORS", "check_sizes", "check_work"]
+__all__ = [
+    "MOST_BYTES",
+    "MOST_MACS",
+    "MOST_OFFERED",
+    "MOST_OPERATORS",
+    "check_offered",
+    "check_sizes",
+    "check_work",
+]
 
 MOST_BYTES = 2**32
 """Bytes of all tensors that one operator reads and writes: what 32-bit addresses reach."""
@@ -29,6 +38,10 @@ MOST_MACS = 2**36
 
 MOST_OPERATORS = 10_000
 """Operators of a network."""
+
+MOST_OFFERED = 2_000
+"""Operators of a network that accelerators may take layers of: TVM groups those by sets of all that
+is before each operator, which take memory with the square of their number (7 GB for this many)."""
 
 _INT32_MAX = 2**31 - 1
 
@@ -70,6 +83,20 @@ def check_sizes(operators: Sequence[tuple[Applied, Activation]]) -> None:
                 where=operator.where,
                 hint=f"32-bit addresses reach {MOST_BYTES:,} B; check the shapes in the file",
             )
+
+
+def check_offered(operators: Collection[str], target: Target) -> None:
+    """Check how many operators a network has for a target with accelerators.
+
+    Raises:
+        UnsupportedError: they are more than `MOST_OFFERED`.
+    """
+    if target.accelerators and len(operators) > MOST_OFFERED:
+        raise UnsupportedError(
+            f"{len(operators):,} operators; targets with accelerators take {MOST_OFFERED:,}",
+            where=f"target '{target.name}'",
+            hint=f"build parts of it, or all of it for '{target.soc.name}.cpu'",
+        )
 
 
 def check_work(nodes: Sequence[Node]) -> None:

@@ -100,7 +100,9 @@ def _partition(
     for codegen, family in codegens.items():
         table = pattern_table(codegen, _taken_by(family, homes), shapes)
         module = relax.transform.FuseOpsByPattern(table, bind_constants=True)(module)
-    module = relax.transform.MergeCompositeFunctions()(module)
+    if any("Composite" in function.attrs for function in module.functions.values()):
+        # Its memory grows with the square of the operators, whether or not they are composites.
+        module = relax.transform.MergeCompositeFunctions()(module)
     reader = _RegionReader(module, placed, renamed)
     leaving = reader.leaving(codegens)
     if leaving:

@@ -41,6 +41,17 @@ def test_more_operators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     htvm.load(path)
 
 
+def test_more_operators_than_accelerators_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TVM groups those for accelerators in memory that grows with their square."""
+    model = htvm.zoo.resnet8()
+    monkeypatch.setattr(bounds, "MOST_OFFERED", len(model.graph.nodes) - 1)
+    with pytest.raises(
+        UnsupportedError, match=r"accelerators take 1\d; .*'diana'.*for 'diana.cpu'"
+    ):
+        htvm.build(model, "diana")
+    htvm.build(model, "diana.cpu")
+
+
 def test_a_kernel_too_long_for_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = htvm.load(saved(model_of([node("Neg", ["x"], "y")], {"x": (1, 4)}), tmp_path))
     monkeypatch.setattr(cpu, "_MOST_CHARACTERS", 100)
