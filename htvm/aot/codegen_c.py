@@ -20,6 +20,7 @@ from htvm.aot.compared import COMPARED, bind_compared
 from htvm.aot.float_product import FLOAT_PRODUCT
 from htvm.aot.intrinsics import INTRINSICS
 from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
+from htvm.aot.signs import compare_signs
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -111,7 +112,7 @@ def body_of(func: PrimFunc, symbol: str) -> str:
     Raises:
         UnsupportedError: as `define`.
     """
-    module = tvm.IRModule({symbol: bind_compared(func)})
+    module = tvm.IRModule({symbol: bind_compared(compare_signs(func))})
     build = tvm.get_global_func("target.build.c")
     text = build(module, tvm.target.Target("c")).inspect_source()
     body = _body(text, symbol)

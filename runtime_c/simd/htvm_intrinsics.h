@@ -61,13 +61,13 @@ HTVM_INLINE int32_t htvm_scale(int32_t sum, uint32_t doubled, uint32_t shift)
     /* The first result at once: the product with doubled - 2^32, plus sum * 2^32. */
     int32_t first;
     __asm__("smmlar %0, %1, %2, %1" : "=r"(first) : "r"(sum), "r"(doubled));
-    return (((first + (first >> 31)) >> (shift - 2u)) + 1) >> 1;
+    return (((first - (first < 0)) >> (shift - 2u)) + 1) >> 1;
 #elif HTVM_THUMB
     const int32_t first = htvm_high_product(sum, doubled);
-    return (((first + (first >> 31)) >> (shift - 2u)) + 1) >> 1;
+    return (((first - (first < 0)) >> (shift - 2u)) + 1) >> 1;
 #else
     const int32_t q = (int32_t)(((int64_t)(sum * 2) * (int64_t)doubled) >> 32);
-    return htvm_add_round(q, (q >> 31) | 1, shift);
+    return htvm_add_round(q, (q < 0) ? -1 : 1, shift);
 #endif
 }
 

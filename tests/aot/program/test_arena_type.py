@@ -35,7 +35,7 @@ def _declared(program: Program) -> dict[str, tuple[str, str, int]]:
 def test_every_buffer_is_a_part_of_the_array_of_its_type(module: htvm.Module) -> None:
     program = module.compiled.program
     header = model_sources(program)["digits.h"]
-    members = re.findall(r"^ +(?:DIGITS_ALIGNED )?(\w+) (\w+)\[(\d+)\];", header, re.MULTILINE)
+    members = re.findall(r"^ +(?:HTVM_ALIGNED\(16\) )?(\w+) (\w+)\[(\d+)\];", header, re.MULTILINE)
     sizes = {"int8_t": 1, "uint32_t": 4}
     assert {kind for kind, _, _ in members} == {*sizes}
     assert {sizes[kind] * int(count) for kind, _, count in members} == {program.plan.peak}

@@ -51,7 +51,7 @@ void net_arg_maximum(const int8_t *restrict in0, int32_t *restrict out) {
       int32_t v1 = ((((int32_t)in0[((i0 * 12) + ax1)]) * 12) + 1547) - narrow0;
       keys = ((v0) > (v1) ? (v0) : (v1));
     }
-    out[i0] = (11 - ((keys % 12) + (12 & ((keys % 12) >> 31))));
+    out[i0] = (11 - ((keys % 12) + (12 & (0 - ((int32_t)((keys % 12) < 0))))));
   }
 }
 
@@ -73,7 +73,7 @@ void net_bilinear(const int8_t *restrict in0, const int32_t *restrict rows, cons
             sums = (sums + ((((int32_t)in0[(((((int64_t)rows[t1]) * (int64_t)48) + (((int64_t)columns[t2]) * (int64_t)8)) + i3)]) * row_weights[t1]) * column_weights[t2]));
           }
         }
-        out[(((((int64_t)i1) * (int64_t)32) + (((int64_t)i2) * (int64_t)8)) + i3)] = ((int8_t)(((sums + (sums >> 31)) + 524288) >> 20));
+        out[(((((int64_t)i1) * (int64_t)32) + (((int64_t)i2) * (int64_t)8)) + i3)] = ((int8_t)(((sums - ((int32_t)(sums < 0))) + 524288) >> 20));
       }
     }
   }
@@ -114,9 +114,9 @@ void net_squared_difference(const int8_t *restrict in0, const int8_t *restrict i
       int32_t t1 = ((i0 * 12) + i1);
       narrow0 = ((int32_t)((((((int64_t)((int32_t)in0[t1])) + (int64_t)128) * ((int64_t)multiplier[0])) + (int64_t)8388608) >> (int64_t)24));
       narrow1 = ((int32_t)((((((int64_t)((int32_t)in1[t1])) - (int64_t)5) * ((int64_t)multiplier[1])) + (int64_t)8388608) >> (int64_t)24));
-      narrow0 = (((((narrow0 + (narrow0 >> 31)) + 2) >> 2) - narrow1) * ((((narrow0 + (narrow0 >> 31)) + 2) >> 2) - narrow1));
+      narrow0 = (((((narrow0 - ((int32_t)(narrow0 < 0))) + 2) >> 2) - narrow1) * ((((narrow0 - ((int32_t)(narrow0 < 0))) + 2) >> 2) - narrow1));
       narrow0 = ((int32_t)(((((int64_t)narrow0) * ((int64_t)multiplier[2])) + (int64_t)1073741824) >> (int64_t)31));
-      int32_t v0 = (((narrow0 + (narrow0 >> 31)) + 131072) >> 18) + 127;
+      int32_t v0 = (((narrow0 - ((int32_t)(narrow0 < 0))) + 131072) >> 18) + 127;
       int32_t v1 = (v0) < (127) ? (v0) : (127);
       out[t1] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
     }

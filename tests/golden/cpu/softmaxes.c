@@ -203,7 +203,7 @@ void net_log_softmax(const int8_t *restrict in0, const int32_t *restrict exponen
   for (int32_t i0_7 = 0; i0_7 < 4; ++i0_7) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
       int32_t t1 = ((i0_7 * 12) + i1);
-      int32_t v8 = ((((difference[(((int32_t)largest[i0_7]) - ((int32_t)in0[t1]))] + ((difference[(((int32_t)largest[i0_7]) - ((int32_t)in0[t1]))] - logarithm[i0_7]) >> 31)) + 2097152) - logarithm[i0_7]) >> 22) + 127;
+      int32_t v8 = ((((difference[(((int32_t)largest[i0_7]) - ((int32_t)in0[t1]))] - ((int32_t)((difference[(((int32_t)largest[i0_7]) - ((int32_t)in0[t1]))] - logarithm[i0_7]) < 0))) + 2097152) - logarithm[i0_7]) >> 22) + 127;
       int32_t v9 = (v8) < (127) ? (v8) : (127);
       out[t1] = ((int8_t)((v9) > (-128) ? (v9) : (-128)));
     }

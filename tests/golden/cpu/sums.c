@@ -36,10 +36,10 @@ void net_tflite_add(const int8_t *restrict in0, const int8_t *restrict in1, cons
         wide0 = ((((int32_t)in0[t1]) * 1048576) + 134217728);
         narrow1 = ((int32_t)((((int64_t)wide0) * ((int64_t)((uint32_t)multiplier[0]))) >> (int64_t)32));
         wide0 = ((int32_t)(((((int64_t)wide0) * ((int64_t)((uint32_t)multiplier[0]))) >> (int64_t)31) & (int64_t)1));
-        narrow1 = ((((((narrow1 + wide0) + ((narrow1 + wide0) >> 31)) >> 4) + 1) >> 1) + (((((int32_t)in1[t1]) * 1048576) - 5242880) >> 1));
+        narrow1 = ((((((narrow1 + wide0) - ((int32_t)((narrow1 + wide0) < 0))) >> 4) + 1) >> 1) + (((((int32_t)in1[t1]) * 1048576) - 5242880) >> 1));
         narrow4 = ((int32_t)((((int64_t)narrow1) * ((int64_t)((uint32_t)multiplier[2]))) >> (int64_t)32));
         narrow1 = ((int32_t)(((((int64_t)narrow1) * ((int64_t)((uint32_t)multiplier[2]))) >> (int64_t)31) & (int64_t)1));
-        int32_t v0 = (((((narrow4 + narrow1) + ((narrow4 + narrow1) >> 31)) >> 17) + 1) >> 1) + 127;
+        int32_t v0 = (((((narrow4 + narrow1) - ((int32_t)((narrow4 + narrow1) < 0))) >> 17) + 1) >> 1) + 127;
         int32_t v1 = (v0) < (127) ? (v0) : (127);
         out[t1] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
       }
@@ -121,10 +121,10 @@ void net_tflite_subtract(const int8_t *restrict in0, const int8_t *restrict in1,
       for (int32_t i3 = 0; i3 < 8; ++i3) {
         int32_t t1 = (((i1 * 48) + (i2 * 8)) + i3);
         narrow0 = ((int32_t)((((((int64_t)((int32_t)in0[t1])) + (int64_t)128) * ((int64_t)multiplier[0])) + (int64_t)1024) >> (int64_t)11));
-        narrow0 = (((narrow0 + (narrow0 >> 31)) + 16) >> 5);
+        narrow0 = (((narrow0 - ((int32_t)(narrow0 < 0))) + 16) >> 5);
         narrow2 = ((int32_t)((((((int64_t)((int32_t)in1[t1])) - (int64_t)5) * ((int64_t)multiplier[1])) + (int64_t)1024) >> (int64_t)11));
         narrow0 = ((int32_t)((((((int64_t)narrow0) - ((int64_t)narrow2)) * ((int64_t)multiplier[2])) + (int64_t)1073741824) >> (int64_t)31));
-        int32_t v0 = (((narrow0 + (narrow0 >> 31)) + 131072) >> 18) + 127;
+        int32_t v0 = (((narrow0 - ((int32_t)(narrow0 < 0))) + 131072) >> 18) + 127;
         int32_t v1 = (v0) < (127) ? (v0) : (127);
         out[t1] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
       }

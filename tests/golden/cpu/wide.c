@@ -114,10 +114,10 @@ void net_add(const int16_t *restrict in0, const int16_t *restrict b, const int32
       for (int32_t i3 = 0; i3 < 8; ++i3) {
         int32_t t1 = (((i1 * 48) + (i2 * 8)) + i3);
         narrow0 = ((int32_t)(((((int64_t)((int32_t)in0[t1])) * ((int64_t)multiplier[0])) + (int64_t)32768) >> (int64_t)16));
-        narrow0 = (((narrow0 + (narrow0 >> 31)) + 2) >> 2);
+        narrow0 = (((narrow0 - ((int32_t)(narrow0 < 0))) + 2) >> 2);
         narrow2 = ((int32_t)(((((int64_t)((int32_t)b[i3])) * ((int64_t)multiplier[1])) + (int64_t)32768) >> (int64_t)16));
         narrow0 = ((int32_t)((((((int64_t)narrow0) + ((int64_t)narrow2)) * ((int64_t)multiplier[2])) + (int64_t)1073741824) >> (int64_t)31));
-        out[t1] = ((int16_t)(((narrow0 + (narrow0 >> 31)) + 32768) >> 16));
+        out[t1] = ((int16_t)(((narrow0 - ((int32_t)(narrow0 < 0))) + 32768) >> 16));
       }
     }
   }
@@ -280,7 +280,7 @@ void net_mean(const int16_t *restrict in0, const int32_t *restrict multiplier, i
       }
     }
     total = ((int32_t)(((((int64_t)total) * ((int64_t)multiplier[0])) + (int64_t)1073741824) >> (int64_t)31));
-    int32_t v0 = ((total + (total >> 31)) + 4) >> 3;
+    int32_t v0 = ((total - ((int32_t)(total < 0))) + 4) >> 3;
     int32_t v1 = (v0) < (32767) ? (v0) : (32767);
     out[i1] = ((int16_t)((v1) > (-32768) ? (v1) : (-32768)));
   }

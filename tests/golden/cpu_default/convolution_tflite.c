@@ -54,7 +54,7 @@ void net_conv(const int8_t *restrict in0, const int8_t *restrict weight, const i
     for (int32_t i2_1 = 0; i2_1 < 6; ++i2_1) {
       for (int32_t i3_1 = 0; i3_1 < 10; ++i3_1) {
         int32_t t4 = (((i1_1 * 60) + (i2_1 * 10)) + i3_1);
-        workspace_1[t4] = (((((int32_t)(((((int64_t)workspace_1[t4]) * ((int64_t)multiplier[i3_1])) + (int64_t)1073741824) >> (int64_t)31)) + ((int32_t)(((uint32_t)1) << ((uint32_t)((0 - shift[i3_1]) - 1))))) + (((int32_t)(((((int64_t)workspace_1[t4]) * ((int64_t)multiplier[i3_1])) + (int64_t)1073741824) >> (int64_t)31)) >> 31)) >> (shift[i3_1] * -1));
+        workspace_1[t4] = (((((int32_t)(((((int64_t)workspace_1[t4]) * ((int64_t)multiplier[i3_1])) + (int64_t)1073741824) >> (int64_t)31)) + ((int32_t)(((uint32_t)1) << ((uint32_t)((0 - shift[i3_1]) - 1))))) - ((int32_t)(((int32_t)(((((int64_t)workspace_1[t4]) * ((int64_t)multiplier[i3_1])) + (int64_t)1073741824) >> (int64_t)31)) < 0))) >> (shift[i3_1] * -1));
       }
     }
   }

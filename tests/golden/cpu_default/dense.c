@@ -25,7 +25,7 @@ void net_dense_tflite(const int8_t *restrict in0, const int8_t *restrict weight,
     acc[ax1] = (acc[ax1] + bias[ax1]);
   }
   for (int32_t i1_1 = 0; i1_1 < 10; ++i1_1) {
-    acc[i1_1] = (((((int32_t)(((((int64_t)acc[i1_1]) * ((int64_t)multiplier[0])) + (int64_t)1073741824) >> (int64_t)31)) + ((int32_t)(((uint32_t)1) << ((uint32_t)((0 - shift[0]) - 1))))) + (((int32_t)(((((int64_t)acc[i1_1]) * ((int64_t)multiplier[0])) + (int64_t)1073741824) >> (int64_t)31)) >> 31)) >> (shift[0] * -1));
+    acc[i1_1] = (((((int32_t)(((((int64_t)acc[i1_1]) * ((int64_t)multiplier[0])) + (int64_t)1073741824) >> (int64_t)31)) + ((int32_t)(((uint32_t)1) << ((uint32_t)((0 - shift[0]) - 1))))) - ((int32_t)(((int32_t)(((((int64_t)acc[i1_1]) * ((int64_t)multiplier[0])) + (int64_t)1073741824) >> (int64_t)31)) < 0))) >> (shift[0] * -1));
   }
   for (int32_t ax1_1 = 0; ax1_1 < 10; ++ax1_1) {
     acc[ax1_1] = (acc[ax1_1] + 3);

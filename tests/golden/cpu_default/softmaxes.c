@@ -143,7 +143,7 @@ void net_log_softmax(const int8_t *restrict in0, const int32_t *restrict exponen
   for (int32_t i0_12 = 0; i0_12 < 4; ++i0_12) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
       int32_t t1 = ((i0_12 * 12) + i1);
-      int32_t v8 = ((((difference[(((int32_t)largest[i0_12]) - ((int32_t)in0[t1]))] + ((difference[(((int32_t)largest[i0_12]) - ((int32_t)in0[t1]))] - power[i0_12]) >> 31)) + 2097152) - power[i0_12]) >> 22) + 127;
+      int32_t v8 = ((((difference[(((int32_t)largest[i0_12]) - ((int32_t)in0[t1]))] - ((int32_t)((difference[(((int32_t)largest[i0_12]) - ((int32_t)in0[t1]))] - power[i0_12]) < 0))) + 2097152) - power[i0_12]) >> 22) + 127;
       int32_t v9 = (v8) < (127) ? (v8) : (127);
       out[t1] = ((int8_t)((v9) > (-128) ? (v9) : (-128)));
     }

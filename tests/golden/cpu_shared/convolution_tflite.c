@@ -121,7 +121,7 @@ static void net_conv_part0(const void *args, uint32_t core, uint32_t cores)
         wide0 = (acc[((px_1 * 2) + ki_1)] + bias[t3]);
         narrow1 = ((int32_t)((((int64_t)wide0) * ((int64_t)((uint32_t)multiplier[t3]))) >> (int64_t)32));
         wide0 = ((int32_t)(((((int64_t)wide0) * ((int64_t)((uint32_t)multiplier[t3]))) >> (int64_t)31) & (int64_t)1));
-        int32_t v0 = (((((narrow1 + wide0) + ((narrow1 + wide0) >> 31)) >> shift[t3]) + 1) >> 1) + 3;
+        int32_t v0 = (((((narrow1 + wide0) - ((int32_t)((narrow1 + wide0) < 0))) >> shift[t3]) + 1) >> 1) + 3;
         int32_t v1 = (v0) < (127) ? (v0) : (127);
         out[((((y * 60) + (px_1 * 10)) + t1) + ki_1)] = ((int8_t)((v1) > (0) ? (v1) : (0)));
       }

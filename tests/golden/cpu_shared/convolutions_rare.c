@@ -350,7 +350,7 @@ static void net_first_part0(const void *args, uint32_t core, uint32_t cores)
           wide0 = (conv2d_nchw[((ki_1 * 3) + px_1)] + bias[ki_1]);
           narrow1 = ((int32_t)((((int64_t)wide0) * ((int64_t)((uint32_t)multiplier[ki_1]))) >> (int64_t)32));
           wide0 = ((int32_t)(((((int64_t)wide0) * ((int64_t)((uint32_t)multiplier[ki_1]))) >> (int64_t)31) & (int64_t)1));
-          int32_t v0 = (((((narrow1 + wide0) + ((narrow1 + wide0) >> 31)) >> shift[ki_1]) + 1) >> 1) + 3;
+          int32_t v0 = (((((narrow1 + wide0) - ((int32_t)((narrow1 + wide0) < 0))) >> shift[ki_1]) + 1) >> 1) + 3;
           int32_t v1 = (v0) < (127) ? (v0) : (127);
           out[((((ki_1 * 30) + (y * 6)) + t1) + px_1)] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
         }

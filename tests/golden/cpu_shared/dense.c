@@ -54,7 +54,7 @@ static void net_dense_tflite_part0(const void *args, uint32_t core, uint32_t cor
       wide0 = (acc[ki_1] + bias[t2]);
       narrow1 = ((int32_t)((((int64_t)wide0) * ((int64_t)((uint32_t)multiplier[0]))) >> (int64_t)32));
       wide0 = ((int32_t)(((((int64_t)wide0) * ((int64_t)((uint32_t)multiplier[0]))) >> (int64_t)31) & (int64_t)1));
-      int32_t v0 = (((((narrow1 + wide0) + ((narrow1 + wide0) >> 31)) >> shift[0]) + 1) >> 1) + 3;
+      int32_t v0 = (((((narrow1 + wide0) - ((int32_t)((narrow1 + wide0) < 0))) >> shift[0]) + 1) >> 1) + 3;
       int32_t v1 = (v0) < (127) ? (v0) : (127);
       out[t2] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
     }

@@ -316,7 +316,7 @@ static void net_tflite_mean_part0(const void *args, uint32_t core, uint32_t core
       }
     }
     total = ((int32_t)((((((int64_t)total) - (int64_t)90) * ((int64_t)multiplier[0])) + (int64_t)1073741824) >> (int64_t)31));
-    int32_t v0 = (((total + (total >> 31)) + 4) >> 3) - 4;
+    int32_t v0 = (((total - ((int32_t)(total < 0))) + 4) >> 3) - 4;
     int32_t v1 = (v0) < (127) ? (v0) : (127);
     out[i1] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
   }

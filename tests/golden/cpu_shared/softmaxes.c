@@ -310,7 +310,7 @@ static void net_log_softmax_part1(const void *args, uint32_t core, uint32_t core
     int32_t i0 = (n / 12);
     int32_t i1 = (n % 12);
     int32_t t1 = ((i0 * 12) + i1);
-    int32_t v0 = ((((difference[(((int32_t)largest[i0]) - ((int32_t)in0[t1]))] + ((difference[(((int32_t)largest[i0]) - ((int32_t)in0[t1]))] - logarithm[i0]) >> 31)) + 2097152) - logarithm[i0]) >> 22) + 127;
+    int32_t v0 = ((((difference[(((int32_t)largest[i0]) - ((int32_t)in0[t1]))] - ((int32_t)((difference[(((int32_t)largest[i0]) - ((int32_t)in0[t1]))] - logarithm[i0]) < 0))) + 2097152) - logarithm[i0]) >> 22) + 127;
     int32_t v1 = (v0) < (127) ? (v0) : (127);
     out[t1] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));
   }

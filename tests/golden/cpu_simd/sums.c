@@ -114,10 +114,10 @@ void net_tflite_subtract(const int8_t *restrict in0, const int8_t *restrict in1,
       for (int32_t i = 0; i < 8; ++i) {
         int32_t t1 = (((i1 * 48) + (i2 * 8)) + i);
         narrow0 = ((int32_t)((((((int64_t)((int32_t)in0[t1])) + (int64_t)128) * ((int64_t)multiplier[0])) + (int64_t)1024) >> (int64_t)11));
-        narrow0 = (((narrow0 + (narrow0 >> 31)) + 16) >> 5);
+        narrow0 = (((narrow0 - ((int32_t)(narrow0 < 0))) + 16) >> 5);
         narrow2 = ((int32_t)((((((int64_t)((int32_t)in1[t1])) - (int64_t)5) * ((int64_t)multiplier[1])) + (int64_t)1024) >> (int64_t)11));
         narrow0 = ((int32_t)((((((int64_t)narrow0) - ((int64_t)narrow2)) * ((int64_t)multiplier[2])) + (int64_t)1073741824) >> (int64_t)31));
-        out[t1] = ((int8_t)htvm_clip(((((narrow0 + (narrow0 >> 31)) + 131072) >> 18) + 127), -128, 127));
+        out[t1] = ((int8_t)htvm_clip(((((narrow0 - ((int32_t)(narrow0 < 0))) + 131072) >> 18) + 127), -128, 127));
       }
     }
   }

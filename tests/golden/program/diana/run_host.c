@@ -8,17 +8,17 @@
 #include "small.h"
 
 static struct {
-    _Alignas(16) uint8_t before[HTVM_HOST_GUARD];
+    HTVM_ALIGNED(16) uint8_t before[HTVM_HOST_GUARD];
     int8_t data[108];
     uint8_t after[HTVM_HOST_GUARD];
 } input_0;
 static struct {
-    _Alignas(16) uint8_t before[HTVM_HOST_GUARD];
+    HTVM_ALIGNED(16) uint8_t before[HTVM_HOST_GUARD];
     int8_t data[5];
     uint8_t after[HTVM_HOST_GUARD];
 } output_0;
 static struct {
-    _Alignas(16) uint8_t before[HTVM_HOST_GUARD];
+    HTVM_ALIGNED(16) uint8_t before[HTVM_HOST_GUARD];
     int8_t data[108];
     uint8_t after[HTVM_HOST_GUARD];
 } output_1;

@@ -13,10 +13,10 @@ extern int8_t htvm_run_output_0[5];
 extern int8_t htvm_run_output_1[108];
 
 /* Each takes whole multiples of 16 bytes, wherever a linker puts it. */
-_Alignas(16) int32_t htvm_run_code;
+HTVM_ALIGNED(16) int32_t htvm_run_code;
 FROM_OUTSIDE int8_t htvm_run_input_0[108];
-_Alignas(16) int8_t htvm_run_output_0[5];
-_Alignas(16) int8_t htvm_run_output_1[108];
+HTVM_ALIGNED(16) int8_t htvm_run_output_0[5];
+HTVM_ALIGNED(16) int8_t htvm_run_output_1[108];
 
 int main(void)
 {

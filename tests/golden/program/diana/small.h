@@ -16,10 +16,17 @@
 
 #ifdef __cplusplus
 extern "C" {
-#define SMALL_ALIGNED alignas(16)
-#else
-#define SMALL_ALIGNED _Alignas(16)
 #endif
+
+/* Places data at a multiple of some bytes, as C11 and C++11 say it; a build may define it otherwise. */
+#ifndef HTVM_ALIGNED
+#ifdef __cplusplus
+#define HTVM_ALIGNED(bytes) alignas(bytes)
+#else
+#define HTVM_ALIGNED(bytes) _Alignas(bytes)
+#endif
+#endif
+
 
 #define SMALL_ARENA_BYTES 528u /* no smaller one exists */
 #define SMALL_CONSTANT_BYTES 2160u
@@ -47,7 +54,7 @@ extern "C" {
 
 /* The intermediate tensors, each in the array of its type, which all take the same bytes. */
 typedef union {
-    SMALL_ALIGNED int8_t i8[528];
+    HTVM_ALIGNED(16) int8_t i8[528];
 } small_arena_t;
 
 int32_t small_run(const int8_t *input_0, int8_t *output_0, int8_t *output_1);

@@ -5,26 +5,26 @@
 
 #include "small.h"
 
-static _Alignas(16) const int8_t input_0[108] = {
+static HTVM_ALIGNED(16) const int8_t input_0[108] = {
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 };
 
-static _Alignas(16) const int8_t expected_output_0[5] = {
+static HTVM_ALIGNED(16) const int8_t expected_output_0[5] = {
     0, 0, 0, 0, 0,
 };
 
-static _Alignas(16) const int8_t expected_output_1[108] = {
+static HTVM_ALIGNED(16) const int8_t expected_output_1[108] = {
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 };
 
-static _Alignas(16) int8_t output_0[5];
-static _Alignas(16) int8_t output_1[108];
+static HTVM_ALIGNED(16) int8_t output_0[5];
+static HTVM_ALIGNED(16) int8_t output_1[108];
 
 small_golden_t small_golden_check(void)
 {

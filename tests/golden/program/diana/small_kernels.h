@@ -6,6 +6,10 @@
 
 #include <stdint.h>
 
+/* What C leaves to its implementation, and kernels rely on: every compiler in use passes. */
+_Static_assert((-3 >> 1) == -2, "right shifts of negative numbers round down");
+_Static_assert((int8_t)0x180 == -128, "conversions to signed types keep the low bits");
+
 void small_mean(const int8_t *restrict in0, int8_t *restrict out);
 void small_softmax(const int8_t *restrict in0, const int32_t *restrict exponential, int8_t *restrict out);
 int32_t small_input_0_to_core(const int8_t *in, int8_t *out);

@@ -3,8 +3,18 @@
  * SHA-256 OF-THE-MODEL. */
 #include "small_weights.h"
 
+/* Places data at a multiple of some bytes, as C11 and C++11 say it; a build may define it otherwise. */
+#ifndef HTVM_ALIGNED
+#ifdef __cplusplus
+#define HTVM_ALIGNED(bytes) alignas(bytes)
+#else
+#define HTVM_ALIGNED(bytes) _Alignas(bytes)
+#endif
+#endif
+
+
 /* weights and biases of conv/1:0, 496 B */
-_Alignas(16) const uint8_t small_conv_1_0_weights[496] = {
+HTVM_ALIGNED(16) const uint8_t small_conv_1_0_weights[496] = {
      46, 193, 116, 174,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0, 185,  52,  73,
      77,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,  81,   5, 200,  94,   0,   0,
       0,   0,   0,   0,   0,   0,   0,   0,   0,   0, 105, 223, 209,  21,   0,   0,   0,   0,   0,
@@ -35,7 +45,7 @@ _Alignas(16) const uint8_t small_conv_1_0_weights[496] = {
 };
 
 /* weights and biases of conv/2:0, 128 B */
-_Alignas(16) const uint8_t small_conv_2_0_weights[128] = {
+HTVM_ALIGNED(16) const uint8_t small_conv_2_0_weights[128] = {
     174,  76, 161,   6,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,  64, 174,  28,
      15,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0, 212, 139, 110, 229,   0,   0,
       0,   0,   0,   0,   0,   0,   0,   0,   0,   0,  17,  63, 178, 230,   0,   0,   0,   0,   0,
@@ -46,7 +56,7 @@ _Alignas(16) const uint8_t small_conv_2_0_weights[128] = {
 };
 
 /* weights and biases of dense, 512 B */
-_Alignas(16) const uint8_t small_dense_weights[512] = {
+HTVM_ALIGNED(16) const uint8_t small_dense_weights[512] = {
     180, 249, 107, 112,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0, 171,  22,  89,
     192,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,  31, 120, 118,  98,   0,   0,
       0,   0,   0,   0,   0,   0,   0,   0,   0,   0, 120,   0,  27, 121,   0,   0,   0,   0,   0,
@@ -77,7 +87,7 @@ _Alignas(16) const uint8_t small_dense_weights[512] = {
 };
 
 /* exponential of softmax, int32 256, 1024 B */
-_Alignas(16) const int32_t small_softmax_exponential[256] = {
+HTVM_ALIGNED(16) const int32_t small_softmax_exponential[256] = {
     2147483647, 2017374176, 1895147668, 1780326490, 1672462419, 1571132588, 1475942488, 1386519665,
     1302515042, 1223599290, 1149465166, 1079822601, 1014399735,  952940085,  895204371,  840966687,
      790015308,  742150484,  697185865,  654945514,  615264540,  577987378,  542968897,  510072079,
