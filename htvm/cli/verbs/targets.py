@@ -72,7 +72,7 @@ def show_command(name: str, as_json: bool) -> None:
 def new_command(name: str, folder: Path | None, as_json: bool) -> None:
     """Write a package with a SoC called NAME: complete, with its test, to be changed.
 
-    It has a memory L1, one accelerator for products, and a device that simulates it.
+    It has a memory L1, a DMA, one accelerator for products, and a model that simulates both.
     """
     from htvm.skeleton import new_soc, skeleton
 

@@ -7,7 +7,7 @@ Here they are assumed, as the SoC is invented, where nothing else is said.
 
 from __future__ import annotations
 
-from byoc_dory.soc.base import Host, HostCost, Memory, SimControl, Soc, TargetSpec
+from byoc_dory.soc.base import Dma, Host, HostCost, Memory, SimControl, Soc, TargetSpec
 from tiny_soc.mac import Mac
 
 __all__ = ["soc"]
@@ -24,12 +24,27 @@ MAC = Mac(
     max_shift=31,
     align=4,
     # derived: measured on the simulator (what runs took, over what was predicted)
-    driver_cycles=100,
-    call_cycles=40,
-    copy_cycles=56,
-    row_cycles=36,
-    copy_bytes=32,
-    copy_block_cycles=28,
+    product_cycles=50,
+    transfer_cycles=38,
+    wait_cycles=10,
+    call_cycles=34,
+)
+
+DMA = Dma(
+    name="DMA",
+    registers=0x40002000,
+    bytes_per_cycle=8,
+    granule=8,  # a row takes whole cycles
+    # Tiles begin at any byte; with others, `Rounding` of the tiling problem would pad them.
+    l1_align=1,
+    l2_align=1,
+    queue_depth=4,
+    call_cycles=16,  # of a transfer, before its first byte
+    command_cycles=2,  # the same of each row, where there are several
+    # The host's cycles are the accelerator's numbers.
+    driver_single_cycles=0,
+    driver_first_cycles=0,
+    driver_next_cycles=0,
 )
 
 TINY = Soc(
@@ -37,7 +52,7 @@ TINY = Soc(
     title="the SoC tiny",
     clock_hz=100_000_000,
     memories=(
-        # mapped: the host loads and stores there, too.
+        # mapped: the host can load and store there, too.
         Memory("L1", 0x10000000, 16 * 1024, "L1: tiles", mapped=True),
         Memory("L2", 0x20000000, 512 * 1024, "L2: code, constants, arena, stack"),
     ),
@@ -61,7 +76,7 @@ TINY = Soc(
     ),
     # of the simulator, not of the SoC: any page of addresses above the memories
     sim=SimControl(putchar=0x40001000, exit=0x40001004, trace=0x40001008),
-    dma=None,
+    dma=DMA,
     accelerators=(MAC,),
     targets=(TargetSpec("tiny", ("mac",)), TargetSpec("tiny.cpu", ())),
     driver="tiny",

@@ -48,14 +48,20 @@ class MacEmitter:
             part_name(symbol, "weights"), packed, f"biases and weights of {layer.name}"
         )
         writer = TileWriter(program)
-        calls = Calls(_move, call_text(program, writer, "product"), finish="tiny_finish()")
+        calls = Calls(
+            _move,
+            call_text(program, writer, "product"),
+            wait="tiny_wait({})",
+            wait_all="tiny_wait_all()",
+            finish="tiny_finish()",
+        )
         cycles = self.core.plan_cost(layer, plan, self.soc, options)
         core = self.core.name, self.core.title
         return staged_kernel(layer, plan, program, writer, calls, core, symbol, cycles, weights)
 
 
 def _move(transfer: Transfer, comment: str) -> str:
-    """The host's copy of one tile: the driver's call, whose arguments say enough."""
+    """What starts the transfer of one tile: the driver's call, whose arguments say enough."""
     if transfer.operand.name != "out":
         return f"tiny_load({transfer.l1}, {transfer.l2}, {transfer.bytes})"
     pitch, rows = transfer.l2_pitch, transfer.rows

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import lcm
 from typing import TYPE_CHECKING
 
 from byoc_dory.layers import Convolution, Dense, Layer, Shift
@@ -20,7 +21,7 @@ from byoc_dory.soc.rules import (
 )
 from byoc_dory.tileloop.axes import plain_axis
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads
-from byoc_dory.tileloop.pipeline import HOST_BESIDE, HOST_IN_TURN
+from byoc_dory.tileloop.pipeline import Action, Pipeline, Verb
 from byoc_dory.tileloop.planned import input_of, result_of, weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, TileProgram
 from byoc_dory.tileloop.steps import Block, Call, call
@@ -62,6 +63,28 @@ def operator_is_a_product(layer: Layer, core: Mac, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
+# The array takes one product at a time, whose operands have to be there.
+IN_TURN = Pipeline(
+    "the DMA moves a tile, then the array computes it",
+    (
+        Action(Verb.LOAD),
+        Action(Verb.ARRIVE),
+        Action(Verb.START),
+        Action(Verb.FINISH),
+        Action(Verb.STORE),
+    ),
+)
+BESIDE = Pipeline(
+    "the DMA moves tiles while the array computes one",
+    (
+        Action(Verb.LOAD),
+        Action(Verb.FINISH, 1),
+        Action(Verb.ARRIVE),
+        Action(Verb.START),
+        Action(Verb.STORE, 1),
+    ),
+)
+
 FEW_LOADS = Heuristic("output channels", Size("k"), 1_000, "the input is copied once for each")
 
 
@@ -77,12 +100,10 @@ class Mac(Accelerator):
         start_cycles: from the start until the first product.
         max_shift: largest right shift of the requantization.
         align: of the weights' address in L1.
-        driver_cycles: host cycles of starting and of waiting.
+        product_cycles: host cycles of starting a product.
+        transfer_cycles: host cycles of starting a transfer.
+        wait_cycles: host cycles of noticing that either is done.
         call_cycles: host cycles of a layer besides.
-        copy_cycles: host cycles of a copy, besides those of its bytes.
-        row_cycles: the same of each row of a copy of many.
-        copy_bytes: bytes that the host copies in ``copy_block_cycles``.
-        copy_block_cycles: see there.
     """
 
     lanes: int
@@ -90,12 +111,10 @@ class Mac(Accelerator):
     start_cycles: int
     max_shift: int
     align: int
-    driver_cycles: int
+    product_cycles: int
+    transfer_cycles: int
+    wait_cycles: int
     call_cycles: int
-    copy_cycles: int
-    row_cycles: int
-    copy_bytes: int
-    copy_block_cycles: int
 
     @property
     def peak_macs(self) -> float:
@@ -124,7 +143,8 @@ class Mac(Accelerator):
         """
         return TilingProblem(
             name=layer.name,
-            k=Axis(layer.K, step=self.lanes),
+            # A block of weights begins aligned behind any number of others.
+            k=Axis(layer.K, step=lcm(self.lanes, self.align)),
             c=Axis(layer.C, tiled=False),
             y=Axis(layer.oy),
             x=Axis(layer.ox, tiled=False),
@@ -173,23 +193,30 @@ class Mac(Accelerator):
             (source, weights),
             result,
             product,
-            in_turn=HOST_IN_TURN,
-            overlapped=HOST_BESIDE if plan.buffers > 1 else None,
+            in_turn=IN_TURN,
+            overlapped=BESIDE if plan.buffers > 1 else None,
         )
 
     def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
-        """Return the cycles of the driver's calls: the host copies, the array computes beside."""
+        """Return the cycles of products and of transfers, and the host's for starting them."""
+        dma = soc.dma
+        assert dma is not None
 
         def compute(product: Call) -> ComputeCost:
             blocks = -(-product.number("k") // self.lanes) * -(-product.number("c") // self.width)
             return ComputeCost(self.start_cycles + product.number("rows") * blocks)
 
-        def copy(block: Block, by_rows: bool) -> Moved:
+        def move(block: Block, by_rows: bool) -> Moved:
             rows, size = block.commands()
-            cycles = self.copy_cycles + rows * size * self.copy_block_cycles // self.copy_bytes
-            return Moved(cycles + (rows * self.row_cycles if rows > 1 else 0))
+            return Moved(dma.cycles(size, rows), commands=1)
 
-        return Costs(compute, copy, Overheads(start=self.driver_cycles, call=self.call_cycles))
+        overheads = Overheads(
+            order=self.transfer_cycles,
+            wait=self.wait_cycles,
+            start=self.product_cycles,
+            call=self.call_cycles,
+        )
+        return Costs(compute, move, overheads, queue=dma.queue_depth)
 
     def emitter(self, soc: Soc) -> MacEmitter:
         """Return what turns plans into C."""

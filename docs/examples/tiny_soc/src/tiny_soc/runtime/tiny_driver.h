@@ -20,10 +20,18 @@ void tiny_start(const tiny_product_t *product);
 /* Waits for it; 0, or TINY_STATUS_ERROR if the device refused. */
 int32_t tiny_finish(void);
 
-/* L2 -> L1. */
-void tiny_load(uint32_t l1, const void *from, uint32_t bytes);
+/* Starts a transfer L2 -> L1, and returns its ticket.  Until it is done, nobody may write the
+ * bytes in L2, nor touch those in L1. */
+uint32_t tiny_load(uint32_t l1, const void *from, uint32_t bytes);
 
-/* L1 -> L2: rows of `bytes` bytes, one after another in L1, `pitch` bytes apart in L2. */
-void tiny_store(int8_t *to, uint32_t pitch, uint32_t l1, uint32_t rows, uint32_t bytes);
+/* The same L1 -> L2: rows of `bytes` bytes, one after another in L1, `pitch` bytes apart in L2.
+ * Until it is done, nobody may write the bytes in L1, nor touch those in L2. */
+uint32_t tiny_store(int8_t *to, uint32_t pitch, uint32_t l1, uint32_t rows, uint32_t bytes);
+
+/* Waits for the transfer with this ticket, and so for all before it. */
+void tiny_wait(uint32_t ticket);
+
+/* Waits for all transfers. */
+void tiny_wait_all(void);
 
 #endif
