@@ -64,7 +64,7 @@ setup(
         "patterns": DATA,
         "byoc_dory": DATA,
         "runtime_c": ["**/*"],
-        "htvm.example_soc": ["**/*"],
+        "htvm.example_soc": ["**/*", ".github/**/*"],
     },
     exclude_package_data={
         "runtime_c": ["tests/*", "tests/**/*", "**/__pycache__/*"],

@@ -100,7 +100,8 @@ def new_soc(name: str, folder: Path) -> Path:
 
 def _is_made(part: str) -> bool:
     """Whether a part of a path is left behind by running or installing."""
-    return part.startswith(".") or part.endswith(".egg-info") or part in ("__pycache__", "build")
+    hidden = part.startswith(".") and part != ".github"
+    return hidden or part.endswith(".egg-info") or part in ("__pycache__", "build")
 
 
 def _renamed(text: str, name: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+import yaml
 
 import htvm
 from byoc_dory.errors import ExportError, ModelError, TargetError
@@ -88,7 +91,7 @@ def test_the_example_is_found_and_computes_exactly(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_new_one_passes_its_tests_as_printed(tmp_path: Path) -> None:
-    """From the folder that holds it, which must not hide the package inside."""
+    """From the folder that holds it, which must not hide the package inside, and from others."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -102,12 +105,12 @@ def test_a_new_one_passes_its_tests_as_printed(tmp_path: Path) -> None:
     environment["PATH"] = f"{work / 'bin'}{os.pathsep}{environment['PATH']}"
     python = str(work / "bin" / "python")
 
-    def printed(command: list[str]) -> str:
+    def printed(command: list[str], folder: Path = tmp_path, **more: str) -> str:
         module = [] if command[0] == "python" else ["-m", "htvm"]
-        words = [python, *module, *command[1:]]
         ran = subprocess.run(
-            words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
+            [python, *module, *command[1:]], cwd=folder, env={**environment, **more},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return ran.stdout
 
@@ -115,6 +118,30 @@ def test_a_new_one_passes_its_tests_as_printed(tmp_path: Path) -> None:
     commands = [line.split() for line in told_to_do.splitlines() if line.startswith("  ")]
     outputs = [printed(command) for command in commands]
     assert len(commands) == 4 and " passed" in outputs[-1]
+    # What its CI runs in its folder, and the tests from a folder that is not above it.
+    folder = tmp_path / "mychip_soc"
+    quick = {"PYTEST_ADDOPTS": "-p no:cacheprovider -k says_why"}
+    for line in ci_lines(folder):
+        output = printed(shlex.split(line), folder, **quick)
+    assert "1 passed" in output
+    last = ["python", "-m", "pytest", str(folder / "tests")]
+    assert "1 passed" in printed(last, Path(tmp_path.anchor), **quick)
+
+
+def ci_lines(folder: Path) -> list[str]:
+    """The commands of a package's workflow, in order."""
+    flow = yaml.safe_load((folder / ".github" / "workflows" / "test.yml").read_text("utf-8"))
+    (job,) = flow["jobs"].values()
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def test_ci_installs_the_extra_that_is_declared(tmp_path: Path) -> None:
+    folder = new_soc("mychip", tmp_path / "mychip_soc")
+    install, test = ci_lines(folder)
+    declared = (folder / "pyproject.toml").read_text("utf-8").partition("optional-dependencies]")[2]
+    (extra,) = re.findall(r"\.\[(\w+)\]", install)
+    assert f"\n{extra} = [" in declared
+    assert (folder / test.split()[-1]).is_dir()
 
 
 def test_a_new_one_is_the_example_under_its_name() -> None:
@@ -134,7 +161,7 @@ def test_a_new_one_is_the_example_under_its_name() -> None:
 
 def skeleton_of_example() -> dict[str, str]:
     folder = example_folder()
-    endings = (".py", ".toml", ".md", ".c", ".h", ".jinja")
+    endings = (".py", ".toml", ".md", ".c", ".h", ".yml")
     found = (path for path in folder.rglob("*") if path.suffix in endings)
     return {
         path.relative_to(folder).as_posix(): path.read_text("utf-8")
