@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 import htvm
-from benchmarks.mutant import Mutant
+from benchmarks.mutant import Mutant, failure
 from benchmarks.tflite_mutations import drawn, mutated
-from htvm.errors import HtvmError
 from tests.frontend.flatfile import FLOAT32, Graph, Op, Tensor
 from tests.frontend.single import CASES
 
@@ -111,10 +110,8 @@ def _outcome(
         path.write_bytes(graph.file())
         try:
             module = htvm.build(htvm.load(path), target, platform="host", policy="bitwidth")
-        except HtvmError as error:
-            return "refused", error.what
         except Exception as error:  # noqa: BLE001
-            return "crashed", f"{type(error).__name__}: {error}"
+            return failure(error)
         for _ in range(_SAMPLES):
             inputs = [drawn(item.shape, item.dtype, rng) for item in module.model.inputs]
             (found,) = module.run(inputs).outputs

@@ -17,8 +17,7 @@ import numpy as np
 
 import htvm
 from benchmarks import onnx_cases
-from benchmarks.mutant import Mutant
-from htvm.errors import HtvmError
+from benchmarks.mutant import Mutant, failure
 from tests.frontend.single import CASES
 
 __all__ = ["campaign"]
@@ -62,8 +61,6 @@ def _outcome(data: bytes, name: str) -> tuple[str, str]:
         path.write_bytes(data)
         try:
             htvm.load(path)
-        except HtvmError as error:
-            return "refused", error.what
         except Exception as error:  # noqa: BLE001
-            return "crashed", f"{type(error).__name__}: {error}"
+            return failure(error)
     return "without oracle", "it is read"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import htvm
-from htvm.errors import DependencyError, HtvmError, ToolchainError
+from htvm.errors import DefectError, DependencyError, HtvmError, ToolchainError
 from htvm.facts.recipe import recipe_of
 from htvm.firmware.elf import read_segments
 from htvm.inputs import seeded_inputs
@@ -86,7 +86,7 @@ def program(
     def digest() -> str:
         try:
             module = htvm.build(model(), target, **options)
-        except (DependencyError, ToolchainError):
+        except (DefectError, DependencyError, ToolchainError):
             raise
         except HtvmError as error:  # what a table says of it, too
             return f"{type(error).__name__}, {_digest(error.what)}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Mutant"]
+from htvm.errors import DefectError, HtvmError
+
+__all__ = ["Mutant", "failure"]
 
 
 @dataclass(frozen=True)
@@ -16,3 +18,10 @@ class Mutant:
     changes: tuple[str, ...]
     result: str
     reason: str = ""
+
+
+def failure(error: Exception) -> tuple[str, str]:
+    """Return the result and the reason of what was not read: refused, or crashed by a defect."""
+    if isinstance(error, HtvmError) and not isinstance(error, DefectError):
+        return "refused", error.what
+    return "crashed", f"{type(error).__name__}: {error}"

@@ -36,8 +36,7 @@ from onnx import helper, numpy_helper
 import htvm
 from benchmarks import built_mutations, damage, onnx_cases, tflite_mutations
 from benchmarks.made_of import RowSource, computed, record
-from benchmarks.mutant import Mutant
-from htvm.errors import HtvmError
+from benchmarks.mutant import Mutant, failure
 
 __all__ = ["Count", "campaign", "counted", "made_of", "page"]
 
@@ -88,10 +87,8 @@ def _outcome(
             cast = data.astype(loaded.inputs[0].dtype)
             with np.errstate(all="ignore"):
                 found = interpret(loaded.module, [cast]).outputs
-        except HtvmError as error:
-            return mutant("refused", error.what)
         except Exception as error:  # noqa: BLE001
-            return mutant("crashed", f"{type(error).__name__}: {error}")
+            return mutant(*failure(error))
     if (cast != data).any():
         return mutant("without oracle", "it takes integers")
     from onnx.reference import ReferenceEvaluator

@@ -27,7 +27,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import htvm
-from htvm.errors import HtvmError
+from benchmarks.mutant import failure
 from htvm.frontend.onnx.dialect import READERS
 
 __all__ = ["FORMED", "FORMS", "Outcome", "cases", "run", "table"]
@@ -100,10 +100,8 @@ def run(case: Any, form: str, interpret: Callable[..., Any]) -> Outcome:
         path.write_bytes(model.SerializeToString())
         try:
             loaded = htvm.load(path)
-        except HtvmError as error:
-            return outcome("refused", error.what)
         except Exception as error:  # noqa: BLE001
-            return outcome("crashed", f"{type(error).__name__}: {error}")
+            return outcome(*failure(error))
         types = [item.dtype for item in loaded.inputs]
         cast = [array.astype(dtype) for array, dtype in zip(given, types, strict=True)]
         if any((a != b).any() for a, b in zip(cast, given, strict=True)):

@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 
 import htvm
-from benchmarks.mutant import Mutant
-from htvm.errors import HtvmError
+from benchmarks.mutant import Mutant, failure
 from tests.frontend.flatfile import FLOAT32, INT8, INT16, INT32, UINT8, Graph, Op, Tensor
 from tests.frontend.single import CASES
 
@@ -63,10 +62,8 @@ def _outcome(
             inputs = [drawn(item.shape, item.dtype, rng) for item in loaded.inputs]
             with np.errstate(all="ignore"):
                 found = interpret(loaded.module, inputs).outputs
-        except HtvmError as error:
-            return "refused", error.what
         except Exception as error:  # noqa: BLE001
-            return "crashed", f"{type(error).__name__}: {error}"
+            return failure(error)
     wanted = oracle.run(content, inputs, len(found))
     if isinstance(wanted, str):
         return "without oracle", wanted

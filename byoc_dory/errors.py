@@ -15,6 +15,7 @@ __all__ = [
     "HtvmError",
     "InputError",
     "IntegerFormError",
+    "InternalError",
     "L2OverflowError",
     "ModelError",
     "PolicyError",
@@ -124,6 +125,10 @@ class TileProgramError(HtvmError):
 
 class DefectError(HtvmError):
     """A build breaks a promise of this project: a defect of ours, not of the model."""
+
+
+class InternalError(DefectError):
+    """An error that nobody foresaw, which is its cause: a defect of ours, to be reported."""
 
 
 class PolicyError(HtvmError):

@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import DependencyError
+from htvm.public import boundary
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -36,8 +37,13 @@ def optional(module: str, purpose: str, extra: str = "explore") -> Any:
         ) from error
 
 
+@boundary
 class Shown:
     """A result that has rows; subclasses say which (`_rows`)."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        boundary(cls)
 
     def _rows(self) -> tuple[object, ...]:
         """Return the rows, each a dataclass."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from htvm.errors import InternalError
 from htvm.firmware.toolchain import Compiler
 from htvm.stage_cache import StageCache
 
@@ -23,6 +24,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the generated C and its digests into tests/golden instead of comparing",
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail a test in which an `InternalError` was made, even where it accepts any `HtvmError`."""
+    made: list[str] = []
+    create = InternalError.__init__
+
+    def noted(self: InternalError, what: str, **parts: str) -> None:
+        made.append(what)
+        create(self, what, **parts)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InternalError, "__init__", noted)
+        yield
+    if made and item.get_closest_marker("defects") is None:
+        pytest.fail(f"internal errors: {made}")
 
 
 @pytest.fixture

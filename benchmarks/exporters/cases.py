@@ -24,8 +24,8 @@ import numpy as np
 import htvm
 from benchmarks import micro
 from benchmarks.made_of import RowSource, program, record
+from benchmarks.mutant import failure
 from htvm.aot.entry import model_sources
-from htvm.errors import HtvmError
 from tests.reference.onnx_session import NO_KERNEL, exact_session
 
 __all__ = ["BEFORE", "Case", "cases", "made_of", "page"]
@@ -96,12 +96,10 @@ def _case(folder: Path, interpret: Callable[..., Any], targets: Sequence[str]) -
     path = _file(folder)
     try:
         result = _compared(path, interpret)
-    except HtvmError as error:
-        result = f"refused: {error}"
     except _UncheckedError as error:
         result = f"unchecked: {error}"
     except Exception as error:  # noqa: BLE001
-        result = f"crashed: {type(error).__name__}: {error}"
+        result = f"{failure(error)[0]}: {error}"
     return Case(folder.name, result, tuple(_built(path, target, interpret) for target in targets))
 
 
@@ -180,10 +178,8 @@ def _built(path: Path, target: str, interpret: Callable[..., Any]) -> str:
         rng = np.random.default_rng(1)
         inputs = [_drawn(item.shape, item.dtype, rng) for item in module.model.inputs]
         found = module.run(inputs).outputs
-    except HtvmError as error:
-        return f"refused: {error}"
     except Exception as error:  # noqa: BLE001
-        return f"crashed: {type(error).__name__}: {error}"
+        return f"{failure(error)[0]}: {error}"
     seconds = _processor_time() - begin
     wanted = interpret(module.compiled.retargeted.model.module, inputs).outputs
     if not all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True)):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import htvm
-from htvm.errors import HtvmError
+from benchmarks.mutant import failure
 from htvm.quantization.float_model import calibrated
 from tests.reference.onnx_session import NO_KERNEL
 
@@ -71,10 +71,9 @@ def checked(exporter: str, case: Path, interpret: Callable[..., Any]) -> Outcome
             return outcome(*_quantized(path, kept, interpret))
         model = htvm.load(path)
         found = [interpret(model.module, _of(kept, "in", run)).outputs for run in _runs(kept)]
-    except HtvmError as error:
-        return outcome("refused", f"{error.what}; {error.where}; {error.hint}")
     except Exception as error:  # noqa: BLE001
-        return outcome("crashed", f"{type(error).__name__}: {error}")
+        result, _ = failure(error)
+        return outcome(result, str(error))
     verdicts = []
     for kind, oracle in _oracles(path, kept):
         wanted = [array for run in oracle for array in run]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -12,10 +13,12 @@ import htvm
 from byoc_dory.nearest import nearest
 from htvm.cli.terminal import EXIT_INTERRUPTED, Interrupts, report_defect
 from htvm.cli.verbs import VERBS
-from htvm.errors import HtvmError
+from htvm.errors import CapacityError, DefectError, HtvmError
+from htvm.public import internal_error
 
 __all__ = ["app", "exit_code", "main"]
 
+EXIT_DEFECT = 1
 EXIT_USER_ERROR = 2
 
 
@@ -67,33 +70,42 @@ def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
         argv: its arguments; by default those of the process.
 
     Returns:
-        0, or the command's own code; 2 for an error that the user can fix; 130 if interrupted.  An
-        unexpected error ends the process with 1 and a message, with ``-v`` also the traceback.
+        0, or the command's own code; 2 for an error that the user can fix; 130 if interrupted; 1
+        for a defect, with a message, and with ``-v`` also the traceback.
     """
     interrupts = Interrupts()
+    words = sys.argv[1:] if argv is None else list(argv)
     if argv is None:
-        sys.excepthook = report_defect
         interrupts.watch()
     try:
         code = command.main(args=None if argv is None else list(argv), standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
         return _interrupted()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         # Catches everything: an interrupt during a callback of the compiler, or one that ended a
-        # child first, surfaces as some other error.  Anything else goes on to `report_defect`.
+        # child first, surfaces as some other error.
         if interrupts.seen:
             return _interrupted()
-        if isinstance(error, HtvmError):
-            click.echo(f"htvm: error: {error}", err=True)
-            return EXIT_USER_ERROR
         if isinstance(error, click.ClickException):
             error.show()
             return error.exit_code
-        raise
+        if isinstance(error, MemoryError):
+            error = CapacityError("this machine has too little memory for it", where=_typed(words))
+        if not isinstance(error, HtvmError):
+            error = internal_error(_typed(words), error)
+        if isinstance(error, DefectError):
+            report_defect(error, words)
+            return EXIT_DEFECT
+        click.echo(f"htvm: error: {error}", err=True)
+        return EXIT_USER_ERROR
     finally:
         if argv is None:
             interrupts.ignore()
     return code if isinstance(code, int) else 0
+
+
+def _typed(words: Sequence[str]) -> str:
+    return f"`{shlex.join(['htvm', *words])}`"
 
 
 def _interrupted() -> int:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import shutil
 import signal
-import sys
-from types import FrameType, TracebackType
+import traceback
+from collections.abc import Sequence
+from types import FrameType
 
 import click
+
+from htvm.errors import HtvmError
 
 __all__ = [
     "EXIT_INTERRUPTED",
@@ -66,16 +69,15 @@ class Interrupts:
         signal.default_int_handler(number, frame)
 
 
-def report_defect(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
-    """A `sys.excepthook` for unexpected errors: one message, and how to see more."""
-    if any(argument in ("-v", "-vv", "--verbose") for argument in sys.argv[1:]):
-        sys.__excepthook__(kind, error, trace)
+def report_defect(error: HtvmError, words: Sequence[str]) -> None:
+    """Print one message, and the traceback, or how to see it.
+
+    Args:
+        error: the defect.
+        words: the arguments of the command.
+    """
+    if any(word in ("-v", "-vv", "--verbose") for word in words):
+        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
         return
-    text = f"{kind.__name__}: {error}".rstrip(": ")
-    click.echo(
-        f"htvm: internal error: {text}\n"
-        "This is a defect of htvm, not of your input; run the command again with -v to see where.",
-        err=True,
-    )
+    click.echo(f"htvm: internal error: {error}", err=True)
+    click.echo("run the command again with -v to see the traceback", err=True)

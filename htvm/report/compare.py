@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from htvm.errors import InputError
 from htvm.plots.bars import Bar, bar_figure
 from htvm.report.data import L2Use
 from htvm.report.table import Column, Table, count, csv_text, milliseconds, ratio, text, wrapped
@@ -134,12 +135,16 @@ class Comparison(Shown):
         """Return the row of a configuration.
 
         Raises:
-            KeyError: no row has this configuration.
+            InputError: no row has this configuration.
         """
         for row in self.rows:
             if row.configuration == configuration:
                 return row
-        raise KeyError(configuration)
+        raise InputError(
+            f"there is no configuration {configuration!r}",
+            where="comparison",
+            hint=f"there are {', '.join(row.configuration for row in self.rows)}",
+        )
 
     def latency_ms(self, row: ComparisonRow) -> float | None:
         """Return the time of one inference in ms; None if the configuration did not run."""

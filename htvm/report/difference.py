@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from htvm.plots.bars import Bar, bar_figure
+from htvm.public import boundary
 from htvm.report.conditions import figures_of
 from htvm.report.table import Column, Table, text
 from htvm.shown import Shown
@@ -96,6 +97,7 @@ class ReportDifference(Shown):
         return bar_figure(title, bars, "cycles", keys={"dim": "before", "ink": "after"})
 
 
+@boundary
 def difference_of(before: ReportData, after: ReportData) -> ReportDifference:
     """Compare two reports; steps are matched by name."""
     old, new = figures_of(before), figures_of(after)

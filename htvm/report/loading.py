@@ -10,6 +10,7 @@ import msgspec
 
 from htvm.errors import InputError
 from htvm.files import is_pipe
+from htvm.public import boundary
 from htvm.report.json_file import KIND, SCHEMA
 from htvm.report.types import Report
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["load", "load_exploration", "schema"]
 
 
+@boundary
 def load(path: str | Path) -> Report:
     """Read a report saved as ``.json``.
 
@@ -46,6 +48,7 @@ def load(path: str | Path) -> Report:
     return report
 
 
+@boundary
 def load_exploration(path: str | Path) -> Exploration:
     """Read what `Exploration.save` wrote.
 
@@ -118,6 +121,7 @@ def _checked(data: Any, where: str) -> dict[str, Any]:
     return data
 
 
+@boundary
 def schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of the document."""
     (found,), parts = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")

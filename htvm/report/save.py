@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from htvm.errors import ExportError
 from htvm.files import write_whole
+from htvm.public import boundary
 
 if TYPE_CHECKING:
     from htvm.report.data import ReportData
@@ -77,6 +78,7 @@ def format_of(path: str | Path, where: str = "") -> str:
     )
 
 
+@boundary
 def save(report: ReportData, path: str | Path, *, form: str = "", where: str = "") -> Path:
     """Write a report to a file, completely or not at all.
 

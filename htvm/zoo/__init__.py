@@ -18,6 +18,7 @@ import numpy as np
 
 from byoc_dory.errors import ModelError
 from byoc_dory.nearest import nearest
+from htvm.public import boundary
 from htvm.zoo.llama import LENGTH, PROMPT, microllama, microllama_prompt
 from htvm.zoo.schemes import SCHEMES
 from htvm.zoo.trained import TRAINED, load_trained
@@ -71,6 +72,7 @@ DESCRIBED = {
 """What the networks are, by name."""
 
 
+@boundary
 def names() -> tuple[str, ...]:
     """Return the names of the MLPerf Tiny networks, which have a `sketch`.
 
@@ -80,6 +82,7 @@ def names() -> tuple[str, ...]:
     return _NETWORKS
 
 
+@boundary
 def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
     """Return a network's sketch, before it becomes a model: its operators and their statistics.
 
@@ -104,6 +107,7 @@ def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
     return drawn
 
 
+@boundary
 def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: str = "8-bit") -> Model:
     """Return the network called ``name`` as a model.
 
@@ -145,6 +149,7 @@ SEED_DIGITS = 18
 """Most digits of a seed in a name."""
 
 
+@boundary
 def named(text: str) -> Model:
     """Return the network with a name as on the command line: ``zoo:NAME[:SCHEME][@SEED]``.
 
