@@ -61,7 +61,7 @@ def seeded_inputs(infos: Sequence[TensorInfo], seed: int = 0) -> list[NDArray[np
             values = rng.integers(limits.min, limits.max, info.shape, endpoint=True)
         else:
             values = rng.standard_normal(info.shape)
-        arrays.append(values.astype(info.dtype))
+        arrays.append(np.asarray(values, info.dtype))  # numpy draws a number for no axes
     return arrays
 
 
@@ -80,6 +80,8 @@ def _named(
 
 def _checked(info: TensorInfo, array: object) -> NDArray[np.generic]:
     where = f"input '{info.name}'"
+    if isinstance(array, np.generic):  # what numpy makes of an array without axes
+        array = np.asarray(array)
     if not isinstance(array, np.ndarray):
         raise InputError(
             f"a {type(array).__name__} is not a numpy array", where=where,

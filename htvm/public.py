@@ -20,6 +20,7 @@ Named = TypeVar("Named")
 
 _OURS = ("htvm", "patterns", "byoc_dory")
 _LONGEST = 60  # characters of an argument in a message
+_LONGEST_REASON = 300
 
 
 def public(named: Named) -> Named:
@@ -67,7 +68,7 @@ def internal_error(tried: str, error: Exception) -> InternalError:
         if _package(frame) in _OURS:
             where = f"{frame.f_globals['__name__']}, line {line}"
     found = InternalError(
-        f"{tried} failed with {type(error).__name__}: {error}".rstrip(": "),
+        f"{tried} failed with {type(error).__name__}: {str(error)[:_LONGEST_REASON]}".rstrip(": "),
         where=where,
         hint=f"if its arguments are as documented, this is a defect of htvm {__version__}: please "
         "report it with the traceback and, if you may, the model",

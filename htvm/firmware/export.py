@@ -188,11 +188,13 @@ def check_files(folder: Path, *needed: str) -> None:
         ExportError: it is not an export, or a file is missing or was changed.
     """
     where, hint = str(folder), "name a folder that Module.export wrote"
-    if not folder.is_dir():
-        raise ExportError("there is no such folder", where=where, hint=hint)
-    if not (folder / MANIFEST).is_file():
-        raise ExportError(f"this is not an export: it has no {MANIFEST}", where=where, hint=hint)
     try:
+        if not folder.is_dir():
+            raise ExportError("there is no such folder", where=where, hint=hint)
+        if not (folder / MANIFEST).is_file():
+            raise ExportError(
+                f"this is not an export: it has no {MANIFEST}", where=where, hint=hint
+            )
         known = _known(folder)
         for name in needed:
             if name not in known:

@@ -264,7 +264,7 @@ def read_manifest(path: Path) -> Manifest:
     if is_pipe(path):
         raise ExportError("cannot read the export: this is a pipe", where=where, hint=hint)
     try:
-        data = json.loads(path.read_bytes())
+        data = msgspec.json.decode(path.read_bytes())
     except OSError as error:
         raise ExportError(
             f"cannot read the export: {error.strerror}", where=where, hint=hint

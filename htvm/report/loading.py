@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +98,7 @@ def _document(path: Path, where: str) -> Any:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot read the report: {reason}", where=where, hint=hint) from error
     try:
-        return json.loads(data)
+        return msgspec.json.decode(data)
     except (ValueError, RecursionError) as error:
         raise InputError("this is not JSON", where=where, hint=hint) from error
 

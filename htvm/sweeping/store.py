@@ -165,7 +165,7 @@ class Store:
             for line in lines[1:]:
                 row = Row.of(json.loads(line), self._names)
                 self.rows[row.design, row.model] = row
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise self._not_ours() from error
 
     def _not_ours(self) -> ExportError:

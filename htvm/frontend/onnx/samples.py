@@ -9,9 +9,9 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from byoc_dory.layers import Array
+from htvm.arrays import read_arrays
+from htvm.errors import InputError
 
 __all__ = ["samples_beside"]
 
@@ -29,10 +29,9 @@ def samples_beside(path: Path, inputs: Sequence[str]) -> dict[str, Array]:
     if not file.is_file():
         return {}
     try:
-        with np.load(file, allow_pickle=False) as arrays:
-            samples = {key: arrays[key] for key in arrays.files}
-    except (OSError, ValueError, EOFError) as error:
-        _log.warning("%s cannot be read, and is left out: %s", file, error)
+        samples = read_arrays(file, "it is left out")
+    except InputError as error:
+        _log.warning("%s", error)
         return {}
     named = all(name in samples for name in inputs)
     order = list(inputs) if named else list(samples)

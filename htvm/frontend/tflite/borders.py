@@ -76,7 +76,8 @@ def negate(op: OperatorReader) -> Sequence[Applied]:
     for tensor in (source, result):
         if tensor.dtype != "float32":
             raise op.unsupported(f"{tensor.dtype} activations ({tensor.place})", "float32")
-    turned = RealCombine("multiply", b=np.asarray([-1], "float32"))
+    one = (1,) if source.shape else ()
+    turned = RealCombine("multiply", b=np.full(one, -1, "float32"))
     return [Applied(op.position(), op.where, (op.value(source),), turned)]
 
 
