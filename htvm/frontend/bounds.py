@@ -43,15 +43,13 @@ MOST_OFFERED = 2_000
 """Operators of a network that accelerators may take layers of: TVM groups those by sets of all that
 is before each operator, which take memory with the square of their number (7 GB for this many)."""
 
-_INT32_MAX = 2**31 - 1
-
 
 def check_sizes(operators: Sequence[tuple[Applied, Activation]]) -> None:
     """Check operators and their results before anything of their size is created.
 
     Raises:
-        UnsupportedError: there are too many operators, or one has tensors that 32-bit addresses or
-            indices cannot reach.
+        UnsupportedError: there are too many operators, or one has tensors that 32-bit addresses
+            cannot reach.
         ModelError: a tensor has no elements.
     """
     if len(operators) > MOST_OPERATORS:
@@ -65,12 +63,6 @@ def check_sizes(operators: Sequence[tuple[Applied, Activation]]) -> None:
         for tensor in (*operator.inputs, result):
             elements = math.prod(tensor.shape)
             size += elements * np.dtype(tensor.dtype).itemsize
-            if elements > _INT32_MAX:
-                raise UnsupportedError(
-                    f"a tensor of shape {list(tensor.shape)}, which has {elements} elements",
-                    where=operator.where,
-                    hint=f"at most {_INT32_MAX}; check the shapes in the file",
-                )
             if elements < 1:
                 raise ModelError(
                     f"a tensor of shape {list(tensor.shape)}, which is empty",

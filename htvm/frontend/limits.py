@@ -16,6 +16,8 @@ from htvm.public import public
 
 __all__ = ["Budget", "Limits"]
 
+_PER_PLACE = 8  # elements of a constant that take as much memory as one integer of Python
+
 _SAID = {
     "decoded_bytes": "its parts, counted as often as they are named, take {:,} B decoded",
     "folded_elements": "the constants computed from its constants have {:,} elements",
@@ -68,6 +70,10 @@ class Budget:
     source: str
     granted: Mapping[str, int] = field(default_factory=dict)
     _spent: Counter[str] = field(default_factory=Counter)
+
+    def spend_places(self, count: int, where: str) -> None:
+        """Count elements that are chosen one by one, which raises what `spend` does."""
+        self.spend("folded_elements", _PER_PLACE * count, where)
 
     def spend(self, limit: str, amount: int, where: str = "") -> None:
         """Count an amount that is about to be taken, at ``where`` or somewhere in the file.

@@ -9,16 +9,19 @@ A new operator needs only a class below `patterns/ops` and a handler in its fron
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from byoc_dory.errors import UnsupportedError
 from htvm.model import TensorInfo
 
 if TYPE_CHECKING:
     from patterns.op import Op
 
 __all__ = [
+    "MOST_ELEMENTS",
     "Activation",
     "Applied",
     "Clip",
@@ -27,6 +30,9 @@ __all__ = [
     "Quantization",
     "info_of",
 ]
+
+MOST_ELEMENTS = 2**31 - 1
+"""Elements of a tensor: what 32-bit indices reach."""
 
 Clip: TypeAlias = tuple[int, int]
 Pair: TypeAlias = tuple[int, int]
@@ -49,11 +55,24 @@ class Activation:
         shape: shape in the source's layout, including the batch.
         origin: the operator that computes it, or the name of the input.
         dtype: int8, uint8, int16, int32 or float32.
+
+    Raises:
+        UnsupportedError: it has more elements than 32-bit indices reach.
     """
 
     shape: tuple[int, ...]
     origin: Applied | str
     dtype: str = "int8"
+
+    def __post_init__(self) -> None:
+        elements = math.prod(self.shape)
+        if elements > MOST_ELEMENTS:
+            origin = self.origin
+            raise UnsupportedError(
+                f"a tensor of shape {list(self.shape)}, which has {elements} elements",
+                where=f"input '{origin}'" if isinstance(origin, str) else origin.where,
+                hint=f"at most {MOST_ELEMENTS}; check the shapes in the file",
+            )
 
 
 @dataclass(frozen=True, eq=False)

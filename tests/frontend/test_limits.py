@@ -240,3 +240,19 @@ def test_hostile_files_are_refused_at_once(name: str) -> None:
     with pytest.raises(htvm.HtvmError):
         htvm.load(HOSTILE / name)
     assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("kind", ["TILE", "BROADCAST_TO"])
+def test_elements_that_are_chosen_one_by_one(kind: str, tmp_path: Path) -> None:
+    """Of a tensor that is computed: the places are what a small file makes many of."""
+    count = 2**27
+    tensors = [
+        Tensor("x", (1, 1)),
+        Tensor("n", (2,), INT32, np.asarray([1, count], np.int32), (), ()),
+        Tensor("y", (1, count)),
+    ]
+    path = tmp_path / "net.tflite"
+    path.write_bytes(Graph(tensors, [Op(kind, [0, 1], [2])]).file())
+    start = time.process_time()
+    refused(path, "folded_elements")
+    assert time.process_time() - start < 5

@@ -137,6 +137,7 @@ def _graph(
         outputs,
         kept,
         constants,
+        budget,
         declared=sizes.inputs,
         alone=not any(map(is_external, graph.initializer)),
     )

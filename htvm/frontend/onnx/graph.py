@@ -10,6 +10,7 @@ import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
+from htvm.frontend.limits import Budget
 from htvm.frontend.onnx.looks import Looks, Watched
 
 __all__ = ["Attribute", "OnnxGraph", "OnnxNode", "OnnxTensor"]
@@ -176,6 +177,7 @@ class OnnxGraph:
         nodes: nodes that the outputs need, each after those it reads; nodes ``Constant`` are among
             ``constants`` instead.
         constants: initialisers and constants, by name.
+        budget: counts what is made of them.
         declared: names of all inputs in the file, without initialisers.
         alone: whether the file holds all of the model; if not, some data lie in other files.
     """
@@ -186,5 +188,6 @@ class OnnxGraph:
     outputs: tuple[OnnxTensor, ...]
     nodes: tuple[OnnxNode, ...]
     constants: Mapping[str, Array]
+    budget: Budget
     declared: tuple[str, ...] = ()
     alone: bool = True

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import ModelError, UnsupportedError
 from htvm.files import file_sha256
 from htvm.frontend.integerize import named_module
-from htvm.frontend.limits import Limits
+from htvm.frontend.limits import Budget, Limits
 from htvm.frontend.operators import Activation
 from htvm.frontend.tflite.dilation import with_dilation
 from htvm.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor, read_file
@@ -52,7 +52,7 @@ def load_tflite(path: Path, name: str | None = None, limits: Limits | None = Non
             limits.
     """
     file = read_tflite(path, limits)
-    values = _read_operators(file)
+    values = _read_operators(file, Budget(limits or Limits(), path.name))
     _check_border(file)
     module, names = named_module(
         [(tensor.name, values[tensor.index]) for tensor in file.inputs],
@@ -91,7 +91,7 @@ def read_tflite(path: Path, limits: Limits | None = None) -> TfliteFile:
     return with_dilation(folded(read_file(data, path.name, limits), path.name, limits))
 
 
-def _read_operators(file: TfliteFile) -> dict[int, Activation]:
+def _read_operators(file: TfliteFile, budget: Budget) -> dict[int, Activation]:
     """Return the activation for every computed tensor, by index."""
     for operator in file.operators:
         if operator.kind not in HANDLERS:
@@ -108,7 +108,7 @@ def _read_operators(file: TfliteFile) -> dict[int, Activation]:
     for operator in file.operators:
         try:
             wide = _is_wide(operator)
-            reader = OperatorReader(operator, values, "int16" if wide else "int8")
+            reader = OperatorReader(operator, values, "int16" if wide else "int8", budget)
             if wide and operator.kind not in WIDE_HANDLERS:
                 raise UnsupportedError(
                     f"int16 activations of operator {operator.kind} are not supported",

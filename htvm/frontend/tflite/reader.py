@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
 from byoc_dory.layers import Array
+from htvm.frontend.limits import Budget, Limits
 from htvm.frontend.operators import Activation, Applied, Pair, Quantization
 from htvm.frontend.scales import bound
 from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
@@ -45,12 +46,18 @@ class OperatorReader:
         operator: the operator.
         values: activations computed so far, by tensor index.
         dtype: type of the activations, int8 or int16.
+        budget: counts what is made of the file's constants.
     """
 
     def __init__(
-        self, operator: TfliteOperator, values: Mapping[int, Activation], dtype: str = "int8"
+        self,
+        operator: TfliteOperator,
+        values: Mapping[int, Activation],
+        dtype: str = "int8",
+        budget: Budget | None = None,
     ) -> None:
         self.operator = operator
+        self.budget = budget or Budget(Limits(), operator.place)
         self.dtype = dtype
         self.looked: set[int] = set()
         """Numbers of the inputs that have been looked at."""

@@ -33,7 +33,6 @@ __all__ = [
     "unpack",
 ]
 
-_MOST_ELEMENTS = 1 << 28
 _MODES: tuple[Literal["reflect", "symmetric"], ...] = ("reflect", "symmetric")
 
 
@@ -88,7 +87,8 @@ def tile(op: OperatorReader) -> Sequence[Applied]:
     source, multiples = op.same_step(), op.constant(1, "multiples")
     if len(multiples) != len(source.shape) or min(multiples, default=1) < 1:
         raise op.corrupt(f"multiples {multiples} of {source.shape}")
-    return _chosen(op, source, lambda axis, size: np.tile(np.arange(size), multiples[axis]))
+    sizes = [size * count for size, count in zip(source.shape, multiples, strict=True)]
+    return _chosen(op, source, sizes, lambda axis, size: np.tile(np.arange(size), multiples[axis]))
 
 
 def broadcast_to(op: OperatorReader) -> Sequence[Applied]:
@@ -104,6 +104,7 @@ def broadcast_to(op: OperatorReader) -> Sequence[Applied]:
     steps: list[Op] = [Reshape(own)] if own != source.shape else []
     for axis, (size, whole) in enumerate(zip(own, shape, strict=True)):
         if size != whole:
+            op.budget.spend_places(whole, op.where)
             steps.append(Take(axis, (0,) * whole))
     return _chain(op, source, steps)
 
@@ -149,24 +150,28 @@ def mirror_pad(op: OperatorReader) -> Sequence[Applied]:
     for size, pair in zip(source.shape, widths, strict=True):
         if max(pair) > size - (1 - mode):
             raise op.corrupt(f"mirrored paddings {pair} of an axis of {size}")
+    sizes = [size + sum(pair) for size, pair in zip(source.shape, widths, strict=True)]
     return _chosen(
-        op, source, lambda axis, size: np.pad(np.arange(size), widths[axis], mode=_MODES[mode])
+        op,
+        source,
+        sizes,
+        lambda axis, size: np.pad(np.arange(size), widths[axis], mode=_MODES[mode]),
     )
 
 
 def _chosen(
-    op: OperatorReader, source: TfliteTensor, places: Callable[[int, int], np.ndarray]
+    op: OperatorReader,
+    source: TfliteTensor,
+    sizes: Sequence[int],
+    places: Callable[[int, int], np.ndarray],
 ) -> Sequence[Applied]:
-    """Take elements along each axis; ``places`` has them for an axis and its size."""
+    """Take elements along each axis; ``places`` has ``sizes`` of them for an axis and its size."""
     steps: list[Op] = []
-    sizes = op.operator.outputs[0].shape
-    if math.prod(sizes) > _MOST_ELEMENTS:
-        raise op.corrupt(f"an output of shape {sizes}")
-    found = [places(axis, size) for axis, size in enumerate(source.shape)]
-    op.result_shape([len(each) for each in found])
-    for axis, each in enumerate(found):
-        if len(each) != source.shape[axis]:
-            steps.append(Take(axis, tuple(int(place) for place in each)))
+    op.result_shape(sizes)
+    for axis, (size, whole) in enumerate(zip(source.shape, sizes, strict=True)):
+        if whole != size:
+            op.budget.spend_places(whole, op.where)
+            steps.append(Take(axis, tuple(int(place) for place in places(axis, size))))
     return _chain(op, source, steps)
 
 

@@ -95,6 +95,23 @@ NODES: dict[str, tuple[File, type[HtvmError], tuple[str, ...]]] = {
     "an order of places that is none": (
         one("MaxPool", kernel_shape=[2, 2], storage_order=-2), ModelError, ("storage_order -2",)
     ),
+    "huge reflections": (
+        one("Pad", (np.array([0, 0, 2**30, 0, 0, 0, 0, 0], INT),), mode="edge"),
+        UnsupportedError,
+        ("Limits(folded_elements=...)",),
+    ),
+    "huge tiles": (
+        one("Tile", (np.array([1, 1, 1, 2**24], INT),)),
+        UnsupportedError,
+        ("Limits(folded_elements=...)",),
+    ),
+    "an expansion to nothing": (
+        one("Expand", (np.array([0, 6, 8, 8], INT),)), HtvmError, ("Expand",)
+    ),
+    "a celu of no width": (one("Celu", alpha=0.0), ModelError, ("'alpha' is 0.0",)),
+    "a gelu by a number": (
+        one("Gelu", approximate=3), ModelError, ("'approximate' is 3", "must be a text")
+    ),
     "huge pads": (
         one("MaxPool", kernel_shape=[2, 2], pads=[2**40] * 4), HtvmError, ("MaxPool_2",)
     ),

@@ -189,8 +189,9 @@ def _filled(
     fill: float,
 ) -> Real:
     """Return a tensor padded with zeros, with another number there; adding 0 is exact."""
-    border = np.pad(np.zeros(source, "float32"), widths, constant_values=np.float32(fill))
     shape = padded.activation.shape
+    reader.graph.budget.spend("folded_elements", math.prod(shape), node.where)
+    border = np.pad(np.zeros(source, "float32"), widths, constant_values=np.float32(fill))
     op = RealCombine("add", b=border)
     return Real(reader.write(node, op, (padded.activation,), shape, dtype="float32"))
 
@@ -208,6 +209,7 @@ def _mirrored(
         size = tensor.activation.shape[axis]
         if mode == "reflect" and max(width) >= size:
             raise node.unsupported(f"a reflection of {max(width)} of {size} elements")
+        reader.graph.budget.spend_places(size + sum(width), node.where)
         places = np.pad(np.arange(size), width, mode=mode)
         shape = list(tensor.activation.shape)
         shape[axis] = len(places)

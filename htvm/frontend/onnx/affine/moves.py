@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,21 +21,22 @@ if TYPE_CHECKING:
 
 __all__ = ["HANDLERS"]
 
-_LARGEST = 1 << 24  # elements of an axis
-
 
 def _taken(
-    reader: Reader, node: OnnxNode, tensor: Movable, axis: int, places: list[int]
+    reader: Reader, node: OnnxNode, tensor: Movable, axis: int, places: Sequence[int]
 ) -> Movable:
     """Return chosen elements along an axis; as a slice, if they are evenly spread."""
     shape = list(tensor.shape)
-    if places == list(range(shape[axis])):
+    if not isinstance(places, range):
+        step = places[1] - places[0] if len(places) > 1 else 1
+        even = range(places[0], places[0] + step * len(places), step or 1)
+        places = even if list(even) == places else places
+    if places == range(shape[axis]):
         return tensor
-    steps = {b - a for a, b in zip(places, places[1:], strict=False)} or {1}
     shape[axis] = len(places)
-    if len(steps) == 1 and 0 not in steps:
+    if isinstance(places, range):
         begin, strides = [0] * len(shape), [1] * len(shape)
-        begin[axis], strides[axis] = places[0], steps.pop()
+        begin[axis], strides[axis] = places.start, places.step
         return move(
             reader, node, tensor, Slice(tuple(begin), tuple(shape), tuple(strides)), tuple(shape)
         )
@@ -73,7 +75,7 @@ def _split(reader: Reader, node: OnnxNode) -> list[Value]:
         raise node.damaged(f"{count} parts of {sizes} of an axis of {size}")
     starts = np.cumsum([0, *sizes]).tolist()
     return [
-        _taken(reader, node, tensor, axis, list(range(start, start + part)))
+        _taken(reader, node, tensor, axis, range(start, start + part))
         for start, part in zip(starts, sizes, strict=False)
     ]
 
@@ -85,9 +87,9 @@ def _tile(reader: Reader, node: OnnxNode) -> Value:
     if len(repeats) != len(source) or min(repeats, default=1) < 1:
         raise node.damaged(f"repeats {repeats} of {list(source)}")
     for axis, (size, count) in enumerate(zip(source, repeats, strict=True)):
-        if size * count > _LARGEST:
-            raise node.unsupported(f"{size * count} elements of an axis")
-        tensor = _taken(reader, node, tensor, axis, list(range(size)) * count)
+        if count > 1:
+            reader.graph.budget.spend_places(size * count, node.where)
+            tensor = _taken(reader, node, tensor, axis, list(range(size)) * count)
     return tensor
 
 
@@ -99,11 +101,13 @@ def _expand(reader: Reader, node: OnnxNode) -> Value:
         shape = np.broadcast_shapes(source, wanted)
     except ValueError:
         raise node.damaged(f"an expansion of {list(source)} to {list(wanted)}") from None
-    if max(shape, default=1) > _LARGEST:
-        raise node.unsupported(f"an expansion to {list(shape)}")
+    if min(shape, default=1) < 1:
+        raise node.damaged(f"an expansion of {list(source)} to {list(wanted)}")
     tensor = reshape(reader, node, tensor, (*(1,) * (len(shape) - len(source)), *source))
     for axis, (size, after) in enumerate(zip(tensor.shape, shape, strict=True)):
-        tensor = _taken(reader, node, tensor, axis, [0] * after if size == 1 else list(range(size)))
+        if size != after:
+            reader.graph.budget.spend_places(after, node.where)
+            tensor = _taken(reader, node, tensor, axis, [0] * after)
     return tensor
 
 

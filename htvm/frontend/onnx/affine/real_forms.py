@@ -11,6 +11,7 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.pointwise import combined
 from htvm.frontend.onnx.affine.reader import Reader
+from htvm.frontend.onnx.affine.unary import celu_width
 from htvm.frontend.operators import Activation
 from patterns.ops.float32.combine import Function
 from patterns.ops.float32.exp import RealExp
@@ -115,7 +116,7 @@ def _sigmoid(out: RealWriter, x: Activation) -> Activation:
 
 def _gelu(out: RealWriter, x: Activation) -> Activation:
     half = out.combine("multiply", x, 0.5)
-    if out.node.attributes.get("approximate", "none") == "tanh":
+    if out.node.text("approximate", "none") == "tanh":
         cube = out.combine("multiply", out.combine("multiply", x, x), x)
         inner = out.combine("add", x, out.combine("multiply", cube, 0.044715))
         flat = out.map("tanh", out.combine("multiply", inner, math.sqrt(2 / math.pi)))
@@ -182,7 +183,7 @@ def _selu(out: RealWriter, x: Activation) -> Activation:
 
 
 def _celu(out: RealWriter, x: Activation) -> Activation:
-    alpha = out.node.number("alpha", 1.0)
+    alpha = celu_width(out.node)
     return _elu(alpha, width=alpha)(out, x)
 
 

@@ -188,6 +188,8 @@ def _padding(
     wanted: Sequence[int] | None = None
     if "output_shape" in node.attributes:
         wanted = (1, *node.integers("output_shape"))[-2:]
+        if len(wanted) != len(full):
+            raise node.damaged(f"attribute 'output_shape' is {list(wanted[1:])}")
         if any(extra):
             raise node.unsupported("output_shape and output_padding", "one of the two")
         if mode == "NOTSET":

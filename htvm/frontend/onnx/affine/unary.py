@@ -200,8 +200,16 @@ def _elu(node: OnnxNode) -> Function:
 
 
 def _celu(node: OnnxNode) -> Function:
-    alpha = np.float32(node.number("alpha", 1.0))
+    alpha = np.float32(celu_width(node))
     return lambda x: np.maximum(x, 0) + np.minimum(0, alpha * np.expm1(x / alpha))
+
+
+def celu_width(node: OnnxNode) -> float:
+    """Return ``alpha`` of a Celu, which divides by it."""
+    alpha = node.number("alpha", 1.0)
+    if np.float32(alpha) == 0:
+        raise node.damaged(f"attribute 'alpha' is {alpha}", "give another number than 0")
+    return alpha
 
 
 def _selu(node: OnnxNode) -> Function:
@@ -231,7 +239,7 @@ def _hard_sigmoid(node: OnnxNode) -> Function:
 
 
 def _gelu(node: OnnxNode) -> Function:
-    if node.attributes.get("approximate", "none") == "tanh":
+    if node.text("approximate", "none") == "tanh":
         root = np.float32(math.sqrt(2 / math.pi))
         return lambda x: x * 0.5 * (1 + np.tanh(root * (x + np.float32(0.044715) * x**3)))
     return lambda x: x * 0.5 * (1 + _erf(x * np.float32(math.sqrt(0.5))))
