@@ -133,6 +133,13 @@ class OnnxNode:
             raise self.damaged(f"attribute '{name}' is {value}", "it must be an integer")
         return int(value)
 
+    def int32(self, name: str, default: int | None = None) -> int:
+        """Return an attribute that is one integer of 32 bits; errors as of `integer`."""
+        value = self.integer(name, default)
+        if not -(2**31) <= value < 2**31:
+            raise self.damaged(f"attribute '{name}' is {value}", "it must fit 32 bits")
+        return value
+
     def integers(self, name: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
         """Return an attribute that is a list of integers.
 

@@ -174,6 +174,8 @@ def _fill(reader: Reader, node: OnnxNode) -> float:
         constant = reader.value(node, 2) if node.input(2) else None
         if constant is not None and not isinstance(constant, Constant):
             raise node.unsupported("its value is computed at run time", "make it constant")
+        if constant is not None and constant.data.size != 1:
+            raise node.damaged(f"a padding with {constant.data.size} numbers")
         fill = float(constant.real.reshape(-1)[0]) if constant is not None else 0.0
     if not math.isfinite(fill):
         raise node.unsupported(f"a padding with {fill}", "pad with a number")

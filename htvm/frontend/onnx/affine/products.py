@@ -66,6 +66,8 @@ def weight_of(node: OnnxNode, constant: Constant, channel_axis: int) -> Weight:
         raise node.unsupported(
             f"weights of type {constant.data.dtype}", "int8 and uint8 are supported"
         )
+    if constant.data.ndim <= channel_axis:
+        raise node.damaged(f"weights of shape {list(constant.data.shape)}")
     centred = constant.centred
     narrow = centred.min(initial=0) >= -128 and centred.max(initial=0) <= 127
     check_scales(node, constant)

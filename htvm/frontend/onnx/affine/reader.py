@@ -177,7 +177,14 @@ class Reader:
 
     def given(self, node: OnnxNode) -> Given:
         """Return the same as integers, for `htvm.frontend.onnx.forms`."""
-        return lambda index, role: tuple(int(n) for n in self.array(node, index, role).reshape(-1))
+
+        def integers(index: int, role: str) -> tuple[int, ...]:
+            found = self.array(node, index, role).reshape(-1)
+            if not np.isfinite(found).all():
+                raise node.damaged(f"{role} that are no numbers")
+            return tuple(int(number) for number in found)
+
+        return integers
 
     def optional(self, node: OnnxNode, index: int, role: str) -> Array | None:
         """Return the same, or ``None`` if the input is omitted."""

@@ -173,7 +173,7 @@ def _bounds(reader: IntegerReader, node: OnnxNode) -> tuple[int, int]:
             raise node.unsupported("a clip with one bound", "give both")
         low, high = (int(reader.integers(node, index).reshape(-1)[0]) for index in (1, 2))
     else:
-        low, high = node.integer("min"), node.integer("max")
+        low, high = node.int32("min"), node.int32("max")
     if low > high:
         raise node.damaged(f"a clip to [{low}, {high}]")
     return low, high

@@ -119,7 +119,7 @@ def _pad(reader: IntegerReader, node: OnnxNode) -> Live:
     rank = len(source.shape)
     pairs = forms.padded(node, source.shape, _given(reader, node))
     value = int(reader.integers(node, 2).reshape(-1)[0]) if node.input(2) else None
-    value = node.integer("value", 0) if value is None else value
+    value = node.int32("value", 0) if value is None else value
     if node.text("mode", "constant") != "constant":
         raise node.unsupported(f"a padding in mode {node.text('mode')}", "constant borders")
     limits = np.iinfo(source.activation.dtype)

@@ -100,9 +100,13 @@ def _gemm(reader: IntegerReader, node: OnnxNode) -> Live | Products:
         raise node.unsupported("a transposed first operand", "transpose it before")
     if not node.integer("transB", 0):
         weight = np.asarray(weight.T, order="C")
-    alpha, beta = node.integer("alpha", 1), node.integer("beta", 1)
+    alpha, beta = node.int32("alpha", 1), node.int32("beta", 1)
     offset = reader.integers(node, 2) * beta if node.input(2) else np.zeros(1, np.int64)
     channels = weight.shape[0]
+    result = (channels, source.shape[0])
+    sizes = zip(offset.shape[::-1], result, strict=False)
+    if offset.ndim > 2 or any(own not in (1, size) for own, size in sizes):
+        raise node.damaged(f"a bias of shape {list(offset.shape)} for {list(result[::-1])}")
     zero = np.zeros(channels, np.int64)
     per_channel = offset.size == 1 or (offset.size == channels == offset.shape[-1])
     if alpha == 1 and per_channel:

@@ -40,7 +40,7 @@ __all__ = ["HANDLERS", "marks", "read"]
 
 def _levels(node: OnnxNode) -> int:
     name = "n_levels_out" if "n_levels_out" in node.attributes else "n_levels"
-    levels = node.integer(name)
+    levels = node.int32(name)
     if not 2 <= levels <= 2**16 or levels & (levels - 1):
         raise node.unsupported(f"{levels} levels", "a power of two, at most 65536")
     return levels
@@ -54,18 +54,18 @@ def _requant_shift(reader: IntegerReader, node: OnnxNode) -> Value:
     mul, add = reader.integers(node, 1), reader.integers(node, 2)
     divisor = node.integer("div") if "div" in node.attributes else node.integer("D")
     shift, levels = exponent_of(node, divisor), _levels(node)
-    clip = (0, levels - 1) if not node.integer("signed", 1) else (-levels // 2, levels // 2 - 1)
+    clip = (0, levels - 1) if not node.int32("signed", 1) else (-levels // 2, levels // 2 - 1)
     return requantize(reader, node, value, mul, add + divisor // 2, shift, clip)
 
 
 def _softmax(reader: IntegerReader, node: OnnxNode) -> Live:
-    coefficients = (node.integer("coeffA"), node.integer("coeffB"), node.integer("coeffC"))
-    op = PulpSoftmax(coefficients, node.integer("log2"), node.integer("n_levels"))
+    coefficients = (node.int32("coeffA"), node.int32("coeffB"), node.int32("coeffC"))
+    op = PulpSoftmax(coefficients, node.int32("log2"), node.int32("n_levels"))
     return reader.apply(node, op, _bytes(reader, node), bound=op.levels - 1)
 
 
 def _softmax_levels(node: OnnxNode) -> int:
-    levels = node.integer("n_levels")
+    levels = node.int32("n_levels")
     if not 2 <= levels <= 256:
         raise node.unsupported(f"{levels} levels", "2 to 256")
     return levels
@@ -79,7 +79,7 @@ def _ita_max(reader: IntegerReader, node: OnnxNode) -> Live:
 
 def _ita_partial_max(reader: IntegerReader, node: OnnxNode) -> Live:
     source, levels = _bytes(reader, node), _softmax_levels(node)
-    width = node.integer("group_width")
+    width = node.int32("group_width")
     if width < 1 or source.shape[-1] % width:
         raise node.unsupported(
             f"rows of {source.shape[-1]} in groups of {width}", "a whole number of groups"
@@ -99,7 +99,7 @@ def _bytes(reader: IntegerReader, node: OnnxNode) -> Live:
 
 def _byte_levels(node: OnnxNode) -> None:
     """Check that a norm's results are all of int8, if the node says how many levels they have."""
-    levels = node.integer("n_levels", 256)
+    levels = node.int32("n_levels", 256)
     if levels != 256:
         raise node.unsupported(f"{levels} levels", "256, which is int8")
 
@@ -107,19 +107,19 @@ def _byte_levels(node: OnnxNode) -> None:
 def _layer_norm(reader: IntegerReader, node: OnnxNode) -> Live:
     _byte_levels(node)
     source, weight, bias = _bytes(reader, node), reader.integers(node, 1), reader.integers(node, 2)
-    return reader.apply(node, PulpLayerNorm.of(weight, bias, node.integer("D")), source)
+    return reader.apply(node, PulpLayerNorm.of(weight, bias, node.int32("D")), source)
 
 
 def _rms_norm(reader: IntegerReader, node: OnnxNode) -> Live:
     _byte_levels(node)
     source, weight = _bytes(reader, node), reader.integers(node, 1)
-    return reader.apply(node, PulpRmsNorm.of(weight, node.integer("D")), source)
+    return reader.apply(node, PulpRmsNorm.of(weight, node.int32("D")), source)
 
 
 def _no_norm(reader: IntegerReader, node: OnnxNode) -> Live:
     _byte_levels(node)
     source, weight, bias = _bytes(reader, node), reader.integers(node, 1), reader.integers(node, 2)
-    mul, divisor = node.integer("mul"), node.integer("D")
+    mul, divisor = node.int32("mul"), node.int32("D")
     rows = [part.shape[:-1] for part in (weight, bias)]
     if all(math.prod(shape) == 1 for shape in rows):
         return reader.apply(node, PulpAffineNorm.of(weight, bias, mul, divisor), source)
@@ -138,21 +138,21 @@ def _no_norm(reader: IntegerReader, node: OnnxNode) -> Live:
 
 
 def _gelu(reader: IntegerReader, node: OnnxNode) -> Live:
-    source, op = reader.live(node, 0), PulpGelu(node.integer("b"), node.integer("one"))
+    source, op = reader.live(node, 0), PulpGelu(node.int32("b"), node.int32("one"))
     bound = _bound(node, source.bound * (abs(op.one) + op.b * op.b))
     return reader.apply(node, op, source, bound=bound)
 
 
 def _hard_swish(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
-    op = PulpHardSwish(*(node.integer(name) for name in ("three", "six", "one_over_six")))
+    op = PulpHardSwish(*(node.int32(name) for name in ("three", "six", "one_over_six")))
     bound = _bound(node, source.bound * max(op.six, 1) * max(abs(op.sixth), 1))
     return reader.apply(node, op, source, bound=bound)
 
 
 def _true_division(reader: IntegerReader, node: OnnxNode) -> Live:
     source = reader.live(node, 0)
-    delta, eps, eta, y = (node.integer(name) for name in ("Delta", "eps", "eta", "y"))
+    delta, eps, eta, y = (node.int32(name) for name in ("Delta", "eps", "eta", "y"))
     op = PulpDivide(delta * eta, eta * y + eps)
     if op.denominator <= 0:
         raise node.unsupported(f"a division by {op.denominator}", "eta * y + eps must be positive")
@@ -161,7 +161,7 @@ def _true_division(reader: IntegerReader, node: OnnxNode) -> Live:
 
 
 def _quotient(reader: IntegerReader, node: OnnxNode) -> Live:
-    delta, eps, eta = (node.integer(name) for name in ("Delta", "eps", "eta"))
+    delta, eps, eta = (node.int32(name) for name in ("Delta", "eps", "eta"))
     a, b = reader.live(node, 0), reader.live(node, 1)
     return reader.apply(node, PulpQuotient(delta * eta, eta, eps), a, b)
 

@@ -162,6 +162,8 @@ class IntegerReader:
         value = self.constant(node, index)
         if value is None:
             raise node.unsupported(f"input {index} is not constant", "export it as an initialiser")
+        if not value.size:
+            raise node.damaged(f"input {index} is empty")
         return whole(node, value, f"input {index}")
 
     def live_value(self, value: Value) -> Live:
