@@ -125,11 +125,11 @@ def load(
     return load_module(source, name)
 
 
-def opened(model: Model | str | PathLike[str] | IRModule) -> Model:
+def opened(model: Model | str | PathLike[str] | IRModule, limits: Limits | None = None) -> Model:
     """Return a model as it is, and anything else as `load` does, with its errors."""
     from htvm.model import Model
 
-    return model if isinstance(model, Model) else load(model)
+    return model if isinstance(model, Model) else load(model, limits=limits)
 
 
 def with_samples(

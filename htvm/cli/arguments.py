@@ -17,23 +17,26 @@ from htvm.zoo import SEED_DIGITS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from htvm.frontend.limits import Limits
     from htvm.inputs import Inputs
     from htvm.model import Model, TensorInfo
 
-__all__ = ["Shapes", "open_model", "read_inputs", "read_samples", "read_shape", "shape_text"]
+__all__ = ["Reading", "open_model", "read_inputs", "read_samples", "read_shape", "shape_text"]
 
 
 @dataclass(frozen=True)
-class Shapes:
-    """What the command line says of inputs, by name.
+class Reading:
+    """What the command line says of how a file is read.
 
     Attributes:
-        sizes: shapes of inputs whose sizes an ONNX file leaves open.
-        types: integer types of inputs that an ONNX file declares as real.
+        sizes: shapes of inputs whose sizes an ONNX file leaves open, by name.
+        types: integer types of inputs that an ONNX file declares as real, by name.
+        limits: what reading may take; the default's if ``None``.
     """
 
     sizes: Mapping[str, tuple[int, ...]]
     types: Mapping[str, str]
+    limits: Limits | None
 
 
 _ZOO = "zoo:"
@@ -44,7 +47,7 @@ _UNNAMED = "arr_0"  # how numpy calls an array that was saved without a name
 
 def open_model(
     text: str,
-    input_shapes: Shapes | None = None,
+    reading: Reading | None = None,
     io: str = "source",
     data: Path | None = None,
     labels: Path | None = None,
@@ -53,13 +56,13 @@ def open_model(
 
     Args:
         text: path or name.
-        input_shapes: shapes and types of inputs that an ONNX file leaves open.
+        reading: how it is read.
         io: ``"int8"`` for an int8 interface, else the source's (`htvm.with_integer_io`).
         data: .npz or .npy file with calibration inputs in the source's numbers, [N, ...].
         labels: .npz or .npy file with the right class of each of these, N integers.
 
     Raises:
-        InputError: shapes are given for a network of the zoo, which has its own; or a file does not
+        InputError: shapes, types or limits are given for a network of the zoo; or a file does not
             hold samples of the model's inputs, or their labels; or there are labels without data.
         ModelError: there is no such network, or the file is not a model.
         UnsupportedError: the model uses an unsupported feature.
@@ -70,26 +73,28 @@ def open_model(
             where="--labels",
             hint="add --data FILE with as many inputs",
         )
-    model = with_samples(_opened(text, input_shapes), data, labels)
+    model = with_samples(_opened(text, reading), data, labels)
     return with_integer_io(model) if io == "int8" else model
 
 
-def _opened(text: str, input_shapes: Shapes | None) -> Model:
-    if text.startswith(_ZOO):
-        if input_shapes and input_shapes.sizes:
-            raise InputError(
-                f"'{text}' has all sizes", where="--input-shape", hint="it is for ONNX files"
-            )
-        if input_shapes and input_shapes.types:
-            raise InputError(
-                f"'{text}' has all types", where="--input-type", hint="it is for ONNX files"
-            )
+def _opened(text: str, reading: Reading | None) -> Model:
     import htvm
 
-    if input_shapes is None:
+    if reading is None:
         return htvm.load(text)
+    if text.startswith(_ZOO):
+        for given, what, option, readers in (
+            (reading.sizes, "has all sizes", "--input-shape", "ONNX files"),
+            (reading.types, "has all types", "--input-type", "ONNX files"),
+            (reading.limits, "is no file", "--limit", "files of others"),
+        ):
+            if given:
+                raise InputError(f"'{text}' {what}", where=option, hint=f"it is for {readers}")
     return htvm.load(
-        text, input_shapes=input_shapes.sizes or None, input_types=input_shapes.types or None
+        text,
+        input_shapes=reading.sizes or None,
+        input_types=reading.types or None,
+        limits=reading.limits,
     )
 
 

@@ -34,6 +34,7 @@ from htvm.integer_io import IO_KINDS
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from htvm.frontend.limits import Limits
     from htvm.report.conditions import Condition
 
     _Text = click.ParamType[str]
@@ -53,12 +54,13 @@ __all__ = [
     "fail_if",
     "fail_if_changed",
     "given_input",
-    "input_shapes",
     "interface",
     "l2",
+    "limits",
     "model",
     "platform",
     "policy",
+    "reading",
     "rewrites",
     "schedule",
     "target",
@@ -115,8 +117,24 @@ def _types(
     return found
 
 
-def input_shapes(command: Command) -> Command:
-    """Add ``--input-shape`` and ``--input-type`` (as ``input_shapes``, a `Shapes`)."""
+def _limits(
+    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+) -> Limits | None:
+    from htvm.cli.limits import read_limits
+    from htvm.frontend.limits import Limits
+
+    return read_limits(Limits, given, "--limit") if given else None
+
+
+limits = click.option(
+    "--limit", "limits", multiple=True, metavar="NAME=VALUE", callback=_limits,
+    help="What reading a file may take, for one that you trust and that is refused for it, e.g. "
+    "folded_elements=64M; may be repeated.",
+)  # fmt: skip
+
+
+def reading(command: Command) -> Command:
+    """Add ``--input-shape``, ``--input-type`` and ``--limit`` (as ``reading``, a `Reading`)."""
 
     @click.option(
         "--input-shape", "input_shapes", multiple=True, metavar="NAME=SIZExSIZE", callback=_shapes,
@@ -128,13 +146,17 @@ def input_shapes(command: Command) -> Command:
         help="Integers that an input holds which an ONNX file declares as real, e.g. image=uint8; "
         "may be repeated.",
     )  # fmt: skip
+    @limits
     @functools.wraps(command)
     def wrapped(
-        input_shapes: dict[str, tuple[int, ...]], input_types: dict[str, str], **others: Any
+        input_shapes: dict[str, tuple[int, ...]],
+        input_types: dict[str, str],
+        limits: Limits | None,
+        **others: Any,
     ) -> None:
-        from htvm.cli.arguments import Shapes
+        from htvm.cli.arguments import Reading
 
-        command(input_shapes=Shapes(input_shapes, input_types), **others)
+        command(reading=Reading(input_shapes, input_types, limits), **others)
 
     return wrapped  # type: ignore[return-value]
 

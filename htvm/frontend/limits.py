@@ -87,5 +87,6 @@ class Budget:
             raise UnsupportedError(
                 f"{_SAID[limit].format(self._spent[limit])} or more, for a limit of {allowed:,}",
                 where=where or self.source,
-                hint=f"if you trust the file: limits=htvm.Limits({limit}=...)",
+                hint=f"if you trust the file: limits=htvm.Limits({limit}=...), "
+                f"or --limit {limit}=...",
             )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array
     from byoc_dory.soc.base import Target
+    from htvm.frontend.limits import Limits
     from htvm.frontend.onnx.graph import OnnxGraph
     from htvm.model import Model
     from htvm.quantization.retarget import Retargeted
@@ -47,6 +48,7 @@ def quantize(
     *,
     name: str | None = None,
     dimensions: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
     progress: Progress | None = None,
 ) -> Model:
     """Quantize a float network to int8 with calibration data, and retarget it.
@@ -68,6 +70,7 @@ def quantize(
         name: name of the model, used for C symbols; by default the file's name, or ``"model"``.
         dimensions: sizes of named dimensions that the model leaves open, e.g. ``{"height": 32}``.
             A first dimension that is open, as exporters leave that of the batch, is 1 by default.
+        limits: what reading ``model`` may take, as for `htvm.load`.
         progress: receives the stages; by default a bar on a terminal
             and in a notebook, if it takes a while.
 
@@ -85,7 +88,9 @@ def quantize(
 
     progress = progress or Progress()
     resolved = resolve(target)
-    result = calibrated(model, data, name=name, dimensions=dimensions, progress=progress)
+    result = calibrated(
+        model, data, name=name, dimensions=dimensions, limits=limits, progress=progress
+    )
     with progress.stage("retargeting"):
         _retargeted(result, resolved)
     return result
@@ -97,6 +102,7 @@ def calibrated(
     *,
     name: str | None = None,
     dimensions: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
     progress: Progress | None = None,
 ) -> Model:
     """Quantize a float network to int8 for any target; arguments and errors as for `quantize`."""
@@ -104,9 +110,11 @@ def calibrated(
 
     progress = progress or Progress()
     with tempfile.TemporaryDirectory(prefix="htvm-") as folder:
-        made, called, samples = _quantized(model, data, dimensions, Path(folder), progress)
+        made, called, samples = _quantized(model, data, dimensions, limits, Path(folder), progress)
         with progress.stage("importing"):
-            quantized = load_onnx(made, name or Path(called).stem, dimensions=dimensions)
+            quantized = load_onnx(
+                made, name or Path(called).stem, dimensions=dimensions, limits=limits
+            )
     count = len(next(iter(samples.values())))
     kept = np.unique(np.linspace(0, count - 1, min(count, _KEPT)).astype(np.int64))
     calibration = {key: array[kept] for key, array in samples.items()}
@@ -119,6 +127,7 @@ def quantized_file(
     data: Data,
     *,
     dimensions: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
     progress: Progress | None = None,
 ) -> tuple[bytes, int]:
     """Quantize a float network; return the int8 ONNX file, and the number of samples used.
@@ -129,7 +138,7 @@ def quantized_file(
 
     progress = progress or Progress()
     with tempfile.TemporaryDirectory(prefix="htvm-") as folder:
-        made, _, samples = _quantized(model, data, dimensions, Path(folder), progress)
+        made, _, samples = _quantized(model, data, dimensions, limits, Path(folder), progress)
         written = onnx.load(made)
     graph = written.graph
     for value in (*graph.input, *graph.output, *graph.value_info):
@@ -143,6 +152,7 @@ def _quantized(
     model: Source,
     data: Data,
     dimensions: Mapping[str, int] | None,
+    limits: Limits | None,
     folder: Path,
     progress: Progress,
 ) -> tuple[Path, str, dict[str, Array]]:
@@ -151,9 +161,9 @@ def _quantized(
     from htvm.quantization.static import quantize_file
 
     with progress.stage("reading the float model"):
-        path, called = _as_file(model, folder)
+        path, called = _as_file(model, limits, folder)
         path = _single(path, dimensions or {}, folder)
-        graph = read_file(path, dimensions)
+        graph = read_file(path, dimensions, limits=limits)
         _refuse_quantized(graph)
         samples = stacked_samples(data, [_wanted(item) for item in graph.inputs])
     count = len(next(iter(samples.values())))
@@ -216,7 +226,7 @@ def _refuse_quantized(graph: OnnxGraph) -> None:
 # ------------------------------------------------------------------------------ sources
 
 
-def _as_file(model: Source, folder: Path) -> tuple[Path, str]:
+def _as_file(model: Source, limits: Limits | None, folder: Path) -> tuple[Path, str]:
     """Return the model as an ONNX file, and its name."""
     path = folder / "model.onnx"
     called = path.name
@@ -232,7 +242,7 @@ def _as_file(model: Source, folder: Path) -> tuple[Path, str]:
             return source, called
         from htvm.quantization.tflite_float import float_onnx
 
-        model = float_onnx(source)
+        model = float_onnx(source, limits)
     if is_program(model):
         model = _exported(model)
     if type(model).__module__.startswith("tvm.ir"):

@@ -16,6 +16,7 @@ from onnx import ModelProto
 
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
+from htvm.frontend.limits import Limits
 from htvm.frontend.operators import Pads, Pair
 from htvm.frontend.tflite import read_tflite
 from htvm.frontend.tflite.file import TfliteFile, TfliteTensor
@@ -33,11 +34,12 @@ _AXIS = (0, 2, 3, 1)  # NHWC -> NCHW
 _CLIPS = {2: (-1.0, 1.0), 3: (0.0, 6.0)}  # fused activation functions, besides none and ReLU
 
 
-def float_onnx(path: Path) -> ModelProto:
+def float_onnx(path: Path, limits: Limits | None = None) -> ModelProto:
     """Translate a float TFLite file.
 
     Args:
         path: the file.
+        limits: what reading it may take; by default those of `Limits`.
 
     Returns:
         A float32 model with the same names and shapes (NHWC) at its borders.
@@ -47,7 +49,7 @@ def float_onnx(path: Path) -> ModelProto:
             quantized.
         UnsupportedError: it uses an unsupported operator, or an unsupported option of one.
     """
-    file = read_tflite(path)
+    file = read_tflite(path, limits)
     _check(file)
     network = OnnxBuilder(file)
     for operator in file.operators:

@@ -137,7 +137,7 @@ class Builds:
 
     def _model(self, number: int) -> Model:
         if number not in self._models:
-            self._models[number] = opened(self._job.models[number])
+            self._models[number] = opened(self._job.models[number], self._job.limits)
         return self._models[number]
 
     def _reference(self, number: int, module: Module, inputs: list[np.ndarray]) -> list[np.ndarray]:

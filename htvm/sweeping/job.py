@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.soc.parameters import Value
     from htvm.compiled import BuildOptions
+    from htvm.frontend.limits import Limits
     from htvm.model import Model
     from htvm.sweeping.costs import Costs
 
@@ -79,6 +80,7 @@ class Job:
         networks: of a SoC that executes regions on many designs (`htvm.sweeping.quick`), the
             networks, compiled once: by number, and the values of the parameters that matter to
             that; None for other SoCs.
+        limits: what reading a file may take; the default's if None.
     """
 
     digest: str
@@ -89,3 +91,4 @@ class Job:
     costs: Costs
     seed: int
     networks: Networks | None = None
+    limits: Limits | None = None

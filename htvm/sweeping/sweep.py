@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from byoc_dory.options import ScheduleKind
     from byoc_dory.soc.base import Target
     from byoc_dory.soc.parameters import Value
+    from htvm.frontend.limits import Limits
     from htvm.policy import Policy
 
 __all__ = ["sweep"]
@@ -53,6 +54,7 @@ def sweep(
     policy: Policy | None = None,
     jobs: int | None = None,
     client: Any = None,
+    limits: Limits | None = None,
     progress: Progress | None = None,
 ) -> Designs:
     """Compile and execute networks on many designs of a SoC.
@@ -80,6 +82,7 @@ def sweep(
         schedule, tiling, policy: as for `htvm.build`.
         jobs: number of processes; by default all cores, or one for a `Model` in memory.
         client: a ``dask.distributed.Client`` to execute on instead.
+        limits: what reading a file may take, as for `htvm.load`.
         progress: receives the designs as they are done; by default a bar on a terminal
             and in a notebook, if it takes a while.
 
@@ -103,7 +106,7 @@ def sweep(
     designs = [] if search else space.designs(method, samples, seed)
     given = _several(model)
     processes = _processes(given, jobs, client)
-    loaded = [opened(each) for each in given]
+    loaded = [opened(each, limits) for each in given]
     options = BuildOptions("scheduled", _tiling(tiling, schedule), None, policy)
     names = _names(loaded)
     what = {
@@ -119,7 +122,7 @@ def sweep(
     digest = fingerprint(what)
     with (progress or Progress()).stage("compiling networks for all designs"):
         networks = prepared(place, space, loaded, options, seed)
-    job = Job(digest, place.name, tuple(given), names, options, costs, seed, networks=networks)
+    job = Job(digest, place.name, tuple(given), names, options, costs, seed, networks, limits)
     sweeper = _Sweeper(job, processes, client, progress or Progress())
     axes = tuple(axis.parameter.name for axis in space.axes)
     with Store(results, digest, axes) as store:

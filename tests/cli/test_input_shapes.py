@@ -58,8 +58,9 @@ def test_every_verb_with_a_model_takes_shapes() -> None:
         command = app.get_command(None, verb)  # type: ignore[arg-type]
         assert command is not None
         names = {parameter.name for parameter in command.params}
-        # A sweep opens its models in other processes, from a table of designs.
-        assert ("input_shapes" in names) == ("model" in names and verb != "sweep"), verb
+        assert ("input_shapes" in names) == ("model" in names), verb
+        reads = {"model", "network", "words"} & names or verb == "quantize"
+        assert ("limits" in names) == bool(reads), verb
 
 
 def test_a_network_runs_with_the_shape_given(

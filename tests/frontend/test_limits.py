@@ -14,6 +14,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import htvm
+from htvm.cli.app import main
 from htvm.errors import InputError, UnsupportedError
 from htvm.frontend.limits import Limits
 from tests.frontend.flatfile import FLOAT32, INT32, Graph, Op, Tensor, small_network
@@ -107,6 +108,22 @@ def test_other_limits_let_a_file_pass_or_not(tmp_path: Path) -> None:
     htvm.load(path, limits=Limits(folded_elements=64))
     with pytest.raises(UnsupportedError, match=r"64 elements or more, for a limit of 63; node 'b'"):
         htvm.load(path, limits=Limits(folded_elements=63))
+
+
+def test_limits_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every verb that reads a file takes them, and they reach its reader."""
+    nodes = [node("Expand", ["a", "n"], "b"), node("Add", ["x", "b"], "y")]
+    constants = {"a": reals(1, 1), "n": ints(1, 64)}
+    path = str(saved(model_of(nodes, {"x": (1, 64)}, constants=constants), tmp_path))
+    np.save(tmp_path / "data.npy", np.zeros((2, 1, 64), np.float32))
+    quantize = ["quantize", path, "--data", str(tmp_path / "data.npy")]
+    quantize += ["--out", str(tmp_path / "q.onnx")]
+    target = ["-t", "generic.cpu"]
+    for verb in (["explain", path, *target], quantize, ["sweep", path, *target, "--l2", "1MiB"]):
+        assert main([*verb, "--limit", "folded_elements=63"]) == 2
+        said = capsys.readouterr().err
+        assert "for a limit of 63;" in said and "or --limit folded_elements=..." in said, verb
+        assert main([*verb, "--limit", "folded_elements=64"]) == 0, capsys.readouterr().err
 
 
 def test_what_a_file_holds_may_be_folded(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import click
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import Shapes, open_model, read_samples
+from htvm.cli.arguments import Reading, open_model, read_samples
 from htvm.cli.output import print_json, save_figure
 from htvm.cli.places import PATH, picture_to_write
 from htvm.cli.terminal import terminal_width
@@ -26,7 +26,7 @@ __all__ = ["command"]
     )
 )
 @options.model
-@options.input_shapes
+@options.reading
 @options.interface
 @options.labels
 @options.target
@@ -51,7 +51,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
-    input_shapes: Shapes,
+    reading: Reading,
     io: str,
     data: Path | None,
     labels: Path | None,
@@ -66,7 +66,7 @@ def command(
     """Compare MODEL on a target with plain TVM, and with a cluster's cores, on the same SoC."""
     from htvm.report.compare import comparison_json, comparison_text
 
-    opened = open_model(model, input_shapes, io, data, labels)
+    opened = open_model(model, reading, io, data, labels)
     samples = read_samples(given, opened.inputs, count)
     with shown_progress() as progress:
         found = htvm.compare(

@@ -10,7 +10,7 @@ import click
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import Shapes, open_model, read_inputs
+from htvm.cli.arguments import Reading, open_model, read_inputs
 from htvm.cli.output import model_word, print_json, print_report
 from htvm.cli.places import PATH, refuse_file_name
 from htvm.errors import InputError
@@ -32,7 +32,7 @@ __all__ = ["command"]
     )
 )
 @options.model
-@options.input_shapes
+@options.reading
 @options.interface
 @options.labels
 @options.target
@@ -60,7 +60,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
-    input_shapes: Shapes,
+    reading: Reading,
     io: str,
     data: Path | None,
     labels: Path | None,
@@ -100,7 +100,7 @@ def command(
     else:
         refuse_file_name(out, "--out")
         check_folder(out, kind)
-    opened = open_model(model, input_shapes, io, data, labels)
+    opened = open_model(model, reading, io, data, labels)
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     with shown_progress() as progress:
         module = htvm.build(

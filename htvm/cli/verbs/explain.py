@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from htvm.cli import options
-from htvm.cli.arguments import Shapes, open_model
+from htvm.cli.arguments import Reading, open_model
 from htvm.cli.output import print_json
 from htvm.cli.terminal import terminal_width
 from htvm.progress_bar import shown_progress
@@ -27,7 +27,7 @@ __all__ = ["command"]
     )
 )
 @options.model
-@options.input_shapes
+@options.reading
 @options.interface
 @options.target
 @options.policy
@@ -44,7 +44,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
-    input_shapes: Shapes,
+    reading: Reading,
     io: str,
     data: Path | None,
     target: str,
@@ -66,7 +66,7 @@ def command(
     from htvm.report.explain import explain_data, explain_text
     from htvm.stage_cache import StageCache
 
-    opened = open_model(model, input_shapes, io, data)
+    opened = open_model(model, reading, io, data)
     with shown_progress() as progress:
         # Verdicts need no C compiler, and no memory that is large enough.
         options = BuildOptions(tiling=tiling, policy=policy, rewrites=rewrites)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from htvm.cli import options
-from htvm.cli.arguments import Shapes, open_model
+from htvm.cli.arguments import Reading, open_model
 from htvm.cli.output import print_json
 from htvm.cli.places import PATH, folder_to_write
 from htvm.cli.terminal import EXIT_INTERRUPTED, terminal_width
@@ -24,7 +24,7 @@ __all__ = ["command"]
     )
 )
 @options.model
-@options.input_shapes
+@options.reading
 @options.interface
 @options.target
 @options.policy
@@ -45,7 +45,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
-    input_shapes: Shapes,
+    reading: Reading,
     io: str,
     data: Path | None,
     as_json: bool,
@@ -56,7 +56,7 @@ def command(
     from htvm.cli.sweeps import explored, write_sweep
 
     with shown_progress() as progress:
-        found = explored(open_model(model, input_shapes, io, data), progress=progress, **choices)
+        found = explored(open_model(model, reading, io, data), progress=progress, **choices)
     files = [] if out is None else write_sweep(found, out)
     if as_json:
         print_json("explore", {"tilings": found.records})

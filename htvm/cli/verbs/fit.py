@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from htvm.cli import options
-from htvm.cli.arguments import Shapes, open_model
+from htvm.cli.arguments import Reading, open_model
 from htvm.cli.output import print_json
 from htvm.cli.terminal import terminal_width
 from htvm.progress_bar import shown_progress
@@ -28,7 +28,7 @@ __all__ = ["command"]
     )
 )
 @options.model
-@options.input_shapes
+@options.reading
 @options.interface
 @options.target
 @options.policy
@@ -38,7 +38,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
-    input_shapes: Shapes,
+    reading: Reading,
     io: str,
     data: Path | None,
     target: str,
@@ -58,7 +58,7 @@ def command(
 
     with shown_progress() as progress:
         found = fit(
-            open_model(model, input_shapes, io, data),
+            open_model(model, reading, io, data),
             target,
             policy=policy,
             tiling=tiling,

@@ -9,7 +9,7 @@ import click
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import Shapes, open_model
+from htvm.cli.arguments import Reading, open_model
 from htvm.cli.output import print_json
 from htvm.errors import InputError
 from htvm.generation import check
@@ -30,7 +30,7 @@ __all__ = ["command"]
     )
 )
 @options.model
-@options.input_shapes
+@options.reading
 @options.target
 @options.platform
 @click.option("--prompt", default="1", show_default=True, help="Token ids to read, with commas.")
@@ -42,7 +42,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
-    input_shapes: Shapes,
+    reading: Reading,
     target: str,
     platform: Any,
     prompt: str,
@@ -57,7 +57,7 @@ def command(
     tokens at its real speed.
     """
     tokens = _ids(prompt)
-    opened = open_model(model, input_shapes)
+    opened = open_model(model, reading)
     drawn = not isinstance(opened, LanguageModel)
     language = opened if isinstance(opened, LanguageModel) else LanguageModel.of(opened)
     check(language, tokens, steps, temperature=temperature, seed=seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from htvm.cli.output import print_json
 from htvm.cli.places import PATH, file_to_write
 from htvm.errors import InputError
 from htvm.progress_bar import shown_progress
+
+if TYPE_CHECKING:
+    from htvm.frontend.limits import Limits
 
 __all__ = ["command"]
 
@@ -49,9 +53,15 @@ _DIGITS = 9
     help="Size of a dimension that MODEL leaves open, e.g. height=32; may be repeated. An open "
     "first one, the batch, is 1.",
 )
+@options.limits
 @options.common
 def command(
-    network: Path, data: Path, out: Path, dimensions: tuple[str, ...], as_json: bool
+    network: Path,
+    data: Path,
+    out: Path,
+    dimensions: tuple[str, ...],
+    limits: Limits | None,
+    as_json: bool,
 ) -> None:
     """Quantize the float network MODEL (.onnx or .tflite) to int8, and write it as ONNX.
 
@@ -63,7 +73,9 @@ def command(
 
     sizes = dict(map(_size, dimensions))
     with shown_progress() as progress:
-        text, samples = quantized_file(network, data, dimensions=sizes or None, progress=progress)
+        text, samples = quantized_file(
+            network, data, dimensions=sizes or None, limits=limits, progress=progress
+        )
     write_whole(out, text, "the quantized network", f"--out {out}")
     if as_json:
         print_json("quantize", {"file": str(out), "bytes": len(text), "samples": samples})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import Shapes, open_model, read_inputs, shape_text
+from htvm.cli.arguments import Reading, open_model, read_inputs, shape_text
 from htvm.cli.output import fail_if_any, model_word, print_report
 from htvm.cli.places import PATH, file_to_write
 from htvm.errors import ExportError, InputError
@@ -42,8 +42,8 @@ _ADVICE = 3  # changes to the model that a report advises
 
 # Options that a saved report has already fixed.
 _BUILD = (
-    "input_shapes", "input_types", "io", "data", "labels", "target", "board", "policy", "schedule",
-    "objective", "l1_budget", "tiling_file", "rewrites", "platform", "given",
+    "input_shapes", "input_types", "limits", "io", "data", "labels", "target", "board", "policy",
+    "schedule", "objective", "l1_budget", "tiling_file", "rewrites", "platform", "given",
 )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ _BUILD = (
     )
 )
 @options.model
-@options.input_shapes
+@options.reading
 @options.interface
 @options.labels
 @options.target
@@ -81,7 +81,7 @@ _BUILD = (
 @options.common
 def command(
     model: str,
-    input_shapes: Shapes,
+    reading: Reading,
     io: str,
     data: Path | None,
     labels: Path | None,
@@ -110,7 +110,7 @@ def command(
         _refuse_build_options()
         report = htvm.report.load(model)
     else:
-        opened = open_model(model, input_shapes, io, data, labels)
+        opened = open_model(model, reading, io, data, labels)
         inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
         with shown_progress() as progress:
             module = htvm.build(
@@ -180,6 +180,9 @@ def _with_command(report: Report, model: str) -> Report:
         elif parameter.name == "input_types":
             for name, kind in (value or {}).items():
                 words += ["--input-type", f"{name}={kind}"]
+        elif parameter.name == "limits":
+            for name, limit in asdict(value).items() if value else ():
+                words += ["--limit", f"{name}={limit}"]
         elif parameter.name in _BUILD and value not in (None, "source"):
             words += [max(parameter.opts, key=len), str(value)]
     path = Path(model)

@@ -12,7 +12,7 @@ import numpy as np
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import Shapes, open_model, read_inputs
+from htvm.cli.arguments import Reading, open_model, read_inputs
 from htvm.cli.output import fail_if_any, model_word, print_json, print_report, save_arrays
 from htvm.cli.places import PATH, file_to_write
 from htvm.cli.terminal import terminal_width
@@ -36,7 +36,7 @@ __all__ = ["command"]
     )
 )
 @options.model
-@options.input_shapes
+@options.reading
 @options.interface
 @options.labels
 @options.target
@@ -66,7 +66,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
-    input_shapes: Shapes,
+    reading: Reading,
     io: str,
     data: Path | None,
     labels: Path | None,
@@ -89,7 +89,7 @@ def command(
     from htvm.report.conditions import figures_of
     from htvm.report.table import wrapped
 
-    opened = open_model(model, input_shapes, io, data, labels)
+    opened = open_model(model, reading, io, data, labels)
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     with shown_progress() as progress:
         module = htvm.build(

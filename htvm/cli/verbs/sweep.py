@@ -65,6 +65,7 @@ __all__ = ["command"]
 @click.option("--area", "areas", multiple=True, metavar="PARAMETER=A", help="Area of each unit.")
 @options.policy
 @options.schedule
+@options.limits
 @options.common
 def command(
     words: Sequence[str],

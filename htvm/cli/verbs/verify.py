@@ -10,7 +10,7 @@ import click
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import Shapes, open_model, read_inputs
+from htvm.cli.arguments import Reading, open_model, read_inputs
 from htvm.cli.output import print_json
 from htvm.cli.places import PATH
 from htvm.errors import TargetError
@@ -32,7 +32,7 @@ __all__ = ["command"]
     )
 )
 @options.model
-@options.input_shapes
+@options.reading
 @options.interface
 @options.target
 @options.policy
@@ -48,7 +48,7 @@ __all__ = ["command"]
 @options.common
 def command(
     model: str,
-    input_shapes: Shapes,
+    reading: Reading,
     io: str,
     data: Path | None,
     target: str,
@@ -68,7 +68,7 @@ def command(
     from htvm.verification.golden import bind_golden
 
     _refuse_unwatched(resolve(target).soc)
-    opened = open_model(model, input_shapes, io, data)
+    opened = open_model(model, reading, io, data)
     inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
     own = None if golden is None else bind_golden(opened.outputs, golden)
     with shown_progress() as progress:
