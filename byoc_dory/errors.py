@@ -16,6 +16,7 @@ __all__ = [
     "InputError",
     "IntegerFormError",
     "InternalError",
+    "LimitError",
     "L2OverflowError",
     "ModelError",
     "PolicyError",
@@ -137,6 +138,26 @@ class PolicyError(HtvmError):
 
 class L2OverflowError(CapacityError):
     """Code, constants, arena and stack exceed L2, or weights their memory; names the demand."""
+
+
+class LimitError(HtvmError):
+    """A process came to a limit of its own: of processor time, of memory, or of time.
+
+    Args:
+        what, where, hint: as for all errors.
+        limit: name of the limit: a field of `htvm.Confinement`; empty if unknown.
+    """
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "", limit: str = "") -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.limit = limit
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_limit, (self.what, self.where, self.hint, self.limit))
+
+
+def _rebuild_limit(what: str, where: str, hint: str, limit: str) -> LimitError:
+    return LimitError(what, where=where, hint=hint, limit=limit)
 
 
 class ExportError(HtvmError):

@@ -27,6 +27,7 @@ from htvm.errors import (
     IntegerFormError,
     InternalError,
     L2OverflowError,
+    LimitError,
     ModelError,
     PolicyError,
     SimulationError,
@@ -40,6 +41,7 @@ from htvm.version import __version__
 if TYPE_CHECKING:
     from htvm import report, zoo
     from htvm.comparison import compare
+    from htvm.confinement import ConfinedResult, Confinement, confined
     from htvm.exploration import explore
     from htvm.fitting import fit
     from htvm.frontend.limits import Limits
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CapacityError",
     "Causes",
+    "ConfinedResult",
+    "Confinement",
     "Costs",
     "DefectError",
     "DependencyError",
@@ -74,6 +78,7 @@ __all__ = [
     "L2OverflowError",
     "LanguageModel",
     "LayerResult",
+    "LimitError",
     "Limits",
     "Model",
     "ModelError",
@@ -90,6 +95,7 @@ __all__ = [
     "__version__",
     "build",
     "compare",
+    "confined",
     "errors",
     "explore",
     "fit",
@@ -107,6 +113,8 @@ __all__ = [
 
 _HOMES = {
     "Causes": "htvm.result",
+    "ConfinedResult": "htvm.confinement",
+    "Confinement": "htvm.confinement",
     "Generation": "htvm.generation",
     "LanguageModel": "htvm.language",
     "LayerResult": "htvm.result",
@@ -118,6 +126,7 @@ _HOMES = {
     "TensorInfo": "htvm.model",
     "build": "htvm.pipeline",
     "compare": "htvm.comparison",
+    "confined": "htvm.confinement",
     "explore": "htvm.exploration",
     "fit": "htvm.fitting",
     "generate": "htvm.generation",

@@ -6,6 +6,7 @@ import importlib
 import shlex
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,8 +14,12 @@ import htvm
 from byoc_dory.nearest import nearest
 from htvm.cli.terminal import EXIT_INTERRUPTED, Interrupts, report_defect
 from htvm.cli.verbs import VERBS
-from htvm.errors import CapacityError, DefectError, HtvmError
+from htvm.errors import DefectError, HtvmError, InputError, LimitError
+from htvm.processes import EXIT_CODES, lacks_memory
 from htvm.public import internal_error
+
+if TYPE_CHECKING:
+    from htvm.confinement import Confinement
 
 __all__ = ["app", "exit_code", "main"]
 
@@ -32,10 +37,13 @@ class _Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the verb, or say what may have been meant."""
+        """Return the verb, with ``--confined`` in a process of its own, or what may be meant."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             ctx.fail(f"no verb {args[0]!r}: {nearest(args[0], VERBS)}`htvm --help` lists them")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if ctx.params.get("confined") and not ctx.resilient_parsing:
+            return name, _confined(args, ctx.params["allowed"]), []
+        return name, command, rest
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the verb of this name."""
@@ -47,12 +55,54 @@ class _Verbs(click.Group):
         return command
 
 
+def _allowed(
+    context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+) -> Confinement | None:
+    if not given:
+        return None
+    from htvm.cli.limits import read_limits
+    from htvm.confinement import Confinement
+
+    if not context.params.get("confined"):
+        raise InputError(
+            "limits for a verb that is not confined", where="--allow", hint="add --confined"
+        )
+    return read_limits(Confinement, given, "--allow")
+
+
+def _confined(words: Sequence[str], limits: Confinement | None) -> click.Command:
+    """Return a command that executes a command line in confinement."""
+
+    def command() -> None:
+        from htvm.confinement import Confinement, supervised
+
+        try:
+            code = supervised(words, limits or Confinement())
+        except KeyboardInterrupt:  # the verb has said it
+            code = EXIT_INTERRUPTED
+        raise click.exceptions.Exit(code)
+
+    return click.Command(words[0], callback=command)
+
+
 @click.group(
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+@click.option(
+    "--confined",
+    is_flag=True,
+    is_eager=True,
+    help="Execute the verb in a process of its own, without network where the system allows it, "
+    "with limits of processor time and memory: for files of strangers.",
+)
+@click.option(
+    "--allow", "allowed", multiple=True, metavar="NAME=VALUE", callback=_allowed,
+    help="What a confined verb may take: cpu_seconds, memory_bytes or seconds, e.g. "
+    "memory_bytes=8G; may be repeated.",
+)  # fmt: skip
 @click.version_option(htvm.__version__)
-def app() -> None:
+def app(confined: bool, allowed: Confinement | None) -> None:
     """Quantized networks as self-contained C for SoCs with accelerators.
 
     MODEL is a quantized .tflite or .onnx file, a network for handwritten digits (zoo:digits,
@@ -70,8 +120,9 @@ def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
         argv: its arguments; by default those of the process.
 
     Returns:
-        0, or the command's own code; 2 for an error that the user can fix; 130 if interrupted; 1
-        for a defect, with a message, and with ``-v`` also the traceback.
+        0, or the command's own code; 2 for an error that the user can fix; 3, 124 or 152 if memory,
+        time or processor time were not enough; 130 if interrupted; 1 for a defect, with a message,
+        and with ``-v`` also the traceback.
     """
     interrupts = Interrupts()
     words = sys.argv[1:] if argv is None else list(argv)
@@ -89,15 +140,16 @@ def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
         if isinstance(error, click.ClickException):
             error.show()
             return error.exit_code
-        if isinstance(error, MemoryError):
-            error = CapacityError("this machine has too little memory for it", where=_typed(words))
+        if lacks_memory(error):
+            error = LimitError("there is no more memory", where=_typed(words), limit="memory_bytes")
         if not isinstance(error, HtvmError):
             error = internal_error(_typed(words), error)
         if isinstance(error, DefectError):
             report_defect(error, words)
             return EXIT_DEFECT
         click.echo(f"htvm: error: {error}", err=True)
-        return EXIT_USER_ERROR
+        limit = error.limit if isinstance(error, LimitError) else ""
+        return EXIT_CODES.get(limit, EXIT_USER_ERROR)
     finally:
         if argv is None:
             interrupts.ignore()

@@ -22,6 +22,7 @@ from pathlib import Path
 from byoc_dory.errors import ToolchainError
 from htvm.cache_folder import cache_root, signed, stranger
 from htvm.firmware.isa import features_of
+from htvm.processes import refuse_exceeded
 
 __all__ = [
     "HOST_FLAGS",
@@ -370,6 +371,7 @@ def _call(line: list[str], environment: dict[str, str], timeout_s: float, where:
             where=where,
             hint="check that the cache folder's disk is writable and not full",
         ) from error
+    refuse_exceeded(done.returncode, "the C compiler")
     if done.returncode != 0:
         text = done.stderr + done.stdout
         _log.debug("%s", text)

@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 from byoc_dory.errors import InputError, UnsupportedError
 from htvm.public import public
 
-__all__ = ["Budget", "Limits"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["Budget", "Limits", "check_limits"]
 
 _PER_PLACE = 8  # elements of a constant that take as much memory as one integer of Python
 
@@ -46,14 +50,23 @@ class Limits:
     folded_operations: int = 2**30
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            limit = getattr(self, each.name)
-            if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-                raise InputError(
-                    f"{limit!r} is no limit of {each.name}",
-                    where="option 'limits'",
-                    hint="give a positive integer",
-                )
+        check_limits(self)
+
+
+def check_limits(limits: DataclassInstance) -> None:
+    """Check the fields of a class of limits.
+
+    Raises:
+        InputError: a limit is no positive integer.
+    """
+    for each in fields(limits):
+        limit = getattr(limits, each.name)
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            raise InputError(
+                f"{limit!r} is no limit of {each.name}",
+                where="option 'limits'",
+                hint="give a positive integer",
+            )
 
 
 @dataclass

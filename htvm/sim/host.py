@@ -13,6 +13,7 @@ from typing import Any
 from byoc_dory.errors import SimulationError
 from htvm.firmware.host import HostProgram
 from htvm.firmware.paths import work_folder
+from htvm.processes import refuse_exceeded
 
 __all__ = ["run_host"]
 
@@ -95,6 +96,7 @@ def _call(line: list[str], program: HostProgram, timeout_s: float) -> None:
             where=where,
             hint="allow more time, or look for a device that never becomes idle",
         ) from error
+    refuse_exceeded(done.returncode, "the program")
     if done.returncode == 0:
         return
     said = done.stderr.strip()

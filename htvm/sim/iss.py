@@ -18,6 +18,7 @@ from byoc_dory.errors import HtvmError, SimulationError
 from htvm.firmware.machine import BARE, Machine, SocModel
 from htvm.firmware.paths import runtime_c, work_folder
 from htvm.firmware.toolchain import Compiler
+from htvm.processes import refuse_exceeded
 from htvm.sim.look import Look, Seen
 
 __all__ = ["IssResult", "TrapError", "build_iss", "main", "run_elf"]
@@ -194,6 +195,7 @@ def _run(line: Sequence[str], elf_path: Path, report: Path) -> bytes:
             where=line[0],
             hint="remove that file; it will be built again",
         ) from error
+    refuse_exceeded(done.returncode, "the simulator")
     if done.returncode == 0:
         return done.stdout
     if done.returncode == _TRAPPED and report.is_file():

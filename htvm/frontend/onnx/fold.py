@@ -34,7 +34,7 @@ _SMALL = 1 << 10  # elements of a constant that shapes may be computed from
 
 # What the package raises for nodes that contradict themselves.
 _IMPOSSIBLE = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RuntimeError,
+    ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError,
     TypeError, ValueError,
 )  # fmt: skip
 
