@@ -32,7 +32,7 @@ __all__ = ["ConfinedResult", "Confinement", "confine", "confined", "supervised"]
 _log = logging.getLogger(__name__)
 
 _LEAST_BYTES = 1 << 30
-_GRACE_S = 5  # to remove unfinished files, before a process is killed
+_GRACE_S = 3  # to remove unfinished files, before a process is killed
 _CHILD = "import sys; sys.path[:] = {path!r}; from htvm.cli.confined import main; main()"
 # Everything else in the environment, such as passwords, is not the command's business.
 _ENVIRONMENT = frozenset(

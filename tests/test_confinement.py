@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import htvm
+from benchmarks.hostile import FOLDER, answers
 from htvm.cli.app import main
 from htvm.errors import DefectError, InputError, LimitError
 from htvm.processes import lacks_memory, refuse_exceeded
@@ -107,7 +108,7 @@ def test_who_does_not_listen_is_killed(tmp_path: Path) -> None:
         node("Cast", ["top"], "real", to=1),
         node("Add", ["x", "real"], "y"),
     ]
-    constants: dict[str, Any] = {"n": np.asarray([4000, 4000])}
+    constants: dict[str, Any] = {"n": np.asarray([3000, 3000])}
     path = saved(model_of(nodes, {"x": (1, 4)}, constants=constants), tmp_path)
     words = ("explain", path, "--limit", "folded_operations=1000G")
     with pytest.raises(LimitError, match="takes more than 2 s of processor time"):
@@ -229,3 +230,17 @@ def test_which_errors_are_due_to_memory() -> None:
     assert not lacks_memory(ValueError("3")) and not lacks_memory(OSError(2, "No such file"))
     # A header that promises more than any memory is a fault of the file.
     assert not lacks_memory(caused(InputError("no arrays"), MemoryError()))
+
+
+# ------------------------------------------------------------------------------ hostile files
+
+
+@on_linux
+@pytest.mark.slow
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="the hostile files are not here")
+def test_hostile_files_are_answered() -> None:
+    """Within seconds and a gigabyte, by an error with a type, by our budgets or by the kernel."""
+    found = list(answers(FOLDER))
+    assert found and all(each.is_fine for each in found), found
+    assert {each.code for each in found if not each.raised} == {2}
+    assert {each.code for each in found if each.raised} == {2, 3, 152}
