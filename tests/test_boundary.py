@@ -143,8 +143,8 @@ def test_too_little_memory_is_no_defect(
         raise MemoryError
 
     monkeypatch.setattr("htvm.opening._is_folder", exhausted)
-    assert main(["explain", "net.onnx"]) == 2
-    assert "too little memory" in capsys.readouterr().err
+    assert main(["explain", "net.onnx"]) == 3
+    assert "no more memory" in capsys.readouterr().err
 
 
 @pytest.mark.defects
