@@ -124,13 +124,14 @@ class Compiler:
         Raises:
             ToolchainError: ``ziglang`` is not installed, or ``host`` is not found.
         """
-        if not _is_installed("ziglang"):
+        program = _zig()
+        if program is None:
             raise ToolchainError(
                 "no C compiler: the Python package ziglang is not installed",
                 where=sys.executable,
                 hint="pip install ziglang",
             )
-        zig = (sys.executable, "-m", "ziglang", "cc")
+        zig = (program, "cc")
         command: tuple[str, ...] = zig
         if host is not None:
             found = shutil.which(host)
@@ -393,7 +394,7 @@ def _first_errors(text: str, count: int = 3) -> str:
 
 
 def _hint(text: str, cache: str) -> str:
-    if "No space left" in text or "NoSpaceLeft" in text:
+    if any(said in text for said in ("No space left", "NoSpaceLeft", "File too large")):
         return "free some disk space"
     if cache in text:
         return f"the compiler's cache may be damaged: remove {cache}, it will be made again"
@@ -420,7 +421,7 @@ def instructions() -> str:
 @lru_cache(maxsize=8)
 def _version(command: tuple[str, ...]) -> str:
     """Return the compiler's version text, so that another version builds its tools anew."""
-    if command[1:3] == ("-m", "ziglang"):
+    if command[0] == _zig():
         from importlib.metadata import PackageNotFoundError, version
 
         try:
@@ -440,11 +441,20 @@ def _version(command: tuple[str, ...]) -> str:
     return done.stdout
 
 
-def _is_installed(package: str) -> bool:
+def _zig() -> str | None:
+    """Return the program of the package ``ziglang``; ``None`` if that is not installed.
+
+    Python would start it (``-m ziglang``) from a package of that name in the current folder, which
+    may be somebody else's.
+    """
     try:
-        return importlib.util.find_spec(package) is not None
+        spec = importlib.util.find_spec("ziglang")
     except (ImportError, ValueError):  # an import hook's refusal, a module without a spec
-        return False
+        return None
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    name = "zig.exe" if os.name == "nt" else "zig"
+    return str(Path(spec.submodule_search_locations[0]).resolve() / name)
 
 
 def _unwritten(name: str, folder: Path, error: OSError) -> ToolchainError:

@@ -147,3 +147,17 @@ def test_headers_are_kept_in_a_folder_of_their_own(tmp_path: Path, compiler: Com
     (folder / "made.h").write_text("damaged")
     own.headers([("made.h", "1\n"), ("other.h", "2\n")])
     assert (folder / "made.h").read_text() == "1\n"
+
+
+def test_nothing_is_executed_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be the one of somebody's files."""
+    trap = tmp_path / "ziglang" / "__main__.py"
+    trap.parent.mkdir()
+    trap.write_text("raise SystemExit('executed')\n")
+    (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
+    monkeypatch.chdir(tmp_path)
+    compiler = Compiler.zig(cache=tmp_path / "cache")
+    assert compiler.compile_host([tmp_path / "main.c"], tmp_path / "main").is_file()
+    assert compiler.name.startswith("clang of ziglang 0.")
