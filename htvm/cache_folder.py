@@ -100,9 +100,13 @@ def _user_folder(variable: str, customary: str, on_mac: str) -> Path:
     """
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", str(Path.home() / "AppData" / "Local")))
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / on_mac
-    return Path(os.environ.get(variable) or Path.home() / customary)
+    given = os.environ.get(variable, "")
+    if sys.platform != "darwin" and os.path.isabs(given):
+        return Path(given)
+    if not os.path.isabs(os.environ.get("HOME", "/")):
+        # Below the current folder there may be somebody's files; XDG's rules say so, too.
+        raise RuntimeError("HOME is no absolute path")
+    return Path.home() / ("Library/" + on_mac if sys.platform == "darwin" else customary)
 
 
 def _refusal(folder: Path) -> str | None:

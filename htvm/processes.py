@@ -29,7 +29,8 @@ def refuse_exceeded(code: int, what: str) -> None:
     """
     for name, limit in _LIMITS.items():
         if code == -getattr(signal, name, 0) and code < 0:
-            raise LimitError(f"{what} was ended by {name}", where=f"limit {limit}", limit=limit)
+            said = signal.strsignal(-code) or name
+            raise LimitError(f"{what} was ended: {said}", where=name, limit=limit)
 
 
 def lacks_memory(error: BaseException | None) -> bool:

@@ -215,7 +215,7 @@ def test_an_interrupt_ends_all_of_it(number: signal.Signals, tmp_path: Path) -> 
 def test_signals_of_limits() -> None:
     for code in (0, 1, 24, -9):
         refuse_exceeded(code, "the compiler")
-    with pytest.raises(LimitError, match="the compiler was ended by SIGXCPU; limit cpu_seconds"):
+    with pytest.raises(LimitError, match="the compiler was ended: .*; SIGXCPU"):
         refuse_exceeded(-signal.SIGXCPU, "the compiler")
 
 

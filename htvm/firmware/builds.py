@@ -7,9 +7,10 @@ import hashlib
 import logging
 import os
 import shutil
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,7 +72,7 @@ def kept_build(
         shutil.rmtree(place, ignore_errors=True)
         root.mkdir(parents=True, exist_ok=True)
         _prune(root)
-        with tempfile.TemporaryDirectory(prefix=".build-", dir=root) as name:
+        with tempfile.TemporaryDirectory(prefix=".build-", dir=root) as name, _locked(Path(name)):
             folder = Path(name) / "build"
             folder.mkdir()
             for file, text in files.items():
@@ -98,5 +99,33 @@ def _prune(root: Path) -> None:
     for folder in root.iterdir():
         # Another process may be doing the same.
         with contextlib.suppress(FileNotFoundError):
-            if folder.stat().st_mtime < limit:
+            if folder.stat().st_mtime >= limit:
+                continue
+            # The clock may be wrong, or set since another process began what it still builds.
+            with contextlib.suppress(BlockingIOError, NotADirectoryError), _locked(folder):
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder, where the system can do that; a process that ends loses its locks.
+
+    Raises:
+        BlockingIOError: another process has locked it.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError as error:  # a file system without locks
+            _log.debug("%s is not locked: %s", folder, error.strerror)
+        yield
+    finally:
+        os.close(handle)
