@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
+import sys
 import tempfile
 from pathlib import Path
 
 from htvm.errors import ExportError, ModelError
 
-__all__ = ["check_file", "check_folder", "file_sha256", "is_pipe", "write_whole"]
+__all__ = ["check_file", "check_folder", "exchanged", "file_sha256", "is_pipe", "write_whole"]
 
+_HERE, _EXCHANGE = -100, 2  # of renameat2: paths are not relative to a folder; the flag
 _HINT = "name a file in a folder that exists and is writable"
 _FOLDER_HINT = "name a folder that is writable, or a new one in such a folder"
 
@@ -90,6 +93,22 @@ def _try(folder: Path) -> None:
 
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
+
+
+def exchanged(one: Path, other: Path) -> bool:
+    """Exchange two folders of one file system at once, where the system can do that.
+
+    Returns:
+        Whether it was done.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except AttributeError:  # an older C library
+        return False
+    names = [os.fsencode(path.absolute()) for path in (one, other)]
+    return bool(rename(_HERE, names[0], _HERE, names[1], _EXCHANGE) == 0)
 
 
 def write_whole(path: str | Path, data: bytes, what: str, where: str = "") -> Path:

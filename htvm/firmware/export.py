@@ -19,6 +19,7 @@ from pathlib import Path
 from byoc_dory.errors import ExportError
 from byoc_dory.soc.base import Soc
 from htvm.aot.program import Program
+from htvm.files import exchanged
 from htvm.firmware.manifest import FILE, PROJECT, Manifest, kind_of, manifest_text
 from htvm.firmware.project import Golden, project_files
 
@@ -259,6 +260,8 @@ def _write(files: Mapping[str, str | bytes], fresh: Path) -> None:
 def _swap(fresh: Path, place: Path, old: Path) -> None:
     """Move the new folder to its destination; restore the old one, if any, on failure."""
     existed = place.exists()
+    if existed and exchanged(fresh, place):  # at once, so that there is always one of the two
+        return
     complete = False
     try:
         if existed:

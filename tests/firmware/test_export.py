@@ -274,12 +274,28 @@ def test_whatever_interrupts_leaves_the_place_as_it_was(
             replace(source, target)
 
         monkeypatch.setattr(export_module.os, "replace", failing)
+        monkeypatch.setattr(export_module, "exchanged", lambda *_: False)
         if moment == "second move" and not existed:
             pytest.skip("there is nothing to move away first")
     kind = ExportError if isinstance(error, OSError) else KeyboardInterrupt
     with pytest.raises(kind):
         write_project(FILES, place)
     assert _listing(tmp_path) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it is moved away first")
+def test_a_killed_export_leaves_the_old_or_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_project({**FILES, "README.md": "old\n"}, tmp_path / "place")
+
+    def move(*_: Path) -> None:
+        pytest.fail("there would be neither between two moves")
+
+    monkeypatch.setattr(export_module.os, "replace", move)
+    write_project(FILES, tmp_path / "place")
+    assert (tmp_path / "place" / "README.md").read_text() == "new\n"
+    assert list(tmp_path.iterdir()) == [tmp_path / "place"]
 
 
 def test_an_impossible_name_is_said() -> None:
