@@ -109,13 +109,28 @@ def confined(
         limits: what it may take; by default that of `Confinement`.
 
     Raises:
+        InputError: an argument is no text, or ``limits`` are others.
         LimitError: it came to one of the limits; ``limit`` is its name.
         DefectError: it crashed.
         UnsupportedError: the system has no such limits (Windows).
     """
+    limits = limits or Confinement()
+    if not isinstance(limits, Confinement):
+        raise InputError(
+            f"a {type(limits).__name__} is no limit of a process",
+            where="option 'limits'",
+            hint="give htvm.Confinement(...)",
+        )
+    for each in (verb, *arguments):
+        if not isinstance(each, str | os.PathLike) or "\0" in os.fspath(each):
+            raise InputError(
+                f"{each!r:.60} is no word of a command line",
+                where="htvm.confined",
+                hint="give text, or a path",
+            )
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         words = [verb, *(os.fspath(each) for each in arguments)]
-        code = supervised(words, limits or Confinement(), out, err)
+        code = supervised(words, limits, out, err)
         texts = []
         for stream in (out, err):
             stream.seek(0)

@@ -127,6 +127,17 @@ def test_memory_that_no_verb_starts_with() -> None:
         htvm.Confinement(memory_bytes=1_000_000)
 
 
+@pytest.mark.parametrize("word", [3, None, b"run", "ru\0n"])
+def test_what_is_no_word(word: Any) -> None:
+    with pytest.raises(InputError, match="is no word of a command line.*give text"):
+        htvm.confined("run", word)
+
+
+def test_limits_of_something_else() -> None:
+    with pytest.raises(InputError, match="a Limits is no limit of a process.*Confinement"):
+        htvm.confined("run", "zoo:digits", limits=htvm.Limits())  # type: ignore[arg-type]
+
+
 # ------------------------------------------------------------------------------ the process
 
 
