@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -187,12 +188,19 @@ def test_folders_are_its_own_and_secrets_stay(
     assert "SECRET_TOKEN" not in htvm.confinement._environment(tmp_path)
 
 
-def session_of(process: int) -> list[str]:
-    listed = subprocess.run(["ps", "-eo", "sid,args"], capture_output=True, text=True, check=True)
-    lines = [line.split(None, 1) for line in listed.stdout.splitlines()]
-    return [args for sid, args in lines if sid == str(process)]
+def processes() -> Iterator[tuple[int, int, int, str]]:
+    """Yield number, parent, session and command line of all processes."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state = (folder / "stat").read_text().rpartition(")")[2].split()
+            line = (folder / "cmdline").read_bytes().decode("utf-8", "replace")
+        except OSError:  # it has ended
+            continue
+        if state[0] != "Z":
+            yield int(folder.name), int(state[1]), int(state[3]), line
 
 
+@on_linux
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupt_ends_all_of_it(number: signal.Signals, tmp_path: Path) -> None:
     """Also while it compiles, which it does in other processes."""
@@ -200,24 +208,30 @@ def test_an_interrupt_ends_all_of_it(number: signal.Signals, tmp_path: Path) -> 
     command = subprocess.Popen(
         [*line, str(tmp_path / "out.npz")], text=True, stderr=subprocess.PIPE
     )
-    confined: list[str] = []
-    while not any("ziglang" in each or "zig cc" in each for each in confined):
+
+    def confined() -> dict[int, str]:
+        """Command lines of the confined process and those that it started."""
+        found = {own: (session, args) for own, _, session, args in processes()}
+        leaders = {own for own, parent, session, _ in processes()
+                   if parent == command.pid and session == own}  # fmt: skip
+        return {own: args for own, (session, args) in found.items() if session in leaders}
+
+    def left() -> list[str]:
+        return [args for _, _, session, args in processes() if session in known]
+
+    known: dict[int, str] = {}
+    while not any("ziglang" in args for args in known.values()):
         assert command.poll() is None
-        time.sleep(0.1)
-        listed = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(command.pid)], capture_output=True, text=True
-        ).stdout.split()
-        confined = session_of(int(listed[0])) if listed else []
-    leader = int(listed[0])
+        time.sleep(0.05)
+        known = confined()
     command.send_signal(number)
     err = command.communicate(timeout=20)[1]
     assert command.returncode == (130 if number == signal.SIGINT else -number)
     assert number == signal.SIGKILL or err.strip().endswith("htvm: interrupted")
     deadline = time.monotonic() + 20
-    while session_of(leader) and time.monotonic() < deadline:
+    while left() and time.monotonic() < deadline:
         time.sleep(0.2)  # a compiler without its parent
-    assert not session_of(leader)
-    assert not list(tmp_path.iterdir())
+    assert not left() and not list(tmp_path.iterdir())
 
 
 # ------------------------------------------------------------------------------ errors
