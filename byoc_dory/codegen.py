@@ -17,6 +17,8 @@ from byoc_dory.planning import plan_region, require_accepted
 from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode, RegionKernels
 from byoc_dory.residency import Known
 from byoc_dory.soc.base import Accelerator, Soc
+from byoc_dory.soc.objections import named
+from byoc_dory.tileloop.checks import check_alignment
 
 __all__ = ["generate"]
 
@@ -58,7 +60,8 @@ def generate(
         in place.  A layer that its accelerator expands becomes several.
 
     Raises:
-        TargetError: the SoC has no such accelerator, or the objective is unknown.
+        TargetError: the SoC has no such accelerator, the objective is unknown, or the DMA cannot
+            begin where tiles do.
         UnsupportedError: the accelerator's rules refuse a layer, or a border layout is unknown.
         TilingError: no tile of a layer fits.
     """
@@ -181,7 +184,12 @@ class _Generator:
     def _layer(self, layer: Layer, plan: LayerPlan) -> Kernel:
         emitter = self._emitters[layer.name]
         assert not isinstance(emitter, RegionEmitter)  # its regions have one accelerator
-        return emitter.layer(layer, plan, self.options, self._symbol(layer.name))
+        kernel = emitter.layer(layer, plan, self.options, self._symbol(layer.name))
+        dma = self.soc.dma
+        if kernel.program is not None and dma is not None:
+            with named(kernel.accelerator, self.soc.name):
+                check_alignment(kernel.program, dma.l1_align, dma.l2_align)
+        return kernel
 
     def _symbol(self, name: str) -> str:
         """Return the C name of a layer."""

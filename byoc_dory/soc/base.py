@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from byoc_dory.errors import TargetError
 from byoc_dory.soc.cores import Cluster, CoreTiming, Host, HostCost
+from byoc_dory.soc.objections import named
 from byoc_dory.soc.parameters import Parameter, Value, parse_parameters
 from byoc_dory.soc.parts import Dma, Memory, Power, SimControl, TargetSpec, round_up
 from byoc_dory.soc.schemes import NumberScheme, ShiftScheme
@@ -209,11 +210,16 @@ class Accelerator(ABC):
             options: options that determine schedule and loop order.
             known: cache of the prices of tiles, shared by calls that differ only in the plan's
                 buffers.
+
+        Raises:
+            TargetError: a number of the description cannot be computed with; the accelerator is
+                named.
         """
         from byoc_dory.tileloop.cycles import predicted_cycles
 
-        program = self.tile_program(layer, plan, soc, options)
-        return predicted_cycles(program, self.costs(layer, program, soc, options), known)
+        with named(self.name, soc.name):
+            program = self.tile_program(layer, plan, soc, options)
+            return predicted_cycles(program, self.costs(layer, program, soc, options), known)
 
     def counts(self, layer: Layer) -> Hashable:
         """Return what :meth:`plan_cost` and :meth:`tiling_problem` depend on of a layer.
@@ -262,11 +268,8 @@ class Accelerator(ABC):
             TargetError: a number of the description makes an impossible one; the accelerator is
                 named.
         """
-        try:
+        with named(self.name, soc.name):
             return self.tiling_problem(layer, soc, options)
-        except TargetError as error:
-            error.where = f"accelerator '{self.name}' of SoC {soc.name}, {error.where}"
-            raise
 
     def cost(self, layer: Layer, tile: Tile, soc: Soc, options: TilingOptions) -> int:
         """Return the predicted cycles of ``layer`` with this tile, alone in L1 with one buffer."""

@@ -3,16 +3,57 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from byoc_dory.errors import TargetError
+from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.cores import Host
 
-__all__ = ["Dma", "Memory", "Power", "SimControl", "TargetSpec", "round_up"]
+__all__ = [
+    "Dma",
+    "Memory",
+    "Power",
+    "SimControl",
+    "TargetSpec",
+    "check_counts",
+    "check_powers_of_two",
+    "round_up",
+]
 
 
 def round_up(value: int, step: int) -> int:
     """Return ``value`` rounded up to a multiple of ``step``."""
     return -(-value // step) * step
+
+
+def check_counts(device: Any, *names: str) -> None:
+    """Refuse fields of a device that are below 1, for it or a cost model divides by them.
+
+    Raises:
+        TargetError: the message names the field, its value and the device.
+    """
+    for name in names:
+        value = getattr(device, name)
+        if value < 1:
+            raise TargetError(
+                f"{name} is {value}", where=f"'{device.name}'", hint="it is at least 1"
+            )
+
+
+def check_powers_of_two(device: Any, *names: str) -> None:
+    """Refuse fields of a device that are no powers of two, such as alignments.
+
+    Raises:
+        TargetError: the message names the field, its value and the device.
+    """
+    for name in names:
+        value = int(getattr(device, name))
+        if value < 1 or value & (value - 1):
+            raise TargetError(
+                f"{name} is {value}, not a power of two",
+                where=f"'{device.name}'",
+                hint="give it 1, 2, 4 and so on",
+            )
 
 
 @dataclass(frozen=True)
@@ -59,7 +100,8 @@ class Dma:
         registers: device address of the register block.
         bytes_per_cycle: width of the port in bytes.
         granule: the bytes of each command are charged rounded up to a multiple of this.
-        l1_align, l2_align: required alignment of each command's addresses, in bytes.
+        l1_align, l2_align: required alignment of each command's addresses, in bytes;
+            powers of two up to 16.
         queue_depth: number of commands that can be under way at once, including the running one.
         call_cycles, command_cycles: constant cycles per call and per command.
         driver_single_cycles: host cycles of a call with one command.
@@ -82,6 +124,15 @@ class Dma:
     driver_next_cycles: int
 
     def __post_init__(self) -> None:
+        check_counts(self, "bytes_per_cycle", "granule", "queue_depth")
+        check_powers_of_two(self, "l1_align", "l2_align")
+        for name in ("l1_align", "l2_align"):
+            if getattr(self, name) > ALIGNMENT:
+                raise TargetError(
+                    f"{name} is {getattr(self, name)}",
+                    where=f"'{self.name}'",
+                    hint=f"tensors begin at multiples of {ALIGNMENT} B: ask for that at most",
+                )
         shares = (
             (self.call_cycles, self.driver_single_cycles, "one command"),
             (self.call_cycles + self.command_cycles, self.driver_first_cycles, "several commands"),

@@ -72,8 +72,12 @@ def _references() -> dict[str, EntryPoint]:
 def _load(point: EntryPoint) -> Soc:
     try:
         soc = point.load()()
-    except TargetError:
-        raise  # the description's own objection
+    except TargetError as error:  # the description's own objection
+        if point.name not in error.where:
+            error.where = (
+                f"{error.where} of SoC {point.name}" if error.where else f"SoC {point.name}"
+            )
+        raise
     except Exception as error:  # noqa: BLE001 - whatever the code of a description raises
         text = str(error) if isinstance(error, (ImportError, TypeError)) else _said(error)
         raise TargetError(
@@ -92,7 +96,7 @@ def _load(point: EntryPoint) -> Soc:
 
 
 def _check_integers(soc: Soc) -> None:
-    """Refuse a field of a device that is declared as an integer, and is none: C would lack it."""
+    """Refuse an integer field of a device that C would lack, or have with another value."""
     for device in (*soc.accelerators, *(() if soc.dma is None else (soc.dma,))):
         for field in fields(device):
             value = getattr(device, field.name)
@@ -101,6 +105,12 @@ def _check_integers(soc: Soc) -> None:
                     f"{field.name} is {value!r}, not an integer",
                     where=f"'{device.name}' of SoC {soc.name}",
                     hint="each integer field is a constant in C",
+                )
+            if isinstance(value, int) and not 0 <= value < 1 << 32:
+                raise TargetError(
+                    f"{field.name} is {value}",
+                    where=f"'{device.name}' of SoC {soc.name}",
+                    hint="each integer field is a constant in C: from 0 to 2^32 - 1",
                 )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from byoc_dory.errors import TargetError
 from byoc_dory.tileloop.order import check_order
 from byoc_dory.tileloop.program import Operand, TileProgram
-from byoc_dory.tileloop.values import Value, axes_of, values_of
+from byoc_dory.tileloop.values import Value, axes_of, evaluate, values_of
 
-__all__ = ["check", "check_places"]
+__all__ = ["check", "check_alignment", "check_places"]
 
 
 def check(program: TileProgram) -> None:
@@ -128,3 +129,30 @@ def check_places(program: TileProgram) -> None:
                 f"'{second.name}' begins at {second.l1}",
                 "take the places from the layer's plan",
             )
+
+
+def check_alignment(program: TileProgram, l1_align: int, l2_align: int) -> None:
+    """Check that every transfer begins where the DMA can.
+
+    Args:
+        program: a program from which C is generated.
+        l1_align, l2_align: alignment of a transfer's addresses in bytes.
+
+    Raises:
+        TargetError: the DMA's description asks for an alignment that the accelerator's tiles do not
+            have; the message names the layer and the tensor.
+    """
+    for operand in program.tensor.values():
+        if operand.resident:
+            continue
+        places = [operand.l1 + n * operand.l1_bytes for n in range(program.buffers(operand))]
+        offsets = [evaluate(operand.offset, tile) for tile in program.order() if l2_align > 1]
+        for name, align, found in (("l1", l1_align, places), ("l2", l2_align, offsets)):
+            wrong = [place for place in found if place % align]
+            if wrong:
+                raise TargetError(
+                    f"a tile of '{operand.name}' begins at byte {wrong[0]}, and the DMA's "
+                    f"{name}_align is {align}",
+                    where=f"tile program of layer '{program.layer}'",
+                    hint=f"lower {name}_align, or let the tiling problem round tiles up",
+                )

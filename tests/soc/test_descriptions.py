@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import byoc_dory.soc.registry as registry
-import htvm
 from byoc_dory.errors import TargetError
 from byoc_dory.layers import Layer
 from byoc_dory.soc.base import Accelerator, Soc, judge, round_up
@@ -22,7 +21,6 @@ from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.header import render
 from byoc_dory.verdict import Accepted, Refused, Verdict
 from htvm.cli import main
-from htvm.skeleton import example_folder
 
 
 def core() -> DigitalCore:
@@ -282,38 +280,3 @@ def test_a_mistake_in_a_description_is_named_with_its_line(
     shown = capsys.readouterr()
     assert "diana.digital" in shown.out and "mistaken" not in shown.out
     assert "htvm: warning: " in shown.err and f"line {line}" in shown.err
-
-
-@pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The documented example as an installed package."""
-    monkeypatch.syspath_prepend(str(example_folder() / "src"))
-    fake_entry_points(monkeypatch, ("tiny", "tiny_soc.description:soc"))
-
-
-@pytest.mark.usefixtures("tiny")
-@pytest.mark.parametrize(("lanes", "step"), [(12, 12), (3, 12)])
-def test_a_step_that_tiles_cannot_have_is_the_descriptions_mistake(lanes: int, step: int) -> None:
-    target = htvm.soc("tiny", **{"mac.lanes": lanes})
-    with pytest.raises(TargetError, match=f"step {step} of axis k is not a power of two") as caught:
-        htvm.build("zoo:toyadmos", target, "host")
-    assert "accelerator 'mac' of SoC tiny, tiling problem of layer 'dense_0'" in str(caught.value)
-
-
-@pytest.mark.usefixtures("tiny")
-def test_a_sweep_records_it() -> None:
-    swept = htvm.sweep("zoo:toyadmos", "tiny", {"mac.lanes": [8, 12]}, jobs=1)
-    assert [row.status for row in swept.rows] == ["ok", "infeasible"]
-    assert "12 of axis k" in swept.rows[1].reason and "'mac' of SoC tiny" in swept.rows[1].where
-
-
-@pytest.mark.usefixtures("tiny")
-def test_an_integer_of_a_description_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tiny_soc import description
-
-    wrong = replace(description.MAC, start_cycles=20.5)
-    monkeypatch.setattr(description, "TINY", replace(description.TINY, accelerators=(wrong,)))
-    with pytest.raises(
-        TargetError, match=r"start_cycles is 20.5, not an integer; 'mac' of SoC tiny"
-    ):
-        registry.resolve("tiny")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.soc.base import Accelerator, round_up
+from byoc_dory.soc.parts import check_powers_of_two
 from byoc_dory.soc.schemes import TernaryScheme
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ class AnalogCore(Accelerator):
     noise_register: int
     seed_register: int
     unroll: int = 1
+
+    def __post_init__(self) -> None:
+        check_powers_of_two(self, "group", "row_pitch")
 
     @property
     def peak_macs(self) -> float:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Accelerator, round_up
+from byoc_dory.soc.parts import check_powers_of_two
 
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
@@ -74,6 +75,7 @@ class DigitalCore(Accelerator):
     depthwise_channels: int = 1
 
     def __post_init__(self) -> None:
+        check_powers_of_two(self, "group", "row_pitch")
         wanted = {
             "bias_bytes": 4 * self.lanes,
             "dense_bias_bytes": 16 * self.lanes,
