@@ -3,7 +3,8 @@
 A fenced block ``console`` starts with ``$ htvm ...`` and continues with what that prints.  A block
 ``python`` may be followed by a block ``text`` with what it prints; the blocks of a page share their
 names, and run in a folder of their own.  A table that the code writes stands below a comment with
-the Python that prints it: ``<!-- python: print(...) -->``.
+the Python that prints it: ``<!-- python: print(...) -->``.  Where commands name the target
+``mychip``, it is the SoC that ``htvm targets new mychip`` writes.
 
     python -m tests.docs.outputs docs/guides/verify.md ...    writes the outputs of today
 """
@@ -17,10 +18,13 @@ import re
 import shlex
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import htvm
 from htvm.cli.app import main
+from htvm.skeleton import new_soc
 
 _BLOCK = re.compile(
     r"```(console|python|text)\n(.*?)```\n|(<!-- python: (.*?) -->\n)(?:\|[^\n]*\n)+", re.S
@@ -36,9 +40,10 @@ def rewritten(text: str, folder: Path) -> str:
     """
     names: dict[str, Any] = {"__name__": "page"}
     printed: str | None = None
-    before = Path.cwd()
+    before, path = Path.cwd(), list(sys.path)
     os.chdir(folder)
     try:
+        _install(folder, re.findall(r"\$ htvm .*--target (mychip)\b", text))
         parts, at = [], 0
         for block in _BLOCK.finditer(text):
             kind, body, comment, code = block.groups()
@@ -59,6 +64,20 @@ def rewritten(text: str, folder: Path) -> str:
         return "".join([*parts, text[at:]])
     finally:
         os.chdir(before)
+        sys.path[:] = path
+
+
+def _install(folder: Path, names: Iterable[str]) -> None:
+    """Put new SoCs where Python finds them, with the files that pip would write."""
+    for name in set(names) - set(htvm.targets()):
+        source = new_soc(name, folder / f"{name}_soc") / "src"
+        record = source / f"{name}_soc.dist-info"
+        record.mkdir()
+        (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-soc\nVersion: 0\n")
+        (record / "entry_points.txt").write_text(
+            f"[htvm.socs]\n{name} = {name}_soc.description:soc\n"
+        )
+        sys.path.insert(0, str(source))
 
 
 def _run(command: str) -> None:

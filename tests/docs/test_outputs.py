@@ -14,6 +14,7 @@ QUICK = ("comparison.md",)
 PAGES = (
     "../README.md",
     "tutorial.md",
+    "bring-your-own-soc.md",
     "guides/first-report.md",
     "guides/verify.md",
     "guides/boards.md",
