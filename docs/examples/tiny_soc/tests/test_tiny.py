@@ -143,7 +143,7 @@ int main(void)
 def test_the_devices_say_what_is_wrong(tmp_path: Path) -> None:
     main = tmp_path / "main.c"
     main.write_text(MAIN)
-    program = host.build([main], [], soc(), tmp_path / "out", Compiler.zig())
+    program = host.build([main], [], soc(), tmp_path / "out", Compiler.zig(), sanitize=True)
     end = soc().memory("L1").size
     right = {"load": 0, "l1": 512, "pitch": 8, "rows": 8, "bytes": 8, "wait": 1}
     right |= {"in": 0, "weights": 64, "out": 256, "k_rows": 2, "k": 3, "c": 4, "out_pitch": 3}
