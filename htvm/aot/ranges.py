@@ -16,8 +16,9 @@ import numpy as np
 from tvm import relax
 from tvm.ir import GenericConst
 
-from byoc_dory.errors import UnsupportedError
 from patterns.names import name_of
+from patterns.ops.integer.limits import check_int32
+from patterns.ops.requantize import tflite_reach
 from patterns.primitive import dtype_of, kind_of, parameters_of
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from tvm.relax import Expr, Var
 
 __all__ = ["Interval", "check_ranges"]
-
-_INT32 = (-(2**31), 2**31 - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +69,7 @@ def check_ranges(module: IRModule) -> dict[Var, Interval]:
             if interval is None:
                 continue
             low, high = int(np.min(interval.low)), int(np.max(interval.high))
-            if low < _INT32[0] or high > _INT32[1]:
-                raise UnsupportedError(
-                    f"values between {low} and {high} do not fit 32 bits",
-                    where=f"layer '{name_of(binding.value) or binding.var.name}'",
-                    hint="smaller weights, biases or requantization factors are needed",
-                )
+            check_int32(low, high, f"layer '{name_of(binding.value) or binding.var.name}'")
             known[binding.var] = interval
     return known
 
@@ -146,11 +140,13 @@ def _sums(call: Any) -> Interval | None:
 
 
 def _scaled(acc: Any, multiplier: Any, shift: Any) -> Interval | None:
-    """Return the interval after TFLite's requantization, which only grows if it shifts left."""
+    """Return the interval after TFLite's requantization, by channels where sums have them."""
     if acc is None or multiplier is None or shift is None:
         return None
-    largest = np.maximum(np.abs(np.min(acc.low)), np.abs(np.max(acc.high)))
-    bound = np.minimum(largest << np.int64(max(0, int(np.max(shift.high)))), 2**31 - 1)
+    largest = np.maximum(-np.ravel(acc.low), np.ravel(acc.high))
+    if largest.size not in (1, multiplier.high.size):
+        largest = largest.max()
+    bound = np.int64(tflite_reach(largest, multiplier.high, shift.high))
     return Interval(-bound, bound)
 
 

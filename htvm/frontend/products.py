@@ -9,21 +9,20 @@ from typing import Literal
 
 import numpy as np
 
-from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array, OnnxRequant, TfliteRequant
 from htvm.frontend.operators import Activation, Applied, Clip, Pair
 from patterns.op import TensorType
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
+from patterns.ops.integer.limits import check_int32
 from patterns.ops.moves.pad import Pad
 from patterns.ops.onnxruntime.rounding import float_scale
-from patterns.ops.requantize import fixed_point
+from patterns.ops.requantize import fixed_point, tflite_reach
 
 __all__ = ["BIAS_TOLERANCE", "QuantizedProduct", "folded_bias", "padded"]
 
 BIAS_TOLERANCE = 0.02
 """How far the scale of a bias may be from s_in * s_w for its integers to be used unchanged."""
-_INT32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +58,8 @@ class QuantizedProduct:
             position: positions of the operators that it consists of, by their number.
 
         Raises:
-            UnsupportedError: the folded bias, or some accumulator, does not fit int32, or the
-                scales are too far apart.
+            UnsupportedError: the folded bias, some accumulator, or what its requantization makes
+                of it before the clip, does not fit int32, or the scales are too far apart.
         """
         source, window = padded(source, window, self.zero_points[0], position, self.where)
         parameters = self._bias, window, self._requant, self.clip
@@ -87,13 +86,14 @@ class QuantizedProduct:
         # Weights times activations in [-128, 127], each at its worst.
         highest = bias + np.maximum(rows * 127, rows * -128).sum(axis=1)
         lowest = bias + np.minimum(rows * 127, rows * -128).sum(axis=1)
-        worst = max(int(part.max(initial=0)) for part in (np.abs(bias), highest, -lowest))
-        if worst > _INT32_MAX:
-            raise UnsupportedError(
-                f"an accumulator can reach {worst}, beyond int32",
-                where=self.where,
-                hint="quantize with larger weight scales, or split the layer's input channels",
-            )
+        for part in (bias, highest, lowest):
+            check_int32(int(part.min(initial=0)), int(part.max(initial=0)), self.where)
+        requant, zero = self._requant, self.zero_points[1]
+        if isinstance(requant, TfliteRequant):
+            largest = np.maximum(np.abs(lowest), np.abs(highest))
+            multiplier, shift = np.asarray(requant.multiplier), np.asarray(requant.shift)
+            reach = tflite_reach(largest, multiplier, shift)
+            check_int32(zero - reach, zero + reach, self.where)
         return bias.astype("int32")
 
 

@@ -56,6 +56,7 @@ __all__ = [
     "rounding_right_shift",
     "shifted",
     "short_rounding_right_shift",
+    "tflite_reach",
 ]
 
 _INT32_MAX = 2**31 - 1
@@ -83,6 +84,20 @@ def fixed_point(real: float) -> tuple[int, int]:
     if shift > 30:
         raise UnsupportedError(f"a scale ratio of {real:g}", hint="it must be below 2**30")
     return multiplier, shift
+
+
+def tflite_reach(largest: Array, multiplier: Array, shift: Array) -> int:
+    """Return the largest magnitude that TFLite's requantization makes of sums, before the clip.
+
+    Args:
+        largest: largest magnitudes of the sums, one or one for each channel, int64.
+        multiplier, shift: of the requantization, likewise.
+    """
+    left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+    # A left shift wraps: it may make anything of 32 bits of a larger sum.
+    moved = np.minimum(largest << left, 1 << 31)
+    high = (moved * multiplier + (1 << 30)) >> 31
+    return int(((high + ((1 << right) >> 1)) >> right).max(initial=0))
 
 
 # ------------------------------------------------------------------------------ tensor expressions

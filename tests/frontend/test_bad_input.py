@@ -143,7 +143,7 @@ UNSUPPORTED: dict[str, tuple[Callable[[Graph], Graph], list[str]]] = {
                          ["read before it is written"]),
     "bias scale": (lambda g: g.with_tensor(13, scales=[0.01]), ["steps of 0.01", "operator 6"]),
     "huge accumulator": (lambda g: g.with_tensor(13, data=np.full(5, 2**31 - 9, np.int32)),
-                         ["beyond int32"]),
+                         ["do not fit 32 bits"]),
 }  # fmt: skip
 
 

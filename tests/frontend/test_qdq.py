@@ -213,7 +213,7 @@ def _softmax_scale(q: QdqBuilder, x: Any) -> Any:
         (_unquantized, "first operand is not a dequantized"),
         (_tanh, "'relax.tanh' is not supported"),
         (_zero_point, "zero point 3"),
-        (_overflow, "beyond int32"),
+        (_overflow, "do not fit 32 bits"),
         (_broadcast, "broadcasting"),
         (_int16, "int16"),
         (_endless_border, "padding with -inf"),

@@ -7,7 +7,7 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.tensor import Array
 
-__all__ = ["INT32_MAX", "constant_of", "magnitude", "wrapping_type"]
+__all__ = ["INT32_MAX", "check_int32", "constant_of", "magnitude", "wrapping_type"]
 
 INT32_MAX = 2**31 - 1
 
@@ -37,3 +37,18 @@ def constant_of(values: Array, rank: int) -> Array:
         )
     missing = (1,) * (rank - array.ndim)
     return np.asarray(wide.astype("int32").reshape(missing + array.shape), order="C")
+
+
+def check_int32(low: int, high: int, where: str) -> None:
+    """Refuse values beyond int32, whose overflow no operator's definition includes.
+
+    Raises:
+        UnsupportedError: values from ``low`` to ``high`` do not fit.
+    """
+    if low < -INT32_MAX - 1 or high > INT32_MAX:
+        raise UnsupportedError(
+            f"values between {low} and {high} do not fit 32 bits",
+            where=where,
+            hint="smaller weights, biases or requantization factors are needed: quantize with "
+            "larger scales of weights, or split the input channels",
+        )

@@ -15,6 +15,7 @@ from patterns.ops.convert import Convert
 from patterns.ops.convolution import Conv2dSums, conv2d_of
 from patterns.ops.dense import Dense, Linear, LinearSums
 from patterns.ops.integer.combine import Combine
+from patterns.ops.integer.limits import check_int32
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.weighted import accumulator_bound
 
@@ -153,11 +154,7 @@ def write_products(
     """
     node, weight = value.node, value.weight
     worst = accumulator_bound(weight, value.bias, value.source.activation.dtype)
-    if worst > _INT32_MAX:
-        raise node.unsupported(
-            f"an accumulator can reach {worst}, beyond int32",
-            "use smaller weights or biases, or split the layer's input channels",
-        )
+    check_int32(-worst, worst, node.where)
     bias = value.bias.astype(np.int32)
     bound = worst if requant is None else max(abs(clip[0]), abs(clip[1]))
     op = _product(value, bias, requant, clip, dtype)
