@@ -29,7 +29,7 @@ __all__ = ["PAGE", "attributes_of", "page", "sections"]
 
 PAGE = Path(__file__).parents[1] / "docs" / "operators.md"
 _READ = re.compile(
-    r'node\.(?:number|integer|integers|text)\(\s*"(\w+)"|"(\w+)" in node\.attributes'
+    r'node\.(?:number|integer|int32|integers|text)\(\s*"(\w+)"|"(\w+)" in node\.attributes'
     r'|attributes\.get\("(\w+)"'
 )
 _PAIR = re.compile(r'(?:pair|_pair)\((?:node, )?"(\w+)"')
