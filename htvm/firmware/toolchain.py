@@ -21,6 +21,7 @@ from pathlib import Path
 
 from byoc_dory.errors import ToolchainError
 from htvm.cache_folder import cache_root, signed, stranger
+from htvm.firmware.assertions import refused_number
 from htvm.firmware.isa import features_of
 from htvm.processes import refuse_exceeded
 
@@ -162,6 +163,7 @@ class Compiler:
             shared: build a shared library instead of an executable.
 
         Raises:
+            TargetError: a static assertion refused a number of the description.
             CompileError: the compiler failed; the message has its first errors, ``output``
                 everything.
         """
@@ -190,6 +192,7 @@ class Compiler:
             isa: the core's instruction set.
 
         Raises:
+            TargetError: a static assertion refused a number of the description.
             CompileError: the compiler failed; the message has its first errors, ``output``
                 everything.
         """
@@ -241,6 +244,7 @@ class Compiler:
             shared: build a shared library.
 
         Raises:
+            TargetError: a static assertion refused a number of the description.
             CompileError: the build failed.
         """
         headers = sorted({h for folder in includes for h in folder.rglob("*.h")})
@@ -376,6 +380,9 @@ def _call(line: list[str], environment: dict[str, str], timeout_s: float, where:
     if done.returncode != 0:
         text = done.stderr + done.stdout
         _log.debug("%s", text)
+        refused = refused_number(text)
+        if refused is not None:
+            raise refused
         said = _first_errors(text) or f"it ended with code {done.returncode} and no message"
         failure = CompileError(
             f"the C compiler failed: {said}",

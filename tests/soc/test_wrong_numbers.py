@@ -13,6 +13,7 @@ from byoc_dory.errors import TargetError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.description import DIANA
+from htvm.firmware.assertions import refused_number
 from htvm.model import Model
 from htvm.skeleton import example_folder
 from htvm.zoo.drawing import Sketch
@@ -133,3 +134,36 @@ def test_a_sweep_refuses_numbers_that_no_design_has() -> None:
     for name in ("dma.l2_align", "digital.group", "analog.row_pitch"):
         with pytest.raises(TargetError, match=f"cannot have {name}=3: .* is 3, not a power of two"):
             htvm.sweep("zoo:toyadmos", "diana", {name: [3]}, jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("siracusa:neureka.word_bytes=3", "word_bytes is 3, and a word of weights has 252 bits"),
+        ("siracusa:neureka.job_registers=3", "job_registers is 3"),
+        ("diana:analog.row_pitch=12", "row_pitch is 12, not a power of two"),
+    ],
+)
+def test_numbers_that_an_accelerator_refuses(name: str, said: str) -> None:
+    with pytest.raises(TargetError, match=said):
+        htvm.soc(name)
+
+
+def test_a_number_that_c_is_not_written_for_is_the_descriptions_mistake() -> None:
+    with pytest.raises(TargetError, match="not written for these numbers: numbers of jobs") as one:
+        htvm.build("zoo:toyadmos", "siracusa:neureka.job_ids=3", "host")
+    assert "siracusa_neureka_driver.c, line " in one.value.where
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "a.c:7:1: error: static assertion failed due to requirement '3U == 4': four lanes\n",
+        'In file included from b.c:\na.c:7:1: error: static assertion failed: "four lanes"\n',
+    ],
+)
+def test_static_assertions_as_compilers_print_them(printed: str) -> None:
+    refused = refused_number(printed)
+    assert refused is not None and "four lanes" in refused.what
+    assert refused.where == "a.c, line 7"
+    assert refused_number("a.c:7:1: error: expected ';' after expression\n") is None

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.schemes import MulShiftScheme
 
 __all__ = ["Mode", "Neureka"]
+
+_JOB_REGISTERS = 24  # neureka_registers.py lists them
 
 
 class Mode(IntEnum):
@@ -144,6 +147,21 @@ class Neureka(Accelerator):
     window_word_cycles: int
     window_odd_word_cycles: int
     window_edge_cycles: int
+
+    def __post_init__(self) -> None:
+        bits = self.filter**2 * self.input_channels[Mode.CONV3X3]
+        if 8 * self.word_bytes < bits:
+            raise TargetError(
+                f"word_bytes is {self.word_bytes}, and a word of weights has {bits} bits",
+                where=f"'{self.name}'",
+                hint=f"give it at least {-(-bits // 8)}",
+            )
+        if self.job_registers != _JOB_REGISTERS:
+            raise TargetError(
+                f"job_registers is {self.job_registers}",
+                where=f"'{self.name}'",
+                hint=f"jobs are written with {_JOB_REGISTERS}",
+            )
 
     @property
     def scheme(self) -> MulShiftScheme:
