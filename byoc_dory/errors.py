@@ -7,6 +7,8 @@ that every package can raise them; ``htvm.errors`` re-exports them.
 
 from __future__ import annotations
 
+from byoc_dory.plain import plain
+
 __all__ = [
     "CapacityError",
     "DefectError",
@@ -37,7 +39,7 @@ class HtvmError(Exception):
         where: the file, layer, tensor or address concerned; empty if there is none.
         hint: how to fix it; empty if nothing sensible can be said.
 
-    ``str(error)`` is one message of the non-empty parts, separated by ``"; "``.
+    ``str(error)`` is one message of the non-empty parts, separated by ``"; "``, and in one line.
     """
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
@@ -47,7 +49,7 @@ class HtvmError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return "; ".join(part for part in (self.what, self.where, self.hint) if part)
+        return plain("; ".join(part for part in (self.what, self.where, self.hint) if part))
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exception pickles positional arguments only; the keywords must survive the transfer to

@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import DependencyError
+from byoc_dory.plain import plain
 from htvm.public import boundary
 
 if TYPE_CHECKING:
@@ -105,6 +106,6 @@ def _cell(value: Any) -> str:
     if value is None:
         return f'<td style="{_CELL}"></td>'
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return f'<td style="{_CELL}; text-align: left">{escape(str(value))}</td>'
+        return f'<td style="{_CELL}; text-align: left">{escape(plain(str(value)))}</td>'
     words = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
     return f'<td style="{_CELL}; text-align: right">{words}</td>'

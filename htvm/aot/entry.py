@@ -16,6 +16,7 @@ import jinja2
 import numpy as np
 
 from byoc_dory.memory.arena import written_over
+from byoc_dory.plain import code_span, markdown
 from byoc_dory.region import Constant
 from htvm.aot.arena_type import ArenaType, Prototypes
 from htvm.aot.interface import described_tensors
@@ -61,6 +62,8 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters.update(
         comment=_comment,
+        markdown=markdown,
+        code_span=code_span,
         wrap=_wrap,
         append=lambda text, tail: text + tail,
         surround=lambda text, head, tail: head + text + tail,

@@ -12,7 +12,7 @@ import click
 
 import htvm
 from byoc_dory.nearest import nearest
-from htvm.cli.terminal import EXIT_INTERRUPTED, Interrupts, report_defect
+from htvm.cli.terminal import EXIT_INTERRUPTED, Interrupts, echo, report_defect
 from htvm.cli.verbs import VERBS
 from htvm.errors import DefectError, HtvmError, InputError, LimitError
 from htvm.processes import EXIT_CODES, lacks_memory
@@ -147,7 +147,7 @@ def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
         if isinstance(error, DefectError):
             report_defect(error, words)
             return EXIT_DEFECT
-        click.echo(f"htvm: error: {error}", err=True)
+        echo(f"htvm: error: {error}", err=True)
         limit = error.limit if isinstance(error, LimitError) else ""
         return EXIT_CODES.get(limit, EXIT_USER_ERROR)
     finally:
@@ -161,7 +161,7 @@ def _typed(words: Sequence[str]) -> str:
 
 
 def _interrupted() -> int:
-    click.echo("htvm: interrupted", err=True)
+    echo("htvm: interrupted", err=True)
     return EXIT_INTERRUPTED
 
 

@@ -19,7 +19,7 @@ from htvm.cli.app import exit_code
 from htvm.cli.arguments import open_model, read_samples
 from htvm.cli.digits import recognised
 from htvm.cli.output import model_word
-from htvm.cli.terminal import terminal_width
+from htvm.cli.terminal import echo, terminal_width
 from htvm.progress import Progress
 from htvm.progress_bar import shown_progress
 from htvm.report.compare import comparison_text
@@ -65,7 +65,7 @@ def demo(model: str) -> None:
     begin = time.monotonic()
     with shown_progress() as progress:
         exact = _show(model, progress)
-    click.echo(f"\ndone in {time.monotonic() - begin:.0f} s")
+    echo(f"\ndone in {time.monotonic() - begin:.0f} s")
     if not exact:
         raise click.exceptions.Exit(1)
 
@@ -87,22 +87,22 @@ def _show(name: str, progress: Progress) -> bool:
 
     titles.show(f"{name} on the CPU and on {TARGET}, {shown.words}, simulated")
     comparison = htvm.compare(shown.model, TARGET, shown.samples, progress=progress)
-    click.echo(comparison_text(comparison, terminal_width()))
+    echo(comparison_text(comparison, terminal_width()))
 
     titles.show(f"where the time goes on {TARGET}")
-    click.echo(module.report().screen())
+    echo(module.report().screen())
 
     titles.show("where each operator runs, and why")
-    click.echo(explain_screen(module.explain()))
+    echo(explain_screen(module.explain()))
     word = model_word(name)
-    click.echo(f"\nall tables: htvm report {word} --all\neach operator: htvm explain {word}")
+    echo(f"\nall tables: htvm report {word} --all\neach operator: htvm explain {word}")
 
     titles.show("is it right?")
     with progress.stage("running the same C natively"):
         again = native.run(shown.samples[0])
     same = all(map(np.array_equal, result.outputs, again.outputs))
     exact = all(row.exact for row in comparison.rows if row.exact is not None)
-    click.echo(
+    echo(
         f"outputs equal the integer reference on all {INPUTS} inputs, every configuration: "
         f"{'yes' if exact else 'NO'}\n"
         f"the same C compiled natively gives the same outputs: {'yes' if same else 'NO'}"
@@ -125,13 +125,13 @@ def _opened(name: str) -> _Shown:
 
 def _recognise(shown: _Shown, result: RunResult, native: htvm.Module, progress: Progress) -> None:
     """Show one digit with its scores, and how many of all digits are recognised."""
-    click.echo(recognised(shown.images[0], result.outputs[0], shown.labels[0]))
-    click.echo(f"{result.cycles:,} cycles, {result.latency_ms:.2f} ms")
+    echo(recognised(shown.images[0], result.outputs[0], shown.labels[0]))
+    echo(f"{result.cycles:,} cycles, {result.latency_ms:.2f} ms")
     with progress.stage(f"recognising all {len(shown.images)} held-out digits"):
         found = [int(native.run(image[None]).outputs[0].argmax()) for image in shown.images]
     right = sum(map(int.__eq__, found, shown.labels))
     share = 100 * right / len(found)
-    click.echo(f"of all {len(found)} held-out digits {right} are recognised, {share:.1f} %")
+    echo(f"of all {len(found)} held-out digits {right} are recognised, {share:.1f} %")
 
 
 class _Titles:
@@ -143,12 +143,12 @@ class _Titles:
     def show(self, text: str) -> None:
         self._count += 1
         line = f"{self._count}. {text}"
-        click.echo(f"\n{line}\n{'=' * len(line)}\n")
+        echo(f"\n{line}\n{'=' * len(line)}\n")
 
 
 def main() -> int:
     """Run the demo; the exit codes are those of the command ``htvm``."""
-    click.echo(f"htvm {htvm.__version__}")
+    echo(f"htvm {htvm.__version__}")
     return exit_code(demo, None)
 
 

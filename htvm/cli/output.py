@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from htvm.cli.terminal import terminal_width
+from htvm.cli.terminal import echo, terminal_width
 from htvm.files import write_whole
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ _LONG = 32  # longer names of models are not repeated in the next command
 
 
 def model_word(model: str) -> str:
-    """Return the model as it is typed in the next command; ``MODEL`` for a long path."""
+    """Return the model as it is typed in the next command; ``MODEL`` for a long or strange path."""
     word = shlex.quote(model)
-    return word if len(word) <= _LONG else "MODEL"
+    return word if len(word) <= _LONG and word.isprintable() else "MODEL"
 
 
 def print_json(kind: str, data: Mapping[str, Any]) -> None:
@@ -51,7 +51,7 @@ def print_json(kind: str, data: Mapping[str, Any]) -> None:
         kind: what is described: the verb's name.
         data: values that JSON can hold.
     """
-    click.echo(json.dumps({"schema": SCHEMA, "kind": kind, **data}, indent=2))
+    echo(json.dumps({"schema": SCHEMA, "kind": kind, **data}, indent=2))
 
 
 def print_report(report: Report, everything: bool, wide: bool, hint: str) -> None:
@@ -67,11 +67,11 @@ def print_report(report: Report, everything: bool, wide: bool, hint: str) -> Non
     from htvm.report.screen import screen_text
 
     if everything or wide:
-        click.echo(report_text(report, None if wide else terminal_width()))
+        echo(report_text(report, None if wide else terminal_width()))
         if not wide:
-            click.echo("\nall columns: --wide")
+            echo("\nall columns: --wide")
     else:
-        click.echo(screen_text(report, terminal_width(), hint))
+        echo(screen_text(report, terminal_width(), hint))
 
 
 def fail_if_any(
@@ -91,7 +91,7 @@ def fail_if_any(
     """
     met = [each for each in conditions if each.holds(figures, before)]
     for each in met:
-        click.echo(f"htvm: {each.text}: {each.figure} is {figures[each.figure]:,}", err=True)
+        echo(f"htvm: {each.text}: {each.figure} is {figures[each.figure]:,}", err=True)
     if met:
         raise click.exceptions.Exit(1)
 

@@ -11,11 +11,13 @@ from types import FrameType
 
 import click
 
+from byoc_dory.plain import plain
 from htvm.errors import HtvmError
 
 __all__ = [
     "EXIT_INTERRUPTED",
     "Interrupts",
+    "echo",
     "log_to_stderr",
     "report_defect",
     "terminal_width",
@@ -27,16 +29,26 @@ EXIT_INTERRUPTED = 130
 _NARROWEST = 60
 
 
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print lines, on stderr if asked; what they hold of names and paths does nothing there."""
+    click.echo("\n".join(map(plain, text.split("\n"))), err=err)
+
+
 def terminal_width() -> int:
     """Return the characters of a line of the terminal: at least 60, 80 without a terminal."""
     return max(_NARROWEST, shutil.get_terminal_size().columns)
+
+
+class _PlainFormatter(logging.Formatter):
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # of the base
+        return plain(super().formatMessage(record))
 
 
 def log_to_stderr(verbosity: int) -> None:
     """Show the library's log: warnings; with ``-v`` what it does, with ``-vv`` everything."""
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbosity, logging.DEBUG)
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    handler.setFormatter(_PlainFormatter("%(name)s: %(message)s"))
     for name in ("htvm", "patterns", "byoc_dory"):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]
@@ -77,7 +89,7 @@ def report_defect(error: HtvmError, words: Sequence[str]) -> None:
         words: the arguments of the command.
     """
     if any(word in ("-v", "-vv", "--verbose") for word in words):
-        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+        echo("".join(traceback.format_exception(error)).rstrip("\n"), err=True)
         return
-    click.echo(f"htvm: internal error: {error}", err=True)
-    click.echo("run the command again with -v to see the traceback", err=True)
+    echo(f"htvm: internal error: {error}", err=True)
+    echo("run the command again with -v to see the traceback", err=True)

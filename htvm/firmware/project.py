@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.errors import InputError
+from byoc_dory.plain import markdown
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render as render_soc_header
 from htvm.aot.entry import (
@@ -286,9 +287,9 @@ def _readme(program: Program, soc: Soc, layout: Layout, report: Report | None, l
     rows = [None] * len(program.steps) if report is None else report.layers
     table = [
         {
-            "layer": step.layer.replace("|", "\\|"),
+            "layer": markdown(step.layer),
             "where": place(step),
-            "comment": step.comment.replace("|", "\\|"),
+            "comment": markdown(step.comment),
             "macs": step.macs,
             "tile": "" if row is None else row.tile,
             "tiles": "" if row is None or row.tiles is None else row.tiles,

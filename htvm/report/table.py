@@ -7,17 +7,24 @@ import io
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.box import Box
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from byoc_dory.plain import csv_cell, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 __all__ = [
     "Column",
     "Table",
     "count",
     "csv_text",
+    "frame_csv",
     "milliseconds",
     "ratio",
     "short_source",
@@ -114,12 +121,12 @@ def text(table: Table, width: int | None = None) -> str:
         drawn.add_column(
             Text(column.title),
             justify="right" if column.number else "left",
-            footer=Text(table.footer[i]) if table.footer else "",
+            footer=Text(plain(table.footer[i])) if table.footer else "",
             no_wrap=width is None or not column.wraps,
             overflow="fold" if column.wraps else "crop",
         )
     for row in table.rows:
-        drawn.add_row(*(Text(row[i]) for i in used))
+        drawn.add_row(*(Text(plain(row[i])) for i in used))
     stream = io.StringIO()
     # In a notebook, rich would display the table itself and write nothing.
     console = Console(
@@ -131,7 +138,7 @@ def text(table: Table, width: int | None = None) -> str:
     )
     console.print(drawn)
     lines = [line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")]
-    return "\n".join([table.title, "", *lines] if table.title else lines)
+    return "\n".join([plain(table.title), "", *lines] if table.title else lines)
 
 
 def wrapped(lines: Iterable[str], width: int, indent: str = "    ") -> list[str]:
@@ -146,19 +153,32 @@ def wrapped(lines: Iterable[str], width: int, indent: str = "    ") -> list[str]
         piece
         for line in lines
         for piece in textwrap.wrap(
-            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            plain(line),
+            width,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
         )
         or [""]
     ]
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as CSV with a header line; None becomes an empty cell."""
+    """Return rows as CSV with a header line; None becomes an empty cell, and no text a formula."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(["" if cell is None else cell for cell in row] for row in rows)
+    writer.writerows(["" if cell is None else csv_cell(cell) for cell in row] for row in rows)
     return stream.getvalue()
+
+
+def frame_csv(frame: DataFrame) -> str:
+    """Return a data frame as CSV, its texts as `csv_text` has them."""
+    texts = {
+        name: frame[name].map(csv_cell, na_action="ignore")
+        for name in frame.select_dtypes(["object", "string"])
+    }
+    return str(frame.assign(**texts).to_csv(index=False, lineterminator="\n"))
 
 
 def count(value: int | None) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from byoc_dory.errors import ExportError, TargetError
 from htvm.files import write_whole
 from htvm.public import public
-from htvm.report.table import Column, Table, count, text, wrapped
+from htvm.report.table import Column, Table, count, frame_csv, text, wrapped
 from htvm.shown import Shown, optional
 from htvm.sweeping.row import COLUMNS, Row
 
@@ -261,7 +261,7 @@ class Designs(Shown):
         """
         from htvm.sweeping.figures import png
 
-        files = {"rows.csv": self.frame.to_csv(index=False, lineterminator="\n").encode()}
+        files = {"rows.csv": frame_csv(self.frame).encode()}
         if len(self.totals):
             numbers = [axis.parameter.name for axis in self.space.axes
                        if axis.parameter.kind in ("integer", "bytes", "number")]  # fmt: skip

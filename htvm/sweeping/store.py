@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import ExportError
 from htvm.files import write_whole
+from htvm.report.table import frame_csv
 from htvm.shown import optional
 from htvm.sweeping.row import Row
 
@@ -216,7 +217,7 @@ class Store:
         stream = io.BytesIO()
         if self.path.suffix == ".csv":
             stream.write(f"# {_KEY.decode()} {self._digest}\n".encode())
-            stream.write(frame.to_csv(index=False, lineterminator="\n").encode())
+            stream.write(frame_csv(frame).encode())
         else:
             arrow = optional("pyarrow", "results in Parquet", "sweep")
             parquet = optional("pyarrow.parquet", "results in Parquet", "sweep")

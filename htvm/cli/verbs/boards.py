@@ -10,7 +10,7 @@ import click
 from htvm.cli import options
 from htvm.cli.output import print_json
 from htvm.cli.places import PATH
-from htvm.cli.terminal import terminal_width
+from htvm.cli.terminal import echo, terminal_width
 from htvm.errors import ExportError
 
 __all__ = ["command"]
@@ -65,8 +65,8 @@ def show_command(name: str, as_json: bool) -> None:
         values["platformio"] = ", ".join(asdict(board.platformio).values())
     columns = (Column("what"), Column("value", wraps=True), Column("source", wraps=True))
     rows = tuple((what, value, board.sources[what]) for what, value in values.items() if value)
-    click.echo(f"{board.title} ({board.chip}): --board {name}, target {target}\n")
-    click.echo(text(Table(columns, rows), terminal_width()))
+    echo(f"{board.title} ({board.chip}): --board {name}, target {target}\n")
+    echo(text(Table(columns, rows), terminal_width()))
 
 
 @command.command(
@@ -103,12 +103,10 @@ def new_command(name: str, like: str, folder: Path, as_json: bool) -> None:
     if as_json:
         print_json("board", {"name": name, "file": str(path)})
         return
-    click.echo(
-        f"{path}: the numbers of {like}, none verified. Correct them and their sources, then"
-    )
-    click.echo("")
-    click.echo(f"  htvm boards show {path}")
-    click.echo(f"  htvm fit zoo:digits --board {path}")
+    echo(f"{path}: the numbers of {like}, none verified. Correct them and their sources, then")
+    echo("")
+    echo(f"  htvm boards show {path}")
+    echo(f"  htvm fit zoo:digits --board {path}")
 
 
 def _list(as_json: bool) -> None:
@@ -139,8 +137,6 @@ def _list(as_json: bool) -> None:
         )
         for board in boards().values()
     )
-    click.echo(text(Table(columns, rows), terminal_width()))
-    click.echo(
-        "\nhtvm boards show NAME says where each number is from; boards new writes a file for"
-    )
-    click.echo("another board, which --board takes as well as a name.")
+    echo(text(Table(columns, rows), terminal_width()))
+    echo("\nhtvm boards show NAME says where each number is from; boards new writes a file for")
+    echo("another board, which --board takes as well as a name.")

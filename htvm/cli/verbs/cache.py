@@ -9,6 +9,7 @@ import click
 
 from htvm.cli import options
 from htvm.cli.output import print_json
+from htvm.cli.terminal import echo
 from htvm.errors import ExportError
 
 __all__ = ["command"]
@@ -31,7 +32,7 @@ def command(context: click.Context, as_json: bool) -> None:
         return
     rows = tuple((name, f"{size / 1e6:,.1f}") for name, size in sizes.items())
     total = ("all", f"{sum(sizes.values()) / 1e6:,.1f}")
-    click.echo(text(Table((Column("kept"), Column("MB", number=True)), rows, str(root), total)))
+    echo(text(Table((Column("kept"), Column("MB", number=True)), rows, str(root), total)))
 
 
 @command.command("clear", epilog=options.examples("htvm cache clear"))
@@ -53,7 +54,7 @@ def clear_command(as_json: bool) -> None:
     if as_json:
         print_json("cache clear", {"folder": str(root), "freed_bytes": freed})
     else:
-        click.echo(f"{freed / 1e6:,.1f} MB removed from {root}")
+        echo(f"{freed / 1e6:,.1f} MB removed from {root}")
 
 
 def _bytes(folder: Path) -> int:

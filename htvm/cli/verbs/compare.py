@@ -13,7 +13,7 @@ from htvm.cli import options
 from htvm.cli.arguments import Reading, open_model, read_samples
 from htvm.cli.output import print_json, save_figure
 from htvm.cli.places import PATH, picture_to_write
-from htvm.cli.terminal import terminal_width
+from htvm.cli.terminal import echo, terminal_width
 from htvm.progress_bar import shown_progress
 
 __all__ = ["command"]
@@ -78,6 +78,6 @@ def command(
     if as_json:
         print_json("compare", json.loads(comparison_json(found)))
     else:
-        click.echo(comparison_text(found, terminal_width()))
+        echo(comparison_text(found, terminal_width()))
     if out is not None:
-        click.echo(f"written: {out}", err=True)
+        echo(f"written: {out}", err=True)

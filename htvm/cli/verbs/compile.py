@@ -13,6 +13,7 @@ from htvm.cli import options
 from htvm.cli.arguments import Reading, open_model, read_inputs
 from htvm.cli.output import model_word, print_json, print_report
 from htvm.cli.places import PATH, refuse_file_name
+from htvm.cli.terminal import echo
 from htvm.errors import InputError
 from htvm.inputs import bind_inputs
 from htvm.progress_bar import shown_progress
@@ -123,4 +124,4 @@ def command(
         counted = "instructions" if report.summary.platform in ("arm", "qemu") else "cycles"
         more = f"all tables: --all   {counted}: htvm run {model_word(model)} -t {target}"
         print_report(report, everything, wide, more)
-        click.echo(f"\nwritten to {folder}")
+        echo(f"\nwritten to {folder}")

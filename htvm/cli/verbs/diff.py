@@ -11,6 +11,7 @@ import click
 from htvm.cli import options
 from htvm.cli.output import fail_if_any, print_json
 from htvm.cli.places import PATH
+from htvm.cli.terminal import echo
 
 if TYPE_CHECKING:
     from htvm.report.conditions import Condition
@@ -40,5 +41,5 @@ def command(before: Path, after: Path, conditions: tuple[Condition, ...], as_jso
     if as_json:
         print_json("diff", asdict(found))
     else:
-        click.echo(str(found))
+        echo(str(found))
     fail_if_any(conditions, figures_of(new), figures_of(old))

@@ -11,7 +11,7 @@ import click
 
 from htvm.cli import options
 from htvm.cli.output import print_json
-from htvm.cli.terminal import terminal_width
+from htvm.cli.terminal import echo, terminal_width
 from htvm.errors import HtvmError
 
 __all__ = ["command"]
@@ -32,7 +32,7 @@ def command(as_json: bool) -> None:
         print_json("doctor", {"checks": [dict(zip(names, check, strict=True)) for check in checks]})
     else:
         columns = (Column("check"), Column("state"), Column("", wraps=True))
-        click.echo(text(Table(columns, tuple(checks)), terminal_width()))
+        echo(text(Table(columns, tuple(checks)), terminal_width()))
     if any(state == "FAULT" for _, state, _ in checks):
         raise click.exceptions.Exit(1)
 

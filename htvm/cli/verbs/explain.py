@@ -10,7 +10,7 @@ import click
 from htvm.cli import options
 from htvm.cli.arguments import Reading, open_model
 from htvm.cli.output import print_json
-from htvm.cli.terminal import terminal_width
+from htvm.cli.terminal import echo, terminal_width
 from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
@@ -81,4 +81,4 @@ def command(
     if as_json:
         print_json("explain", explain_data(found))
     else:
-        click.echo(explain_text(found, None if wide else terminal_width()))
+        echo(explain_text(found, None if wide else terminal_width()))

@@ -11,7 +11,7 @@ from htvm.cli import options
 from htvm.cli.arguments import Reading, open_model
 from htvm.cli.output import print_json
 from htvm.cli.places import PATH, folder_to_write
-from htvm.cli.terminal import EXIT_INTERRUPTED, terminal_width
+from htvm.cli.terminal import EXIT_INTERRUPTED, echo, terminal_width
 from htvm.progress_bar import shown_progress
 
 __all__ = ["command"]
@@ -61,8 +61,8 @@ def command(
     if as_json:
         print_json("explore", {"tilings": found.records})
     else:
-        click.echo(found.table(terminal_width()))
+        echo(found.table(terminal_width()))
     for path in files:
-        click.echo(f"written: {path}", err=True)
+        echo(f"written: {path}", err=True)
     if found.interrupted:
         raise click.exceptions.Exit(EXIT_INTERRUPTED)

@@ -10,7 +10,7 @@ import click
 from htvm.cli import options
 from htvm.cli.arguments import Reading, open_model
 from htvm.cli.output import print_json
-from htvm.cli.terminal import terminal_width
+from htvm.cli.terminal import echo, terminal_width
 from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
@@ -69,6 +69,6 @@ def command(
     if as_json:
         print_json("fit", fit_data(found))
     else:
-        click.echo(fit_text(found, terminal_width()))
+        echo(fit_text(found, terminal_width()))
     if found.fits == "no":
         raise click.exceptions.Exit(1)

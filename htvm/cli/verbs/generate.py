@@ -11,6 +11,7 @@ import htvm
 from htvm.cli import options
 from htvm.cli.arguments import Reading, open_model
 from htvm.cli.output import print_json
+from htvm.cli.terminal import echo
 from htvm.errors import InputError
 from htvm.generation import check
 from htvm.language import LanguageModel
@@ -68,18 +69,18 @@ def command(
     if as_json:
         print_json("generate", _data(written, drawn))
         return
-    click.echo(f"prompt: {' '.join(map(str, written.prompt))}")
-    click.echo(f"tokens: {' '.join(map(str, written.tokens))}")
+    echo(f"prompt: {' '.join(map(str, written.prompt))}")
+    echo(f"tokens: {' '.join(map(str, written.tokens))}")
     if written.cycles_per_token is not None:
-        click.echo(
+        echo(
             f"{written.cycles_per_token:,.0f} cycles a token, "
             f"{written.tokens_per_second:,.0f} tokens a second at "
             f"{(written.clock_hz or 0) / 1e6:g} MHz (simulated)"
         )
     if written.uj_per_token is not None:
-        click.echo(f"{written.uj_per_token:.0f} uJ a token, from published powers (estimated)")
+        echo(f"{written.uj_per_token:.0f} uJ a token, from published powers (estimated)")
     if drawn:
-        click.echo("embedding and output are drawn: the file has none, so tokens mean nothing")
+        echo("embedding and output are drawn: the file has none, so tokens mean nothing")
 
 
 def _ids(text: str) -> list[int]:

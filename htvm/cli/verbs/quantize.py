@@ -10,6 +10,7 @@ import click
 from htvm.cli import options
 from htvm.cli.output import print_json
 from htvm.cli.places import PATH, file_to_write
+from htvm.cli.terminal import echo
 from htvm.errors import InputError
 from htvm.progress_bar import shown_progress
 
@@ -80,8 +81,8 @@ def command(
     if as_json:
         print_json("quantize", {"file": str(out), "bytes": len(text), "samples": samples})
     else:
-        click.echo(f"written to {out}: {len(text):,} B, fitted to {samples} samples")
-        click.echo(f"next: htvm run {out} --io int8 --data {data} --check")
+        echo(f"written to {out}: {len(text):,} B, fitted to {samples} samples")
+        echo(f"next: htvm run {out} --io int8 --data {data} --check")
 
 
 def _size(text: str) -> tuple[str, int]:

@@ -12,10 +12,12 @@ import click
 from click.core import ParameterSource
 
 import htvm
+from byoc_dory.plain import plain
 from htvm.cli import options
 from htvm.cli.arguments import Reading, open_model, read_inputs, shape_text
 from htvm.cli.output import fail_if_any, model_word, print_report
 from htvm.cli.places import PATH, file_to_write
+from htvm.cli.terminal import echo
 from htvm.errors import ExportError, InputError
 from htvm.inputs import bind_inputs
 from htvm.progress_bar import shown_progress
@@ -124,13 +126,13 @@ def command(
     for path, suffix in zip(outs, suffixes, strict=True):
         htvm.report.save(report, path, form=suffix, where=f"--out {path}")
     if as_json:
-        click.echo(report_json(report))
+        echo(report_json(report))
     elif not outs:
         same = "" if target == _default_target() else f" -t {target}"
         page = f"all tables: --all   page: htvm report {model_word(model)}{same} -o report.html"
         print_report(report, everything, wide, page)
     for path in outs:
-        click.echo(f"written: {path}", err=True)
+        echo(f"written: {path}", err=True)
     fail_if_any(conditions, figures_of(report))
 
 
@@ -189,8 +191,8 @@ def _with_command(report: Report, model: str) -> Report:
     digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
     known = replace(
         report.recipe,
-        command=shlex.join([*words, "--out", "report.html"]),
-        model=model,
+        command=plain(shlex.join([*words, "--out", "report.html"])),
+        model=plain(model),
         model_sha256=digest,
     )
     return replace(report, recipe=known)

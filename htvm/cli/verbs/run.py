@@ -15,7 +15,7 @@ from htvm.cli import options
 from htvm.cli.arguments import Reading, open_model, read_inputs
 from htvm.cli.output import fail_if_any, model_word, print_json, print_report, save_arrays
 from htvm.cli.places import PATH, file_to_write
-from htvm.cli.terminal import terminal_width
+from htvm.cli.terminal import echo, terminal_width
 from htvm.inputs import bind_inputs
 from htvm.progress_bar import shown_progress
 
@@ -116,12 +116,12 @@ def command(
     else:
         more = f"all tables: --all   reasons: htvm explain {model_word(model)} -t {target}"
         print_report(module.report(), everything, wide, more)
-        click.echo()
+        echo()
         for name, array in outputs.items():
-            click.echo("\n".join(wrapped([f"{name}: {_brief(array)}"], terminal_width())))
+            echo("\n".join(wrapped([f"{name}: {_brief(array)}"], terminal_width())))
         if equal is not None:
-            click.echo(f"equal to the reference: {'yes' if equal else 'NO'}")
-            click.echo(_guards_text(stray, guarded))
+            echo(f"equal to the reference: {'yes' if equal else 'NO'}")
+            echo(_guards_text(stray, guarded))
     if equal is False or stray is not None:
         raise click.exceptions.Exit(1)
     fail_if_any(conditions, figures_of(module.report()))

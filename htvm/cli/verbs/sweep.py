@@ -10,7 +10,7 @@ import click
 from htvm.cli import options
 from htvm.cli.output import print_json
 from htvm.cli.places import PATH, file_to_write, folder_to_write
-from htvm.cli.terminal import EXIT_INTERRUPTED
+from htvm.cli.terminal import EXIT_INTERRUPTED, echo
 from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ def command(
         data = {"rows": found.records, "interrupted": found.interrupted}
         print_json("sweep", data)
     else:
-        click.echo(str(found))
+        echo(str(found))
     for path in files:
-        click.echo(f"written: {path}", err=True)
+        echo(f"written: {path}", err=True)
     if found.interrupted:
         raise click.exceptions.Exit(EXIT_INTERRUPTED)

@@ -9,7 +9,7 @@ import click
 from htvm.cli import options
 from htvm.cli.output import print_json
 from htvm.cli.places import PATH, refuse_file_name
-from htvm.cli.terminal import terminal_width
+from htvm.cli.terminal import echo, terminal_width
 
 __all__ = ["command"]
 
@@ -54,7 +54,7 @@ def show_command(name: str, as_json: bool) -> None:
     if as_json:
         print_json("target", target_data(target))
     else:
-        click.echo(target_text(target, terminal_width()))
+        echo(target_text(target, terminal_width()))
 
 
 @command.command(
@@ -82,12 +82,12 @@ def new_command(name: str, folder: Path | None, as_json: bool) -> None:
     if as_json:
         print_json("soc", {"name": name, "folder": str(place), "files": sorted(skeleton(name))})
         return
-    click.echo(f"{place}: the SoC {name}, as complete as it is invented. What to do next:")
-    click.echo("")
-    click.echo(f"  python -m pip install --no-deps --editable {place}")
-    click.echo("  python -m pip install pytest")
-    click.echo(f"  htvm targets show {name}")
-    click.echo(f"  python -m pytest {place / 'tests'}")
+    echo(f"{place}: the SoC {name}, as complete as it is invented. What to do next:")
+    echo("")
+    echo(f"  python -m pip install --no-deps --editable {place}")
+    echo("  python -m pip install pytest")
+    echo(f"  htvm targets show {name}")
+    echo(f"  python -m pytest {place / 'tests'}")
 
 
 def _list(as_json: bool) -> None:
@@ -97,7 +97,7 @@ def _list(as_json: bool) -> None:
 
     socs, faults = loadable()
     for fault in faults:
-        click.echo(f"htvm: warning: {fault}", err=True)
+        echo(f"htvm: warning: {fault}", err=True)
     known = [resolve(spec.name) for soc in socs for spec in soc.targets]
     if as_json:
         data = [
@@ -135,6 +135,6 @@ def _list(as_json: bool) -> None:
         )
         for target in known
     )
-    click.echo(text(Table(columns, rows), terminal_width()))
-    click.echo("\nParameters are given with the name, e.g. siracusa:cores=4,l1=128KiB;")
-    click.echo("htvm targets show NAME says what they are and which values they can have.")
+    echo(text(Table(columns, rows), terminal_width()))
+    echo("\nParameters are given with the name, e.g. siracusa:cores=4,l1=128KiB;")
+    echo("htvm targets show NAME says what they are and which values they can have.")

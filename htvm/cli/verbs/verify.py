@@ -13,6 +13,7 @@ from htvm.cli import options
 from htvm.cli.arguments import Reading, open_model, read_inputs
 from htvm.cli.output import print_json
 from htvm.cli.places import PATH
+from htvm.cli.terminal import echo
 from htvm.errors import TargetError
 from htvm.inputs import bind_inputs
 from htvm.progress_bar import shown_progress
@@ -90,7 +91,7 @@ def command(
         }
         print_json("verify", printed)
     else:
-        click.echo(str(found))
+        echo(str(found))
     if not (found.equal and found.contained and found.agrees):
         raise click.exceptions.Exit(1)
 

@@ -6,7 +6,7 @@ import click
 
 from htvm.cli import options
 from htvm.cli.output import print_json
-from htvm.cli.terminal import terminal_width
+from htvm.cli.terminal import echo, terminal_width
 
 __all__ = ["command"]
 
@@ -22,10 +22,8 @@ def command(as_json: bool) -> None:
         print_json("zoo", {"networks": [{"name": n, "what": w} for n, w in DESCRIBED.items()]})
         return
     rows = tuple((f"zoo:{name}", what) for name, what in DESCRIBED.items())
-    click.echo(
-        text(Table((Column("network"), Column("what it is", wraps=True)), rows), terminal_width())
-    )
-    click.echo(
+    echo(text(Table((Column("network"), Column("what it is", wraps=True)), rows), terminal_width()))
+    echo(
         "\nwith random weights also ternary or mixed, and from another seed:\n"
         "zoo:resnet8:ternary, zoo:resnet8@1"
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError, UnsupportedError
+from byoc_dory.plain import plain
 from htvm.files import file_sha256
 from htvm.frontend.check import check
 from htvm.frontend.integerize import named_module
@@ -77,7 +78,7 @@ def load_onnx(
         module=module,
         inputs=tuple(info_of(label, item, network.steps) for label, item in network.inputs),
         outputs=tuple(info_of(label, item, network.steps) for label, item in network.outputs),
-        source=path.name,
+        source=plain(path.name),
         # The file's own hash would not change with weights in other files.
         file_sha256=file_sha256(path) if graph.alone else "",
         scheme=scheme_of(nodes),

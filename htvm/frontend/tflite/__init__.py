@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import ModelError, UnsupportedError
+from byoc_dory.plain import plain
 from htvm.files import file_sha256
 from htvm.frontend.integerize import named_module
 from htvm.frontend.limits import Budget, Limits
@@ -64,7 +65,7 @@ def load_tflite(path: Path, name: str | None = None, limits: Limits | None = Non
         module=module,
         inputs=tuple(_info(tensor) for tensor in file.inputs),
         outputs=tuple(_info(tensor) for tensor in file.outputs),
-        source=path.name,
+        source=plain(path.name),
         file_sha256=file_sha256(path),
         scheme="tflite",
         sources=_sources(file, values, names),

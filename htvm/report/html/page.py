@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from byoc_dory.plain import plain
 from htvm.plots.colours import CLASSES, DARK, LIGHT
 from htvm.plots.lanes import runs_of_cores
 from htvm.report.accuracy import accuracy_text
@@ -76,6 +77,11 @@ def report_html(report: ReportData) -> str:
     )
 
 
+def _plain(value: object) -> object:
+    """Return what a page shows of a value; drawings are marked as safe, and no `str`."""
+    return "\n".join(map(plain, value.split("\n"))) if type(value) is str else value
+
+
 def _environment() -> jinja2.Environment:
     import jinja2
 
@@ -85,6 +91,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=True,
+        finalize=_plain,
     )
     environment.filters.update(count=count, milliseconds=milliseconds, pc=lambda v: f"{v:.4f}")
     return environment
