@@ -7,6 +7,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from os import PathLike
 from pathlib import Path
 from types import FrameType, FunctionType
 from typing import Any, TypeVar, cast
@@ -18,6 +19,10 @@ __all__ = ["boundary", "internal_error", "public"]
 
 Named = TypeVar("Named")
 
+_CHECKED = {
+    "None", "bool", "float", "int", "str", "Path", "PathLike[str]", "Limits", "Model", "Progress",
+}  # fmt: skip
+"""Words of annotations that are types by themselves: others may be names of unions."""
 _OURS = ("htvm", "patterns", "byoc_dory")
 _LONGEST = 60  # characters of an argument in a message
 _LONGEST_REASON = 300
@@ -37,8 +42,9 @@ def boundary(named: Named) -> Named:
     """Turn what a function, or the public methods of a class, did not foresee into `InternalError`.
 
     The caller's own exceptions pass: those of the caller's functions and iterables, of a call that
-    does not fit the signature, and what is no `Exception`; so does `MemoryError`.  Calls from our
-    own packages are no boundary: what they meet reaches the outermost one.
+    does not fit the signature, and what is no `Exception`; so does `MemoryError`.  An argument of
+    another type than it is declared as is a `TypeError`.  Calls from our own packages are no
+    boundary: what they meet reaches the outermost one.
     """
     if isinstance(named, type):
         for name, member in list(vars(named).items()):
@@ -90,6 +96,9 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             if isinstance(error, TypeError) and not _fits(function, args, kwargs):
                 raise
+            mistake = _mistake(function, args, kwargs)
+            if mistake:
+                raise TypeError(f"{_call(guarded, args, kwargs)}: {mistake}") from error
             raise internal_error(_call(guarded, args, kwargs), error) from error
 
     return guarded
@@ -109,6 +118,19 @@ def _fits(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[s
     except TypeError:
         return False
     return True
+
+
+def _mistake(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """Return which argument is of none of the types that it is declared as; empty if none is."""
+    signature = inspect.signature(function)
+    for name, value in signature.bind(*args, **kwargs).arguments.items():
+        declared = str(signature.parameters[name].annotation)
+        words, kinds = set(declared.split(" | ")), {kind.__name__ for kind in type(value).__mro__}
+        kinds |= {"Path", "PathLike[str]"} if isinstance(value, PathLike) else set()
+        kinds |= {"float"} if isinstance(value, int) else {"None"} if value is None else set()
+        if words <= _CHECKED and not words & kinds:
+            return f"{name} is a {type(value).__name__}, not {declared.replace(' | ', ' or ')}"
+    return ""
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:

@@ -111,6 +111,30 @@ def test_a_call_that_does_not_fit_is_a_type_error() -> None:
         call()
 
 
+MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
+    ("htvm.open(5): path is a int, not str or Path", htvm.open),
+    ("htvm.report.load(5): path is a int", htvm.report.load),
+    ("htvm.zoo.named(5): text is a int", htvm.zoo.named),
+    ("progress is a int", lambda value: htvm.build("zoo:toyadmos", progress=value)),
+    ("cc is a int, not str or None", lambda value: htvm.build("zoo:toyadmos", cc=value)),
+]
+
+
+@pytest.mark.parametrize(("message", "call"), MISTAKES)
+def test_an_argument_of_another_type(message: str, call: Callable[[Any], object]) -> None:
+    with pytest.raises(TypeError) as caught:
+        call(5)
+    assert message in str(caught.value).replace("report.loading.load", "report.load")
+
+
+def test_limits_of_another_type(tmp_path: Path) -> None:
+    path, load = tmp_path / "net.tflite", htvm.load
+    path.write_bytes(CASES["conv"](np.random.default_rng(1)).file())
+    given: Any = 5
+    with pytest.raises(TypeError, match="limits is a int, not Limits or None"):
+        load(path, limits=given)
+
+
 @pytest.mark.parametrize("kind", [MemoryError, KeyboardInterrupt, SystemExit])
 def test_what_is_nobodys_defect_passes(
     kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
