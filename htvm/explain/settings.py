@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from htvm.errors import HtvmError
+from htvm.errors import DefectError, HtvmError
 from htvm.explain.step_costs import build_costs
 from htvm.report.settings import Numbers, Setting
 
@@ -46,6 +46,8 @@ def settings(
         return ()
     try:
         other = compile_with(replace(compiled.options, policy=_POLICY))
+    except DefectError:
+        raise
     except HtvmError:
         return ()  # it cannot be built
     if other.dispatch.placement == compiled.dispatch.placement:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.codegen import generate
-from byoc_dory.errors import HtvmError
+from byoc_dory.errors import DefectError, HtvmError
 from byoc_dory.layers import Convolution, Dense, Weighted
 from byoc_dory.memory.arena import plan_memory
 from byoc_dory.region import Region
@@ -99,6 +99,8 @@ def _planned(
         return Change(what, soc.code_memory, least, room, "no", "computed", said)
     try:
         fits, levels = attempt(target, options)
+    except DefectError:
+        raise
     except HtvmError as error:
         return Change(what, level.memory, None, level.limit, "no", "planned", error.what)
     found = next((entry for entry in levels if entry.memory == level.memory), None)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from htvm.cli.arguments import open_model
 from htvm.compiled import BuildOptions, Compiled
+from htvm.errors import DefectError, HtvmError, UnsupportedError
 from htvm.explain.explanation import explanation_of
 from htvm.explain.settings import settings
 from htvm.explain.step_costs import build_costs
@@ -58,6 +60,21 @@ def test_the_policy_by_cycles_is_tried_where_it_would_move_layers() -> None:
         name for name, place in places.items() if place != made.dispatch.placement.get(name)
     }
     assert found.changed.sqnr_db == other.retargeted.report.output_sqnr_db != found.numbers.sqnr_db
+
+
+def test_a_defect_is_not_taken_for_a_setting_that_cannot_be_built() -> None:
+    made = compiled("toyadmos", "diana")
+    costs = build_costs(made, measure=False)
+
+    def broken(error: HtvmError) -> Callable[[BuildOptions], Compiled]:
+        def compile_with(_: BuildOptions) -> Compiled:
+            raise error
+
+        return compile_with
+
+    assert settings(made, costs, broken(UnsupportedError("it cannot be built"))) == ()
+    with pytest.raises(DefectError):
+        settings(made, costs, broken(DefectError("a defect")))
 
 
 @pytest.mark.slow
