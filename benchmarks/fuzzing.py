@@ -3,8 +3,8 @@
     python -m benchmarks.fuzzing [--of tflite | onnx] [--runs 200000 | --seconds 60] [--keep]
 
 libFuzzer, by the package atheris, changes bytes of files and keeps what reaches code that nothing
-reached before.  It begins with ``tests/corpus``, which are files of earlier campaigns, and with one
-file for each operator, as the tests write them.  Any exception but an error of `htvm.errors` that
+reached before.  It begins with ``tests/corpus``, which are files of earlier campaigns, and with
+files of each operator, as the tests write them.  Any exception but an error of `htvm.errors` that
 blames the file ends it, and so does a file that takes 10 s or 1 GB; the file is kept beside the
 message.  ``--keep`` replaces the corpus by the files that reached something new.
 """
@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -36,18 +37,38 @@ _LIMITS = (f"-max_len={_LONGEST}", "-timeout=10", "-rss_limit_mb=1024", f"-seed=
 
 
 def seeds(reader: str, folder: Path) -> None:
-    """Write a file for each operator into a folder."""
-    if reader == "tflite":
-        from tests.frontend.single import CASES
-
-        files = [case(np.random.default_rng(_SEED)).file() for case in CASES.values()]
-    else:
-        from benchmarks import onnx_cases
-
-        files = [case.model.SerializeToString() for case in onnx_cases.cases()]
+    """Write files for each operator into a folder."""
+    files = _tflite_seeds() if reader == "tflite" else _onnx_seeds()
     for number, content in enumerate(files):
         if len(content) <= _LONGEST:
             (folder / f"seed_{number}").write_bytes(content)
+
+
+def _tflite_seeds() -> Iterator[bytes]:
+    from tests.frontend.single import CASES
+
+    for case in CASES.values():
+        yield case(np.random.default_rng(_SEED)).file()
+
+
+def _onnx_seeds() -> Iterator[bytes]:
+    """A node of each operator beside reals, integers, or a scale and a zero point."""
+    from htvm.frontend.onnx import qdq, qoperator
+    from htvm.frontend.onnx.dialects import diana, pulp, quantlib, real
+    from tests.frontend.onnxfile import model_of, node
+
+    constants = {
+        "k": np.ones((2, 2, 1, 1), np.float32),
+        "n": np.ones(4, np.int64),
+        "s": np.float32(0.5),
+        "z": np.int8(3),
+    }
+    modules = (qdq, qoperator, diana, pulp, quantlib, real)
+    for op in sorted({op for module in modules for op in module.HANDLERS}):
+        for operands in ("x", "xk", "xn", "xx", "xsz", "xszksz"):
+            used = {name: constants[name] for name in operands if name != "x"}
+            made = model_of([node(op, list(operands), "y")], {"x": (1, 2, 4, 4)}, constants=used)
+            yield made.SerializeToString()
 
 
 def read(reader: str, arguments: list[str]) -> None:

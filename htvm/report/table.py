@@ -153,7 +153,7 @@ def wrapped(lines: Iterable[str], width: int, indent: str = "    ") -> list[str]
         piece
         for line in lines
         for piece in textwrap.wrap(
-            plain(line),
+            plain(line.replace("\n", " ")),
             width,
             subsequent_indent=indent,
             break_long_words=False,
