@@ -12,6 +12,7 @@ message.  ``--keep`` replaces the corpus by the files that reached something new
 from __future__ import annotations
 
 import argparse
+import logging
 import pkgutil
 import re
 import shutil
@@ -75,6 +76,7 @@ def read(reader: str, arguments: list[str]) -> None:
     """Fuzz in this process, which libFuzzer ends."""
     import atheris
 
+    logging.disable()
     with atheris.instrument_imports(include=[*_INSTRUMENTED]):
         import htvm
         from htvm.errors import DefectError, HtvmError

@@ -36,6 +36,15 @@ def test_axes_that_are_no_numbers(axis: float, tmp_path: Path) -> None:
     refused(file, tmp_path, ModelError, "no numbers", "Squeeze_2")
 
 
+@pytest.mark.parametrize(("op", "before"), [("Resize", ("", "")), ("Split", ()), ("Tile", ()),
+                                            ("Expand", ())])  # fmt: skip
+def test_sizes_that_are_no_numbers(op: str, before: tuple[str, ...], tmp_path: Path) -> None:
+    file, x = started()
+    sizes = file.constant([np.nan] * 4, "float32")
+    file.output(file.through(file.node(op, [x, *before, sizes]), 0.1, 0))
+    refused(file, tmp_path, ModelError, "no numbers", f"{op}_2")
+
+
 BIG = float(2**100)
 INTEGER: dict[str, Any] = {
     "division by nothing": node("Div", ["x", "none"], "y"),

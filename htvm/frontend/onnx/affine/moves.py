@@ -67,7 +67,7 @@ def _split(reader: Reader, node: OnnxNode) -> list[Value]:
     if "split" in node.attributes:
         sizes = list(node.integers("split"))
     elif node.input(1):
-        sizes = [int(part) for part in reader.array(node, 1, "sizes").reshape(-1)]
+        sizes = [*reader.given(node)(1, "sizes")]
     else:
         each = -(-size // count)
         sizes = [min(each, size - each * at) for at in range(count)]
@@ -82,7 +82,7 @@ def _split(reader: Reader, node: OnnxNode) -> list[Value]:
 
 def _tile(reader: Reader, node: OnnxNode) -> Value:
     tensor = movable_of(reader, node, 0)
-    repeats = [int(n) for n in reader.array(node, 1, "repeats").reshape(-1)]
+    repeats = [*reader.given(node)(1, "repeats")]
     source = tensor.shape
     if len(repeats) != len(source) or min(repeats, default=1) < 1:
         raise node.damaged(f"repeats {repeats} of {list(source)}")
@@ -95,7 +95,7 @@ def _tile(reader: Reader, node: OnnxNode) -> Value:
 
 def _expand(reader: Reader, node: OnnxNode) -> Value:
     tensor = movable_of(reader, node, 0)
-    wanted = tuple(int(n) for n in reader.array(node, 1, "shape").reshape(-1))
+    wanted = reader.given(node)(1, "shape")
     source = tensor.shape
     try:
         shape = np.broadcast_shapes(source, wanted)

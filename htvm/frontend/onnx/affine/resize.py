@@ -68,7 +68,7 @@ def _axes(reader: Reader, node: OnnxNode, shape: tuple[int, ...]) -> list[tuple[
         raise node.unsupported(f"a tensor of {list(shape)}, or axes", "all of (N, C, y, x)")
     if node.input(3):
         node.ignore(inputs=(1, 2))
-        sizes = [int(size) for size in reader.array(node, 3, "sizes").reshape(-1)]
+        sizes = [*reader.given(node)(3, "sizes")]
         ratios = [after / before for before, after in zip(shape, sizes, strict=False)]
     else:
         node.ignore(inputs=(1,))  # regions, which only tf_crop_and_resize has
