@@ -106,6 +106,13 @@ def test_frames() -> None:
     assert frame_csv(frame) == "name,x,y\n'=a,-1,0.5\n,2,\nb\\x1b,3,1.0\n"
 
 
+@pytest.fixture(autouse=True)
+def _unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep records from pytest's own reports, which test processes cannot exchange as they are."""
+    for name in ("htvm", "patterns", "byoc_dory"):
+        monkeypatch.setattr(logging.getLogger(name), "propagate", False)
+
+
 def test_logs_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     log_to_stderr(1)
     try:
