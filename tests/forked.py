@@ -1,4 +1,4 @@
-"""Command lines in forks of one process, which has imported everything: many builds in short time.
+"""Helper: command lines in forks of one process, which has imported everything: many builds in short time.
 
 That process reads a list of commands a line, and writes their answers, both as JSON.
 """

@@ -63,7 +63,7 @@ class Standin:
 
 
 @functools.cache
-def opened(name: str) -> htvm.Model:
+def opened(name: str, _limits: object = None) -> htvm.Model:
     return htvm.load(name)
 
 
@@ -198,7 +198,7 @@ def test_numbers_can_have_an_area(standin: Standin) -> None:
 def test_bad_numbers_are_refused_before_anything_is_opened(
     standin: Standin, monkeypatch: pytest.MonkeyPatch, target: Any, grid: Any, says: str
 ) -> None:
-    monkeypatch.setattr("htvm.sweeping.sweep.opened", lambda model: pytest.fail("opened"))
+    monkeypatch.setattr("htvm.sweeping.sweep.opened", lambda *_: pytest.fail("opened"))
     with pytest.raises(TargetError) as caught:
         htvm.sweep(NETWORK, target, grid)
     assert says in str(caught.value)
