@@ -1,4 +1,4 @@
-"""Helper: command lines in forks of one process, which has imported everything: many builds in short time.
+"""Helper: command lines in forks of one process that has imported everything: many builds, soon.
 
 That process reads a list of commands a line, and writes their answers, both as JSON.
 """
