@@ -25,7 +25,7 @@ _PER_PLACE = 8  # elements of a constant that take as much memory as one integer
 _SAID = {
     "decoded_bytes": "its parts, counted as often as they are named, take {:,} B decoded",
     "folded_elements": "the constants computed from its constants have {:,} elements",
-    "folded_operations": "computing its constants takes {:,} multiply-accumulates",
+    "folded_operations": "computing its constants takes {:,} operations",
 }
 
 
@@ -39,7 +39,9 @@ class Limits:
             the file's size if that is more.
         folded_elements: of all constants that are computed from other constants; four times those
             that the file holds if that is more.
-        folded_operations: multiply-accumulates of products of constants.
+        folded_operations: elements of constants that are read to compute others, and
+            multiply-accumulates of their products; sixteen times the elements that the file holds
+            if that is more.
 
     Raises:
         InputError: a limit is no positive integer.

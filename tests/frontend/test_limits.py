@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 import htvm
 from htvm.cli.app import main
-from htvm.errors import InputError, UnsupportedError
+from htvm.errors import HtvmError, InputError, UnsupportedError
 from htvm.frontend.limits import Limits
 from tests.frontend.flatfile import FLOAT32, INT32, Graph, Op, Tensor, small_network
 from tests.frontend.onnxfile import Array, model_of, node, saved
@@ -36,6 +36,8 @@ MANY: dict[str, Array] = {"n": ints(1 << 22)}
 # Operator, constants: each asks for more than a gigabyte.
 GROWING: dict[str, tuple[str, Mapping[str, Array], Mapping[str, Any]]] = {
     "range": ("Range", {"a": np.float32(0), "b": np.float32(1), "c": np.float32(2e-9)}, {}),
+    "range of 32 bits": ("Range", {"a": np.int32(-(2**31)), "b": np.int32(2**31 - 1),
+                                   "c": np.int32(16)}, {}),
     "expand": ("Expand", {"a": reals(1, 1), "n": ints(N, 4 * N)}, {}),
     "tile": ("Tile", {"a": reals(1, 1), "n": ints(N, 4 * N)}, {}),
     "one_hot": ("OneHot", {"i": ints(*range(64)), "d": ints(1 << 28), "v": ints(0, 1)}, {}),
@@ -98,6 +100,72 @@ def test_products_that_take_long(op: str, tmp_path: Path) -> None:
     ]
     made = model_of(nodes, {"x": (1, 4)}, constants={"n": ints(2000, 2000)})
     refused(saved(made, tmp_path), "folded_operations")
+
+
+READ: dict[str, list[onnx.NodeProto]] = {
+    "many times": [node("ReduceMin", ["big"], f"m{at}", keepdims=0) for at in range(300)],
+    "by one": [node("Sum", ["big"] * 300, "m0")],
+    "one by one": [node("Erf", ["big"], "m0")],
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_constants_that_are_read(name: str, tmp_path: Path) -> None:
+    made = [each.output[0] for each in READ[name]]
+    nodes = [node("ConstantOfShape", ["n"], "big"), *READ[name], node("Sum", ["x", *made], "y")]
+    path = saved(model_of(nodes, {"x": (1, 1)}, constants={"n": ints(1 << 23)}), tmp_path)
+    refused(path, "folded_operations")
+
+
+def test_sizes_that_overflow_are_no_credit(tmp_path: Path) -> None:
+    """A padding by less than nothing, of which the package infers negative sizes."""
+    numbers = {"a": np.float32(0), "b": np.float32(2e8), "c": np.float32(1)}
+    nodes = [
+        node("Pad", ["z", "p"], "t"),
+        node("Range", ["a", "b", "c"], "r"),
+        node("ReduceMax", ["r"], "m", keepdims=0),
+        node("Sum", ["x", "m", "t"], "y"),
+    ]
+    constants = {**numbers, "z": reals(16), "p": ints(-(2**40), 0)}
+    refused(saved(model_of(nodes, {"x": (1, 4)}, constants=constants), tmp_path), "folded_elements")
+
+
+def test_parts_that_no_output_has(tmp_path: Path) -> None:
+    split = helper.make_node("Split", ["x"], ["a", "b"], axis=1, num_outputs=10**9)
+    nodes = [split, node("Shape", ["x"], "s"), node("Add", ["a", "b"], "y")]
+    made = model_of(nodes, {"x": (1, 4)})
+    made.opset_import[0].version = 18
+    with pytest.raises(HtvmError):
+        htvm.load(saved(made, tmp_path))
+
+
+def test_functions_whose_constants_multiply(tmp_path: Path) -> None:
+    big = helper.make_node("Constant", [], ["k"], value=onnx.numpy_helper.from_array(reals(9000)))
+    imports = [helper.make_opsetid("", 13), helper.make_opsetid("own", 1)]
+    functions = [helper.make_function("own", "f0", ["x"], ["y"],
+                                      [big, node("Relu", ["x"], "y")], imports)]  # fmt: skip
+    for at in range(1, 11):
+        twice = [helper.make_node(f"f{at - 1}", [a], [b], domain="own") for a, b in ("xm", "my")]
+        functions.append(helper.make_function("own", f"f{at}", ["x"], ["y"], twice, imports))
+    made = model_of([helper.make_node("f10", ["x"], ["y"], domain="own")], {"x": (1, 4)})
+    made.opset_import.append(imports[1])
+    made.functions.extend(functions)
+    with pytest.raises(UnsupportedError, match=r"expand to 3\d,\d+,\d+ bytes"):
+        htvm.load(saved(made, tmp_path))
+
+
+def test_functions_that_call_each_other_too_deep(tmp_path: Path) -> None:
+    imports = [helper.make_opsetid("", 13), helper.make_opsetid("own", 1)]
+    functions = [helper.make_function("own", "f0", ["x"], ["y"], [node("Relu", ["x"], "y")],
+                                      imports)]  # fmt: skip
+    for at in range(1, 300):
+        call = helper.make_node(f"f{at - 1}", ["x"], ["y"], domain="own")
+        functions.append(helper.make_function("own", f"f{at}", ["x"], ["y"], [call], imports))
+    made = model_of([helper.make_node("f299", ["x"], ["y"], domain="own")], {"x": (1, 4)})
+    made.opset_import.append(imports[1])
+    made.functions.extend(functions)
+    with pytest.raises(UnsupportedError, match="cannot be written in place"):
+        htvm.load(saved(made, tmp_path))
 
 
 def test_other_limits_let_a_file_pass_or_not(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import ModelError
@@ -16,28 +16,38 @@ if TYPE_CHECKING:
 __all__ = ["decide"]
 
 
-def decide(model: ModelProto, node: OnnxNode, constants: Mapping[str, Array]) -> None:
-    """Write the nodes of a branch in place of a node If of the file, which is changed.
+def decide(model: ModelProto, nodes: Sequence[OnnxNode], constants: Mapping[str, Array]) -> None:
+    """Write the nodes of a branch in place of each node If of the file, which is changed.
 
     Names of the branch's own tensors begin with the node's first output, so that they differ from
     those of all other branches.
 
     Args:
         model: the file.
-        node: the node.
+        nodes: the nodes; if the conditions of some are known, only these are replaced.
         constants: constants by name.
 
     Raises:
-        UnsupportedError: the condition is computed at run time.
-        ModelError: the branch is missing, or has other outputs than the node.
+        UnsupportedError: all conditions are computed at run time.
+        ModelError: a branch is missing, or has other outputs than the node.
     """
-    condition = constants.get(node.input(0))
-    if condition is None:
-        raise node.unsupported(
+    ready = [node for node in nodes if node.input(0) in constants]
+    if not ready:
+        raise nodes[0].unsupported(
             "its condition is computed at run time",
             "export the network without control flow; a branch is read where its condition is "
             "known beforehand",
         )
+    taken = {node.index: _taken(model, node, constants) for node in ready}
+    before = list(model.graph.node)
+    del model.graph.node[:]
+    for index, proto in enumerate(before):
+        model.graph.node.extend(taken.get(index, [proto]))
+
+
+def _taken(model: ModelProto, node: OnnxNode, constants: Mapping[str, Array]) -> list[NodeProto]:
+    """Return the nodes of the branch that is taken; its initialisers become the graph's."""
+    condition = constants[node.input(0)]
     if condition.size != 1:
         raise node.damaged(f"a condition of shape {list(condition.shape)}", "one truth value")
     proto = model.graph.node[node.index]
@@ -45,12 +55,9 @@ def decide(model: ModelProto, node: OnnxNode, constants: Mapping[str, Array]) ->
     branch = next((item.g for item in proto.attribute if item.name == name), None)
     if branch is None or len(branch.output) != len(proto.output):
         raise node.damaged(f"no {name} with {len(proto.output)} outputs")
-    nodes = list(model.graph.node)
-    nodes[node.index : node.index + 1] = _nodes(branch, proto, node)
-    initializers = list(branch.initializer)
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    model.graph.initializer.extend(initializers)
+    nodes = _nodes(branch, proto, node)
+    model.graph.initializer.extend(branch.initializer)
+    return nodes
 
 
 def _nodes(branch: GraphProto, proto: NodeProto, node: OnnxNode) -> list[NodeProto]:

@@ -40,6 +40,7 @@ _log = logging.getLogger(__name__)
 # Largest size of a protobuf message in bytes.
 _MOST_BYTES = 2**31 - 1
 _OLDEST_OPSET = 7
+_MOST_ROUNDS = 100  # of folding, after each of which branches are taken
 
 
 def read_file(
@@ -65,12 +66,17 @@ def read_file(
             sparse tensors, operators of a later standard, more than the limits.
     """
     model = _parsed(path)
-    while True:
+    for _ in range(_MOST_ROUNDS):
         graph = _graph(model, path, dimensions or {}, shapes or {}, limits or Limits())
-        branch = next((node for node in graph.nodes if node.op == "If" and not node.domain), None)
-        if branch is None:
+        branches = [node for node in graph.nodes if node.op == "If" and not node.domain]
+        if not branches:
             return graph
-        decide(model, branch, graph.constants)
+        decide(model, branches, graph.constants)
+    raise UnsupportedError(
+        f"branches that lead to others, more than {_MOST_ROUNDS} deep",
+        where=path.name,
+        hint="export the network without control flow",
+    )
 
 
 def open_batches(path: Path) -> dict[str, str]:
@@ -127,7 +133,7 @@ def _graph(
     results, opset = [item.name for item in outputs], _opset(model, source)
     kept = needed(ordered(nodes, known, source), results, known, source)
     held = sum(constant.size for constant in constants.values())
-    budget = Budget(limits, source, {"folded_elements": 4 * held})
+    budget = Budget(limits, source, {"folded_elements": 4 * held, "folded_operations": 16 * held})
     kept = used(folded(model, kept, constants, inputs, opset, budget), results)
     _check_narrow(kept, constants)
     return OnnxGraph(

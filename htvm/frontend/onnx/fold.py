@@ -38,6 +38,9 @@ _IMPOSSIBLE = (
     TypeError, ValueError,
 )  # fmt: skip
 
+# Operations that count for an element, where the package computes each by itself.
+_COSTS = dict.fromkeys(("Erf", "GatherND", "Sigmoid"), 256)
+
 FOLDED = frozenset(
     """
     Abs Add And ArgMax ArgMin BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Clip
@@ -145,11 +148,17 @@ def _evaluated(
 
     values = {name: constants[name] for name in proto.input if name}
     types = _types(proto, values, {}, opset)
-    shapes = [_sizes(types.get(name)) for name in proto.output if name]
-    elements = sum(math.prod(shape) for shape in shapes if shape is not None)
-    if None in shapes:
+    made = [types[name] for name in proto.output if name in types]
+    shapes = [_sizes(item) for item in made]
+    texts = any(item.tensor_type.elem_type == TensorProto.STRING for item in made)
+    if texts or None in shapes or len(made) < sum(map(bool, proto.output)):
         return None
+    elements = sum(math.prod(shape) for shape in shapes if shape is not None)
+    if node.op == "Range":  # whose size the package onnx computes in the type of its operands
+        elements = max(elements, _count(*(constants[name] for name in proto.input)))
+    read = sum(constants[name].size for name in proto.input if name)
     budget.spend("folded_elements", elements, node.where)
+    budget.spend("folded_operations", _COSTS.get(node.op, 1) * (read + elements), node.where)
     if node.op in ("Gemm", "MatMul"):
         first = constants[node.inputs[0]]
         inner = max(first.shape[-2:], default=1) if node.op == "Gemm" else first.shape[-1]
@@ -171,6 +180,13 @@ def _evaluated(
     except _IMPOSSIBLE as error:  # whatever the file's contradictions lead to
         _log.debug("%s of constants cannot be computed: %s", proto.op_type, error)
         return None
+
+
+def _count(start: Array, limit: Array, delta: Array) -> int:
+    """Return how many numbers an arithmetic progression has."""
+    first, last, step = (float(item.sum()) for item in (start, limit, delta))  # each has one
+    count = (last - first) / step if step else 0.0
+    return max(math.ceil(count), 0) if math.isfinite(count) else 0
 
 
 # ------------------------------------------------------------------------------ shapes
@@ -195,6 +211,9 @@ def _types(
     """
     from onnx import checker, defs, helper, numpy_helper, shape_inference
 
+    parts = next((item.i for item in proto.attribute if item.name == "num_outputs"), None)
+    if parts not in (None, len(proto.output)):  # the package would make this many types
+        return {}
     values = {name: constants[name] for name in proto.input if name in constants}
     given = {
         name: helper.make_tensor_type_proto(_element_type(value.dtype), value.shape)
@@ -224,7 +243,8 @@ def _sizes(found: TypeProto | None) -> tuple[int, ...] | None:
     if found is None or not found.tensor_type.HasField("shape"):
         return None
     sizes = found.tensor_type.shape.dim
-    if not all(size.HasField("dim_value") for size in sizes):
+    # Sizes below zero are those of 64 bits that overflowed.
+    if not all(size.HasField("dim_value") and size.dim_value >= 0 for size in sizes):
         return None
     return tuple(int(size.dim_value) for size in sizes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from byoc_dory.errors import ModelError, UnsupportedError
@@ -14,6 +14,9 @@ __all__ = ["inlined"]
 
 _MOST_NODES = 1 << 16
 """Nodes that calls may expand to: functions that call others twice grow exponentially."""
+
+_MOST_BYTES = 1 << 24
+"""Bytes that calls may expand to, or four times those of the file: bodies may hold constants."""
 
 _Key: TypeAlias = tuple[str, str, str]
 
@@ -34,19 +37,24 @@ def inlined(model: ModelProto, source: str) -> ModelProto:
     functions = {_key(function): function for function in model.functions}
     if len(functions) < len(model.functions):
         raise ModelError("two functions of the same name", where=source)
-    sizes = _sizes(functions, source)
-    total = sum(sizes.get(_key_of(node), 1) for node in _nodes(model.graph.node))
-    if total > _MOST_NODES:
-        raise UnsupportedError(
-            f"functions that expand to {total:,} nodes",
-            where=source,
-            hint=f"at most {_MOST_NODES:,}; export the model without functions",
-        )
-    from onnx import inliner
+    most_bytes = max(_MOST_BYTES, 4 * model.ByteSize())
+    for what, most, size in (
+        ("nodes", _MOST_NODES, lambda _: 1),
+        ("bytes", most_bytes, lambda node: node.ByteSize()),
+    ):
+        sizes = _sizes(functions, size, source)
+        total = sum(sizes.get(_key_of(node)) or size(node) for node in _nodes(model.graph.node))
+        if total > most:
+            raise UnsupportedError(
+                f"functions that expand to {total:,} {what}",
+                where=source,
+                hint=f"at most {most:,}; export the model without functions",
+            )
+    from onnx import checker, inliner
 
     try:
         return inliner.inline_local_functions(model)
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, checker.ValidationError) as error:
         raise UnsupportedError(
             f"functions, as '{model.functions[0].name}', cannot be written in place: {error}",
             where=source,
@@ -73,19 +81,27 @@ def _nodes(nodes: Sequence[NodeProto]) -> Iterator[NodeProto]:
                 waiting.extend(graph.node)
 
 
-def _sizes(functions: dict[_Key, FunctionProto], source: str) -> dict[_Key, int]:
-    """Return how many nodes a call of each function expands to; each after those it calls."""
-    calls = {key: [_key_of(node) for node in _nodes(f.node)] for key, f in functions.items()}
+def _sizes(
+    functions: dict[_Key, FunctionProto], size: Callable[[NodeProto], int], source: str
+) -> dict[_Key, int]:
+    """Return what a call of each function expands to, given the size of a node."""
+    nodes = {key: list(_nodes(function.node)) for key, function in functions.items()}
     sizes: dict[_Key, int] = {}
     for start in functions:
-        path = [start]
-        while path:
-            inner = [call for call in calls[path[-1]] if call in functions and call not in sizes]
-            if any(call in path for call in inner):
-                raise ModelError(f"function '{path[-1][1]}' calls itself", where=source)
-            if inner:
-                path.append(inner[0])
-            else:
-                key = path.pop()
-                sizes[key] = max(sum(sizes.get(call, 1) for call in calls[key]), 1)
+        if start in sizes:
+            continue
+        waiting = [(start, iter(nodes[start]))]
+        path = {start}
+        while waiting:
+            key, inner = waiting[-1]
+            call = next((c for c in map(_key_of, inner) if c in functions and c not in sizes), None)
+            if call in path:
+                raise ModelError(f"function '{key[1]}' calls itself", where=source)
+            if call is not None:
+                waiting.append((call, iter(nodes[call])))
+                path.add(call)
+                continue
+            waiting.pop()
+            path.discard(key)
+            sizes[key] = max(sum(sizes.get(_key_of(n)) or size(n) for n in nodes[key]), 1)
     return sizes

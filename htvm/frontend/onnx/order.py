@@ -85,9 +85,8 @@ def needed(
         if wanted & set(node.outputs):
             kept.append(node)
             wanted |= set(node.inputs)
-    missing = [
-        name for name in outputs if name not in known and not any(name in n.outputs for n in kept)
-    ]
+    made = {name for node in kept for name in node.outputs}
+    missing = [name for name in outputs if name not in known and name not in made]
     if missing:
         raise ModelError(f"output '{missing[0]}' is computed by no node", where=source)
     return tuple(reversed(kept))
