@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from patterns.op import Op
 
 __all__ = [
+    "MOST_AXES",
     "MOST_ELEMENTS",
     "Activation",
     "Applied",
@@ -33,6 +34,9 @@ __all__ = [
 
 MOST_ELEMENTS = 2**31 - 1
 """Elements of a tensor: what 32-bit indices reach."""
+
+MOST_AXES = 32
+"""Axes of a tensor: what arrays have everywhere."""
 
 Clip: TypeAlias = tuple[int, int]
 Pair: TypeAlias = tuple[int, int]
@@ -57,7 +61,7 @@ class Activation:
         dtype: int8, uint8, int16, int32 or float32.
 
     Raises:
-        UnsupportedError: it has more elements than 32-bit indices reach.
+        UnsupportedError: it has more elements than 32-bit indices reach, or too many axes.
     """
 
     shape: tuple[int, ...]
@@ -65,14 +69,22 @@ class Activation:
     dtype: str = "int8"
 
     def __post_init__(self) -> None:
-        elements = math.prod(self.shape)
+        elements, axes = math.prod(self.shape), len(self.shape)
         if elements > MOST_ELEMENTS:
-            origin = self.origin
-            raise UnsupportedError(
-                f"a tensor of shape {list(self.shape)}, which has {elements} elements",
-                where=f"input '{origin}'" if isinstance(origin, str) else origin.where,
-                hint=f"at most {MOST_ELEMENTS}; check the shapes in the file",
+            what, most = (
+                f"of shape {list(self.shape)}, which has {elements} elements",
+                MOST_ELEMENTS,
             )
+        elif axes > MOST_AXES:
+            what, most = f"of {axes} axes", MOST_AXES
+        else:
+            return
+        origin = self.origin
+        raise UnsupportedError(
+            f"a tensor {what}",
+            where=f"input '{origin}'" if isinstance(origin, str) else origin.where,
+            hint=f"at most {most}; check the shapes in the file",
+        )
 
 
 @dataclass(frozen=True, eq=False)

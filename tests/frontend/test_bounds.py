@@ -9,8 +9,9 @@ import pytest
 
 import htvm
 from htvm.aot import cpu
-from htvm.errors import UnsupportedError
+from htvm.errors import ModelError, UnsupportedError
 from htvm.frontend import bounds
+from tests.frontend.flatfile import small_network
 from tests.frontend.onnxfile import Array, model_of, node, saved
 
 
@@ -50,6 +51,24 @@ def test_more_operators_than_accelerators_are_offered(monkeypatch: pytest.Monkey
     ):
         htvm.build(model, "diana")
     htvm.build(model, "diana.cpu")
+
+
+def test_more_axes_than_arrays_have(tmp_path: Path) -> None:
+    ones: tuple[int, ...] = (1,) * 100
+    relu = model_of([node("Relu", ["x"], "y")], {"x": ones})
+    with pytest.raises(UnsupportedError, match="a tensor of 100 axes; input 'x'"):
+        htvm.load(saved(relu, tmp_path))
+    add = model_of([node("Add", ["x", "c"], "y")], {"x": (1, 4)}, constants={"c": np.float32(1)})
+    for dims in (ones, (0, 2**62, 2**62)):
+        del add.graph.initializer[0].dims[:]
+        add.graph.initializer[0].dims.extend(dims)
+        with pytest.raises(ModelError, match="a tensor of shape"):
+            htvm.load(saved(add, tmp_path))
+    path = tmp_path / "network.tflite"
+    network = small_network()
+    path.write_bytes(network.with_tensor(0, shape=ones).file())
+    with pytest.raises(ModelError, match="100 axes, of at most 32"):
+        htvm.load(path)
 
 
 def test_a_kernel_too_long_for_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
+from htvm.frontend.operators import MOST_AXES, MOST_ELEMENTS
 
 if TYPE_CHECKING:
     from onnx import TensorProto
@@ -108,8 +109,9 @@ def array_of(
     name = dtype_name(tensor.data_type, where)
     dtype = np.dtype(name)
     shape = tuple(int(size) for size in tensor.dims)
-    if any(size < 0 for size in shape):
-        raise ModelError(f"a tensor of shape {list(shape)}", where=where)
+    if len(shape) > MOST_AXES or any(not 0 <= size <= MOST_ELEMENTS for size in shape):
+        shown = list(shape) if len(shape) <= MOST_AXES else f"{len(shape)} axes"
+        raise ModelError(f"a tensor of shape {shown}", where=where)
     elements = math.prod(shape)
     if is_external(tensor):
         raw = _external(tensor, where, folder, budget)

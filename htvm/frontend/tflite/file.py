@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.limits import Budget, Limits
+from htvm.frontend.operators import MOST_AXES
 from htvm.frontend.tflite.element_types import ELEMENT_TYPES, PACKED, elements, stored_bytes
 from htvm.frontend.tflite.flatbuffer import FlatBuffer, FlatTable
 from htvm.frontend.tflite.operator_names import OPERATOR_NAMES
@@ -210,6 +211,8 @@ class _FileReader:
         where = f"tensor {index} '{name}'"
         shape = self._integers(table.vector(0, "int32"))
         # Without elements are the intermediate results that a fused LSTM only declares.
+        if len(shape) > MOST_AXES:
+            raise self._corrupt(f"{len(shape)} axes, of at most {MOST_AXES}", where)
         if any(size < 0 for size in shape) or math.prod(shape) > _MOST_ELEMENTS:
             raise self._corrupt(f"shape {shape}", where)
         code = table.integer(1, "b")
