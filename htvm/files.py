@@ -11,11 +11,33 @@ from pathlib import Path
 
 from htvm.errors import ExportError, ModelError
 
-__all__ = ["check_file", "check_folder", "exchanged", "file_sha256", "is_pipe", "write_whole"]
+__all__ = [
+    "check_file",
+    "check_folder",
+    "exchanged",
+    "file_sha256",
+    "is_pipe",
+    "sha256_of",
+    "write_whole",
+]
 
 _HERE, _EXCHANGE = -100, 2  # of renameat2: paths are not relative to a folder; the flag
+_PART = 1 << 20  # bytes
 _HINT = "name a file in a folder that exists and is writable"
 _FOLDER_HINT = "name a folder that is writable, or a new one in such a folder"
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal, without holding them all.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(_PART):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def file_sha256(path: Path) -> str:
@@ -25,7 +47,7 @@ def file_sha256(path: Path) -> str:
         ModelError: the file cannot be read.
     """
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return sha256_of(path)
     except OSError as error:
         raise ModelError(f"the file cannot be read: {error.strerror}", where=str(path)) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +49,7 @@ def open(path: str | Path, *, trust: bool = False) -> Project:
     from htvm.firmware.manifest import FILE, read_manifest
 
     folder = Path(path)
-    check_files(folder, FILE)
+    known = check_files(folder, FILE)
     manifest = read_manifest(folder / FILE)
     soc = resolve(manifest.target, l2_bytes=manifest.l2_bytes).soc
     if _text(folder / "runtime/include/htvm_soc.h") != render(soc):
@@ -58,7 +59,7 @@ def open(path: str | Path, *, trust: bool = False) -> Project:
             where=str(folder),
             hint="open it with the version that wrote it, or export the model again",
         )
-    return Project(folder, manifest, _program(folder, manifest), soc, trust=trust)
+    return Project(folder, manifest, _program(folder, manifest, known), soc, trust=trust)
 
 
 @public
@@ -198,10 +199,12 @@ class Project:
     def _loop(self) -> dict[str, str]:
         """Return the C files of a language model's token loop, if the export has them."""
         from htvm.aot.token_loop import loop_parts
+        from htvm.firmware.export import strange_file
         from htvm.firmware.paths import network_path
 
-        paths = [self.folder / network_path(self.name, part) for part in loop_parts(self.name)]
-        return {path.name: _text(path) for path in paths if path.is_file()}
+        names = [network_path(self.name, part) for part in loop_parts(self.name)]
+        paths = [self.folder / name for name in names if not strange_file(self.folder, name)]
+        return {path.name: _text(path) for path in paths}
 
 
 def _text(path: Path) -> str:
@@ -213,8 +216,8 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def _program(folder: Path, manifest: Manifest) -> Program:
-    """Return the program as exported, with the C files from the folder."""
+def _program(folder: Path, manifest: Manifest, known: Container[str]) -> Program:
+    """Return the program as exported, with the C files that the export wrote."""
     from byoc_dory.region import Constant
     from htvm.aot.program import Program
     from htvm.firmware.c_arrays import read_c_arrays
@@ -222,8 +225,8 @@ def _program(folder: Path, manifest: Manifest) -> Program:
 
     name = manifest.name
     parts = (".h", ".c", "_kernels.h", "_layers.c", "_cpu.c", "_weights.h", "_weights.c")
-    paths = [folder / network_path(name, f"{name}{part}") for part in parts]
-    files = {path.name: _text(path) for path in paths if path.is_file()}
+    paths = [network_path(name, f"{name}{part}") for part in parts]
+    files = {Path(path).name: _text(folder / path) for path in paths if path in known}
     weights = f"{name}_weights.c"
     arrays = read_c_arrays(files.get(weights, ""), weights)
     missing = [facts.name for facts in manifest.constants if facts.name not in arrays]

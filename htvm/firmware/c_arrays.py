@@ -13,7 +13,8 @@ from byoc_dory.errors import ModelError
 
 __all__ = ["read_c_arrays"]
 
-_ARRAY = re.compile(r"\bconst (\w+) (\w+)\[(\d+)\] = \{\n(.*?)\n\};", re.S)
+# A body has neither of these signs, so that its end is looked for once.
+_ARRAY = re.compile(r"\bconst (\w+) (\w+)\[(\d+)\] = \{\n([^{};]*)\n\};")
 _DTYPES = {
     "int8_t": "int8",
     "uint8_t": "uint8",
@@ -44,11 +45,13 @@ def read_c_arrays(text: str, where: str) -> dict[str, npt.NDArray[Any]]:
     found = {}
     for kind, name, size, body in _ARRAY.findall(text):
         try:
-            array = _array(_DTYPES[kind], body)
+            array, elements = _array(_DTYPES[kind], body), int(size)
         except (KeyError, ValueError, OverflowError) as error:
             raise ModelError(f"the array '{name}' cannot be read", where=where) from error
-        if array.size != int(size):
-            raise ModelError(f"the array '{name}' has {array.size} of {size} elements", where=where)
+        if array.size != elements:
+            raise ModelError(
+                f"the array '{name}' has {array.size} of {elements} elements", where=where
+            )
         found[name] = array
     return found
 

@@ -19,15 +19,17 @@ from pathlib import Path
 from byoc_dory.errors import ExportError
 from byoc_dory.soc.base import Soc
 from htvm.aot.program import Program
-from htvm.files import exchanged
+from htvm.files import exchanged, sha256_of
 from htvm.firmware.manifest import FILE, PROJECT, Manifest, kind_of, manifest_text
 from htvm.firmware.project import Golden, project_files
 
-__all__ = ["MANIFEST", "check_files", "check_folder", "export", "write_project"]
+__all__ = ["MANIFEST", "check_files", "check_folder", "export", "strange_file", "write_project"]
 
 _log = logging.getLogger(__name__)
 
 MANIFEST = ".htvm-manifest"
+
+_MOST_BYTES = 1 << 31  # of a file that is read; constants as C text take five times their bytes
 
 # Files that `make` leaves in a project.
 _BUILT = "build"
@@ -150,6 +152,10 @@ def _refuse_foreign(place: Path, kind: str | None) -> None:
             where=str(place),
             hint=hint,
         )
+    for name in (MANIFEST, FILE):
+        strange = strange_file(place, name)
+        if name in present and strange:
+            raise ExportError(f"'{name}' {strange}", where=str(place), hint=hint)
     known = _known(place)
     earlier = _kind((place / FILE).read_bytes() if FILE in present else None)
     if kind is not None and earlier is not None and kind != earlier:
@@ -162,7 +168,7 @@ def _refuse_foreign(place: Path, kind: str | None) -> None:
         name = path.relative_to(place).as_posix()
         if path.is_dir() or name == MANIFEST or name.startswith(f"{_BUILT}/"):
             continue
-        if name not in known or known[name] != _digest(path.read_bytes()):
+        if name not in known or strange_file(place, name) or known[name] != sha256_of(path):
             what = "was changed" if name in known else "was added"
             raise ExportError(
                 f"'{name}' {what} after the earlier export", where=str(place), hint=hint
@@ -178,15 +184,34 @@ def _known(place: Path) -> dict[str, str]:
     return known
 
 
-def check_files(folder: Path, *needed: str) -> None:
+def strange_file(folder: Path, name: str) -> str:
+    """Return why a file is none that an export wrote, before it is read; empty if it may be.
+
+    Raises:
+        OSError, RuntimeError, ValueError: the name, or a link there, is impossible.
+    """
+    path, own = folder / name, folder.resolve()
+    if path.resolve() != own / name or not path.resolve().is_relative_to(own):
+        return "is a link, or outside of the folder"
+    if not path.exists():
+        return "is missing"
+    if not path.is_file():
+        return "is no file"
+    return "is too large" if path.stat().st_size > _MOST_BYTES else ""
+
+
+def check_files(folder: Path, *needed: str) -> frozenset[str]:
     """Refuse a folder that is not an unchanged export; additional files do not matter.
 
     Args:
         folder: the export.
         needed: names of files that must be among those written.
 
+    Returns:
+        The names of the files that were written.
+
     Raises:
-        ExportError: it is not an export, or a file is missing or was changed.
+        ExportError: it is not an export, or a file is missing, was changed, or is none of its own.
     """
     where, hint = str(folder), "name a folder that Module.export wrote"
     try:
@@ -196,6 +221,9 @@ def check_files(folder: Path, *needed: str) -> None:
             raise ExportError(
                 f"this is not an export: it has no {MANIFEST}", where=where, hint=hint
             )
+        strange = strange_file(folder, MANIFEST)
+        if strange:
+            raise ExportError(f"'{MANIFEST}' {strange}", where=where, hint=hint)
         known = _known(folder)
         for name in needed:
             if name not in known:
@@ -204,16 +232,20 @@ def check_files(folder: Path, *needed: str) -> None:
                     hint="export the model again with this version of htvm",
                 )  # fmt: skip
         for name, digest in known.items():
-            path = folder / name
-            what = "is missing" if not path.is_file() else "was changed"
-            if not path.is_file() or _digest(path.read_bytes()) != digest:
+            strange = strange_file(folder, name)
+            if strange or sha256_of(folder / name) != digest:
                 raise ExportError(
-                    f"'{name}' {what}", where=where, hint="undo that, or export the model again"
+                    f"'{name}' {strange or 'was changed'}",
+                    where=where,
+                    hint="undo that, or export the model again",
                 )
-    except OSError as error:
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an impossible name
         raise ExportError(
-            f"cannot read the export: {error.strerror}", where=where, hint=hint
+            f"cannot read the export: {getattr(error, 'strerror', None) or error}",
+            where=where,
+            hint=hint,
         ) from error
+    return frozenset(known)
 
 
 @contextlib.contextmanager

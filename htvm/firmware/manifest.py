@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -290,6 +290,10 @@ def read_manifest(path: Path) -> Manifest:
         manifest = msgspec.convert(data, Manifest)
         if c_identifier(manifest.name) != manifest.name:
             raise ValueError(f"'{manifest.name}' is not a name of a model")
+        for constant in manifest.constants:
+            # Exporting again writes a file of this name.
+            if constant.file and PurePath(constant.file).name != constant.file:
+                raise ValueError(f"'{constant.file}' is not a name of a file")
         for stored in (*manifest.golden_inputs, *manifest.golden_outputs):
             stored.array()
     except (msgspec.ValidationError, ValueError, TypeError, binascii.Error) as error:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -167,9 +169,53 @@ def _unlist(folder: Path) -> None:
     (folder / MANIFEST).write_text("\n".join(kept) + "\n", "utf-8")
 
 
+def _list(name: str) -> Callable[[Path], object]:
+    """Name a file among those written."""
+
+    def spoil(folder: Path) -> None:
+        (folder.parent / "outside").write_text("somebody's")
+        (folder / "link").symlink_to(folder.parent / "outside")
+        (folder / "inside").symlink_to(folder / "src")
+        os.mkfifo(folder / "pipe")
+        with (folder / "sparse").open("wb") as file:
+            file.truncate(1 << 36)
+        with (folder / MANIFEST).open("a", encoding="utf-8") as file:
+            file.write(f"00  {name}\n")
+
+    return spoil
+
+
+def _unlisted_link(folder: Path) -> None:
+    """Let a file that need not be there be one from elsewhere."""
+    path = folder / "src" / "opened_weights.c"
+    lines = (folder / MANIFEST).read_text("utf-8").splitlines()
+    kept = [line for line in lines if not line.endswith("  src/opened_weights.c")]
+    (folder / MANIFEST).write_text("\n".join(kept) + "\n", "utf-8")
+    path.rename(folder.parent / "weights")
+    path.symlink_to(folder.parent / "weights")
+
+
+def _constant_file(folder: Path) -> None:
+    """Let an export of it write beside its folder."""
+    _rewrite(folder, lambda data: data["constants"][0].update(file="../../x"))
+
+
 @pytest.mark.parametrize(
     ("spoil", "kind", "message"),
     [
+        *((_list(name), ExportError, f"'{name}' is {why}") for name, why in [
+            ("/etc/passwd", "a link, or outside of the folder"),
+            ("../outside", "a link, or outside of the folder"),
+            ("link", "a link, or outside of the folder"),
+            ("inside/opened.c", "a link, or outside of the folder"),
+            ("pipe", "no file"),
+            ("src", "no file"),
+            ("sparse", "too large"),
+        ]),
+        (_list("x" * 3000), ExportError, "cannot read the export: File name too long"),
+        (_unlisted_link, ExportError, "the constant '.*' is missing"),
+        (_constant_file, ExportError, "'../../x' is not a name of a file"),
+        (_set(name="x" * 3000), ExportError, "the constant '.*' is missing"),
         (shutil.rmtree, ExportError, "there is no such folder"),
         (_remove(MANIFEST), ExportError, "this is not an export: it has no"),
         (_remove("src/opened_layers.c"), ExportError, "'src/opened_layers.c' is missing"),
@@ -233,9 +279,15 @@ def test_arrays_come_back_from_their_c(dtype: str) -> None:
     assert stored.dtype == array.dtype and stored.tobytes() == array.tobytes()
 
 
-@pytest.mark.parametrize("change", ["a[3]", "zero_t a[2]", "x1, 2,"])
+def test_arrays_that_never_end_take_linear_time() -> None:
+    began = time.process_time()
+    assert not read_c_arrays("const int8_t a[1] = {\n" * 200_000, "w.c")
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("change", ["a[3]", "zero_t a[2]", "x1, 2,", f"a[{'9' * 5000}]"])
 def test_arrays_that_are_not_as_printed(change: str) -> None:
     text = "const int8_t a[2] = {\n    1, 2,\n};\n"
-    old = {"a[3]": "a[2]", "zero_t a[2]": "int8_t a[2]", "x1, 2,": "1, 2,"}[change]
+    old = {"zero_t a[2]": "int8_t a[2]", "x1, 2,": "1, 2,"}.get(change, "a[2]")
     with pytest.raises(HtvmError, match="the array 'a'"):
         read_c_arrays(text.replace(old, change), "w.c")
