@@ -32,6 +32,8 @@ __all__ = ["ConfinedResult", "Confinement", "confine", "confined", "supervised"]
 _log = logging.getLogger(__name__)
 
 _LEAST_BYTES = 1 << 30
+_MOST = 1 << 62  # what the kernel's limits hold, with room for the grace
+_LONGEST_WORD = 1 << 17  # of Linux, with the byte that ends it
 _GRACE_S = 3  # to remove unfinished files, before a process is killed
 _CHILD = "import sys; sys.path[:] = {path!r}; from htvm.cli.confined import main; main()"
 # Everything else in the environment, such as passwords, is not the command's business.
@@ -67,6 +69,13 @@ class Confinement:
 
     def __post_init__(self) -> None:
         check_limits(self)
+        for name in ("cpu_seconds", "memory_bytes"):
+            if getattr(self, name) > _MOST:
+                raise InputError(
+                    f"{getattr(self, name)} is no limit of {name}",
+                    where="option 'limits'",
+                    hint=f"give at most {_MOST}",
+                )
         if self.memory_bytes < _LEAST_BYTES:
             raise InputError(
                 f"the libraries cannot be loaded into {self.memory_bytes:,} B",
@@ -122,7 +131,7 @@ def confined(
             hint="give htvm.Confinement(...)",
         )
     for each in (verb, *arguments):
-        if not isinstance(each, str | os.PathLike) or "\0" in os.fspath(each):
+        if not _is_word(each):
             raise InputError(
                 f"{each!r:.60} is no word of a command line",
                 where="htvm.confined",
@@ -136,6 +145,17 @@ def confined(
             stream.seek(0)
             texts.append(stream.read().decode("utf-8", "replace"))
     return ConfinedResult(code, *texts)
+
+
+def _is_word(given: object) -> bool:
+    """Whether the system can hand something to a process as one of its arguments."""
+    text = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if not isinstance(text, str) or "\0" in text:
+        return False
+    try:
+        return len(os.fsencode(text)) < _LONGEST_WORD
+    except UnicodeEncodeError:
+        return False
 
 
 def supervised(

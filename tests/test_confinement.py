@@ -128,7 +128,18 @@ def test_memory_that_no_verb_starts_with() -> None:
         htvm.Confinement(memory_bytes=1_000_000)
 
 
-@pytest.mark.parametrize("word", [3, None, b"run", "ru\0n"])
+@pytest.mark.parametrize(("limit", "value"), [("cpu_seconds", 10**20), ("memory_bytes", 2**70)])
+def test_limits_beyond_those_of_the_kernel(limit: str, value: int) -> None:
+    with pytest.raises(InputError, match=f"{value} is no limit of {limit}.*at most"):
+        htvm.Confinement(**{limit: value})
+
+
+class OfBytes(os.PathLike[bytes]):
+    def __fspath__(self) -> bytes:
+        return b"run"
+
+
+@pytest.mark.parametrize("word", [3, None, b"run", "ru\0n", "\ud800", "x" * 300_000, OfBytes()])
 def test_what_is_no_word(word: Any) -> None:
     with pytest.raises(InputError, match="is no word of a command line.*give text"):
         htvm.confined("run", word)
