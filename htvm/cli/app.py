@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import shlex
 import sys
@@ -14,7 +15,7 @@ import htvm
 from byoc_dory.nearest import nearest
 from htvm.cli.terminal import EXIT_INTERRUPTED, Interrupts, echo, report_defect
 from htvm.cli.verbs import VERBS
-from htvm.errors import DefectError, HtvmError, InputError, LimitError
+from htvm.errors import DefectError, ExportError, HtvmError, InputError, LimitError
 from htvm.processes import EXIT_CODES, lacks_memory
 from htvm.public import internal_error
 
@@ -25,6 +26,7 @@ __all__ = ["app", "exit_code", "main"]
 
 EXIT_DEFECT = 1
 EXIT_USER_ERROR = 2
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class _Verbs(click.Group):
@@ -142,6 +144,8 @@ def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
             return error.exit_code
         if lacks_memory(error):
             error = LimitError("there is no more memory", where=_typed(words), limit="memory_bytes")
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+            error = ExportError(f"the output cannot be written: {error.strerror}")
         if not isinstance(error, HtvmError):
             error = internal_error(_typed(words), error)
         if isinstance(error, DefectError):

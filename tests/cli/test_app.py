@@ -63,6 +63,15 @@ def test_what_the_user_can_mend_is_one_message_and_exit_code_2(
         assert word in shown.err
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_output_for_which_there_is_no_space_is_exit_code_2() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "htvm", "targets"], stdout=full,
+                              stderr=subprocess.PIPE, text=True)  # fmt: skip
+    assert done.returncode == 2
+    assert "error: the output cannot be written: No space left on device" in done.stderr
+
+
 @pytest.mark.parametrize("arguments", [["run"], ["fly"], ["compile", "zoo:toyadmos"]])
 def test_usage_errors_are_exit_code_2(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
