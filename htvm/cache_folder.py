@@ -147,15 +147,24 @@ def _key(folders: tuple[Path, ...]) -> bytes:
             continue
         path = folder / "cache.key"
         try:
+            if os.path.lexists(path) and not _is_secret(path):
+                _log.warning("%s is made anew: others may have read or written it", path)
+                path.unlink()
             if not path.exists():
                 _write_key(path)
             found = path.read_bytes()
-            if stranger(path) is None and len(found) == _KEY_BYTES:
+            if len(found) == _KEY_BYTES:
                 return found
         except OSError:
             continue
     _log.warning("nothing is kept for later processes: no folder holds a key of this user")
     return secrets.token_bytes(_KEY_BYTES)
+
+
+def _is_secret(path: Path) -> bool:
+    """Whether a file is the user's, and nobody else has rights on it."""
+    shared = os.name == "posix" and path.lstat().st_mode & 0o077
+    return not shared and stranger(path) is None
 
 
 def _write_key(path: Path) -> None:

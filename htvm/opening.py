@@ -68,6 +68,15 @@ def load(
         IntegerFormError: the module is in neither form.
         DependencyError: the built-in network is trained, and the extra ``digits`` is not installed.
     """
+    if limits is not None:
+        from htvm.frontend.limits import Limits
+
+        if not isinstance(limits, Limits):
+            raise InputError(
+                f"a {type(limits).__name__} is no limit of reading",
+                where="option 'limits'",
+                hint="give htvm.Limits(...)",
+            )
     options: dict[str, object] = {
         "dialect": dialect,
         "input_types": input_types,

@@ -182,6 +182,19 @@ def test_a_build_under_another_name_is_not_taken(tmp_path: Path) -> None:
     assert is_sealed(file, "one") and not is_sealed(file, "another")
 
 
+@pytest.mark.parametrize("rights", [0o666, 0o644])
+def test_a_key_that_others_may_know_is_made_anew(
+    rights: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "home" / ".local" / "state" / "htvm" / "cache.key"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"A" * 32)
+    path.chmod(rights)
+    signed(b"text", "one")
+    assert path.read_bytes() != b"A" * 32 and mode(path) == 0o600
+    assert "made anew" in caplog.text
+
+
 def test_without_a_place_for_the_key_nothing_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -74,7 +74,8 @@ def bomb(folder: Path) -> tuple[str, ...]:
     nodes.append(node("Add", ["x", "top"], "y"))
     constants: dict[str, Any] = {"a": np.ones((1, 1), np.float32), "n": np.full(2, 1 << 16)}
     path = saved(model_of(nodes, {"x": (1, 4)}, constants=constants), folder)
-    return "explain", str(path), "--limit", "folded_elements=8G"
+    raised = "--limit", "folded_elements=8G", "--limit", "folded_operations=64G"
+    return "explain", str(path), *raised
 
 
 @pytest.mark.parametrize(

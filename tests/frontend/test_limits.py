@@ -300,8 +300,8 @@ def test_a_list_that_all_tensors_share(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(flatbuffers.Builder, "CreateNumpyVector", shared)
     graph = small_network()
-    shape = (1,) * 30_000
-    extra = [Tensor(f"t{at}", shape, scales=(), zero_points=()) for at in range(2000)]
+    steps, zeros = (0.5,) * 30_000, (0,) * 30_000
+    extra = [Tensor(f"t{at}", (30_000,), scales=steps, zero_points=zeros) for at in range(2000)]
     path = tmp_path / "net.tflite"
     path.write_bytes(Graph([*graph.tensors, *extra], graph.operators, outputs=(15,)).file())
     refused(path, "decoded_bytes")
@@ -341,3 +341,8 @@ def test_elements_that_are_chosen_one_by_one(kind: str, tmp_path: Path) -> None:
     start = time.process_time()
     refused(path, "folded_elements")
     assert time.process_time() - start < 5
+
+
+def test_other_things_are_no_limits() -> None:
+    with pytest.raises(InputError, match=r"a int is no limit of reading; option 'limits'"):
+        htvm.load("zoo:digits", limits=5)  # type: ignore[arg-type]
