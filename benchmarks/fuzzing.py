@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import pkgutil
 import re
 import shutil
@@ -126,7 +127,12 @@ def campaign(reader: str, limit: str, *, keep: bool = False) -> str:
 
 def _called(command: list[str]) -> str:
     done = subprocess.run(
-        command, cwd=CORPUS.parents[1], stderr=subprocess.PIPE, text=True, check=False
+        command,
+        cwd=CORPUS.parents[1],
+        env={**os.environ, "PYTHONHASHSEED": "0"},  # the same runs each time
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     if done.returncode:
         sys.stderr.write(done.stderr)

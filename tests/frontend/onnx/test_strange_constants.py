@@ -45,6 +45,13 @@ def test_sizes_that_are_no_numbers(op: str, before: tuple[str, ...], tmp_path: P
     refused(file, tmp_path, ModelError, "no numbers", f"{op}_2")
 
 
+@pytest.mark.parametrize("index", [np.nan, 1e30])
+def test_indices_that_are_no_places(index: float, tmp_path: Path) -> None:
+    file, x = started()
+    file.output(file.through(file.node("Gather", [x, file.constant([index], "float32")]), 0.1, 0))
+    refused(file, tmp_path, ModelError, "indices", "Gather_2")
+
+
 BIG = float(2**100)
 INTEGER: dict[str, Any] = {
     "division by nothing": node("Div", ["x", "none"], "y"),

@@ -47,15 +47,16 @@ def _gather(reader: Reader, node: OnnxNode) -> Value:
     computed = reader.value(node, 1)
     if isinstance(computed, Sums):
         return gathered(reader, node, computed.activation)
-    tensor, indices = movable_of(reader, node, 0), reader.array(node, 1, "indices")
+    tensor, shape = movable_of(reader, node, 0), reader.array(node, 1, "indices").shape
+    indices = reader.given(node)(1, "indices")
     source = tensor.shape
     axis = forms.axis_of(node, node.integer("axis", 0), len(source))
     size = source[axis]
-    places = [int(index) + size * (index < 0) for index in indices.reshape(-1)]
+    places = [index + size * (index < 0) for index in indices]
     if not places or min(places) < 0 or max(places) >= size:
-        raise node.damaged(f"indices {indices.reshape(-1)[:8].tolist()} of an axis of {size}")
+        raise node.damaged(f"indices {[*indices[:8]]} of an axis of {size}")
     taken = _taken(reader, node, tensor, axis, places)
-    return reshape(reader, node, taken, (*source[:axis], *indices.shape, *source[axis + 1 :]))
+    return reshape(reader, node, taken, (*source[:axis], *shape, *source[axis + 1 :]))
 
 
 def _split(reader: Reader, node: OnnxNode) -> list[Value]:
