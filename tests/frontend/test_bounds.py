@@ -59,7 +59,7 @@ def test_more_axes_than_arrays_have(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="a tensor of 100 axes; input 'x'"):
         htvm.load(saved(relu, tmp_path))
     add = model_of([node("Add", ["x", "c"], "y")], {"x": (1, 4)}, constants={"c": np.float32(1)})
-    for dims in (ones, (0, 2**62, 2**62)):
+    for dims in (ones, (0, 2**62, 2**62), (0, *(2**30,) * 3)):
         del add.graph.initializer[0].dims[:]
         add.graph.initializer[0].dims.extend(dims)
         with pytest.raises(ModelError, match="a tensor of shape"):

@@ -109,7 +109,9 @@ def array_of(
     name = dtype_name(tensor.data_type, where)
     dtype = np.dtype(name)
     shape = tuple(int(size) for size in tensor.dims)
-    if len(shape) > MOST_AXES or any(not 0 <= size <= MOST_ELEMENTS for size in shape):
+    # Arrays without elements have strides, too.
+    room = math.prod(size or 1 for size in shape)
+    if len(shape) > MOST_AXES or min(shape, default=0) < 0 or room > MOST_ELEMENTS:
         shown = list(shape) if len(shape) <= MOST_AXES else f"{len(shape)} axes"
         raise ModelError(f"a tensor of shape {shown}", where=where)
     elements = math.prod(shape)

@@ -213,7 +213,7 @@ class _FileReader:
         # Without elements are the intermediate results that a fused LSTM only declares.
         if len(shape) > MOST_AXES:
             raise self._corrupt(f"{len(shape)} axes, of at most {MOST_AXES}", where)
-        if any(size < 0 for size in shape) or math.prod(shape) > _MOST_ELEMENTS:
+        if min(shape, default=0) < 0 or math.prod(n or 1 for n in shape) > _MOST_ELEMENTS:
             raise self._corrupt(f"shape {shape}", where)
         code = table.integer(1, "b")
         if code not in ELEMENT_TYPES:
