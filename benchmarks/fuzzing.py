@@ -106,6 +106,9 @@ def read(reader: str, arguments: list[str]) -> None:
 def campaign(reader: str, limit: str, *, keep: bool = False) -> str:
     """Fuzz in a process of its own; return libFuzzer's last words.
 
+    On Linux a process begins with the peak memory of the one that it was forked from, so the caller
+    must stay below the limit too.
+
     Args:
         reader: one of `READERS`.
         limit: flag of libFuzzer that ends the campaign.

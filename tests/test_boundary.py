@@ -127,14 +127,6 @@ def test_an_argument_of_another_type(message: str, call: Callable[[Any], object]
     assert message in str(caught.value).replace("report.loading.load", "report.load")
 
 
-def test_limits_of_another_type(tmp_path: Path) -> None:
-    path, load = tmp_path / "net.tflite", htvm.load
-    path.write_bytes(CASES["conv"](np.random.default_rng(1)).file())
-    given: Any = 5
-    with pytest.raises(TypeError, match="limits is a int, not Limits or None"):
-        load(path, limits=given)
-
-
 @pytest.mark.parametrize("kind", [MemoryError, KeyboardInterrupt, SystemExit])
 def test_what_is_nobodys_defect_passes(
     kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
