@@ -24,6 +24,7 @@ from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite.add import TfliteAdd
 from patterns.ops.tflite.binary import TfliteBinary
 from patterns.ops.tflite.factors import AddFactors, MultiplyFactors
+from patterns.reading.read import graph_of
 
 __all__ = ["SHAPES", "draw"]
 
@@ -227,4 +228,4 @@ def draw(shape: str, size: int, seed: int = 0) -> Model:
     info = TensorInfo("input", (1, *source), "int8", _UNIT, 0)
     made = TensorInfo("output", (1, *net.shapes[result]), "int8", _UNIT, 0)
     name = f"{shape.replace(' ', '_')}_{size}"
-    return Model(name, net.builder.get(), (info,), (made,))
+    return Model(name, graph_of(net.builder.get()), (info,), (made,))

@@ -56,8 +56,7 @@ class Model:
 
     Attributes:
         name: a C identifier; prefix of all generated symbols.
-        module: the integer form: function ``main`` with bound constants (see
-            `htvm.frontend.check`).
+        graph: the integer form, whose inputs and results are in the order of the interface.
         inputs, outputs: the interface of the source model, in order.
         source: file name the model came from, or ``"IRModule"``.
         file_sha256: SHA-256 of that file, in hexadecimal; empty if the model is not the unchanged
@@ -74,7 +73,7 @@ class Model:
     """
 
     name: str
-    module: IRModule
+    graph: Graph
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     source: str = "IRModule"
@@ -94,35 +93,31 @@ class Model:
 
         return module_sha256(self.module)
 
-    @cached_property
-    def graph(self) -> Graph:
-        """The operators of the module, which is read on first use."""
-        from patterns.reading.read import graph_of
-
-        return graph_of(self.module)
+    @property
+    def module(self) -> IRModule:
+        """The graph as a Relax module: function ``main`` with bound constants."""
+        return self.graph.module
 
     @cached_property
     def interface_with_layouts(self) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
         """The inputs and the outputs, each with its layout if the operators give it one."""
         from patterns.reading.layout import layouts_of
-        from patterns.reading.read import main_of
 
         layouts = layouts_of(self.graph.in_order)
-        params = [str(var.name) for var in main_of(self.module).params]
-        inputs = zip(self.inputs, params, strict=True)
+        inputs = zip(self.inputs, self.graph.inputs, strict=True)
         outputs = zip(self.outputs, self.graph.results, strict=True)
         return (
-            tuple(replace(info, layout=layouts.get(name)) for info, name in inputs),
+            tuple(replace(info, layout=layouts.get(name)) for info, (name, _) in inputs),
             tuple(replace(info, layout=layouts.get(name)) for info, name in outputs),
         )
 
     @property
     def identity(self) -> tuple[object, ...]:
         """Everything about the model that a build depends on, without TVM's objects."""
-        from patterns.reading.digest import module_sha256
+        from patterns.reading.digest import graph_sha256
 
         interface = (self.name, self.inputs, self.outputs, self.source, self.scheme, self.state)
-        digests = (self.sha256, module_sha256(self.module))
+        digests = (self.sha256, graph_sha256(self.graph))
         return (*interface, *digests, dict(self.sources), self.calibration)
 
     def __repr__(self) -> str:

@@ -34,7 +34,8 @@ class TfliteRequant:
 
     Attributes:
         multiplier: Q31 multipliers, per tensor (one entry) or per output channel.
-        shift: TFLite's exponents (positive: left), as many as there are multipliers.
+        shift: TFLite's exponents (positive: left), as many as there are multipliers; -1 for a
+            multiplier of zero, which gives zero with any, because all right shifts are simpler.
         output_zero_point: added after scaling.
         input_zero_points: one per input tensor; subtracted from the activations.
     """
@@ -43,6 +44,10 @@ class TfliteRequant:
     shift: tuple[int, ...]
     output_zero_point: int = 0
     input_zero_points: tuple[int, ...] = (0,)
+
+    def __post_init__(self) -> None:
+        factors = zip(self.multiplier, self.shift, strict=True)
+        object.__setattr__(self, "shift", tuple(shift if mul else -1 for mul, shift in factors))
 
 
 @dataclass(frozen=True)

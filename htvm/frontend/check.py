@@ -24,26 +24,32 @@ from byoc_dory.errors import HtvmError, IntegerFormError
 from byoc_dory.layers import MulShift, Rows, Shift, Weighted
 from htvm.frontend.bounds import check_work
 from patterns.names import name_of
-from patterns.reading.read import bindings_of, dtype_of, main_of, operators, read_node
+from patterns.reading.read import (
+    bindings_of,
+    dtype_of,
+    graph_with,
+    main_of,
+    operators,
+    read_node,
+)
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Function, Var
 
-    from patterns.reading.read import Node, OperatorBindings
+    from patterns.reading.graph import Graph
+    from patterns.reading.node import Node
+    from patterns.reading.read import OperatorBindings
 
-__all__ = ["check"]
+__all__ = ["check", "check_graph"]
 
 _TYPES = ("int8", "uint8", "int16", "int32", "float32")
 _LIST = f"{', '.join(_TYPES[:-1])} or {_TYPES[-1]}"
 _HINT = "write operators with the builders of the package 'patterns'"
 
 
-def check(module: IRModule) -> tuple[Node, ...]:
-    """Check that a module is in the integer form.
-
-    Returns:
-        The module's operators, in execution order.
+def check(module: IRModule) -> Graph:
+    """Check that a module is in the integer form, and return its graph.
 
     Raises:
         IntegerFormError: the message names the first binding that is not.
@@ -58,15 +64,35 @@ def check(module: IRModule) -> tuple[Node, ...]:
     nodes = []
     owners: dict[Var, OperatorBindings] = {}
     for operator in operators(module):
-        node = _read(module, operator, values)
-        _check_arithmetic(node)
+        nodes.append(_read(module, operator, values))
+        _check_arithmetic(nodes[-1])
         _claim(operator, owners)
         _check_names(operator, values)
-        nodes.append(node)
     _check_unclaimed(values, owners)
-    _check_unique(main, nodes)
-    check_work(nodes)
-    return tuple(nodes)
+    graph = graph_with(module, nodes)
+    _check_whole(graph)
+    return graph
+
+
+def check_graph(graph: Graph) -> None:
+    """Check what the operators of a graph compute.
+
+    Raises:
+        IntegerFormError: two tensors have one name, or a number is undefined in C.
+        UnsupportedError: it is more work than any target does (`htvm.frontend.bounds`).
+    """
+    for node in graph.in_order:
+        _check_arithmetic(node)
+    _check_whole(graph)
+
+
+def _check_whole(graph: Graph) -> None:
+    seen = set()
+    for name in (*(name for name, _ in graph.inputs), *(node.name for node in graph.in_order)):
+        if name in seen:
+            raise IntegerFormError(f"two tensors have the name '{name}'", where="function 'main'")
+        seen.add(name)
+    check_work(graph.in_order)
 
 
 def _check_functions(module: IRModule) -> None:
@@ -186,11 +212,3 @@ def _check_unclaimed(values: dict[Var, Expr], owners: dict[Var, OperatorBindings
             raise IntegerFormError(
                 "a value that no operator uses", where=f"variable '{var.name}'", hint="remove it"
             )
-
-
-def _check_unique(main: Function, nodes: list[Node]) -> None:
-    seen = set()
-    for name in [str(param.name) for param in main.params] + [node.name for node in nodes]:
-        if name in seen:
-            raise IntegerFormError(f"two tensors have the name '{name}'", where="function 'main'")
-        seen.add(name)

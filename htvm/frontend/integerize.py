@@ -1,72 +1,59 @@
-"""Writing the operators of a quantized network as a module in the integer form."""
+"""The operators of a quantized network as a `Graph`, in the source's order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from byoc_dory.errors import HtvmError
+from byoc_dory.errors import DefectError
 from htvm.frontend.bounds import check_sizes
+from htvm.frontend.check import check_graph
 from htvm.frontend.operators import Activation, Applied
-from patterns.names import NameCounter, tensor_name
+from patterns.names import NameCounter
+from patterns.op import TensorType
+from patterns.reading.building import GraphBuilder
+from patterns.reading.graph import Graph
 
-if TYPE_CHECKING:
-    from tvm.ir import IRModule
-    from tvm.relax import BlockBuilder, Var
-
-__all__ = ["integer_module", "named_module"]
+__all__ = ["integer_graph"]
 
 
-def integer_module(
+def integer_graph(
     inputs: Sequence[tuple[str, Activation]], outputs: Sequence[Activation]
-) -> IRModule:
-    """Write the operators that the outputs need, in the source's order.
+) -> tuple[Graph, dict[Activation, str]]:
+    """Return the operators that the outputs need, and the name of each tensor.
 
     Args:
-        inputs: name and tensor of each parameter of ``main``.
-        outputs: tensors that ``main`` returns; a tuple if there are several.
+        inputs: name and tensor of each input.
+        outputs: tensors that the network returns.
 
     Raises:
         UnsupportedError: a constant, an accumulator or a number of elements does not fit int32, a
-            bound is exceeded (`htvm.frontend.bounds`), or a builder refuses its operator.
+            bound is exceeded (`htvm.frontend.bounds`), or an operator could not be computed
+            exactly.
+        IntegerFormError: an operator does not fit its tensors.
         ModelError: a tensor is empty.
     """
-    return named_module(inputs, outputs)[0]
-
-
-def named_module(
-    inputs: Sequence[tuple[str, Activation]], outputs: Sequence[Activation]
-) -> tuple[IRModule, dict[Activation, str]]:
-    """Return the result of `integer_module`, and the name of each tensor."""
-    from tvm import relax
-
     operators = _in_order(outputs)
     check_sizes(operators)
-    builder = relax.BlockBuilder()
-    writer = _Writer(builder, NameCounter(tuple(name for name, _ in inputs)))
-    for name, activation in inputs:
-        variable = relax.Var(name, relax.TensorType(activation.shape, activation.dtype))
-        writer.variables[activation] = variable
-    parameters = [writer.variables[activation] for _, activation in inputs]
-    refused: HtvmError | None = None
     names = {activation: name for name, activation in inputs}
-    with builder.function("main", parameters):
-        with builder.dataflow():
-            results = list(parameters)
-            try:
-                for operator, activation in operators:
-                    variable = writer.write(operator)
-                    writer.variables[activation] = variable
-                    names[activation] = tensor_name(builder.lookup_binding(variable))
-                results = [writer.variables[item] for item in outputs]
-            except HtvmError as error:
-                # Raised below: TVM warns if a builder is abandoned in the middle.
-                refused = error
-            results = [builder.emit_output(result) for result in results]
-        builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
-    if refused is not None:
-        raise refused
-    return builder.get(), names
+    counter = NameCounter(tuple(names.values()))
+    builder = GraphBuilder((name, _type_of(activation)) for name, activation in inputs)
+    for operator, activation in operators:
+        name = counter.fresh(operator.stem or operator.op.stem)
+        inputs_of = [names[each] for each in operator.inputs]
+        names[activation] = builder.apply(operator.op, inputs_of, name)
+        if builder.types[name] != _type_of(activation):
+            raise DefectError(
+                f"{operator.op.kind} of type {builder.types[name]}, read as {_type_of(activation)}",
+                where=operator.where,
+                hint="this is a fault of htvm: please report it with the model",
+            )
+    graph = builder.graph([names[activation] for activation in outputs])
+    check_graph(graph)
+    return graph, names
+
+
+def _type_of(activation: Activation) -> TensorType:
+    return TensorType(tuple(activation.shape), activation.dtype)
 
 
 def _in_order(outputs: Sequence[Activation]) -> list[tuple[Applied, Activation]]:
@@ -80,18 +67,3 @@ def _in_order(outputs: Sequence[Activation]) -> list[tuple[Applied, Activation]]
         found[activation] = activation.origin
         waiting.extend(activation.origin.inputs)
     return [(found[item], item) for item in sorted(found, key=lambda item: found[item].position)]
-
-
-class _Writer:
-    """Writes operators, and names them."""
-
-    def __init__(self, builder: BlockBuilder, names: NameCounter) -> None:
-        self.variables: dict[Activation, Var] = {}
-        self._builder = builder
-        self._names = names
-
-    def write(self, operator: Applied) -> Var:
-        """Write one operator whose inputs have been written."""
-        sources = [self.variables[activation] for activation in operator.inputs]
-        name = self._names.fresh(operator.stem or operator.op.stem)
-        return operator.op.write(self._builder, sources, name)

@@ -12,7 +12,7 @@ from tvm.ir import IRModule
 
 from byoc_dory.errors import IntegerFormError, ModelError, UnsupportedError
 from htvm.frontend.check import check
-from htvm.frontend.integerize import integer_module
+from htvm.frontend.integerize import integer_graph
 from htvm.frontend.onnx import load_onnx
 from htvm.frontend.operators import info_of
 from htvm.frontend.qdq import read_qdq
@@ -20,8 +20,8 @@ from htvm.frontend.relax_onnx import onnx_of
 from htvm.frontend.scheme import scheme_of
 from htvm.model import Model, TensorInfo, model_name
 from patterns.names import NameCounter, name_of, with_name
-from patterns.primitive import dtype_of, kind_of, shape_of
-from patterns.reading.read import bindings_of, kind_of_operator, main_of, operators, output_names
+from patterns.primitive import dtype_of, kind_of
+from patterns.reading.read import bindings_of, kind_of_operator, main_of, operators
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,17 +74,16 @@ def load_module(source: Any, name: str | None = None) -> Model:
 def _of_tflite(source: IRModule, name: str) -> Model:
     """Read quantize/dequantize form as TVM's TFLite importer writes it, in TFLite's arithmetic."""
     network = read_qdq(source)
-    module = integer_module(network.inputs, network.outputs)
-    nodes = check(module)
+    graph, _ = integer_graph(network.inputs, network.outputs)
     return Model(
         name=name,
-        module=module,
+        graph=graph,
         inputs=tuple(info_of(key, item, network.steps) for key, item in network.inputs),
         outputs=tuple(
             info_of(label, item, network.steps)
-            for label, item in zip(_distinct(output_names(module)), network.outputs, strict=True)
+            for label, item in zip(_distinct(graph.results), network.outputs, strict=True)
         ),
-        scheme=scheme_of(nodes),
+        scheme=scheme_of(graph.in_order),
     )
 
 
@@ -101,20 +100,18 @@ def _of_onnx(source: IRModule, name: str) -> Model:
 def _of_integer_form(source: IRModule, name: str) -> Model:
     # Operators that no result needs would be placed and tiled, but never called.
     module = relax.transform.DeadCodeElimination(["main"])(_named(source))
-    nodes = check(module)
-    types = {node.name: (node.output_shape, node.output_dtype) for node in nodes}
-    main = main_of(module)
-    types.update((str(param.name), (shape_of(param), dtype_of(param))) for param in main.params)
-    results = output_names(module)
+    graph = check(module)
+    types = dict(graph.inputs) | {node.name: node.result for node in graph.in_order}
+
+    def info(label: str, name: str) -> TensorInfo:
+        return TensorInfo(label, types[name].shape, types[name].dtype)
+
     return Model(
         name=name,
-        module=module,
-        inputs=tuple(TensorInfo(str(p.name), shape_of(p), dtype_of(p)) for p in main.params),
-        outputs=tuple(
-            TensorInfo(label, *types[name])
-            for label, name in zip(_distinct(results), results, strict=True)
-        ),
-        scheme=scheme_of(nodes),
+        graph=graph,
+        inputs=tuple(info(name, name) for name, _ in graph.inputs),
+        outputs=tuple(map(info, _distinct(graph.results), graph.results)),
+        scheme=scheme_of(graph.in_order),
     )
 
 

@@ -13,7 +13,7 @@ from byoc_dory.layers import Array, OnnxRequant, TfliteRequant
 from htvm.frontend.operators import Activation, Applied, Clip, Pair
 from patterns.op import TensorType
 from patterns.ops.convolution import Window, conv2d_of
-from patterns.ops.dense import Dense
+from patterns.ops.dense import Dense, dense_of
 from patterns.ops.integer.limits import check_int32
 from patterns.ops.moves.pad import Pad
 from patterns.ops.onnxruntime.rounding import float_scale
@@ -68,8 +68,9 @@ class QuantizedProduct:
 
     def dense(self, source: Activation, position: Pair) -> Applied:
         """Return the product with rows ``(N, C)``; errors as for `convolved`."""
-        op = Dense(self.weight, self._bias, self._requant, self.clip)
-        return Applied(position, self.where, (source,), op)
+        rows = source.shape[:-1]
+        op = dense_of(rows, self.weight, self._bias, self._requant, self.clip)
+        return Applied(position, self.where, (source,), op, stem=Dense.kind)
 
     @property
     def _requant(self) -> TfliteRequant | OnnxRequant:

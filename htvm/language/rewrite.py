@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from tvm import relax
 
 from htvm.language.interface import StepInterface
 from htvm.model import TensorInfo
@@ -16,21 +15,19 @@ from patterns.ops.dense import LinearSums
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.slice import Slice
-from patterns.primitive import dtype_of, shape_of
+from patterns.reading.building import GraphBuilder
 
 if TYPE_CHECKING:
-    from tvm.ir import IRModule
-    from tvm.relax import BlockBuilder, Expr
-
     from byoc_dory.layers import Array
     from htvm.model import Model
+    from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
 __all__ = ["in_place", "with_scores"]
 
 _NAME = "scores"
 _POSITIONS = 2  # the axis of positions
-_Results: TypeAlias = "Callable[[BlockBuilder, Mapping[str, Expr]], Sequence[Expr]]"
+_Results: TypeAlias = "Callable[[GraphBuilder, Mapping[str, str]], Sequence[str]]"
 
 
 def in_place(step: Model) -> Model:
@@ -49,9 +46,9 @@ def in_place(step: Model) -> Model:
     graph = step.graph
     caches = graph.results[1:]
 
-    def results(bb: BlockBuilder, known: Mapping[str, Expr]) -> list[Expr]:
+    def results(builder: GraphBuilder, known: Mapping[str, str]) -> list[str]:
         found = [known[graph.results[0]]]
-        earlier = [str(each.name) for each in step.module["main"].params[-sizes.caches :]]
+        earlier = [name for name, _ in graph.inputs[-sizes.caches :]]
         for cache, before in zip(caches, earlier, strict=True):
             joined = graph.made_by(cache, Concat)
             if joined is not None and joined.inputs[:-1] == (before,):
@@ -59,14 +56,14 @@ def in_place(step: Model) -> Model:
                 continue
             begin, shape = (0, 0, sizes.length, 0), (1, sizes.heads, 1, sizes.head)
             last = Slice.every(begin, shape)
-            found.append(last.write(bb, [known[cache]], _free(f"{cache}_last", known)))
+            found.append(builder.apply(last, [known[cache]], _free(f"{cache}_last", known)))
         return found
 
     shape = (1, sizes.heads, 1, sizes.head)
     outputs = (step.outputs[0], *(replace(info, shape=shape) for info in step.outputs[1:]))
     return replace(
         step,
-        module=_rewritten(step, results),
+        graph=_rewritten(graph, results),
         outputs=outputs,
         file_sha256="",
         state=tuple(info.name for info in step.inputs[-sizes.caches :]),
@@ -82,41 +79,34 @@ def with_scores(step: Model, output: Array) -> Model:
     """
     graph = step.graph
 
-    def results(bb: BlockBuilder, known: Mapping[str, Expr]) -> list[Expr]:
+    def results(builder: GraphBuilder, known: Mapping[str, str]) -> list[str]:
         name = _free(_NAME, known)
-        row = Reshape((1, output.shape[1])).write(bb, [known[graph.results[0]]], f"{name}_row")
-        sums = LinearSums(output, np.zeros(len(output), "int32")).write(bb, [row], name)
+        flat = Reshape((1, output.shape[1]))
+        row = builder.apply(flat, [known[graph.results[0]]], f"{name}_row")
+        sums = builder.apply(LinearSums(output, np.zeros(len(output), "int32")), [row], name)
         return [*(known[each] for each in graph.results), sums]
 
     info = TensorInfo(_free(_NAME, {each.name for each in step.outputs}), (1, len(output)), "int32")
     # It is no longer the content of a file.
     outputs = (*step.outputs, info)
-    return replace(step, module=_rewritten(step, results), outputs=outputs, file_sha256="")
+    return replace(step, graph=_rewritten(graph, results), outputs=outputs, file_sha256="")
 
 
-def _rewritten(step: Model, results: _Results) -> IRModule:
-    """Return the step's module with other results, which are made of its tensors by name.
+def _rewritten(graph: Graph, results: _Results) -> Graph:
+    """Return the step's graph with other results, which are made of its tensors by name.
 
     Conversions that change no byte are left out: files convert a token's key and value to the scale
     of the cached ones, from which theirs often differ by less than a rounding.
     """
-    params = [
-        relax.Var(str(var.name), relax.TensorType(shape_of(var), dtype_of(var)))
-        for var in step.module["main"].params
-    ]
-    known: dict[str, Expr] = {str(param.name): param for param in params}
-    bb = relax.BlockBuilder()
-    with bb.function("main", params):
-        with bb.dataflow():
-            for node in step.graph.in_order:
-                inputs = [known[each] for each in node.inputs]
-                if _keeps_bytes(node):
-                    known[node.name] = inputs[0]
-                    continue
-                known[node.name] = node.op.write(bb, inputs, node.name)
-            returned = [bb.emit_output(each) for each in results(bb, known)]
-        bb.emit_func_output(relax.Tuple(returned))
-    return bb.finalize()
+    known = {name: name for name, _ in graph.inputs}
+    builder = GraphBuilder(graph.inputs)
+    for node in graph.in_order:
+        inputs = [known[each] for each in node.inputs]
+        if _keeps_bytes(node):
+            known[node.name] = inputs[0]
+        else:
+            known[node.name] = builder.apply(node.op, inputs, node.name)
+    return builder.graph(results(builder, known))
 
 
 def _keeps_bytes(node: Node) -> bool:

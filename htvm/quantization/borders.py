@@ -8,26 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byoc_dory.errors import InputError, UnsupportedError
 from htvm.model import Model, TensorInfo
-from htvm.quantization.bindings import substitute, write_binding
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.integer.extreme import ArgExtreme
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.gather import Gather
 from patterns.ops.moves.reshape import Reshape
+from patterns.reading.building import GraphBuilder
 
 if TYPE_CHECKING:
-    from tvm.ir import IRModule
-    from tvm.relax import Expr, Var
-
     from byoc_dory.layers import Array
-    from patterns.reading.read import Node
+    from patterns.reading.graph import Graph
+    from patterns.reading.node import Node
 
 __all__ = ["Borders", "inside", "outside"]
 
@@ -118,20 +116,18 @@ def inside(model: Model, *, lookups: bool = True) -> tuple[Model, Borders | None
     Raises:
         UnsupportedError: an input is neither int8 nor immediately converted to it.
     """
-    from patterns.reading.read import main_of
-
-    nodes, results = model.graph.in_order, model.graph.results
-    by_name = {node.name: node for node in nodes}
-    params = [str(var.name) for var in main_of(model.module).params]
+    graph = model.graph
     firsts = [
-        _first(name, info, nodes, lookups) for name, info in zip(params, model.inputs, strict=True)
+        _first(name, info, graph.in_order, lookups)
+        for (name, _), info in zip(graph.inputs, model.inputs, strict=True)
     ]
     inputs = tuple(node for node, _ in firsts)
     moves = {node.name: names for node, names in firsts if node is not None}
     outputs = tuple(
-        _last(by_name.get(name), info) for name, info in zip(results, model.outputs, strict=True)
+        _last(graph.nodes.get(name), info)
+        for name, info in zip(graph.results, model.outputs, strict=True)
     )
-    for name in set(results) & {n for names in moves.values() for n in names}:
+    for name in set(graph.results) & {n for names in moves.values() for n in names}:
         raise UnsupportedError(
             "an output that is an input in another shape",
             where=f"operator '{name}'",
@@ -141,7 +137,7 @@ def inside(model: Model, *, lookups: bool = True) -> tuple[Model, Borders | None
         return model, None
     inner = replace(
         model,
-        module=_stripped(model.module, inputs, outputs, moves),
+        graph=_stripped(graph, inputs, outputs, moves),
         inputs=tuple(
             info if node is None else TensorInfo(node.name, node.output_shape, "int8", *_step(node))
             for info, node in zip(model.inputs, inputs, strict=True)
@@ -211,137 +207,50 @@ def _step(node: Node) -> tuple[float | None, int | None]:
     return float(np.float32(node.op.step)), node.op.zero_point
 
 
-# ------------------------------------------------------------------------------ modules
-
-
-class _Rebuilding:
-    """Writes bindings of several modules into a new function ``main``."""
-
-    def __init__(self, params: list[Var], *modules: IRModule) -> None:
-        import tvm
-        from tvm import relax
-
-        self.builder = relax.BlockBuilder(tvm.IRModule())
-        self.params = params
-        self.mapping: dict[Var, Expr] = {}
-        self._modules = modules
-
-    def binding(self, module: IRModule, var: Var, value: Expr) -> None:
-        """Write one binding."""
-        from tvm import relax
-
-        value = substitute(value, self.mapping)
-        if isinstance(value, relax.Var):
-            self.mapping[var] = value
-            return
-        self.mapping[var] = write_binding(self.builder, module, str(var.name), value)
-
-    def write(self, body: Any) -> IRModule:
-        """Let ``body`` write the bindings and return the results; return the module."""
-        from tvm import relax
-
-        with self.builder.function("main", self.params):
-            with self.builder.dataflow():
-                results = [self.builder.emit_output(result) for result in body()]
-            self.builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
-        return self.builder.get()
-
-
-def _results(module: IRModule) -> list[Var]:
-    from tvm import relax
-
-    from patterns.reading.read import main_of
-
-    body = main_of(module).body.body
-    return list(body.fields) if isinstance(body, relax.Tuple) else [body]
+# ------------------------------------------------------------------------------ graphs
 
 
 def _stripped(
-    module: IRModule,
+    graph: Graph,
     inputs: tuple[Node | None, ...],
     outputs: tuple[Node | None, ...],
     moves: Mapping[str, tuple[str, ...]],
-) -> IRModule:
-    from tvm import relax
-
-    from patterns.names import name_of
-    from patterns.reading.read import bindings_of, main_of
-
-    main = main_of(module)
-    bindings = list(bindings_of(main))
-    values = dict(bindings)
-    params, replaced = [], {}
-    for param, node in zip(main.params, inputs, strict=True):
-        inner = param
-        if node is not None:
-            inner = relax.Var(node.name, relax.TensorType(node.output_shape, "int8"))
-            replaced[node.name] = inner
-        params.append(inner)
-    left_out = {node.name for node in outputs if node is not None}
-    left_out.update(name for names in moves.values() for name in names)
-    work = _Rebuilding(params, module)
-
-    def body() -> list[Expr]:
-        for var, value in bindings:
-            name = name_of(value)
-            if name in replaced:
-                work.mapping[var] = replaced[name]
-            elif name not in left_out:
-                work.binding(module, var, value)
-        found = []
-        for result, node in zip(_results(module), outputs, strict=True):
-            while isinstance(values.get(result), relax.Var):
-                result = values[result]
-            if node is not None:
-                result = values[result].args[1][0]
-            found.append(work.mapping.get(result, result))
-        return found
-
-    return work.write(body)
+) -> Graph:
+    conversions = [node.name for node in (*inputs, *outputs) if node is not None]
+    left_out = {*conversions, *(name for names in moves.values() for name in names)}
+    builder = GraphBuilder(
+        given if node is None else (node.name, node.result)
+        for given, node in zip(graph.inputs, inputs, strict=True)
+    )
+    for node in graph.in_order:
+        if node.name not in left_out:
+            builder.apply(node.op, node.inputs, node.name)
+    ends = zip(graph.results, outputs, strict=True)
+    return builder.graph([name if end is None else end.inputs[0] for name, end in ends])
 
 
 def outside(model: Model, borders: Borders) -> Model:
     """Return the network with the conversions around it again, and the source's interface."""
-    from tvm import relax
-
-    from patterns.names import name_of
-    from patterns.primitive import dtype_of, shape_of
-    from patterns.reading.read import bindings_of, main_of
-
-    source, inner = borders.source.module, model.module
-    values = {name_of(value): (var, value) for var, value in bindings_of(main_of(source))}
-    params = [
-        relax.Var(str(var.name), relax.TensorType(shape_of(var), dtype_of(var)))
-        for var in main_of(source).params
-    ]
-    work = _Rebuilding(params, source, inner)
-
-    def body() -> list[Expr]:
-        work.mapping.update(zip(main_of(source).params, params, strict=True))
-        entries = zip(main_of(inner).params, borders.inputs, params, strict=True)
-        for inner_param, node, param in entries:
-            work.mapping[inner_param] = param
-            if node is not None:
-                for name in (*borders.moves[node.name], node.name):
-                    var, value = values[name]
-                    work.binding(source, var, value)
-                work.mapping[inner_param] = work.mapping[var]
-        for var, value in bindings_of(main_of(inner)):
-            work.binding(inner, var, value)
-        found = []
-        for result, node in zip(_results(inner), borders.outputs, strict=True):
-            made = work.mapping[result]
-            if node is not None:
-                var, value = values[node.name]
-                work.mapping[value.args[1][0]] = made
-                work.binding(source, var, value)
-                made = work.mapping[var]
-            found.append(made)
-        return found
-
+    source, inner = borders.source.graph, model.graph
+    builder = GraphBuilder(source.inputs)
+    known = {}
+    for (name, _), (inside_name, _), first in zip(
+        source.inputs, inner.inputs, borders.inputs, strict=True
+    ):
+        known[inside_name] = name if first is None else first.name
+        for each in () if first is None else (*borders.moves[first.name], first.name):
+            builder.apply(source.nodes[each].op, source.nodes[each].inputs, each)
+    for node in inner.in_order:
+        inputs = [known.get(name, name) for name in node.inputs]
+        known[node.name] = builder.apply(node.op, inputs, node.name)
+    results = []
+    for name, last in zip(inner.results, borders.outputs, strict=True):
+        if last is not None and last.name not in builder.types:
+            builder.apply(last.op, [known[name]], last.name)
+        results.append(known[name] if last is None else last.name)
     return replace(
         model,
-        module=work.write(body),
+        graph=builder.graph(results),
         inputs=borders.source.inputs,
         outputs=borders.source.outputs,
     )

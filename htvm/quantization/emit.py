@@ -1,41 +1,28 @@
-"""Writing a retargeted network as a Relax module in the integer form."""
+"""A retargeted network as a graph in the integer form."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from htvm.quantization.graph import Net
 from htvm.quantization.operators import Operator
+from patterns.op import TensorType
+from patterns.reading.building import GraphBuilder
+from patterns.reading.graph import Graph
 
-if TYPE_CHECKING:
-    from tvm.ir import IRModule
-    from tvm.relax import Var
-
-__all__ = ["emit_module"]
+__all__ = ["emitted"]
 
 
-def emit_module(net: Net) -> IRModule:
-    """Return the module; parameters and operators keep the names of the network.
+def emitted(net: Net) -> Graph:
+    """Return the graph; inputs and operators keep the names of the network.
 
     Raises:
         UnsupportedError: an operator is in no accelerator's scheme.
     """
-    from tvm import relax
-
-    builder = relax.BlockBuilder()
-    values = {
-        name: relax.Var(name, relax.TensorType((1, *_source_shape(shape, net)), "int8"))
-        for name, shape in net.inputs.items()
-    }
-    with builder.function("main", list(values.values())):
-        with builder.dataflow():
-            shared: dict[Var, Var] = {}
-            for op in _needed(net):
-                inputs = [values[name] for name in op.inputs]
-                values[op.name] = op.write(builder, inputs, shared)
-            results = [builder.emit_output(values[name]) for name in net.outputs]
-        builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
-    return builder.get()
+    builder = GraphBuilder(
+        (name, TensorType((1, *_source_shape(shape, net)))) for name, shape in net.inputs.items()
+    )
+    for op in _needed(net):
+        op.apply(builder)
+    return builder.graph(net.outputs)
 
 
 def _needed(net: Net) -> list[Operator]:

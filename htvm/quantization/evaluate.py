@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,10 @@ from patterns.ops.table_map import TableLookup
 from patterns.ops.tflite.binary import TfliteBinary
 
 if TYPE_CHECKING:
-    from tvm.relax import BlockBuilder, Var
-
     from htvm.aot.reference import Reference
     from patterns.op import Op
 
-__all__ = ["compiled", "evaluate", "run_each"]
+__all__ = ["evaluate", "run_each"]
 
 _TOGETHER = 32
 """Samples that a program for elements computes at a time, as calling it takes the longest."""
@@ -62,14 +60,6 @@ def run_each(run: Reference, parts: Sequence[Array], count: int = 1) -> Array:
 @lru_cache(maxsize=1024)
 def _compiled(op: Op, types: tuple[tuple[tuple[int, ...], str], ...]) -> Reference:
     """Return the operator, compiled; the search for scales runs the same operators repeatedly."""
-    return compiled(types, lambda builder, inputs: op.write(builder, inputs, "evaluated"))
-
-
-def compiled(
-    types: Sequence[tuple[tuple[int, ...], str]],
-    write: Callable[[BlockBuilder, list[Var]], Var],
-) -> Reference:
-    """What ``write`` writes of tensors of these shapes and types, compiled for this machine."""
     import tvm
     from tvm import relax
 
@@ -79,6 +69,6 @@ def compiled(
     params = [relax.Var(f"x{i}", relax.TensorType(*kind)) for i, kind in enumerate(types)]
     with builder.function("main", params):
         with builder.dataflow():
-            result = builder.emit_output(write(builder, params))
+            result = builder.emit_output(op.write(builder, params, "evaluated"))
         builder.emit_func_output(result)
     return build_llvm_reference(builder.get())

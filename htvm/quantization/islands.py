@@ -3,8 +3,8 @@
 An island computes one int8 tensor from other int8 tensors through reals, wider integers, tensors
 with a batch other than 1, or operators that no accelerator's scheme has: a layer norm between
 dequantization and quantization, a product of two activations, a dense layer over many rows.  It is
-copied from the source's module, runs on the host in the source's own quantization, and is a single
-``kept`` operator to everything else here.  Parts that two islands share are written once.
+copied from the source, runs on the host in the source's own quantization, and is a single
+``kept`` operator to everything else here.  Parts that two islands share are computed once.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Array, OnnxRequant, TfliteRequant
-from htvm.quantization.bindings import substitute, write_binding
-from htvm.quantization.evaluate import compiled, run_each
+from htvm.quantization.evaluate import run_each
 from patterns.ops.convert import Convert
 from patterns.ops.dense import Linear, LinearSums
 from patterns.ops.float32.dequantize import Dequantize
@@ -36,12 +35,9 @@ from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.binary import TfliteBinary
 from patterns.ops.tflite.mean import TfliteMean
 from patterns.ops.tflite.softmax import TfliteSoftmax
-from patterns.primitive import dtype_of, shape_of
+from patterns.reading.building import GraphBuilder
 
 if TYPE_CHECKING:
-    from tvm.ir import IRModule
-    from tvm.relax import BlockBuilder, Expr, Var
-
     from htvm.aot.reference import Reference
     from patterns.reading.read import Node
 
@@ -89,39 +85,22 @@ class Island:
     """The operators that compute one int8 tensor.
 
     Attributes:
-        module: module of the source.
-        result: variable of the tensor in this module.
         inputs: names of the int8 tensors that it is computed from, each once.
-        variables: variables of these tensors in the module.
-        bindings: bindings of all operators inside, in execution order.
+        nodes: all operators inside, in execution order.
         macs: multiply-accumulates of its matrix products.
     """
 
-    module: IRModule
-    result: Var
     inputs: tuple[str, ...]
-    variables: tuple[Var, ...]
-    bindings: tuple[tuple[Var, Expr], ...]
+    nodes: tuple[Node, ...]
     macs: int
 
-    def write(self, builder: BlockBuilder, inputs: Sequence[Expr], written: dict[Var, Var]) -> Var:
-        """Write it again, reading ``inputs``.
-
-        ``written`` has the module's variables that other islands have already written, and is
-        extended.
-        """
-        from tvm import relax
-
-        mapping: dict[Var, Expr] = dict(zip(self.variables, inputs, strict=True))
-        for var, value in self.bindings:
-            if isinstance(value, relax.Var):
-                mapping[var] = mapping.get(value, value)
-                continue
-            if var not in written:
-                copy = substitute(value, mapping)
-                written[var] = write_binding(builder, self.module, str(var.name), copy)
-            mapping[var] = written[var]
-        return written[self.result]
+    def apply(self, builder: GraphBuilder, inputs: Sequence[str]) -> None:
+        """Add to a graph those of its operators that no other island has added, which read
+        ``inputs`` there."""
+        known = dict(zip(self.inputs, inputs, strict=True))
+        for node in self.nodes:
+            if node.name not in builder.types:
+                builder.apply(node.op, [known.get(name, name) for name in node.inputs], node.name)
 
     def run(self, parts: Sequence[Array]) -> Array:
         """Return its result for a batch, ``[N, ...]`` in the module's own layout."""
@@ -129,54 +108,38 @@ class Island:
 
     @cached_property
     def _reference(self) -> Reference:
-        types = [(shape_of(var), dtype_of(var)) for var in self.variables]
-        return compiled(types, lambda builder, inputs: self.write(builder, inputs, {}))
+        from htvm.aot.reference import build_llvm_reference
+
+        types = {name: kind for node in self.nodes for name, kind in node.read}
+        builder = GraphBuilder((name, types[name]) for name in self.inputs)
+        self.apply(builder, self.inputs)
+        return build_llvm_reference(builder.graph([self.nodes[-1].name]).module)
 
 
 def find_islands(
-    module: IRModule, nodes: Sequence[Node], extra: Sequence[str] = ()
+    nodes: Sequence[Node], extra: Sequence[str] = ()
 ) -> tuple[Mapping[str, Island], frozenset[str]]:
     """Return the islands by the tensor they compute, and the names of operators only used inside.
 
     Args:
-        module: module in the integer form, with int8 inputs and outputs.
-        nodes: its operators.
+        nodes: the operators of a network with int8 inputs and outputs.
         extra: names of operators to keep although retargeting supports their kind.
 
     Raises:
         UnsupportedError: an island reads no int8 tensor.
     """
-    from tvm import relax
-
-    from patterns.names import name_of
-    from patterns.reading.read import bindings_of, main_of, operators
-
     foreign = {node.name: node for node in nodes if is_foreign(node) or node.name in extra}
-    if not foreign:
-        return {}, frozenset()
-    variables: dict[str, Var] = {str(var.name): var for var in main_of(module).params}
-    variables.update((str(name_of(op.value)), op.var) for op in operators(module))
-    # The names once: asking for one takes longer than looking it up.
-    bindings = [(pair, name_of(pair[1])) for pair in bindings_of(main_of(module))]
     islands = {}
     for node in foreign.values():
         if not _is_end(node):
             continue
-        inside = {item.name: item for item in _inside(node, foreign)}
-        read = (name for item in inside.values() for name in item.inputs if name not in inside)
+        names = {item.name for item in _inside(node, foreign)}
+        inside = tuple(item for item in foreign.values() if item.name in names)
+        read = (name for item in inside for name in item.inputs if name not in names)
         inputs = tuple(dict.fromkeys(read))
         if not inputs:
             raise UnsupportedError("it reads no int8 tensor", where=f"operator '{node.name}'")
-        islands[node.name] = Island(
-            module,
-            variables[node.name],
-            inputs,
-            tuple(variables[name] for name in inputs),
-            tuple(
-                pair for pair, name in bindings if isinstance(pair[1], relax.Var) or name in inside
-            ),
-            sum(_macs(item) for item in inside.values()),
-        )
+        islands[node.name] = Island(inputs, inside, sum(_macs(item) for item in inside))
     return islands, frozenset(foreign) - frozenset(islands)
 
 

@@ -28,11 +28,10 @@ from patterns.ops.add import Add
 from patterns.ops.tflite.factors import ADD_LEFT_SHIFT
 
 if TYPE_CHECKING:
-    from tvm.relax import BlockBuilder, Var
-
     from byoc_dory.soc.base import Accelerator
     from htvm.quantization.islands import Island
     from patterns.op import Op
+    from patterns.reading.building import GraphBuilder
 
 __all__ = [
     "INT8",
@@ -156,9 +155,9 @@ class Operator:
         """
         raise NotImplementedError
 
-    def write(self, builder: BlockBuilder, inputs: list[Var], shared: dict[Var, Var]) -> Var:
-        """Write the operator of the integer form; ``shared`` has variables of islands."""
-        return self.made().write(builder, inputs, self.name)
+    def apply(self, builder: GraphBuilder) -> None:
+        """Add the operator to a graph in the integer form."""
+        builder.apply(self.made(), self.inputs, self.name)
 
     def before_clip(self, tensors: Mapping[str, Array], zero: Mapping[str, int]) -> Array:
         """Return the output relative to its zero point, before it is clipped, in real numbers.
@@ -314,9 +313,9 @@ class IslandOperator(Operator):
         parts = [to_source(x, self.channel_first) for x in inputs]
         return from_source(self.island.run(parts), self.channel_first)
 
-    def write(self, builder: BlockBuilder, inputs: list[Var], shared: dict[Var, Var]) -> Var:
-        """See `Operator.write`."""
-        return self.island.write(builder, inputs, shared)
+    def apply(self, builder: GraphBuilder) -> None:
+        """See `Operator.apply`."""
+        self.island.apply(builder, self.inputs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,8 +51,6 @@ from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
 if TYPE_CHECKING:
-    from tvm.ir import IRModule
-
     from htvm.model import Model
     from patterns.reading.read import Node
 
@@ -75,10 +73,8 @@ def read_net(model: Model) -> Net:
         UnsupportedError: retargeting does not support an operator, or a padding has a value other
             than the number zero.
     """
-    from patterns.reading.read import main_of
-
     nodes, outputs = model.graph.in_order, model.graph.results
-    params = [str(var.name) for var in main_of(model.module).params]
+    params = [name for name, _ in model.graph.inputs]
     for info in model.inputs:
         if info.dtype != "int8":
             raise UnsupportedError(
@@ -86,7 +82,7 @@ def read_net(model: Model) -> Net:
                 where=f"input '{info.name}'",
                 hint="only int8 models can be retargeted",
             )
-    reader = _Reader(model.module, _is_channel_first(nodes), nodes, outputs)
+    reader = _Reader(_is_channel_first(nodes), nodes, outputs)
     for name, info in zip(params, model.inputs, strict=True):
         reader.zero[name] = info.zero_point or 0
     for node in nodes:
@@ -137,12 +133,10 @@ def _check_ends(net: Net) -> None:
 class _Reader:
     def __init__(
         self,
-        module: IRModule,
         channel_first: bool,
         nodes: tuple[Node, ...],
         outputs: tuple[str, ...],
     ) -> None:
-        self.module = module
         self.channel_first = channel_first
         self.zero: dict[str, int] = {}
         self.operators: list[Operator] = []
@@ -156,7 +150,7 @@ class _Reader:
         self.nodes = {node.name: node for node in nodes}
         softmaxes = [node.name for node in nodes if isinstance(node.op, SOFTMAXES)]
         inner = [name for name in softmaxes if name in self.readers]
-        self.islands, self.inside = find_islands(module, nodes, inner)
+        self.islands, self.inside = find_islands(nodes, inner)
         for name in self.outputs & self.inside:
             raise UnsupportedError(
                 "an output that is not int8 with a batch of 1", where=f"output '{name}'"

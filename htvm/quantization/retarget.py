@@ -112,7 +112,7 @@ def retarget(
         InputError: ``data`` do not fit the model's inputs, or ``options.scheme`` the places.
     """
     from htvm.quantization.borders import inside, outside
-    from htvm.quantization.emit import emit_module
+    from htvm.quantization.emit import emitted
     from htvm.quantization.read import read_net
 
     options = options or RetargetOptions()
@@ -163,7 +163,7 @@ def retarget(
     kept = {op.name for op in written.operators}
     result = replace(
         model,
-        module=emit_module(written),
+        graph=emitted(written),
         scheme=report.scheme,
         sources={name: source for name, source in model.sources.items() if name in kept},
     )

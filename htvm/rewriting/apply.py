@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from htvm.rewriting.filters import Filter, Rewritten, filter_of
 from patterns.ops.moves.pad import Pad
+from patterns.reading.building import GraphBuilder
 
 if TYPE_CHECKING:
-    from tvm.ir import IRModule
-    from tvm.relax import Expr
-
     from htvm.model import Model
     from htvm.rewriting.rewrite import Rewrite
     from patterns.reading.graph import Graph
@@ -61,7 +59,7 @@ def apply(
         return Applied(model)
     parts = [(name, part) for name, (_, done) in found.items() for part in done.parts]
     return Applied(
-        replace(model, module=_written(model, {name: done for name, (_, done) in found.items()})),
+        replace(model, graph=_written(graph, {name: done for name, (_, done) in found.items()})),
         {part.name: name for name, part in parts},
         frozenset(part.name for _, part in parts if part.is_layer),
         {name: done.says for name, (_, done) in found.items()},
@@ -86,33 +84,15 @@ def _renamed(done: Rewritten, layer: str, graph: Graph) -> Rewritten:
     return replace(done, parts=parts)
 
 
-def _written(model: Model, found: Mapping[str, Rewritten]) -> IRModule:
-    """Return the model's module with other operators in place of some."""
-    from tvm import relax
-
-    from patterns.primitive import dtype_of, shape_of
-    from patterns.reading.read import main_of
-
-    graph = model.graph
-    params = [
-        relax.Var(str(var.name), relax.TensorType(shape_of(var), dtype_of(var)))
-        for var in main_of(model.module).params
-    ]
-    known: dict[str, Expr] = {str(param.name): param for param in params}
-    builder = relax.BlockBuilder()
-    unread = _unread(graph, found)
-    with builder.function("main", params):
-        with builder.dataflow():
-            for node in graph.in_order:
-                if node.name in unread:
-                    continue
-                parts = found[node.name].parts if node.name in found else (node,)
-                for part in parts:
-                    inputs = [known[each] for each in part.inputs]
-                    known[part.name] = part.op.write(builder, inputs, part.name)
-            results = [builder.emit_output(known[name]) for name in graph.results]
-        builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
-    return builder.get()
+def _written(graph: Graph, found: Mapping[str, Rewritten]) -> Graph:
+    """Return the graph with other operators in place of some."""
+    builder, unread = GraphBuilder(graph.inputs), _unread(graph, found)
+    for node in graph.in_order:
+        if node.name in unread:
+            continue
+        for part in found[node.name].parts if node.name in found else (node,):
+            builder.apply(part.op, part.inputs, part.name)
+    return builder.graph(graph.results)
 
 
 def _unread(graph: Graph, found: Mapping[str, Rewritten]) -> set[str]:

@@ -5,21 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tvm import relax
-
 from htvm.model import Model, TensorInfo
 from htvm.zoo.drawing import LOGITS_SCALE, Sketch
 from patterns.names import NameCounter
+from patterns.op import TensorType
 from patterns.ops.add import Add
 from patterns.ops.analog.convolution import AnalogConv2d
 from patterns.ops.analog.dense import AnalogDense
 from patterns.ops.convolution import Conv2d
 from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
+from patterns.reading.building import GraphBuilder
 
 if TYPE_CHECKING:
-    from tvm.relax import Expr
-
     from htvm.zoo.schemes import Layout
     from patterns.op import Op
 
@@ -37,26 +35,21 @@ def model(sketch: Sketch, layout: Layout = "NHWC") -> Model:
         sketch: the sketch to write.
         layout: order of the axes of its maps, ``"NHWC"`` (as TFLite) or ``"NCHW"`` (as ONNX).
     """
-    bb = relax.BlockBuilder()
     shape = (1, *_ordered(sketch.shape, layout))
-    x = relax.Var(_INPUT, relax.TensorType(shape, "int8"))
+    builder = GraphBuilder([(_INPUT, TensorType(shape))])
     names = NameCounter((_INPUT,))
-    with bb.function("main", [x]):
-        with bb.dataflow():
-            tensors: list[Expr] = [x]
-            for step in sketch.steps:
-                inputs = [tensors[handle.index] for handle in step.inputs]
-                op = _laid_out(step.op, layout)
-                tensors.append(op.write(bb, inputs, names.fresh(op.stem)))
-            result = bb.emit_output(tensors[-1])
-        bb.emit_func_output(result)
+    tensors = [_INPUT]
+    for step in sketch.steps:
+        inputs = [tensors[handle.index] for handle in step.inputs]
+        op = _laid_out(step.op, layout)
+        tensors.append(builder.apply(op, inputs, names.fresh(op.stem)))
     last = sketch.steps[-1]
     softmax = isinstance(last.op, TfliteSoftmax)
     scale, zero_point = (1.0 / 256, -128) if softmax else (LOGITS_SCALE, 0)
     output_shape = (1, *_ordered(last.shape, layout))
     return Model(
         name=sketch.name,
-        module=bb.finalize(),
+        graph=builder.graph(tensors[-1:]),
         inputs=(TensorInfo(_INPUT, shape, "int8", _INPUT_SCALE, 0),),
         outputs=(TensorInfo(_OUTPUT, output_shape, "int8", scale, zero_point),),
         source=f"htvm.zoo.{sketch.name}",

@@ -10,23 +10,21 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from tvm import relax
 
 from byoc_dory.layers.layer import MulShift
 from htvm.model import Model, TensorInfo
+from patterns.op import TensorType
 from patterns.ops.add import Add
-from patterns.ops.dense import Dense
+from patterns.ops.dense import dense_of
 from patterns.ops.integer.matmul import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.pulp.accumulate import Accumulate
 from patterns.ops.pulp.affine_norm import PulpAffineNorm
 from patterns.ops.pulp.ita_gelu import ItaActivation
 from patterns.ops.pulp.ita_softmax import ItaMax
-from patterns.primitive import shape_of
+from patterns.reading.building import GraphBuilder
 
 if TYPE_CHECKING:
-    from tvm.relax import BlockBuilder, Expr, Var
-
     from byoc_dory.layers import Attention, Projection, Scores
     from byoc_dory.layers.rowwise import AffineNorm, ItaGelu
     from htvm.zoo.encoder_draw import EncoderLayer, FeedForward, Scale
@@ -37,19 +35,19 @@ _INPUT = "input"
 _OUTPUT = "output"
 _INT8 = (-128, 127)
 
-Writer: TypeAlias = "Callable[[BlockBuilder, Expr], Expr]"
+Writer: TypeAlias = "Callable[[GraphBuilder, str], str]"
 
 
 def encoder_model(name: str, rows: int, columns: int, layers: Iterable[EncoderLayer]) -> Model:
     """Return the encoder of these layers, which are drawn while it is written."""
 
-    def write(bb: BlockBuilder, x: Expr) -> Expr:
+    def write(builder: GraphBuilder, x: str) -> str:
         for number, layer in enumerate(layers):
             prefix = f"layer_{number}"
-            y = _attention(bb, x, layer.attention, prefix)
-            x = _normed(bb, x, y, layer.residual, layer.norm, f"{prefix}_attention")
+            y = _attention(builder, x, layer.attention, prefix)
+            x = _normed(builder, x, y, layer.residual, layer.norm, f"{prefix}_attention")
             for place, part in enumerate(layer.feed_forward):
-                x = _feed_forward(bb, x, part, f"{prefix}_ffn_{place}")
+                x = _feed_forward(builder, x, part, f"{prefix}_ffn_{place}")
         return x
 
     return _model(name, (rows, columns), write)
@@ -58,8 +56,8 @@ def encoder_model(name: str, rows: int, columns: int, layers: Iterable[EncoderLa
 def attention_model(name: str, rows: int, columns: int, attention: Attention) -> Model:
     """Return a model of a single attention."""
 
-    def write(bb: BlockBuilder, x: Expr) -> Expr:
-        return _attention(bb, x, attention, "attention")
+    def write(builder: GraphBuilder, x: str) -> str:
+        return _attention(builder, x, attention, "attention")
 
     return _model(name, (rows, columns), write)
 
@@ -69,87 +67,87 @@ def gemm_model(
 ) -> Model:
     """Return a model of a single product."""
 
-    def write(bb: BlockBuilder, x: Expr) -> Expr:
-        y = _product(bb, x, product, "gemm", clip)
-        return ItaActivation(gelu).write(bb, [y], "gelu") if gelu is not None else y
+    def write(builder: GraphBuilder, x: str) -> str:
+        y = _product(builder, x, product, "gemm", clip)
+        return builder.apply(ItaActivation(gelu), [y], "gelu") if gelu is not None else y
 
     return _model(name, (rows, product.weight.shape[1]), write)
 
 
 def _model(name: str, shape: tuple[int, int], write: Writer) -> Model:
-    bb = relax.BlockBuilder()
-    x = relax.Var(_INPUT, relax.TensorType(shape, "int8"))
-    with bb.function("main", [x]):
-        with bb.dataflow():
-            result = bb.emit_output(write(bb, x))
-        bb.emit_func_output(result)
+    builder = GraphBuilder([(_INPUT, TensorType(shape))])
+    result = write(builder, _INPUT)
     return Model(
         name=name,
-        module=bb.finalize(),
+        graph=builder.graph([result]),
         inputs=(TensorInfo(_INPUT, shape, "int8"),),
-        outputs=(TensorInfo(_OUTPUT, shape_of(result), "int8"),),
+        outputs=(TensorInfo(_OUTPUT, builder.types[result].shape, "int8"),),
         source=f"htvm.zoo.{name}",
         scheme="mul_shift",
     )
 
 
-def _attention(bb: BlockBuilder, x: Expr, attention: Attention, prefix: str) -> Expr:
+def _attention(builder: GraphBuilder, x: str, attention: Attention, prefix: str) -> str:
     contexts = []
     for head in range(attention.heads):
         name = f"{prefix}_head_{head}"
         query, key, value = (
-            _product(bb, x, parts[head], f"{name}_{role}")
+            _product(builder, x, parts[head], f"{name}_{role}")
             for role, parts in (
                 ("query", attention.query),
                 ("key", attention.key),
                 ("value", attention.value),
             )
         )
-        contexts.append(_head(bb, query, key, value, attention.scores, name))
+        contexts.append(_head(builder, query, key, value, attention.scores, name))
     outputs = [
-        _product(bb, context, product, f"{prefix}_head_{head}_output")
+        _product(builder, context, product, f"{prefix}_head_{head}_output")
         for head, (context, product) in enumerate(zip(contexts, attention.output, strict=True))
     ]
     if attention.accumulate is None:
         return outputs[0]
     mul, shift, offset = attention.accumulate
-    return Accumulate(mul, offset, shift).write(bb, outputs, f"{prefix}_heads")
+    return builder.apply(Accumulate(mul, offset, shift), outputs, f"{prefix}_heads")
 
 
-def _head(bb: BlockBuilder, query: Expr, key: Expr, value: Expr, scores: Scores, name: str) -> Expr:
-    sums = IntegerMatmul(transpose_b=True).write(bb, [query, key], f"{name}_similarity")
-    bound = shape_of(query)[-1] * 128 * 128
-    rows = _rescaled(bb, sums, scores.scores, bound, f"{name}_scores")
-    rows = ItaMax(scores.softmax).write(bb, [rows], f"{name}_softmax")
-    sums = IntegerMatmul().write(bb, [rows, value], f"{name}_mixture")
-    bound = shape_of(value)[0] * 255 * 128
-    return _rescaled(bb, sums, scores.context, bound, f"{name}_context")
+def _head(
+    builder: GraphBuilder, query: str, key: str, value: str, scores: Scores, name: str
+) -> str:
+    sums = builder.apply(IntegerMatmul(transpose_b=True), [query, key], f"{name}_similarity")
+    bound = builder.types[query].shape[-1] * 128 * 128
+    rows = _rescaled(builder, sums, scores.scores, bound, f"{name}_scores")
+    rows = builder.apply(ItaMax(scores.softmax), [rows], f"{name}_softmax")
+    sums = builder.apply(IntegerMatmul(), [rows, value], f"{name}_mixture")
+    bound = builder.types[value].shape[0] * 255 * 128
+    return _rescaled(builder, sums, scores.context, bound, f"{name}_context")
 
 
-def _rescaled(bb: BlockBuilder, x: Expr, scale: Scale, bound: int, name: str) -> Var:
+def _rescaled(builder: GraphBuilder, x: str, scale: Scale, bound: int, name: str) -> str:
     mul, shift, offset = scale
     op = Rescale(np.asarray(mul), np.asarray(offset), shift, _INT8, bound=bound)
-    return op.write(bb, [x], name)
+    return builder.apply(op, [x], name)
 
 
-def _feed_forward(bb: BlockBuilder, x: Expr, part: FeedForward, name: str) -> Expr:
-    y = _product(bb, x, part.inner, f"{name}_inner", part.clip)
+def _feed_forward(builder: GraphBuilder, x: str, part: FeedForward, name: str) -> str:
+    y = _product(builder, x, part.inner, f"{name}_inner", part.clip)
     if part.gelu is not None:
-        y = ItaActivation(part.gelu).write(bb, [y], f"{name}_gelu")
-    y = _product(bb, y, part.outer, f"{name}_outer")
-    return _normed(bb, x, y, part.residual, part.norm, name)
+        y = builder.apply(ItaActivation(part.gelu), [y], f"{name}_gelu")
+    y = _product(builder, y, part.outer, f"{name}_outer")
+    return _normed(builder, x, y, part.residual, part.norm, name)
 
 
 def _normed(
-    bb: BlockBuilder, x: Expr, y: Expr, residual: Scale, norm: AffineNorm, name: str
-) -> Expr:
+    builder: GraphBuilder, x: str, y: str, residual: Scale, norm: AffineNorm, name: str
+) -> str:
     mul, shift, offset = residual
-    total = Add(MulShift((mul,), (shift,), (offset,))).write(bb, [x, y], f"{name}_add")
-    return PulpAffineNorm(norm).write(bb, [total], f"{name}_norm")
+    total = builder.apply(Add(MulShift((mul,), (shift,), (offset,))), [x, y], f"{name}_add")
+    return builder.apply(PulpAffineNorm(norm), [total], f"{name}_norm")
 
 
 def _product(
-    bb: BlockBuilder, x: Expr, product: Projection, name: str, clip: tuple[int, int] = _INT8
-) -> Var:
+    builder: GraphBuilder, x: str, product: Projection, name: str, clip: tuple[int, int] = _INT8
+) -> str:
     requant = MulShift((product.mul,), (product.shift,), (product.add,))
-    return Dense(product.weight, product.bias, requant, clip).write(bb, [x], name)
+    rows = builder.types[x].shape[:-1]
+    op = dense_of(rows, product.weight, product.bias, requant, clip)
+    return builder.apply(op, [x], name)

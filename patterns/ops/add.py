@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from tvm.relax import op as R
 from tvm.relax.dpl import is_op, wildcard
 
+from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import MulShift, Shift
 from patterns.composed_op import ComposedOp
 from patterns.match import Match
 from patterns.names import emit
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator
 from patterns.ops.requantize import (
+    check_requantization,
     read_clip,
     read_requantize,
     requantize,
@@ -54,6 +56,14 @@ class Add(ComposedOp):
     requant: Shift | MulShift
     clip: Range = INT8
     dtype: str = "int8"
+
+    def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `Op.result_of`."""
+        check_requantization(self.requant)
+        if len({item.shape for item in inputs}) != 1:
+            shapes = " and ".join(str(item.shape) for item in inputs)
+            raise IntegerFormError(f"a sum of tensors of shapes {shapes}")
+        return TensorType(inputs[0].shape, self.dtype)
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
         """See `Op.write`."""

@@ -19,6 +19,8 @@ from patterns.names import emit
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator
 from patterns.ops.requantize import (
     Scaling,
+    check_int32,
+    check_requantization,
     fixed_point,
     int_constant,
     read_clip,
@@ -81,6 +83,12 @@ class Convert(ComposedOp):
         if isinstance(self.requant, TfliteRequant | OnnxRequant):
             return self.requant.output_zero_point
         return None
+
+    def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `Op.result_of`."""
+        check_int32(self.offset)
+        check_requantization(self.requant)
+        return TensorType(inputs[0].shape, self.dtype)
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
         """See `Op.write`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from patterns.names import emit
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator
 from patterns.ops.requantize import (
     Scaling,
+    check_int32,
+    check_requantization,
     int_constant,
     read_clip,
     read_requantize,
@@ -67,6 +69,33 @@ class Window:
     def channel_axis(self) -> int:
         """The axis of the channels."""
         return 3 if self.layout == "NHWC" else 1
+
+    def result(self, shape: tuple[int, ...], weight: Array) -> tuple[int, ...]:
+        """Return the shape of the filtered maps.
+
+        Args:
+            shape: of the maps, in their layout.
+            weight: ``[K, C / groups, fy, fx]``.
+
+        Raises:
+            IntegerFormError: the filter reads another number of channels.
+        """
+        nhwc = self.layout == "NHWC"
+        batch, y, x, channels = shape if nhwc else (shape[0], *shape[2:], shape[1])
+        top, left, bottom, right = self.padding
+        k, each, *filters = weight.shape
+        if each * self.groups != channels:
+            raise IntegerFormError(
+                f"filters of {each * self.groups} channels, the maps have {channels}"
+            )
+        sizes = y + top + bottom, x + left + right
+        oy, ox = (
+            (size - dilation * (taps - 1) - 1) // stride + 1
+            for size, dilation, taps, stride in zip(
+                sizes, self.dilation, filters, self.strides, strict=True
+            )
+        )
+        return (batch, oy, ox, k) if nhwc else (batch, k, oy, ox)
 
     def call(self, x: Expr, weight: Array) -> Expr:
         """Return the int32 product of ``x`` with a ``weight`` ``[K, C / groups, fy, fx]``."""
@@ -151,6 +180,13 @@ class _Convolution(ComposedOp):
     bias: Array
     window: Window
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bias", check_int32(self.bias))
+
+    def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `Op.result_of`."""
+        return TensorType(self.window.result(inputs[0].shape, self.weight), "int32")
+
     def sums(self, bb: BlockBuilder, x: Expr, name: str, *, last: bool) -> Var:
         """Write the int32 sums; ``last``: whether they are the operator's result."""
         acc = emit(bb, self.window.call(x, self.weight), name)
@@ -187,6 +223,11 @@ class Conv2d(_Convolution):
     def prescribed(self) -> Layout:
         """See `Op.prescribed`."""
         return "NHWC" if self.window.layout == "NHWC" else "NCHW"
+
+    def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `Op.result_of`."""
+        check_requantization(self.requant)
+        return replace(super().result_of(inputs), dtype=self.dtype)
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
         """See `Op.write`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ from patterns.names import emit
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator
 from patterns.ops.requantize import (
     Scaling,
+    check_int32,
+    check_requantization,
     int_constant,
     read_clip,
     read_requantize,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Layer
 
-__all__ = ["Dense", "Linear", "LinearSums"]
+__all__ = ["Dense", "Linear", "LinearSums", "dense_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,16 @@ class _Product(ComposedOp):
     def __post_init__(self) -> None:
         # Layers have ``[K, C, 1, 1]``.
         object.__setattr__(self, "weight", self.weight.reshape(len(self.weight), -1))
+        object.__setattr__(self, "bias", check_int32(self.bias))
+
+    def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `Op.result_of`."""
+        *rows, channels = inputs[0].shape
+        if channels != self.weight.shape[1]:
+            raise IntegerFormError(
+                f"a matrix for {self.weight.shape[1]} channels, its input has {channels}"
+            )
+        return TensorType((*rows, len(self.weight)), "int32")
 
     def sums(self, bb: BlockBuilder, x: Expr, name: str, *, last: bool) -> Var:
         """Write the int32 sums; ``last``: whether they are the operator's result."""
@@ -77,6 +89,11 @@ class _Requantized(_Product):
     requant: Scaling
     clip: Range = INT8
     dtype: str = "int8"
+
+    def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `Op.result_of`."""
+        check_requantization(self.requant)
+        return replace(super().result_of(inputs), dtype=self.dtype)
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
         """See `Op.write`."""
@@ -112,8 +129,8 @@ class Dense(_Requantized):
     @classmethod
     def read(cls, slots: Mapping[str, Expr]) -> Dense | Linear:
         """See `ComposedOp.read`; with several rows it is a `Linear`."""
-        rows = shape_of(slots["matmul"])[:-1]
-        return (Dense if rows == (1,) else Linear)(
+        return dense_of(
+            shape_of(slots["matmul"])[:-1],
             np.asarray(slots["weight"].value.numpy().T, order="C"),
             slots["bias"].value.numpy().reshape(-1),
             read_requantize(slots),
@@ -191,6 +208,18 @@ class Linear(_Requantized):
             clip=self.clip,
             dtype=output.dtype,
         )
+
+
+def dense_of(
+    rows: tuple[int, ...],
+    weight: Array,
+    bias: Array,
+    requant: Scaling,
+    clip: Range = INT8,
+    dtype: str = "int8",
+) -> Dense | Linear:
+    """Return the product with these fields, a `Dense` if its leading axes ``rows`` are (1,)."""
+    return (Dense if rows == (1,) else Linear)(weight, bias, requant, clip, dtype)
 
 
 @operator

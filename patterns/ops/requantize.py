@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Scaling",
     "array_constant",
+    "check_int32",
+    "check_requantization",
     "fixed_point",
     "int_constant",
     "left_shift",
@@ -154,12 +157,36 @@ def _tflite_scale(acc: Any, multiplier: Any, shift: Any, left: bool, simple: boo
 # ------------------------------------------------------------------------------ builder
 
 
-def int_constant(values: int | tuple[int, ...], shape: tuple[int, ...] | None = None) -> Expr:
-    """Return an int32 constant: a scalar, or a tensor of ``shape`` (default: one axis)."""
+def check_int32(values: int | tuple[int, ...] | Array) -> Array:
+    """Return numbers as int32.
+
+    Raises:
+        UnsupportedError: one does not fit.
+    """
     array = np.asarray(values, dtype="int64")
     if array.size and (array.min() < -(2**31) or array.max() > _INT32_MAX):
-        raise UnsupportedError(f"the constant {values} does not fit int32")
-    array = array.astype("int32")
+        shown = tuple(values.tolist()) if isinstance(values, np.ndarray) else values
+        raise UnsupportedError(f"the constant {shown} does not fit int32")
+    return array.astype("int32")
+
+
+def check_requantization(requant: Requant) -> None:
+    """Check that the numbers of a requantization can be written.
+
+    Raises:
+        UnsupportedError: one does not fit int32, or it follows passes instead of one accumulator.
+    """
+    if isinstance(requant, AnalogRequant):
+        raise UnsupportedError(
+            "the analog core's requantization follows its passes, not one accumulator"
+        )
+    for field in fields(requant):
+        check_int32(getattr(requant, field.name))
+
+
+def int_constant(values: int | tuple[int, ...], shape: tuple[int, ...] | None = None) -> Expr:
+    """Return an int32 constant: a scalar, or a tensor of ``shape`` (default: one axis)."""
+    array = check_int32(values)
     return relax.const(array if shape is None else array.reshape(shape), "int32")
 
 
@@ -275,11 +302,7 @@ def _per_channel(values: tuple[int, ...], rank: int, axis: int) -> Expr:
 def _tflite_requantize(
     bb: BlockBuilder, acc: Expr, requant: TfliteRequant, name: str, axis: int, bound: int
 ) -> Var:
-    # A multiplier of zero gives zero with any shift; -1 keeps the layer in the simple form.
-    shifts = tuple(
-        shift if multiplier else -1
-        for multiplier, shift in zip(requant.multiplier, requant.shift, strict=True)
-    )
+    shifts = requant.shift
     left = max(shifts) > 0
     simple = max(shifts) < 0 and bound + 2 ** (-min(shifts) - 1) <= _INT32_MAX
     shape, channels = shape_of(acc), len(shifts)

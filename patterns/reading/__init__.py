@@ -1,1 +1,1 @@
-"""Reading typed nodes from a Relax module in the integer form, in execution order."""
+"""`Graph`, the integer form of a network, and the way into it from Relax and out again."""

@@ -11,8 +11,11 @@ from byoc_dory.layers import AnalogRequant, MulShift, Shift
 from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
+    from tvm.ir import IRModule
+    from tvm.relax import Expr
+
     from byoc_dory.layers import Layer
-    from patterns.op import Op
+    from patterns.op import Op, TensorType
     from patterns.reading.node import Node
 
 __all__ = ["Graph", "is_plain_reshape"]
@@ -20,15 +23,36 @@ __all__ = ["Graph", "is_plain_reshape"]
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """The operators of a module in the integer form, as `patterns.reading.read.graph_of` reads it.
+    """The integer form of a network: operators on named tensors.
 
     Attributes:
         in_order: the operators, in execution order.
-        results: names of the tensors that the module returns, in order.
+        results: names of the tensors that it returns, in order.
+        inputs: name and type of each tensor that it is given, in order.
     """
 
     in_order: tuple[Node, ...]
     results: tuple[str, ...]
+    inputs: tuple[tuple[str, TensorType], ...] = ()
+
+    @cached_property
+    def module(self) -> IRModule:
+        """The same as a Relax module, whose function ``main`` has the operators in this order."""
+        from tvm import relax
+
+        builder = relax.BlockBuilder()
+        known: dict[str, Expr] = {
+            name: relax.Var(name, relax.TensorType(kind.shape, kind.dtype))
+            for name, kind in self.inputs
+        }
+        with builder.function("main", list(known.values())):
+            with builder.dataflow():
+                for node in self.in_order:
+                    inputs = [known[name] for name in node.inputs]
+                    known[node.name] = node.op.write(builder, inputs, node.name)
+                found = [builder.emit_output(known[name]) for name in self.results]
+            builder.emit_func_output(found[0] if len(found) == 1 else relax.Tuple(found))
+        return builder.get()
 
     @cached_property
     def nodes(self) -> dict[str, Node]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from byoc_dory.errors import HtvmError
 from byoc_dory.layers import Layer
-from patterns.op import Op, Scale
+from patterns.op import Op, Scale, TensorType
 
-__all__ = ["Node"]
+__all__ = ["Node", "node_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,3 +47,46 @@ class Node:
     def scaled(self) -> Layer | None:
         """The layer of maps and vectors, which retargeting rewrites in a core's number scheme."""
         return self.layer if self.op.scale is Scale.FREE else None
+
+    @property
+    def read(self) -> tuple[tuple[str, TensorType], ...]:
+        """Name and type of each tensor that it reads."""
+        types = map(TensorType, self.input_shapes, self.input_dtypes)
+        return tuple(zip(self.inputs, types, strict=True))
+
+    @property
+    def result(self) -> TensorType:
+        """Type of the tensor that it computes."""
+        return TensorType(self.output_shape, self.output_dtype)
+
+
+def node_of(name: str, op: Op, read: Sequence[tuple[str, TensorType]], result: TensorType) -> Node:
+    """Return the node of an operator, with the layer that accelerators see of it.
+
+    Args:
+        name: its name.
+        op: the operator.
+        read: name and type of each tensor that it reads.
+        result: type of the tensor that it computes.
+
+    Raises:
+        IntegerFormError: accelerators could not be offered it, as of a batch other than 1.
+    """
+    try:
+        layer = op.layer(name, read, result)
+    except HtvmError as error:
+        where = error.where or f"operator '{name}'"
+        raise type(error)(error.what, where=where, hint=error.hint) from error
+    if layer is not None and len(layer.inputs) == 2 and len(read) == 1:
+        read = (*read, *read)  # a tensor added to itself
+    return Node(
+        name=name,
+        op=op,
+        inputs=tuple(tensor for tensor, _ in read),
+        output=name,
+        input_shapes=tuple(kind.shape for _, kind in read),
+        output_shape=result.shape,
+        layer=layer,
+        input_dtypes=tuple(kind.dtype for _, kind in read),
+        output_dtype=result.dtype,
+    )

@@ -6,7 +6,7 @@ determines the operator.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tvm import relax
@@ -17,7 +17,7 @@ from patterns.primitive import dtype_of
 from patterns.primitive_op import type_of
 from patterns.reading.graph import Graph
 from patterns.reading.layout import with_layouts
-from patterns.reading.node import Node
+from patterns.reading.node import Node, node_of
 from patterns.reading.ranges import with_ranges
 from patterns.reading.recognise import recognised
 from patterns.reading.walk import (
@@ -39,35 +39,31 @@ __all__ = [
     "bindings_of",
     "dtype_of",
     "graph_of",
+    "graph_with",
     "kind_of_operator",
     "main_of",
     "operators",
     "output_names",
-    "read_graph",
     "read_node",
 ]
 
 
-def read_graph(module: IRModule) -> tuple[Node, ...]:
-    """Return the operators of ``main``, in execution order.
+def graph_of(module: IRModule) -> Graph:
+    """Return the graph of a module.
 
     Raises:
         IntegerFormError: an operator is not part of the integer form, or carries no name.
     """
     values = dict(bindings_of(main_of(module)))
-    nodes = [read_node(module, operator, values) for operator in operators(module)]
-    return with_ranges(with_layouts(nodes))
+    return graph_with(module, [read_node(module, each, values) for each in operators(module)])
 
 
-def graph_of(module: IRModule) -> Graph:
-    """Return the operators of ``main`` and the names of its results.
-
-    Stages pass this on with the module, so that none has to read the module again.
-
-    Raises:
-        IntegerFormError: an operator is not part of the integer form, or carries no name.
-    """
-    return Graph(read_graph(module), output_names(module))
+def graph_with(module: IRModule, nodes: Sequence[Node]) -> Graph:
+    """Return the graph of a module whose operators `read_node` has read, in execution order."""
+    inputs = tuple((str(var.name), type_of(var)) for var in main_of(module).params)
+    graph = Graph(with_ranges(with_layouts(nodes)), output_names(module), inputs)
+    graph.__dict__["module"] = module  # which need not be written again
+    return graph
 
 
 def output_names(module: IRModule) -> tuple[str, ...]:
@@ -78,7 +74,7 @@ def output_names(module: IRModule) -> tuple[str, ...]:
 
 
 def read_node(module: IRModule, operator: OperatorBindings, values: Mapping[Var, Expr]) -> Node:
-    """Read one operator.  Without an own layout it is read as NHWC; `read_graph` infers the layout.
+    """Read one operator.  Without an own layout it is read as NHWC; `graph_of` infers the layout.
 
     Args:
         module: the module that contains it.
@@ -91,26 +87,12 @@ def read_node(module: IRModule, operator: OperatorBindings, values: Mapping[Var,
     name = _required_name(operator)
     variables = _read_variables(operator, values)
     read = [(_name_of_var(var, values), type_of(var)) for var in variables]
-    output = type_of(operator.var)
     try:
         op = recognised(module, operator.value, values)
-        layer = op.layer(name, read, output)
     except HtvmError as error:
         where = error.where or f"operator '{name}'"
         raise type(error)(error.what, where=where, hint=error.hint) from error
-    if layer is not None and len(layer.inputs) == 2 and len(read) == 1:
-        read *= 2  # a tensor added to itself
-    return Node(
-        name=name,
-        op=op,
-        inputs=tuple(tensor for tensor, _ in read),
-        output=name,
-        input_shapes=tuple(kind.shape for _, kind in read),
-        output_shape=output.shape,
-        layer=layer,
-        input_dtypes=tuple(kind.dtype for _, kind in read),
-        output_dtype=output.dtype,
-    )
+    return node_of(name, op, read, type_of(operator.var))
 
 
 def _read_variables(operator: OperatorBindings, values: Mapping[Var, Expr]) -> tuple[Var, ...]:

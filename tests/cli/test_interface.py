@@ -20,6 +20,7 @@ from htvm.inputs import seeded_inputs
 from patterns.ops.dense import Dense
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.integer.rescale import Rescale
+from patterns.reading.read import graph_of
 from tests.reference.interpreter import interpret
 
 
@@ -123,7 +124,7 @@ def test_a_network_that_needs_its_interface_says_so() -> None:
         bb.emit_func_output(relax.Tuple(outputs))
     info = htvm.TensorInfo("x", (1, 16), "float32")
     results = tuple(htvm.TensorInfo(name, (1, 16), "int8", 0.5, 0) for name in "ab")
-    model = htvm.Model("two", bb.finalize(), (info,), results, "a test", "shift")
+    model = htvm.Model("two", graph_of(bb.finalize()), (info,), results, "a test", "shift")
     with pytest.raises(UnsupportedError, match="io='source'"):
         htvm.with_integer_io(model)
     with pytest.raises(InputError, match="int16"):
@@ -144,7 +145,7 @@ def test_samples_go_through_the_rescaling_of_an_input() -> None:
         bb.emit_func_output(out)
     data = np.random.default_rng(1).integers(0, 256, (6, 1, 20)).astype(np.uint8)
     infos = (htvm.TensorInfo("x", (1, 20), "uint8"),), (htvm.TensorInfo("y", (1, 5), "int8"),)
-    model = htvm.Model("bytes", bb.finalize(), *infos, calibration={"x": data})
+    model = htvm.Model("bytes", graph_of(bb.finalize()), *infos, calibration={"x": data})
     plain = htvm.with_integer_io(model)
     (info,) = plain.inputs
     assert (info.name, info.dtype, info.scale) == ("x", "int8", None)

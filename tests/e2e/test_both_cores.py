@@ -12,7 +12,7 @@ import htvm
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from htvm.zoo.schemes import Scheme
-from patterns.reading.read import output_names, read_graph
+from patterns.reading.read import graph_of, output_names
 from tests.e2e.networks import random_network
 from tests.models import MODELS, golden
 from tests.reference.interpreter import interpret
@@ -53,7 +53,7 @@ def follows_its_plan(module: htvm.Module) -> None:
     for name in moved:
         assert (planned[name], module.placement[name]) == ("analog", "digital"), name
         assert name not in ternary
-    nodes = {node.name: node for node in read_graph(module.model.module)}
+    nodes = {node.name: node for node in graph_of(module.model.module).in_order}
     results = set(output_names(module.model.module))
     for name in moved:
         behind = {name}

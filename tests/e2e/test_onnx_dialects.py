@@ -83,8 +83,8 @@ def test_names_and_types_of_many_inputs_and_outputs_survive() -> None:
 
 
 def test_a_layer_and_its_requantization_are_one_operator() -> None:
-    from patterns.reading.read import read_graph
+    from patterns.reading.read import graph_of
 
     model = htvm.load(onnx_path("deeploy_networks/miniMobileNet"))
-    kinds = [node.kind for node in read_graph(model.module)]
+    kinds = [node.kind for node in graph_of(model.module).in_order]
     assert kinds == ["conv2d", "depthwise", "conv2d", "depthwise", "reshape", "dense"]

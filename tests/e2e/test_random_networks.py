@@ -22,7 +22,7 @@ from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Accepted
 from htvm.inputs import seeded_inputs
 from htvm.quantization import retarget
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.e2e.draws import Scheme
 from tests.e2e.networks import Network, random_network
 from tests.reference.interpreter import interpret
@@ -114,7 +114,7 @@ _WAYS: tuple[tuple[Scheme, str, Literal["host", "rv32"], Literal["scheduled", "d
 def least_l1(model: htvm.Model, target: Target) -> int:
     """Bytes of L1 that the smallest tiles of the layers an accelerator takes need at least."""
     needs = [1]
-    for node, core in itertools.product(read_graph(model.module), target.accelerators):
+    for node, core in itertools.product(graph_of(model.module).in_order, target.accelerators):
         if node.layer is not None and isinstance(core.judge(node.layer, target.soc), Accepted):
             problem = core.tiling_problem(
                 node.layer, target.soc, TilingOptions(schedule="published")
@@ -176,7 +176,7 @@ def test_the_networks_are_worth_comparing() -> None:
         case = case_of(seed)
         network = random_network(seed, case.scheme, free=case.free)
         target = resolve(case.target)
-        for node in read_graph(network.model.module):
+        for node in graph_of(network.model.module).in_order:
             kinds.add(node.kind)
             for core in target.accelerators:
                 if node.layer and isinstance(core.judge(node.layer, target.soc), Accepted):

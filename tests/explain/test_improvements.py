@@ -28,6 +28,7 @@ from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.moves.transpose import Transpose
 from patterns.ops.tflite.softmax import TfliteSoftmax
+from patterns.reading.read import graph_of
 
 CLIP = (-128, 127)
 
@@ -48,7 +49,7 @@ def convolution(k: int, c: int, kernel: int | tuple[int, int], groups: int = 1) 
         bb.emit_func_output(out)
     info = TensorInfo("x", shape, "int8", 1.0, 0)
     outputs = (TensorInfo("y", (1, k, 16, 16), "int8", 1.0, 0),)
-    return Model("one", bb.finalize(), (info,), outputs, "a test", "shift")
+    return Model("one", graph_of(bb.finalize()), (info,), outputs, "a test", "shift")
 
 
 def compiled(model: Model, schedule: ScheduleKind = "overlapped") -> Compiled:
@@ -108,7 +109,7 @@ def test_an_operator_between_two_regions() -> None:
             out = bb.emit_output(y)
         bb.emit_func_output(out)
     info = TensorInfo("x", (1, 64), "int8", 1.0, 0)
-    model = Model("two", bb.finalize(), (info,), (info,), "a test", "shift")
+    model = Model("two", graph_of(bb.finalize()), (info,), (info,), "a test", "shift")
     made = compiled(model)
     (found,) = [entry for entry in improvements(made) if entry.layers == ("between",)]
     steps = {(step.kind, *step.layers): step.cycles or 0 for step in explanation_of(made).steps}
@@ -131,7 +132,7 @@ def test_an_operator_that_changes_the_shape_is_not_left_out() -> None:
             out = bb.emit_output(y)
         bb.emit_func_output(out)
     info, made = TensorInfo("x", shape, "int8", 1.0, 0), TensorInfo("y", (1, 8, 16, 16), "int8")
-    model = compiled(Model("two", bb.finalize(), (info,), (made,), "a test", "shift"))
+    model = compiled(Model("two", graph_of(bb.finalize()), (info,), (made,), "a test", "shift"))
     kinds = [(step.kind, step.layer) for step in model.program.steps]
     assert ("prologue", "between") in kinds and ("epilogue", "first") in kinds
     assert all(entry.layers != ("between",) for entry in improvements(model))
@@ -151,7 +152,7 @@ def dense_between(real: bool) -> Model:
             out = bb.emit_output(y)
         bb.emit_func_output(out)
     info = TensorInfo("x", (1, 64), kind, *((None, None) if real else (1.0, 0)))
-    return Model("one", bb.finalize(), (info,), (info,), "a test", "shift")
+    return Model("one", graph_of(bb.finalize()), (info,), (info,), "a test", "shift")
 
 
 def test_integers_at_the_borders() -> None:

@@ -23,6 +23,7 @@ from htvm.firmware.sizes import Sizes
 from htvm.model import Model, TensorInfo
 from htvm.report.fit import Fit, Level
 from patterns.ops.dense import Dense
+from patterns.reading.read import graph_of
 from tests.models import MODELS, model_path
 
 MLPERF = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos")
@@ -156,7 +157,7 @@ def product(weight: np.ndarray) -> Model:
         bb.emit_func_output(out)
     info = (TensorInfo("x", (1, c), "int8", 1.0, 0),)
     outputs = (TensorInfo("y", (1, k), "int8", 1.0, 0),)
-    return Model("wide", bb.finalize(), info, outputs, "a test", "shift")
+    return Model("wide", graph_of(bb.finalize()), info, outputs, "a test", "shift")
 
 
 def test_targets_without_room_for_the_weights_are_not_planned(

@@ -12,7 +12,7 @@ import pytest
 import htvm
 from byoc_dory.errors import ModelError, UnsupportedError
 from htvm.frontend.tflite.operator_names import OPERATOR_NAMES
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.frontend import flatfile
 from tests.frontend.flatfile import FLOAT32, INT16, UINT8, Graph, small_network
 from tests.models import model_path
@@ -29,7 +29,7 @@ def load(tmp_path: Path, data: bytes) -> htvm.Model:
 def test_the_sound_network_loads(tmp_path: Path) -> None:
     """What the bad ones below are derived from is good."""
     model = load(tmp_path, small_network().file())
-    kinds = [node.kind for node in read_graph(model.module)]
+    kinds = [node.kind for node in graph_of(model.module).in_order]
     assert kinds == [
         "pad", "conv2d", "pad", "depthwise", "add", "max_pool", "average_pool", "reshape", "dense",
         "softmax",

@@ -21,7 +21,7 @@ from patterns.ops.add import Add
 from patterns.ops.dense import Dense
 from patterns.ops.moves.reshape import Reshape
 from patterns.primitive import call_primitive, primitive
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.patterns.build import module_of
 from tests.reference.interpreter import interpret
 
@@ -41,7 +41,7 @@ def two_layers(bb: Any, x: Any) -> Any:
 
 def test_the_form_passes_and_is_read() -> None:
     module = module_of([(1, 15)], two_layers)
-    nodes = check(module)
+    nodes = check(module).in_order
     assert [(node.name, node.kind, node.inputs) for node in nodes] == [
         ("dense_0", "dense", ("input_0",)),
         ("add_0", "add", ("dense_0", "dense_0")),
@@ -76,7 +76,7 @@ def test_operators_without_names_are_named() -> None:
     with pytest.raises(IntegerFormError, match="carries no name"):
         check(bare)
     model = htvm.load(bare)
-    assert [node.name for node in read_graph(model.module)] == ["dense_0", "add_0"]
+    assert [node.name for node in graph_of(model.module).in_order] == ["dense_0", "add_0"]
     sample = np.arange(15, dtype=np.int8).reshape(1, 15)
     np.testing.assert_array_equal(
         interpret(model.module, [sample]).outputs[0], interpret(module, [sample]).outputs[0]

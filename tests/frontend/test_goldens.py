@@ -11,7 +11,7 @@ from tvm import relax
 
 import htvm
 from htvm.vm import linked
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.models import MODELS, golden, layer_outputs, model_path
 from tests.reference.interpreter import interpret
 
@@ -29,7 +29,7 @@ def test_every_layer_equals_tflite_micro(name: str) -> None:
     model = loaded(name)
     wanted = layer_outputs(name)
     run = interpret(model.module, [golden(name).inputs[0]])
-    layers = [node.name for node in read_graph(model.module) if node.kind not in _INSERTED]
+    layers = [node.name for node in graph_of(model.module).in_order if node.kind not in _INSERTED]
     assert len(layers) == len(wanted)
     for index, layer in enumerate(layers):
         np.testing.assert_array_equal(run.tensors[layer], wanted[index], err_msg=layer)
@@ -54,14 +54,14 @@ def test_interpreter_equals_tflite_micro_on_all_goldens(name: str) -> None:
             run.outputs[0], case.outputs[number], err_msg=f"golden {number}"
         )
         if case.logits is not None:
-            (last,) = (node.inputs[0] for node in read_graph(loaded(name).module)[-1:])
+            (last,) = (node.inputs[0] for node in graph_of(loaded(name).module).in_order[-1:])
             np.testing.assert_array_equal(run.tensors[last], case.logits[number])
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_layer_knows_its_place_in_the_file(name: str) -> None:
     model = loaded(name)
-    layers = [node.name for node in read_graph(model.module) if node.kind not in _INSERTED]
+    layers = [node.name for node in graph_of(model.module).in_order if node.kind not in _INSERTED]
     assert list(model.sources) == layers
     assert model.sources[layers[-1]] == model.outputs[0].name
 

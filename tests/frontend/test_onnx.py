@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 import htvm
 from byoc_dory.layers import MulShift, Shift
 from htvm.errors import HtvmError, ModelError, UnsupportedError
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.frontend.onnxfile import Array, model_of, node, requant, saved
 from tests.reference.interpreter import interpret
 
@@ -237,7 +237,7 @@ def test_nodes_need_no_order(tmp_path: Path) -> None:
     nodes = list(reversed(model.graph.node))
     del model.graph.node[:]
     model.graph.node.extend(nodes)
-    assert [n.kind for n in read_graph(loaded(model, tmp_path).module)] == ["conv2d"]
+    assert [n.kind for n in graph_of(loaded(model, tmp_path).module).in_order] == ["conv2d"]
     assert loaded(model, tmp_path).sources == {"conv2d_0": "y"}
 
 
@@ -282,7 +282,7 @@ def test_dianas_chains_become_shifts(tmp_path: Path, caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.INFO, "htvm"):
         model = loaded(model_of(nodes, {"x": SHAPE}, constants=constants), tmp_path)
     assert "DIANA" in caplog.text
-    (operator,) = read_graph(model.module)
+    (operator,) = graph_of(model.module).in_order
     assert operator.layer is not None
     assert (operator.kind, operator.layer.requant) == ("conv2d", Shift(9))
     assert htvm.build(model, target="diana.digital", platform="host").placement == {
@@ -307,7 +307,7 @@ def test_the_analog_chain_is_one_operator_if_weights_are_ternary(
         *chain("moved", "y", "c", "least", "most"),
     ]
     model = loaded(model_of(nodes, {"x": SHAPE}, constants=constants), tmp_path)
-    kinds = [operator.kind for operator in read_graph(model.module)]
+    kinds = [operator.kind for operator in graph_of(model.module).in_order]
     assert kinds == (["conv2d"] if largest == 1 else ["conv2d", "rescale"])
     data = RNG.integers(-64, 64, SHAPE).astype(np.int8)
     sums = np.zeros((1, 4, 4, 4), np.int64)
@@ -340,7 +340,7 @@ def test_eight_bit_initialisers_are_twos_complement(tmp_path: Path) -> None:
     ]
     source = model_of(nodes, {"x": (1, 6)}, constants=constants, dtype=TensorProto.UINT8)
     model = loaded(source, tmp_path)
-    (operator,) = read_graph(model.module)
+    (operator,) = graph_of(model.module).in_order
     assert operator.kind == "dense" and operator.layer is not None
     assert isinstance(operator.layer.requant, MulShift)
     data = RNG.integers(0, 256, (1, 6)).astype(np.uint8)
@@ -366,7 +366,7 @@ def test_factors_of_two_become_shifts_that_round_alike(
         node("RequantShift", ["s", "mul", "add"], "y", **attributes),
     ]
     model = loaded(model_of(nodes, {"x": SHAPE}, constants=constants), tmp_path)
-    (operator,) = read_graph(model.module)
+    (operator,) = graph_of(model.module).in_order
     assert operator.layer is not None and operator.layer.requant == Shift(shift + 4)
     data = RNG.integers(-128, 128, SHAPE).astype(np.int8)
     sums = np.zeros((1, 4, 4, 4), np.int64)

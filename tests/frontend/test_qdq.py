@@ -16,7 +16,7 @@ import htvm
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Weighted
 from htvm.vm import linked
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.frontend.qdq import QdqBuilder
 from tests.patterns.build import run_tvm
 from tests.reference.interpreter import interpret
@@ -123,7 +123,7 @@ def test_random_networks(case: tuple[QdqBuilder, Any, str]) -> None:
         np.testing.assert_array_equal(output, wanted)
     # Loading the integer form again changes nothing.
     again = htvm.load(model.module)
-    assert [node.name for node in read_graph(again.module)] == list(run.tensors)
+    assert [node.name for node in graph_of(again.module).in_order] == list(run.tensors)
 
 
 def _run_all(module: Any, sample: Any) -> list[Any]:
@@ -155,7 +155,7 @@ def test_bias_in_other_steps_is_converted() -> None:
                 R.add(R.matmul(b.dequantized(x), weight), v), (1.0, 0)
             )
         )
-        layer = read_graph(htvm.load(module).module)[0].layer
+        layer = graph_of(htvm.load(module).module).in_order[0].layer
         assert isinstance(layer, Weighted) and layer.bias is not None
         zero_point = builder.steps[builder.source][1]
         bias_read = layer.bias + zero_point * layer.weight.astype(np.int64).sum(axis=(1, 2, 3))

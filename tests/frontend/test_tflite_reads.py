@@ -10,7 +10,7 @@ import pytest
 
 import htvm
 from htvm.errors import HtvmError, ModelError, UnsupportedError
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.frontend import tflm
 from tests.frontend.flatfile import Graph
 from tests.frontend.single import CASES, inputs_of
@@ -76,7 +76,7 @@ def test_shapes_around_a_reshape_are_folded(tmp_path: Path) -> None:
     _, y, _ = keras_flatten(made)
     graph = made.graph(y)
     model = loaded(graph, tmp_path)
-    assert [node.op.kind for node in read_graph(model.module)] == ["reshape"]
+    assert [node.op.kind for node in graph_of(model.module).in_order] == ["reshape"]
     x = made.rng.integers(-128, 128, (1, 2, 3, 4)).astype(np.int8)
     np.testing.assert_array_equal(interpret(model.module, [x]).outputs[0], x.reshape(1, 24))
     np.testing.assert_array_equal(tflm.reference(graph, [x])[0], x.reshape(1, 24))

@@ -23,7 +23,7 @@ from patterns.ops.analog.passes import MAX_PASSES
 from patterns.ops.convolution import Window
 from patterns.ops.requantize import int_constant
 from patterns.reading.graph import Graph
-from patterns.reading.read import Node, output_names, read_graph
+from patterns.reading.read import Node, graph_of, output_names
 from tests.byoc_dory.analog import seven_bits, ternary
 from tests.patterns.build import Writer, module_of, run_tvm
 from tests.reference.diana_layers import run_analog
@@ -48,7 +48,7 @@ def agree(shape: tuple[int, ...], write: Writer, compiled: bool = False) -> Laye
     assert len(np.unique(made)) > 10, "the test data say nothing"
     if compiled:
         np.testing.assert_array_equal(run_tvm(module, x), made)
-    (node,) = read_graph(module)
+    (node,) = graph_of(module).in_order
     assert node.layer is not None and node.name == "layer"
     assert node.kind == node.layer.op
     plain = x[0].transpose(2, 0, 1) if node.layer.inputs[0].layout == "NHWC" else x[0]
@@ -131,7 +131,7 @@ def chain(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
 def test_partition_finds_all_passes() -> None:
     module = module_of([(1, 6, 6, 16)], chain)
     analog = DIANA.accelerator("analog")
-    nodes = read_graph(module)
+    nodes = graph_of(module).in_order
     nodes = tuple(_with_range(node) if node.name == "first" else node for node in nodes)
     placed = dispatch(Graph(nodes, output_names(module)), DIANA, (analog,))
     assert {name: place for name, place in placed.placement.items() if place == "analog"} == {
@@ -148,7 +148,7 @@ def _with_range(node: Node) -> Node:
 
 
 def test_ranges_follow_the_clip() -> None:
-    nodes = {node.name: node for node in read_graph(module_of([(1, 6, 6, 16)], chain))}
+    nodes = {node.name: node for node in graph_of(module_of([(1, 6, 6, 16)], chain)).in_order}
     layers = {name: node.layer for name, node in nodes.items() if node.layer is not None}
     assert [layers[name].input_range for name in ("first", "second", "head")] == [
         (-128, 127), (-64, 63), (0, 63),
@@ -161,7 +161,7 @@ def test_a_wrong_converter_is_read_and_refused() -> None:
         [(1, 3, 3, 5)],
         lambda bb, x: AnalogConv2d(weight, requant, window=Window()).write(bb, [x], "layer"),
     )
-    (node,) = read_graph(module)
+    (node,) = graph_of(module).in_order
     placed = dispatch(Graph((_with_range(node),), ("layer",)), DIANA, DIANA.accelerators)
     assert placed.placement == {"layer": "cpu"}
     reasons = {verdict.accelerator: verdict.reason for verdict in placed.verdicts}
@@ -220,10 +220,10 @@ def test_passes_that_are_none(
     first: tuple[int, int], second: tuple[int, int], gain: int, message: str
 ) -> None:
     with pytest.raises(IntegerFormError, match=message):
-        read_graph(module_of([(1, 7)], two_passes(first, second, gain)))
+        graph_of(module_of([(1, 7)], two_passes(first, second, gain)))
 
 
 def test_passes_written_by_hand_are_read() -> None:
-    (node,) = read_graph(module_of([(1, 7)], two_passes((0, 4), (4, 7), 3)))
+    (node,) = graph_of(module_of([(1, 7)], two_passes((0, 4), (4, 7), 3))).in_order
     assert node.layer is not None
     assert node.layer.requant == AnalogRequant(8, (3,), (1,), 2, 4)

@@ -19,6 +19,7 @@ from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.integer.combine import Combine
 from patterns.ops.integer.rescale import Rescale
+from patterns.reading.read import graph_of
 from tests.reference.interpreter import interpret
 
 HALF = MulShift((30000,), (16,), (1 << 15,))
@@ -37,7 +38,7 @@ def model(shape: tuple[int, ...], *ops: tuple[str, Op, Sequence[str]]) -> Model:
             result = bb.emit_output(known[name])
         bb.emit_func_output(result)
     outputs = (TensorInfo("y", shape, "int8"),)
-    return Model("combined", bb.finalize(), infos, outputs, scheme="mul_shift")
+    return Model("combined", graph_of(bb.finalize()), infos, outputs, scheme="mul_shift")
 
 
 def product(mul: int = 700) -> tuple[tuple[str, Op, Sequence[str]], ...]:

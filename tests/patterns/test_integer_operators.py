@@ -35,7 +35,7 @@ from patterns.ops.pulp.quotient import PulpQuotient
 from patterns.ops.pulp.rms_norm import PulpRmsNorm
 from patterns.ops.pulp.softmax import PulpSoftmax
 from patterns.primitive_op import PrimitiveOp
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.patterns.test_types import BIAS, FILTER, MATRIX, RNG, agree, module_of
 from tests.reference.interpreter import interpret
 
@@ -50,7 +50,7 @@ def test_rescale(dtype: str, wide: bool) -> None:
         [((1, 6, 32), dtype)],
         lambda bb, x: Rescale(mul, add, 14, (0, 255), dtype="uint8").write(bb, [x], "rescale_0"),
     )
-    (node,) = read_graph(built.model.module)
+    (node,) = graph_of(built.model.module).in_order
     assert (node.kind, vars(node.op)["shift"], node.output_dtype) == ("rescale", 14, "uint8")
     assert ("int64_t" in built.compiled.program.cpu_source) == wide
 
@@ -118,7 +118,10 @@ def test_sums_without_requantization_are_operators() -> None:
         )
 
     built = agree([((1, 3, 8, 8), "uint8")], write)
-    assert [node.kind for node in read_graph(built.model.module)] == ["conv2d_sums", "rescale"]
+    assert [node.kind for node in graph_of(built.model.module).in_order] == [
+        "conv2d_sums",
+        "rescale",
+    ]
     built = agree(
         [((7, 24), "uint8")],
         lambda bb, x: LinearSums(MATRIX, BIAS[:5]).write(bb, [x], "linear_sums_0"),
@@ -254,7 +257,7 @@ APPLIED: list[tuple[PrimitiveOp, list[tuple[tuple[int, ...], str]]]] = [
 @pytest.mark.parametrize(("op", "types"), APPLIED, ids=lambda item: getattr(item, "kind", ""))
 def test_operators_come_back_equal(op: PrimitiveOp, types: Any) -> None:
     """What is read is what was written, of the type that the operator said."""
-    (node,) = read_graph(module_of(types, lambda bb, *x: op.write(bb, x, "operator")))
+    (node,) = graph_of(module_of(types, lambda bb, *x: op.write(bb, x, "operator"))).in_order
     assert node.op == op and node.kind == op.kind
     said = op.result_of([TensorType(*kind) for kind in types])
     assert said == TensorType(node.output_shape, node.output_dtype)

@@ -13,7 +13,7 @@ from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from patterns.ops.pulp.accumulate import Accumulate
 from patterns.ops.pulp.ita_gelu import ItaActivation
 from patterns.ops.pulp.ita_softmax import ItaMax
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.patterns.build import run_tvm
 from tests.patterns.test_types import RNG, agree, module_of
 from tests.reference.interpreter import interpret
@@ -33,7 +33,7 @@ def test_a_softmax_in_c(dtype: str) -> None:
         ]
 
     built = agree([((2, 3, 64), dtype)], write)
-    node, *_ = read_graph(built.model.module)
+    node, *_ = graph_of(built.model.module).in_order
     assert node.kind == "ita_softmax" and node.output_dtype == "uint8"
     assert node.op == ItaMax(PUBLISHED)
 
@@ -104,7 +104,7 @@ def test_a_gelu_of_every_byte(parameters: ItaGelu) -> None:
     module = module_of(
         [((256,), "int8")], lambda bb, x: ItaActivation(parameters).write(bb, [x], "ita_gelu_0")
     )
-    (node,) = read_graph(module)
+    (node,) = graph_of(module).in_order
     assert node.kind == "ita_gelu"
     assert node.op == ItaActivation(parameters)
     x = np.arange(-128, 128).astype("int8")
@@ -137,7 +137,7 @@ def test_sums_of_heads(heads: int) -> None:
         [((5, 16), "int8")] * heads,
         lambda bb, *x: Accumulate(mul, -(3 << shift) // 2, shift).write(bb, x, "accumulate_0"),
     )
-    (node,) = read_graph(built.model.module)
+    (node,) = graph_of(built.model.module).in_order
     assert (node.kind, len(node.inputs)) == ("accumulate", heads)
     assert node.op == Accumulate(mul, -(3 << shift) // 2, shift)
     assert ("int64_t" in built.compiled.program.cpu_source) == (heads == 12)

@@ -12,7 +12,7 @@ from patterns.ops.add import Add
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
-from patterns.reading.read import Node, read_graph
+from patterns.reading.read import Node, graph_of
 
 SHAPES = {"NHWC": (1, 5, 7, 3), "NCHW": (1, 3, 5, 7)}
 
@@ -25,7 +25,7 @@ def read(write, shape: tuple[int, ...]) -> dict[str, Node]:  # type: ignore[no-u
             result = bb.emit_output(write(bb, x))
         bb.emit_func_output(result)
     module: IRModule = bb.get()
-    return {node.name: node for node in read_graph(module)}
+    return {node.name: node for node in graph_of(module).in_order}
 
 
 def conv(bb: relax.BlockBuilder, x: relax.Var, layout: str) -> relax.Var:

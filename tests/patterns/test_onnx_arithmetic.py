@@ -11,7 +11,7 @@ from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.binary import OnnxAdd, OnnxBinary, aligned
 from patterns.ops.onnxruntime.quantize import OnnxQuantize
 from patterns.ops.onnxruntime.rounding import float_scale
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.patterns.build import module_of, run_tvm
 from tests.reference.interpreter import interpret
 
@@ -54,7 +54,7 @@ def test_every_pair_of_bytes(function, scales) -> None:
     wanted = np.clip(np.rint(real - 3), -120, 127).astype(np.int8)
     np.testing.assert_array_equal(made[~matters], wanted[~matters])
     assert matters.mean() < 0.3
-    (node,) = read_graph(module)
+    (node,) = graph_of(module).in_order
     assert node.op == op
     if node.layer is not None:
         assert node.layer.requant == parameters
@@ -84,7 +84,7 @@ def test_every_pair_of_bytes_in_reals(function, scales, reals: bool) -> None:
     real = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply}[function](x, y)
     wanted = np.clip(np.rint(real / last) - 3, -120, 127).astype(np.int8)
     np.testing.assert_array_equal(made, wanted)
-    (node,) = read_graph(module)
+    (node,) = graph_of(module).in_order
     assert node.op == op
 
 
@@ -94,7 +94,7 @@ def test_constant_operand_is_broadcast() -> None:
     op = OnnxBinary(requant(0.7, 0.3, inputs=(1, 2)), b=constant)
     module = module_of([x.shape], lambda bb, v: op.write(bb, [v], "op_0"))
     np.testing.assert_array_equal(run_tvm(module, x), interpret(module, [x]).outputs[0])
-    (node,) = read_graph(module)
+    (node,) = graph_of(module).in_order
     assert node.op == op
 
 
@@ -135,7 +135,7 @@ def test_average(kernel, strides, padding, scale, layout) -> None:
     op = OnnxAverage(parameters, kernel, strides, padding, (9, 127), layout)
     module = module_of([x.shape], lambda bb, v: op.write(bb, [v], "op_0"))
     np.testing.assert_array_equal(run_tvm(module, x), interpret(module, [x]).outputs[0])
-    (node,) = read_graph(module)
+    (node,) = graph_of(module).in_order
     assert node.op == op
 
 

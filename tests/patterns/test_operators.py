@@ -19,7 +19,7 @@ from patterns.ops.moves.reshape import Reshape
 from patterns.ops.tflite.add import TfliteAdd
 from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.factors import AddFactors
-from patterns.reading.read import Node, read_graph
+from patterns.reading.read import Node, graph_of
 from tests.patterns.build import Writer, module_of, run_tvm
 from tests.reference.interpreter import Array, interpret
 
@@ -38,7 +38,7 @@ def agree(shapes: list[tuple[int, ...]], write: Writer) -> Node:
     assert made.dtype == np.int8
     assert made.size < 8 or len(np.unique(made)) > 2, "the test data say nothing"
     np.testing.assert_array_equal(interpret(module, inputs).outputs[0], made)
-    return read_graph(module)[-1]
+    return graph_of(module).in_order[-1]
 
 
 def tflite(channels: int) -> TfliteRequant:
@@ -137,7 +137,7 @@ def test_tflite_add_for_all_pairs(seed: int) -> None:
     real = scales[0] * (a - zeros[0]) + scales[1] * (b - zeros[1])
     exact = np.clip(real / scales[2] + zeros[2], -120, 127)
     assert np.abs(made - exact).max() <= 0.51
-    node = read_graph(module)[0]
+    node = graph_of(module).in_order[0]
     assert node.op == TfliteAdd(parameters, (-120, 127))
     assert node.layer is not None
     assert isinstance(node.layer.requant, TfliteRequant)

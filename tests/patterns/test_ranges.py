@@ -22,7 +22,7 @@ from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
 from patterns.ops.table_map import TableLookup
 from patterns.ops.tflite.average_pool import AveragePool
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 
 
 @given(
@@ -72,7 +72,7 @@ def _read_after(write: object) -> tuple[int, int]:
             )
             out = bb.emit_output(y)
         bb.emit_func_output(out)
-    layer = read_graph(bb.get())[-1].layer
+    layer = graph_of(bb.get()).in_order[-1].layer
     assert layer is not None
     return layer.input_range
 

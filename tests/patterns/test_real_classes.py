@@ -25,7 +25,7 @@ from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.quantize import OnnxQuantize
 from patterns.ops.onnxruntime.real import OnnxReal
 from patterns.ops.onnxruntime.softmax import OnnxSoftmax
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.patterns.build import module_of
 
 MAPS, ROWS = (1, 2, 4, 6), (3, 5)
@@ -61,7 +61,7 @@ def ramp(*shape: int) -> Any:
 )
 def test_read_as_written(op: Op, shapes: list[tuple[int, ...]], dtype: str) -> None:
     module = module_of(shapes, lambda bb, *inputs: op.write(bb, inputs, "op_0"), dtype)
-    (node,) = read_graph(module)
+    (node,) = graph_of(module).in_order
     assert node.op == op
     assert type(node.op) is type(op)
     assert len(node.inputs) == len(shapes)

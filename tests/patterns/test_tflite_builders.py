@@ -23,7 +23,7 @@ from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite.binary import MultiplyFactors, TfliteBinary
 from patterns.ops.tflite.factors import AddFactors
 from patterns.ops.tflite.mean import TfliteMean, mean_factor
-from patterns.reading.read import Node, read_graph
+from patterns.reading.read import Node, graph_of
 from tests.patterns.build import module_of, run_tvm
 from tests.reference.interpreter import Array, interpret
 
@@ -44,7 +44,7 @@ def agree(shapes: Sequence[tuple[int, ...]], write: Callable[..., Any], rng: Rng
     inputs = [integers(rng, *shape) for shape in shapes]
     made = run_tvm(module, *inputs)
     np.testing.assert_array_equal(interpret(module, inputs).outputs[0], made)
-    return read_graph(module)[-1]
+    return graph_of(module).in_order[-1]
 
 
 def concat(rng: Rng) -> Written:

@@ -18,7 +18,7 @@ from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.reshape import Reshape
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.reference.interpreter import interpret
 
 Array = npt.NDArray[Any]
@@ -81,7 +81,7 @@ def test_a_convolution_of_unsigned_bytes(unsigned: bool) -> None:
         )
 
     built = agree([((1, 3, 8, 8), "uint8")], write)
-    conv, maximum = read_graph(built.model.module)
+    conv, maximum = graph_of(built.model.module).in_order
     assert conv.layer is not None
     assert (conv.layer.inputs[0].dtype, conv.layer.output.dtype) == ("uint8", dtype)
     assert (maximum.input_dtypes, maximum.output_dtype) == ((dtype,), dtype)
@@ -95,7 +95,7 @@ def test_a_product_of_several_rows_of_unsigned_bytes() -> None:
         [((7, 24), "uint8")],
         lambda bb, x: Dense(MATRIX, bias, requant).write(bb, [x], "linear_0"),
     )
-    (node,) = read_graph(built.model.module)
+    (node,) = graph_of(built.model.module).in_order
     assert node.kind == "linear" and node.scaled is None
     assert node.layer is not None and node.layer.op == "gemm"
     assert node.layer.inputs[0].dtype == "uint8"

@@ -18,7 +18,7 @@ from htvm.quantization import retarget
 from patterns.dispatch.dispatching import dispatch
 from patterns.dispatch.together import together_in
 from patterns.reading.graph import Graph
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.patterns.fake import fake, target_of
 from tests.quantization.sources import residual
 
@@ -74,7 +74,7 @@ def test_who_multiplies_gets_multiplications() -> None:
     target = target_of(PLAIN)
     changed = retarget(source, target.accelerators)
     assert changed.model.scheme == "mul_shift"
-    layers = [n.scaled for n in read_graph(changed.model.module) if n.scaled is not None]
+    layers = [n.scaled for n in graph_of(changed.model.module).in_order if n.scaled is not None]
     for layer in layers:
         assert isinstance(layer.requant, MulShift) and 0 < layer.requant.mul[0] < 256
     assert retarget(changed.model, target.accelerators).model is changed.model

@@ -20,6 +20,7 @@ from patterns.ops.tflite.add import TfliteAdd
 from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.factors import AddFactors
 from patterns.ops.tflite.softmax import TfliteSoftmax
+from patterns.reading.read import graph_of
 
 Array = Any
 
@@ -183,7 +184,8 @@ class Source:
             TensorInfo(label, self._shape(name), "int8", self.scale[name], self.zero[name])
             for label, name in (("image", "input"), ("Identity", self.last))
         ]
-        return Model("net", builder.get(), (infos[0],), (infos[1],), sources={"conv2d_0": "first"})
+        graph = graph_of(builder.get())
+        return Model("net", graph, (infos[0],), (infos[1],), sources={"conv2d_0": "first"})
 
     def inputs(self, count: int, seed: int) -> Array:
         """Random inputs of the module, batch axis of 1 each."""

@@ -23,7 +23,7 @@ from htvm.quantization.report import sqnr_db
 from htvm.quantization.retarget import _check_ranges
 from htvm.quantization.rewrite import rewrite
 from htvm.quantization.search import choose_scales
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.quantization.sources import LINEAR, RELU, SAME, Activation, Source
 from tests.reference.interpreter import interpret
 
@@ -130,7 +130,7 @@ def check_outputs(core: str, drawn: Source) -> None:
         found = interpret(result.model.module, [x]).outputs[0]
         assert low <= found.min() and found.max() <= high
     homes = {entry.name: entry for entry in accelerators}
-    for node in read_graph(result.model.module):
+    for node in graph_of(result.model.module).in_order:
         if node.scaled is not None and places_of(drawn, name).get(node.name) == name:
             assert homes[name].can_clip_to(node.scaled.clip), node.name
 
@@ -186,7 +186,7 @@ def test_a_clip_of_its_own_is_written_only_where_the_core_has_none(kind: str, ze
     core = registry.resolve("diana.digital").accelerators[0]
     result = retarget(drawn.model(), [core], places={"conv2d_0": core.name}, options=FEW)
     clip = drawn.clip["conv2d_0"]
-    nodes = {node.name: node for node in read_graph(result.model.module)}
+    nodes = {node.name: node for node in graph_of(result.model.module).in_order}
     held = core.can_clip_to(clip)
     assert ("clip_0" in nodes) != held
     said = f"clips conv2d_0 to [{clip[0]}, {clip[1]}] on the CPU, as digital cannot"
@@ -195,7 +195,7 @@ def test_a_clip_of_its_own_is_written_only_where_the_core_has_none(kind: str, ze
     assert scaled is not None and scaled.clip == (clip if held else (-128, 127))
     free = registry.resolve("siracusa.cluster").accelerators[0]
     result = retarget(drawn.model(), [free], places={"conv2d_0": free.name}, options=FEW)
-    (conv,) = [node for node in read_graph(result.model.module) if node.scaled is not None]
+    (conv,) = [node for node in graph_of(result.model.module).in_order if node.scaled is not None]
     assert conv.scaled is not None and conv.scaled.clip == clip
 
 

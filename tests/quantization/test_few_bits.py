@@ -11,7 +11,7 @@ import htvm
 from htvm.quantization import MulShiftScheme, RetargetOptions, retarget
 from htvm.quantization.mul_shift import for_own_integers
 from patterns.ops.convolution import Conv2d
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.frontend.sketch import Sketch
 
 K, C = 12, 16
@@ -32,7 +32,7 @@ def network(seed: int, spread: float, limit: int, folder: Path) -> htvm.Model:
 
 
 def weights_of(model: htvm.Model) -> np.ndarray:
-    (found,) = (node.op for node in read_graph(model.module) if isinstance(node.op, Conv2d))
+    (found,) = (node.op for node in graph_of(model.module).in_order if isinstance(node.op, Conv2d))
     return found.weight
 
 

@@ -173,7 +173,7 @@ def test_a_conversion_beside_a_table_is_a_part_of_it(tmp_path: Path) -> None:
     path = tmp_path / "network.tflite"
     path.write_bytes(network(squashed).file())
     result = retarget(htvm.load(path))
-    kinds = [node.kind for node in check(result.model.module)]
+    kinds = [node.kind for node in check(result.model.module).in_order]
     assert kinds.count("table") == 1
     # One conversion brings the input in, one takes the output out at most; none is in between.
     assert "convert" not in kinds[1:-1]

@@ -37,7 +37,7 @@ def with_scheme(scheme: MulShiftScheme | None) -> RetargetOptions:
 
 
 def layers_of(model: Model) -> list[Layer]:
-    return [node.scaled for node in check(model.module) if node.scaled is not None]
+    return [node.scaled for node in check(model.module).in_order if node.scaled is not None]
 
 
 def assert_form(model: Model, scheme: MulShiftScheme) -> None:

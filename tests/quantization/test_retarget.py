@@ -17,7 +17,7 @@ from htvm.quantization import RetargetOptions, retarget
 from htvm.quantization.forward import forward
 from htvm.quantization.read import read_net
 from htvm.quantization.report import EXACT_DB, sqnr_db
-from patterns.reading.read import Node, read_graph
+from patterns.reading.read import Node, graph_of
 from tests.models import golden
 from tests.quantization.sources import FAMILIES, Source, encoder, mobile, residual
 from tests.reference.interpreter import interpret
@@ -26,13 +26,13 @@ FEW = RetargetOptions(samples=48)
 
 
 def nodes_of(model: Model) -> dict[str, Node]:
-    return {node.name: node for node in read_graph(model.module)}
+    return {node.name: node for node in graph_of(model.module).in_order}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_only_shifts_remain_and_the_checker_accepts(family: str) -> None:
     result = retarget(FAMILIES[family](1).model(), options=FEW).model
-    for node in check(result.module):
+    for node in check(result.module).in_order:
         if node.scaled is not None:
             assert isinstance(node.scaled.requant, Shift), node.name
             assert node.scaled.clip in ((-128, 127), (0, 127)), node.name
@@ -130,7 +130,7 @@ def test_each_refinement_helps() -> None:
 def fingerprint(model: Model) -> list[object]:
     """All that a module consists of."""
     result: list[object] = [model.module.script(show_meta=False)]
-    for node in read_graph(model.module):
+    for node in graph_of(model.module).in_order:
         if isinstance(node.scaled, Weighted):
             assert node.scaled.bias is not None
             result += [node.scaled.weight.tobytes(), node.scaled.bias.tobytes()]

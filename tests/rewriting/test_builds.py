@@ -22,6 +22,7 @@ from htvm.policy import CPU
 from htvm.quantization import retarget
 from htvm.report.explain import explain_screen, explain_text
 from patterns.ops.convolution import Window, conv2d_of
+from patterns.reading.read import graph_of
 from tests.models import golden
 from tests.reference.interpreter import interpret
 
@@ -68,7 +69,7 @@ def network(geometry: dict[str, Any], layout: str = "NHWC") -> Model:
     module = bb.get()
     result = tuple(int(size) for size in module["main"].body.ty.shape)
     infos = (TensorInfo("x", shape, "int8", 0.1, 0),), (TensorInfo("y", result, "int8", 0.1, 0),)
-    return Model("net", module, *infos)
+    return Model("net", graph_of(module), *infos)
 
 
 def planned(model: Model, target: str = "diana.digital", **options: Any) -> Placement:
@@ -170,7 +171,7 @@ def test_a_network_that_cannot_be_retargeted_is_not_rewritten() -> None:
         TensorInfo("a", (1, 10, 10, 32), "int8", 0.1, 0),
         TensorInfo("b", (1, 32, 10, 10), "int8", 0.1, 0),
     )
-    found = compiled(Model("net", bb.get(), inputs, results))
+    found = compiled(Model("net", graph_of(bb.get()), inputs, results))
     assert "layouts NCHW, NHWC in one network" in found.retargeted.report.impossible
     assert set(found.planned.places.values()) == {"digital"} and found.planned.rewrites
     assert not found.rewritten and set(found.dispatch.placement.values()) == {CPU}

@@ -23,6 +23,7 @@ from htvm.rewriting.window import SingleRow, SplitPadding
 from htvm.rewriting.zero_taps import Dilation, LargerKernel
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.moves.pad import Pad
+from patterns.reading.read import graph_of
 from tests.reference.cpu_kernels import conv2d, requantize_mul_shift
 from tests.reference.interpreter import interpret
 
@@ -88,7 +89,7 @@ def network(geometry: Geometry, layout: str, value: int, seed: int) -> tuple[Mod
         bb.emit_func_output(out)
     model = Model(
         "net",
-        bb.get(),
+        graph_of(bb.get()),
         (TensorInfo("x", shape, "int8"),),
         (),
         calibration={"x": data[None] if layout == "NHWC" else data.transpose(2, 0, 1)[None]},

@@ -15,7 +15,7 @@ from htvm.cli.arguments import open_model
 from htvm.errors import ModelError
 from htvm.language import LanguageModel
 from htvm.model import Model
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.models_onnx import LLAMAS, onnx_path
 from tests.reference.interpreter import interpret
 
@@ -40,7 +40,7 @@ def decode(model: LanguageModel, tokens: list[int]) -> tuple[list[Array], list[A
 def kinds(model: Model) -> list[str]:
     """Kinds of operators; conversions of keys and inputs, which files have in some layers only,
     and runs of reshapes, which are names, are left out."""
-    found = [node.kind for node in read_graph(model.module)]
+    found = [node.kind for node in graph_of(model.module).in_order]
     return [
         kind for kind, _ in groupby(each for each in found if each not in ("convert", "reshape"))
     ]

@@ -14,7 +14,7 @@ from byoc_dory.layers import MulShift
 from htvm import zoo
 from htvm.errors import ModelError
 from htvm.model import Model
-from patterns.reading.read import Node, read_graph
+from patterns.reading.read import Node, graph_of
 from tests.reference.interpreter import interpret
 
 SMALL = {
@@ -70,19 +70,19 @@ def check_attention(tensors: Mapping[str, Any]) -> None:
 
 def test_operations_are_the_published_ones() -> None:
     """128 rows, 128 embedded and 64 projected columns, 4 heads, 4 x 512 inside, 24 layers."""
-    nodes = read_graph(zoo.encoder(2).module)
+    nodes = graph_of(zoo.encoder(2).module).in_order
     assert round(2 * 12 * sum(map(macs, nodes)) / 1e9, 2) == 4.43
     parameters = sum(
         node.input_shapes[0][-1] * node.output_shape[-1] for node in nodes if node.kind == "linear"
     )
     assert round(12 * parameters / 1e6, 1) == 15.7
-    assert sum(map(macs, read_graph(zoo.gemm(128, 256, 64).module))) == 128 * 256 * 64
-    attention = read_graph(zoo.single_head_attention().module)
+    assert sum(map(macs, graph_of(zoo.gemm(128, 256, 64).module).in_order)) == 128 * 256 * 64
+    attention = graph_of(zoo.single_head_attention().module).in_order
     assert sum(map(macs, attention)) == 4 * 128 * 128 * 64 + 2 * 128 * 128 * 64
 
 
 def test_what_a_layer_consists_of() -> None:
-    nodes = {node.name: node for node in read_graph(zoo.encoder(1, **SMALL).module)}
+    nodes = {node.name: node for node in graph_of(zoo.encoder(1, **SMALL).module).in_order}
     head = "layer_0_head_2"
     reads = {
         f"{head}_query": ("linear", ["input"]),
@@ -161,7 +161,7 @@ def test_a_seed_is_one_encoder() -> None:
 def test_every_requantization_is_the_accelerators() -> None:
     """8 bits of factor, and half a step more, which is rounding half up."""
     requants = 0
-    for node in read_graph(zoo.encoder(1, **SMALL).module):
+    for node in graph_of(zoo.encoder(1, **SMALL).module).in_order:
         requant = node.layer.requant if node.layer is not None else vars(node.op).get("requant")
         if node.kind not in ("linear", "add"):
             continue

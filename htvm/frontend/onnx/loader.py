@@ -11,8 +11,7 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.plain import plain
 from htvm.files import file_sha256
-from htvm.frontend.check import check
-from htvm.frontend.integerize import named_module
+from htvm.frontend.integerize import integer_graph
 from htvm.frontend.onnx.dialect import reader_of
 from htvm.frontend.onnx.file import read_file
 from htvm.frontend.onnx.schema import check_node
@@ -70,18 +69,17 @@ def load_onnx(
         # operators.
         check_node(node, graph.opset)
     _check_outputs(graph, network)
-    module, names = named_module(_parameters(network), [item for _, item in network.outputs])
-    nodes = check(module)
-    _log.info("%s: %d operators imported", path.name, len(nodes))
+    integers, names = integer_graph(_parameters(network), [item for _, item in network.outputs])
+    _log.info("%s: %d operators imported", path.name, len(integers.in_order))
     return Model(
         name=model_name(name or path.stem),
-        module=module,
+        graph=integers,
         inputs=tuple(info_of(label, item, network.steps) for label, item in network.inputs),
         outputs=tuple(info_of(label, item, network.steps) for label, item in network.outputs),
         source=plain(path.name),
         # The file's own hash would not change with weights in other files.
         file_sha256=file_sha256(path) if graph.alone else "",
-        scheme=scheme_of(nodes),
+        scheme=scheme_of(integers.in_order),
         sources={names[item]: label for item, label in network.sources.items() if item in names},
     )
 

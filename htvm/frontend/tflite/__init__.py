@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.plain import plain
 from htvm.files import file_sha256
-from htvm.frontend.integerize import named_module
+from htvm.frontend.integerize import integer_graph
 from htvm.frontend.limits import Budget, Limits
 from htvm.frontend.operators import Activation
 from htvm.frontend.tflite.dilation import with_dilation
@@ -55,14 +55,14 @@ def load_tflite(path: Path, name: str | None = None, limits: Limits | None = Non
     file = read_tflite(path, limits)
     values = _read_operators(file, Budget(limits or Limits(), path.name))
     _check_border(file)
-    module, names = named_module(
+    graph, names = integer_graph(
         [(tensor.name, values[tensor.index]) for tensor in file.inputs],
         [values[tensor.index] for tensor in file.outputs],
     )
     _log.info("%s: %d operators imported", path.name, len(file.operators))
     return Model(
         name=model_name(name or path.stem),
-        module=module,
+        graph=graph,
         inputs=tuple(_info(tensor) for tensor in file.inputs),
         outputs=tuple(_info(tensor) for tensor in file.outputs),
         source=plain(path.name),

@@ -45,6 +45,10 @@ class AnalogConv2d(InPasses):
         """See `InPasses.channel_axis`."""
         return self.window.channel_axis
 
+    def result_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """See `InPasses.result_shape`."""
+        return self.window.result(shape, self.weight)
+
     def product(self, part: Expr, weight: Array) -> Expr:
         """See `InPasses.product`."""
         return self.window.call(part, weight)

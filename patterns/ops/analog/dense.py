@@ -38,6 +38,10 @@ class AnalogDense(InPasses):
         """See `InPasses.channel_axis`."""
         return 1
 
+    def result_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """See `InPasses.result_shape`."""
+        return (*shape[:-1], len(self.weight))
+
     def product(self, part: Expr, weight: Array) -> Expr:
         """See `InPasses.product`."""
         constant = np.asarray(weight[:, :, 0, 0].T, order="C")

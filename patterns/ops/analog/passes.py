@@ -26,8 +26,8 @@ from byoc_dory.layers import AnalogRequant, Array, MulShift
 from patterns.composed_op import ComposedOp
 from patterns.match import Match
 from patterns.names import emit
-from patterns.op import Range, Scale, Work
-from patterns.ops.requantize import int_constant, multiply_shift
+from patterns.op import Range, Scale, TensorType, Work
+from patterns.ops.requantize import check_int32, int_constant, multiply_shift
 from patterns.primitive import shape_of
 
 if TYPE_CHECKING:
@@ -74,15 +74,27 @@ class InPasses(ComposedOp):
     def channel_axis(self) -> int:
         """The axis of the input's channels."""
 
-    def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
-        """See `Op.write`.
+    @abstractmethod
+    def result_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the result for an input of this shape."""
+
+    def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `Op.result_of`.
 
         Raises:
             UnsupportedError: too many passes, a channel with more rows than the array has, or a
                 gain that is not a power of two.
         """
+        self._channels_of_a_pass()
+        _shift(self.requant.gain)
+        for numbers in (self.requant.mul, self.requant.shift, self.requant.add):
+            check_int32(numbers)
+        return TensorType(self.result_shape(inputs[0].shape))
+
+    def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
+        """See `Op.write`; errors as for `result_of`."""
         axis, requant, channels = self.channel_axis, self.requant, self.weight.shape[1]
-        each = self._channels_of_a_pass(name)
+        each = self._channels_of_a_pass()
         total: Expr | None = None
         for first in range(0, channels, each):
             end = min(first + each, channels)
@@ -91,7 +103,7 @@ class InPasses(ComposedOp):
                 piece = R.strided_slice(inputs[0], axes=[axis], begin=[first], end=[end])
                 part = emit(bb, piece, name)
             sums = emit(bb, self.product(part, self.filters[:, first:end]), name)
-            shifted = emit(bb, R.right_shift(sums, int_constant(_shift(requant.gain, name))), name)
+            shifted = emit(bb, R.right_shift(sums, int_constant(_shift(requant.gain))), name)
             converted = emit(bb, R.clip(shifted, *requant.adc), name)
             total = converted if total is None else emit(bb, R.add(total, converted), name)
         assert total is not None
@@ -100,7 +112,7 @@ class InPasses(ComposedOp):
         clipped = emit(bb, R.clip(scaled, *self.clip), name)
         return emit(bb, R.astype(clipped, "int8"), name, last=True)
 
-    def _channels_of_a_pass(self, name: str) -> int:
+    def _channels_of_a_pass(self) -> int:
         _, channels, fy, fx = self.filters.shape
         rows = self.requant.rows
         each = int(rows // (fy * fx))
@@ -109,7 +121,6 @@ class InPasses(ComposedOp):
             raise UnsupportedError(
                 f"{channels} channels of a {fy}x{fx} kernel need {passes} passes over {rows} rows"
                 if each else f"one channel of a {fy}x{fx} kernel exceeds {rows} rows",
-                where=f"operator '{name}'",
                 hint=f"at most {MAX_PASSES} passes are supported; use another scheme for this "
                 "layer",
             )  # fmt: skip
@@ -129,11 +140,9 @@ class InPasses(ComposedOp):
         return tuple(_match(cls.kind, call, passes) for passes in range(1, MAX_PASSES + 1))
 
 
-def _shift(gain: int, name: str) -> int:
+def _shift(gain: int) -> int:
     if gain < 1 or gain & (gain - 1):
-        raise UnsupportedError(
-            f"a gain of {gain}", where=f"operator '{name}'", hint="use a power of two"
-        )
+        raise UnsupportedError(f"a gain of {gain}", hint="use a power of two")
     return gain.bit_length() - 1
 
 

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 
 import htvm
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.frontend.onnx.affine_files import Array, File, ours
 from tests.reference import onnx_session
 
@@ -72,7 +72,7 @@ def test_one_scale_or_one_per_channel(
     scale, zeros = powers(rng, rows), drawn(rng, rows, dtype) if zero else None
     w = weights(file, drawn(rng, sizes, dtype), scale, zeros, axis=axis)
     path = agree(file, file.node(op, [x, w]), shape, tmp_path)
-    kinds = {node.kind for node in read_graph(htvm.load(path).module)}
+    kinds = {node.kind for node in graph_of(htvm.load(path).module).in_order}
     assert kinds & {"conv2d", "dense", "linear"}, kinds
 
 
@@ -112,7 +112,7 @@ def test_a_single_block_along_an_axis_is_a_channel(tmp_path: Path) -> None:
     file, x = started((6, 16))
     w = weights(file, drawn(rng, (16, 5), "int4"), powers(rng, (1, 5)), None, axis=0, block_size=16)
     path = agree(file, file.node("MatMul", [x, w]), (6, 16), tmp_path)
-    assert "real_matmul" not in {node.kind for node in read_graph(htvm.load(path).module)}
+    assert "real_matmul" not in {node.kind for node in graph_of(htvm.load(path).module).in_order}
 
 
 # ------------------------------------------------------------------------------ bad files

@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 import htvm
 from htvm.errors import UnsupportedError
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.frontend.onnxfile import Array, model_of, node, requant, saved
 from tests.reference.interpreter import interpret
 
@@ -106,7 +106,7 @@ def test_a_network_over_one_axis(tmp_path: Path) -> None:
     x = integers()
     np.testing.assert_array_equal(made(nodes, constants, tmp_path, x), expected(x, constants))
     # Tensors stay maps of one row between the layers.
-    kinds = [item.kind for item in read_graph(htvm.load(tmp_path / "model.onnx").module)]
+    kinds = [item.kind for item in graph_of(htvm.load(tmp_path / "model.onnx").module).in_order]
     assert kinds == ["reshape", "conv2d", "max_pool", "pad", "conv2d", "reshape"]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import htvm
 from htvm.errors import UnsupportedError
-from patterns.reading.read import read_graph
+from patterns.reading.read import graph_of
 from tests.frontend.onnx.affine_files import File
 from tests.frontend.onnxfile import Array, model_of, node, saved
 from tests.reference.interpreter import interpret
@@ -56,7 +56,7 @@ def test_every_element_is_that_of_exact_integers(
         file, constants = chained(rng, summand, scaled=scaled, behind=behind)
         path = saved(file, tmp_path)
         model = htvm.load(path, input_types={"x": "uint8"})
-        assert [item.kind for item in read_graph(model.module)] == ["conv2d"]
+        assert [item.kind for item in graph_of(model.module).in_order] == ["conv2d"]
         data = rng.integers(0, 256, SHAPE).astype(np.uint8)
         padded = np.pad(data.astype(np.int64), ((0, 0), (0, 0), (1, 1), (1, 1)))
         view = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
