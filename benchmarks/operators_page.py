@@ -20,7 +20,7 @@ from typing import Any
 
 from byoc_dory.soc.registry import resolve
 from htvm.frontend.onnx.dialect import READERS
-from htvm.frontend.qdq import HANDLERS as RELAX
+from htvm.frontend.onnx.tflite_qdq import HANDLERS as RELAX_TFLITE
 from htvm.frontend.relax_onnx import HANDLERS as RELAX_ONNX
 from htvm.frontend.tflite.handlers import HANDLERS as TFLITE
 from htvm.frontend.tflite.handlers import WIDE_HANDLERS as WIDE
@@ -40,13 +40,13 @@ def sections() -> dict[str, list[str]]:
     found = {
         "TFLite": first_lines(TFLITE[name] for name in sorted(TFLITE)),
         "TFLite with int16 activations": [", ".join(sorted(WIDE))],
-        "Relax from TFLite": [_relax_names(RELAX)],
+        "Relax from TFLite": [_entries(RELAX_TFLITE)],
         "Relax from ONNX and torch": [_relax_names(RELAX_ONNX)],
     }
     for dialect, entry in READERS.items():
         handlers = entry.load().HANDLERS  # type: ignore[attr-defined]
         found[f"`{dialect}`: {entry.title}"] = [
-            ", ".join(_entry(name, handlers[name]) for name in sorted(handlers)),
+            _entries(handlers),
             f"Types: {entry.types}.",
             f"Oracle: {entry.oracle}.",
         ]
@@ -62,6 +62,10 @@ def _relax_names(handlers: Iterable[str]) -> str:
 def first_lines(things: Iterable[Any]) -> list[str]:
     """Return the public statements of functions, each once."""
     return list(dict.fromkeys((thing.__doc__ or "").strip().split("\n")[0] for thing in things))
+
+
+def _entries(handlers: Mapping[str, Any]) -> str:
+    return ", ".join(_entry(name, handlers[name]) for name in sorted(handlers))
 
 
 def _entry(name: str, handler: Any) -> str:

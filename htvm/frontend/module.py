@@ -12,10 +12,10 @@ from tvm.ir import IRModule
 
 from byoc_dory.errors import IntegerFormError, ModelError, UnsupportedError
 from htvm.frontend.check import check
-from htvm.frontend.integerize import integer_graph
-from htvm.frontend.onnx import load_onnx
-from htvm.frontend.operators import info_of
-from htvm.frontend.qdq import read_qdq
+from htvm.frontend.onnx import tflite_qdq
+from htvm.frontend.onnx.file import read_file
+from htvm.frontend.onnx.loader import model_of, network_of
+from htvm.frontend.onnx.network import Options
 from htvm.frontend.relax_onnx import onnx_of
 from htvm.frontend.scheme import scheme_of
 from htvm.model import Model, TensorInfo, model_name
@@ -54,7 +54,7 @@ def load_module(source: Any, name: str | None = None) -> Model:
     _refuse_unknown_sizes(source)
     zero_points = _zero_points(source)
     if any(found != wanted for found, wanted in zero_points):
-        return _of_tflite(source, symbol)
+        return _named_outputs(_of_onnx(source, symbol, tflite=True))
     if zero_points:
         return _of_onnx(source, symbol)
     try:
@@ -71,30 +71,29 @@ def load_module(source: Any, name: str | None = None) -> Model:
             raise
 
 
-def _of_tflite(source: IRModule, name: str) -> Model:
-    """Read quantize/dequantize form as TVM's TFLite importer writes it, in TFLite's arithmetic."""
-    network = read_qdq(source)
-    graph, _ = integer_graph(network.inputs, network.outputs)
-    return Model(
-        name=name,
-        graph=graph,
-        inputs=tuple(info_of(key, item, network.steps) for key, item in network.inputs),
-        outputs=tuple(
-            info_of(label, item, network.steps)
-            for label, item in zip(_distinct(graph.results), network.outputs, strict=True)
-        ),
-        scheme=scheme_of(graph.in_order),
-    )
+def _of_onnx(source: IRModule, name: str, *, tflite: bool = False) -> Model:
+    """Read a module as TVM's importers write it, as the ONNX file that it means.
 
-
-def _of_onnx(source: IRModule, name: str) -> Model:
-    """Read a module as TVM's ONNX importer writes it, as the file that it means."""
-    model = onnx_of(source)
+    Args:
+        source: the module.
+        name: name of the model.
+        tflite: whether it comes from a TFLite file, and means TFLite's arithmetic.
+    """
+    model = onnx_of(source, tflite=tflite)
     with tempfile.TemporaryDirectory(prefix="htvm-") as folder:
         path = Path(folder) / "the module"  # what messages call it
         path.write_bytes(model.SerializeToString())
-        # Nobody else has this file.
-        return replace(load_onnx(path, name), source="", file_sha256="")
+        graph = read_file(path)
+    if tflite:
+        return model_of(graph, tflite_qdq.read(graph), name)
+    return replace(model_of(graph, network_of(graph, Options()), name), source="")
+
+
+def _named_outputs(model: Model) -> Model:
+    """Return a model whose outputs have the names of the operators that compute them."""
+    labels = _distinct(model.graph.results)
+    pairs = zip(model.outputs, labels, strict=True)
+    return replace(model, outputs=tuple(replace(info, name=label) for info, label in pairs))
 
 
 def _of_integer_form(source: IRModule, name: str) -> Model:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,10 @@ from patterns.ops.moves.pad import Pad
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.requantize import fixed_point, tflite_reach
 
-__all__ = ["BIAS_TOLERANCE", "QuantizedProduct", "folded_bias", "padded"]
+__all__ = ["BIAS_TOLERANCE", "QuantizedProduct", "Rounding", "folded_bias", "padded"]
+
+Rounding: TypeAlias = Literal["tflite", "onnx"]
+"""Whose arithmetic to follow: TFLite Micro's or onnxruntime's."""
 
 BIAS_TOLERANCE = 0.02
 """How far the scale of a bias may be from s_in * s_w for its integers to be used unchanged."""
@@ -45,7 +48,7 @@ class QuantizedProduct:
     zero_points: Pair
     clip: Clip
     where: str
-    rounding: Literal["tflite", "onnx"] = "tflite"
+    rounding: Rounding = "tflite"
 
     def convolved(
         self, source: Activation, window: Window, position: Callable[[int], Pair]

@@ -7,7 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 import tvm
+import tvm_ffi
 from tvm import relax
+from tvm.relax.frontend.tflite import from_tflite
 
 import htvm
 from htvm.vm import linked
@@ -33,6 +35,14 @@ def test_every_layer_equals_tflite_micro(name: str) -> None:
     assert len(layers) == len(wanted)
     for index, layer in enumerate(layers):
         np.testing.assert_array_equal(run.tensors[layer], wanted[index], err_msg=layer)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_tvms_import_of_a_file_is_the_same_network(name: str) -> None:
+    tflite = pytest.importorskip("tflite")
+    model = tflite.Model.GetRootAsModel(model_path(name).read_bytes(), 0)
+    of_module = htvm.load(from_tflite(model))
+    assert tvm_ffi.structural_equal(of_module.module, loaded(name).module)
 
 
 @pytest.mark.parametrize("name", MODELS)

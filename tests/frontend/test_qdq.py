@@ -203,6 +203,20 @@ def _endless_border(q: QdqBuilder, x: Any) -> Any:
     return q.quantized(R.nn.pad(q.dequantized(x), widths, "constant", float("-inf")))
 
 
+def _far_zero_point(q: QdqBuilder, x: Any) -> Any:
+    return q.quantized(q.dequantized(x), (0.1, 300))
+
+
+def _other_layout(q: QdqBuilder, x: Any) -> Any:
+    pool = R.nn.max_pool2d(x, (2, 2), (2, 2), layout="NHWC", out_layout="NCHW")
+    return q.requantize(q.keep_step(x, pool))
+
+
+def _product_of_tensors(q: QdqBuilder, x: Any) -> Any:
+    a, b = (q.keep_step(x, R.reshape(x, shape)) for shape in ((12, 16), (16, 12)))
+    return q.quantized(R.matmul(q.dequantized(a), q.dequantized(b)))
+
+
 def _softmax_scale(q: QdqBuilder, x: Any) -> Any:
     return q.quantized(R.nn.softmax(q.dequantized(q.flatten(x))), (0.01, 0))
 
@@ -210,14 +224,17 @@ def _softmax_scale(q: QdqBuilder, x: Any) -> Any:
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (_unquantized, "first operand is not a dequantized"),
-        (_tanh, "'relax.tanh' is not supported"),
+        (_unquantized, "first operand is no dequantized"),
+        (_tanh, "operator Tanh is not supported in TFLite's arithmetic"),
         (_zero_point, "zero point 3"),
         (_overflow, "do not fit 32 bits"),
         (_broadcast, "broadcasting"),
         (_int16, "int16"),
         (_endless_border, "padding with -inf"),
         (_softmax_scale, "1/256"),
+        (_far_zero_point, "zero point beyond int8: [300]"),
+        (_other_layout, "layout NCHW"),
+        (_product_of_tensors, "computed at run time"),
         (lambda q, x: q.dequantized(x), "not int8"),
     ],
 )

@@ -12,8 +12,8 @@ import pytest
 
 from byoc_dory.errors import IntegerFormError
 from htvm.frontend.onnx.dialect import READERS
+from htvm.frontend.onnx.tflite_qdq import HANDLERS as RELAX
 from htvm.frontend.operators import Activation, Applied
-from htvm.frontend.qdq import HANDLERS as RELAX
 from htvm.frontend.registration import registered
 from htvm.frontend.tflite.handlers import HANDLERS as TFLITE
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,10 @@ from htvm.model import Model, model_name
 if TYPE_CHECKING:
     from htvm.frontend.limits import Limits
     from htvm.frontend.onnx.graph import OnnxGraph
-    from htvm.frontend.onnx.network import Network
+    from htvm.frontend.onnx.network import Network, Options
     from htvm.frontend.operators import Activation
 
-__all__ = ["load_onnx"]
+__all__ = ["load_onnx", "model_of", "network_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -63,22 +64,33 @@ def load_onnx(
         error.hint = error.hint or "the file contradicts itself; export it again"
         raise
     options = input_types_of(graph, path, input_types)
+    loaded = model_of(graph, network_of(graph, options, dialect), name or path.stem)
+    # The file's own hash would not change with weights in other files.
+    return replace(
+        loaded, source=plain(path.name), file_sha256=file_sha256(path) if graph.alone else ""
+    )
+
+
+def network_of(graph: OnnxGraph, options: Options, dialect: str | None = None) -> Network:
+    """Return the network that the reader of a dialect makes of a graph; errors as above."""
     network = reader_of(graph, options, dialect).read(graph, options)
     for node in graph.nodes:
         # Checked here, because the reader's errors are better than the standard's for unknown
         # operators.
         check_node(node, graph.opset)
+    return network
+
+
+def model_of(graph: OnnxGraph, network: Network, name: str) -> Model:
+    """Return what a reader has made of a graph as a model in the integer form; errors as above."""
     _check_outputs(graph, network)
     integers, names = integer_graph(_parameters(network), [item for _, item in network.outputs])
-    _log.info("%s: %d operators imported", path.name, len(integers.in_order))
+    _log.info("%s: %d operators imported", graph.source, len(integers.in_order))
     return Model(
-        name=model_name(name or path.stem),
+        name=model_name(name),
         graph=integers,
         inputs=tuple(info_of(label, item, network.steps) for label, item in network.inputs),
         outputs=tuple(info_of(label, item, network.steps) for label, item in network.outputs),
-        source=plain(path.name),
-        # The file's own hash would not change with weights in other files.
-        file_sha256=file_sha256(path) if graph.alone else "",
         scheme=scheme_of(integers.in_order),
         sources={names[item]: label for item, label in network.sources.items() if item in names},
     )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
     from htvm.frontend.onnx.network import Network, Options
 
-__all__ = ["HANDLERS", "marks", "read"]
+__all__ = ["HANDLERS", "bias_of", "marks", "read", "weights_of"]
 
 
 def marks(graph: OnnxGraph, _: Options) -> tuple[OnnxNode, ...]:
@@ -54,7 +54,8 @@ def read(graph: OnnxGraph, _: Options) -> Network:
     return Reader(graph, HANDLERS).read()
 
 
-def _bias(reader: Reader, node: OnnxNode, index: int) -> Constant | None:
+def bias_of(reader: Reader, node: OnnxNode, index: int) -> Constant | None:
+    """Return an optional input that must be constant."""
     if not node.input(index):
         return None
     value = reader.value(node, index)
@@ -63,7 +64,8 @@ def _bias(reader: Reader, node: OnnxNode, index: int) -> Constant | None:
     return value
 
 
-def _weights(reader: Reader, node: OnnxNode, index: int) -> Constant:
+def weights_of(reader: Reader, node: OnnxNode, index: int) -> Constant:
+    """Return an input that must be constant."""
     value = reader.value(node, index)
     if not isinstance(value, Constant):
         raise node.unsupported(
@@ -74,8 +76,8 @@ def _weights(reader: Reader, node: OnnxNode, index: int) -> Constant:
 
 
 def _conv(reader: Reader, node: OnnxNode) -> Value:
-    view, weights = reader.view(node, 0, "input"), _weights(reader, node, 1)
-    return filtered(reader, node, view, weights, _bias(reader, node, 2))
+    view, weights = reader.view(node, 0, "input"), weights_of(reader, node, 1)
+    return filtered(reader, node, view, weights, bias_of(reader, node, 2))
 
 
 def _matmul(reader: Reader, node: OnnxNode) -> Value:

@@ -15,7 +15,10 @@ from patterns.ops.convolution import Window
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["Windows", "check_storage_order", "windows_of"]
+__all__ = ["CHANNELS_LAST", "Windows", "check_storage_order", "sizes_of", "windows_of"]
+
+CHANNELS_LAST = "com.ms.internal.nhwc"
+"""onnxruntime's domain of the standard's operators on maps (N, y, x, C)."""
 
 _INT32_MAX = 2**31 - 1
 
@@ -30,6 +33,7 @@ class Windows:
         outputs: number of windows, (y, x).
         sizes: size (y, x) of the input.
         ceiled: part of the padding at the bottom and at the right that rounding up has added.
+        layout: layout of the maps, ``"NCHW"`` or ``"NHWC"``.
     """
 
     kernel: Pair
@@ -39,6 +43,14 @@ class Windows:
     outputs: Pair
     sizes: Pair = (0, 0)
     ceiled: Pair = (0, 0)
+    layout: str = "NCHW"
+
+    def results(self, shape: Sequence[int], channels: int | None = None) -> tuple[int, ...]:
+        """Return the shape that maps of a shape have behind the windows, and these channels."""
+        last = self.layout == "NHWC"
+        count = shape[3 if last else 1] if channels is None else channels
+        maps = (*self.outputs, count) if last else (count, *self.outputs)
+        return (shape[0], *maps)
 
     def check_padding(self, node: OnnxNode) -> None:
         """Check that every window of a pool reaches into the map.
@@ -75,8 +87,8 @@ class Windows:
         return np.outer(rows[0], rows[1])
 
     def filter(self, groups: int = 1) -> Window:
-        """Return the window of a filter over maps (N, C, y, x)."""
-        return Window(self.strides, self.padding, self.dilation, groups, "NCHW")
+        """Return the window of a filter over maps."""
+        return Window(self.strides, self.padding, self.dilation, groups, self.layout)
 
 
 def check_storage_order(node: OnnxNode) -> None:
@@ -88,6 +100,11 @@ def check_storage_order(node: OnnxNode) -> None:
     order = node.integer("storage_order", 0)
     if order not in (0, 1):
         raise node.damaged(f"storage_order {order}", "0 or 1")
+
+
+def sizes_of(node: OnnxNode, shape: Sequence[int]) -> Sequence[int]:
+    """Return the sizes of the spatial axes of maps that a node reads."""
+    return shape[1:-1] if node.domain == CHANNELS_LAST else shape[2:]
 
 
 def windows_of(
@@ -150,6 +167,7 @@ def windows_of(
         (outputs[0], outputs[1]),
         (maps[0], maps[1]),
         (added[0], added[1]),
+        "NHWC" if node.domain == CHANNELS_LAST else "NCHW",
     )
 
 

@@ -34,12 +34,19 @@ HANDLERS = registered("Relax, written as ONNX", _HANDLERS, str | tuple)
 """Handlers by Relax operator; each returns the names of the tensors that it wrote."""
 
 
-def onnx_of(module: IRModule) -> ModelProto:
+def onnx_of(module: IRModule, *, tflite: bool = False) -> ModelProto:
     """Return the model that function ``main`` of a module means.
+
+    Args:
+        module: the module.
+        tflite: whether it comes from TVM's TFLite importer.  It may then have what
+            `htvm.frontend.onnx.tflite_qdq` reads: zero points of int32, which become those of
+            their tensors' types, and maps with channels last, whose nodes are of a domain of
+            their own.
 
     Raises:
         UnsupportedError: an operator, or a form of it, has no counterpart; the message names the
             variable it is bound to.
         IntegerFormError: there is no function ``main``.
     """
-    return Writer(module, HANDLERS, joined).written()
+    return Writer(module, HANDLERS, joined, tflite=tflite).written()

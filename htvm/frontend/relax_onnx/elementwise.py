@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tvm import relax
 
+from htvm.frontend.onnx.windows import CHANNELS_LAST
 from patterns.primitive import dtype_of, shape_of
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _add(writer: Writer, call: Call) -> str:
         dense = made.op_type in ("MatMul", "Gemm")
         if dense and len(shape) != 2:
             continue
-        axis = -1 if dense else 1 - len(shape)
+        axis = -1 if dense or made.domain == CHANNELS_LAST else 1 - len(shape)
         vector = writer.vector(bias, shape[axis], axis)
         if vector:
             op = "Gemm" if dense else made.op_type
@@ -84,6 +85,12 @@ def _add(writer: Writer, call: Call) -> str:
 def _astype(writer: Writer, call: Call) -> str:
     from onnx import helper
 
+    if dtype_of(call) == "int8":
+        pool = writer.once(call.args[0], ("AveragePool",))
+        wide = None if pool is None else writer.made(pool.input[0], "Cast")
+        if pool is not None and wide is not None:
+            # TVM's TFLite importer averages int8 as int32.
+            return writer.replace(pool, "AveragePool", [wide.input[0]])
     dtype = helper.np_dtype_to_tensor_dtype(np.dtype(dtype_of(call)))
     return writer.node("Cast", [writer.name(call.args[0])], to=dtype)
 
@@ -157,17 +164,33 @@ def _dropout(writer: Writer, call: Call) -> tuple[str, ...]:
 
 
 def _quantize(op: str, writer: Writer, call: Call) -> str:
-    """Write a quantization or dequantization; zero points have their tensor's type."""
+    """Write a quantization or dequantization; zero points are like their tensor and scales."""
     source, scale, zero = call.args
     quantized = dtype_of(call) if op == "QuantizeLinear" else dtype_of(source)
-    if dtype_of(zero) != quantized:
+    names = [writer.name(arg) for arg in call.args]
+    per_axis = isinstance(scale.ty, relax.TensorType) and np.prod(shape_of(scale)) > 1
+    if writer.tflite:
+        names[2] = _narrowed(writer, names[2], quantized, shape_of(scale) if per_axis else ())
+    elif dtype_of(zero) != quantized:
         raise writer.unsupported(
             f"a zero point of type {dtype_of(zero)} of a tensor of type {quantized}",
             "a module from TFLite is quantized already: give it to htvm.load",
         )
-    per_axis = isinstance(scale.ty, relax.TensorType) and np.prod(shape_of(scale)) > 1
     more = {"axis": int(call.attrs.axis)} if per_axis else {}
-    return writer.node(op, [writer.name(arg) for arg in call.args], **more)
+    return writer.node(op, names, **more)
+
+
+def _narrowed(writer: Writer, name: str, dtype: str, shape: tuple[int, ...]) -> str:
+    """Write the zero points of TVM's TFLite importer, int32 and one for all, as ONNX has them."""
+    zeros = writer.value(name)
+    if zeros is None:
+        raise writer.unsupported("its zero point is computed at run time", "make it constant")
+    if dtype not in ("int8", "uint8", "int16", "int32"):
+        raise writer.unsupported(f"a quantized tensor of type {dtype}", "use int8")
+    limits = np.iinfo(dtype)
+    if zeros.min(initial=0) < limits.min or zeros.max(initial=0) > limits.max:
+        raise writer.unsupported(f"a zero point beyond {dtype}: {zeros.reshape(-1)[:8].tolist()}")
+    return writer.constant(np.full(shape, zeros) if zeros.size == 1 else zeros, dtype)
 
 
 HANDLERS: Mapping[str, Handler] = {

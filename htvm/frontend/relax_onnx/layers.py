@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from htvm.frontend.onnx.windows import CHANNELS_LAST
 from patterns.primitive import shape_of
 
 if TYPE_CHECKING:
@@ -21,8 +22,14 @@ _SPATIAL = {3: "W", 4: "HW", 5: "DHW"}
 def _convolution(op: str, writer: Writer, call: Call) -> str:
     attrs, rank = call.attrs, len(shape_of(call))
     kernel = ("OI" if op == "Conv" else "IO") + _SPATIAL[rank]
-    _check_layout(writer, attrs.data_layout, "NC" + _SPATIAL[rank])
-    _check_layout(writer, attrs.kernel_layout, kernel)
+    domain = _domain(writer, attrs.data_layout, attrs.out_layout, rank)
+    source, weight = (writer.name(arg) for arg in call.args)
+    found, sizes = str(attrs.kernel_layout), shape_of(call.args[1])
+    if not writer.tflite or sorted(found) != sorted(kernel):
+        _check_layout(writer, found, kernel)
+    axes = [found.index(letter) for letter in kernel]
+    if found != kernel:
+        weight = writer.node("Transpose", [weight], perm=axes)
     more: dict[str, Any] = {
         "strides": _integers(attrs.strides),
         "pads": _integers(attrs.padding),
@@ -31,8 +38,9 @@ def _convolution(op: str, writer: Writer, call: Call) -> str:
     }
     if op == "ConvTranspose":
         more["output_padding"] = _integers(attrs.output_padding)
-    weight = shape_of(call.args[1])
-    return writer.node(op, [writer.name(arg) for arg in call.args], kernel_shape=weight[2:], **more)
+    return writer.node(
+        op, [source, weight], domain=domain, kernel_shape=[sizes[axis] for axis in axes[2:]], **more
+    )
 
 
 def _matmul(writer: Writer, call: Call) -> str:
@@ -51,7 +59,7 @@ def _matmul(writer: Writer, call: Call) -> str:
 
 def _pool(op: str, writer: Writer, call: Call) -> str:
     attrs = call.attrs
-    _check_layout(writer, attrs.layout, "NC" + _SPATIAL[len(shape_of(call))])
+    domain = _domain(writer, attrs.layout, attrs.out_layout, len(shape_of(call)))
     more: dict[str, Any] = {"ceil_mode": int(attrs.ceil_mode)}
     if op == "AveragePool":
         more["count_include_pad"] = int(attrs.count_include_pad)
@@ -62,6 +70,7 @@ def _pool(op: str, writer: Writer, call: Call) -> str:
         strides=_integers(attrs.strides),
         pads=_integers(attrs.padding),
         dilations=_integers(attrs.dilation),
+        domain=domain,
         **more,
     )
 
@@ -111,6 +120,16 @@ def _resize(writer: Writer, call: Call) -> str:
         nearest_mode=nearest[rounding],
         **more,
     )
+
+
+def _domain(writer: Writer, layout: Any, out_layout: Any, rank: int) -> str:
+    """Return the domain of an operator on maps of a layout, which its results have as well."""
+    last = writer.tflite and str(layout) == "NHWC"
+    if not last:
+        _check_layout(writer, layout, "NC" + _SPATIAL[rank])
+    if str(out_layout):
+        _check_layout(writer, out_layout, str(layout))
+    return CHANNELS_LAST if last else ""
 
 
 def _check_layout(writer: Writer, found: Any, wanted: str) -> None:

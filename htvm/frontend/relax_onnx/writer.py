@@ -35,11 +35,18 @@ class Writer:
         module: the module.
         handlers: function for each operator that writes a call, and returns the results' names.
         join: takes the name of a result, and returns that of one that takes its place, or itself.
+        tflite: whether the module comes from TVM's TFLite importer.
     """
 
     def __init__(
-        self, module: IRModule, handlers: Mapping[str, Handler], join: Callable[[Writer, str], str]
+        self,
+        module: IRModule,
+        handlers: Mapping[str, Handler],
+        join: Callable[[Writer, str], str],
+        *,
+        tflite: bool = False,
     ) -> None:
+        self.tflite = tflite
         self._module, self._handlers, self._join = module, handlers, join
         self._main = main_of(module)
         self._names: dict[Var, _Names] = {}
@@ -202,7 +209,7 @@ class Writer:
 
         self._nodes.remove(made)
         attributes = {item.name: get_attribute_value(item) for item in made.attribute}
-        return self.node(op, inputs, **attributes)
+        return self.node(op, inputs, domain=made.domain, **attributes)
 
     def function(self, call: Call) -> PrimFunc:
         """Return the loop nest that a ``call_tir`` runs."""
@@ -217,6 +224,8 @@ class Writer:
         if attrs is None or "params" not in attrs:
             return params
         first = int(attrs["num_input"])
+        if first == len(params):  # TVM's TFLite importer lists its constants all the same
+            return params
         for param, data in zip(params[first:], attrs["params"], strict=True):
             self._names[param] = self.constant(data.numpy())
         return params[:first]

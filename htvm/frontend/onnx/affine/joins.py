@@ -13,12 +13,13 @@ from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.shapes import Tensor, moved, tensor_of
-from htvm.frontend.onnx.affine.unary import mapped
+from htvm.frontend.onnx.affine.unary import requantized
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.float32.combine import RealCombine
 from patterns.ops.moves.attach import Attach
 from patterns.ops.moves.concat import Concat
+from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.take import Take
 
@@ -46,7 +47,7 @@ def concat(reader: Reader, node: OnnxNode, parts: Sequence[View | Constant], axi
             elif part.step == step and clip == _ALL:
                 made.append(part.activation)
             else:
-                made.append(mapped(reader, node, part, step, lambda x: x, clip))
+                made.append(requantized(reader, node, part, step, clip))
         return _written(reader, node, made, axis, step)
 
     return Pending(result, finish)
@@ -155,16 +156,27 @@ def _pad(reader: Reader, node: OnnxNode) -> Value:
         raise node.unsupported(f"a padding in mode '{mode}'", "constant, reflect, edge or wrap")
     fill = _fill(reader, node)
     shape = tuple(n + sum(width) for n, width in zip(source, widths, strict=True))
+    if isinstance(tensor, Real):
+        padded = moved(reader, node, tensor, PadAxes(0, widths), shape)
+        return padded if fill == 0 else _filled(reader, node, padded, source, widths, fill)
     number = int(fill)
     if isinstance(tensor, View):
         ratio = float(np.rint(np.float32(fill) / np.float32(tensor.step.scale)))
         number = int(min(max(ratio + tensor.step.zero_point, -128), 127))
     elif isinstance(tensor, Quantized) and tensor.dtype == "uint8":
         number -= 128
-    elif isinstance(tensor, Real):
-        padded = moved(reader, node, tensor, PadAxes(0, widths), shape)
-        return padded if fill == 0 else _filled(reader, node, padded, source, widths, fill)
-    return moved(reader, node, tensor, PadAxes(number, widths), shape)
+    op = PadAxes(number, widths)
+    return moved(reader, node, tensor, _as_tflite(op) if reader.rounding == "tflite" else op, shape)
+
+
+def _as_tflite(op: PadAxes) -> PadAxes | Pad:
+    """Return a padding of maps as the layer that the reader of TFLite files makes of it."""
+    for layout, first in (("NHWC", 1), ("NCHW", 2)):
+        rest = [*op.widths[:first], *op.widths[first + 2 :]]
+        if len(op.widths) == 4 and not any(map(any, rest)):
+            (top, bottom), (left, right) = op.widths[first : first + 2]
+            return Pad(op.value, (top, left, bottom, right), layout)
+    return op
 
 
 def _fill(reader: Reader, node: OnnxNode) -> float:

@@ -33,6 +33,7 @@ __all__ = [
     "quantized_constant",
     "softmax",
     "split",
+    "with_bias",
 ]
 
 Operand: TypeAlias = "View | tuple[Array, Quantization]"
@@ -156,12 +157,9 @@ def arithmetic(reader: Reader, node: OnnxNode) -> Value:
     first, second = reader.value(node, 0), reader.value(node, 1)
     if isinstance(first, Constant) and isinstance(second, Constant):
         return Constant(FOLDED[node.op](first.real, second.real))
-    if node.op == "Add":
-        for value, other in ((first, second), (second, first)):
-            if isinstance(value, Pending) and isinstance(other, Constant):
-                biased = _with_bias(value, other)
-                if biased is not None:
-                    return biased
+    biased = with_bias(first, second) if node.op == "Add" else None
+    if biased is not None:
+        return biased
     for value in (first, second):
         if isinstance(value, Constant) and np.isnan(value.real).any():
             raise node.damaged("a constant operand that holds NaN", "export the file again")
@@ -196,8 +194,12 @@ def _operand(node: OnnxNode, value: Value) -> Operand | None:
     return None  # reals, among them constants with several scales
 
 
-def _with_bias(pending: Pending, bias: Constant) -> Pending | None:
-    """Add a constant per channel to a product; return ``None`` if it has another shape."""
+def with_bias(pending: Value, bias: Value) -> Pending | None:
+    """Return the sum of a product and a constant per channel; ``None`` if they are none."""
+    if isinstance(pending, Constant):
+        pending, bias = bias, pending
+    if not isinstance(pending, Pending) or not isinstance(bias, Constant):
+        return None
     axis, rank = pending.bias_axis, len(pending.shape)
     if axis is None or pending.bias is not None or pending.bound != Bound():
         return None

@@ -26,7 +26,7 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
 )
-from htvm.frontend.onnx.windows import Windows, check_storage_order, windows_of
+from htvm.frontend.onnx.windows import Windows, check_storage_order, sizes_of, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.reshape import Reshape
@@ -48,10 +48,10 @@ def _max_pool(reader: Reader, node: OnnxNode) -> Value:
     source = value.activation
     if len(source.shape) == 3:
         return _flat_max_pool(reader, node)
-    windows = windows_of(node, source.shape[2:])
+    windows = windows_of(node, sizes_of(node, source.shape))
     check_storage_order(node)
     _check_maximum(node, windows)
-    shape = (*source.shape[:2], *windows.outputs)
+    shape = windows.results(source.shape)
     pool = _maximum(windows)
     made = reader.write(node, pool, (source,), shape, step=reader.steps.get(source))
     if isinstance(value, View):
@@ -61,11 +61,11 @@ def _max_pool(reader: Reader, node: OnnxNode) -> Value:
 
 def _pending_max_pool(reader: Reader, node: OnnxNode, value: Pending) -> Value:
     """The maximum of what is quantized afterwards: rounding does not change which is largest."""
-    windows = windows_of(node, value.shape[2:])
+    windows = windows_of(node, sizes_of(node, value.shape))
     check_storage_order(node)
     _check_maximum(node, windows)
     pool = _maximum(windows)
-    shape = (*value.shape[:2], *windows.outputs)
+    shape = windows.results(value.shape)
 
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         made = value.finish(step, clip, value.bias)
@@ -82,7 +82,9 @@ def _pending_max_pool(reader: Reader, node: OnnxNode, value: Pending) -> Value:
 
 
 def _maximum(windows: Windows) -> MaxPool:
-    return MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW", windows.dilation)
+    return MaxPool(
+        windows.kernel, windows.strides, windows.padding, windows.layout, windows.dilation
+    )
 
 
 def _check_maximum(node: OnnxNode, windows: Windows) -> None:

@@ -14,9 +14,15 @@ from htvm.frontend.onnx.affine.reader import Reader
 from htvm.frontend.onnx.affine.shapes import in_shape, pending_reshape
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
-from htvm.frontend.onnx.windows import Windows, windows_of
+from htvm.frontend.onnx.windows import Windows, sizes_of, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
-from htvm.frontend.products import BIAS_TOLERANCE, QuantizedProduct, folded_bias, padded
+from htvm.frontend.products import (
+    BIAS_TOLERANCE,
+    QuantizedProduct,
+    Rounding,
+    folded_bias,
+    padded,
+)
 from patterns.ops.convolution import Conv2dSums
 from patterns.ops.dense import LinearSums
 from patterns.ops.float32.combine import RealCombine
@@ -156,30 +162,34 @@ def _int32(node: OnnxNode, values: Array) -> Array:
     return rounded.astype("int32")
 
 
-def _ratios(step: Quantization, weight: Weight, output: Quantization) -> tuple[float, ...]:
-    """Return s_in * s_w / s_out, each step rounded to float32, like onnxruntime."""
-    ratios = np.float32(step.scale) * weight.scale / np.float32(output.scale)
+def _ratios(
+    step: Quantization, weight: Weight, output: Quantization, rounding: Rounding
+) -> tuple[float, ...]:
+    """Return s_in * s_w / s_out, each step rounded to float32 where onnxruntime does that."""
+    wide = np.dtype("float32" if rounding == "onnx" else "float64").type
+    ratios = wide(step.scale) * weight.scale.astype(wide) / wide(output.scale)
     if np.all(ratios == ratios[0]):
         ratios = ratios[:1]
     return tuple(float(ratio) for ratio in ratios)
 
 
 def _product(
+    reader: Reader,
     node: OnnxNode,
     bias: Constant | None,
-    step: Quantization,
     weight: Weight,
-    output: Quantization,
+    steps: tuple[Quantization, Quantization],
     clip: Clip,
 ) -> QuantizedProduct:
+    step, output = steps
     return QuantizedProduct(
         weight=weight.data,
         bias=_bias(node, bias, len(weight.data), step, weight),
-        ratios=_ratios(step, weight, output),
+        ratios=_ratios(step, weight, output, reader.rounding),
         zero_points=(step.zero_point, output.zero_point),
         clip=clip,
         where=node.where,
-        rounding="onnx",
+        rounding=reader.rounding,
     )
 
 
@@ -194,14 +204,15 @@ def convolution(
     windows: Windows,
     bias: Constant | None,
 ) -> Pending:
-    """Return a convolution of a tensor (1, C, y, x), pending until it is quantized."""
+    """Return a convolution of maps in the windows' layout, pending until it is quantized."""
     source, step = view.activation, view.step
     if len(source.shape) != 4 or weight.data.ndim != 4:
         raise node.unsupported(
             f"a convolution of shape {list(source.shape)} with {list(weight.data.shape)}",
             "two spatial axes are supported; give a one-dimensional one a height of 1",
         )
-    batch, channels, *_ = source.shape
+    axis = 3 if windows.layout == "NHWC" else 1
+    batch, channels = source.shape[0], source.shape[axis]
     groups = node.integer("group", 1)
     k, per_group = weight.data.shape[:2]
     if groups < 1 or channels != per_group * groups or k % groups:
@@ -211,11 +222,10 @@ def convolution(
         )
     if batch != 1:
         raise node.unsupported(f"a batch of {batch}", "only a batch of 1 is supported")
-    shape = (1, k, *windows.outputs)
-    window = windows.filter(groups)
+    shape, window = windows.results(source.shape, k), windows.filter(groups)
 
     def finish(output: Quantization, clip: Clip, extra: Constant | None) -> Activation:
-        product = _product(node, extra, step, weight, output, clip)
+        product = _product(reader, node, extra, weight, (step, output), clip)
         operator = product.convolved(source, window, lambda _: reader.position())
         return reader.result(operator, shape, output)
 
@@ -228,7 +238,7 @@ def convolution(
         more = None if more is None else more[None, :, None, None]
         return _real(reader, node, sums, (view, weight, more), bound)
 
-    return Pending(shape, finish, real_form, bias_axis=1, bias=bias)
+    return Pending(shape, finish, real_form, bias_axis=axis, bias=bias)
 
 
 def filtered(
@@ -238,7 +248,8 @@ def filtered(
     maps, wide, flat = with_maps(reader, node, view, constant)
     weight = weight_of(node, wide, 0)
     kernel = weight.data.shape[3 if flat else 2 :]
-    windows = windows_of(node, maps.shape[3 if flat else 2 :], kernel, one_axis=flat)
+    sizes = sizes_of(node, maps.shape)
+    windows = windows_of(node, sizes[1:] if flat else sizes, kernel, one_axis=flat)
     pending = convolution(reader, node, maps, weight, windows, bias)
     return unflattened(reader, node, pending, flat)
 
@@ -309,7 +320,7 @@ def matrix_product(
 
     def finish(output: Quantization, clip: Clip, extra: Constant | None) -> Activation:
         source = flat()
-        product = _product(node, extra, step, weight, output, clip)
+        product = _product(reader, node, extra, weight, (step, output), clip)
         operator = product.dense(source, reader.position())
         made = reader.result(operator, (rows, k), output)
         return _reshaped(reader, node, made, result, output)

@@ -20,6 +20,8 @@ from htvm.frontend.onnx.affine.values import (
 )
 from htvm.frontend.onnx.tensors import WIDER
 from htvm.frontend.operators import Activation, Applied, Quantization
+from patterns.op import Scale
+from patterns.ops.convert import Convert
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.onnxruntime.quantize import OnnxQuantize
 from patterns.ops.onnxruntime.real import OnnxReal
@@ -205,14 +207,17 @@ def _of_blocks(reader: Reader, node: OnnxNode, data: Array) -> Constant:
 
 
 def learn(reader: Reader, activation: Activation, step: Quantization) -> None:
-    """Record the quantization of a tensor, and of the model's input that it is moved from."""
+    """Record the quantization of a tensor, and of those that it has its values from."""
     reader.steps.setdefault(activation, step)
     origin = activation.origin
-    if isinstance(origin, Applied) and isinstance(origin.op, Rescale):
-        moved = origin.op.offset
-        if moved is not None:
-            outer = Quantization(step.scale, step.zero_point - moved)
-            reader.steps.setdefault(origin.inputs[0], outer)
+    if not isinstance(origin, Applied):
+        return
+    moved = origin.op.offset if isinstance(origin.op, Rescale) else None
+    if moved is not None:
+        learn(reader, origin.inputs[0], Quantization(step.scale, step.zero_point - moved))
+    elif origin.op.scale is Scale.PASSES and not isinstance(origin.op, Convert):
+        for source in origin.inputs:
+            learn(reader, source, step)
 
 
 def _dequantized_sums(reader: Reader, node: OnnxNode, value: Sums) -> Real:
@@ -253,9 +258,13 @@ def quantized(
         UnsupportedError: it is constant, or already integers.
     """
     if isinstance(value, View):
-        return Quantized(_requantized(reader, node, value, step), dtype)
+        from htvm.frontend.onnx.affine.unary import requantized
+
+        same = value.step == step
+        made = value.activation if same else requantized(reader, node, value, step)
+        return Quantized(made, dtype)
     if isinstance(value, Pending):
-        clip = value.bound.clip(step)
+        clip = value.bound.clip(step, reader.rounding)
         activation = value.finish(step, clip, value.bias)
         reader.steps.setdefault(activation, step)
         return Quantized(activation, dtype)
@@ -263,14 +272,6 @@ def quantized(
         raise node.unsupported(f"it quantizes {_brief(value)}")
     source, op = value.activation, OnnxQuantize(step.scale, step.zero_point)
     return Quantized(reader.write(node, op, (source,), source.shape, step=step), dtype)
-
-
-def _requantized(reader: Reader, node: OnnxNode, view: View, step: Quantization) -> Activation:
-    if view.step == step:
-        return view.activation
-    from htvm.frontend.onnx.affine.unary import mapped
-
-    return mapped(reader, node, view, step, lambda x: x)
 
 
 def _brief(value: Value) -> str:

@@ -24,12 +24,14 @@ from htvm.frontend.onnx.affine.values import (
 from htvm.frontend.onnx.forms import Given
 from htvm.frontend.onnx.network import Network
 from htvm.frontend.onnx.reads import read_whole
+from htvm.frontend.onnx.windows import CHANNELS_LAST
 from htvm.frontend.operators import Activation, Applied, Quantization
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.integer.rescale import Rescale
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode, OnnxTensor
+    from htvm.frontend.products import Rounding
     from patterns.op import Op
 
 __all__ = ["Handler", "Reader", "offset_of"]
@@ -48,6 +50,7 @@ class Reader:
         handlers: function for each operator that returns the value of a node, or one for each
             output.
         title: where the operators are, for messages.
+        rounding: whose arithmetic to follow.  TFLite's has no reals, but maps with channels last.
     """
 
     def __init__(
@@ -55,9 +58,12 @@ class Reader:
         graph: OnnxGraph,
         handlers: Mapping[str, Handler],
         title: str = "between quantized tensors",
+        rounding: Rounding = "onnx",
     ) -> None:
         self.graph = graph
+        self.rounding = rounding
         self._title = title
+        self._domains = ("", "com.microsoft" if rounding == "onnx" else CHANNELS_LAST)
         self._handlers = handlers
         self._values: dict[str, Value] = {}
         self.steps: dict[Activation, Quantization] = {}
@@ -79,7 +85,7 @@ class Reader:
         inputs = [(item.name, self._enter(item)) for item in self.graph.inputs]
         for node in self.graph.nodes:
             handler = self._handlers.get(node.op)
-            if handler is None or node.domain not in ("", "com.microsoft"):
+            if handler is None or node.domain not in self._domains:
                 raise self._unknown(node)
             result = read_whole(node, self.graph.opset, partial(handler, self, node))
             values = result if isinstance(result, list) else [result]
@@ -246,6 +252,12 @@ class Reader:
         Raises:
             UnsupportedError: it has no float form here.
         """
+        if self.rounding == "tflite":
+            raise UnsupportedError(
+                "a value that is not int8",
+                where=where,
+                hint="quantize and dequantize between all operators; inputs and outputs are int8",
+            )
         if isinstance(value, Real):
             return value.activation
         if isinstance(value, View):

@@ -26,6 +26,7 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.operators import Activation, Applied, Clip, Quantization
+from htvm.frontend.scales import converted
 from patterns.ops.convert import Convert
 from patterns.ops.float32.combine import Function as Combination
 from patterns.ops.float32.combine import RealCombine
@@ -35,7 +36,7 @@ from patterns.ops.table_map import TableLookup
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["FUNCTIONS", "HANDLERS", "Function", "bounded", "mapped", "pending_map"]
+__all__ = ["FUNCTIONS", "HANDLERS", "Function", "bounded", "mapped", "pending_map", "requantized"]
 
 Function: TypeAlias = "Callable[[Array], Array]"
 """A function of float32 arrays."""
@@ -69,6 +70,16 @@ def mapped(
         return reader.write(node, convert, (source,), source.shape, step=step)
     op = TableLookup(table, zero_point=step.zero_point)
     return reader.write(node, op, (source,), source.shape, stem=node.op.lower(), step=step)
+
+
+def requantized(
+    reader: Reader, node: OnnxNode, view: View, step: Quantization, clip: Clip = INT8
+) -> Activation:
+    """Return an 8-bit tensor in another quantization."""
+    if reader.rounding == "onnx":
+        return mapped(reader, node, view, step, lambda x: x, clip)
+    convert = converted(view.step, step, clip)
+    return reader.write(node, convert, (view.activation,), view.shape, step=step)
 
 
 def _conversion(
@@ -105,13 +116,15 @@ def bounded(reader: Reader, node: OnnxNode, value: Value, low: float, high: floa
         bound = value.bound.within(low, high)
         return Pending(value.shape, value.finish, value.real, value.bias_axis, value.bias, bound)
     if isinstance(value, View):
-        waiting = pending_map(reader, node, value, lambda x: x)
+
+        def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
+            return requantized(reader, node, value, step, clip)
 
         def real_form(bound: Bound, _: Constant | None) -> Activation:
             source = reader.realised(value, node.where)
             return limited(reader, node, source, bound)
 
-        return Pending(waiting.shape, waiting.finish, real_form, bound=Bound(low, high))
+        return Pending(value.shape, finish, real_form, bound=Bound(low, high))
     if isinstance(value, Real):
         return Real(limited(reader, node, value.activation, Bound(low, high)))
     raise node.unsupported(f"it bounds a {type(value).__name__.lower()}")
@@ -167,6 +180,8 @@ def _clipped(
     """Apply bounds to the integers of an 8-bit tensor, as narrow ones are clipped (QCDQ)."""
     offset, value = offset_of(source.dtype), source.activation
     least, most = (int(min(max(each, -1000), 1000)) - offset for each in (low, high))
+    if least <= INT8[0] and most >= INT8[1]:
+        return source
     origin, step = value.origin, reader.steps.get(value)
     own = getattr(origin.op, "clip", None) if isinstance(origin, Applied) else None
     if isinstance(origin, Applied) and own is not None:

@@ -11,6 +11,8 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Clip, Quantization
+from htvm.frontend.products import Rounding
+from htvm.frontend.scales import bound
 
 __all__ = ["INT8", "Bound", "Constant", "Pending", "Quantized", "Real", "Sums", "Value", "View"]
 
@@ -149,8 +151,10 @@ class Bound:
     low: float = -math.inf
     high: float = math.inf
 
-    def clip(self, step: Quantization) -> Clip:
+    def clip(self, step: Quantization, rounding: Rounding) -> Clip:
         """Return the bounds as int8 integers in this quantization."""
+        if rounding == "tflite":
+            return bound(self.low, step, INT8[0]), bound(self.high, step, INT8[1])
         return _integer(self.low, step), _integer(self.high, step)
 
     def within(self, low: float, high: float) -> Bound:

@@ -1,0 +1,173 @@
+"""QDQ in TFLite's arithmetic, as Relax modules of TVM's TFLite importer have it.
+
+Values and the walk are those of `htvm.frontend.onnx.qdq`; `Reader.rounding` says whose arithmetic
+layers, conversions and bounds have.  All tensors are int8, so that there are no parts in reals:
+only what TFLite Micro computes in integers is read.  No file says that it means this arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from htvm.frontend.onnx import qdq
+from htvm.frontend.onnx.affine import gemm, joins, pointwise, quantization, shapes, unary
+from htvm.frontend.onnx.affine.pools import HANDLERS as POOLS
+from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.values import INT8, Constant, Pending, Quantized, Value, View
+from htvm.frontend.onnx.windows import sizes_of, windows_of
+from htvm.frontend.operators import Activation, Clip, Quantization
+from htvm.frontend.registration import registered
+from htvm.frontend.scales import summed
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.softmax import TfliteSoftmax
+
+if TYPE_CHECKING:
+    from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
+    from htvm.frontend.onnx.network import Network
+
+__all__ = ["HANDLERS", "read"]
+
+_SOFTMAX_STEP = Quantization(1 / 256, -128)
+
+
+def read(graph: OnnxGraph) -> Network:
+    """Return the network.
+
+    Raises:
+        UnsupportedError: a node is not supported; the message names it.
+        ModelError: the graph contradicts itself.
+    """
+    for item in graph.inputs:
+        if item.dtype != "int8":
+            raise UnsupportedError(
+                f"its type is {item.dtype}",
+                where=f"input '{item.name}' of {graph.source}",
+                hint="give the model int8 inputs and outputs",
+            )
+    ordered = replace(graph, nodes=_ended_at_once(graph.nodes))
+    return Reader(ordered, HANDLERS, "in TFLite's arithmetic", "tflite").read()
+
+
+def _ended_at_once(nodes: Sequence[OnnxNode]) -> tuple[OnnxNode, ...]:
+    """Return the nodes, with bounds and quantizations behind the operators whose results they end.
+
+    Layers are written in the order in which they are quantized, which TVM's importer leaves to
+    their first reader.
+    """
+    places: dict[str, int] = {}
+    keys = []
+    for index, node in enumerate(nodes):
+        ends = node.op in ("Clip", "QuantizeLinear", "Relu")
+        place = places.get(node.inputs[0], index) if ends else index
+        if node.op != "DequantizeLinear":
+            places.update(dict.fromkeys(node.outputs, place))
+        keys.append((place, index))
+    return tuple(nodes[index] for _, index in sorted(keys))
+
+
+def _dequantize(reader: Reader, node: OnnxNode) -> Value:
+    value = quantization.HANDLERS["DequantizeLinear"](reader, node)
+    if isinstance(value, Constant) and value.zero_point is not None and value.zero_point.any():
+        raise node.unsupported(
+            f"weights with zero point {value.zero_point.reshape(-1)[0]}",
+            "quantize them symmetrically",
+        )
+    return value
+
+
+def _quantize(reader: Reader, node: OnnxNode) -> Value:
+    dtype = reader.array(node, 2, "zero point").dtype
+    if dtype != np.int8:
+        raise node.unsupported(f"activations of type {dtype}", "use int8")
+    return quantization.HANDLERS["QuantizeLinear"](reader, node)
+
+
+def _add(reader: Reader, node: OnnxNode) -> Value:
+    biased = pointwise.with_bias(reader.value(node, 0), reader.value(node, 1))
+    if biased is not None:
+        return biased
+    a, b = reader.view(node, 0, "first operand"), reader.view(node, 1, "second operand")
+    if a.shape != b.shape:
+        raise node.unsupported(
+            f"operands of shapes {a.shape} and {b.shape}", "broadcasting is not supported"
+        )
+
+    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
+        inputs = (a.activation, b.activation)
+        return reader.write(node, summed(a.step, b.step, step, clip), inputs, a.shape, step=step)
+
+    return Pending(a.shape, finish)
+
+
+def _matmul(reader: Reader, node: OnnxNode) -> Value:
+    view, weights = reader.view(node, 0, "first operand"), qdq.weights_of(reader, node, 1)
+    channels = 0 if node.integer("transB", 0) else 1
+    return gemm.weighted(reader, node, view, weights, channels, qdq.bias_of(reader, node, 2))
+
+
+def _average(reader: Reader, node: OnnxNode) -> Value:
+    value = reader.value(node, 0)
+    if not isinstance(value, View | Quantized):
+        raise node.unsupported("it averages a tensor that is not int8")
+    source, windows = value.activation, windows_of(node, sizes_of(node, value.shape))
+    counted = node.integer("count_include_pad", 0) and any(windows.padding)
+    if counted or windows.dilation != (1, 1):
+        raise node.unsupported("an average with dilation, or that counts its padding")
+    windows.check_padding(node)
+    shape = windows.results(source.shape)
+
+    def finish(step: Quantization | None, clip: Clip, _: Constant | None) -> Activation:
+        if isinstance(value, View) and step != value.step:
+            raise node.unsupported(
+                f"an average from {value.step} to {step}",
+                "give input and output one scale and zero point",
+            )
+        window = windows.kernel, windows.strides, windows.padding
+        pool = AveragePool(*window, clip, windows.layout)
+        return reader.write(node, pool, (source,), shape, step=step)
+
+    if isinstance(value, Quantized):  # which TFLite's importer averages without its scale
+        return Quantized(finish(reader.steps.get(source), INT8, None), value.dtype)
+    return Pending(shape, finish)
+
+
+def _softmax(reader: Reader, node: OnnxNode) -> Value:
+    view = reader.view(node, 0, "input")
+    axis, rank = node.integer("axis", -1), len(view.shape)
+    if axis % rank != rank - 1:
+        raise node.unsupported(f"a softmax over axis {axis} of {rank}", "use the last axis")
+
+    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
+        if step != _SOFTMAX_STEP or clip != INT8:
+            raise node.unsupported(
+                f"a softmax quantized to {step} and clipped to {clip}",
+                "int8 softmax has scale 1/256 and zero point -128",
+            )
+        softmax = TfliteSoftmax.of_scale(view.step.scale)
+        return reader.write(node, softmax, (view.activation,), view.shape, step=step)
+
+    return Pending(view.shape, finish)
+
+
+_HANDLERS: Mapping[str, Handler] = {
+    **unary.HANDLERS,
+    **{name: shapes.HANDLERS[name] for name in ("Identity", "Reshape", "Transpose")},
+    "Add": _add,
+    "AveragePool": _average,
+    "Conv": qdq.HANDLERS["Conv"],
+    "DequantizeLinear": _dequantize,
+    "Gemm": _matmul,
+    "MatMul": _matmul,
+    "MaxPool": POOLS["MaxPool"],
+    "Pad": joins.HANDLERS["Pad"],
+    "QuantizeLinear": _quantize,
+    "Softmax": _softmax,
+}
+
+HANDLERS = registered("ONNX, QDQ of TFLite", _HANDLERS, Value)
+"""Handlers by operator."""
