@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tvm
+import tvm_ffi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
@@ -127,8 +129,6 @@ def test_random_networks(case: tuple[QdqBuilder, Any, str]) -> None:
 
 
 def _run_all(module: Any, sample: Any) -> list[Any]:
-    import tvm
-
     machine = relax.VirtualMachine(linked(relax.build(module, "llvm")), tvm.cpu())
     return [item.numpy() for item in machine["main"](tvm.runtime.tensor(sample))]
 
@@ -162,6 +162,16 @@ def test_bias_in_other_steps_is_converted() -> None:
         wanted = np.rint(reals / product)
         tolerance = 1 if kind == "float" else 5
         assert np.abs(bias_read - wanted).max() <= tolerance
+
+
+def test_constants_in_attributes_are_no_parameters() -> None:
+    """TVM's TFLite importer lists them beside a function that has inputs only."""
+    qdq = QdqBuilder(3, (1, 16))
+    module = qdq.module(lambda x: qdq.dense(x, 4))
+    wanted = htvm.load(module).module
+    more = {"num_input": 1, "params": [tvm.runtime.tensor(np.zeros(3, np.int8))]}
+    module["main"] = module["main"].with_attrs(more)
+    assert tvm_ffi.structural_equal(htvm.load(module).module, wanted)
 
 
 def _unquantized(q: QdqBuilder, x: Any) -> Any:
