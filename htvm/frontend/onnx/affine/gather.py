@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.pointwise import quantized_constant
 from htvm.frontend.onnx.affine.reader import Reader, offset_of
-from htvm.frontend.onnx.affine.shapes import like, tensor_of
+from htvm.frontend.onnx.affine.shapes import tensor_of
 from htvm.frontend.onnx.affine.values import Constant, Quantized, Real, Sums, Value, View
 from htvm.frontend.operators import Activation
 from patterns.ops.moves.gather import Gather
@@ -36,7 +37,7 @@ def gathered(reader: Reader, node: OnnxNode, places: Activation) -> Value:
     shape = (*source.shape[:axis], *places.shape, *source.shape[axis + 1 :])
     op = Gather(axis, tensor.step.zero_point if isinstance(tensor, View) else 0)
     made = reader.write(node, op, (source, places), shape, dtype=source.dtype, step=step)
-    return like(tensor, made)
+    return replace(tensor, activation=made)
 
 
 def _looked_up(reader: Reader, node: OnnxNode, constant: Constant, places: Activation) -> Value:

@@ -15,7 +15,13 @@ from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine import real_layers
 from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
 from htvm.frontend.onnx.affine.resize import resize
-from htvm.frontend.onnx.affine.shapes import in_shape, moved, pending_reshape, tensor_of
+from htvm.frontend.onnx.affine.shapes import (
+    in_shape,
+    moved,
+    pending_move,
+    pending_reshape,
+    tensor_of,
+)
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import (
     Bound,
@@ -41,44 +47,19 @@ __all__ = ["HANDLERS", "average", "fused_average", "global_windows", "mean"]
 
 def _max_pool(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
-    if isinstance(value, Pending) and len(value.shape) == 4:
-        return _pending_max_pool(reader, node, value)
-    if not isinstance(value, View | Quantized):
+    pending = isinstance(value, Pending) and len(value.shape) == 4
+    if not pending and not isinstance(value, View | Quantized):
         return real_layers.max_pool(reader, node)
-    source = value.activation
-    if len(source.shape) == 3:
+    if len(value.shape) == 3:
         return _flat_max_pool(reader, node)
-    windows = windows_of(node, sizes_of(node, source.shape))
-    check_storage_order(node)
-    _check_maximum(node, windows)
-    shape = windows.results(source.shape)
-    pool = _maximum(windows)
-    made = reader.write(node, pool, (source,), shape, step=reader.steps.get(source))
-    if isinstance(value, View):
-        return View(made, value.step, value.dtype)
-    return Quantized(made, value.dtype)
-
-
-def _pending_max_pool(reader: Reader, node: OnnxNode, value: Pending) -> Value:
-    """The maximum of what is quantized afterwards: rounding does not change which is largest."""
     windows = windows_of(node, sizes_of(node, value.shape))
     check_storage_order(node)
     _check_maximum(node, windows)
-    pool = _maximum(windows)
-    shape = windows.results(value.shape)
-
-    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
-        made = value.finish(step, clip, value.bias)
-        return reader.write(node, pool, (made,), shape, step=step)
-
-    make = value.real
-    if make is None:
-        return Pending(shape, finish, bound=value.bound)
-
-    def real_form(bound: Bound, _: Constant | None) -> Activation:
-        return reader.write(node, pool, (make(bound, value.bias),), shape, dtype="float32")
-
-    return Pending(shape, finish, real_form, bound=value.bound)
+    pool, shape = _maximum(windows), windows.results(value.shape)
+    if isinstance(value, Pending):  # rounding does not change which is largest
+        return pending_move(reader, node, value, pool, shape)
+    assert isinstance(value, View | Quantized)
+    return moved(reader, node, value, pool, shape)
 
 
 def _maximum(windows: Windows) -> MaxPool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -36,10 +37,10 @@ __all__ = [
     "Movable",
     "Tensor",
     "in_shape",
-    "like",
     "movable_of",
     "move",
     "moved",
+    "pending_move",
     "pending_reshape",
     "reshape",
     "tensor_of",
@@ -70,18 +71,6 @@ def movable_of(reader: Reader, node: OnnxNode, index: int) -> Movable:
     return value if isinstance(value, Constant) else tensor_of(reader, node, index)
 
 
-def like(value: Tensor, activation: Activation) -> Tensor:
-    """Return a value of the same kind for other elements."""
-    match value:
-        case View():
-            return View(activation, value.step, value.dtype)
-        case Quantized():
-            return Quantized(activation, value.dtype)
-        case Sums():
-            return Sums(activation, value.dtype)
-    return Real(activation)
-
-
 def _reshaped(reader: Reader, node: OnnxNode, shape: Sequence[int]) -> Value:
     wanted = tuple(int(size) for size in shape)
     value = reader.value(node, 0)
@@ -99,13 +88,13 @@ def pending_reshape(
     """Return a value pending quantization in another shape."""
     if math.prod(pending.shape) != math.prod(shape):
         raise node.damaged(f"a reshape of {list(pending.shape)} to {list(shape)}")
-    return _pending_move(reader, node, pending, Reshape(shape), shape)
+    return pending_move(reader, node, pending, Reshape(shape), shape)
 
 
-def _pending_move(
+def pending_move(
     reader: Reader, node: OnnxNode, pending: Pending, op: Op, shape: tuple[int, ...]
 ) -> Pending:
-    """Return a value pending quantization after a move of its elements."""
+    """Return a value pending quantization after a move of its elements, or their maxima."""
 
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         made = pending.finish(step, clip, pending.bias)
@@ -168,7 +157,7 @@ def _transpose(reader: Reader, node: OnnxNode) -> Value:
 def _moved(reader: Reader, node: OnnxNode, op: Move, shape: tuple[int, ...]) -> Value:
     value = reader.value(node, 0)
     if isinstance(value, Pending):
-        return _pending_move(reader, node, value, op, shape)
+        return pending_move(reader, node, value, op, shape)
     return move(reader, node, movable_of(reader, node, 0), op, shape)
 
 
@@ -199,7 +188,7 @@ def moved(reader: Reader, node: OnnxNode, tensor: Tensor, op: Op, shape: tuple[i
     source = tensor.activation
     step = reader.steps.get(source)
     made = reader.write(node, op, (source,), shape, dtype=source.dtype, step=step)
-    return like(tensor, made)
+    return replace(tensor, activation=made)
 
 
 def in_shape(reader: Reader, node: OnnxNode, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:

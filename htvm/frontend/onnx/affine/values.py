@@ -21,16 +21,10 @@ INT8: Clip = (-128, 127)
 
 
 @dataclass(frozen=True, eq=False)
-class Quantized:
-    """An 8-bit tensor.
-
-    Attributes:
-        activation: int8 tensor; uint8 in the file is shifted by -128.
-        dtype: type in the file, int8 or uint8.
-    """
+class _Written:
+    """A tensor that has been written, of one of the kinds below."""
 
     activation: Activation
-    dtype: str
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -39,7 +33,19 @@ class Quantized:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class Quantized(_Written):
+    """An 8-bit tensor.
+
+    Attributes:
+        activation: int8 tensor; uint8 in the file is shifted by -128.
+        dtype: type in the file, int8 or uint8.
+    """
+
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class View(_Written):
     """A dequantized 8-bit tensor.
 
     Attributes:
@@ -48,30 +54,17 @@ class View:
         dtype: type in the file, int8 or uint8.
     """
 
-    activation: Activation
     step: Quantization
     dtype: str = "int8"
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the tensor."""
-        return self.activation.shape
-
 
 @dataclass(frozen=True, eq=False)
-class Real:
+class Real(_Written):
     """A computed float32 tensor."""
 
-    activation: Activation
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the tensor."""
-        return self.activation.shape
-
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class Sums(_Written):
     """An int32 tensor without scale: sums of ConvInteger and MatMulInteger, places, or indices.
 
     Attributes:
@@ -79,13 +72,7 @@ class Sums:
         dtype: type in the file, int16, int32 or int64.
     """
 
-    activation: Activation
     dtype: str = "int32"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the tensor."""
-        return self.activation.shape
 
 
 @dataclass(frozen=True, eq=False)
