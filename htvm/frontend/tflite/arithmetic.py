@@ -1,4 +1,7 @@
-"""Functions of two tensors, broadcast, either of which may be constant; products of matrices."""
+"""Functions of two tensors, broadcast, either of which may be constant; products of matrices.
+
+Those of int16 have no zero points, and fewer fraction bits to spare.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,15 @@ from patterns.op import TensorType
 from patterns.ops.integer.extreme import Extreme, Which
 from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.binary import Function, TfliteBinary, broadcast
-from patterns.ops.tflite.factors import AddFactors, MultiplyFactors, SquareFactors
+from patterns.ops.tflite.factors import (
+    ADD_LEFT_SHIFT,
+    MULTIPLY_LEFT_SHIFT,
+    SQUARE_LEFT_SHIFT,
+    WIDE_LEFT_SHIFT,
+    AddFactors,
+    MultiplyFactors,
+    SquareFactors,
+)
 from patterns.ops.tflite.matmul import TfliteMatmul, WideMatmul
 from patterns.ops.tflite.wide import narrowed
 
@@ -33,7 +44,7 @@ def add(op: OperatorReader) -> Sequence[Applied]:
     """ADD; of two tensors of one shape it is a layer."""
     first, second = _operands(op)
     if isinstance(first, Activation) and isinstance(second, Activation):
-        if first.shape == second.shape:
+        if op.dtype == "int8" and first.shape == second.shape:
             steps = (op.step(op.tensor(0)), op.step(op.tensor(1)), op.step(op.result()))
             clip = op.clip(op.options(11), 0)
             return [Applied(op.position(), op.where, (first, second), summed(*steps, clip))]
@@ -132,17 +143,21 @@ def _binary(
     first: Activation | Array,
     second: Activation | Array,
 ) -> Sequence[Applied]:
-    clip = op.clip(op.options(options), 0) if options else INT8
+    clip = op.clip(op.options(options), 0) if options else op.limits
     steps = (op.step(op.tensor(0)), op.step(op.tensor(1)), op.step(op.result()))
     scales = (steps[0].scale, steps[1].scale, steps[2].scale)
     zeros = (steps[0].zero_point, steps[1].zero_point, steps[2].zero_point)
     parameters: AddFactors | MultiplyFactors | SquareFactors
+    wide = op.dtype == "int16"
     if function == "multiply":
-        parameters = MultiplyFactors.from_scales(scales, zeros)
+        most = 0 if wide else MULTIPLY_LEFT_SHIFT
+        parameters = MultiplyFactors.from_scales(scales, zeros, most)
     elif function == "squared_difference":
-        parameters = SquareFactors.from_scales(scales, zeros)
+        bits = 0 if wide else SQUARE_LEFT_SHIFT
+        parameters = SquareFactors.from_scales(scales, zeros, bits)
     else:
-        parameters = AddFactors.from_scales(scales, zeros)
+        bits = WIDE_LEFT_SHIFT if wide else ADD_LEFT_SHIFT
+        parameters = AddFactors.from_scales(scales, zeros, bits)
     a, b = (None if isinstance(item, Activation) else item for item in (first, second))
     inputs = tuple(item for item in (first, second) if isinstance(item, Activation))
     made = TfliteBinary(function, parameters, clip, a, b)

@@ -53,12 +53,12 @@ def quantize(op: OperatorReader) -> Sequence[Applied]:
 
 
 def dequantize(op: OperatorReader) -> Sequence[Applied]:
-    """DEQUANTIZE: an 8-bit tensor to float32."""
+    """DEQUANTIZE: a tensor of 8 or 16 bits to float32."""
     op.count((1,))
     source, result = op.tensor(0), op.operator.outputs[0]
     op.result_shape(source.shape)
     _computed(op, source)
-    if source.dtype not in _BYTES:
+    if source.dtype not in (*_BYTES, "int16"):
         raise op.unsupported(f"{source.dtype} activations ({source.place})", FULL_INT8)
     if result.dtype != "float32":
         raise op.unsupported(f"a dequantization to {result.dtype} ({result.place})", FULL_INT8)

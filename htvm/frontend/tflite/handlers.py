@@ -90,30 +90,26 @@ HANDLERS = registered("TFLite", _HANDLERS, Applied)
 """Reader for each supported operator."""
 
 _OF_BOTH = (
-    "AVERAGE_POOL_2D", "BATCH_MATMUL", "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION",
-    "DEPTH_TO_SPACE", "EXPAND_DIMS", "GATHER", "MAXIMUM", "MAX_POOL_2D", "MEAN", "MINIMUM",
-    "MIRROR_PAD", "PACK", "PAD", "PADV2", "REDUCE_MAX", "REDUCE_MIN", "RELU6", "RESHAPE",
-    "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SLICE", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH",
-    "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "SUM", "TILE", "TRANSPOSE", "UNPACK",
+    "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION",
+    "DEPTH_TO_SPACE", "DEQUANTIZE", "EXPAND_DIMS", "GATHER", "MAXIMUM", "MAX_POOL_2D", "MEAN",
+    "MINIMUM", "MIRROR_PAD", "MUL", "PACK", "PAD", "PADV2", "REDUCE_MAX", "REDUCE_MIN", "RELU6",
+    "RESHAPE", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SLICE", "SPACE_TO_BATCH_ND",
+    "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUARED_DIFFERENCE", "SQUEEZE", "STRIDED_SLICE", "SUB",
+    "SUM", "TILE", "TRANSPOSE", "UNPACK",
 )  # fmt: skip
 
 _WIDE: Mapping[str, Handler] = {
     **{name: _HANDLERS[name] for name in _OF_BOTH},
     "ABS": wide_functions.absolute,
-    "ADD": wide.add,
     "CONV_2D": wide.conv,
     "DEPTHWISE_CONV_2D": wide.depthwise,
-    "DEQUANTIZE": wide.dequantize,
     "FULLY_CONNECTED": wide.fully_connected,
     "LEAKY_RELU": wide.leaky_relu,
     "LOGISTIC": wide_functions.logistic,
-    "MUL": wide.multiply,
     "PRELU": wide_functions.prelu,
     "QUANTIZE": wide.quantize,
     "RELU": wide_functions.relu,
     "SOFTMAX": wide_functions.softmax,
-    "SQUARED_DIFFERENCE": wide.squared_difference,
-    "SUB": wide.subtract,
     "TANH": wide_functions.tanh,
     "TRANSPOSE_CONV": wide.transpose_conv,
 }

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Clip
 from htvm.frontend.products import BIAS_TOLERANCE
@@ -24,26 +23,18 @@ from htvm.frontend.tflite.products import (
 from htvm.frontend.tflite.reader import FULL_INT8, OperatorReader, constant_array
 from patterns.op import TensorType
 from patterns.ops.convolution import Window
-from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.requantize import fixed_point
-from patterns.ops.tflite.binary import Function, TfliteBinary, broadcast
-from patterns.ops.tflite.factors import WIDE_LEFT_SHIFT, AddFactors, MultiplyFactors, SquareFactors
 from patterns.ops.tflite.wide import PiecewiseRescale, WideConv2d, narrowed, uniform
 
 __all__ = [
-    "add",
     "conv",
     "depthwise",
-    "dequantize",
     "fully_connected",
     "leaky_relu",
-    "multiply",
     "quantize",
-    "squared_difference",
-    "subtract",
     "transpose_conv",
 ]
 
@@ -167,54 +158,6 @@ def _bias(
     return tensor.data
 
 
-# ------------------------------------------------------------------------------ two tensors
-
-
-def add(op: OperatorReader) -> Sequence[Applied]:
-    """ADD of int16."""
-    return _binary(op, "add", 11)
-
-
-def subtract(op: OperatorReader) -> Sequence[Applied]:
-    """SUB of int16."""
-    return _binary(op, "subtract", 28)
-
-
-def multiply(op: OperatorReader) -> Sequence[Applied]:
-    """MUL of int16."""
-    return _binary(op, "multiply", 21)
-
-
-def squared_difference(op: OperatorReader) -> Sequence[Applied]:
-    """SQUARED_DIFFERENCE of int16."""
-    return _binary(op, "squared_difference", 0)
-
-
-def _binary(op: OperatorReader, function: Function, options: int) -> Sequence[Applied]:
-    op.count((2,))
-    operands = [op.quantized(op.tensor(at)) for at in (0, 1)]
-    inputs = tuple(op.value(tensor) for tensor in operands if tensor.data is None)
-    if not inputs:
-        raise op.unsupported("both operands are constant", "fold constants when exporting")
-    try:
-        op.result_shape(broadcast(*(tensor.shape for tensor in operands)))
-    except IntegerFormError as error:
-        raise op.corrupt(error.what) from error
-    clip = op.clip(op.options(options), 0) if options else op.limits
-    steps = [op.step(tensor).scale for tensor in (*operands, op.result())]
-    scales, zeros = (steps[0], steps[1], steps[2]), (0, 0, 0)
-    parameters: AddFactors | MultiplyFactors | SquareFactors
-    if function == "multiply":
-        parameters = MultiplyFactors.from_scales(scales, zeros, most=0)
-    elif function == "squared_difference":
-        parameters = SquareFactors.from_scales(scales, zeros, bits=0)
-    else:
-        parameters = AddFactors.from_scales(scales, zeros, WIDE_LEFT_SHIFT)
-    a, b = (None if tensor.data is None else constant_array(tensor) for tensor in operands)
-    made = TfliteBinary(function, parameters, clip, a, b)
-    return [Applied(op.position(), op.where, inputs, made)]
-
-
 # ------------------------------------------------------------------------------ one tensor
 
 
@@ -251,14 +194,3 @@ def quantize(op: OperatorReader) -> Sequence[Applied]:
     zeros, clip = (step.zero_point, made.zero_point), _LIMITS[result.dtype]
     rescale = PiecewiseRescale(factor, factor, zeros, clip, result.dtype)
     return [Applied(op.position(), op.where, (value,), rescale)]
-
-
-def dequantize(op: OperatorReader) -> Sequence[Applied]:
-    """DEQUANTIZE of int16 to float32."""
-    op.count((1,))
-    source, result = op.source(), op.operator.outputs[0]
-    op.result_shape(source.shape)
-    if result.dtype != "float32":
-        raise op.unsupported(f"a dequantization to {result.dtype} ({result.place})", FULL_INT8)
-    outward = Dequantize(op.step(source).scale, 0)
-    return [Applied(op.position(), op.where, (op.value(source),), outward)]

@@ -9,6 +9,7 @@ from patterns.ops.requantize import fixed_point
 
 __all__ = [
     "ADD_LEFT_SHIFT",
+    "MULTIPLY_LEFT_SHIFT",
     "SQUARE_LEFT_SHIFT",
     "WIDE_LEFT_SHIFT",
     "AddFactors",
@@ -21,6 +22,9 @@ ADD_LEFT_SHIFT = 20
 
 WIDE_LEFT_SHIFT = 15
 """The same of an add of int16."""
+
+MULTIPLY_LEFT_SHIFT = 14
+"""Most bits by which a product of two centred bytes, below 2**16, may be shifted left."""
 
 SQUARE_LEFT_SHIFT = 7
 """The same of a squared difference."""
@@ -90,14 +94,13 @@ class MultiplyFactors:
         cls,
         scales: tuple[float, float, float],
         zero_points: tuple[int, int, int],
-        most: int = 14,
+        most: int = MULTIPLY_LEFT_SHIFT,
     ) -> MultiplyFactors:
         """Return the factors for the real scales of first operand, second operand and output.
 
         Args:
             scales, zero_points: those of first operand, second operand and output.
-            most: bits by which a product may be shifted left; that of two centred bytes is below
-                2**16.
+            most: bits by which a product may be shifted left.
 
         Raises:
             UnsupportedError: the product would exceed int32 before it is rounded.
