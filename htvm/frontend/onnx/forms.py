@@ -6,7 +6,7 @@ Readers differ in the values that a tensor can stand for; these forms are the sa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from patterns.ops.moves.slice import Slice
@@ -15,16 +15,14 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = [
+    "RESHAPES",
     "Given",
+    "Reshaped",
     "axes_of",
     "axis_of",
-    "flattened",
     "padded",
     "permuted",
-    "reshaped",
     "sliced",
-    "squeezed",
-    "unsqueezed",
 ]
 
 Given: TypeAlias = Callable[[int, str], tuple[int, ...]]
@@ -49,7 +47,7 @@ def axes_of(node: OnnxNode, given: Given, index: int) -> tuple[int, ...] | None:
     return given(index, "axes") if node.input(index) else None
 
 
-def reshaped(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, ...]:
+def _reshaped(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, ...]:
     """Return the shape of a Reshape, an input, or an attribute before opset 5.
 
     Raises:
@@ -68,7 +66,7 @@ def reshaped(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, 
     return tuple(elements // known if size == -1 else size for size in wanted)
 
 
-def flattened(node: OnnxNode, source: Sequence[int]) -> tuple[int, int]:
+def _flattened(node: OnnxNode, source: Sequence[int], _: Given) -> tuple[int, ...]:
     """Return the two sizes of a Flatten.
 
     Raises:
@@ -79,7 +77,7 @@ def flattened(node: OnnxNode, source: Sequence[int]) -> tuple[int, int]:
     return math.prod(source[:axis]), math.prod(source[axis:])
 
 
-def squeezed(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, ...]:
+def _squeezed(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, ...]:
     """Return the shape without some axes of size 1, or without all if none are named.
 
     Raises:
@@ -94,7 +92,7 @@ def squeezed(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, 
     return tuple(size for axis, size in enumerate(source) if axis not in axes)
 
 
-def unsqueezed(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, ...]:
+def _unsqueezed(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, ...]:
     """Return the shape with further axes of size 1.
 
     Raises:
@@ -110,6 +108,17 @@ def unsqueezed(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int
     for axis in sorted(axes):
         shape.insert(axis, 1)
     return tuple(shape)
+
+
+Reshaped: TypeAlias = Callable[["OnnxNode", Sequence[int], Given], tuple[int, ...]]
+
+RESHAPES: Mapping[str, Reshaped] = {
+    "Flatten": _flattened,
+    "Reshape": _reshaped,
+    "Squeeze": _squeezed,
+    "Unsqueeze": _unsqueezed,
+}
+"""Operators that change the shape only: the new shape, given the old one."""
 
 
 def permuted(node: OnnxNode, source: Sequence[int]) -> tuple[tuple[int, ...], bool]:

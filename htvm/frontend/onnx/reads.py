@@ -9,6 +9,7 @@ without effect (`OnnxNode.ignore`).
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
@@ -16,9 +17,10 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
+    from byoc_dory.errors import UnsupportedError
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["read_whole"]
+__all__ = ["read_whole", "unknown_operator"]
 
 _Result = TypeVar("_Result")
 
@@ -59,6 +61,27 @@ def read_whole(node: OnnxNode, opset: int, handle: Callable[[], _Result]) -> _Re
     raise node.unsupported(
         f"attribute '{attributes[0]}' is {_brief(value)}, and not supported",
         f"export {node.op} without it",
+    )
+
+
+def unknown_operator(
+    node: OnnxNode, known: Mapping[str, object], where: str, nearest: Mapping[str, str]
+) -> UnsupportedError:
+    """Return the error for an operator without a handler.
+
+    Args:
+        node: the node.
+        known: the operators that have one.
+        where: where they have, for the message.
+        nearest: what some others do nearly; for the rest it is an operator of a similar name.
+    """
+    domain = f" of the domain '{node.domain}'" if node.domain else ""
+    similar = difflib.get_close_matches(node.op, list(known), n=1, cutoff=0.4)
+    near = nearest.get(node.op, similar[0] if similar else "")
+    hint = f"the nearest supported form is {near}; " if near else ""
+    return node.unsupported(
+        f"operator {node.op}{domain} is not supported {where}",
+        f"{hint}supported are {', '.join(sorted(known))}",
     )
 
 

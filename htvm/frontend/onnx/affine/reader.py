@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -23,7 +22,7 @@ from htvm.frontend.onnx.affine.values import (
 )
 from htvm.frontend.onnx.forms import Given
 from htvm.frontend.onnx.network import Network
-from htvm.frontend.onnx.reads import read_whole
+from htvm.frontend.onnx.reads import read_whole, unknown_operator
 from htvm.frontend.onnx.windows import CHANNELS_LAST
 from htvm.frontend.operators import Activation, Applied, Quantization
 from patterns.ops.float32.dequantize import Dequantize
@@ -86,7 +85,7 @@ class Reader:
         for node in self.graph.nodes:
             handler = self._handlers.get(node.op)
             if handler is None or node.domain not in self._domains:
-                raise self._unknown(node)
+                raise unknown_operator(node, self._handlers, self._title, {})
             result = read_whole(node, self.graph.opset, partial(handler, self, node))
             values = result if isinstance(result, list) else [result]
             node.check_outputs(len(values))
@@ -96,15 +95,6 @@ class Reader:
                     self.sources.setdefault(value.activation, name)
         outputs = [(item.name, self._leave(item)) for item in self.graph.outputs]
         return Network(tuple(inputs), tuple(outputs), self.steps, self.sources, self._wide)
-
-    def _unknown(self, node: OnnxNode) -> UnsupportedError:
-        near = difflib.get_close_matches(node.op, list(self._handlers), n=1, cutoff=0.4)
-        hint = f"the nearest supported form is {near[0]}; " if near else ""
-        domain = f" of the domain '{node.domain}'" if node.domain else ""
-        return node.unsupported(
-            f"operator {node.op}{domain} is not supported {self._title}",
-            f"{hint}supported are {', '.join(sorted(self._handlers))}",
-        )
 
     def _enter(self, item: OnnxTensor) -> Activation:
         assert item.shape is not None

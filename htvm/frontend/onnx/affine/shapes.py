@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -128,23 +129,8 @@ def _shape_of(reader: Reader, node: OnnxNode) -> tuple[int, ...]:
     return reader.value(node, 0).shape
 
 
-def _reshape(reader: Reader, node: OnnxNode) -> Value:
-    source = _shape_of(reader, node)
-    return _reshaped(reader, node, forms.reshaped(node, source, reader.given(node)))
-
-
-def _flatten(reader: Reader, node: OnnxNode) -> Value:
-    return _reshaped(reader, node, forms.flattened(node, _shape_of(reader, node)))
-
-
-def _squeeze(reader: Reader, node: OnnxNode) -> Value:
-    source = _shape_of(reader, node)
-    return _reshaped(reader, node, forms.squeezed(node, source, reader.given(node)))
-
-
-def _unsqueeze(reader: Reader, node: OnnxNode) -> Value:
-    source = _shape_of(reader, node)
-    return _reshaped(reader, node, forms.unsqueezed(node, source, reader.given(node)))
+def _reshape(reader: Reader, node: OnnxNode, form: forms.Reshaped) -> Value:
+    return _reshaped(reader, node, form(node, _shape_of(reader, node), reader.given(node)))
 
 
 def _transpose(reader: Reader, node: OnnxNode) -> Value:
@@ -242,14 +228,11 @@ _WIDE = {6: "int32", 7: "int64"}
 """Types that hold int32, by their number in the standard."""
 
 HANDLERS: dict[str, Handler] = {
+    **{name: partial(_reshape, form=form) for name, form in forms.RESHAPES.items()},
     "Cast": _cast,
     "Dropout": _dropout,
-    "Flatten": _flatten,
     "Identity": _identity,
-    "Reshape": _reshape,
     "Slice": _slice,
-    "Squeeze": _squeeze,
     "Transpose": _transpose,
-    "Unsqueeze": _unsqueeze,
 }
 """Handlers by operator."""

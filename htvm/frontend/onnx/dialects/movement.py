@@ -32,24 +32,9 @@ def _identity(reader: IntegerReader, node: OnnxNode) -> Value:
     return reader.value(node, 0)
 
 
-def _reshape(reader: IntegerReader, node: OnnxNode) -> Live:
+def _reshape(reader: IntegerReader, node: OnnxNode, form: forms.Reshaped) -> Live:
     source = reader.live(node, 0)
-    return reader.reshape(node, source, forms.reshaped(node, source.shape, _given(reader, node)))
-
-
-def _flatten(reader: IntegerReader, node: OnnxNode) -> Live:
-    source = reader.live(node, 0)
-    return reader.reshape(node, source, forms.flattened(node, source.shape))
-
-
-def _squeeze(reader: IntegerReader, node: OnnxNode) -> Live:
-    source = reader.live(node, 0)
-    return reader.reshape(node, source, forms.squeezed(node, source.shape, _given(reader, node)))
-
-
-def _unsqueeze(reader: IntegerReader, node: OnnxNode) -> Live:
-    source = reader.live(node, 0)
-    return reader.reshape(node, source, forms.unsqueezed(node, source.shape, _given(reader, node)))
+    return reader.reshape(node, source, form(node, source.shape, _given(reader, node)))
 
 
 def _transpose(reader: IntegerReader, node: OnnxNode) -> Live:
@@ -155,10 +140,8 @@ def _max_pool(reader: IntegerReader, node: OnnxNode) -> Live:
     windows = windows_of(node, source.shape[2:], one_axis=True)
     if windows.dilation != (1, 1) or len(node.outputs) > 1:
         raise node.unsupported("dilations or indices of a pool", "leave them out")
-    kernel = windows.kernel
-    if any(pad >= kernel[at % 2] for at, pad in enumerate(windows.padding)):
-        raise node.damaged("the window does not fit the padded map")
-    op = MaxPool(kernel, windows.strides, windows.padding, layout="NCHW")
+    windows.check_padding(node)
+    op = MaxPool(windows.kernel, windows.strides, windows.padding, layout="NCHW")
     made = reader.apply(node, op, _as_maps(reader, node, source), bound=source.bound)
     axes = len(source.shape) - 2
     return reader.reshape(node, made, (*source.shape[:2], *windows.outputs[-axes:]))
@@ -182,8 +165,8 @@ def _reduced(reader: IntegerReader, node: OnnxNode, *, mean: bool) -> Live:
 
 
 MOVEMENT: Mapping[str, Handler] = {
+    **{name: partial(_reshape, form=form) for name, form in forms.RESHAPES.items()},
     "Concat": _concat,
-    "Flatten": _flatten,
     "Gather": _gather,
     "Identity": _identity,
     "IntegerMean": partial(_reduced, mean=True),
@@ -191,10 +174,7 @@ MOVEMENT: Mapping[str, Handler] = {
     "Pad": _pad,
     "ReduceMean": partial(_reduced, mean=True),
     "ReduceSum": partial(_reduced, mean=False),
-    "Reshape": _reshape,
     "Slice": _slice,
-    "Squeeze": _squeeze,
     "Transpose": _transpose,
-    "Unsqueeze": _unsqueeze,
 }
 """Handlers by operator."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,7 +16,7 @@ from htvm.frontend.onnx.dialects.values import Live, PendingSum, Products, Scale
 from htvm.frontend.onnx.dialects.write import write_products, write_sum
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Network, Options
-from htvm.frontend.onnx.reads import read_whole
+from htvm.frontend.onnx.reads import read_whole, unknown_operator
 from htvm.frontend.onnx.schema import is_standard
 from htvm.frontend.operators import Activation, Applied
 from patterns.op import TensorType
@@ -28,7 +27,7 @@ from patterns.ops.moves.reshape import Reshape
 if TYPE_CHECKING:
     from patterns.op import Op
 
-__all__ = ["Handler", "IntegerReader", "unknown_operator"]
+__all__ = ["Handler", "IntegerReader"]
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +80,7 @@ class IntegerReader:
             # What the standard lacks is the flows' own, under whatever domain they export it.
             foreign = node.domain not in ("", "PACTOps") and is_standard(node.op)
             if handler is None or foreign:
-                raise unknown_operator(node, self._handlers, self._title)
+                raise unknown_operator(node, self._handlers, f"in {self._title}", _NEAREST)
             value = read_whole(node, self.graph.opset, partial(_handled, handler, self, node))
             node.check_outputs(1)
             if isinstance(value, Live) and not isinstance(value.activation.origin, str):
@@ -265,18 +264,6 @@ def whole(node: OnnxNode, value: Array, what: str) -> Array:
             "this dialect keeps integers in its tensors; force another one with dialect=...",
         )
     return wide
-
-
-def unknown_operator(node: OnnxNode, known: Mapping[str, object], title: str) -> UnsupportedError:
-    """Return the error for an operator without a handler."""
-    domain = f" of domain '{node.domain}'" if node.domain else ""
-    near = difflib.get_close_matches(node.op, list(known), n=1, cutoff=0.4)
-    nearest = _NEAREST.get(node.op, near[0] if near else "")
-    hint = f"the nearest supported form is {nearest}; " if nearest else ""
-    return node.unsupported(
-        f"operator {node.op}{domain} is not supported in {title}",
-        f"{hint}supported are {', '.join(sorted(known))}",
-    )
 
 
 def _handled(handler: Handler, reader: IntegerReader, node: OnnxNode) -> Value | Array:
