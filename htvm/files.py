@@ -17,12 +17,14 @@ __all__ = [
     "exchanged",
     "file_sha256",
     "is_pipe",
+    "model_bytes",
     "sha256_of",
     "write_whole",
 ]
 
 _HERE, _EXCHANGE = -100, 2  # of renameat2: paths are not relative to a folder; the flag
 _PART = 1 << 20  # bytes
+_MOST_BYTES = 2**31 - 1  # of protobufs and flatbuffers
 _HINT = "name a file in a folder that exists and is writable"
 _FOLDER_HINT = "name a folder that is writable, or a new one in such a folder"
 
@@ -50,6 +52,34 @@ def file_sha256(path: Path) -> str:
         return sha256_of(path)
     except OSError as error:
         raise ModelError(f"the file cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def model_bytes(path: Path, kind: str, container: str) -> bytes:
+    """Return the content of a model's file.
+
+    Args:
+        path: the file.
+        kind, container: what it should be, and in which format, for messages.
+
+    Raises:
+        ModelError: the file cannot be read, or is too large for any model.
+    """
+    try:
+        size = path.stat().st_size
+        data = path.read_bytes() if size <= _MOST_BYTES else b""
+    except (OSError, ValueError) as error:  # ValueError: the path contains a NUL
+        raise ModelError(
+            f"the file cannot be read: {getattr(error, 'strerror', None) or error}",
+            where=str(path),
+            hint="check the path",
+        ) from error
+    if size > _MOST_BYTES:
+        raise ModelError(
+            f"not {kind}: {size:,} bytes are more than {container} can have",
+            where=str(path),
+            hint="give a .tflite or .onnx file, or a Relax IRModule",
+        )
+    return data
 
 
 def is_pipe(path: Path) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
+from htvm.files import model_bytes
 from htvm.frontend.limits import Budget, Limits
 from htvm.frontend.onnx.branches import decide
 from htvm.frontend.onnx.fold import folded
@@ -37,8 +38,6 @@ __all__ = ["read_file"]
 
 _log = logging.getLogger(__name__)
 
-# Largest size of a protobuf message in bytes.
-_MOST_BYTES = 2**31 - 1
 _OLDEST_OPSET = 7
 _MOST_ROUNDS = 100  # of folding, after each of which branches are taken
 
@@ -153,20 +152,7 @@ def _parsed(path: Path) -> ModelProto:
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from onnx import ModelProto
 
-    try:
-        size = path.stat().st_size
-        data = path.read_bytes() if size <= _MOST_BYTES else b""
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"the file cannot be read: {getattr(error, 'strerror', None) or error}",
-            where=str(path),
-            hint="check the path",
-        ) from error
-    if size > _MOST_BYTES:
-        raise ModelError(
-            f"not an ONNX model: {size:,} bytes are more than a protobuf can have",
-            where=str(path),
-        )
+    data = model_bytes(path, "an ONNX model", "a protobuf")
     try:
         model: ModelProto = ModelProto.FromString(data)
     except (DecodeError, RuntimeError, ValueError, RecursionError) as error:

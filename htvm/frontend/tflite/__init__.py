@@ -11,9 +11,9 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byoc_dory.errors import ModelError, UnsupportedError
+from byoc_dory.errors import UnsupportedError
 from byoc_dory.plain import plain
-from htvm.files import file_sha256
+from htvm.files import file_sha256, model_bytes
 from htvm.frontend.integerize import integer_graph
 from htvm.frontend.limits import Budget, Limits
 from htvm.frontend.operators import Activation
@@ -32,8 +32,6 @@ __all__ = ["load_tflite", "read_tflite"]
 
 _log = logging.getLogger(__name__)
 
-# Offsets in a flatbuffer are signed 32-bit integers.
-_MOST_BYTES = 2**31 - 1
 _BORDER = ("int8", "uint8", "int16", "int32", "float32")
 
 
@@ -74,21 +72,7 @@ def load_tflite(path: Path, name: str | None = None, limits: Limits | None = Non
 
 def read_tflite(path: Path, limits: Limits | None = None) -> TfliteFile:
     """Return the content of a TFLite file; arguments and errors as for `load_tflite`."""
-    try:
-        size = path.stat().st_size
-        data = path.read_bytes() if size <= _MOST_BYTES else b""
-    except (OSError, ValueError) as error:  # ValueError: the path contains a NUL
-        raise ModelError(
-            f"the file cannot be read: {getattr(error, 'strerror', None) or error}",
-            where=str(path),
-            hint="check the path",
-        ) from error
-    if size > _MOST_BYTES:
-        raise ModelError(
-            f"not a TFLite model: {size:,} bytes are more than a flatbuffer can have",
-            where=str(path),
-            hint="give a .tflite or .onnx file, or a Relax IRModule",
-        )
+    data = model_bytes(path, "a TFLite model", "a flatbuffer")
     return with_dilation(folded(read_file(data, path.name, limits), path.name, limits))
 
 
