@@ -10,23 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from htvm.frontend.onnx.affine import (
-    choices,
-    gemm,
-    islands,
-    joins,
-    moves,
-    pools,
-    quantization,
-    real_layers,
-    real_norms,
-    shapes,
-    transposed,
-    unary,
-)
+from htvm.frontend.onnx.affine import gemm, islands, quantization
 from htvm.frontend.onnx.affine.products import filtered, matrix_product, weight_of
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import Constant, Value, View
+from htvm.frontend.onnx.qoperator import COMMON
 from htvm.frontend.onnx.qoperator import OWN as QOPERATOR
 from htvm.frontend.registration import registered
 
@@ -97,17 +85,7 @@ def _has_blocks(constant: Constant) -> bool:
 
 
 _HANDLERS: Mapping[str, Handler] = {
-    **pools.HANDLERS,
-    **quantization.HANDLERS,
-    **shapes.HANDLERS,
-    **joins.HANDLERS,
-    **moves.HANDLERS,
-    **unary.HANDLERS,
-    **islands.HANDLERS,
-    **choices.HANDLERS,
-    **real_norms.HANDLERS,
-    **real_layers.PARTS,
-    **transposed.HANDLERS,
+    **COMMON,
     "Conv": _conv,
     "Gemm": gemm.gemm,
     "MatMul": _matmul,

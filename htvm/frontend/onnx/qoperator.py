@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
     from htvm.frontend.onnx.network import Network, Options
 
-__all__ = ["HANDLERS", "OWN", "marks", "read"]
+__all__ = ["COMMON", "HANDLERS", "OWN", "marks", "read"]
 
 
 def marks(graph: OnnxGraph, _: Options) -> tuple[OnnxNode, ...]:
@@ -287,7 +287,7 @@ OWN: Mapping[str, Handler] = {
 }
 """Operators that only this dialect has."""
 
-_HANDLERS: Mapping[str, Handler] = {
+COMMON: Mapping[str, Handler] = {
     **pools.HANDLERS,
     **quantization.HANDLERS,
     **shapes.HANDLERS,
@@ -299,8 +299,8 @@ _HANDLERS: Mapping[str, Handler] = {
     **real_norms.HANDLERS,
     **real_layers.PARTS,
     **transposed.HANDLERS,
-    **OWN,
 }
+"""Operators that may stand between DequantizeLinear and QuantizeLinear, as in QDQ."""
 
-HANDLERS = registered("ONNX, QOperator", _HANDLERS, Value)
+HANDLERS = registered("ONNX, QOperator", {**COMMON, **OWN}, Value)
 """Handlers by operator."""
