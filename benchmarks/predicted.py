@@ -25,7 +25,6 @@ from pathlib import Path
 import htvm
 from benchmarks.artefact import Artefact, main, write
 from benchmarks.made_of import RowSource, program
-from byoc_dory.host_cost import cpu_cycles, cpu_operator_cycles
 from byoc_dory.options import ScheduleKind
 from htvm import zoo
 from htvm.cli.arguments import open_model
@@ -118,10 +117,10 @@ def errors_of(compiled: Compiled, result: RunResult, target: str) -> Iterator[Ro
 
 
 def _on_the_host(compiled: Compiled, name: str) -> int | None:
-    dispatch, soc = compiled.dispatch, compiled.target.soc
+    dispatch, host = compiled.dispatch, compiled.cost.host
     if name in dispatch.layers:
-        return cpu_cycles(dispatch.layers[name], soc)
-    return cpu_operator_cycles(dispatch.works[name], *dispatch.elements[name], soc)
+        return host.layer(dispatch.layers[name])
+    return host.operator(dispatch.works[name], *dispatch.elements[name])
 
 
 def model_of(network: str) -> Model:

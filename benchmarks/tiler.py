@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 
+from byoc_dory.cost import Cost
 from byoc_dory.options import TilingOptions
-from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import shortage_of
 from htvm.report.table import Column, Table, text
@@ -41,7 +41,7 @@ def times() -> Table:
                     ):
                         continue
                     start = time.process_time()
-                    tile_layer(layer, DIANA, CORE, options)
+                    Cost(DIANA, options).best_tile(CORE, layer)
                     spent.append(1000 * (time.process_time() - start))
                 if spent:
                     numbers = (sum(spent), sum(spent) / len(spent), max(spent))

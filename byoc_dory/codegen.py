@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 
-from byoc_dory.emit import RegionEmitter
+from byoc_dory.cost import Cost
+from byoc_dory.emit import Emitter, RegionEmitter
 from byoc_dory.emit.symbols import Symbols
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.expansion import expand
 from byoc_dory.layers import Layer, Tensor
-from byoc_dory.options import TilingOptions
 from byoc_dory.orders import with_long_before_sums
 from byoc_dory.plan import LayerPlan, RegionPlan
-from byoc_dory.planning import plan_region, require_accepted
+from byoc_dory.planning import plan_region
 from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode, RegionKernels
-from byoc_dory.residency import Known
-from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.soc.objections import named
 from byoc_dory.tileloop.checks import check_alignment
+from byoc_dory.verdict import Refused
 
-__all__ = ["generate"]
+__all__ = ["RegionGenerator", "generate"]
 
 # Name of the copy of a border tensor in the accelerator's layout.
 _COPY = ".core"
@@ -28,36 +28,23 @@ _COPY = ".core"
 
 def generate(
     region: Region,
-    soc: Soc,
-    options: TilingOptions,
+    cost: Cost,
     prefix: str,
     accelerator: str | None = None,
     weights: Mapping[str, str] | None = None,
     held: Mapping[str, int] | None = None,
-    known: Known | None = None,
     symbols: Symbols | None = None,
 ) -> RegionCode:
     """Generate the code of a region.
 
     Args:
         region: layers, and border tensors in their layouts outside of the region.
-        soc: description of the SoC.
-        options: options of the tiler.
+        cost: cycles on the SoC, with the options of the tiler.
         prefix: prefix of all C names, usually the model's name.
         accelerator: name of the accelerator for layers without a home in the region; the SoC's
             first one by default.
-        weights: name of the memory that keeps a layer's weights, "" if they are loaded with its
-            tiles (`byoc_dory.pinning`); layers that are not in it do as their accelerator is
-            described.
-        held: byte offset in L1 of each input that stays there between runs (`byoc_dory.state`).
-        known: choices of layers that were planned for this SoC with these options; new ones are
-            added.
+        weights, held: as for `RegionGenerator`.
         symbols: names that are in use in the program; new ones are added.
-
-    Returns:
-        Kernels in execution order (conversions of inputs, layers, conversions of outputs) and the
-        buffers to be planned.  A border tensor that already has the accelerator's layout is used
-        in place.  A layer that its accelerator expands becomes several.
 
     Raises:
         TargetError: the SoC has no such accelerator, the objective is unknown, or the DMA cannot
@@ -65,39 +52,110 @@ def generate(
         UnsupportedError: the accelerator's rules refuse a layer, or a border layout is unknown.
         TilingError: no tile of a layer fits.
     """
-    found = expand(region, soc, options, accelerator)
-    kept = {} if weights is None else weights
-    homes = {
-        name: home.keeping(kept[name]) if name in kept else home
-        for name, home in found.homes.items()
-    }
     symbols = Symbols(prefix) if symbols is None else symbols
-    return _Generator(found.region, soc, homes, options, symbols, held or {}, known).run()
+    return RegionGenerator(region, cost, accelerator, weights, held).code(symbols)
 
 
-class _Generator:
-    """One run of `generate`."""
+class RegionGenerator:
+    """Plans a region, and generates its code.
+
+    Args:
+        region, cost, accelerator: as for `generate`.
+        weights: name of the memory that keeps a layer's weights, "" if they are loaded with its
+            tiles (`byoc_dory.pinning`); layers that are not in it do as their accelerator is
+            described.
+        held: byte offset in L1 of each input that stays there between runs (`byoc_dory.state`).
+    """
 
     def __init__(
         self,
         region: Region,
-        soc: Soc,
-        homes: Mapping[str, Accelerator],
-        options: TilingOptions,
-        symbols: Symbols,
-        held: Mapping[str, int],
-        known: Known | None,
+        cost: Cost,
+        accelerator: str | None = None,
+        weights: Mapping[str, str] | None = None,
+        held: Mapping[str, int] | None = None,
     ) -> None:
-        self.known = {} if known is None else known
-        self.region = region
-        self.soc = soc
-        self.homes = homes
-        self.options = options
+        found = expand(region, cost.soc, accelerator)
+        kept = {} if weights is None else weights
+        self.region = found.region
+        self.cost = cost
+        self.homes = {
+            name: home.keeping(kept[name]) if name in kept else home
+            for name, home in found.homes.items()
+        }
+        self.held = held or {}
+        # All accelerators belong to one family, so they share one layout.
+        self.layout = self.homes[self.region.layers[0].name].layout(cost.soc)
+
+    @property
+    def cycles(self) -> int:
+        """Predicted cycles of all layers.
+
+        Raises:
+            The errors of `generate`.
+        """
+        _, plan = self.planned
+        return plan.cycles - plan.beside
+
+    def code(self, symbols: Symbols) -> RegionCode:
+        """Return the code of the region.
+
+        Kernels are in execution order (conversions of inputs, layers, conversions of outputs), with
+        the buffers to be planned.  A border tensor that already has the accelerator's layout is
+        used in place.  A layer that its accelerator expands becomes several.
+
+        Args:
+            symbols: names that are in use in the program; new ones are added.
+
+        Raises:
+            The errors of `generate`.
+        """
+        emitters = {name: home.emitter(self.cost.soc) for name, home in self.homes.items()}
+        return _Writer(self, emitters, symbols).run()
+
+    @cached_property
+    def planned(self) -> tuple[tuple[Layer, ...], RegionPlan]:
+        """The layers in the order that takes fewest predicted cycles, and their plan."""
+        self.check_accepted()
+        region = self.region
+        planned = plan_region(region, self.homes, self.cost, self.held)
+        other = with_long_before_sums(region, self.homes)
+        if other is not region:
+            again = plan_region(other, self.homes, self.cost, self.held)
+            if again.cycles - again.beside < planned.cycles - planned.beside:
+                return other.layers, again
+        return region.layers, planned
+
+    def check_accepted(self) -> None:
+        """Check that the rules of each layer's accelerator accept it.
+
+        Raises:
+            UnsupportedError: they refuse a layer; the message has the reason and the rule.
+        """
+        for layer in self.region.layers:
+            accelerator = self.homes[layer.name]
+            verdict = accelerator.judge(layer, self.cost.soc)
+            if isinstance(verdict, Refused):
+                raise UnsupportedError(
+                    verdict.reason,
+                    where=f"layer '{layer.name}' on '{accelerator.name}'",
+                    hint=f"rule: {verdict.rule}",
+                )
+
+
+class _Writer:
+    """Writes the code of a region: one run of `RegionGenerator.code`."""
+
+    def __init__(
+        self,
+        made: RegionGenerator,
+        emitters: Mapping[str, Emitter | RegionEmitter],
+        symbols: Symbols,
+    ) -> None:
+        self.made = made
+        self.region, self.layout = made.region, made.layout
+        self.emitters = emitters
         self.symbols = symbols
-        self.held = held
-        self._emitters = {name: home.emitter(soc) for name, home in homes.items()}
-        # All emitters belong to one family, so they share one layout.
-        self.layout = homes[region.layers[0].name].layout(soc)
 
     def run(self) -> RegionCode:
         """Return prologues, layers and epilogues."""
@@ -131,7 +189,7 @@ class _Generator:
             outputs=region.outputs,
             headers=tuple(
                 dict.fromkeys(
-                    header for emitter in self._emitters.values() for header in emitter.headers
+                    header for emitter in self.emitters.values() for header in emitter.headers
                 )
             ),
             plan=planned,
@@ -161,33 +219,21 @@ class _Generator:
 
     def _layers(self) -> RegionKernels:
         """Return the kernels of the layers, from the accelerator if it assembles whole regions."""
-        emitter = next(iter(self._emitters.values()))
+        emitter = next(iter(self.emitters.values()))
         if isinstance(emitter, RegionEmitter):
-            require_accepted(self.region.layers, self.homes, self.soc)
-            return emitter.region(self.region, self.options, self._symbol)
-        layers, planned = self._planned()
+            self.made.check_accepted()
+            return emitter.region(self.region, self.made.cost.options, self._symbol)
+        layers, planned = self.made.planned
         plans = zip(layers, planned.layers, strict=True)
         return RegionKernels(tuple(self._layer(layer, plan) for layer, plan in plans), planned)
 
-    def _planned(self) -> tuple[tuple[Layer, ...], RegionPlan]:
-        """Return the layers in the order that takes fewest predicted cycles, and their plan."""
-        planned = plan_region(
-            self.region, self.homes, self.soc, self.options, self.held, self.known
-        )
-        other = with_long_before_sums(self.region, self.homes)
-        if other is not self.region:
-            again = plan_region(other, self.homes, self.soc, self.options, self.held, self.known)
-            if again.cycles - again.beside < planned.cycles - planned.beside:
-                return other.layers, again
-        return self.region.layers, planned
-
     def _layer(self, layer: Layer, plan: LayerPlan) -> Kernel:
-        emitter = self._emitters[layer.name]
+        emitter = self.emitters[layer.name]
         assert not isinstance(emitter, RegionEmitter)  # its regions have one accelerator
-        kernel = emitter.layer(layer, plan, self.options, self._symbol(layer.name))
-        dma = self.soc.dma
+        kernel = emitter.layer(layer, plan, self.made.cost.options, self._symbol(layer.name))
+        dma = self.made.cost.soc.dma
         if kernel.program is not None and dma is not None:
-            with named(kernel.accelerator, self.soc.name):
+            with named(kernel.accelerator, self.made.cost.soc.name):
                 check_alignment(kernel.program, dma.l1_align, dma.l2_align)
         return kernel
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from byoc_dory.errors import TargetError
 from byoc_dory.layers import Layer
-from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
 from byoc_dory.soc.base import Accelerator, Soc
 
@@ -27,15 +26,12 @@ class Expanded:
     homes: Mapping[str, Accelerator]
 
 
-def expand(
-    region: Region, soc: Soc, options: TilingOptions, accelerator: str | None = None
-) -> Expanded:
+def expand(region: Region, soc: Soc, accelerator: str | None = None) -> Expanded:
     """Return the layers that a region is executed as.
 
     Args:
         region: the region.
         soc: description of the SoC.
-        options: options of the tiler, for which accelerators are configured.
         accelerator: name of the accelerator for layers without a home in the region; the SoC's
             first one by default.
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TargetError
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions, check_count
 from byoc_dory.plan import LayerPlan, alone
-from byoc_dory.plan_cost import PlanCost
 from byoc_dory.residency import plan_jointly
-from byoc_dory.residency.choices import Tiler
+from byoc_dory.residency.tiler import Tiler
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tiling import (
     LATENCY,
@@ -201,6 +201,7 @@ class _Budget:
         self.accelerator = accelerator
         self.soc = soc
         self.options = options
+        self._cycles = Cost(soc, options).of(accelerator, layer)
         self.problem = problem
 
     def try_all(self, variants: Sequence[Objective | None]) -> Iterator[Tried]:
@@ -241,7 +242,7 @@ class _Budget:
         tiler = Tiler(
             accelerator=self.accelerator.name,
             problem=self.problem,
-            cost=PlanCost(self.layer, self.accelerator, self.soc, self.options),
+            cost=self._cycles,
             objective=objective,
             heuristics=heuristics,
             # If requested by name, latency is not traded for room in L2.
@@ -250,9 +251,6 @@ class _Budget:
         stored = {output.name: self.accelerator.layout(self.soc).stored_bytes(output)}
         region = plan_jointly([self.layer], [tiler], stored, [output.name], self.layer.name)
         return region.layers[0]
-
-    def _cycles(self, plan: LayerPlan) -> int:
-        return self.accelerator.plan_cost(self.layer, plan, self.soc, self.options)
 
     def _cycles_of_tile(self, tile: Tile) -> int:
         solution = solution_of(self.problem, tile)

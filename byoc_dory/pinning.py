@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 
 import pulp
 
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.memory.arena import ALIGNMENT
-from byoc_dory.planning import alike, cycles_like
-from byoc_dory.soc.base import Accelerator, Soc, round_up
+from byoc_dory.soc.base import Accelerator, round_up
 from byoc_dory.solver import solve_program
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Layer
-    from byoc_dory.options import TilingOptions
 
 __all__ = ["KeptWeights", "WeightPlan", "choose", "plan_weights"]
 
@@ -84,9 +83,7 @@ class WeightPlan:
         return sum(each.saved_cycles or 0 for each in self.loaded)
 
 
-def plan_weights(
-    layers: Iterable[tuple[Layer, Accelerator]], soc: Soc, options: TilingOptions
-) -> WeightPlan:
+def plan_weights(layers: Iterable[tuple[Layer, Accelerator]], cost: Cost) -> WeightPlan:
     """Choose the layers whose weights are kept in the memories that their accelerators name.
 
     If the first memory has room for all, it keeps all.  Otherwise the predicted cycles of each
@@ -94,8 +91,7 @@ def plan_weights(
 
     Args:
         layers: the layers of the network with their accelerators, in execution order.
-        soc: description of the SoC.
-        options: options of the tiler.
+        cost: cycles on the SoC, with the options of the tiler.
 
     Raises:
         TilingError: weights that must be kept, because no tile of their layers fits L1 with them,
@@ -103,7 +99,7 @@ def plan_weights(
     """
     found = [(layer, home) for layer, home in layers if home.weight_memories]
     names = list(dict.fromkeys(name for _, home in found for name in home.weight_memories))
-    room = {name: soc.memory(name).size for name in names}
+    room = {name: cost.soc.memory(name).size for name in names}
     sizes = [round_up(home.kept_bytes(layer), ALIGNMENT) for layer, home in found]
     first = [home.weight_memories[0] for _, home in found]
     kept = tuple(
@@ -112,40 +108,24 @@ def plan_weights(
     )
     if all(sum(e.bytes for e in kept if e.memory == name) <= size for name, size in room.items()):
         return WeightPlan(kept, room)
-    prices = _Prices(soc, options)
     priced = [
-        replace(entry, kept_cycles=prices.kept(*pair), loaded_cycles=prices.loaded(*pair))
-        for entry, pair in zip(kept, found, strict=True)
+        replace(
+            entry,
+            kept_cycles=_cycles(cost, home.keeping(home.weight_memories[0]), layer),
+            loaded_cycles=_cycles(cost, home.keeping(""), layer),
+        )
+        for entry, (layer, home) in zip(kept, found, strict=True)
     ]
     choices = [home.weight_memories for _, home in found]
-    return choose(priced, choices, room, options.node_limit)
+    return choose(priced, choices, room, cost.options.node_limit)
 
 
-class _Prices:
-    """Predicted cycles of layers alone, the same for layers that are alike."""
-
-    def __init__(self, soc: Soc, options: TilingOptions) -> None:
-        self._soc, self._options = soc, options
-        self._known: dict[tuple[object, ...], int | None] = {}
-
-    def kept(self, layer: Layer, home: Accelerator) -> int | None:
-        """With weights in the first of the accelerator's memories."""
-        return self._cycles(layer, home.keeping(home.weight_memories[0]))
-
-    def loaded(self, layer: Layer, home: Accelerator) -> int | None:
-        """With weights loaded into L1 with each tile; ``None`` if no tile fits."""
-        return self._cycles(layer, home.keeping(""))
-
-    def _cycles(self, layer: Layer, home: Accelerator) -> int | None:
-        same = alike(layer, home, self._soc, self._options)
-        key = (*same, self._options.tiles_for(layer.name))
-        if key not in self._known:
-            try:
-                found = cycles_like(layer, None, self._soc, home, self._options)
-            except TilingError:
-                found = None
-            self._known[key] = found
-        return self._known[key]
+def _cycles(cost: Cost, home: Accelerator, layer: Layer) -> int | None:
+    """Return the predicted cycles of a layer alone; ``None`` if no tile fits."""
+    try:
+        return cost.best(home, layer)
+    except TilingError:
+        return None
 
 
 def choose(

@@ -11,7 +11,8 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from byoc_dory.codegen import generate
+from byoc_dory.codegen import RegionGenerator
+from byoc_dory.cost import Cost
 from byoc_dory.emit.symbols import Symbols
 from byoc_dory.errors import TilingError
 from byoc_dory.expansion import expand
@@ -36,9 +37,7 @@ def generate_with_state(
     regions: Mapping[str, Region],
     sizes: Mapping[str, int],
     read_elsewhere: Collection[str],
-    soc: Soc,
-    options: TilingOptions,
-    prefix: str,
+    cost: Cost,
     weights: Mapping[str, str],
     symbols: Symbols,
 ) -> tuple[StatePlan, dict[str, RegionCode]]:
@@ -48,29 +47,23 @@ def generate_with_state(
         regions: the regions by the name of their function.
         sizes: bytes of each input that the caller keeps between runs, by name.
         read_elsewhere: those that code outside of regions reads, which stay in L2.
-        soc, options, prefix, weights, symbols: as for `byoc_dory.codegen.generate`.
+        cost, weights, symbols: as for `byoc_dory.codegen.generate`.
 
     Raises:
         TilingError: no tile of a layer fits.
     """
 
-    def code(plan: StatePlan) -> dict[str, RegionCode]:
-        own = plan.options(options)
-        offsets = plan.offsets
+    places = _Places(regions, sizes, read_elsewhere, cost.soc, cost.options)
+
+    def planned(plan: StatePlan) -> dict[str, RegionGenerator]:
+        own, offsets = cost.under(plan.options(cost.options)), plan.offsets
         return {
-            symbol: generate(
-                region,
-                soc,
-                own,
-                prefix,
-                weights=weights,
-                held=_of(region, offsets),
-                symbols=symbols,
-            )
+            symbol: RegionGenerator(region, own, weights=weights, held=_of(region, offsets))
             for symbol, region in regions.items()
         }
 
-    return _Search(_Places(regions, sizes, read_elsewhere, soc, options), code).run()
+    plan, found = _Search(places, planned).run()
+    return plan, {symbol: region.code(symbols) for symbol, region in found.items()}
 
 
 class _Search:
@@ -81,19 +74,24 @@ class _Search:
 
     Args:
         places: the inputs that may be there.
-        code: generates the code for a plan; raises `TilingError` if no tile of a layer fits.
+        planned: plans the regions; their cycles raise `TilingError` if no tile of a layer fits.
     """
 
-    def __init__(self, places: _Places, code: Callable[[StatePlan], dict[str, RegionCode]]) -> None:
-        self._places, self._code = places, code
+    def __init__(
+        self, places: _Places, planned: Callable[[StatePlan], dict[str, RegionGenerator]]
+    ) -> None:
+        self._places, self._planned = places, planned
         self._best = 0
-        self._made = code(places.plan(0))
-        self._cycles = {0: _cycles(self._made)}
+        self._made = planned(places.plan(0))
+        self._cycles: dict[int, int] = {}
         self._no_room: dict[int, str] = {}
 
-    def run(self) -> tuple[StatePlan, dict[str, RegionCode]]:
-        """Return the quickest plan, and its code."""
+    def run(self) -> tuple[StatePlan, dict[str, RegionGenerator]]:
+        """Return the quickest plan of the inputs, and the regions planned with it."""
         able = len(self._places.able)
+        if not able:
+            return self._places.plan(0), self._made
+        self._cycles[0] = _cycles(self._made)
         step = max(1, -(-able // _STEPS))
         for count in range(able, 0, -step):
             before = self._best
@@ -114,7 +112,7 @@ class _Search:
         return replace(plan, kept_cycles=kept, loaded_cycles=loaded), self._made
 
     def _try(self, count: int) -> None:
-        """Generate the code with so many inputs in L1, and keep it if it is the quickest so far."""
+        """Plan with so many inputs in L1, and keep the plan if it is the quickest so far."""
         if count in self._cycles or count in self._no_room:
             return
         size = self._places.bytes(count)
@@ -122,12 +120,13 @@ class _Search:
             self._no_room[count] = f"L1 has no room for {size:,} B of them"
             return
         try:
-            made = self._code(self._places.plan(count))
+            made = self._planned(self._places.plan(count))
+            cycles = _cycles(made)
         except TilingError:
             self._no_room[count] = f"beside {size:,} B of them, L1 has no room for the tiles"
             return
-        self._cycles[count] = _cycles(made)
-        if self._cycles[count] < self._cycles[self._best]:
+        self._cycles[count] = cycles
+        if cycles < self._cycles[self._best]:
             self._best, self._made = count, made
 
     def _obstacle(self) -> str:
@@ -147,9 +146,8 @@ def _of(region: Region, offsets: Mapping[str, int]) -> dict[str, int]:
     return {each.name: offsets[each.name] for each in region.inputs if each.name in offsets}
 
 
-def _cycles(code: Mapping[str, RegionCode]) -> int:
-    plans = [each.plan for each in code.values() if each.plan is not None]
-    return sum(plan.cycles - plan.beside for plan in plans)
+def _cycles(regions: Mapping[str, RegionGenerator]) -> int:
+    return sum(region.cycles for region in regions.values())
 
 
 class _Places:
@@ -212,7 +210,7 @@ class _Places:
 
     def _in_region(self, name: str, region: Region) -> str:
         """Return what prevents a region from finding an input in L1."""
-        found = expand(region, self._soc, self._options)
+        found = expand(region, self._soc)
         tensor = next(each for each in region.inputs if each.name == name)
         for layer in found.region.layers:
             if name not in _names(layer.inputs):

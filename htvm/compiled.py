@@ -13,6 +13,7 @@ from htvm.policy import check_policy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from byoc_dory.cost import Cost
     from byoc_dory.pinning import WeightPlan
     from byoc_dory.region import RegionCode
     from byoc_dory.soc.base import Accelerator, Target
@@ -85,6 +86,7 @@ class Compiled:
         source: the model as imported.
         target: the target it is compiled for.
         options: options of the build.
+        cost: cycles on the target with the options of the tiler.
         planned: the plan made before retargeting of which core runs each layer.
         retargeted: the model in the scheme of the target's accelerators, layers rewritten for them,
             and the loss of accuracy.
@@ -102,6 +104,7 @@ class Compiled:
     source: Model
     target: Target
     options: BuildOptions
+    cost: Cost
     planned: Placement
     retargeted: Retargeted
     dispatch: Dispatch

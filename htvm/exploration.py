@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from byoc_dory.cost import Cost
 from byoc_dory.errors import ModelError, TargetError, UnsupportedError
 from byoc_dory.explore import Sweep, Tried, explore_layer
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.pinning import plan_weights
-from byoc_dory.planning import alike
 from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import Refused
 from htvm.model import Model
@@ -24,7 +24,7 @@ from htvm.report.sweep import Exploration
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
-    from byoc_dory.soc.base import Accelerator, Soc, Target
+    from byoc_dory.soc.base import Accelerator, Target
     from byoc_dory.tiling import Objective
     from htvm.policy import Policy
 
@@ -103,12 +103,13 @@ def explore(
         options=tiling or TilingOptions(),
     )
     _check_sweep(sweep, place)
-    placed = _placed(what, place, sweep.options, policy, progress)
+    cost = Cost(place.soc, sweep.options)
+    placed = _placed(what, place, cost, policy, progress)
     for accelerator in dict.fromkeys(home for _, home in placed):
         # Report errors before the first hour of a sweep, not after.
         sweep.variants(accelerator)
     rows: list[Tried] = []
-    interrupted = not _run(placed, place.soc, sweep, rows, progress)
+    interrupted = not _run(placed, cost, sweep, rows, progress)
     return Exploration(tuple(rows), place.soc.clock_hz, interrupted, sweep.options.schedule)
 
 
@@ -133,19 +134,19 @@ def _several(option: str, given: Iterable[_Item]) -> tuple[_Item, ...]:
     return tuple(given)
 
 
-def _run(placed: _Placed, soc: Soc, sweep: Sweep, rows: list[Tried], progress: Progress) -> bool:
+def _run(placed: _Placed, cost: Cost, sweep: Sweep, rows: list[Tried], progress: Progress) -> bool:
     """Fill ``rows``; return whether the sweep was completed.  Equal layers are tiled once."""
     known: dict[tuple[object, ...], list[Tried]] = {}
     try:
         for number, (layer, accelerator) in enumerate(placed):
-            key = alike(layer, accelerator, soc, sweep.options)
+            key = cost.alike(accelerator, layer)
             name = f"exploring {layer.name} on {accelerator.name} ({number + 1} of {len(placed)})"
             with progress.stage(name, (number + 1, len(placed))):
                 if key in known:
                     rows += [_renamed(row, layer.name) for row in known[key]]
                     continue
                 begin = len(rows)
-                for row in explore_layer(layer, accelerator, soc, sweep):
+                for row in explore_layer(layer, accelerator, cost.soc, sweep):
                     rows.append(row)
                 known[key] = rows[begin:]
     except KeyboardInterrupt:
@@ -163,7 +164,7 @@ def _renamed(row: Tried, name: str) -> Tried:
 def _placed(
     what: Layer | Sequence[Layer] | Model | IRModule | str | Path,
     target: Target,
-    options: TilingOptions,
+    cost: Cost,
     policy: Policy | None,
     progress: Progress,
 ) -> _Placed:
@@ -176,7 +177,7 @@ def _placed(
         return [pair for layer in what for pair in _takers(layer, target)]
     with progress.stage("importing"):
         source = opened(what)
-    return _of_model(source, target, options, policy, progress)
+    return _of_model(source, target, cost, policy, progress)
 
 
 def _takers(layer: object, target: Target) -> _Placed:
@@ -204,7 +205,7 @@ def _takers(layer: object, target: Target) -> _Placed:
 
 
 def _of_model(
-    source: Model, target: Target, options: TilingOptions, policy: Policy | None, progress: Progress
+    source: Model, target: Target, cost: Cost, policy: Policy | None, progress: Progress
 ) -> _Placed:
     """Return the layers of a model, placed as in a build."""
     from htvm.placement.plan import place
@@ -212,7 +213,7 @@ def _of_model(
     from patterns.dispatch.dispatching import dispatch
 
     with progress.stage("placing layers"):
-        planned = place(source.graph, target, options, policy)
+        planned = place(source.graph, target, cost, policy)
     with progress.stage("retargeting"):
         executed = as_planned(source, planned, target)
     placed = dispatch(
@@ -221,7 +222,7 @@ def _of_model(
         target.accelerators,
         executed.places,
         executed.binding,
-        options.l1_budget,
+        cost.options.l1_budget,
     )
     homes = {accelerator.name: accelerator for accelerator in target.accelerators}
     found = [
@@ -229,7 +230,7 @@ def _of_model(
         for name, home in placed.placement.items()
         if home in homes and name in placed.layers
     ]
-    kept = plan_weights(found, target.soc, options).homes
+    kept = plan_weights(found, cost).homes
     return [
         (layer, home.keeping(kept[layer.name]) if layer.name in kept else home)
         for layer, home in found

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from byoc_dory.cost import Cost
 from byoc_dory.errors import ModelError, TargetError
 from byoc_dory.nearest import nearest
 from byoc_dory.options import TilingOptions
@@ -268,6 +269,8 @@ def compile_model(
         source = opened(model)
         _check_name(source.name, soc)
         check_offered(source.graph.nodes, resolved)
+    costs: dict[object, Cost] = cache.shared("costs")
+    cost = costs.setdefault((soc, options.tiling), Cost(soc, options.tiling))
     # The code of a policy that is a function is not known.
     told = options.policy is None or isinstance(options.policy, str | Mapping)
     key = cache.key(source.identity, resolved, options, data) if cache and told else ""
@@ -278,18 +281,16 @@ def compile_model(
             lambda: place(
                 source.graph,
                 resolved,
-                options.tiling,
+                cost,
                 options.policy,
                 rewrites=options.rewrites == "on",
-                known=cache.shared(("cycles", soc, options.tiling)),
             ),
         )
     with progress.stage("retargeting", (3, _STAGES)):
         executed = as_planned(source, planned, resolved, data=data, cache=cache)
     if executed.retargeted.report.impossible and resolved.accelerators:
         cache.get("advising", key, lambda: _advise(source, resolved))
-    known = cache.shared(("choices", soc, options.tiling))
-    work = _Work(source, resolved, options, executed, known)
+    work = _Work(source, resolved, options, executed, cost)
     generated = cache.get("generating", key, lambda: work.generated(progress))
     kernels = [kernel for code in generated.regions.values() for kernel in code.kernels]
     operators = {*source.graph.nodes, *executed.retargeted.model.graph.nodes}
@@ -298,6 +299,7 @@ def compile_model(
         source=source,
         target=resolved,
         options=options,
+        cost=cost,
         planned=planned,
         retargeted=executed.retargeted,
         rewritten=executed.rewritten,
@@ -349,16 +351,13 @@ def _places(parameters: list[str], state: StatePlan, soc: Soc) -> dict[int, int]
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """The stages after retargeting, and what they are for.
-
-    ``known`` has layers' choices of tiles from other builds with the same SoC and tiling.
-    """
+    """The stages after retargeting, and what they are for."""
 
     source: Model
     target: Target
     options: BuildOptions
     executed: Executed
-    known: dict[Any, Any]
+    cost: Cost
 
     def generated(self, progress: Progress) -> _Generated:
         """Run the stages."""
@@ -380,16 +379,8 @@ class _Work:
             )
             parts = partition(model.module, placed, soc, accelerators)
         with progress.stage("generating accelerator code", (5, _STAGES)):
-            regions = run_codegen(
-                parts,
-                soc,
-                accelerators,
-                options.tiling,
-                name,
-                _state(self.source),
-                self.known,
-                symbols,
-            )
+            state = _state(self.source)
+            regions = run_codegen(parts, self.cost, accelerators, name, state, symbols)
         with progress.stage("compiling CPU kernels", (6, _STAGES)):
             cpu = compile_cpu(
                 regions.module,

@@ -115,9 +115,7 @@ class RegionMachine:
         compiled, target = self._compiled, self._compiled.target
         executed = compiled.retargeted.model.module
         parts = partition(executed, compiled.dispatch, target.soc, target.accelerators)
-        generated = run_codegen(
-            parts, target.soc, target.accelerators, compiled.options.tiling, compiled.source.name
-        )
+        generated = run_codegen(parts, compiled.cost, target.accelerators, compiled.source.name)
         module = generated.module
         # The C of regions is not part of this flow.
         for name in list(module.attrs.keys()) if module.attrs else ():

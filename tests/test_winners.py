@@ -12,15 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import htvm
+from byoc_dory.cost import Cost
 from byoc_dory.options import TilingOptions
-from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.tiling.named import objective_named, objective_text
 from htvm.cli.app import app, exit_code
 from htvm.compiled import BuildOptions
 from htvm.errors import InputError, TargetError
 from htvm.pipeline import compile_model
-from htvm.placement.offers import Estimator
 from htvm.report.sweep import Exploration
 from htvm.report.winners import totals_of
 from htvm.tiling_file import read_tiling, write_tiling
@@ -233,7 +232,7 @@ def test_a_layer_is_tiled_for_its_own_objective(schedule: str) -> None:
             layer, plan = plans[name].layer, plans[name].plan
             assert layer is not None and plan is not None
             alone = replace(options, objective=objective, layers=())
-            assert plan.solution.tile == tile_layer(layer, DIANA, DIGITAL, alone).tile
+            assert plan.solution.tile == Cost(DIANA, alone).best_tile(DIGITAL, layer).tile
     first, second = plans["conv2d_1"].plan, plans["conv2d_2"].plan
     assert first is not None and second is not None
     assert first.solution.tile != second.solution.tile
@@ -243,9 +242,9 @@ def test_estimates_are_for_a_layers_own_objective() -> None:
     layer = LAYERS[0]
     twin = replace(layer, name="twin")
     options = TilingOptions(l1_budget=8_000, objective="none", layers=(("twin", "array"),))
-    both = Estimator(DIANA, options)
-    alone = [Estimator(DIANA, options).cycles(each, DIGITAL) for each in (layer, twin)]
-    assert [both.cycles(each, DIGITAL) for each in (layer, twin)] == alone
+    both = Cost(DIANA, options)
+    alone = [Cost(DIANA, options).alone(DIGITAL, each) for each in (layer, twin)]
+    assert [both.alone(DIGITAL, each) for each in (layer, twin)] == alone
     assert alone[0] != alone[1]
 
 

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import inf
-from typing import Any
 
 from byoc_dory.errors import TilingError
-from byoc_dory.options import TilingOptions
-from byoc_dory.plan import LayerPlan
-from byoc_dory.plan_cost import PlanCost
 from byoc_dory.residency.problem import Choice
 from byoc_dory.residency.tensors import tensors_in_l1
+from byoc_dory.residency.tiler import Tiler
 from byoc_dory.tiling import (
     LATENCY,
     Objective,
@@ -35,57 +32,13 @@ from byoc_dory.tiling.latency import lines, sizes
 from byoc_dory.tiling.problem import solution_of
 from byoc_dory.tiling.shortage import require_feasible
 
-__all__ = ["Offer", "Tiler"]
+__all__ = ["Offer"]
 
 # Tiles slower than the fastest by more than this factor are left out: no saving of memory is worth
 # that.
 _HOPELESS = 2
 # Percentage of a layer's cycles that may be given up for weights without holes in L2.
 _WORTH_HOLES = 5
-
-
-@dataclass(frozen=True)
-class Tiler:
-    """The way to find tiles for one layer.
-
-    Attributes:
-        accelerator: name of the accelerator.
-        problem: tiling problem of the layer with all of L1.
-        cost: the accelerator's cycle model.
-        objective: the heuristic that picks the tiles; ``None`` searches for the fastest.
-        heuristics: the accelerator's heuristics, whose tiles are candidates in this search.
-        options: options of the tiler.
-        alike: key that is equal for layers with the same cycles in every tile; regions share
-            choices by it.
-    """
-
-    accelerator: str
-    problem: TilingProblem
-    cost: PlanCost
-    objective: Objective | None
-    heuristics: tuple[Objective, ...]
-    options: TilingOptions
-    alike: tuple[Any, ...] = ()
-
-    def plan(
-        self,
-        solution: Solution,
-        buffers: int,
-        resident_inputs: tuple[bool, ...],
-        resident_output: bool,
-        input_buffers: int = 0,
-    ) -> LayerPlan:
-        """Return a plan of the layer without offsets in L1."""
-        return LayerPlan(
-            self.accelerator,
-            solution,
-            buffers,
-            resident_inputs,
-            resident_output,
-            (0,) * len(resident_inputs),
-            0,
-            input_buffers=input_buffers,
-        )
 
 
 class Offer:

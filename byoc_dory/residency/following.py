@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from byoc_dory.layers import Layer
 from byoc_dory.plan import Follower, LayerPlan
-from byoc_dory.residency.choices import Tiler
 from byoc_dory.residency.tensors import Tensors, tensors_in_l1
+from byoc_dory.residency.tiler import Tiler
 
 __all__ = ["Pair", "pairs_of", "tensors_of"]
 

@@ -10,12 +10,13 @@ from typing import Any, TypeAlias
 from byoc_dory.layers import Layer
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.plan import LayerPlan, RegionPlan
-from byoc_dory.residency.choices import Offer, Tiler
+from byoc_dory.residency.choices import Offer
 from byoc_dory.residency.following import Pair, pairs_of, tensors_of
 from byoc_dory.residency.milp import solve_joint
 from byoc_dory.residency.placement import L1Placement, place
 from byoc_dory.residency.problem import Choice, Decision, RegionProblem, Stay
 from byoc_dory.residency.tensors import Tensors, tensors_in_l1
+from byoc_dory.residency.tiler import Tiler
 from byoc_dory.soc.base import round_up
 
 __all__ = ["Known", "plan_jointly"]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from byoc_dory.soc.regions import RegionRunner
     from byoc_dory.tileloop.cycles import Costs, Prices
     from byoc_dory.tileloop.program import TileProgram
-    from byoc_dory.tiling import Objective, Tile, TilingProblem
+    from byoc_dory.tiling import Objective, TilingProblem
 
 __all__ = [
     "Accelerator",
@@ -221,15 +221,16 @@ class Accelerator(ABC):
             program = self.tile_program(layer, plan, soc, options)
             return predicted_cycles(program, self.costs(layer, program, soc, options), known)
 
-    def counts(self, layer: Layer) -> Hashable:
-        """Return what :meth:`plan_cost` and :meth:`tiling_problem` depend on of a layer.
+    def counts(self, layer: Layer, soc: Soc, options: TilingOptions) -> Hashable:
+        """Return what :meth:`plan_cost` depends on, of a layer and of the options.
 
-        By default everything but names: an accelerator that runs hundreds of layers of one size may
-        leave out numbers that its model does not read, so that these are tiled once.
+        The same layer's :meth:`tiling_problem` may also depend on its limit.  By default, this is
+        everything but names and objectives.  An accelerator that runs hundreds of layers of one
+        size may leave out what its model does not read, so that these are tiled once.
         """
         from byoc_dory.layers.value import value_of
 
-        return value_of(layer)
+        return value_of(layer), replace(options, objective=None, layers=())
 
     @property
     def takes_next(self) -> bool:
@@ -270,15 +271,6 @@ class Accelerator(ABC):
         """
         with named(self.name, soc.name):
             return self.tiling_problem(layer, soc, options)
-
-    def cost(self, layer: Layer, tile: Tile, soc: Soc, options: TilingOptions) -> int:
-        """Return the predicted cycles of ``layer`` with this tile, alone in L1 with one buffer."""
-        from byoc_dory.plan import alone
-        from byoc_dory.tiling.problem import solution_of
-
-        problem = self.problem(layer, soc, options)
-        plan = alone(layer, solution_of(problem, tile), self.name, problem)
-        return self.plan_cost(layer, plan, soc, options)
 
     # ------------------------------------------------------------------ C
 

@@ -17,8 +17,8 @@ from byoc_dory.tiling.exhaustive import best_tiles, solve_exhaustive
 from byoc_dory.tiling.latency import (
     LATENCY,
     Beaten,
-    Cost,
     TileCandidate,
+    TileCost,
     candidates,
     solve_latency,
 )
@@ -39,7 +39,7 @@ __all__ = [
     "LATENCY",
     "Axis",
     "TileCandidate",
-    "Cost",
+    "TileCost",
     "Fill",
     "FixedBytes",
     "Heuristic",
@@ -98,7 +98,7 @@ _MANY_TILES = 500_000
 
 def quickest(
     problem: TilingProblem,
-    cost: Cost,
+    cost: TileCost,
     heuristics: Iterable[Objective] = (),
     options: TilingOptions = _DEFAULTS,
     beaten: Beaten = lambda tile: None,

@@ -27,7 +27,7 @@ __all__ = [
     "LATENCY",
     "TileCandidate",
     "Beaten",
-    "Cost",
+    "TileCost",
     "all_candidates",
     "candidates",
     "lines",
@@ -38,7 +38,7 @@ __all__ = [
 LATENCY = "latency"
 """The name of the objective."""
 
-Cost: TypeAlias = Callable[[Tile], int]
+TileCost: TypeAlias = Callable[[Tile], int]
 """Returns the predicted cycles of a layer with a tile."""
 
 Beaten: TypeAlias = Callable[[Tile], int | None]
@@ -68,7 +68,7 @@ class TileCandidate:
 
 
 def candidates(
-    problem: TilingProblem, cost: Cost, also: Iterable[Tile] = ()
+    problem: TilingProblem, cost: TileCost, also: Iterable[Tile] = ()
 ) -> tuple[TileCandidate, ...]:
     """Return the tiles that no other tile beats in both L1 bytes and cycles.
 
@@ -93,7 +93,7 @@ def candidates(
 
 
 def all_candidates(
-    problem: TilingProblem, cost: Cost, also: Iterable[Tile] = ()
+    problem: TilingProblem, cost: TileCost, also: Iterable[Tile] = ()
 ) -> tuple[TileCandidate, ...]:
     """Return every feasible tile whose sizes are all in `sizes`, and ``also``.
 
@@ -110,7 +110,7 @@ def all_candidates(
 
 def solve_latency(
     problem: TilingProblem,
-    cost: Cost,
+    cost: TileCost,
     also: Iterable[Tile] = (),
     *,
     every_tile: bool = False,
@@ -161,7 +161,7 @@ _HOPELESS = 1.5
 class _Search:
     """The tiles evaluated so far, and steps to better ones."""
 
-    def __init__(self, problem: TilingProblem, cost: Cost, beaten: Beaten) -> None:
+    def __init__(self, problem: TilingProblem, cost: TileCost, beaten: Beaten) -> None:
         self.problem = problem
         self.cost = cost
         self.beaten = beaten

@@ -9,7 +9,6 @@ from byoc_dory.errors import TilingError
 from htvm.explain.improvements import improvements
 from htvm.explain.settings import settings
 from htvm.explain.step_costs import build_costs, one_core_cycles
-from htvm.placement.offers import Estimator
 from htvm.policy import CPU
 from htvm.report.explain import PLAIN, Explanation, VerdictRow
 from htvm.stage_cache import StageCache
@@ -55,7 +54,7 @@ def explanation_of(
     tried = compile_with is not None
     key = cache.key(compiled.key, changes, costs, tried) if compiled.key else ""
     return cache.get(
-        "explaining", key, lambda: _explanation(compiled, changes, costs, compile_with, cache)
+        "explaining", key, lambda: _explanation(compiled, changes, costs, compile_with)
     )
 
 
@@ -64,11 +63,9 @@ def _explanation(
     changes: int,
     costs: BuildCosts,
     compile_with: Callable[[BuildOptions], Compiled] | None,
-    cache: StageCache,
 ) -> Explanation:
     dispatch = compiled.dispatch
-    soc, tiling = compiled.target.soc, compiled.options.tiling
-    offers = _Offers(compiled, Estimator(soc, tiling, cache.shared(("cycles", soc, tiling))))
+    offers = _Offers(compiled)
     own = _own_cycles(costs)
     kernels = _kernels(compiled)
     rows = [
@@ -122,9 +119,8 @@ def _kernels(compiled: Compiled) -> dict[str, str]:
 class _Offers:
     """The accelerators' answers to each operator of a build, with estimates."""
 
-    def __init__(self, compiled: Compiled, estimator: Estimator) -> None:
+    def __init__(self, compiled: Compiled) -> None:
         self._compiled = compiled
-        self._estimator = estimator
 
     def of(self, name: str) -> tuple[OperatorVerdict, ...]:
         """Return one answer per accelerator of the target."""
@@ -156,6 +152,6 @@ class _Offers:
         if not self._compiled.planned.final:
             layer = accelerator.scheme.form_of(layer)
         try:
-            return self._estimator.cycles(layer, accelerator)
+            return self._compiled.cost.alone(accelerator, layer)
         except TilingError:
             return None

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import ModelError, TilingError
-from byoc_dory.host_cost import cpu_cycles, layout_cycles
 from byoc_dory.layers import Convolution, Layer, Weighted, conv2d_layer
-from byoc_dory.planning import cycles_like
 from htvm.explain.removals import removals
 from htvm.explain.step_costs import build_costs
 from htvm.explain.variants import is_resizable, resized
@@ -29,7 +27,6 @@ from htvm.report.explain import Improvement
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
-    from byoc_dory.soc.base import Accelerator
     from htvm.compiled import Compiled
     from htvm.explain.step_costs import BuildCosts
 
@@ -235,7 +232,7 @@ class _Judge:
         self._compiled = compiled
         self._costs = costs
         self._soc = compiled.target.soc
-        self._options = compiled.options.tiling
+        self._host = compiled.cost.host
         self._plans = _plans(compiled)
         self._predicted = {
             kernel.layer_name: kernel.predicted_cycles
@@ -263,7 +260,7 @@ class _Judge:
             return self._predicted[name]
         if name in self._costs.layers:
             return self._costs.layers[name]
-        return cpu_cycles(self._compiled.dispatch.layers[name], self._soc)
+        return self._host.layer(self._compiled.dispatch.layers[name])
 
     def best(self, names: tuple[str, ...]) -> tuple[bool, Improvement] | None:
         """Return the variant of these layers that gains most, if any gains.
@@ -318,22 +315,18 @@ class _Judge:
             if not accelerator.judge(form, self._soc):
                 continue
             try:
-                after = self._estimate(form, name, accelerator)
+                after = self._compiled.cost.best(accelerator, form, self._plans.get(name))
             except TilingError:
                 continue
             if place == CPU:
                 before += self._converted.get(name, 0)
-                after += layout_cycles(changed.inputs[0].elements, self._soc)
+                after += self._host.conversion(changed.inputs[0].elements)
             return before, after, accelerator.name
         if place != CPU:
             return None
         layer = self._compiled.dispatch.layers[name]
-        estimates = [cpu_cycles(each, self._soc) for each in (layer, changed)]
+        estimates = [self._host.layer(each) for each in (layer, changed)]
         return (*self._costs.changed(name, *estimates), CPU)
-
-    def _estimate(self, form: Layer, name: str, accelerator: Accelerator) -> int:
-        plan = self._plans.get(name)
-        return cycles_like(form, plan, self._soc, accelerator, self._options)
 
 
 def _effects(layer: Layer, variant: Variant) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import DependencyError, L2OverflowError, SimulationError, ToolchainError
-from byoc_dory.host_cost import cpu_cycles, cpu_operator_cycles
 from htvm.aot.parallel import cores_of
 from htvm.report.explain import StepCost
 
@@ -76,10 +75,10 @@ def build_costs(compiled: Compiled, *, measure: bool = True) -> BuildCosts:
 
 def one_core_cycles(compiled: Compiled, name: str) -> int | None:
     """Return the estimated cycles of an operator on one core of the host; None if unknown."""
-    dispatch, soc = compiled.dispatch, compiled.target.soc
+    dispatch, host = compiled.dispatch, compiled.cost.host
     if name in dispatch.layers:
-        return cpu_cycles(dispatch.layers[name], soc)
-    return cpu_operator_cycles(dispatch.works[name], *dispatch.elements[name], soc)
+        return host.layer(dispatch.layers[name])
+    return host.operator(dispatch.works[name], *dispatch.elements[name])
 
 
 def _of_the_host(compiled: Compiled, measure: bool) -> tuple[Sequence[int | None], str]:

@@ -218,8 +218,7 @@ def _packed(layer: Layer, accelerator: Accelerator, compiled: Compiled) -> int:
     inputs = tuple(replace(tensor, layout="CHW") for tensor in form.inputs)
     output = replace(form.output, layout="CHW")
     region = Region("alone", (replace(form, inputs=inputs, output=output),), inputs, (output,))
-    options = compiled.options.tiling
-    code = generate(region, compiled.target.soc, options, "alone", accelerator.name)
+    code = generate(region, compiled.cost, "alone", accelerator.name)
     return sum(int(entry.data.nbytes) for kernel in code.kernels for entry in kernel.constants)
 
 

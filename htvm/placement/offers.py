@@ -10,53 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TilingError
-from byoc_dory.host_cost import cpu_cycles, layout_cycles
-from byoc_dory.planning import alike, tile_layer
 from byoc_dory.verdict import Refused
 from htvm.policy import CPU, Candidate
 
 if TYPE_CHECKING:
+    from byoc_dory.cost import Cost
     from byoc_dory.layers import Layer
-    from byoc_dory.options import TilingOptions
-    from byoc_dory.soc.base import Accelerator, Soc, Target
+    from byoc_dory.soc.base import Accelerator, Target
 
-__all__ = ["Estimator", "Offers"]
-
-# ------------------------------------------------------------------------------ asking
-
-
-class Estimator:
-    """Predicted cycles of layers with the tiler's tiles; a geometry is solved once per objective.
-
-    Args:
-        soc: description of the SoC.
-        options: options of the tiler, whose schedule the estimates are for.
-        known: estimates for this SoC with these options; new ones are added.
-    """
-
-    def __init__(
-        self,
-        soc: Soc,
-        options: TilingOptions,
-        known: dict[tuple[object, ...], int] | None = None,
-    ) -> None:
-        self._soc = soc
-        self._options = options
-        self._known = {} if known is None else known
-
-    def cycles(self, layer: Layer, accelerator: Accelerator) -> int:
-        """Return the cycles of a layer alone on an accelerator that accepts it.
-
-        Raises:
-            TargetError: the accelerator has no such tiling objective.
-            TilingError: no tile fits the budget.
-        """
-        same = alike(layer, accelerator, self._soc, self._options)
-        key = (*same, self._options.tiles_for(layer.name))
-        if key not in self._known:
-            tile = tile_layer(layer, self._soc, accelerator, self._options).tile
-            self._known[key] = accelerator.cost(layer, tile, self._soc, self._options)
-        return self._known[key]
+__all__ = ["Offers"]
 
 
 class Offers:
@@ -64,14 +26,13 @@ class Offers:
 
     Args:
         target: the target whose accelerators answer.
-        estimator: predicts the cycles on accelerators that accept.
+        cost: cycles on accelerators that accept, and on the host.
         final: whether layers are offered unchanged; otherwise in the form retargeting would write.
     """
 
-    def __init__(self, target: Target, estimator: Estimator, *, final: bool) -> None:
-        self._soc = target.soc
+    def __init__(self, target: Target, cost: Cost, *, final: bool) -> None:
         self._accelerators = target.accelerators
-        self._estimator = estimator
+        self.cost = cost
         self._final = final
 
     def candidates(self, layer: Layer, estimates: bool) -> tuple[Candidate, ...]:
@@ -98,11 +59,11 @@ class Offers:
     def _offer(self, layer: Layer, accelerator: Accelerator, estimates: bool) -> Candidate:
         """Return one accelerator's answer; raise `TilingError` if no tile to estimate fits."""
         form = layer if self._final else accelerator.scheme.form_of(layer)
-        verdict = accelerator.judge(form, self._soc)
+        verdict = accelerator.judge(form, self.cost.soc)
         said = self._of(layer, accelerator)
         if isinstance(verdict, Refused):
             return replace(said, reason=verdict.reason, rule=verdict.rule)
-        cycles = self._estimator.cycles(form, accelerator) if estimates else None
+        cycles = self.cost.alone(accelerator, form) if estimates else None
         return replace(said, accepted=True, cycles=cycles)
 
     @staticmethod
@@ -121,7 +82,8 @@ class Offers:
 
     def cpu(self, layer: Layer) -> int:
         """Return the cycles on the host, including layout conversions of the layer's tensors."""
+        host = self.cost.host
         if not self._accelerators:
-            return cpu_cycles(layer, self._soc)
+            return host.layer(layer)
         moved = sum(tensor.elements for tensor in (*layer.inputs, layer.output))
-        return cpu_cycles(layer, self._soc) + layout_cycles(moved, self._soc)
+        return host.layer(layer) + host.conversion(moved)

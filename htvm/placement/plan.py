@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import PolicyError, TilingError
 from byoc_dory.layers import Convolution, Dense, Layer
 from byoc_dory.soc.schemes import all_multiply
-from htvm.placement.offers import Estimator, Offers
+from htvm.placement.offers import Offers
 from htvm.placement.rewriting import Rewriting
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
 from patterns.dispatch.together import settle, together_in
 from patterns.ops.moves.pad import Pad
 
 if TYPE_CHECKING:
-    from byoc_dory.options import TilingOptions
+    from byoc_dory.cost import Cost
     from byoc_dory.soc.base import Target
     from htvm.policy import Decide, Policy
     from htvm.rewriting.rewrite import Rewrite
@@ -60,25 +60,23 @@ class Placement:
 def place(
     graph: Graph,
     target: Target,
-    options: TilingOptions,
+    cost: Cost,
     policy: Policy | None = None,
     *,
     rewrites: bool = True,
-    known: dict[tuple[object, ...], int] | None = None,
 ) -> Placement:
     """Plan which core runs each layer of a model.
 
     Args:
         graph: operators of the source model.
         target: the target whose accelerators are considered.
-        options: options of the tiler, whose tiles are estimated.
+        cost: cycles on the target's SoC, with the options of the tiler.
         policy: name, function or table; the target's own by default.  Groups of operators that an
             accelerator takes together (an attention, a product and its activation) are placed
             first, under the name of the last operator; if the CPU is chosen, their operators are
             placed one by one.
         rewrites: whether layers are also offered as other operators that compute the same (see
             `htvm.rewriting`).
-        known: estimates of other plans for this target with these options; new ones are added.
 
     Raises:
         PolicyError: there is no such policy, or it names an unknown layer or accelerator, or an
@@ -89,7 +87,7 @@ def place(
     check_policy(chosen)
     final = _is_final(graph, target)
     groups = together_in(graph).groups if target.accelerators else ()
-    asked = Offers(target, Estimator(target.soc, options, known), final=final)
+    asked = Offers(target, cost, final=final)
     judge = _Planner(graph, target, asked, groups, chosen, final, rewrites)
     places = settle(graph, groups, judge)
     name, binding = "a function", frozenset(places)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from byoc_dory.host_cost import cpu_operator_cycles, layout_cycles
 from byoc_dory.soc.schemes import TernaryScheme
 from htvm.rewriting.filters import filter_of
 from htvm.rewriting.known import REWRITES
@@ -86,7 +85,7 @@ class Rewriting:
 
     def _cycles(self, done: Rewritten, accelerator: Accelerator) -> int | None:
         """Return the cycles of all parts, conversions of layout included; None if refused."""
-        soc, total = self._target.soc, 0
+        host, total = self._asked.cost.host, 0
         layers = layers_of(done)
         made = {part.name: part for part in done.parts}
         for part in done.parts:
@@ -94,16 +93,16 @@ class Rewriting:
                 cycles = self._asked.accepted(layers[part.name], accelerator)
                 # Its operands that other parts compute on the CPU are converted.
                 total += sum(
-                    layout_cycles(prod(made[each].output.shape), soc)
+                    host.conversion(prod(made[each].output.shape))
                     for each in part.inputs
                     if each in made and each not in layers
                 )
             else:
                 read = sum(prod(kind.shape) for kind in part.types)
                 written = prod(part.output.shape)
-                cycles = cpu_operator_cycles(part.op.work, read, written, soc)
+                cycles = host.operator(part.op.work, read, written)
                 total += sum(
-                    layout_cycles(prod(made[each].output.shape), soc)
+                    host.conversion(prod(made[each].output.shape))
                     for each in part.inputs
                     if each in layers
                 )

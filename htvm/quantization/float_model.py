@@ -201,11 +201,12 @@ def _single(path: Path, dimensions: Mapping[str, int], folder: Path) -> Path:
 
 def _retargeted(model: Model, target: Target) -> Retargeted:
     """Return the model in a target's scheme; log the loss of accuracy, and raise if unsupported."""
+    from byoc_dory.cost import Cost
     from byoc_dory.options import TilingOptions
     from htvm.placement.plan import place
     from htvm.quantization.retarget import retarget
 
-    planned = place(model.graph, target, TilingOptions(), None)
+    planned = place(model.graph, target, Cost(target.soc, TilingOptions()), None)
     return retarget(model, target.accelerators, places=planned.places)
 
 

@@ -19,7 +19,6 @@ from byoc_dory import generate
 from byoc_dory.emit.symbols import Symbols
 from byoc_dory.errors import HtvmError
 from byoc_dory.expansion import expand
-from byoc_dory.options import TilingOptions
 from byoc_dory.pinning import WeightPlan, plan_weights
 from byoc_dory.state import StatePlan
 from byoc_dory.state_planning import generate_with_state
@@ -31,9 +30,9 @@ if TYPE_CHECKING:
     from tvm.relax import Function, Var
     from tvm.runtime import Module
 
+    from byoc_dory.cost import Cost
     from byoc_dory.region import Region, RegionCode
-    from byoc_dory.residency import Known
-    from byoc_dory.soc.base import Accelerator, Soc
+    from byoc_dory.soc.base import Accelerator
 
 __all__ = ["Generated", "register_codegen", "run_codegen"]
 
@@ -61,13 +60,11 @@ class Generated:
 class _Context:
     """Passed through TVM: regions in, code out."""
 
-    soc: Soc
+    cost: Cost
     regions: Mapping[str, Region]
-    options: TilingOptions
     prefix: str
     weights: Mapping[str, str]
     made: Mapping[str, RegionCode]
-    known: Known
     symbols: Symbols
     code: dict[str, RegionCode] = field(default_factory=dict)
     failure: HtvmError | None = None
@@ -75,25 +72,20 @@ class _Context:
 
 def run_codegen(
     parts: Partition,
-    soc: Soc,
+    cost: Cost,
     accelerators: Sequence[Accelerator],
-    options: TilingOptions,
     prefix: str,
     state: Sequence[int] = (),
-    known: Known | None = None,
     symbols: Symbols | None = None,
 ) -> Generated:
     """Generate the code of every region.
 
     Args:
         parts: the partitioned module.
-        soc: the SoC the code is for.
+        cost: cycles on the SoC that the code is for, with the options of the tiler.
         accelerators: the accelerators that ``parts`` was made with.
-        options: options of the tiler.
         prefix: C prefix of all symbols (the model's name).
         state: numbers of the inputs that the caller keeps between runs.
-        known: choices of layers that were planned for this SoC with these options; new ones are
-            added.
         symbols: names that are in use in the program; new ones are added.
 
     Raises:
@@ -103,18 +95,15 @@ def run_codegen(
     """
     from tvm import relax
 
-    weights = _weights(parts.regions.values(), soc, options)
+    weights = _weights(parts.regions.values(), cost)
     symbols = Symbols(prefix) if symbols is None else symbols
-    plan, made = _with_state(parts, state, soc, options, prefix, weights, symbols)
-    known = {} if known is None else known
+    plan, made = _with_state(parts, state, cost, weights, symbols)
     contexts = {}
     for accelerator in accelerators:
-        codegen = codegen_name(soc, accelerator)
+        codegen = codegen_name(cost.soc, accelerator)
         if codegen not in contexts:
             register_codegen(codegen)
-            contexts[codegen] = _Context(
-                soc, parts.regions, options, prefix, weights.homes, made, known, symbols
-            )
+            contexts[codegen] = _Context(cost, parts.regions, prefix, weights.homes, made, symbols)
     targets = {codegen: {"context": context} for codegen, context in contexts.items()}
     module = parts.module
     if parts.regions:
@@ -133,9 +122,7 @@ def run_codegen(
 def _with_state(
     parts: Partition,
     state: Sequence[int],
-    soc: Soc,
-    options: TilingOptions,
-    prefix: str,
+    cost: Cost,
     weights: WeightPlan,
     symbols: Symbols,
 ) -> tuple[StatePlan, Mapping[str, RegionCode]]:
@@ -145,9 +132,7 @@ def _with_state(
     main = parts.module["main"]
     sizes = {str(main.params[number].name): _bytes(main.params[number]) for number in state}
     outside = _read_outside(main, parts.regions)
-    return generate_with_state(
-        parts.regions, sizes, outside, soc, options, prefix, weights.homes, symbols
-    )
+    return generate_with_state(parts.regions, sizes, outside, cost, weights.homes, symbols)
 
 
 def _bytes(variable: Var) -> int:
@@ -170,13 +155,13 @@ def _read_outside(main: Function, regions: Collection[str]) -> set[str]:
     return found | {str(var.name) for var in returned}
 
 
-def _weights(regions: Iterable[Region], soc: Soc, options: TilingOptions) -> WeightPlan:
+def _weights(regions: Iterable[Region], cost: Cost) -> WeightPlan:
     """Decide for all regions together where weights are."""
-    expanded = [expand(region, soc, options) for region in regions]
+    expanded = [expand(region, cost.soc) for region in regions]
     layers = [
         (layer, found.homes[layer.name]) for found in expanded for layer in found.region.layers
     ]
-    return plan_weights(layers, soc, options)
+    return plan_weights(layers, cost)
 
 
 def register_codegen(codegen: str) -> None:
@@ -204,11 +189,9 @@ def _generate(
         try:
             code = context.made.get(symbol) or generate(
                 region,
-                context.soc,
-                context.options,
+                context.cost,
                 context.prefix,
                 weights=context.weights,
-                known=context.known,
                 symbols=context.symbols,
             )
         except HtvmError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from byoc_dory.codegen import generate
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import (
     Layer,
@@ -123,7 +124,7 @@ def random_layer(rng: Rng, name: str) -> Layer:
 def case_of(layer: Layer, options: TilingOptions, prefix: str) -> Case:
     """The code, random inputs, and what an independent definition makes of them."""
     region = Region(prefix, (layer,), layer.inputs, (layer.output,))
-    code = generate(region, SOC, options, prefix, "cluster")
+    code = generate(region, Cost(SOC, options), prefix, "cluster")
     rng = np.random.default_rng(len(prefix))
     values = []
     for tensor in layer.inputs:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.codegen import generate
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer, Tensor
 from byoc_dory.options import ScheduleKind, TilingOptions
-from byoc_dory.planning import tile_layer
 from byoc_dory.region import Constant, Region, RegionCode
 from byoc_dory.soc.diana.description import DIANA
 from tests.byoc_dory.layers import OPS, int8, random_layer
@@ -51,7 +51,7 @@ def make_case(
     accelerator: str | None = None,
 ) -> Case:
     """Generate the code, draw inputs, compute the expected outputs."""
-    code = generate(region, DIANA, options, prefix, accelerator)
+    code = generate(region, Cost(DIANA, options), prefix, accelerator)
     rng = np.random.default_rng(seed)
     values = {tensor.name: int8(rng, *tensor.shape) for tensor in region.inputs}
     for layer in region.layers:
@@ -102,7 +102,7 @@ def planned_cases(count: int, start: int, largest: int = 20) -> list[Case]:
         for budget in (900, 2_500, 9_000):
             options = TilingOptions(budget, "none", loop_order=order, schedule="overlapped")
             try:
-                solution = tile_layer(layer, DIANA, CORE, options)
+                solution = Cost(DIANA, options).best_tile(CORE, layer)
             except TilingError:
                 continue
             for number, plan in enumerate(all_plans(layer, solution)):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from byoc_dory.codegen import generate
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import (
     Attention,
@@ -166,7 +167,7 @@ def case_of(layers: tuple[Layer, ...], options: TilingOptions, prefix: str, home
     made = {layer.output.name for layer in layers}
     entering = {t.name: t for layer in layers for t in layer.inputs if t.name not in made}
     region = Region(prefix, layers, tuple(entering.values()), (layers[-1].output,))
-    code = generate(region, SNITCH_ITA, options, prefix, home)
+    code = generate(region, Cost(SNITCH_ITA, options), prefix, home)
     rng = np.random.default_rng(len(prefix))
     values = {
         tensor.name: rng.integers(

@@ -9,12 +9,11 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from byoc_dory.cost import Cost, HostEstimates
 from byoc_dory.errors import TilingError
-from byoc_dory.host_cost import cpu_cycles
 from byoc_dory.layers import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import alone
-from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.cost import (
     array_cycles,
     costs_of,
@@ -134,7 +133,7 @@ def tiled_layers(
                 budget, "array", solver="exhaustive", loop_order=order, schedule=kind
             )
             try:
-                yield layer, tile_layer(layer, DIANA, CORE, options).tile
+                yield layer, Cost(DIANA, options).best_tile(CORE, layer).tile
             except TilingError:
                 continue
 
@@ -181,14 +180,14 @@ def test_overlap_costs_between_the_busiest_device_and_both_in_turn(op: str) -> N
 
 def test_toolkit_cost() -> None:
     layer = NETWORKS["resnet8"]()[1]
-    cost = CORE.cost(layer, Tile(16, 16, 32, 32), DIANA, TilingOptions(schedule="published"))
+    cost = Cost(DIANA, TilingOptions(schedule="published")).tile(CORE, layer, Tile(16, 16, 32, 32))
     # Input and output move once, 16 kB each at 16 B per cycle.
     assert cost == 2 * (50 + 1024) + 13_696 + 148 + 485
 
 
 def test_cpu_estimate_follows_the_operator() -> None:
-    layers = NETWORKS["mobilenet"]()
-    assert cpu_cycles(layers[0], DIANA) == round(DIANA.host.cost.conv_mac * layers[0].macs)
-    assert cpu_cycles(layers[1], DIANA) == round(DIANA.host.cost.depthwise_mac * layers[1].macs)
-    assert cpu_cycles(layers[2], DIANA) == round(DIANA.host.cost.pointwise_mac * layers[2].macs)
-    assert cpu_cycles(layers[-1], DIANA) == round(DIANA.host.cost.dense_mac * 512)
+    layers, host = NETWORKS["mobilenet"](), HostEstimates(DIANA)
+    assert host.layer(layers[0]) == round(DIANA.host.cost.conv_mac * layers[0].macs)
+    assert host.layer(layers[1]) == round(DIANA.host.cost.depthwise_mac * layers[1].macs)
+    assert host.layer(layers[2]) == round(DIANA.host.cost.pointwise_mac * layers[2].macs)
+    assert host.layer(layers[-1]) == round(DIANA.host.cost.dense_mac * 512)

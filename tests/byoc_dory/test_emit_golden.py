@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from byoc_dory.codegen import generate
+from byoc_dory.cost import Cost
 from byoc_dory.options import TilingOptions
-from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.description import DIANA
 from tests.byoc_dory.layers import OPS, random_layer
 from tests.byoc_dory.plans import plan_of
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def kernels(options: TilingOptions) -> str:
-    code = generate(residual_region(), DIANA, options, "net")
+    code = generate(residual_region(), Cost(DIANA, options), "net")
     return "\n".join(kernel.source for kernel in code.kernels)
 
 
@@ -42,7 +42,7 @@ def test_overlapped_and_alone(update_golden: bool) -> None:
     for number, layer in enumerate(residual_region().layers):
         for budget, buffers in ((None, 1), (2_600, 1), (2_600, 2)):
             options = TilingOptions(l1_budget=budget, schedule="overlapped")
-            plan = plan_of(layer, tile_layer(layer, DIANA, core, options), buffers)
+            plan = plan_of(layer, Cost(DIANA, options).best_tile(core, layer), buffers)
             symbol = f"net_{number}_{buffers if budget else 'whole'}"
             parts.append(core.emitter(DIANA).layer(layer, plan, options, symbol).source)
     check_golden("byoc_dory/overlapped.c", "\n".join(parts), update_golden)
@@ -57,11 +57,11 @@ print(hashlib.sha256(everything().encode()).hexdigest())
 
 def everything() -> str:
     """Sources and constants of several regions."""
-    codes = [generate(residual_region(), DIANA, TilingOptions(l1_budget=3_000), "net")]
+    codes = [generate(residual_region(), Cost(DIANA, TilingOptions(l1_budget=3_000)), "net")]
     for number, op in enumerate(OPS):
         layer = random_layer(np.random.default_rng(number), op, f"l{number}")
         options = TilingOptions(l1_budget=40_000, objective="none")
-        codes.append(generate(region_of(layer, "r", "NHWC"), DIANA, options, f"p{number}"))
+        codes.append(generate(region_of(layer, "r", "NHWC"), Cost(DIANA, options), f"p{number}"))
     return sources(codes)
 
 

@@ -8,10 +8,10 @@ from statistics import median
 import numpy as np
 import pytest
 
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.planning import tile_layer
 from byoc_dory.region import Kernel
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.layout import stored_bytes
@@ -36,7 +36,7 @@ def planned_kernels(
     """The layer's kernels under a budget, one per plan; none if no tile fits."""
     options = TilingOptions(budget, "none", loop_order=order, schedule="overlapped")
     try:
-        solution = tile_layer(layer, DIANA, CORE, options)
+        solution = Cost(DIANA, options).best_tile(CORE, layer)
     except TilingError:
         return []
     plans = all_plans(layer, solution) if every else [plan_of(layer, solution, 2)]

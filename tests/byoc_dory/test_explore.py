@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TargetError
 from byoc_dory.explore import Sweep, Tried, explore_layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import Fill, Heuristic, Objective
@@ -40,12 +40,12 @@ def test_every_row_is_what_the_tiler_would_do(layer) -> None:
         options = replace(PUBLISHED, l1_budget=row.l1_budget, objective=row.objective)
         if row.status == "infeasible":
             continue
-        solution = tile_layer(layer, DIANA, CORE, options)
+        solution = Cost(DIANA, options).best_tile(CORE, layer)
         assert row.tile == solution.tile
         assert (row.l1_in, row.l1_out) == (solution.l1_in, solution.l1_out)
         assert row.l1_in + row.l1_out <= row.l1_budget
-        assert row.cycles == CORE.cost(
-            layer, solution.tile, DIANA, TilingOptions(schedule="published")
+        assert row.cycles == Cost(DIANA, TilingOptions(schedule="published")).tile(
+            CORE, layer, solution.tile
         )
         assert row.gap is not None and row.gap >= 0
         assert row.objective != "latency" or row.gap == 0
@@ -93,7 +93,7 @@ def test_objectives_of_ones_own() -> None:
     assert [row.objective for row in rows] == ["mine", "none"]
     assert rows[0].tile is not None and rows[0].tile.y % 2 == 0
     memory = replace(PUBLISHED, l1_budget=6_000, objective="none")
-    assert rows[1].tile == tile_layer(CONV, DIANA, CORE, memory).tile
+    assert rows[1].tile == Cost(DIANA, memory).best_tile(CORE, CONV).tile
 
 
 def test_budgets_default_to_the_options_then_to_l1() -> None:

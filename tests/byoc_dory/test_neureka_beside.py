@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.codegen import generate
+from byoc_dory.cost import Cost
 from byoc_dory.layers import (
     Add,
     Convolution,
@@ -65,7 +66,7 @@ def block(seed: int, *, last: bool = False) -> list[Layer]:
 def code_of(layers: list[Layer], name: str, budget: int | None = None) -> RegionCode:
     homes = tuple("cluster" if isinstance(layer, Add) else "neureka" for layer in layers)
     region = Region(name, tuple(layers), layers[0].inputs, (layers[-1].output,), homes=homes)
-    return generate(region, SIRACUSA, TilingOptions(l1_budget=budget), name)
+    return generate(region, Cost(SIRACUSA, TilingOptions(l1_budget=budget)), name)
 
 
 def results(layers: list[Layer], x: np.ndarray) -> dict[str, np.ndarray]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.codegen import generate
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
@@ -34,7 +35,7 @@ def case_of(
     home: str = "neureka",
 ) -> Case:
     region = Region(prefix, (layer,), layer.inputs, (layer.output,))
-    code = generate(region, soc, options, prefix, home)
+    code = generate(region, Cost(soc, options), prefix, home)
     rng = np.random.default_rng(len(prefix))
     (tensor,) = layer.inputs
     limits = np.iinfo(tensor.dtype)

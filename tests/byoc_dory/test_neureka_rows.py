@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.codegen import generate
+from byoc_dory.cost import Cost
 from byoc_dory.layers import Convolution, MulShift, Tensor, conv2d_layer, depthwise_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
@@ -48,7 +49,7 @@ def test_regions_in_ranges_of_rows(sanitize: bool, tmp_path: Path) -> None:
     for seed in range(6):
         layers = chain(100 * sanitize + seed)
         region = Region(f"r{seed}", tuple(layers), layers[0].inputs, (layers[-1].output,))
-        code = generate(region, SIRACUSA, TilingOptions(), f"r{seed}", "neureka")
+        code = generate(region, Cost(SIRACUSA, TilingOptions()), f"r{seed}", "neureka")
         plan = code.plan.layers[1]
         assert plan.resident_inputs == (True,)
         assert plan.resident_output
@@ -66,5 +67,5 @@ def test_regions_in_ranges_of_rows(sanitize: bool, tmp_path: Path) -> None:
 def test_nothing_is_split_that_the_engine_completes_itself() -> None:
     layers = chain(3, clip=(-128, 127))
     region = Region("r", tuple(layers), layers[0].inputs, (layers[-1].output,))
-    code = generate(region, SIRACUSA, TilingOptions(), "r", "neureka")
+    code = generate(region, Cost(SIRACUSA, TilingOptions()), "r", "neureka")
     assert code.plan.layers[1].solution.tile.y == 26

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer, Shift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
@@ -77,7 +78,7 @@ LAYERS = [conv("a", 64, 64, 8), conv("b", 32, 32, 16), conv("c", 28, 32, 3)]
 
 def test_the_first_memory_keeps_everything_if_there_is_room() -> None:
     plan = plan_weights(
-        [(layer, NEUREKA) for layer in LAYERS], siracusa(1 << 20, 1 << 20), TilingOptions()
+        [(layer, NEUREKA) for layer in LAYERS], Cost(siracusa(1 << 20, 1 << 20), TilingOptions())
     )
     assert plan.homes == dict.fromkeys("abc", "SRAM")
     assert not plan.loaded and plan.cost == 0
@@ -86,13 +87,15 @@ def test_the_first_memory_keeps_everything_if_there_is_room() -> None:
 def test_a_second_memory_is_used_before_anything_is_loaded() -> None:
     sizes = [NEUREKA.kept_bytes(layer) for layer in LAYERS]
     soc = siracusa(sizes[0], sizes[1] + sizes[2])
-    plan = plan_weights([(layer, NEUREKA) for layer in LAYERS], soc, TilingOptions())
+    plan = plan_weights([(layer, NEUREKA) for layer in LAYERS], Cost(soc, TilingOptions()))
     assert plan.homes == {"a": "SRAM", "b": "MRAM", "c": "MRAM"}
 
 
 def test_the_most_valuable_bytes_are_kept() -> None:
     size = NEUREKA.kept_bytes(LAYERS[0])
-    plan = plan_weights([(layer, NEUREKA) for layer in LAYERS], siracusa(size, 0), TilingOptions())
+    plan = plan_weights(
+        [(layer, NEUREKA) for layer in LAYERS], Cost(siracusa(size, 0), TilingOptions())
+    )
     values = {entry.layer: (entry.saved_cycles or 0, entry.bytes) for entry in plan.layers}
     kept = [name for name, memory in plan.homes.items() if memory]
     assert sum(values[name][1] for name in kept) <= size
@@ -103,5 +106,5 @@ def test_the_most_valuable_bytes_are_kept() -> None:
 def test_weights_that_fit_nowhere_are_an_error_with_their_size() -> None:
     pairs = [(layer, NEUREKA) for layer in LAYERS]
     with pytest.raises(TilingError, match=r"must be kept.*SRAM has 100 B") as caught:
-        plan_weights(pairs, siracusa(100, 0), TilingOptions(l1_budget=6000))
+        plan_weights(pairs, Cost(siracusa(100, 0), TilingOptions(l1_budget=6000)))
     assert "layer 'a'" in str(caught.value)

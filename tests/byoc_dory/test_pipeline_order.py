@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.codegen import generate
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TileProgramError
 from byoc_dory.layers import MulShift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.planning import tile_layer
 from byoc_dory.region import Region
 from byoc_dory.soc.cluster import pipelines as cluster
 from byoc_dory.soc.cluster import program as cluster_program
@@ -408,14 +408,14 @@ def test_planning_refuses_a_wrong_pipeline(name: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(cluster_program, name, pipeline("load compute arrive store"))
     cluster = SNITCH_ITA.accelerator("cluster")
     with pytest.raises(TileProgramError, match="before it has arrived"):
-        tile_layer(LAYER, SNITCH_ITA, cluster, TilingOptions())
+        Cost(SNITCH_ITA, TilingOptions()).best_tile(cluster, LAYER)
 
 
 def test_c_waits_for_a_store_if_a_tile_has_nothing_to_load() -> None:
     # All rows of this layer read the whole input, which is loaded once; there is room for one
     # buffer of the result.
     region = Region("r", (LAYER,), LAYER.inputs, (LAYER.output,))
-    code = generate(region, SNITCH_ITA, TilingOptions(l1_budget=1592), "r", "cluster")
+    code = generate(region, Cost(SNITCH_ITA, TilingOptions(l1_budget=1592)), "r", "cluster")
     (kernel,) = (kernel for kernel in code.kernels if kernel.program is not None)
     assert kernel.program is not None
     assert kernel.program.tiles == 2 and not kernel.program.pipelined

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan_cost import PlanCost
-from byoc_dory.planning import _tiler
 from byoc_dory.residency.choices import Offer
+from byoc_dory.residency.tiler import LayerCost
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
@@ -32,7 +32,7 @@ def offered(soc: Soc, name: str, layer: Layer) -> Offer | None:
     may_find = (True,) * len(layer.inputs)
     reads = tuple(tensor.name for tensor in layer.inputs)
     try:
-        return Offer(_tiler(layer, accelerator, soc, OPTIONS), reads, may_find, True, 0)
+        return Offer(Cost(soc, OPTIONS).tiler(accelerator, layer), reads, may_find, True, 0)
     except TilingError:
         return None
 
@@ -53,9 +53,9 @@ def test_no_number_of_buffers_is_faster_than_the_bound(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared = 0
-    call = PlanCost.__call__
+    call = LayerCost.__call__
 
-    def checked(self: PlanCost, plan: object) -> int:
+    def checked(self: LayerCost, plan: object) -> int:
         nonlocal compared
         which = plan.solution.tile, plan.resident_inputs, plan.resident_output  # type: ignore[attr-defined]
         before = self.least(*which)
@@ -66,7 +66,7 @@ def test_no_number_of_buffers_is_faster_than_the_bound(
         compared += before > 0
         return cycles
 
-    monkeypatch.setattr(PlanCost, "__call__", checked)
+    monkeypatch.setattr(LayerCost, "__call__", checked)
     for case in cases(count):
         offer = offered(*case)
         assert offer is None or offer.choices
@@ -78,7 +78,7 @@ def test_skipped_plans_are_not_missed(count: int, monkeypatch: pytest.MonkeyPatc
     """A search that skips goes on a little longer where it gives up, so it may find more."""
     found = [offered(*case) for case in cases(count)]
     with monkeypatch.context() as patch:
-        patch.setattr(PlanCost, "least", lambda self, *which: 0)
+        patch.setattr(LayerCost, "least", lambda self, *which: 0)
         every = [offered(*case) for case in cases(count)]
     assert sum(offer is not None for offer in found) > 2 * count
     for ours, complete in zip(found, every, strict=True):

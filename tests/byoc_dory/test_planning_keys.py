@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from byoc_dory.cost import Cost
 from byoc_dory.layers import Layer, MulShift, Tensor, conv2d_layer
 from byoc_dory.layers.value import value_of
 from byoc_dory.options import TilingOptions
-from byoc_dory.pinning import _Prices
 from byoc_dory.plan import alone
-from byoc_dory.planning import alike, cycles_like, plan_region
-from byoc_dory.residency import Known
+from byoc_dory.planning import plan_region
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.soc.diana.digital import DigitalAccelerator
 from byoc_dory.soc.siracusa.description import SIRACUSA
@@ -50,12 +49,12 @@ def weighted(rng: np.random.Generator, largest: int) -> Layer:
 @pytest.mark.parametrize("first", [0, 1])
 def test_layers_that_differ_beyond_their_smallest_tiles(first: int) -> None:
     """Each has its own cycles, whichever is planned first."""
-    core, known = uneven(), Known()
+    core, cost = uneven(), Cost(DIANA, OPTIONS)
     layers = [weighted(np.random.default_rng(5), largest) for largest in (1, 90)]
     assert layers[0].oy > 1
     for layer in (layers[first], layers[1 - first]):
         region, homes = region_of(layer, "r", "NHWC"), {layer.name: core}
-        plan = plan_region(region, homes, DIANA, OPTIONS, known=known)
+        plan = plan_region(region, homes, cost)
         assert plan.cycles == core.plan_cost(layer, plan.layers[0], DIANA, OPTIONS)
 
 
@@ -64,7 +63,8 @@ def test_names_are_no_part_of_a_key() -> None:
     source, output = (replace(each, name=f"other_{each.name}") for each in
                       (layer.inputs[0], layer.output))  # fmt: skip
     other = replace(layer, name="other", inputs=(source,), output=output)
-    assert alike(layer, DIGITAL, DIANA, OPTIONS) == alike(other, DIGITAL, DIANA, OPTIONS)
+    cost = Cost(DIANA, OPTIONS)
+    assert cost.alike(DIGITAL, layer) == cost.alike(DIGITAL, other)
 
 
 def test_each_field_is_a_part_of_a_key() -> None:
@@ -80,9 +80,9 @@ def test_each_field_is_a_part_of_a_key() -> None:
         replace(layer, bias=None if layer.bias is not None else np.zeros(layer.K, np.int32)),
     ]
     assert len({value_of(each) for each in (layer, *changed)}) == 1 + len(changed)
-    assert alike(layer, DIGITAL, DIANA, OPTIONS) != alike(
-        layer, DIGITAL, DIANA, replace(OPTIONS, schedule="published")
-    )
+    cost = Cost(DIANA, OPTIONS)
+    published = cost.under(replace(OPTIONS, schedule="published"))
+    assert cost.alike(DIGITAL, layer) != published.alike(DIGITAL, layer)
 
 
 @pytest.mark.parametrize("soc", [SNITCH_ITA, SIRACUSA], ids=lambda soc: soc.name)
@@ -114,7 +114,7 @@ def test_what_the_cores_leave_out_does_not_count(soc: Any) -> None:
                     core.plan_cost(each, replace(plan, buffers=n), soc, OPTIONS) for n in (1, 2)
                 ]
             costs.append(found)
-        if core.counts(layer) == core.counts(changed):
+        if core.counts(layer, soc, OPTIONS) == core.counts(changed, soc, OPTIONS):
             assert costs[0] == costs[1], layer
             equal += 1
         else:
@@ -132,7 +132,7 @@ def test_weights_are_priced_by_their_own_numbers() -> None:
         )
         for bias in (None, np.full(28, 100, np.int32))
     ]  # fmt: skip
-    own = [cycles_like(each, None, SIRACUSA, core.keeping("SRAM"), OPTIONS) for each in layers]
+    own = [Cost(SIRACUSA, OPTIONS).best(core.keeping("SRAM"), each) for each in layers]
     assert own[0] != own[1] and core.kept_bytes(layers[0]) == core.kept_bytes(layers[1])
-    prices = _Prices(SIRACUSA, OPTIONS)
-    assert [prices.kept(each, core) for each in layers] == own
+    both = Cost(SIRACUSA, OPTIONS)
+    assert [both.best(core.keeping("SRAM"), each) for each in layers] == own

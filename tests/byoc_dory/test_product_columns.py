@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.codegen import generate
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import MulShift, Tensor, matmul_layer
 from byoc_dory.options import TilingOptions
@@ -38,7 +39,7 @@ def case_of(seed: int, soc: object, home: str) -> tuple[Case, set[str]]:
         options = TilingOptions(l1_budget=budget, schedule=("overlapped", "published")[seed % 2])  # type: ignore[arg-type]
         region = Region(f"r{seed}", (layer,), (a, b), (layer.output,))
         try:
-            code = generate(region, soc, options, f"r{seed}", home)  # type: ignore[arg-type]
+            code = generate(region, Cost(soc, options), f"r{seed}", home)  # type: ignore[arg-type]
         except TilingError:
             continue
         (kernel,) = code.kernels

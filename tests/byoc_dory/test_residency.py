@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import (
     Layer,
@@ -25,7 +26,7 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan, RegionPlan
 from byoc_dory.planning import plan_region
 from byoc_dory.region import Region
-from byoc_dory.residency import Known, joint
+from byoc_dory.residency import joint
 from byoc_dory.residency.milp import solve_joint
 from byoc_dory.residency.problem import Choice, RegionProblem, Stay
 from byoc_dory.soc.base import round_up
@@ -153,7 +154,7 @@ def region_of(layers: list[Layer], *outputs: str) -> Region:
 def planned(region: Region, budget: int, objective: str | None = None) -> RegionPlan:
     options = TilingOptions(budget, objective, schedule="overlapped")
     return plan_region(
-        region, dict.fromkeys((x.name for x in region.layers), DIGITAL), DIANA, options
+        region, dict.fromkeys((x.name for x in region.layers), DIGITAL), Cost(DIANA, options)
     )
 
 
@@ -266,8 +267,8 @@ def test_random_regions_are_placed_and_never_slower_than_their_layers_alone(seed
         leaving = {tensor.name for tensor in (*region.outputs, *region.inputs)}
         assert not leaving & set(plan.resident)
         published = plan_region(
-            region, dict.fromkeys((x.name for x in region.layers), DIGITAL), DIANA,
-            TilingOptions(budget),
+            region, dict.fromkeys((x.name for x in region.layers), DIGITAL),
+            Cost(DIANA, TilingOptions(budget)),
         )  # fmt: skip
         # Weights without holes in L2 may cost up to a twentieth.
         assert 20 * plan.cycles <= 21 * published.cycles
@@ -446,13 +447,11 @@ def test_layers_of_one_shape_have_the_cycles_of_their_own_weights(wide: int) -> 
         )
         source = layers[-1].output
     region = region_of(list(layers))
-    known: Known = {}
-    plan = plan_region(
-        region, dict.fromkeys((x.name for x in layers), core), SIRACUSA, options, known=known
-    )
+    cost = Cost(SIRACUSA, options)
+    plan = plan_region(region, dict.fromkeys((x.name for x in layers), core), cost)
     own = [
         core.plan_cost(layer, its, SIRACUSA, options)
         for layer, its in zip(layers, plan.layers, strict=True)
     ]
     assert plan.cycles == sum(own)
-    assert len(known) == (3 if wide in (0, 3) else 4)
+    assert len(cost.choices) == (3 if wide in (0, 3) else 4)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.codegen import generate
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TargetError, TilingError, UnsupportedError
 from byoc_dory.layers import (
     Layer,
@@ -140,17 +141,17 @@ def options(**kwargs) -> TilingOptions:
 
 def test_refused_layer_is_named() -> None:
     with pytest.raises(UnsupportedError, match=r"stride is 3x3.*layer 'c'.*1x1 or 2x2"):
-        generate(region_of(conv(stride=(3, 3)), "r", "NHWC"), DIANA, options(), "p")
+        generate(region_of(conv(stride=(3, 3)), "r", "NHWC"), Cost(DIANA, options()), "p")
 
 
 def test_unknown_objective_lists_the_known() -> None:
     with pytest.raises(TargetError, match=r"'best'.*array.*paper.*none"):
-        generate(region_of(conv(), "r", "NHWC"), DIANA, options(objective="best"), "p")
+        generate(region_of(conv(), "r", "NHWC"), Cost(DIANA, options(objective="best")), "p")
 
 
 def test_soc_without_accelerator() -> None:
     with pytest.raises(TargetError, match="no accelerator"):
-        generate(region_of(conv(), "r", "NHWC"), GENERIC, options(), "p")
+        generate(region_of(conv(), "r", "NHWC"), Cost(GENERIC, options()), "p")
 
 
 @pytest.mark.parametrize("solver", ["milp", "exhaustive"])
@@ -184,7 +185,7 @@ def test_soc_without_accelerator() -> None:
 def test_infeasible_names_demand_limit_and_levers(layer: Layer, demand: str, solver) -> None:
     chosen = options(l1_budget=100, solver=solver)
     with pytest.raises(TilingError, match=demand) as caught:
-        generate(region_of(layer, "r", "NHWC"), DIANA, chosen, "p")
+        generate(region_of(layer, "r", "NHWC"), Cost(DIANA, chosen), "p")
     assert "limit is 100 B" in str(caught.value)
     assert f"'{layer.name}'" in caught.value.where
     assert "L1 budget" in caught.value.hint
@@ -195,8 +196,8 @@ def test_smallest_tile_at_its_own_demand() -> None:
     layer = conv((4, 8, 8))
     region = region_of(layer, "r", "NHWC")
     with pytest.raises(TilingError):
-        generate(region, DIANA, options(l1_budget=447), "p")
-    code = generate(region, DIANA, options(l1_budget=448), "p")
+        generate(region, Cost(DIANA, options(l1_budget=447)), "p")
+    code = generate(region, Cost(DIANA, options(l1_budget=448)), "p")
     (kernel,) = (k for k in code.kernels if k.solution is not None)
     assert kernel.solution is not None
     # All tiles of up to 16 maps need the same; the largest is taken.

@@ -10,11 +10,11 @@ from typing import cast
 import numpy as np
 import pytest
 
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import LayerPlan, alone
-from byoc_dory.planning import tile_layer
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital import DigitalAccelerator
 from byoc_dory.soc.diana.digital_packing import pack_weights
@@ -35,7 +35,7 @@ CORE = cast(DigitalAccelerator, DIANA.accelerator("digital"))
 def tiled_by(layer: Layer, options: TilingOptions) -> Solution | None:
     """The solution under a budget, or None if not even the smallest tile fits."""
     try:
-        return tile_layer(layer, DIANA, CORE, options)
+        return Cost(DIANA, options).best_tile(CORE, layer)
     except TilingError:
         return None
 
@@ -97,7 +97,7 @@ def test_depthwise_layers_in_blocks_of_channels(seed: int) -> None:
         core = CORE.under(options)
         assert core.depthwise_channels == 16
         try:
-            solution = tile_layer(layer, DIANA, core, options)
+            solution = Cost(DIANA, options).best_tile(core, layer)
         except TilingError:
             continue
         program = digital_program(

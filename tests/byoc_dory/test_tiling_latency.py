@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.codegen import generate
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TargetError, TilingError
 from byoc_dory.layers import Layer, Shift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import alone
-from byoc_dory.planning import tile_layer
 from byoc_dory.region import Region
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import (
     Axis,
-    Cost,
     Tile,
+    TileCost,
     TilingProblem,
     candidates,
     quickest,
@@ -43,8 +43,9 @@ def published(budget: int | None, objective: str, **rest: Any) -> TilingOptions:
     return TilingOptions(budget, objective, schedule="published", **rest)
 
 
-def cycles_of(layer: Layer) -> Cost:
-    return lambda tile: CORE.cost(layer, tile, DIANA, TilingOptions(schedule="published"))
+def cycles_of(layer: Layer) -> TileCost:
+    cost = Cost(DIANA, TilingOptions(schedule="published"))
+    return lambda tile: cost.tile(CORE, layer, tile)
 
 
 def small_case(seed: int, op: str) -> tuple[Layer, TilingProblem] | None:
@@ -61,7 +62,7 @@ def small_case(seed: int, op: str) -> tuple[Layer, TilingProblem] | None:
     return layer, problem
 
 
-def double_buffered(layer: Layer, problem: TilingProblem) -> tuple[TilingProblem, Cost]:
+def double_buffered(layer: Layer, problem: TilingProblem) -> tuple[TilingProblem, TileCost]:
     """Two copies of every tile in the same L1, and the cycles of transfers beside the core."""
     twice = replace(problem, buffering=2)
     options = TilingOptions(schedule="overlapped")
@@ -113,7 +114,7 @@ def test_never_slower_than_a_candidate_or_a_heuristic(seed: int, op: str) -> Non
     assert found.objective <= min(entry.cycles for entry in all_candidates(problem, cost))
     for name in CORE.objectives:
         options = published(problem.l1_limit, name, solver="exhaustive")
-        assert found.objective <= cost(tile_layer(layer, DIANA, CORE, options).tile), name
+        assert found.objective <= cost(Cost(DIANA, options).best_tile(CORE, layer).tile), name
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -125,14 +126,14 @@ def test_networks_never_lose_to_a_heuristic(network: str, budget: int) -> None:
             continue
         seen.add(layer.geometry)
         try:
-            best = tile_layer(layer, DIANA, CORE, published(budget, "latency"))
+            best = Cost(DIANA, published(budget, "latency")).best_tile(CORE, layer)
         except TilingError:
             continue
         cost = cycles_of(layer)
         assert best.objective == cost(best.tile)
         for name in CORE.objectives:
             options = published(budget, name, solver="exhaustive")
-            assert best.objective <= cost(tile_layer(layer, DIANA, CORE, options).tile)
+            assert best.objective <= cost(Cost(DIANA, options).best_tile(CORE, layer).tile)
 
 
 def test_a_heuristics_tile_is_taken_where_it_is_quicker() -> None:
@@ -233,19 +234,19 @@ def test_layers_that_differ_in_padding_alone_are_planned_apart() -> None:
     assert len(keys) == 1
     options = published(3_000, "latency")
     ends = tuple(layer.output for layer in layers)
-    code = generate(Region("r", tuple(layers), layers[0].inputs, ends), DIANA, options, "p")
+    code = generate(Region("r", tuple(layers), layers[0].inputs, ends), Cost(DIANA, options), "p")
     solutions = [kernel.solution for kernel in code.kernels if kernel.layer is not None]
     assert len({solution.objective for solution in solutions}) > 1
     for layer, solution in zip(layers, solutions, strict=True):
-        assert solution.objective == CORE.cost(
-            layer, solution.tile, DIANA, TilingOptions(schedule="published")
+        assert solution.objective == Cost(DIANA, TilingOptions(schedule="published")).tile(
+            CORE, layer, solution.tile
         )
 
 
 def test_unknown_objectives_are_told_about_latency() -> None:
     layer = NETWORKS["resnet8"]()[0]
     with pytest.raises(TargetError, match="latency"):
-        tile_layer(layer, DIANA, CORE, published(None, "speed"))
+        Cost(DIANA, published(None, "speed")).best_tile(CORE, layer)
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -254,7 +255,7 @@ def test_tiling_a_network_takes_seconds_at_most(network: str) -> None:
     layers = {layer.geometry: layer for layer in NETWORKS[network]()}
     options = published(None, "latency")
     _, spent = yardsticks(
-        lambda: [tile_layer(layer, DIANA, CORE, options) for layer in layers.values()]
+        lambda: [Cost(DIANA, options).best_tile(CORE, layer) for layer in layers.values()]
     )
     assert spent < 150
 
@@ -273,7 +274,7 @@ def test_another_accelerator() -> None:
             continue
 
         def cost(tile: Tile, layer: Layer = layer) -> int:
-            return core.cost(layer, tile, DIANA, TilingOptions(schedule="published"))
+            return Cost(DIANA, TilingOptions(schedule="published")).tile(core, layer, tile)
 
         found = solve_latency(problem, cost)
         assert found.objective == solve_latency(problem, cost, every_tile=True).objective

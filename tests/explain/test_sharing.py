@@ -6,7 +6,6 @@ import importlib
 
 import pytest
 
-from byoc_dory.planning import _tiler, cycles_like
 from byoc_dory.residency.choices import Offer
 from htvm import zoo
 from htvm.compiled import BuildOptions, Compiled
@@ -43,7 +42,6 @@ def test_a_second_policy_shares_work_and_is_built_as_alone(monkeypatch: pytest.M
 def test_residents_are_judged_by_their_own_choices() -> None:
     """What is left out of the search changes no cycles."""
     made = compiled("bitwidth", StageCache(None))
-    soc, tiling = made.target.soc, made.options.tiling
     kernels = [kernel for code in made.regions.values() for kernel in code.kernels]
     residents = 0
     for kernel in kernels:
@@ -54,8 +52,8 @@ def test_residents_are_judged_by_their_own_choices() -> None:
         residents += any(stays[0]) or stays[1]
         home = made.home(kernel.layer_name, kernel.accelerator)
         reads = tuple(tensor.name for tensor in layer.inputs)
-        offer = Offer(_tiler(layer, home, soc, tiling), reads, *stays, 0)
+        offer = Offer(made.cost.tiler(home, layer), reads, *stays, 0)
         same = [c for c in offer.choices if (c.resident_inputs, c.resident_output) == stays]
-        found = cycles_like(layer, plan, soc, home, tiling)
+        found = made.cost.best(home, layer, plan)
         assert found == min(choice.cycles for choice in same)
     assert residents > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from byoc_dory.codegen import generate
+from byoc_dory.cost import Cost
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region, RegionCode
@@ -18,7 +19,7 @@ def chain(name: str, layers: tuple[Layer, ...], homes: tuple[str, ...] = ()) -> 
 
 def code_of(region: Region, soc: Soc, options: TilingOptions, home: str | None) -> RegionCode:
     """The code of a region whose C names start with ``net``."""
-    return generate(region, soc, options, "net", home)
+    return generate(region, Cost(soc, options), "net", home)
 
 
 def text_of(code: RegionCode) -> str:

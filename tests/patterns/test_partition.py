@@ -9,6 +9,7 @@ import pytest
 from tvm import relax
 
 import htvm
+from byoc_dory.cost import Cost
 from byoc_dory.layers import Layer, MulShift, Shift
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Accelerator, Soc
@@ -101,7 +102,7 @@ def test_an_inner_tensor_that_is_also_a_result_is_an_output_of_its_region() -> N
     (region,) = parts.regions.values()
     assert {tensor.name for tensor in region.outputs} == {"conv2d_0", "conv2d_1"}
     place = resolve("diana.digital")
-    made = run_codegen(parts, place.soc, place.accelerators, TilingOptions(), "net")
+    made = run_codegen(parts, Cost(place.soc, TilingOptions()), place.accelerators, "net")
     (code,) = made.code.values()
     assert [tensor.name for tensor in code.outputs] == [tensor.name for tensor in region.outputs]
 
@@ -165,7 +166,7 @@ def test_the_first_accelerator_that_accepts_gets_the_operator() -> None:
     assert [set(region.homes) for region in parts.regions.values()] == [{"twin"}]
     for order in ((twin, core), (core, twin)):
         ordered = replace(soc, accelerators=order)
-        made = run_codegen(parts, ordered, order, TilingOptions(), "net")
+        made = run_codegen(parts, Cost(ordered, TilingOptions()), order, "net")
         assert {kernel.accelerator for code in made.code.values() for kernel in code.kernels} == {
             "cpu",
             "twin",

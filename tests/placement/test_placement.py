@@ -10,13 +10,13 @@ import pytest
 from tvm import relax
 
 import htvm
+from byoc_dory.cost import Cost
 from byoc_dory.layers import Layer, Shift, TfliteRequant
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.errors import PolicyError, TilingError
-from htvm.placement.offers import Estimator
 from htvm.placement.plan import Placement, place
 from htvm.policy import Candidate, LayerInfo, Policy
 from htvm.zoo.schemes import Scheme
@@ -38,7 +38,8 @@ def planned(
     target: str = "diana",
     scheme: Scheme = "8-bit",
 ) -> Placement:
-    return place(graph_of_zoo(name, scheme), resolve(target), TilingOptions(), policy)
+    place_ = resolve(target)
+    return place(graph_of_zoo(name, scheme), place_, Cost(place_.soc, TilingOptions()), policy)
 
 
 def where(plan: Placement, home: str) -> list[str]:
@@ -124,7 +125,7 @@ def test_a_budget_too_small_for_any_core_is_reported() -> None:
     graph, target = graph_of_zoo("resnet8"), resolve("diana")
 
     def planned_with(budget: int) -> Placement:
-        return place(graph, target, TilingOptions(l1_budget=budget), "latency")
+        return place(graph, target, Cost(target.soc, TilingOptions(l1_budget=budget)), "latency")
 
     with pytest.raises(TilingError, match="conv2d_0"):
         planned_with(64)
@@ -134,14 +135,14 @@ def test_a_budget_too_small_for_any_core_is_reported() -> None:
 def test_a_core_without_a_tile_that_fits_leaves_the_layer_to_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    honest = Estimator.cycles
+    honest = Cost.alone
 
-    def cycles(self: Estimator, layer: Layer, accelerator: Accelerator) -> int:
+    def cycles(self: Cost, accelerator: Accelerator, layer: Layer) -> int:
         if accelerator.name == "analog":
             raise TilingError("4000 B of L1 are needed, 3000 B are there")
-        return honest(self, layer, accelerator)
+        return honest(self, accelerator, layer)
 
-    monkeypatch.setattr(Estimator, "cycles", cycles)
+    monkeypatch.setattr(Cost, "alone", cycles)
     plan = planned("toyadmos", "latency")
     assert set(plan.places.values()) == {"digital"}
     _, analog, _ = plan.candidates["dense_0"]
@@ -230,7 +231,8 @@ def test_a_padding_before_a_convolution_belongs_to_it() -> None:
         seen.append(layer)
         return CPU
 
-    place(graph_of(bb.get()), resolve("diana"), TilingOptions(), ours)
+    target = resolve("diana")
+    place(graph_of(bb.get()), target, Cost(target.soc, TilingOptions()), ours)
     (info,) = seen
     assert (info.iy, info.ix, info.oy, info.ox) == (8, 8, 7, 9)
 

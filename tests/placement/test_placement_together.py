@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from byoc_dory.cost import Cost
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers import MulShift
 from byoc_dory.options import TilingOptions
@@ -32,7 +33,8 @@ def encoder() -> Any:
 
 
 def planned(policy: Any = None) -> Placement:
-    return place(encoder().graph, target_of(SPECIAL, PLAIN), TilingOptions(), policy)
+    target = target_of(SPECIAL, PLAIN)
+    return place(encoder().graph, target, Cost(target.soc, TilingOptions()), policy)
 
 
 def confirmed(plan: Placement) -> dict[str, str]:
@@ -94,7 +96,7 @@ def test_the_other_core_says_no() -> None:
     assert "attention of 2 heads: the operator is mha" in said
     assert {"the operator is gemm", "the operator is matmul", "the operator is rows"} <= said
     assert "the requantization is MulShift, not one shift" in said
-    plan = place(graph, target, TilingOptions())
+    plan = place(graph, target, Cost(target.soc, TilingOptions()))
     assert set(plan.places.values()) <= {"digital"}
 
 
@@ -107,8 +109,8 @@ def test_what_the_module_returns_is_no_part_of_a_group() -> None:
     target, graph = target_of(SPECIAL, PLAIN), encoder().graph
     attention = together_in(graph).groups[0]
     returning = Graph(graph.in_order, (*graph.results, attention.parts[0]))
-    assert "mha" in kinds(place(graph, target, TilingOptions()))
-    plan = place(returning, target, TilingOptions())
+    assert "mha" in kinds(place(graph, target, Cost(target.soc, TilingOptions())))
+    plan = place(returning, target, Cost(target.soc, TilingOptions()))
     placed = dispatch(returning, target.soc, target.accelerators, plan.places, plan.binding)
     assert attention.name not in placed.groups
     assert "mha" not in kinds(plan)

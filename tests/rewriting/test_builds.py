@@ -9,6 +9,7 @@ import pytest
 from tvm import relax
 
 import htvm
+from byoc_dory.cost import Cost
 from byoc_dory.layers import TfliteRequant
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
@@ -73,7 +74,8 @@ def network(geometry: dict[str, Any], layout: str = "NHWC") -> Model:
 
 
 def planned(model: Model, target: str = "diana.digital", **options: Any) -> Placement:
-    return place(model.graph, resolve(target), TilingOptions(), **options)
+    place_ = resolve(target)
+    return place(model.graph, place_, Cost(place_.soc, TilingOptions()), **options)
 
 
 def compiled(model: Model, **options: Any) -> Compiled:

@@ -7,7 +7,6 @@ from collections import defaultdict
 import pytest
 
 import htvm
-from byoc_dory.host_cost import cpu_cycles
 from htvm.inputs import seeded_inputs
 
 
@@ -34,7 +33,7 @@ def test_estimates_hold_for_every_kind_of_layer(target: str) -> None:
                 kind = "pointwise" if pointwise else layer.op
                 assert step.cycles is not None
                 measured[kind] += step.cycles
-                estimated[kind] += cpu_cycles(layer, compiled.target.soc)
+                estimated[kind] += compiled.cost.host.layer(layer)
     assert set(measured) == {"conv2d", "pointwise", "depthwise", "dense"}
     for kind, cycles in measured.items():
         assert estimated[kind] == pytest.approx(cycles, rel=0.4), kind

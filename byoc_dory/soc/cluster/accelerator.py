@@ -54,11 +54,11 @@ class ClusterAccelerator(ClusterCores):
 
         return working(layer, self, soc, self.budget(soc, options))
 
-    def counts(self, layer: Layer) -> Hashable:
-        """Return the sizes of products and sums, and how results are scaled; else everything."""
+    def counts(self, layer: Layer, soc: Soc, options: TilingOptions) -> Hashable:
+        """Return the sizes of products and sums, how results are scaled, and the working cores."""
         from byoc_dory.soc.cluster.numbers_that_count import numbers_that_count
 
-        return numbers_that_count(layer)
+        return numbers_that_count(layer), self.working(layer, soc, options)
 
     def tile_program(
         self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions

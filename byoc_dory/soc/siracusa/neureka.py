@@ -7,7 +7,7 @@ successor, whose RTL is public: that has 32 channels in all modes and words of 3
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -96,6 +96,14 @@ class NeurekaAccelerator(Neureka):
 
         assert isinstance(layer, Weighted), layer  # judged before
         return costs_of(layer, self, soc)
+
+    def counts(self, layer: Layer, soc: Soc, options: TilingOptions) -> Hashable:
+        """Return the sizes of a layer, of its packed weights, and of its scales and biases."""
+        from byoc_dory.layers import Weighted
+        from byoc_dory.soc.siracusa.neureka_tiles import numbers_that_count
+
+        assert isinstance(layer, Weighted), layer  # judged before
+        return numbers_that_count(layer, self)
 
     @property
     def takes_next(self) -> bool:

@@ -8,6 +8,7 @@ and shifts if they differ.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -27,6 +28,7 @@ __all__ = [
     "block_of",
     "channel_bytes",
     "mode_of",
+    "numbers_that_count",
     "pack_block",
     "packed_weights",
     "the_factors",
@@ -85,6 +87,17 @@ def channel_bytes(layer: Weighted, core: Neureka) -> int:
         return 0
     bits = packed_weights(layer, core).bits
     return packed_bytes(mode, 1, view_of(layer).channels, bits, core)
+
+
+def numbers_that_count(layer: Weighted, core: Neureka) -> Hashable:
+    """Return what the engine's cycles depend on: sizes, and which constants there are.
+
+    Of the numbers in a layer only their widths are read, not what they are.
+    """
+    factors = the_factors(layer)
+    tensors = tuple((each.shape, each.dtype, each.layout) for each in (*layer.inputs, layer.output))
+    constants = (factors.scale_bytes, factors.biased, factors.shift_per_channel, factors.relu)
+    return (layer.geometry, tensors, packed_weights(layer, core).bits, constants)
 
 
 def block_of(layer: Weighted, k: int, jobs: int, core: Neureka) -> FactorBlock:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Rule, Soc
     from byoc_dory.soc.cluster.borders import ClusterLayout
     from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
-    from byoc_dory.tileloop.cycles import Costs, Prices
+    from byoc_dory.tileloop.cycles import Costs
     from byoc_dory.tileloop.program import TileProgram
-    from byoc_dory.tiling import Objective, Tile, TilingProblem
+    from byoc_dory.tiling import Objective, TilingProblem
 
 __all__ = ["ITA", "ItaAccelerator"]
 
@@ -66,20 +66,15 @@ class ItaAccelerator(Ita):
         problems = [home.tiling_problem(part, soc, options) for part, home in homes]
         return max(problems, key=_smallest_bytes)
 
-    def cost(self, layer: Layer, tile: Tile, soc: Soc, options: TilingOptions) -> int:
-        """Return the predicted cycles with this tile, alone in L1 with one buffer.
+    def counts(self, layer: Layer, soc: Soc, options: TilingOptions) -> Hashable:
+        """Return the sizes of products and sums, and how results are scaled; else everything.
 
-        For attention, return those of its parts with the tiles that they would have alone.
+        The tiles of attention's parts depend on the options, too.
         """
-        parts = self.expand(layer, soc)
-        if len(parts) > 1:
-            return self._cost_of(parts, soc, options)
-        return super().cost(layer, tile, soc, options)
-
-    def counts(self, layer: Layer) -> Hashable:
-        """Return the sizes of products and sums, and how results are scaled; else everything."""
         from byoc_dory.soc.cluster.numbers_that_count import numbers_that_count
 
+        if len(self.expand(layer, soc)) > 1:
+            return super().counts(layer, soc, options)
         return numbers_that_count(layer)
 
     def tile_program(
@@ -95,29 +90,6 @@ class ItaAccelerator(Ita):
         from byoc_dory.soc.snitch_ita.ita_cost import costs_of
 
         return costs_of(layer, program, self, soc)
-
-    def plan_cost(
-        self,
-        layer: Layer,
-        plan: LayerPlan,
-        soc: Soc,
-        options: TilingOptions,
-        known: Prices | None = None,
-    ) -> int:
-        """Return the predicted cycles under a plan; for attention, those of its parts."""
-        parts = self.expand(layer, soc)
-        if len(parts) > 1:
-            return self._cost_of(parts, soc, options)
-        return super().plan_cost(layer, plan, soc, options, known)
-
-    def _cost_of(self, parts: Sequence[tuple[Layer, str]], soc: Soc, options: TilingOptions) -> int:
-        total = 0
-        for part, name in parts:
-            home = soc.accelerator(name)
-            problem = home.tiling_problem(part, soc, options)
-            tile = problem.whole if problem.tile_fits(problem.whole) else problem.smallest
-            total += home.cost(part, tile, soc, options)
-        return total
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same for cores and ITA."""

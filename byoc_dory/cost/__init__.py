@@ -1,0 +1,6 @@
+"""How many cycles things take: one object answers, for a SoC and options of the tiler."""
+
+from byoc_dory.cost.cost import Cost
+from byoc_dory.cost.host import HostEstimates
+
+__all__ = ["Cost", "HostEstimates"]

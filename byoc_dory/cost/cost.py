@@ -1,0 +1,186 @@
+"""`Cost`: the cycles that layers take on a SoC under options of the tiler.
+
+There are three answers for a layer on an accelerator, from the one that knows most to the one that
+knows least: of a plan (`Cost.of`), with the tiles and residents that a region's planning chose; of
+the layer's own best choice where the same tensors stay in L1 (`Cost.best`), double-buffered under
+schedules that overlap; and of its best tile by itself (`Cost.alone`), with one buffer and all
+operands in L2, by which placement compares cores before regions are known.  All are computed from
+the accelerator's tile programs.  On the host (`Cost.host`) they are estimates from sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from byoc_dory.cost.host import HostEstimates
+from byoc_dory.plan import alone
+from byoc_dory.residency.choices import Offer
+from byoc_dory.residency.tiler import Answers, LayerCost, Tiler
+from byoc_dory.tiling import quickest, solve
+from byoc_dory.tiling.named import objective_named
+from byoc_dory.tiling.problem import solution_of
+
+if TYPE_CHECKING:
+    from byoc_dory.layers import Layer
+    from byoc_dory.options import TilingOptions
+    from byoc_dory.plan import LayerPlan
+    from byoc_dory.residency import Known
+    from byoc_dory.soc.base import Accelerator, Soc
+    from byoc_dory.tiling import Objective, Solution, Tile, TilingProblem
+
+__all__ = ["Cost"]
+
+
+class Cost:
+    """Answers how many cycles layers take, and remembers it for all layers that are alike.
+
+    The stages of a build hand it on, so that each asks only what none before has asked.
+
+    Args:
+        soc: description of the SoC.
+        options: options of the tiler.
+        other: another one for the same SoC, whose answers hold here where the model reads nothing
+            of what differs in the options (`Accelerator.counts`).
+
+    Attributes:
+        soc, options: as given.
+        host: estimates of cycles on the host.
+        choices: the choices of layers in regions that were planned with these options.
+    """
+
+    def __init__(self, soc: Soc, options: TilingOptions, other: Cost | None = None) -> None:
+        self.soc = soc
+        self.options = options
+        self.host = HostEstimates(soc)
+        self.choices: Known = {}
+        self._answers: dict[object, Answers] = {} if other is None else other._answers
+        self._alone: dict[object, int] = {}
+        self._best: dict[object, int] = {}
+
+    def under(self, options: TilingOptions) -> Cost:
+        """Return the cost on the same SoC under other options."""
+        return self if options == self.options else Cost(self.soc, options, self)
+
+    # ------------------------------------------------------------------ plans and tiles
+
+    def alike(self, accelerator: Accelerator, layer: Layer) -> tuple[object, ...]:
+        """Return a key that is equal for layers that take the same cycles in every tile."""
+        return accelerator, accelerator.counts(layer, self.soc, self.options)
+
+    def of(self, accelerator: Accelerator, layer: Layer) -> LayerCost:
+        """Return the predicted cycles of a layer as a function of its plan."""
+        known = self._answers.setdefault(self.alike(accelerator, layer), Answers())
+        return LayerCost(self.soc, accelerator, layer, self.options, known)
+
+    def tile(self, accelerator: Accelerator, layer: Layer, tile: Tile) -> int:
+        """Return the predicted cycles with this tile, alone in L1 with one buffer."""
+        problem = accelerator.problem(layer, self.soc, self.options)
+        plan = alone(layer, solution_of(problem, tile), accelerator.name, problem)
+        return self.of(accelerator, layer)(plan)
+
+    # ------------------------------------------------------------------ layers
+
+    def best_tile(self, accelerator: Accelerator, layer: Layer) -> Solution:
+        """Return the best tile of a layer that is alone in L1 with one buffer.
+
+        Raises:
+            TargetError: unknown objective.
+            TileProgramError: the accelerator's tile program contradicts itself.
+            TilingError: no tile fits.
+        """
+        cost = self.of(accelerator, layer)
+        problem = self._problem(accelerator, layer, cost)
+        objective = self._objective(accelerator, layer)
+        if objective is not None:
+            return solve(problem, objective, self.options)
+
+        def cycles(tile: Tile) -> int:
+            return cost(alone(layer, solution_of(problem, tile), accelerator.name, problem))
+
+        return quickest(problem, cycles, accelerator.objectives.values(), self.options)
+
+    def alone(self, accelerator: Accelerator, layer: Layer) -> int:
+        """Return the predicted cycles of a layer with its `best_tile`.
+
+        Raises:
+            The errors of `best_tile`.
+        """
+        key = (*self.alike(accelerator, layer), self.options.tiles_for(layer.name))
+        if key not in self._alone:
+            tile = self.best_tile(accelerator, layer).tile
+            self._alone[key] = self.tile(accelerator, layer, tile)
+        return self._alone[key]
+
+    def best(self, accelerator: Accelerator, layer: Layer, plan: LayerPlan | None = None) -> int:
+        """Return the predicted cycles of a layer's own best choice, with a plan's residents.
+
+        This tells how a layer would do in place of the planned one, e.g. with other sizes.
+
+        Args:
+            accelerator: the accelerator that runs the layer.
+            layer: a layer that it takes.
+            plan: the plan whose residents are assumed where they fit; ``None`` for no residents.
+
+        Raises:
+            The errors of `best_tile`.
+        """
+        if self.options.schedule == "published":
+            return self.tile(accelerator, layer, self.best_tile(accelerator, layer).tile)
+        find, leave = (False,) * len(layer.inputs), False
+        if plan is not None:
+            leave = plan.resident_output
+            if len(plan.resident_inputs) == len(find):
+                find = plan.resident_inputs
+        reads = tuple(tensor.name for tensor in layer.inputs)
+        same = tuple(reads.index(name) for name in reads)
+        key = (*self.alike(accelerator, layer), same, self._chosen(layer), find, leave)
+        if key not in self._best:
+            offer = Offer(self.tiler(accelerator, layer), reads, find, leave, 0)
+            # The search for tiles without residents takes longest, so it is left out if possible.
+            found = offer.with_residents(find, leave) if leave or any(find) else []
+            self._best[key] = min(choice.cycles for choice in found or offer.choices)
+        return self._best[key]
+
+    def tiler(self, accelerator: Accelerator, layer: Layer) -> Tiler:
+        """Return the way to find tiles for a layer of a region.
+
+        Raises:
+            TargetError: unknown objective.
+            TileProgramError: the accelerator's tile program contradicts itself.
+        """
+        objective = self._objective(accelerator, layer)
+        cost = self.of(accelerator, layer)
+        return Tiler(
+            accelerator=accelerator.name,
+            problem=self._problem(accelerator, layer, cost),
+            cost=cost,
+            objective=objective,
+            heuristics=tuple(accelerator.objectives.values()),
+            options=replace(self.options, objective=self._chosen(layer)),
+            alike=self.alike(accelerator, layer),
+        )
+
+    def _problem(self, accelerator: Accelerator, layer: Layer, cost: LayerCost) -> TilingProblem:
+        """Return the tiling problem of a layer, after checking the programs of its smallest tile.
+
+        There is one for each number of buffers that plans may have.
+        """
+        problem = accelerator.problem(layer, self.soc, self.options)
+        if len(accelerator.expand(layer, self.soc)) == 1:
+            plan = alone(layer, solution_of(problem, problem.smallest), accelerator.name, problem)
+            cost.check(plan)
+            if self.options.overlapping:
+                cost.check(replace(plan, buffers=2))
+                if problem.inputs_once:
+                    cost.check(replace(plan, buffers=2, input_buffers=1))
+        return problem
+
+    def _chosen(self, layer: Layer) -> str | None:
+        """Return the name of the objective that the options give for a layer, if any."""
+        return dict(self.options.layers).get(layer.name, self.options.objective)
+
+    def _objective(self, accelerator: Accelerator, layer: Layer) -> Objective | None:
+        """Return what a layer's tiles are chosen for; None for latency."""
+        name = self.options.tiles_for(layer.name)
+        return objective_named(name, accelerator.objectives, f"accelerator '{accelerator.name}'")

@@ -1,0 +1,162 @@
+"""How the tiles of one layer are found, and the predicted cycles of its plans."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from byoc_dory.plan import LayerPlan, alone
+from byoc_dory.tileloop.checks import check
+from byoc_dory.tileloop.cycles import Prices
+from byoc_dory.tiling.problem import solution_of
+
+if TYPE_CHECKING:
+    from byoc_dory.layers import Layer
+    from byoc_dory.options import TilingOptions
+    from byoc_dory.plan import Follower
+    from byoc_dory.soc.base import Accelerator, Soc
+    from byoc_dory.tiling import Objective, Solution, Tile, TilingProblem
+
+__all__ = ["Answers", "LayerCost", "Tiler"]
+
+_Priced: TypeAlias = "tuple[Tile, tuple[bool, ...], bool]"
+_Planned: TypeAlias = "tuple[_Priced, int, int]"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What an accelerator's model has answered about layers that are alike.
+
+    Attributes:
+        prices: prices of tiles, which plans share that differ only in the number of buffers.
+        plans: cycles of plans, each with the lower bound for any number of buffers.
+        checked: the plans whose tile programs were checked.
+    """
+
+    prices: defaultdict[_Priced, Prices] = field(default_factory=lambda: defaultdict(Prices))
+    plans: dict[_Planned, tuple[int, int]] = field(default_factory=dict)
+    checked: set[_Planned] = field(default_factory=set)
+
+
+class LayerCost:
+    """The predicted cycles of one layer's plans; offsets in L1 do not matter.
+
+    Plans that differ only in the number of buffers have the same sums of computations and
+    transfers, below which overlap cannot get.
+
+    Args:
+        soc: description of the SoC.
+        accelerator: the accelerator that runs the layer.
+        layer: a layer that the accelerator takes.
+        options: options of the tiler.
+        known: answers about layers that are alike; new ones are added.
+    """
+
+    def __init__(
+        self,
+        soc: Soc,
+        accelerator: Accelerator,
+        layer: Layer,
+        options: TilingOptions,
+        known: Answers,
+    ) -> None:
+        self._soc, self._accelerator, self._layer = soc, accelerator, layer
+        self._options, self._known = options, known
+        self._least: dict[_Priced, int] = {}
+
+    def __call__(self, plan: LayerPlan) -> int:
+        """Return the predicted cycles under a plan."""
+        key = _key(plan)
+        found = self._known.plans.get(key)
+        if found is None:
+            prices = self._known.prices[key[0]]
+            cycles = self._predicted(plan, prices)
+            found = self._known.plans[key] = cycles, prices.least
+        cycles, self._least[key[0]] = found
+        return cycles
+
+    def _predicted(self, plan: LayerPlan, prices: Prices) -> int:
+        """Ask the model; a layer that is executed as several takes what these take one by one."""
+        soc, options = self._soc, self._options
+        parts = self._accelerator.expand(self._layer, soc)
+        if len(parts) == 1:
+            return self._accelerator.plan_cost(self._layer, plan, soc, options, prices)
+        total = 0
+        for part, name in parts:
+            home = soc.accelerator(name)
+            problem = home.problem(part, soc, options)
+            tile = problem.whole if problem.tile_fits(problem.whole) else problem.smallest
+            own = alone(part, solution_of(problem, tile), name, problem)
+            total += home.plan_cost(part, own, soc, options)
+        return total
+
+    def check(self, plan: LayerPlan) -> None:
+        """Check the tile program of a plan.
+
+        Raises:
+            TileProgramError: the accelerator's tile program contradicts itself.
+        """
+        key = _key(plan)
+        if key not in self._known.checked:
+            check(self._accelerator.tile_program(self._layer, plan, self._soc, self._options))
+            self._known.checked.add(key)
+
+    def followed(self, plan: LayerPlan, follower: Follower) -> tuple[LayerPlan, int] | None:
+        """Return a plan under which the next layer is computed beside this one (`followed`)."""
+        return self._accelerator.followed(self._layer, plan, follower, self._soc, self._options)
+
+    def least(self, tile: Tile, resident_inputs: tuple[bool, ...], resident_output: bool) -> int:
+        """Return a lower bound for any number of buffers; 0 before the first such plan."""
+        return self._least.get((tile, resident_inputs, resident_output), 0)
+
+
+def _key(plan: LayerPlan) -> _Planned:
+    """Return what cycles depend on of a plan of a layer by itself."""
+    assert plan.follower is None and not plan.ahead, plan
+    priced = plan.solution.tile, plan.resident_inputs, plan.resident_output
+    return priced, plan.buffers, plan.input_buffers
+
+
+@dataclass(frozen=True)
+class Tiler:
+    """The way to find tiles for one layer.
+
+    Attributes:
+        accelerator: name of the accelerator.
+        problem: tiling problem of the layer with all of L1.
+        cost: the accelerator's cycle model.
+        objective: the heuristic that picks the tiles; ``None`` searches for the fastest.
+        heuristics: the accelerator's heuristics, whose tiles are candidates in this search.
+        options: options of the tiler.
+        alike: key that is equal for layers with the same cycles in every tile; regions share
+            choices by it.
+    """
+
+    accelerator: str
+    problem: TilingProblem
+    cost: LayerCost
+    objective: Objective | None
+    heuristics: tuple[Objective, ...]
+    options: TilingOptions
+    alike: tuple[object, ...] = ()
+
+    def plan(
+        self,
+        solution: Solution,
+        buffers: int,
+        resident_inputs: tuple[bool, ...],
+        resident_output: bool,
+        input_buffers: int = 0,
+    ) -> LayerPlan:
+        """Return a plan of the layer without offsets in L1."""
+        return LayerPlan(
+            self.accelerator,
+            solution,
+            buffers,
+            resident_inputs,
+            resident_output,
+            (0,) * len(resident_inputs),
+            0,
+            input_buffers=input_buffers,
+        )
