@@ -13,7 +13,6 @@ from htvm.rewriting.known import REWRITES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from byoc_dory.layers import Layer
     from byoc_dory.soc.base import Accelerator, Target
     from htvm.placement.offers import Offers
     from htvm.policy import Candidate
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["Rewriting", "layers_of"]
+__all__ = ["Rewriting"]
 
 
 class Rewriting:
@@ -86,23 +85,23 @@ class Rewriting:
     def _cycles(self, done: Rewritten, accelerator: Accelerator) -> int | None:
         """Return the cycles of all parts, conversions of layout included; None if refused."""
         host, total = self._asked.cost.host, 0
-        layers = layers_of(done)
+        layers = done.layers
         made = {part.name: part for part in done.parts}
         for part in done.parts:
             if part.name in layers:
                 cycles = self._asked.accepted(layers[part.name], accelerator)
                 # Its operands that other parts compute on the CPU are converted.
                 total += sum(
-                    host.conversion(prod(made[each].output.shape))
+                    host.conversion(prod(made[each].output_shape))
                     for each in part.inputs
                     if each in made and each not in layers
                 )
             else:
-                read = sum(prod(kind.shape) for kind in part.types)
-                written = prod(part.output.shape)
+                read = sum(map(prod, part.input_shapes))
+                written = prod(part.output_shape)
                 cycles = host.operator(part.op.work, read, written)
                 total += sum(
-                    host.conversion(prod(made[each].output.shape))
+                    host.conversion(prod(made[each].output_shape))
                     for each in part.inputs
                     if each in layers
                 )
@@ -110,14 +109,3 @@ class Rewriting:
                 return None
             total += cycles
         return total
-
-
-def layers_of(done: Rewritten) -> dict[str, Layer]:
-    """Return the layers of the parts that are to be offered to accelerators, by name."""
-    found = {}
-    for part in done.parts:
-        inputs = list(zip(part.inputs, part.types, strict=True))
-        layer = part.op.layer(part.name, inputs, part.output) if part.is_layer else None
-        if layer is not None:
-            found[part.name] = layer
-    return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from htvm.placement.rewriting import layers_of
 from htvm.quantization.kept import retarget_or_keep
 from htvm.rewriting.apply import Applied, apply
 
@@ -68,7 +67,7 @@ def as_planned(
 
     def agrees(name: str, found: Rewritten) -> bool:
         home = homes[planned.places[name]]
-        return all(home.judge(layer, target.soc) for layer in layers_of(found).values())
+        return all(home.judge(layer, target.soc) for layer in found.layers.values())
 
     early = {name: found for name, found in planned.rewrites.items() if found.early}
     late = {name: found for name, found in planned.rewrites.items() if not found.early}

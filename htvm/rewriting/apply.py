@@ -57,11 +57,10 @@ def apply(
             found[name] = it, _renamed(done, name, graph)
     if not found:
         return Applied(model)
-    parts = [(name, part) for name, (_, done) in found.items() for part in done.parts]
     return Applied(
         replace(model, graph=_written(graph, {name: done for name, (_, done) in found.items()})),
-        {part.name: name for name, part in parts},
-        frozenset(part.name for _, part in parts if part.is_layer),
+        {part.name: name for name, (_, done) in found.items() for part in done.parts},
+        frozenset(name for _, done in found.values() for name in done.layers),
         {name: done.says for name, (_, done) in found.items()},
     )
 

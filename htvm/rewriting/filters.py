@@ -9,40 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from patterns.op import TensorType
 from patterns.ops.convolution import Conv2d, conv2d_of
 from patterns.ops.moves.pad import Pad
+from patterns.reading.node import Node, node_of
 
 if TYPE_CHECKING:
-    from byoc_dory.layers import Array
-    from patterns.op import Op
+    from byoc_dory.layers import Array, Layer
     from patterns.reading.graph import Graph
-    from patterns.reading.node import Node
 
-__all__ = ["Filter", "Pads", "Part", "Rewritten", "filter_of"]
+__all__ = ["Filter", "Pads", "Rewritten", "filter_of"]
 
 Pads: TypeAlias = "tuple[int, int, int, int]"  # top, left, bottom, right
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """An operator of those that replace a layer.
-
-    Attributes:
-        name: its name, also that of its result; the last part has the name of the layer.
-        op: the operator.
-        inputs: names of the tensors it reads.
-        types: their types.
-        output: type of its result.
-    """
-
-    name: str
-    op: Op
-    inputs: tuple[str, ...]
-    types: tuple[TensorType, ...]
-    output: TensorType
-
-    @property
-    def is_layer(self) -> bool:
-        """Whether it is to be offered to accelerators."""
-        return isinstance(self.op, Conv2d)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +29,17 @@ class Rewritten:
         says: what is computed instead, for people: "10x4 at stride 2 computed as ...".
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[Node, ...]
     says: str
+
+    @property
+    def layers(self) -> dict[str, Layer]:
+        """The parts that are to be offered to accelerators, by name."""
+        return {
+            part.name: part.layer
+            for part in self.parts
+            if isinstance(part.op, Conv2d) and part.layer is not None
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +93,7 @@ class Filter:
         shape = (1, y, x, channels) if self.layout == "NHWC" else (1, channels, y, x)
         return TensorType(shape, self.kind.dtype)
 
-    def padded(self, pads: Pads) -> tuple[tuple[Part, ...], str, TensorType]:
+    def padded(self, pads: Pads) -> tuple[tuple[Node, ...], str, TensorType]:
         """Return a padding of the input as a part, and name and type of its result.
 
         Without any padding there is no part.
@@ -121,18 +105,18 @@ class Filter:
         name = f"{self.name}_pad"
         kind = self.map_of(self.channels, y + top + bottom, x + left + right)
         op = Pad(value=self.value, padding=pads, layout=self.layout)
-        return (Part(name, op, (self.source,), (self.kind,), kind),), name, kind
+        return (node_of(name, op, [(self.source, self.kind)], kind),), name, kind
 
     def layer(
         self, source: str, kind: TensorType, weight: Array, pads: Pads, **window: Any
-    ) -> Part:
+    ) -> Node:
         """Return a convolution with another weight and window as the part that ends the layer."""
         op = self.op
         changed = replace(op.window, padding=pads, **window)
         conv = conv2d_of(weight, op.bias, changed, op.requant, op.clip, op.dtype)
-        return Part(self.name, conv, (source,), (kind,), self.output)
+        return node_of(self.name, conv, [(source, kind)], self.output)
 
-    def convolved(self, weight: Array, pads: Pads, **window: Any) -> tuple[Part, ...]:
+    def convolved(self, weight: Array, pads: Pads, **window: Any) -> tuple[Node, ...]:
         """Return a convolution with another weight, window and padding, and what it needs before.
 
         Padding with another value than zero stays an operator of its own.
@@ -155,9 +139,8 @@ def filter_of(node: Node, graph: Graph, *, symmetric: bool = False) -> Filter | 
     op = node.op
     if not isinstance(op, Conv2d) or node.input_shapes[0][0] != 1:
         return None
-    source, kind = node.inputs[0], TensorType(node.input_shapes[0], node.input_dtypes[0])
+    ((source, kind),) = node.read
     pads, value = op.window.padding, 0
-    output = TensorType(node.output_shape, node.output_dtype)
     before = graph.made_by(source, Pad)
     if before is not None and not any(pads):
         assert isinstance(before.op, Pad)
@@ -168,7 +151,7 @@ def filter_of(node: Node, graph: Graph, *, symmetric: bool = False) -> Filter | 
     plain = conv2d_of(
         op.weight, op.bias, replace(op.window, padding=(0, 0, 0, 0)), op.requant, op.clip, op.dtype
     )
-    return Filter(node.name, plain, source, kind, pads, value, output)
+    return Filter(node.name, plain, source, kind, pads, value, node.result)
 
 
 def _size(shape: Sequence[int], layout: str) -> tuple[int, int]:

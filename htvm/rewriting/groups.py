@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from htvm.rewriting.filters import Filter, Pads, Part, Rewritten
+from htvm.rewriting.filters import Filter, Pads, Rewritten
 from htvm.rewriting.rewrite import Rewrite
 from patterns.op import TensorType
 from patterns.ops.convolution import conv2d_of
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.slice import Slice
+from patterns.reading.node import Node, node_of
 
 __all__ = ["AllChannels", "ByGroup"]
 
@@ -58,28 +59,23 @@ class ByGroup(Rewrite):
             conv = _group(it, group, part, pads)
             parts += [part, conv]
             joined.append(conv)
-        concat = Part(
-            it.name,
-            Concat(axis),
-            tuple(conv.name for conv in joined),
-            tuple(conv.output for conv in joined),
-            it.output,
-        )
+        results = [(conv.name, conv.result) for conv in joined]
+        concat = node_of(it.name, Concat(axis), results, it.output)
         says = f"{groups} groups computed one by one"
         return Rewritten((*parts, concat), says)
 
 
-def _slice(it: Filter, group: int, source: str, kind: TensorType) -> Part:
+def _slice(it: Filter, group: int, source: str, kind: TensorType) -> Node:
     """Return the part that takes a group's channels."""
     axis, each = it.op.window.channel_axis, it.op.weight.shape[1]
     begin, sizes = [0] * 4, list(kind.shape)
     begin[axis], sizes[axis] = group * each, each
     result = TensorType(tuple(sizes), kind.dtype)
     name = f"{it.name}_channels_{group}"
-    return Part(name, Slice.every(begin, sizes), (source,), (kind,), result)
+    return node_of(name, Slice.every(begin, sizes), [(source, kind)], result)
 
 
-def _group(it: Filter, group: int, source: Part, pads: Pads) -> Part:
+def _group(it: Filter, group: int, source: Node, pads: Pads) -> Node:
     """Return the convolution of one group."""
     op, axis = it.op, it.op.window.channel_axis
     count = len(op.weight) // op.window.groups
@@ -97,7 +93,7 @@ def _group(it: Filter, group: int, source: Part, pads: Pads) -> Part:
     shape = list(it.output.shape)
     shape[axis] = count
     result = TensorType(tuple(shape), it.output.dtype)
-    return Part(f"{it.name}_group_{group}", conv, (source.name,), (source.output,), result)
+    return node_of(f"{it.name}_group_{group}", conv, [(source.name, source.result)], result)
 
 
 def _is_grouped(it: Filter) -> bool:

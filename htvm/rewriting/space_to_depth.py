@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htvm.rewriting.filters import Filter, Part, Rewritten
+from htvm.rewriting.filters import Filter, Rewritten
 from htvm.rewriting.rewrite import Rewrite
 from patterns.op import TensorType
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
+from patterns.reading.node import Node, node_of
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
@@ -43,7 +44,7 @@ class SpaceToDepth(Rewrite):
         moved = _blocks(it, source, kind)
         last = moved[-1]
         conv = it.layer(
-            last.name, last.output, _weight(it.op.weight, sy, sx), (0, 0, 0, 0), strides=(1, 1)
+            last.name, last.result, _weight(it.op.weight, sy, sx), (0, 0, 0, 0), strides=(1, 1)
         )
         stride = f"{sy}" if sy == sx else f"{sy}x{sx}"
         channels = sy * sx * it.channels
@@ -51,7 +52,7 @@ class SpaceToDepth(Rewrite):
         return Rewritten((*before, *moved, conv), says)
 
 
-def _sized(it: Filter, rows: int, columns: int) -> tuple[tuple[Part, ...], str, TensorType]:
+def _sized(it: Filter, rows: int, columns: int) -> tuple[tuple[Node, ...], str, TensorType]:
     """Return parts that pad or crop the input, padding included, to these numbers of elements.
 
     Rows and columns that are added at the end are read by zero taps only; those that are left out
@@ -65,11 +66,11 @@ def _sized(it: Filter, rows: int, columns: int) -> tuple[tuple[Part, ...], str, 
         return parts, source, kind
     cropped = it.map_of(it.channels, rows, columns)
     name = f"{it.name}_crop"
-    part = Part(name, Slice.every((0,) * 4, cropped.shape), (source,), (kind,), cropped)
+    part = node_of(name, Slice.every((0,) * 4, cropped.shape), [(source, kind)], cropped)
     return (*parts, part), name, cropped
 
 
-def _blocks(it: Filter, source: str, kind: TensorType) -> list[Part]:
+def _blocks(it: Filter, source: str, kind: TensorType) -> list[Node]:
     """Return the parts that move blocks of pixels into the channels.
 
     Two reshapes, which move nothing, and a transposition: its loops have no divisions.
@@ -92,7 +93,7 @@ def _blocks(it: Filter, source: str, kind: TensorType) -> list[Part]:
         names, shapes, (Reshape(split), Transpose(axes), Reshape(joined.shape)), strict=True
     ):
         result = TensorType(shape, kind.dtype)
-        found.append(Part(name, op, (before[0],), (before[1],), result))
+        found.append(node_of(name, op, [before], result))
         before = name, result
     return found
 
