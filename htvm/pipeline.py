@@ -362,9 +362,10 @@ class _Work:
     def generated(self, progress: Progress) -> _Generated:
         """Run the stages."""
         from byoc_dory.emit.symbols import Symbols
+        from byoc_dory.pinning import WeightPlan
         from htvm.aot.cpu import compile_cpu
         from htvm.aot.parallel import cores_of
-        from patterns.byoc.codegen import run_codegen
+        from patterns.byoc.codegen import Generated, run_codegen
         from patterns.byoc.partition import partition
         from patterns.dispatch.dispatching import dispatch
 
@@ -377,10 +378,13 @@ class _Work:
             placed = dispatch(
                 model.graph, soc, accelerators, executed.places, executed.binding, budget
             )
-            parts = partition(model.module, placed, soc, accelerators)
+            # Without accelerators, there is nothing to group and to generate.
+            parts = partition(model.module, placed, soc, accelerators) if accelerators else None
         with progress.stage("generating accelerator code", (5, _STAGES)):
-            state = _state(self.source)
-            regions = run_codegen(parts, self.cost, accelerators, name, state, symbols)
+            regions = Generated(model.module, {}, WeightPlan())
+            if parts is not None:
+                state = _state(self.source)
+                regions = run_codegen(parts, self.cost, accelerators, name, state, symbols)
         with progress.stage("compiling CPU kernels", (6, _STAGES)):
             cpu = compile_cpu(
                 regions.module,

@@ -48,6 +48,7 @@ BUILT_IN = {
     "siracusa": "byoc_dory.soc.siracusa.description:soc",
     "snitch_ita": "byoc_dory.soc.snitch_ita.description:soc",
 }
+_WITHOUT_ACCELERATORS = ("generic", "microcontroller")
 
 
 def _references() -> dict[str, EntryPoint]:
@@ -202,6 +203,24 @@ def split_name(name: str) -> tuple[str, dict[str, str]]:
     return base.strip(), given
 
 
+def _specified(base: str) -> tuple[Soc, TargetSpec] | None:
+    """Return the target of this name with its SoC, or ``None``.
+
+    SoCs are loaded one after another, as a package that cannot be loaded must not affect another's
+    target: first the one that targets are usually named after, then those that are quick to load.
+    """
+    named_after = base.partition(".")[0]
+    points = sorted(
+        _references().values(),
+        key=lambda point: (point.name != named_after, point.name not in _WITHOUT_ACCELERATORS),
+    )
+    for soc in map(_load, points):
+        for spec in soc.targets:
+            if spec.name == base:
+                return soc, spec
+    return None
+
+
 def cpu_target(name: str) -> str:
     """Return the target without accelerators of the same SoC, parameters and host as a target.
 
@@ -209,19 +228,18 @@ def cpu_target(name: str) -> str:
         TargetError: the name is unknown, or there is no such target.
     """
     base, _ = split_name(name)
-    for soc in map(_load, _references().values()):
-        for spec in soc.targets:
-            if spec.name != base:
-                continue
-            for other in soc.targets:
-                if not other.accelerators and other.host == spec.host:
-                    return resolve(other.name + name[len(base) :]).name
-            raise TargetError(
-                "there is no target without accelerators to compare with",
-                where=f"SoC {soc.name}",
-                hint="its description should have one",
-            )
-    return resolve(name).name
+    found = _specified(base)
+    if found is None:
+        return resolve(name).name
+    soc, spec = found
+    for other in soc.targets:
+        if not other.accelerators and other.host == spec.host:
+            return resolve(other.name + name[len(base) :]).name
+    raise TargetError(
+        "there is no target without accelerators to compare with",
+        where=f"SoC {soc.name}",
+        hint="its description should have one",
+    )
 
 
 def board_target(name: str) -> str:
@@ -233,8 +251,9 @@ def board_target(name: str) -> str:
     Raises:
         TargetError: there is no such board, the file is not a board's, or there is no such core.
     """
-    board, known = board_called(name), targets()
-    if board.core not in known:
+    board = board_called(name)
+    if _specified(board.core) is None:
+        known = targets()
         raise TargetError(
             f"there is no core {board.core!r}",
             where=name,
@@ -292,15 +311,12 @@ def resolve(
                 hint="give each parameter once",
             )
     given: dict[str, object] = {**texts, **(parameters or {})}
-    known = []
-    # One after another: a package that cannot be loaded must not affect another's target.
-    for soc in map(_load, _references().values()):
-        for spec in soc.targets:
-            known.append(spec.name)
-            if spec.name == base:
-                return _designed(soc, spec, given, l2_bytes, f"target {name!r}")
     if _is_board(base):
         return resolve(board_target(base), l2_bytes=l2_bytes, parameters=given)
+    found = _specified(base)
+    if found is not None:
+        return _designed(*found, given, l2_bytes, f"target {name!r}")
+    known = targets()
     hint = (
         f"{nearest(base, [*known, *boards()])}known targets: {', '.join(known)}; or a board's name"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.counting import Counts, counted
-from benchmarks.house import SHAPE, Lines, accelerators_of, convolution, lines_of
+from benchmarks.house import CORE, SHAPE, Lines, accelerators_of, convolution, lines_of
 
 _TEXT = '''"""A module."""
 
@@ -64,3 +64,15 @@ def test_counts_are_the_same_again(network: Path, counts: Counts) -> None:
         counts.executed,
         counts.calls,
     )
+
+
+@pytest.mark.parametrize("target", [CORE, "nucleo-l4r5zi"])
+def test_a_build_without_accelerators_imports_none(network: Path, target: str) -> None:
+    found = counted(network, target)
+    assert accelerators_of(found) == ()
+    walked = {name for name in found.executed if name.startswith("patterns.byoc")}
+    assert not walked and "patterns.dispatch.dispatching" in found.executed
+
+
+def test_a_build_imports_no_other_accelerators(network: Path) -> None:
+    assert accelerators_of(counted(network, "siracusa")) == ("cluster", "siracusa")
