@@ -1,4 +1,4 @@
-"""`value_of`: everything about a layer but its names, as a key."""
+"""Keys of layers: everything but names (`value_of`), or but names and numbers (`sizes_of`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from byoc_dory.layers.layer import Layer
 from byoc_dory.layers.tensor import Tensor
 
-__all__ = ["value_of"]
+__all__ = ["sizes_of", "value_of"]
 
 
 @lru_cache(maxsize=256)  # asked several times for each layer of a region
@@ -25,6 +25,12 @@ def value_of(layer: Layer) -> bytes:
     names: dict[str, int] = {}
     _enter(found, layer, names)
     return found.digest()
+
+
+def sizes_of(layer: Layer) -> tuple[object, ...]:
+    """Return kind and sizes of a layer, its tensors' types, and which operands are the same."""
+    tensors = tuple((each.shape, each.dtype, each.layout) for each in (*layer.inputs, layer.output))
+    return (layer.geometry, tensors, tuple(layer.inputs.index(each) for each in layer.inputs))
 
 
 def _enter(found: hashlib._Hash, value: object, names: dict[str, int]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from byoc_dory.layers import Add, Layer, Matmul, Weighted
-from byoc_dory.layers.value import value_of
+from byoc_dory.layers.value import sizes_of, value_of
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
 
 __all__ = ["numbers_that_count"]
@@ -23,9 +23,7 @@ def numbers_that_count(layer: Layer) -> Hashable:
     requant = mul_shift(layer)
     if requant is None or not isinstance(layer, Weighted | Matmul | Add):
         return value_of(layer)
-    tensors = tuple((each.shape, each.dtype, each.layout) for each in (*layer.inputs, layer.output))
-    same = tuple(layer.inputs.index(each) for each in layer.inputs)
     scales = tuple(map(len, (requant.mul, requant.shift, requant.add)))
     bias = isinstance(layer, Weighted) and layer.bias is not None
     wide = leaves_32_bits(layer, requant)
-    return (layer.geometry, tensors, same, layer.clip, scales, bias, wide)
+    return (sizes_of(layer), layer.clip, scales, bias, wide)

@@ -124,13 +124,13 @@ def convolution(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
     pixels, words = tile.oy * tile.ox, fours_of(tile.fy * tile.fx * tile.channels)
     shared = 16 * words + 150 if tile.fy * tile.fx > 1 else 0
     costs = (*_quad_costs(pixels, words), 0, shared)
-    works = []
+    works, ways = [], _Pixels(tile)
     for blocks, quads in split(fours_of(pixels), fours_of(tile.results), costs, cores):
         begin, end = in_fours(blocks, pixels)
         first, last = in_fours(quads, tile.results)
         work = Counter({"call": 1, "split": int(pixels > 4)})
         if begin < end and first < last:
-            work.update(_Pixels(tile).work(begin, end, last - first))
+            work.update(ways.work(begin, end, last - first))
         works.append(work)
     return tuple(works)
 
@@ -192,19 +192,22 @@ class _Pixels:
         return max(0, min(start + tile.fy, tile.iy) - max(start, 0))
 
     def _windows(self, total: Counter[str], pixel: int, count: int) -> None:
-        tile = self.tile
-        for at in range(pixel, pixel + count):
-            y, x = divmod(at, tile.ox)
-            taps = self._taps(y)
-            row_words = fours_of(self.row)
-            if x in self.columns and y in self.rows:
-                new = at == pixel or x == 0 or x - 1 not in self.columns
-                total.update({"window": 1, "windows": int(new)})
-                total.update({"window_row": taps, "copy_word": taps * row_words})
-            elif x in self.columns:
-                total.update({"some_rows": 1, "window_row": taps, "copy_word": taps * row_words})
-            else:
-                total.update({"edge": 1, "edge_row": taps, "copy_word": self.words})
+        """Add the copies of these pixels' windows, a row of pixels at a time."""
+        tile, columns, end = self.tile, self.columns, pixel + count
+        while pixel < end:
+            y, x = divmod(pixel, tile.ox)
+            stop = min(tile.ox, x + end - pixel)
+            inside = max(0, min(stop, columns.stop) - max(x, columns.start))
+            edges, taps = stop - x - inside, self._taps(y)
+            if inside:
+                words = inside * taps * fours_of(self.row)
+                total.update({"window_row": inside * taps, "copy_word": words})
+                whole = {"window": inside, "windows": 1}
+                total.update(whole if y in self.rows else {"some_rows": inside})
+            if edges:
+                words = edges * self.words
+                total.update({"edge": edges, "edge_row": edges * taps, "copy_word": words})
+            pixel += stop - x
 
 
 # ---------------------------------------------------------------------- elements

@@ -14,6 +14,7 @@ commands, it cannot start the second trigger of a tile (depthwise: its second ch
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -115,11 +116,11 @@ def step_cycles(step: Load | Store | Trigger, dma: Dma, core: Core, ahead: bool 
     if isinstance(step, ConvTrigger):
         if step.channels > 1:
             hidden = (_triggers(step, core) - 1) * core.dense_ahead_cycles if ahead else 0
-            alike = [
-                replace(step, k=count, c=count, depthwise=False, channels=1)
-                for count in step.blocks()
-            ]
-            return sum(step_cycles(block, dma, core) for block in alike) - hidden
+            total = -hidden
+            for channels, count in Counter(step.blocks()).items():
+                block = replace(step, k=channels, c=channels, depthwise=False, channels=1)
+                total += count * step_cycles(block, dma, core)
+            return total
         if step.depthwise:
             weights = core.conv_weight_bytes(1, 1, step.fy, step.fx)
             each = core.depthwise_trigger_cycles - (core.depthwise_ahead_cycles if ahead else 0)

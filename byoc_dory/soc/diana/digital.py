@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,12 @@ class DigitalAccelerator(DigitalCore):
         from byoc_dory.soc.diana.cost import costs_of
 
         return costs_of(self, soc, options.schedule == "published")
+
+    def counts(self, layer: Layer, soc: Soc, options: TilingOptions) -> Hashable:
+        """Return a layer's sizes, and the options that tile programs depend on."""
+        from byoc_dory.layers.value import sizes_of
+
+        return sizes_of(layer), options.schedule, options.loop_order
 
     def layout(self, soc: Soc) -> PaddedLayout:
         """Return the layout of tensors, the same for both cores."""

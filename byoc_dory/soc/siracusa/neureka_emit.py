@@ -38,6 +38,7 @@ from byoc_dory.tileloop.values import Entry, Place
 
 __all__ = ["NeurekaEmitter", "constants_of"]
 
+_ENVIRONMENT = environment("byoc_dory.soc.siracusa")
 _PLACES = ("weights", "input", "output", "factors")
 _POINTERS = ("from", "in", "to")  # fields of kernels
 
@@ -128,8 +129,7 @@ def _start(
     y = job_axis(layer, program.axes[0])
     count = len(y.kinds[0])
     before = [sum(job.kind < kind for job in kinds) for kind in range(count + 1)]
-    environment_ = environment("byoc_dory.soc.siracusa")
-    return environment_.get_template("neureka.c.jinja").render(
+    return _ENVIRONMENT.get_template("neureka.c.jinja").render(
         jobs=writer.value(Place("weights"), offset=True),
         places={name: writer.entry(program.compute.fields[name]) for name in _PLACES},
         several=len(kinds) > count,

@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from byoc_dory.layers import Array, Convolution, Weighted
+from byoc_dory.layers.value import sizes_of
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
@@ -95,9 +96,8 @@ def numbers_that_count(layer: Weighted, core: Neureka) -> Hashable:
     Of the numbers in a layer only their widths are read, not what they are.
     """
     factors = the_factors(layer)
-    tensors = tuple((each.shape, each.dtype, each.layout) for each in (*layer.inputs, layer.output))
     constants = (factors.scale_bytes, factors.biased, factors.shift_per_channel, factors.relu)
-    return (layer.geometry, tensors, packed_weights(layer, core).bits, constants)
+    return (sizes_of(layer), packed_weights(layer, core).bits, constants)
 
 
 def block_of(layer: Weighted, k: int, jobs: int, core: Neureka) -> FactorBlock:

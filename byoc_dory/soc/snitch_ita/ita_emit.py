@@ -24,6 +24,8 @@ from byoc_dory.tileloop.program import TileProgram
 
 __all__ = ["ItaEmitter"]
 
+_ENVIRONMENT = environment("byoc_dory.soc.snitch_ita")
+
 
 @dataclass(frozen=True)
 class ItaEmitter:
@@ -101,17 +103,13 @@ class ItaEmitter:
             "out": _place(add(out, head)),
             "out_stride": writer.value(out_pitch),
         }
-        return (
-            environment("byoc_dory.soc.snitch_ita")
-            .get_template("attend.c.jinja")
-            .render(
-                heads=layer.heads,
-                rows=writer.entry(program.compute.fields["rows"]),
-                step=self.core.tile,
-                first=first,
-                second=second,
-                running=running,
-            )
+        return _ENVIRONMENT.get_template("attend.c.jinja").render(
+            heads=layer.heads,
+            rows=writer.entry(program.compute.fields["rows"]),
+            step=self.core.tile,
+            first=first,
+            second=second,
+            running=running,
         )
 
 
