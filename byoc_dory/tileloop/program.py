@@ -11,7 +11,7 @@ bytes moved (`traffic`), which tile an element belongs to (`elements`), and the 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -19,7 +19,7 @@ from math import prod
 from byoc_dory.errors import TileProgramError
 from byoc_dory.tileloop.axes import Span, TileAxis
 from byoc_dory.tileloop.pipeline import Pipeline
-from byoc_dory.tileloop.steps import Block
+from byoc_dory.tileloop.steps import Block, Call, Trigger
 from byoc_dory.tileloop.values import (
     Entry,
     Value,
@@ -122,7 +122,8 @@ class Compute:
     """The computation that an accelerator performs for one tile.
 
     Attributes:
-        make: returns the call for one tile, given the numbers of the fields by name.
+        kind: class of its triggers, which takes the numbers of all fields for one tile by name;
+            or the name of its `Call`s.
         fields: values of the fields.
         fetched: number of bytes per tile that the accelerator itself reads from L2, such as
             weights.
@@ -131,14 +132,16 @@ class Compute:
         struct: C type of the fields; empty if the accelerator's own text has several calls.
         function: C function that takes them: its name, or a call with a placeholder ``{}`` for the
             name of the struct.
+        given: what the class takes besides: numbers that the C function is not given.
     """
 
-    make: Callable[..., object]
+    kind: type[Trigger] | str
     fields: Mapping[str, Entry]
     fetched: Value = 0
     several: bool = False
     struct: str = ""
     function: str = ""
+    given: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
 
 
 class LoopTile:
@@ -313,9 +316,12 @@ class TileProgram:
         """Return the block of an operand, or of the result, that is moved for a tile."""
         return Block(*[evaluate(value, tile) for value in operand.block.values])
 
-    def call(self, tile: LoopTile) -> object:
+    def call(self, tile: LoopTile) -> Trigger:
         """Return the accelerator's call for a tile."""
-        return self.compute.make(**evaluated(self.compute.fields, tile))
+        compute, numbers = self.compute, evaluated(self.compute.fields, tile)
+        if isinstance(compute.kind, str):
+            return Call(compute.kind, numbers)
+        return compute.kind(**numbers, **compute.given)
 
     # ------------------------------------------------------------------ bytes
 

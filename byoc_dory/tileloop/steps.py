@@ -23,7 +23,6 @@ __all__ = [
     "Store",
     "Trigger",
     "Wait",
-    "call",
 ]
 
 
@@ -93,11 +92,6 @@ class Call(Trigger):
         value = self.fields[name]
         assert isinstance(value, int), (self.name, name)
         return value
-
-
-def call(name: str, **fields: int | str | tuple[int, ...]) -> Call:
-    """A call with its fields by name."""
-    return Call(name, fields)
 
 
 @dataclass(frozen=True)

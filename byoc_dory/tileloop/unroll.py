@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from byoc_dory.tileloop.pipeline import Action, Verb
 from byoc_dory.tileloop.program import LoopTile, TileProgram
-from byoc_dory.tileloop.steps import Finish, Load, Prepare, Queue, Start, Step, Store, Trigger, Wait
+from byoc_dory.tileloop.steps import Finish, Load, Prepare, Queue, Start, Step, Store, Wait
 from byoc_dory.tileloop.values import evaluate
 
 __all__ = ["loads_of", "performed", "steps_of", "store_of"]
@@ -81,7 +81,6 @@ def _done(program: TileProgram, tile: LoopTile, action: Action) -> Iterator[Step
             yield Wait()
     else:
         trigger = program.call(tile)
-        assert isinstance(trigger, Trigger)
         if verb is Verb.COMPUTE:
             yield trigger
         else:

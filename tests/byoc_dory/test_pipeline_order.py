@@ -32,7 +32,6 @@ from byoc_dory.tileloop.checks import check
 from byoc_dory.tileloop.order import check_order
 from byoc_dory.tileloop.pipeline import HOST_BESIDE, HOST_IN_TURN, Action, Pipeline, Verb
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
-from byoc_dory.tileloop.steps import Trigger
 from byoc_dory.tileloop.values import Place
 
 OVERLAPPED = (
@@ -76,7 +75,7 @@ class Case:
             (replace(a, reloaded=self.reloaded), b),
             out,
             Compute(
-                lambda **fields: Trigger(),
+                "sum",
                 {name: Place(name) for name in ("a", "b", "out")},
                 several=self.several,
             ),

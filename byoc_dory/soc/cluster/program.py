@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from byoc_dory.definition import slot
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import (
@@ -38,7 +36,6 @@ from byoc_dory.soc.cluster.tiles import (
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.planned import weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
-from byoc_dory.tileloop.steps import call
 from byoc_dory.tileloop.values import Entry, Own, Place, Value
 
 __all__ = ["DONE", "cluster_program", "is_ahead", "sum_fields"]
@@ -83,7 +80,7 @@ def cluster_program(
         out = result_of_rows(layer, plan, y, k, core)
         kernel, struct, fields = _kernel(layer, y, k, tile.k, operands, out, core)
     if plan.ahead:
-        done = Compute(partial(call, DONE), {"in": fields["in"], "out": fields["out"]})
+        done = Compute(DONE, {"in": fields["in"], "out": fields["out"]})
         return row_program(layer, plan, axes, operands, out, done, CORES_IN_TURN, CORES_BESIDE)
     block = block_bytes(layer, tile.k, core)
     if block:
@@ -95,7 +92,7 @@ def cluster_program(
         if core.windows and kernel == "cluster_conv2d":
             fields["windows"] = core.windows
     compute = Compute(
-        partial(call, kernel),
+        kernel,
         fields,
         struct=f"{struct}_t",
         function=f"cluster_run({kernel}, &{{}})",

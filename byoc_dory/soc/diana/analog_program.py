@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from byoc_dory.definition import slot
 from byoc_dory.layers import AnalogRequant, Dense, Layer
 from byoc_dory.options import TilingOptions
@@ -90,12 +88,13 @@ def _compute(loop: MapLoop, core: AnalogCore, requant: AnalogRequant) -> Compute
     else:
         function = "diana_analog_passes" if each < layer.C else "diana_analog_conv2d"
     return Compute(
-        partial(AnalogTrigger, clip=layer.clip, vector=loop.dense),
+        AnalogTrigger,
         fields,
         k.pick(fetched),
         several=each < layer.C or max(slices) > 1,
         struct="diana_analog_conv_t",
         function=function,
+        given={"clip": layer.clip, "vector": loop.dense},
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from byoc_dory.layers import Add, Convolution, Dense, Layer, Shift
 from byoc_dory.options import TilingOptions
@@ -59,10 +58,11 @@ def _compute(loop: MapLoop, core: DigitalCore, shift: Own) -> Compute:
             "l1_out": Place("out"),
         }
         return Compute(
-            partial(AddTrigger, relu=layer.relu),
+            AddTrigger,
             add,
             struct="diana_add_t",
             function="diana_digital_add",
+            given={"relu": layer.relu},
         )
     block = tile_weight_bytes(loop, core, loop.tile.k)
     weights = k.index * named("WEIGHT_BYTES", block)
@@ -73,12 +73,13 @@ def _compute(loop: MapLoop, core: DigitalCore, shift: Own) -> Compute:
     if loop.dense:
         dense: dict[str, Value] = {"k": k.out_size, "c": layer.C, "shift": shift, **places}
         return Compute(
-            partial(DenseTrigger, relu=layer.relu),
+            DenseTrigger,
             dense,
             fetched,
             several=True,
             struct="diana_dense_t",
             function="diana_digital_dense",
+            given={"relu": layer.relu},
         )
     depthwise = _depthwise(layer)
     each = core.channels_at_a_time(loop.fy, loop.fx) if depthwise else 1
@@ -97,11 +98,11 @@ def _compute(loop: MapLoop, core: DigitalCore, shift: Own) -> Compute:
         "shift": shift,
         **places,
     }
-    make = partial(ConvTrigger, relu=layer.relu, depthwise=depthwise, channels=each)
+    given = {"relu": layer.relu, "depthwise": depthwise, "channels": each}
     function = "diana_digital_depthwise" if depthwise else "diana_digital_conv2d"
     if each > 1:
         function = "diana_digital_depthwise_blocks"
-    return Compute(make, conv, fetched, depthwise, "diana_conv_t", function)
+    return Compute(ConvTrigger, conv, fetched, depthwise, "diana_conv_t", function, given)
 
 
 def tile_weight_bytes(loop: MapLoop, core: DigitalCore, k: int) -> int:

@@ -5,8 +5,6 @@ The command stream is not made from it (see `assemble`); a test compares the tra
 
 from __future__ import annotations
 
-from functools import partial
-
 from byoc_dory.layers import Add, Convolution, Layer
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.dla.core import DlaCore
@@ -19,7 +17,7 @@ from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads
 from byoc_dory.tileloop.pipeline import HOST_IN_TURN
 from byoc_dory.tileloop.planned import input_of, result_of, weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
-from byoc_dory.tileloop.steps import Block, Call, call
+from byoc_dory.tileloop.steps import Block, Call
 from byoc_dory.tileloop.values import Place, Value
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 
@@ -88,7 +86,7 @@ def tile_program(layer: Layer, plan: LayerPlan, core: DlaCore) -> TileProgram:
     block = BlockOf.of_rows(y.out_size * layer.ox, k.out_size, layer.K, k.out_size)
     result = result_of(plan, written, block, layer.output.elements, solution.l1_out)
     fields = {operand.name: Place(operand.name) for operand in (*operands, result)}
-    compute = Compute(partial(call, layer.op), fields | {"k": k.out_size, "rows": y.out_size})
+    compute = Compute(layer.op, fields | {"k": k.out_size, "rows": y.out_size})
     return TileProgram(layer.name, (y, k), operands, result, compute, in_turn=HOST_IN_TURN)
 
 

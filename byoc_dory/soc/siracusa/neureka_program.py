@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from byoc_dory.layers import Convolution, Weighted
 from byoc_dory.memory.arena import ALIGNMENT
@@ -23,7 +22,6 @@ from byoc_dory.soc.siracusa.neureka_view import View, keeps_some, view_of
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.planned import result_of, weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
-from byoc_dory.tileloop.steps import call
 from byoc_dory.tileloop.values import Entry, Far, Place, Value, round_up
 from byoc_dory.tiling.problem import Tile
 
@@ -52,7 +50,7 @@ def neureka_program(layer: Weighted, plan: LayerPlan, core: Neureka) -> TileProg
     if isinstance(layer, Convolution):
         operands += operands_of(layer, plan, y)
         fields |= sum_of(layer, plan, y, block.bytes)
-    compute = Compute(partial(call, "jobs"), fields)
+    compute = Compute("jobs", fields)
     return row_program(layer, plan, (y, k), operands, out, compute, ENGINE_IN_TURN, ENGINE_BESIDE)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from byoc_dory.layers import Attend, Gemm, Layer
 from byoc_dory.layers.rowwise import ItaGelu
 from byoc_dory.plan import LayerPlan
@@ -21,7 +19,6 @@ from byoc_dory.soc.snitch_ita.ita_tiles import bias_at, block_bytes
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.planned import weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
-from byoc_dory.tileloop.steps import call
 from byoc_dory.tileloop.values import Entry, Own, Place, Value
 from byoc_dory.tileloop.values import round_up as rounded
 
@@ -125,7 +122,7 @@ def _product(
         "out_stride": pitch_of(out),
     }
     return Compute(
-        partial(call, "product"),
+        "product",
         fields,
         struct="snitch_ita_task_t",
         function="snitch_ita_program(&{})",
@@ -144,4 +141,4 @@ def _attend(layer: Attend, y: TileAxis, operands: tuple[Operand, ...], core: Ita
         found = ita_requant(*numbers, core.max_shift)
         assert isinstance(found, ItaRequant), found
         fields |= requant_fields(f"{name}.requant", found, f"{name}_")
-    return Compute(partial(call, "attend"), {"rows": y.out_size, **fields, "out": Place("out")})
+    return Compute("attend", {"rows": y.out_size, **fields, "out": Place("out")})

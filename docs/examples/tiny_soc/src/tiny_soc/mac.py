@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from math import lcm
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads
 from byoc_dory.tileloop.pipeline import Action, Pipeline, Verb
 from byoc_dory.tileloop.planned import input_of, result_of, weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, TileProgram
-from byoc_dory.tileloop.steps import Block, Call, call
+from byoc_dory.tileloop.steps import Block, Call
 from byoc_dory.tileloop.values import Place
 from byoc_dory.tiling import (
     Axis,
@@ -183,8 +182,7 @@ class Mac(Accelerator):
             "low": layer.clip[0],
             "high": layer.clip[1],
         }
-        make = partial(call, "product")
-        product = Compute(make, fields, struct="tiny_product_t", function="tiny_start(&{})")
+        product = Compute("product", fields, struct="tiny_product_t", function="tiny_start(&{})")
         # What is outside is loaded once, what is inside for each tile outside.
         again = y.count * layer.K * channel > k.count * layer.oy * row
         return TileProgram(
