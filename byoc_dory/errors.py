@@ -51,15 +51,6 @@ class HtvmError(Exception):
     def __str__(self) -> str:
         return plain("; ".join(part for part in (self.what, self.where, self.hint) if part))
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # Exception pickles positional arguments only; the keywords must survive the transfer to
-        # another process.
-        return (_rebuild, (type(self), self.what, self.where, self.hint))
-
-
-def _rebuild(kind: type[HtvmError], what: str, where: str, hint: str) -> HtvmError:
-    return kind(what, where=where, hint=hint)
-
 
 class ModelError(HtvmError):
     """The file or module is not a model, or is corrupt."""
@@ -102,21 +93,6 @@ class CapacityError(HtvmError):
         self.demand = demand
         self.smallest = smallest
 
-    def __reduce__(self) -> tuple[object, ...]:
-        numbers = (self.limit, self.demand, self.smallest)
-        return (_rebuild_capacity, (type(self), self.what, self.where, self.hint, numbers))
-
-
-def _rebuild_capacity(
-    kind: type[CapacityError],
-    what: str,
-    where: str,
-    hint: str,
-    numbers: tuple[int | None, int | None, int | None],
-) -> CapacityError:
-    limit, demand, smallest = numbers
-    return kind(what, where=where, hint=hint, limit=limit, demand=demand, smallest=smallest)
-
 
 class TilingError(CapacityError):
     """No tile of the layer fits L1; names demand, limit, and options that would help."""
@@ -153,13 +129,6 @@ class LimitError(HtvmError):
     def __init__(self, what: str, *, where: str = "", hint: str = "", limit: str = "") -> None:
         super().__init__(what, where=where, hint=hint)
         self.limit = limit
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild_limit, (self.what, self.where, self.hint, self.limit))
-
-
-def _rebuild_limit(what: str, where: str, hint: str, limit: str) -> LimitError:
-    return LimitError(what, where=where, hint=hint, limit=limit)
 
 
 class ExportError(HtvmError):
