@@ -1,8 +1,8 @@
 """The folder where builds, tools and results of stages are kept, and who may have written it.
 
-What is kept there is linked, executed and unpickled.  So nothing is taken from a folder that
-somebody else owns or can write, and what is taken has to carry a digest that only this user can
-make: its key is in another folder, so that a copy of somebody's cache is worth nothing.
+What is kept there is linked, executed and taken for results.  So nothing is taken from a folder
+that somebody else owns or can write, and what is taken has to carry a digest that only this user
+can make: its key is in another folder, so that a copy of somebody's cache is worth nothing.
 """
 
 from __future__ import annotations

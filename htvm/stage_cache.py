@@ -13,23 +13,21 @@ import contextlib
 import hashlib
 import hmac
 import importlib.util
-import io
 import logging
 import os
-import pickle
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import FunctionType
 from typing import Any, TypeVar
 
 from htvm.cache_folder import cache_root, signed, stranger
 from htvm.errors import ToolchainError
+from htvm.stage_values import NotDataError, decode, encode
 from htvm.version import __version__
 
 __all__ = ["StageCache"]
@@ -39,7 +37,7 @@ _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 # The packages that compute results; others are those of the user's own SoCs.
-_OWN = ("byoc_dory", "htvm", "patterns")
+_OWN = frozenset(("byoc_dory", "htvm", "patterns"))
 # Libraries that determine results, by distribution.
 _LIBRARIES = ("apache-tvm", "apache-tvm-ffi", "highspy", "jinja2", "numpy", "pulp", "scipy")
 # The files of a package that results depend on: its code, and the templates of generated code.
@@ -98,20 +96,19 @@ class StageCache:
     def key(self, *parts: object) -> str:
         """Return a hash that differs if any of the inputs differs in value, or in code.
 
-        It is empty if that cannot be guaranteed: an input cannot be pickled, or its code is in no
-        package (a function or class of a notebook) or was written after this process began.
+        It is empty if that cannot be guaranteed: an input is not data (`htvm.stage_values`), its
+        code is in no package (a function or class of a notebook), or changed since this process
+        began.
         """
-        text = io.BytesIO()
-        pickler = _Pickler(text)
         try:
-            pickler.dump(parts)
-            packages = frozenset({*_OWN, *pickler.packages()})
+            document, modules = encode(parts)
+            packages = _OWN | _packages(modules)
             found = hashlib.sha256(_code(packages).encode())
             _check_unchanged(packages)
         except _UNKNOWN as error:
             _log.debug("not kept: %s", error)
             return ""
-        found.update(text.getbuffer())
+        found.update(document)
         self._packages[found.hexdigest()] = packages
         return found.hexdigest()
 
@@ -126,7 +123,8 @@ class StageCache:
         if self._folder is None or not key:
             return make()
         path = self._folder / f"{stage}-{key[:32]}"
-        kept = _read(path)
+        packages = self._packages.get(key, _OWN)
+        kept = _read(path, packages)
         if kept is not None:
             result, warnings = kept
             for name, level, text in warnings:
@@ -137,22 +135,18 @@ class StageCache:
             made = make()
         try:
             # Parts of the code may have been imported while it ran.
-            _check_unchanged(self._packages.get(key, frozenset(_OWN)))
+            _check_unchanged(packages)
+            data, modules = encode((made, said))
+            if not _packages(modules) <= packages:
+                raise NotDataError(f"parts are of {_packages(modules) - packages}")
         except _UNKNOWN as error:
             _log.debug("not kept: %s", error)
             return made
-        self._write(path, (made, said))
+        self._write(path, data)
         return made
 
-    def _write(self, path: Path, kept: tuple[object, list[tuple[str, int, str]]]) -> None:
+    def _write(self, path: Path, data: bytes) -> None:
         assert self._folder is not None
-        text = io.BytesIO()
-        try:
-            _Pickler(text).dump(kept)
-        except _UNKNOWN as error:
-            _log.debug("not kept: %s", error)
-            return
-        data = text.getvalue()
         if len(data) > _LARGEST_BYTES:
             return
         # A folder that cannot be written: the next run computes it again.
@@ -169,8 +163,11 @@ class StageCache:
             _prune(self._folder)
 
 
-def _read(path: Path) -> Any:
-    """Return what is kept in a file; ``None`` if there is nothing, or not what was written."""
+def _read(path: Path, packages: Collection[str]) -> Any:
+    """Return what is kept in a file, made of what these packages define.
+
+    It is ``None`` if there is nothing, or not what was written.
+    """
     try:
         reason = stranger(path)
         data = memoryview(b"" if reason else path.read_bytes())
@@ -178,12 +175,18 @@ def _read(path: Path) -> Any:
         return None
     if reason is None and not hmac.compare_digest(signed(data[32:], path.name), data[:32]):
         reason = "it is not what this user wrote"
+    found = None
+    if reason is None:
+        try:
+            found = decode(data[32:], packages)
+        except NotDataError as error:
+            reason = str(error)
     if reason is not None:
         _log.warning("computed again, as what is kept in %s is not used: %s", path, reason)
         return None
     with contextlib.suppress(OSError):
         os.utime(path)
-    return pickle.loads(data[32:])
+    return found
 
 
 def _prune(folder: Path) -> None:
@@ -203,34 +206,14 @@ class _Unkeepable(Exception):
     """The code that an input is made of is unknown."""
 
 
-# What pickling may raise for objects that it does not support.
-_UNKNOWN = (_Unkeepable, pickle.PicklingError, TypeError, AttributeError, OSError)
+# Why nothing is kept.
+_UNKNOWN = (_Unkeepable, NotDataError, OSError)
 
 
-class _Pickler(pickle.Pickler):
-    """Notes the modules of all classes and functions, which are pickled by name only."""
-
-    def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file, protocol=5)
-        self._modules: set[str] = set()
-
-    def reducer_override(self, value: Any) -> Any:
-        """Note the module of a class or function, and pickle as usual."""
-        if isinstance(value, type):
-            self._modules.update(base.__module__ for base in value.__mro__)
-        elif isinstance(value, FunctionType):
-            self._modules.add(value.__module__)
-        elif isinstance(value, str) and type(value) is not str:
-            return str, ("".join(value),)
-        elif type(value).__module__.startswith("tvm"):
-            # Writing a module of TVM ends the process if it has certain functions.
-            raise _Unkeepable(f"a {type(value).__name__} of TVM")
-        return NotImplemented
-
-    def packages(self) -> set[str]:
-        """Return the packages of these modules, without libraries, which versions stand for."""
-        found = {name.partition(".")[0] for name in self._modules}
-        return found - (sys.stdlib_module_names - {"__main__"}) - {"numpy"}
+def _packages(modules: Collection[str]) -> frozenset[str]:
+    """Return the packages of modules, without libraries, which versions stand for."""
+    found = frozenset(name.partition(".")[0] for name in modules)
+    return found - (sys.stdlib_module_names - {"__main__"}) - {"numpy"}
 
 
 @lru_cache(maxsize=32)
@@ -242,7 +225,8 @@ def _code(packages: frozenset[str]) -> str:
             found.update(f"{name} {version(name)}".encode())
     for package in sorted(packages):
         for path in _sources(package):
-            found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+            file = Path(path)
+            found.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return found.hexdigest()
 
 
@@ -253,23 +237,22 @@ def _check_unchanged(packages: frozenset[str]) -> None:
     """
     for package in packages:
         for path in _sources(package):
-            found = path.stat()
+            found = os.stat(path)
             # A copy may keep the time of its source, but not that of its own entry.
             if max(found.st_mtime, found.st_ctime) > _BEGAN:
                 raise _Unkeepable(f"{path} changed since this process began")
 
 
-def _sources(package: str) -> list[Path]:
+def _sources(package: str) -> list[str]:
     spec = None if package == "__main__" else importlib.util.find_spec(package)
     if spec is None or not (spec.submodule_search_locations or spec.has_location):
         raise _Unkeepable(f"the code of {package} is in no file")
     if spec.submodule_search_locations:
-        folders = [Path(folder) for folder in spec.submodule_search_locations]
-        return sorted(
-            path for folder in folders for path in folder.rglob("*") if path.suffix in _CODE
-        )
+        inside = [found for top in spec.submodule_search_locations for found in os.walk(top)]
+        named = [os.path.join(folder, name) for folder, _, names in inside for name in names]
+        return sorted(path for path in named if path.endswith(_CODE))
     assert spec.origin is not None
-    return [Path(spec.origin)]
+    return [spec.origin]
 
 
 # ------------------------------------------------------------------------------ warnings

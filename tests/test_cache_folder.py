@@ -1,15 +1,13 @@
-"""Nothing that somebody else could have written is unpickled, linked or executed."""
+"""Nothing that somebody else could have written is taken, linked or executed."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import os
-import pickle
 import shutil
 import stat
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from htvm.cache_folder import cache_root, signed
 from htvm.errors import ToolchainError
 from htvm.firmware.toolchain import Compiler, is_sealed, seal
 from htvm.stage_cache import StageCache
+from htvm.stage_values import encode
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="folders of Linux")
 
@@ -119,35 +118,37 @@ def test_a_folder_of_ones_own_is_closed_for_others(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------ entries
 
 
-@dataclass
-class Bomb:
-    """Leaves a file where it is unpickled."""
-
-    path: str
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Path.touch, (Path(self.path),)
-
-
 @pytest.mark.parametrize("digest", ["sha256", "signed for another name", "of another user"])
-def test_nothing_of_others_is_unpickled(
+def test_nothing_of_others_is_taken(
     digest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache = StageCache(tmp_path / "stages")
     key = cache.key(1)
     path = tmp_path / "stages" / f"stage-{key[:32]}"
     path.parent.mkdir()
-    data = pickle.dumps((Bomb(str(tmp_path / "executed")), []))
+    data, _ = encode(("somebody's", []))
     with monkeypatch.context() as there:
         if digest == "of another user":
             there.setenv("HOME", str(tmp_path / "another"))
         made = signed(data, path.name if digest == "of another user" else "stage-another")
     path.write_bytes((hashlib.sha256(data).digest() if digest == "sha256" else made) + data)
     assert cache.get("stage", key, lambda: 7) == 7
-    assert not (tmp_path / "executed").exists()
     assert "it is not what this user wrote" in caplog.text
     caplog.clear()
     assert cache.get("stage", key, lambda: 8) == 7 and "not used" not in caplog.text
+
+
+def test_what_the_user_wrote_but_is_no_value_is_computed_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = StageCache(tmp_path / "stages")
+    key = cache.key(1)
+    path = tmp_path / "stages" / f"stage-{key[:32]}"
+    path.parent.mkdir()
+    path.write_bytes(signed(b"\x80\x04N.", path.name) + b"\x80\x04N.")
+    assert cache.get("stage", key, lambda: 7) == 7
+    assert f"what is kept in {path} is not used" in caplog.text
+    assert cache.get("stage", key, lambda: 8) == 7
 
 
 def test_a_link_in_the_cache_is_not_followed(tmp_path: Path) -> None:

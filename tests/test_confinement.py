@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
+import pickle  # noqa: TID251  (how other processes are given it)
 import signal
 import socket
 import subprocess

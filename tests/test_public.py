@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import pickle  # noqa: TID251  (how other processes are given it)
 import traceback
 from types import FunctionType, ModuleType
 

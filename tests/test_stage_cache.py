@@ -125,7 +125,7 @@ def test_functions_without_a_name_have_no_key(cache: StageCache) -> None:
 def test_classes_of_a_notebook_have_no_key(
     cache: StageCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @dataclass
+    @dataclass(frozen=True)
     class Array:
         lanes: int
 
@@ -140,6 +140,12 @@ def _said(script: str) -> str:
     time.sleep(0.1)
     return subprocess.check_output([sys.executable, "-c", script], text=True)
 
+
+_CHIP = """
+from dataclasses import dataclass
+@dataclass(frozen=True)
+class Chip:
+"""
 
 _CHANGED = """
 import sys
@@ -158,10 +164,10 @@ def test_another_code_of_a_users_package_is_another_key(tmp_path: Path) -> None:
         script = _CHANGED.format(folder=str(tmp_path))
         return _said(script)
 
-    first = key("class Chip:\n    def cycles(self): return 4\n")
+    first = key(f"{_CHIP}    def cycles(self): return 4\n")
     assert len(first.strip()) == 64
-    assert key("class Chip:\n    def cycles(self): return 5\n") != first
-    assert key("class Chip:\n    def cycles(self): return 4\n") == first
+    assert key(f"{_CHIP}    def cycles(self): return 5\n") != first
+    assert key(f"{_CHIP}    def cycles(self): return 4\n") == first
 
 
 _EDITED = """
@@ -187,7 +193,7 @@ def test_files_of_a_users_package_that_change(tmp_path: Path, file: str, date: s
     """They make another key; a process that might still have the old ones, or not, has none."""
     (tmp_path / "chip").mkdir()
     (tmp_path / "chip" / "__init__.py").write_text("")
-    (tmp_path / "chip" / "core.py").write_text("class Chip: pass\n")
+    (tmp_path / "chip" / "core.py").write_text(f"{_CHIP}    pass\n")
     (tmp_path / "chip" / "layer.c.jinja").write_text("one")
 
     def keys(*, edit: bool) -> list[str]:
@@ -197,8 +203,8 @@ def test_files_of_a_users_package_that_change(tmp_path: Path, file: str, date: s
     first, again = keys(edit=False)
     assert first == again and len(first) == 64
     assert keys(edit=True) == [first, "none"]
-    (tmp_path / "chip" / "core.py").write_text("class Chip: pass\n")
-    (tmp_path / "chip" / file).write_text("class Chip: pass  # two\n")
+    (tmp_path / "chip" / "core.py").write_text(f"{_CHIP}    pass\n")
+    (tmp_path / "chip" / file).write_text(f"{_CHIP}    pass  # two\n")
     later, _ = keys(edit=False)
     assert len(later) == 64 and later != first
 
@@ -219,13 +225,13 @@ print(len(list((Path({folder!r}) / "stages").glob("stage-*"))))
 
 def test_code_that_changes_while_a_stage_runs_keeps_nothing(tmp_path: Path) -> None:
     """Some of what the stage has imported may be the new code."""
-    (tmp_path / "chip.py").write_text("class Chip: pass\n")
+    (tmp_path / "chip.py").write_text(f"{_CHIP}    pass\n")
 
     def kept(make: str) -> int:
         script = _DURING.format(folder=str(tmp_path), make=make)
         return int(_said(script))
 
-    assert kept('file.write_text("class Chip: fast = 1")') == 0
+    assert kept('file.write_text(file.read_text() + "    fast = 1")') == 0
     assert kept("1") == 1
 
 

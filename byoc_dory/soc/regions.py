@@ -48,7 +48,7 @@ class RegionRunner(Protocol):
     roomy: dict[str, Any]
 
     def prepare(self, region: Region) -> Any:
-        """Return a region in a form that can be pickled, and does not depend on the design."""
+        """Return a region in a form that does not depend on the design, for any process."""
         ...
 
     def run(

@@ -45,10 +45,6 @@ class Net:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_name", {op.name: op for op in self.operators})
 
-    def __getstate__(self) -> dict[str, object]:
-        """What it is made of, without what was derived from it: equal networks pickle alike."""
-        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
-
     def at(self, homes: Mapping[str, Accelerator]) -> Net:
         """The network with these accelerators for its operators; the others run on the CPU."""
         operators = tuple(replace(op, home=homes.get(op.name)) for op in self.operators)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import pickle
+import pickle  # noqa: TID251  (how other processes are given it)
 from pathlib import Path
 
 import numpy as np
