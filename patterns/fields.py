@@ -21,6 +21,7 @@ from byoc_dory.errors import IntegerFormError
 __all__ = ["check_fields", "decode", "encode", "key_of"]
 
 _CLASS, _ARRAY, _ARGUMENT = "class", "array", "argument"
+_PLAIN = frozenset({bool, float, int, str, type(None)})
 
 
 def encode(value: Any, arguments: Mapping[str, int]) -> str:
@@ -139,6 +140,8 @@ def _classes(cls: Any) -> Mapping[str, type[Any]]:
 
 
 def _encoded(value: Any, path: str, arguments: Mapping[str, int], missing: set[str]) -> Any:
+    if type(value) in _PLAIN:  # first, because lists of these can be long
+        return value
     if isinstance(value, np.ndarray):
         about = {"dtype": value.dtype.str, "shape": list(value.shape)}
         if path in arguments:
