@@ -9,8 +9,8 @@ from collections.abc import Sequence
 __all__ = ["main"]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the console command; see `htvm.cli.app.exit_code`."""
+def main(argv: Sequence[str] | None = None, *, supervised: bool = False) -> int:
+    """Run the console command; arguments as of `htvm.cli.app.exit_code`."""
     if argv is None:
         # The process ends soon, and most of its objects are modules that stay: searching them for
         # garbage takes a tenth of its time.
@@ -21,4 +21,4 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("htvm: interrupted\n")
         return 130
-    return run(argv)
+    return run(argv, supervised=supervised)

@@ -114,12 +114,15 @@ def app(confined: bool, allowed: Confinement | None) -> None:
     """
 
 
-def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
+def exit_code(
+    command: click.Command, argv: Sequence[str] | None, *, supervised: bool = False
+) -> int:
     """Run a command; report errors as one message, and return an exit code.
 
     Args:
         command: the command to run.
         argv: its arguments; by default those of the process.
+        supervised: whether another process says which of its limits was exceeded.
 
     Returns:
         0, or the command's own code; 2 for an error that the user can fix; 3, 124 or 152 if memory,
@@ -151,8 +154,9 @@ def exit_code(command: click.Command, argv: Sequence[str] | None) -> int:
         if isinstance(error, DefectError):
             report_defect(error, words)
             return EXIT_DEFECT
-        echo(f"htvm: error: {error}", err=True)
         limit = error.limit if isinstance(error, LimitError) else ""
+        if not (supervised and limit in EXIT_CODES):
+            echo(f"htvm: error: {error}", err=True)
         return EXIT_CODES.get(limit, EXIT_USER_ERROR)
     finally:
         if argv is None:
@@ -169,6 +173,6 @@ def _interrupted() -> int:
     return EXIT_INTERRUPTED
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, supervised: bool = False) -> int:
     """The console command ``htvm``; see `exit_code`."""
-    return exit_code(app, argv)
+    return exit_code(app, argv, supervised=supervised)

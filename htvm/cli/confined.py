@@ -26,5 +26,5 @@ def main() -> None:
 
     signal.signal(signal.SIGXCPU, stop)
     confine(limits)
-    code = run()
+    code = run(supervised=True)
     sys.exit(EXIT_CODES["cpu_seconds"] if spent else code)
