@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.errors import ModelError, UnsupportedError
+from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
 from htvm.frontend.operators import MOST_AXES, MOST_ELEMENTS
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ _TYPES = {
     22: ("int4", "int32_data"),
 }
 _EXTERNAL = 1
+
+_BESIDE = "keep the data file beside the model, or save the model with its data inside"
 
 DAMAGED = "the file is damaged, or no ONNX model; fetch or export it again"
 
@@ -85,8 +87,9 @@ def external_bytes(tensors: Iterable[TensorProto], folder: Path) -> int:
     locations = {_entries(tensor).get("location", "") for tensor in tensors if is_external(tensor)}
     total = 0
     for location in locations:
-        with contextlib.suppress(OSError, ValueError):  # whoever reads it says so
-            total += (folder / location).stat().st_size
+        # Whoever reads it says what is wrong with a file.
+        with contextlib.suppress(HtvmError, OSError, RuntimeError, ValueError):
+            total += _external_path(location, folder, "").stat().st_size
     return total
 
 
@@ -176,17 +179,8 @@ def _entries(tensor: TensorProto) -> dict[str, str]:
 def _external(tensor: TensorProto, where: str, folder: Path | None, budget: Budget | None) -> bytes:
     entries = _entries(tensor)
     location = entries.get("location", "")
-    hint = "keep the data file beside the model, or save the model with its data inside"
-    if folder is None or not location or Path(location).is_absolute():
-        raise ModelError(f"external data in '{location}'", where=where, hint=hint)
     try:
-        path = (folder / location).resolve()
-        if not path.is_relative_to(folder.resolve()):
-            raise ModelError(
-                f"external data outside the model's folder: '{location}'", where=where, hint=hint
-            )
-        if path.exists() and not path.is_file():
-            raise ModelError(f"external data '{location}' is no file", where=where, hint=hint)
+        path = _external_path(location, folder, where)
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
         with path.open("rb") as file:
             size = path.stat().st_size
@@ -195,7 +189,7 @@ def _external(tensor: TensorProto, where: str, folder: Path | None, budget: Budg
                 raise ModelError(
                     f"bytes {offset} to {offset + length} of '{location}', which has {size}",
                     where=where,
-                    hint=hint,
+                    hint=_BESIDE,
                 )
             if budget is not None:
                 budget.spend("decoded_bytes", length, where)
@@ -206,5 +200,24 @@ def _external(tensor: TensorProto, where: str, folder: Path | None, budget: Budg
             f"external data '{location}' cannot be read: "
             f"{getattr(error, 'strerror', None) or error}",
             where=where,
-            hint=hint,
+            hint=_BESIDE,
         ) from error
+
+
+def _external_path(location: str, folder: Path | None, where: str) -> Path:
+    """Return the path of a file with external data.
+
+    Raises:
+        ModelError: there are none here, or it is outside of the model's folder, or no file.
+        OSError, RuntimeError, ValueError: it is no path.
+    """
+    if folder is None or not location or Path(location).is_absolute():
+        raise ModelError(f"external data in '{location}'", where=where, hint=_BESIDE)
+    path = (folder / location).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ModelError(
+            f"external data outside the model's folder: '{location}'", where=where, hint=_BESIDE
+        )
+    if path.exists() and not path.is_file():
+        raise ModelError(f"external data '{location}' is no file", where=where, hint=_BESIDE)
+    return path
