@@ -24,6 +24,7 @@ __all__ = [
     "MOST_BYTES",
     "MOST_MACS",
     "MOST_OFFERED",
+    "MOST_OPERANDS",
     "MOST_OPERATORS",
     "check_offered",
     "check_sizes",
@@ -39,6 +40,9 @@ MOST_MACS = 2**36
 MOST_OPERATORS = 10_000
 """Operators of a network."""
 
+MOST_OPERANDS = 2 * MOST_OPERATORS
+"""Tensors that the operators of a network read, together."""
+
 MOST_OFFERED = 2_000
 """Operators of a network that accelerators may take layers of: TVM groups those by sets of all that
 is before each operator, which take memory with the square of their number (7 GB for this many)."""
@@ -48,8 +52,8 @@ def check_sizes(operators: Sequence[tuple[Applied, Activation]]) -> None:
     """Check operators and their results before anything of their size is created.
 
     Raises:
-        UnsupportedError: there are too many operators, or one has tensors that 32-bit addresses
-            cannot reach.
+        UnsupportedError: there are too many operators, or they read too many tensors, or one has
+            tensors that 32-bit addresses cannot reach.
         ModelError: a tensor has no elements.
     """
     if len(operators) > MOST_OPERATORS:
@@ -58,7 +62,15 @@ def check_sizes(operators: Sequence[tuple[Applied, Activation]]) -> None:
             where=operators[MOST_OPERATORS][0].where,
             hint="export a smaller network, or parts of it",
         )
+    operands = 0
     for operator, result in operators:
+        operands += len(operator.inputs)
+        if operands > MOST_OPERANDS:
+            raise UnsupportedError(
+                f"the operators up to this one read more than {MOST_OPERANDS:,} tensors",
+                where=operator.where,
+                hint="export a smaller network, or parts of it",
+            )
         size = 0
         for tensor in (*operator.inputs, result):
             elements = math.prod(tensor.shape)

@@ -8,7 +8,7 @@ file, or by what `Limits` allows every file.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,8 @@ _PER_PLACE = 8  # elements of a constant that take as much memory as one integer
 
 _SAID = {
     "decoded_bytes": "its parts, counted as often as they are named, take {:,} B decoded",
-    "folded_elements": "the constants computed from its constants have {:,} elements",
+    "folded_elements": "the constants computed from its constants, and those of its operators, "
+    "have {:,} elements",
     "folded_operations": "computing its constants takes {:,} operations",
 }
 
@@ -37,8 +38,9 @@ class Limits:
     Attributes:
         decoded_bytes: of tables, lists, texts and constants, as often as they are named; four times
             the file's size if that is more.
-        folded_elements: of all constants that are computed from other constants; four times those
-            that the file holds if that is more.
+        folded_elements: of all constants that are computed from other constants, and of those that
+            operators have, as often as they have them; four times those that the file holds if that
+            is more.
         folded_operations: elements of constants that are read to compute others, and
             multiply-accumulates of their products; sixteen times the elements that the file holds
             if that is more.
@@ -83,11 +85,16 @@ class Budget:
 
     limits: Limits
     source: str
-    granted: Mapping[str, int] = field(default_factory=dict)
+    granted: dict[str, int] = field(default_factory=dict)
     _spent: Counter[str] = field(default_factory=Counter)
 
+    def grant(self, held: Iterable[int]) -> None:
+        """Allow what becomes of constants that the file holds, given their elements."""
+        elements = sum(held)
+        self.granted |= {"folded_elements": 4 * elements, "folded_operations": 16 * elements}
+
     def spend_places(self, count: int, where: str) -> None:
-        """Count elements that are chosen one by one, which raises what `spend` does."""
+        """Count integers that become a list of Python, which raises what `spend` does."""
         self.spend("folded_elements", _PER_PLACE * count, where)
 
     def spend(self, limit: str, amount: int, where: str = "") -> None:

@@ -53,7 +53,7 @@ def float_onnx(path: Path, limits: Limits | None = None) -> ModelProto:
     _check(file)
     network = OnnxBuilder(file)
     for operator in file.operators:
-        HANDLERS[operator.kind](OperatorReader(operator, {}), network)
+        HANDLERS[operator.kind](OperatorReader(operator, {}, file.budget), network)
         network.finish(operator.outputs[0])
     return network.model(path.stem)
 

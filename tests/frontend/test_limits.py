@@ -173,9 +173,11 @@ def test_other_limits_let_a_file_pass_or_not(tmp_path: Path) -> None:
     constants = {"a": reals(1, 1), "n": ints(1, 64)}
     path = saved(model_of(nodes, {"x": (1, 64)}, constants=constants), tmp_path)
     htvm.load(path)
-    htvm.load(path, limits=Limits(folded_elements=64))
+    htvm.load(path, limits=Limits(folded_elements=128))
     with pytest.raises(UnsupportedError, match=r"64 elements or more, for a limit of 63; node 'b'"):
         htvm.load(path, limits=Limits(folded_elements=63))
+    with pytest.raises(UnsupportedError, match=r"128 elements or more, for a limit of 64; node"):
+        htvm.load(path, limits=Limits(folded_elements=64))
 
 
 def test_limits_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,7 +193,7 @@ def test_limits_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert main([*verb, "--limit", "folded_elements=63"]) == 2
         said = capsys.readouterr().err
         assert "for a limit of 63;" in said and "or --limit folded_elements=..." in said, verb
-        assert main([*verb, "--limit", "folded_elements=64"]) == 0, capsys.readouterr().err
+        assert main([*verb, "--limit", "folded_elements=128"]) == 0, capsys.readouterr().err
 
 
 def test_what_a_file_holds_may_be_folded(tmp_path: Path) -> None:

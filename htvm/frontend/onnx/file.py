@@ -65,8 +65,9 @@ def read_file(
             sparse tensors, operators of a later standard, more than the limits.
     """
     model = _parsed(path)
+    budget = Budget(limits or Limits(), path.name)
     for _ in range(_MOST_ROUNDS):
-        graph = _graph(model, path, dimensions or {}, shapes or {}, limits or Limits())
+        graph = _graph(model, path, dimensions or {}, shapes or {}, budget)
         branches = [node for node in graph.nodes if node.op == "If" and not node.domain]
         if not branches:
             return graph
@@ -100,7 +101,7 @@ def _graph(
     path: Path,
     dimensions: Mapping[str, int],
     shapes: Mapping[str, Sequence[int]],
-    limits: Limits,
+    budget: Budget,
 ) -> OnnxGraph:
     """Return the graph of a file, in which nodes If may be left; arguments as of `read_file`."""
     graph, source = model.graph, path.name
@@ -108,7 +109,7 @@ def _graph(
         raise ModelError("the graph has no outputs", where=source, hint=DAMAGED)
     if graph.sparse_initializer:
         raise UnsupportedError("sparse initialisers", where=source, hint="store them densely")
-    constants = _constants(graph, path, limits)
+    constants = _constants(graph, path, budget)
     nodes, more = _nodes(graph, source)
     twice = [name for name in more if name in constants]
     if twice:
@@ -131,8 +132,7 @@ def _graph(
     known = {item.name for item in inputs} | set(constants)
     results, opset = [item.name for item in outputs], _opset(model, source)
     kept = needed(ordered(nodes, known, source), results, known, source)
-    held = sum(constant.size for constant in constants.values())
-    budget = Budget(limits, source, {"folded_elements": 4 * held, "folded_operations": 16 * held})
+    budget.grant(constant.size for constant in constants.values())
     kept = used(folded(model, kept, constants, inputs, opset, budget), results)
     _check_narrow(kept, constants)
     return OnnxGraph(
@@ -179,10 +179,9 @@ def _opset(model: ModelProto, source: str) -> int:
     raise ModelError("no version of the standard operators is given", where=source, hint=DAMAGED)
 
 
-def _constants(graph: GraphProto, path: Path, limits: Limits) -> dict[str, Array]:
+def _constants(graph: GraphProto, path: Path, budget: Budget) -> dict[str, Array]:
     constants: dict[str, Array] = {}
-    others = external_bytes(graph.initializer, path.parent)
-    budget = Budget(limits, path.name, {"decoded_bytes": 4 * others})
+    budget.granted["decoded_bytes"] = 4 * external_bytes(graph.initializer, path.parent)
     for tensor in graph.initializer:
         where = f"initialiser '{text_of(tensor.name, path.name)}' of {path.name}"
         if tensor.name in constants:

@@ -153,7 +153,10 @@ def _evaluated(
     texts = any(item.tensor_type.elem_type == TensorProto.STRING for item in made)
     if texts or None in shapes or len(made) < sum(map(bool, proto.output)):
         return None
-    elements = sum(math.prod(shape) for shape in shapes if shape is not None)
+    known = [shape for shape in shapes if shape is not None]
+    for shape in known:
+        node.check_axes(shape)
+    elements = sum(map(math.prod, known))
     if node.op == "Range":  # whose size the package onnx computes in the type of its operands
         elements = max(elements, _count(*(constants[name] for name in proto.input)))
     read = sum(constants[name].size for name in proto.input if name)

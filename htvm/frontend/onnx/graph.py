@@ -12,6 +12,7 @@ from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.limits import Budget
 from htvm.frontend.onnx.looks import Looks, Watched
+from htvm.frontend.operators import MOST_AXES
 
 __all__ = ["Attribute", "OnnxGraph", "OnnxNode", "OnnxTensor"]
 
@@ -81,6 +82,15 @@ class OnnxNode:
                 raise self.unsupported(
                     f"its output {index} ('{name}') is used", "only the first is supported"
                 )
+
+    def check_axes(self, shape: Sequence[int]) -> None:
+        """Check that arrays can have the shape of a constant.
+
+        Raises:
+            UnsupportedError: it has too many axes.
+        """
+        if len(shape) > MOST_AXES:
+            raise self.unsupported(f"a constant of {len(shape)} axes", f"at most {MOST_AXES}")
 
     def ignore(self, *attributes: str, inputs: Sequence[int] = ()) -> None:
         """State that some attributes and inputs have no effect on the result."""

@@ -15,7 +15,6 @@ from byoc_dory.errors import UnsupportedError
 from byoc_dory.plain import plain
 from htvm.files import file_sha256, model_bytes
 from htvm.frontend.integerize import integer_graph
-from htvm.frontend.limits import Budget, Limits
 from htvm.frontend.operators import Activation
 from htvm.frontend.tflite.dilation import with_dilation
 from htvm.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor, read_file
@@ -27,6 +26,8 @@ from htvm.model import Model, TensorInfo, model_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from htvm.frontend.limits import Limits
 
 __all__ = ["load_tflite", "read_tflite"]
 
@@ -51,7 +52,7 @@ def load_tflite(path: Path, name: str | None = None, limits: Limits | None = Non
             limits.
     """
     file = read_tflite(path, limits)
-    values = _read_operators(file, Budget(limits or Limits(), path.name))
+    values = _read_operators(file)
     _check_border(file)
     graph, names = integer_graph(
         [(tensor.name, values[tensor.index]) for tensor in file.inputs],
@@ -73,10 +74,10 @@ def load_tflite(path: Path, name: str | None = None, limits: Limits | None = Non
 def read_tflite(path: Path, limits: Limits | None = None) -> TfliteFile:
     """Return the content of a TFLite file; arguments and errors as for `load_tflite`."""
     data = model_bytes(path, "a TFLite model", "a flatbuffer")
-    return with_dilation(folded(read_file(data, path.name, limits), path.name, limits))
+    return with_dilation(folded(read_file(data, path.name, limits)))
 
 
-def _read_operators(file: TfliteFile, budget: Budget) -> dict[int, Activation]:
+def _read_operators(file: TfliteFile) -> dict[int, Activation]:
     """Return the activation for every computed tensor, by index."""
     for operator in file.operators:
         if operator.kind not in HANDLERS:
@@ -93,7 +94,7 @@ def _read_operators(file: TfliteFile, budget: Budget) -> dict[int, Activation]:
     for operator in file.operators:
         try:
             wide = _is_wide(operator)
-            reader = OperatorReader(operator, values, "int16" if wide else "int8", budget)
+            reader = OperatorReader(operator, values, file.budget, "int16" if wide else "int8")
             if wide and operator.kind not in WIDE_HANDLERS:
                 raise UnsupportedError(
                     f"int16 activations of operator {operator.kind} are not supported",

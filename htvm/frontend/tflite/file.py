@@ -107,12 +107,14 @@ class TfliteFile:
         tensors: tensors by index.
         operators: operators in execution order.
         inputs, outputs: inputs and outputs of the graph.
+        budget: counts what is made of its constants.
     """
 
     tensors: tuple[TfliteTensor, ...]
     operators: tuple[TfliteOperator, ...]
     inputs: tuple[TfliteTensor, ...]
     outputs: tuple[TfliteTensor, ...]
+    budget: Budget
 
 
 def read_file(data: bytes, source: str, limits: Limits | None = None) -> TfliteFile:
@@ -144,6 +146,7 @@ class _FileReader:
     def __init__(self, buffer: FlatBuffer) -> None:
         self._root = buffer.root()
         self._source = buffer.source
+        self._budget = buffer.budget
 
     def _corrupt(self, what: str, where: str = "") -> ModelError:
         place = f"{where} in {self._source}" if where else self._source
@@ -171,7 +174,10 @@ class _FileReader:
         )
         inputs = self._tensors(graph, 1, tensors, "the graph's inputs")
         outputs = self._tensors(graph, 2, tensors, "the graph's outputs")
-        file = TfliteFile(tensors, operators, self._given(inputs), self._given(outputs))
+        self._budget.grant(tensor.data.size for tensor in tensors if tensor.data is not None)
+        file = TfliteFile(
+            tensors, operators, self._given(inputs), self._given(outputs), self._budget
+        )
         self._check_order(file)
         return file
 

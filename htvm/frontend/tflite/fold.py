@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.limits import Budget, Limits
+from htvm.frontend.limits import Budget
 from htvm.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor
 from htvm.frontend.tflite.moved import moved_constant
 from htvm.frontend.tflite.sizes import sized
@@ -32,19 +32,12 @@ _PLAIN = ("int32", "int64", "bool", "float32", "float16")
 _Fold: TypeAlias = Callable[[TfliteOperator, Sequence[Array]], Array]
 
 
-def folded(file: TfliteFile, source: str, limits: Limits | None = None) -> TfliteFile:
+def folded(file: TfliteFile) -> TfliteFile:
     """Return the file without operators whose results are known; these are constants instead.
 
-    Args:
-        file: the file.
-        source: its name, for messages.
-        limits: what that may take; by default those of `Limits`.
-
     Raises:
-        UnsupportedError: the results are beyond the limits.
+        UnsupportedError: the results, or what computing them takes, are beyond the limits.
     """
-    held = sum(tensor.data.size for tensor in file.tensors if tensor.data is not None)
-    budget = Budget(limits or Limits(), source, {"folded_elements": 4 * held})
     known: dict[int, TfliteTensor] = {}
     results = {tensor.index for tensor in file.outputs}
     left = []
@@ -58,7 +51,7 @@ def folded(file: TfliteFile, source: str, limits: Limits | None = None) -> Tflit
             known[tensor.index] = tensor
         result = None
         if len(operator.outputs) == 1 and operator.outputs[0].index not in results:
-            result = _result(operator, budget)
+            result = _result(operator, file.budget)
         if result is None:
             left.append(operator)
         else:
@@ -102,6 +95,8 @@ def _result(operator: TfliteOperator, budget: Budget) -> TfliteTensor | None:
             if operator.kind in _SIZES and _SIZES[operator.kind](operator, operands) != elements:
                 return None
             budget.spend("folded_elements", elements, operator.place)
+            read = sum(operand.size for operand in operands)
+            budget.spend("folded_operations", read + elements, operator.place)
             if quantized is not None and first is not None:
                 return moved_constant(operator, first, lambda data: fold(operator, [data, *rest]))
             data = fold(operator, operands)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
 from byoc_dory.layers import Array
-from htvm.frontend.limits import Budget, Limits
+from htvm.frontend.limits import Budget
 from htvm.frontend.operators import Activation, Applied, Pair, Quantization
 from htvm.frontend.scales import bound
 from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
@@ -45,19 +45,25 @@ class OperatorReader:
     Args:
         operator: the operator.
         values: activations computed so far, by tensor index.
+        budget: counts what is made of the file's constants; those of the operator here.
         dtype: type of the activations, int8 or int16.
-        budget: counts what is made of the file's constants.
+
+    Raises:
+        UnsupportedError: the constants are beyond the limits.
     """
 
     def __init__(
         self,
         operator: TfliteOperator,
         values: Mapping[int, Activation],
+        budget: Budget,
         dtype: str = "int8",
-        budget: Budget | None = None,
     ) -> None:
+        for tensor in operator.inputs:
+            if tensor is not None and tensor.data is not None:
+                budget.spend("folded_elements", tensor.data.size, operator.place)
         self.operator = operator
-        self.budget = budget or Budget(Limits(), operator.place)
+        self.budget = budget
         self.dtype = dtype
         self.looked: set[int] = set()
         """Numbers of the inputs that have been looked at."""
@@ -204,7 +210,8 @@ class OperatorReader:
             raise self.unsupported(
                 f"{role} that are not constant int32 ({tensor.place})", "make them constant"
             )
-        return tuple(int(value) for value in tensor.data)
+        self.budget.spend_places(tensor.data.size, self.where)
+        return tuple(tensor.data.tolist())
 
     def weights(self, rank: int, axis: int) -> TfliteTensor:
         """Return input 1: constant weights of 8 or 4 bits, symmetric, per tensor or along ``axis``.

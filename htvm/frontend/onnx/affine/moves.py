@@ -97,6 +97,7 @@ def _tile(reader: Reader, node: OnnxNode) -> Value:
 def _expand(reader: Reader, node: OnnxNode) -> Value:
     tensor = movable_of(reader, node, 0)
     wanted = reader.given(node)(1, "shape")
+    node.check_axes(wanted)
     source = tensor.shape
     try:
         shape = np.broadcast_shapes(source, wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -156,6 +157,8 @@ def arithmetic(reader: Reader, node: OnnxNode) -> Value:
     """Return a sum, difference, product or quotient of two tensors or constants."""
     first, second = reader.value(node, 0), reader.value(node, 1)
     if isinstance(first, Constant) and isinstance(second, Constant):
+        elements = math.prod(_broadcast(node, first.shape, second.shape))
+        reader.graph.budget.spend("folded_elements", elements, node.where)
         return Constant(FOLDED[node.op](first.real, second.real))
     biased = with_bias(first, second) if node.op == "Add" else None
     if biased is not None:

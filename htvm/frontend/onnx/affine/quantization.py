@@ -189,6 +189,7 @@ def _of_blocks(reader: Reader, node: OnnxNode, data: Array) -> Constant:
     axis = forms.axis_of(node, node.integer("axis", 1), data.ndim)
     blocks = [*data.shape]
     blocks[axis] = -(-data.shape[axis] // max(block, 1))
+    size = min(block, data.shape[axis])
     given = [reader.array(node, 1, "scale"), reader.optional(node, 2, "zero point")]
     for role, item in zip(("scales", "zero points"), given, strict=True):
         if item is not None and (block < 1 or list(item.shape) != blocks):
@@ -200,7 +201,7 @@ def _of_blocks(reader: Reader, node: OnnxNode, data: Array) -> Constant:
     zeros = np.zeros(blocks, data.dtype) if given[1] is None else given[1]
     wide = _integers(node, data, zeros)
     scale, zeros = (
-        item.reshape(blocks).repeat(block, axis).take(range(data.shape[axis]), axis)
+        item.reshape(blocks).repeat(size, axis).take(range(data.shape[axis]), axis)
         for item in (scale_of(reader, node, 1), zeros.astype("int64"))
     )
     return Constant.along_axes(wide, scale, zeros, node.where, blocks=True)

@@ -86,6 +86,7 @@ class Reader:
             handler = self._handlers.get(node.op)
             if handler is None or node.domain not in self._domains:
                 raise unknown_operator(node, self._handlers, self._title, {})
+            self._spend_constants(node)
             result = read_whole(node, self.graph.opset, partial(handler, self, node))
             values = result if isinstance(result, list) else [result]
             node.check_outputs(len(values))
@@ -95,6 +96,16 @@ class Reader:
                     self.sources.setdefault(value.activation, name)
         outputs = [(item.name, self._leave(item)) for item in self.graph.outputs]
         return Network(tuple(inputs), tuple(outputs), self.steps, self.sources, self._wide)
+
+    def _spend_constants(self, node: OnnxNode) -> None:
+        """Count the constants of a node, from each of which its handler makes one of its own."""
+        constants = self.graph.constants
+        for name in node.inputs:
+            value = self._values.get(name, constants.get(name))
+            if isinstance(value, Constant):
+                value = value.data
+            if isinstance(value, np.ndarray):
+                self.graph.budget.spend("folded_elements", value.size, node.where)
 
     def _enter(self, item: OnnxTensor) -> Activation:
         assert item.shape is not None
@@ -176,6 +187,7 @@ class Reader:
 
         def integers(index: int, role: str) -> tuple[int, ...]:
             found = self.array(node, index, role).reshape(-1)
+            self.graph.budget.spend_places(found.size, node.where)
             if not np.isfinite(found).all():
                 raise node.damaged(f"{role} that are no numbers")
             return tuple(int(number) for number in found)

@@ -141,6 +141,8 @@ def _cubic(reader: Reader, node: OnnxNode, source: Activation) -> Value:
     node.ignore("nearest_mode")
     alpha = node.number("cubic_coeff_a", -0.75)
     places = [_places(node, *axis) for axis in _axes(reader, node, source.shape)]
+    elements = sum(len(at) * size for at, size in places)
+    reader.graph.budget.spend("folded_elements", elements, node.where)
     rows, columns = (_cubic_matrix(*place, alpha, outside) for place in places)
     n, c, y, x = source.shape
     op = RealMatmul(b=np.asarray(columns.T, order="C")[None, None])

@@ -47,8 +47,6 @@ __all__ = [
     "tensor_of",
 ]
 
-_LARGEST = 1 << 26  # elements of a constant
-
 Tensor: TypeAlias = Quantized | View | Real | Sums
 """A value that stands for a written tensor."""
 
@@ -156,8 +154,7 @@ def move(
         UnsupportedError: a constant would become too large.
     """
     if isinstance(value, Constant):
-        if math.prod(shape) > _LARGEST:
-            raise node.unsupported(f"a constant of {math.prod(shape)} elements")
+        reader.graph.budget.spend("folded_elements", math.prod(shape), node.where)
         return _folded(node, value, lambda part: op.moved([part], 0))
     return moved(reader, node, value, op, shape)
 
@@ -165,6 +162,7 @@ def move(
 def reshape(reader: Reader, node: OnnxNode, value: Movable, shape: tuple[int, ...]) -> Movable:
     """Return a tensor or a constant of the same kind with the same elements in another shape."""
     if isinstance(value, Constant):
+        node.check_axes(shape)
         return _folded(node, value, lambda part: part.reshape(shape))
     return in_shape(reader, node, value, shape)
 

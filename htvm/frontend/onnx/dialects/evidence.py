@@ -26,6 +26,7 @@ def holds_integers(graph: OnnxGraph, options: Options) -> bool:
     integers, or all inputs are known to be.
     """
     weights, rounding = 0, {node for chain in _floored_divisions(graph) for node in chain[2:]}
+    whole: set[str] = set()  # constants that many nodes may name
     for node in graph.nodes:
         if node in rounding:
             continue
@@ -33,8 +34,9 @@ def holds_integers(graph: OnnxGraph, options: Options) -> bool:
             value = graph.constants.get(name)
             if value is None or value.dtype.kind not in "iuf":
                 continue
-            if value.dtype.kind == "f" and (value != np.rint(value)).any():
+            if name not in whole and value.dtype.kind == "f" and (value != np.rint(value)).any():
                 return False
+            whole.add(name)
             weights += node.op in _LAYERS
     kinds = [
         options.input_types.get(item.name, item.dtype if item.dtype != "float32" else "")

@@ -25,7 +25,12 @@ __all__ = ["MOVEMENT"]
 
 
 def _given(reader: IntegerReader, node: OnnxNode) -> forms.Given:
-    return lambda index, _: tuple(int(n) for n in reader.integers(node, index).reshape(-1))
+    def integers(index: int, _: str) -> tuple[int, ...]:
+        found = reader.integers(node, index).reshape(-1)
+        reader.graph.budget.spend_places(found.size, node.where)
+        return tuple(found.tolist())
+
+    return integers
 
 
 def _identity(reader: IntegerReader, node: OnnxNode) -> Value:
@@ -80,22 +85,23 @@ def _part(reader: IntegerReader, node: OnnxNode, source: Live, part: Slice) -> L
 
 
 def _gather(reader: IntegerReader, node: OnnxNode) -> Live:
-    source, indices = reader.live(node, 0), reader.integers(node, 1)
+    source, indices = reader.live(node, 0), _given(reader, node)(1, "indices")
     axis = forms.axis_of(node, node.integer("axis", 0), len(source.shape))
     size = source.shape[axis]
-    flat = [int(index) + size * (index < 0) for index in indices.reshape(-1)]
+    flat = [index + size * (index < 0) for index in indices]
     if not flat or min(flat) < 0 or max(flat) >= size:
-        raise node.damaged(f"indices {indices.tolist()} of an axis of {size}")
+        raise node.damaged(f"indices {[*indices[:8]]} of an axis of {size}")
     steps = {after - before for before, after in zip(flat, flat[1:], strict=False)} or {1}
     if len(steps) != 1 or 0 in steps:
         raise node.unsupported(
-            f"a selection of {flat} from axis {axis}", "evenly spaced indices, as of a Slice"
+            f"a selection of {flat[:8]} from axis {axis}", "evenly spaced indices, as of a Slice"
         )
     rank = len(source.shape)
     begin, sizes, strides = [0] * rank, list(source.shape), [1] * rank
     begin[axis], sizes[axis], strides[axis] = flat[0], len(flat), steps.pop()
     part = _part(reader, node, source, Slice(tuple(begin), tuple(sizes), tuple(strides)))
-    out = (*source.shape[:axis], *indices.shape, *source.shape[axis + 1 :])
+    shape = reader.integers(node, 1).shape
+    out = (*source.shape[:axis], *shape, *source.shape[axis + 1 :])
     return reader.reshape(node, part, out)
 
 

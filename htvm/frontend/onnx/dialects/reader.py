@@ -81,6 +81,10 @@ class IntegerReader:
             foreign = node.domain not in ("", "PACTOps") and is_standard(node.op)
             if handler is None or foreign:
                 raise unknown_operator(node, self._handlers, f"in {self._title}", _NEAREST)
+            for index in range(len(node.inputs)):
+                constant = self._values.get(node.inputs[index])
+                if isinstance(constant, np.ndarray):
+                    self.graph.budget.spend("folded_elements", constant.size, node.where)
             value = read_whole(node, self.graph.opset, partial(_handled, handler, self, node))
             node.check_outputs(1)
             if isinstance(value, Live) and not isinstance(value.activation.origin, str):
