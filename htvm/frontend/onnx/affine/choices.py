@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.pointwise import split
 from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.real_layers import operand
 from htvm.frontend.onnx.affine.shapes import Tensor, in_shape, moved, tensor_of
 from htvm.frontend.onnx.affine.values import Constant, Real, Sums, Value
 from htvm.frontend.operators import Activation
@@ -71,7 +71,7 @@ def _where(reader: Reader, node: OnnxNode) -> Value:
             "its condition is computed at run time", "make it constant, or multiply by a mask"
         )
     mask = np.asarray(condition.data != 0)
-    operands = [_operand(reader, node, index) for index in (1, 2)]
+    operands = [operand(reader, node, index, infinite=True) for index in (1, 2)]
     shapes = [tuple(item.shape) for item in operands]
     try:
         shape = tuple(int(n) for n in np.broadcast_shapes(mask.shape, *shapes))
@@ -85,21 +85,6 @@ def _where(reader: Reader, node: OnnxNode) -> Value:
             return reader.value(node, index + 1)
     made = Select(np.asarray(mask.astype("int8"), order="C"), a, b)
     return Real(reader.write(node, made, tensors, shape, dtype="float32"))
-
-
-def _operand(reader: Reader, node: OnnxNode, index: int) -> Activation | Array:
-    """Return an operand; a constant may be infinite, as masks for a softmax are."""
-    value = reader.value(node, index)
-    if not isinstance(value, Constant):
-        return reader.realised(value, node.where)
-    if value.scale is None and value.data.dtype.kind != "f":
-        raise node.damaged(
-            f"constant input {index} of {value.data.dtype} beside reals", "store it as float32"
-        )
-    real = value.real.astype("float32")
-    if np.isnan(real).any():
-        raise node.unsupported(f"constant input {index} holds NaN", "a number")
-    return real
 
 
 HANDLERS: dict[str, Handler] = {

@@ -18,6 +18,7 @@ from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine import pointwise, pools, real_layers, unary
 from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.real_forms import FORMS, Form, RealWriter
+from htvm.frontend.onnx.affine.real_layers import operand, tensor
 from htvm.frontend.onnx.affine.unary import Function, limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
@@ -34,22 +35,6 @@ __all__ = ["HANDLERS", "integer_product", "product"]
 
 Reduced: TypeAlias = Callable[[RealWriter, Activation, tuple[int, ...]], Activation]
 """Writes what is left of a tensor over some axes."""
-
-
-def _operand(reader: Reader, node: OnnxNode, index: int) -> Activation | Array:
-    value = reader.value(node, index)
-    if isinstance(value, Constant):
-        if not np.isfinite(value.real).all():
-            raise node.unsupported(f"constant input {index} is not finite everywhere")
-        return value.real
-    return reader.realised(value, node.where)
-
-
-def _tensor(reader: Reader, node: OnnxNode) -> Activation:
-    source = _operand(reader, node, 0)
-    if not isinstance(source, Activation):
-        raise node.unsupported("its input is constant", "fold constants when exporting")
-    return source
 
 
 def _axes(node: OnnxNode, axes: Sequence[int], rank: int) -> tuple[int, ...]:
@@ -97,7 +82,7 @@ def _mapped(reader: Reader, node: OnnxNode, outer: Function, form: Form | None) 
         )
 
     def make() -> Activation:
-        return form(RealWriter(reader, node), _tensor(reader, node))
+        return form(RealWriter(reader, node), tensor(reader, node))
 
     if curve is None:
         return Real(make())
@@ -169,7 +154,7 @@ def _composed(reader: Reader, node: OnnxNode, values: Sequence[Value]) -> Value 
         return np.asarray(fold(functions[0](x), functions[1](x)), "float32")
 
     def make() -> Activation:
-        a, b = (_operand(reader, node, index) for index in (0, 1))
+        a, b = (operand(reader, node, index) for index in (0, 1))
         return RealWriter(reader, node).combine(pointwise.REAL[node.op], a, b)
 
     return _table(reader, node, first, function, make)
@@ -194,7 +179,7 @@ def product(reader: Reader, node: OnnxNode) -> Value:
     if isinstance(first, View) and isinstance(second, View):
         return integer_product(reader, node, first, second)
     shape = _product_shape(node, first.shape, second.shape)
-    operands = [_operand(reader, node, index) for index in (0, 1)]
+    operands = [operand(reader, node, index) for index in (0, 1)]
     tensors, (x, y) = pointwise.split(operands)
     return Real(reader.write(node, RealMatmul(a=x, b=y), tensors, shape, dtype="float32"))
 
@@ -252,7 +237,7 @@ def _softmax(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
 
     def make() -> Activation:
-        out, source = RealWriter(reader, node), _tensor(reader, node)
+        out, source = RealWriter(reader, node), tensor(reader, node)
         rank = len(source.shape)
         (axis,) = _axes(node, [_softmax_axis(reader, node)], rank)
         axes = tuple(range(axis, rank)) if reader.graph.opset < 13 else (axis,)
@@ -279,7 +264,7 @@ def _softmax_axis(reader: Reader, node: OnnxNode) -> int:
 def _layer_norm(reader: Reader, node: OnnxNode) -> list[Value]:
     if node.integer("stash_type", 1) != 1:
         raise node.unsupported("a stash_type other than float32")
-    out, source = RealWriter(reader, node), _tensor(reader, node)
+    out, source = RealWriter(reader, node), tensor(reader, node)
     rank = len(source.shape)
     (first,) = _axes(node, [node.integer("axis", -1)], rank)
     axes = tuple(range(first, rank))
@@ -290,7 +275,7 @@ def _layer_norm(reader: Reader, node: OnnxNode) -> list[Value]:
     result = out.combine("divide", centred, root)
     for index, function in ((1, "multiply"), (2, "add")):
         if node.input(index):
-            result = out.combine(function, result, _operand(reader, node, index))  # type: ignore[arg-type]
+            result = out.combine(function, result, operand(reader, node, index))  # type: ignore[arg-type]
     if result.shape != source.shape:
         raise node.damaged(f"factors or summands that do not fit {list(source.shape)}")
     values: list[Value] = [Real(result)]
@@ -301,7 +286,7 @@ def _layer_norm(reader: Reader, node: OnnxNode) -> list[Value]:
 
 def _reduced(reader: Reader, node: OnnxNode, make: Reduced) -> Value:
     given = forms.axes_of(node, reader.given(node), 1) or ()
-    out, source = RealWriter(reader, node), _tensor(reader, node)
+    out, source = RealWriter(reader, node), tensor(reader, node)
     if not given and node.integer("noop_with_empty_axes", 0):
         return Real(source)
     rank = len(source.shape)

@@ -38,17 +38,24 @@ __all__ = [
     "max_pool",
     "operand",
     "result_of",
+    "tensor",
     "vector_of",
     "written",
 ]
 
 
-def operand(reader: Reader, node: OnnxNode, index: int) -> Activation | Array:
+def operand(
+    reader: Reader, node: OnnxNode, index: int, *, infinite: bool = False
+) -> Activation | Array:
     """Return an input as float32: a tensor, or a constant.
+
+    Args:
+        reader, node, index: the node, and the number of its input.
+        infinite: whether a constant may hold infinities, as masks for a softmax do.
 
     Raises:
         ModelError: a constant holds integers without a scale, which no runtime takes for reals.
-        UnsupportedError: it is not finite.
+        UnsupportedError: it is not finite, or no number.
     """
     value = reader.value(node, index)
     if isinstance(value, Constant):
@@ -56,8 +63,10 @@ def operand(reader: Reader, node: OnnxNode, index: int) -> Activation | Array:
             raise node.damaged(
                 f"constant input {index} of {value.data.dtype} beside reals", "store it as float32"
             )
-        if not np.isfinite(value.real).all():
+        if not infinite and not np.isfinite(value.real).all():
             raise node.unsupported(f"constant input {index} is not finite everywhere")
+        if np.isnan(value.real).any():
+            raise node.unsupported(f"constant input {index} holds NaN", "a number")
         return value.real.astype("float32")
     return reader.realised(value, node.where)
 
@@ -74,7 +83,8 @@ def epsilon_of(node: OnnxNode) -> float:
     return epsilon
 
 
-def _tensor(reader: Reader, node: OnnxNode, index: int = 0) -> Activation:
+def tensor(reader: Reader, node: OnnxNode, index: int = 0) -> Activation:
+    """Return an input that must be computed, as float32."""
     found = operand(reader, node, index)
     if not isinstance(found, Activation):
         raise node.unsupported(f"input {index} is constant", "fold constants when exporting")
@@ -103,7 +113,7 @@ def written(
 
 def maps_of(reader: Reader, node: OnnxNode) -> tuple[Activation, bool]:
     """Return the input as maps (N, C, y, x), and whether the file has only one spatial axis."""
-    source = _tensor(reader, node)
+    source = tensor(reader, node)
     if len(source.shape) == 3:
         n, c, x = source.shape
         return in_shape(reader, node, Real(source), (n, c, 1, x)).activation, True
@@ -149,7 +159,7 @@ def _conv(reader: Reader, node: OnnxNode) -> Value:
 
 def _batch_norm(reader: Reader, node: OnnxNode) -> Value:
     """Apply an exported network's batch normalisation: a factor and a summand per channel."""
-    source = _tensor(reader, node)
+    source = tensor(reader, node)
     node.ignore("momentum", "spatial")
     if node.integer("training_mode", 0):
         raise node.unsupported("training_mode", "export the network for inference")
@@ -209,7 +219,7 @@ def max_pool(reader: Reader, node: OnnxNode) -> Value:
 
 
 def global_of(reader: Reader, node: OnnxNode, *, mean: bool) -> Value:
-    source, out = _tensor(reader, node), RealWriter(reader, node)
+    source, out = tensor(reader, node), RealWriter(reader, node)
     if len(source.shape) < 3:
         raise node.damaged(f"an input of shape {list(source.shape)}")
     axes = tuple(range(2, len(source.shape)))
@@ -254,7 +264,7 @@ def _mean(reader: Reader, node: OnnxNode) -> Value:
 
 
 def _prelu(reader: Reader, node: OnnxNode) -> Value:
-    out, source, slope = RealWriter(reader, node), _tensor(reader, node), operand(reader, node, 1)
+    out, source, slope = RealWriter(reader, node), tensor(reader, node), operand(reader, node, 1)
     below = out.combine("multiply", out.combine("minimum", source, 0.0), slope)
     made = out.combine("add", out.combine("maximum", source, 0.0), below)
     if made.shape != source.shape:
