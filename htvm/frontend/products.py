@@ -16,10 +16,12 @@ from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense, dense_of
 from patterns.ops.integer.limits import check_int32
 from patterns.ops.moves.pad import Pad
+from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.requantize import fixed_point, tflite_reach
+from patterns.ops.tflite.wide import WideConv2d, narrowed, uniform
 
-__all__ = ["BIAS_TOLERANCE", "QuantizedProduct", "Rounding", "folded_bias", "padded"]
+__all__ = ["BIAS_TOLERANCE", "QuantizedProduct", "Rounding", "WideProduct", "folded_bias", "padded"]
 
 Rounding: TypeAlias = Literal["tflite", "onnx"]
 """Whose arithmetic to follow: TFLite Micro's or onnxruntime's."""
@@ -99,6 +101,49 @@ class QuantizedProduct:
             reach = tflite_reach(largest, multiplier, shift)
             check_int32(zero - reach, zero + reach, self.where)
         return bias.astype("int32")
+
+
+@dataclass(frozen=True, eq=False)
+class WideProduct:
+    """A layer with weights whose input and output are int16, which have no zero points.
+
+    Attributes:
+        weight: int8 ``[K, C / groups, fy, fx]``, or ``[K, C]``.
+        bias: int64 ``[K]``, in steps of s_in * s_w.
+        ratios: s_in * s_w / s_out, one number or one per output channel.
+        clip: inclusive range of the output.
+        where: description of the place in the source, for messages.
+    """
+
+    weight: Array
+    bias: Array
+    ratios: tuple[float, ...]
+    clip: Clip
+    where: str
+
+    def convolved(
+        self, source: Activation, window: Window, position: Callable[[int], Pair]
+    ) -> Applied:
+        """Return the convolution of a tensor, padded explicitly; arguments as above."""
+        if any(window.padding):
+            top, left, bottom, right = window.padding
+            pad = PadAxes(0, ((0, 0), (top, bottom), (left, right), (0, 0)))
+            shape = pad.result_of([TensorType(source.shape, source.dtype)]).shape
+            padding = Applied(position(0), self.where, (source,), pad)
+            source = Activation(shape, padding, source.dtype)
+        return Applied(position(1), self.where, (source,), self.filter(window))
+
+    def filter(self, window: Window) -> WideConv2d:
+        """Return the operator: products with rows are a convolution of one row of pixels."""
+        weight = self.weight if self.weight.ndim == 4 else self.weight[:, :, None, None]
+        factors = [narrowed(*fixed_point(ratio)) for ratio in self.ratios]
+        multipliers, shifts = (np.asarray(part, "int32") for part in zip(*factors, strict=True))
+        made = WideConv2d(
+            np.asarray(weight.transpose(0, 2, 3, 1), order="C"), self.bias, multipliers, shifts,
+            self.clip, window.strides, window.dilation, window.groups,
+        )  # fmt: skip
+        multipliers, shifts = uniform(multipliers, shifts, made.largest)
+        return replace(made, multipliers=multipliers, shifts=shifts)
 
 
 def folded_bias(weight: Array, bias: Array, zero_point: int) -> Array:

@@ -91,18 +91,16 @@ HANDLERS = registered("TFLite", _HANDLERS, Applied)
 
 _OF_BOTH = (
     "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION",
-    "DEPTH_TO_SPACE", "DEQUANTIZE", "EXPAND_DIMS", "GATHER", "MAXIMUM", "MAX_POOL_2D", "MEAN",
-    "MINIMUM", "MIRROR_PAD", "MUL", "PACK", "PAD", "PADV2", "REDUCE_MAX", "REDUCE_MIN", "RELU6",
-    "RESHAPE", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SLICE", "SPACE_TO_BATCH_ND",
-    "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUARED_DIFFERENCE", "SQUEEZE", "STRIDED_SLICE", "SUB",
-    "SUM", "TILE", "TRANSPOSE", "UNPACK",
+    "CONV_2D", "DEPTHWISE_CONV_2D", "DEPTH_TO_SPACE", "DEQUANTIZE", "EXPAND_DIMS", "GATHER",
+    "MAXIMUM", "MAX_POOL_2D", "MEAN", "MINIMUM", "MIRROR_PAD", "MUL", "PACK", "PAD", "PADV2",
+    "REDUCE_MAX", "REDUCE_MIN", "RELU6", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2",
+    "SLICE", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUARED_DIFFERENCE",
+    "SQUEEZE", "STRIDED_SLICE", "SUB", "SUM", "TILE", "TRANSPOSE", "TRANSPOSE_CONV", "UNPACK",
 )  # fmt: skip
 
 _WIDE: Mapping[str, Handler] = {
     **{name: _HANDLERS[name] for name in _OF_BOTH},
     "ABS": wide_functions.absolute,
-    "CONV_2D": wide.conv,
-    "DEPTHWISE_CONV_2D": wide.depthwise,
     "FULLY_CONNECTED": wide.fully_connected,
     "LEAKY_RELU": wide.leaky_relu,
     "LOGISTIC": wide_functions.logistic,
@@ -111,7 +109,6 @@ _WIDE: Mapping[str, Handler] = {
     "RELU": wide_functions.relu,
     "SOFTMAX": wide_functions.softmax,
     "TANH": wide_functions.tanh,
-    "TRANSPOSE_CONV": wide.transpose_conv,
 }
 
 WIDE_HANDLERS = registered("TFLite, int16", _WIDE, Applied)

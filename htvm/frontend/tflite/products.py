@@ -10,7 +10,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Pads, Pair
-from htvm.frontend.products import BIAS_TOLERANCE, QuantizedProduct
+from htvm.frontend.products import BIAS_TOLERANCE, QuantizedProduct, WideProduct
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.flatbuffer import FlatTable
 from htvm.frontend.tflite.reader import FULL_INT8, SAME, VALID, OperatorReader, constant_array
@@ -23,10 +23,9 @@ __all__ = [
     "conv",
     "depthwise",
     "fully_connected",
-    "filter_window",
     "groups_of",
+    "product_of",
     "rows_of",
-    "spread_input",
     "transpose_conv",
     "window",
 ]
@@ -40,8 +39,8 @@ def conv(op: OperatorReader) -> Sequence[Applied]:
     options = op.options(1)
     channels = weights.shape[0]
     groups = groups_of(op, source, weights.shape)
-    moves = filter_window(op, options, weights, (4, 5), channels, groups)
-    product = _product(op, source, weights, (0, 3, 1, 2), options, 3)
+    moves = _filter_window(op, options, weights, (4, 5), channels, groups)
+    product = product_of(op, source, weights, (0, 3, 1, 2), options, 3)
     return [product.convolved(op.value(source), moves, op.position)]
 
 
@@ -72,12 +71,12 @@ def depthwise(op: OperatorReader) -> Sequence[Applied]:
     source, weights = op.source(), op.weights(rank=4, axis=3)
     op.batch(source, 4)
     options, channels = check_depthwise(op, source, weights.shape), weights.shape[3]
-    moves = filter_window(op, options, weights, (5, 6), channels, source.shape[3])
-    product = _product(op, source, weights, (3, 0, 1, 2), options, 4)
+    moves = _filter_window(op, options, weights, (5, 6), channels, source.shape[3])
+    product = product_of(op, source, weights, (3, 0, 1, 2), options, 4)
     return [product.convolved(op.value(source), moves, op.position)]
 
 
-def filter_window(
+def _filter_window(
     op: OperatorReader,
     options: FlatTable,
     weights: TfliteTensor,
@@ -92,7 +91,7 @@ def filter_window(
     return Window(strides, padding, dilation, groups)
 
 
-def _product(
+def product_of(
     op: OperatorReader,
     source: TfliteTensor,
     weights: TfliteTensor,
@@ -100,7 +99,7 @@ def _product(
     options: FlatTable,
     fused: int,
     bias: int = 2,
-) -> QuantizedProduct:
+) -> QuantizedProduct | WideProduct:
     """Return the layer of an operator.
 
     Args:
@@ -113,25 +112,23 @@ def _product(
     """
     weight = constant_array(weights).transpose(axes)
     first, last = op.step(source), op.step(op.result())
-    return QuantizedProduct(
-        weight=weight,
-        bias=_bias(op, bias, source, weights, len(weight)),
-        ratios=tuple(first.scale * scale / last.scale for scale in weights.scales),
-        zero_points=(first.zero_point, last.zero_point),
-        clip=op.clip(options, fused),
-        where=op.where,
-    )
+    summands = _bias(op, bias, source, weights, len(weight))
+    ratios = tuple(first.scale * scale / last.scale for scale in weights.scales)
+    clip, zeros = op.clip(options, fused), (first.zero_point, last.zero_point)
+    if op.dtype == "int16":
+        return WideProduct(weight, summands, ratios, clip, op.where)
+    return QuantizedProduct(weight, summands, ratios, zeros, clip, op.where)
 
 
 def transpose_conv(op: OperatorReader) -> Sequence[Applied]:
     """TRANSPOSE_CONV: weights (K, fy, fx, C); a convolution of the input spread over zeros."""
-    spread, weights, options = spread_input(op)
-    product = _product(op, op.source(2), weights, (0, 3, 1, 2), options, 3, bias=3)
+    spread, weights, options = _spread_input(op)
+    product = product_of(op, op.source(2), weights, (0, 3, 1, 2), options, 3, bias=3)
     turned = replace(product, weight=product.weight[:, :, ::-1, ::-1])
     return [turned.convolved(spread, Window(), op.position)]
 
 
-def spread_input(op: OperatorReader) -> tuple[Activation, TfliteTensor, FlatTable]:
+def _spread_input(op: OperatorReader) -> tuple[Activation, TfliteTensor, FlatTable]:
     """Return what a TRANSPOSE_CONV convolves with turned filters, its weights and options."""
     op.count((3, 4))
     source, weights = op.source(2), op.weights(rank=4, axis=0)
@@ -169,12 +166,13 @@ def spread_input(op: OperatorReader) -> tuple[Activation, TfliteTensor, FlatTabl
 def fully_connected(op: OperatorReader) -> Sequence[Applied]:
     """FULLY_CONNECTED: weights (K, C); all axes but the last of the input are rows."""
     source, weights, options, rows = rows_of(op)
-    product = _product(op, source, weights, (0, 1), options, 0)
+    product = product_of(op, source, weights, (0, 1), options, 0)
     channels, features = weights.shape
     declared, vector = op.result().shape, op.value(source)
     if source.shape != (rows, features):
         flat = Applied(op.position(), op.where, (vector,), Reshape((rows, features)))
         vector = Activation((rows, features), flat)
+    assert isinstance(product, QuantizedProduct)
     dense = product.dense(vector, op.position(1))
     if declared == (rows, channels):
         return [dense]
@@ -216,13 +214,22 @@ def rows_of(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor, FlatTable, 
 def _bias(
     op: OperatorReader, at: int, source: TfliteTensor, weights: TfliteTensor, channels: int
 ) -> Array:
-    """Return an optional constant int32 vector, in steps of s_in * s_w."""
-    tensor = op.optional(at)
+    """Return an optional constant vector in steps of s_in * s_w: int32, or int64 beside int16.
+
+    Beside int16 with one of int32, kernels sum in 32 bits and round twice, or take it for int64.
+    """
+    tensor, wide = op.optional(at), op.dtype == "int16"
     if tensor is None:
-        return np.zeros(channels, "int32")
+        return np.zeros(channels, "int64" if wide else "int32")
     if tensor.data is None:
         raise op.unsupported("its bias is computed at run time", "make it constant")
-    if tensor.dtype != "int32":
+    if wide and tensor.dtype != "int64":
+        raise op.unsupported(
+            f"{'an' if tensor.dtype.startswith('i') else 'a'} {tensor.dtype} bias beside int16 "
+            f"activations ({tensor.place})",
+            "a constant of int64, as converters write it by default",
+        )
+    if not wide and tensor.dtype != "int32":
         raise op.unsupported(f"a {tensor.dtype} bias ({tensor.place})", FULL_INT8)
     given = tensor.scales
     if tensor.shape != (channels,) or len(given) not in (0, 1, channels):
