@@ -35,7 +35,6 @@ __all__ = [
     "prelu",
     "relu",
     "relu_6",
-    "slopes_of",
     "softmax",
     "table_of",
     "tanh",
@@ -178,8 +177,12 @@ def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
     alpha = op.options(75).real(0)
     if not math.isfinite(alpha):
         raise op.corrupt(f"a slope of {alpha}")
-    ratio, slope = slopes_of(step, made, alpha)
+    ratio, slope = _slopes_of(step, made, alpha)
     above, below = fixed_point(ratio), fixed_point(abs(slope))
+    if op.dtype == "int16":
+        signed = (below[0] if slope >= 0 else -below[0], below[1])
+        wide = PiecewiseRescale(above, signed)
+        return [Applied(op.position(), op.where, (op.value(source),), wide, "leaky_relu")]
 
     def function(x: int) -> int:
         centred = x - step.zero_point
@@ -192,7 +195,7 @@ def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
     return [table_of(op, "leaky_relu", op.value(source), tabulate(function))]
 
 
-def slopes_of(step: Quantization, made: Quantization, alpha: float) -> tuple[float, float]:
+def _slopes_of(step: Quantization, made: Quantization, alpha: float) -> tuple[float, float]:
     """Return the factors of numbers above and below zero of LEAKY_RELU.
 
     Products and ratios of the file's float32 numbers, not rounded to float32 in between, as in the

@@ -7,41 +7,48 @@ such an output.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from htvm.frontend.operators import Applied
+from htvm.frontend.operators import Applied, Clip
 from htvm.frontend.scales import converted
 from htvm.frontend.tflite.file import TfliteTensor
-from htvm.frontend.tflite.reader import FULL_INT8, INT8, OperatorReader
+from htvm.frontend.tflite.reader import FULL_INT8, INT8, INT16, OperatorReader
 from patterns.ops.float32.combine import RealCombine
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.integer.rescale import Rescale
+from patterns.ops.requantize import fixed_point
+from patterns.ops.tflite.wide import PiecewiseRescale
 
 __all__ = ["dequantize", "negate", "quantize"]
 
-_BYTES = ("int8", "uint8")
+_BYTES: Mapping[str, Clip] = {"int8": INT8, "uint8": (0, 255)}
+_SIGNED: Mapping[str, Clip] = {"int8": INT8, "int16": INT16, "int32": (-(2**31), 2**31 - 1)}
 
 
 def quantize(op: OperatorReader) -> Sequence[Applied]:
-    """QUANTIZE: from float32, or from one 8-bit scale to another."""
+    """QUANTIZE: from float32, or from one scale to another; also among int8, int16 and int32."""
     op.count((1,))
     source, result = op.tensor(0), op.operator.outputs[0]
     op.result_shape(source.shape)
     _computed(op, source)
-    if result.dtype not in _BYTES:
+    limits = _BYTES if op.dtype == "int8" else _SIGNED
+    if result.dtype not in limits:
         raise op.unsupported(f"{result.dtype} activations ({result.place})", FULL_INT8)
-    made, value = op.step(result), op.value(source)
-    clip = INT8 if result.dtype == "int8" else (0, 255)
+    made, value, clip = op.step(result), op.value(source), limits[result.dtype]
     if source.dtype == "float32":
         inward = Quantize(made.scale, made.zero_point, result.dtype)
         return [Applied(op.position(), op.where, (value,), inward)]
-    if source.dtype not in _BYTES:
+    if source.dtype not in limits:
         raise op.unsupported(f"{source.dtype} activations ({source.place})", FULL_INT8)
     step = op.step(source)
+    if op.dtype == "int16":
+        factor, zeros = fixed_point(step.scale / made.scale), (step.zero_point, made.zero_point)
+        rescale = PiecewiseRescale(factor, factor, zeros, clip, result.dtype)
+        return [Applied(op.position(), op.where, (value,), rescale)]
     if source.dtype != result.dtype and op.moved(source, result):
         # The same numbers under another type: the kernel then only moves them.
         shift = Rescale.moving(-128 if result.dtype == "int8" else 128, clip, result.dtype)

@@ -15,7 +15,6 @@ from htvm.frontend.tflite import (
     products,
     rearranging,
     shapes,
-    wide,
     wide_functions,
 )
 from htvm.frontend.tflite.reader import Handler
@@ -91,21 +90,19 @@ HANDLERS = registered("TFLite", _HANDLERS, Applied)
 
 _OF_BOTH = (
     "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION",
-    "CONV_2D", "DEPTHWISE_CONV_2D", "DEPTH_TO_SPACE", "DEQUANTIZE", "EXPAND_DIMS", "GATHER",
-    "MAXIMUM", "MAX_POOL_2D", "MEAN", "MINIMUM", "MIRROR_PAD", "MUL", "PACK", "PAD", "PADV2",
-    "REDUCE_MAX", "REDUCE_MIN", "RELU6", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2",
-    "SLICE", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUARED_DIFFERENCE",
-    "SQUEEZE", "STRIDED_SLICE", "SUB", "SUM", "TILE", "TRANSPOSE", "TRANSPOSE_CONV", "UNPACK",
+    "CONV_2D", "DEPTHWISE_CONV_2D", "DEPTH_TO_SPACE", "DEQUANTIZE", "EXPAND_DIMS",
+    "FULLY_CONNECTED", "GATHER", "LEAKY_RELU", "MAXIMUM", "MAX_POOL_2D", "MEAN", "MINIMUM",
+    "MIRROR_PAD", "MUL", "PACK", "PAD", "PADV2", "QUANTIZE", "REDUCE_MAX", "REDUCE_MIN", "RELU6",
+    "RESHAPE", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SLICE", "SPACE_TO_BATCH_ND",
+    "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUARED_DIFFERENCE", "SQUEEZE", "STRIDED_SLICE", "SUB",
+    "SUM", "TILE", "TRANSPOSE", "TRANSPOSE_CONV", "UNPACK",
 )  # fmt: skip
 
 _WIDE: Mapping[str, Handler] = {
     **{name: _HANDLERS[name] for name in _OF_BOTH},
     "ABS": wide_functions.absolute,
-    "FULLY_CONNECTED": wide.fully_connected,
-    "LEAKY_RELU": wide.leaky_relu,
     "LOGISTIC": wide_functions.logistic,
     "PRELU": wide_functions.prelu,
-    "QUANTIZE": wide.quantize,
     "RELU": wide_functions.relu,
     "SOFTMAX": wide_functions.softmax,
     "TANH": wide_functions.tanh,

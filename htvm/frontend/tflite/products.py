@@ -24,8 +24,6 @@ __all__ = [
     "depthwise",
     "fully_connected",
     "groups_of",
-    "product_of",
-    "rows_of",
     "transpose_conv",
     "window",
 ]
@@ -40,7 +38,7 @@ def conv(op: OperatorReader) -> Sequence[Applied]:
     channels = weights.shape[0]
     groups = groups_of(op, source, weights.shape)
     moves = _filter_window(op, options, weights, (4, 5), channels, groups)
-    product = product_of(op, source, weights, (0, 3, 1, 2), options, 3)
+    product = _product(op, source, weights, (0, 3, 1, 2), options, 3)
     return [product.convolved(op.value(source), moves, op.position)]
 
 
@@ -72,7 +70,7 @@ def depthwise(op: OperatorReader) -> Sequence[Applied]:
     op.batch(source, 4)
     options, channels = check_depthwise(op, source, weights.shape), weights.shape[3]
     moves = _filter_window(op, options, weights, (5, 6), channels, source.shape[3])
-    product = product_of(op, source, weights, (3, 0, 1, 2), options, 4)
+    product = _product(op, source, weights, (3, 0, 1, 2), options, 4)
     return [product.convolved(op.value(source), moves, op.position)]
 
 
@@ -91,7 +89,7 @@ def _filter_window(
     return Window(strides, padding, dilation, groups)
 
 
-def product_of(
+def _product(
     op: OperatorReader,
     source: TfliteTensor,
     weights: TfliteTensor,
@@ -123,7 +121,7 @@ def product_of(
 def transpose_conv(op: OperatorReader) -> Sequence[Applied]:
     """TRANSPOSE_CONV: weights (K, fy, fx, C); a convolution of the input spread over zeros."""
     spread, weights, options = _spread_input(op)
-    product = product_of(op, op.source(2), weights, (0, 3, 1, 2), options, 3, bias=3)
+    product = _product(op, op.source(2), weights, (0, 3, 1, 2), options, 3, bias=3)
     turned = replace(product, weight=product.weight[:, :, ::-1, ::-1])
     return [turned.convolved(spread, Window(), op.position)]
 
@@ -165,14 +163,15 @@ def _spread_input(op: OperatorReader) -> tuple[Activation, TfliteTensor, FlatTab
 
 def fully_connected(op: OperatorReader) -> Sequence[Applied]:
     """FULLY_CONNECTED: weights (K, C); all axes but the last of the input are rows."""
-    source, weights, options, rows = rows_of(op)
-    product = product_of(op, source, weights, (0, 1), options, 0)
+    source, weights, options, rows = _rows_of(op)
+    product = _product(op, source, weights, (0, 1), options, 0)
+    if isinstance(product, WideProduct):
+        return _pixels(op, product, rows)
     channels, features = weights.shape
     declared, vector = op.result().shape, op.value(source)
     if source.shape != (rows, features):
         flat = Applied(op.position(), op.where, (vector,), Reshape((rows, features)))
         vector = Activation((rows, features), flat)
-    assert isinstance(product, QuantizedProduct)
     dense = product.dense(vector, op.position(1))
     if declared == (rows, channels):
         return [dense]
@@ -180,7 +179,17 @@ def fully_connected(op: OperatorReader) -> Sequence[Applied]:
     return [Applied(op.position(2), op.where, (result,), Reshape(declared))]
 
 
-def rows_of(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor, FlatTable, int]:
+def _pixels(op: OperatorReader, product: WideProduct, rows: int) -> Sequence[Applied]:
+    """Return a FULLY_CONNECTED of int16 as a convolution of one row of pixels."""
+    (k, c), window = product.weight.shape, Window()
+    flat = Applied(op.position(), op.where, (op.value(op.tensor(0)),), Reshape((1, 1, rows, c)))
+    vector = Activation((1, 1, rows, c), flat, op.dtype)
+    dense = Applied(op.position(1), op.where, (vector,), product.filter(window), "dense")
+    result = Activation((1, 1, rows, k), dense, op.dtype)
+    return [Applied(op.position(2), op.where, (result,), Reshape(op.result().shape))]
+
+
+def _rows_of(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor, FlatTable, int]:
     """Return input, weights, options and the number of rows of a FULLY_CONNECTED, checked."""
     op.count((2, 3))
     source, weights = op.source(), op.weights(rank=2, axis=0)
