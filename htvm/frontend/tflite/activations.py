@@ -25,7 +25,6 @@ from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.ops.tflite.wide import PiecewiseRescale
 
 __all__ = [
-    "channel_slopes",
     "clipped",
     "hard_swish",
     "l2_normalization",
@@ -207,10 +206,14 @@ def _slopes_of(step: Quantization, made: Quantization, alpha: float) -> tuple[fl
 
 def prelu(op: OperatorReader) -> Sequence[Applied]:
     """PRELU: negative numbers times a constant slope, one or one per channel."""
-    source, alpha = channel_slopes(op)
+    source, alpha = _channel_slopes(op)
     step, made, slope = op.step(source), op.step(op.result()), op.step(alpha)
     above = fixed_point(step.scale / made.scale)
     below = fixed_point(step.scale * slope.scale / made.scale)
+    factors = constant_array(alpha).reshape(-1).astype("int32") - slope.zero_point
+    if op.dtype == "int16":
+        wide = PiecewiseRescale(above, below, slopes=factors)
+        return [Applied(op.position(), op.where, (op.value(source),), wide, "prelu")]
 
     def row(factor: int) -> Array:
         def function(x: int) -> int:
@@ -221,13 +224,12 @@ def prelu(op: OperatorReader) -> Sequence[Applied]:
 
         return tabulate(function)
 
-    factors = [int(value) - slope.zero_point for value in constant_array(alpha).reshape(-1)]
-    rows = [row(factor) for factor in factors]
+    rows = [row(int(factor)) for factor in factors]
     table = rows[0] if len(rows) == 1 else np.stack(rows)
     return [table_of(op, "prelu", op.value(source), table)]
 
 
-def channel_slopes(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor]:
+def _channel_slopes(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor]:
     """Return the input of PRELU and its slopes: constant int8, one or one per channel."""
     op.count((2,))
     source, alpha = op.source(), op.tensor(1)
@@ -251,6 +253,10 @@ def channel_slopes(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor]:
 def relu(op: OperatorReader) -> Sequence[Applied]:
     """RELU by itself: rescaled, then nothing below zero."""
     source, step, made = unary(op)
+    if op.dtype == "int16":
+        factor = fixed_point(step.scale / made.scale)
+        wide = PiecewiseRescale(factor, factor, clip=(0, op.limits[1]))
+        return [Applied(op.position(), op.where, (op.value(source),), wide)]
     clip = (bound(0.0, made, INT8[0]), INT8[1])
     return [Applied(op.position(), op.where, (op.value(source),), converted(step, made, clip))]
 

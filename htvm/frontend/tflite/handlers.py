@@ -92,18 +92,16 @@ _OF_BOTH = (
     "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION",
     "CONV_2D", "DEPTHWISE_CONV_2D", "DEPTH_TO_SPACE", "DEQUANTIZE", "EXPAND_DIMS",
     "FULLY_CONNECTED", "GATHER", "LEAKY_RELU", "MAXIMUM", "MAX_POOL_2D", "MEAN", "MINIMUM",
-    "MIRROR_PAD", "MUL", "PACK", "PAD", "PADV2", "QUANTIZE", "REDUCE_MAX", "REDUCE_MIN", "RELU6",
-    "RESHAPE", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SLICE", "SPACE_TO_BATCH_ND",
-    "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUARED_DIFFERENCE", "SQUEEZE", "STRIDED_SLICE", "SUB",
-    "SUM", "TILE", "TRANSPOSE", "TRANSPOSE_CONV", "UNPACK",
+    "MIRROR_PAD", "MUL", "PACK", "PAD", "PADV2", "PRELU", "QUANTIZE", "REDUCE_MAX", "REDUCE_MIN",
+    "RELU", "RELU6", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SLICE",
+    "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUARED_DIFFERENCE", "SQUEEZE",
+    "STRIDED_SLICE", "SUB", "SUM", "TILE", "TRANSPOSE", "TRANSPOSE_CONV", "UNPACK",
 )  # fmt: skip
 
 _WIDE: Mapping[str, Handler] = {
     **{name: _HANDLERS[name] for name in _OF_BOTH},
     "ABS": wide_functions.absolute,
     "LOGISTIC": wide_functions.logistic,
-    "PRELU": wide_functions.prelu,
-    "RELU": wide_functions.relu,
     "SOFTMAX": wide_functions.softmax,
     "TANH": wide_functions.tanh,
 }

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 from htvm.frontend.operators import Activation, Applied, Quantization
-from htvm.frontend.tflite.activations import channel_slopes, unary
-from htvm.frontend.tflite.reader import INT16, OperatorReader, constant_array
+from htvm.frontend.tflite.activations import unary
+from htvm.frontend.tflite.reader import OperatorReader
 from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.wide import PiecewiseRescale
 from patterns.ops.tflite.wide_sigmoid import WideSigmoid
 from patterns.ops.tflite.wide_softmax import WideSoftmax
 
-__all__ = ["absolute", "logistic", "prelu", "relu", "softmax", "tanh"]
+__all__ = ["absolute", "logistic", "softmax", "tanh"]
 
 _FRACTION = Quantization(1 / 32768, 0)
 _INT32 = (-(2**31), 2**31 - 1)
@@ -50,25 +50,6 @@ def _check_fraction(op: OperatorReader, function: str, made: Quantization) -> No
         raise op.unsupported(
             f"a {function} with output scale {made.scale:g}", "that of int16 is 1/32768"
         )
-
-
-def relu(op: OperatorReader) -> Sequence[Applied]:
-    """RELU of int16 by itself: rescaled, then nothing below zero."""
-    source, step, made = unary(op)
-    factor = fixed_point(step.scale / made.scale)
-    rescale = PiecewiseRescale(factor, factor, clip=(0, INT16[1]))
-    return [Applied(op.position(), op.where, (op.value(source),), rescale)]
-
-
-def prelu(op: OperatorReader) -> Sequence[Applied]:
-    """PRELU of int16: negative numbers times a constant int8 slope, one or one per channel."""
-    source, alpha = channel_slopes(op)
-    step, made, slope = op.step(source), op.step(op.result()), op.step(alpha)
-    above = fixed_point(step.scale / made.scale)
-    below = fixed_point(step.scale * slope.scale / made.scale)
-    slopes = constant_array(alpha).reshape(-1).astype("int32") - slope.zero_point
-    rescale = PiecewiseRescale(above, below, slopes=slopes)
-    return [Applied(op.position(), op.where, (op.value(source),), rescale, "prelu")]
 
 
 def absolute(op: OperatorReader) -> Sequence[Applied]:
