@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
-from htvm.frontend.onnx.affine import pointwise, pools, real_layers, unary
+from htvm.frontend.onnx.affine import pointwise, pools, unary
 from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.real_forms import FORMS, Form, RealWriter
 from htvm.frontend.onnx.affine.real_layers import operand, tensor
+from htvm.frontend.onnx.affine.real_norms import reduced
 from htvm.frontend.onnx.affine.unary import Function, limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
@@ -32,16 +33,6 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["HANDLERS", "integer_product", "product"]
-
-Reduced: TypeAlias = Callable[[RealWriter, Activation, tuple[int, ...]], Activation]
-"""Writes what is left of a tensor over some axes."""
-
-
-def _axes(node: OnnxNode, axes: Sequence[int], rank: int) -> tuple[int, ...]:
-    if not axes:
-        raise node.damaged(f"axes {list(axes)} of a tensor of {rank} axes")
-    return tuple(sorted({forms.axis_of(node, axis, rank) for axis in axes}))
-
 
 # ------------------------------------------------------------------ functions of one 8-bit tensor
 
@@ -239,7 +230,7 @@ def _softmax(reader: Reader, node: OnnxNode) -> Value:
     def make() -> Activation:
         out, source = RealWriter(reader, node), tensor(reader, node)
         rank = len(source.shape)
-        (axis,) = _axes(node, [_softmax_axis(reader, node)], rank)
+        axis = forms.axis_of(node, _softmax_axis(reader, node), rank)
         axes = tuple(range(axis, rank)) if reader.graph.opset < 13 else (axis,)
         moved = out.combine("subtract", source, out.reduce("maximum", source, axes))
         terms = out.exp(moved)
@@ -261,47 +252,10 @@ def _softmax_axis(reader: Reader, node: OnnxNode) -> int:
     return node.integer("axis", -1 if reader.graph.opset >= 13 else 1)
 
 
-def _layer_norm(reader: Reader, node: OnnxNode) -> list[Value]:
-    if node.integer("stash_type", 1) != 1:
-        raise node.unsupported("a stash_type other than float32")
-    out, source = RealWriter(reader, node), tensor(reader, node)
-    rank = len(source.shape)
-    (first,) = _axes(node, [node.integer("axis", -1)], rank)
-    axes = tuple(range(first, rank))
-    mean = out.mean(source, axes)
-    centred = out.combine("subtract", source, mean)
-    variance = out.mean(out.combine("multiply", centred, centred), axes)
-    root = out.sqrt(out.combine("add", variance, real_layers.epsilon_of(node)))
-    result = out.combine("divide", centred, root)
-    for index, function in ((1, "multiply"), (2, "add")):
-        if node.input(index):
-            result = out.combine(function, result, operand(reader, node, index))  # type: ignore[arg-type]
-    if result.shape != source.shape:
-        raise node.damaged(f"factors or summands that do not fit {list(source.shape)}")
-    values: list[Value] = [Real(result)]
-    if any(node.outputs[1:]):
-        values += [Real(mean), Real(out.divided(1.0, root))]
-    return values
-
-
-def _reduced(reader: Reader, node: OnnxNode, make: Reduced) -> Value:
-    given = forms.axes_of(node, reader.given(node), 1) or ()
-    out, source = RealWriter(reader, node), tensor(reader, node)
-    if not given and node.integer("noop_with_empty_axes", 0):
-        return Real(source)
-    rank = len(source.shape)
-    axes = _axes(node, given or range(rank), rank)
-    made = make(out, source, axes)
-    if node.integer("keepdims", 1):
-        return Real(made)
-    shape = tuple(size for axis, size in enumerate(source.shape) if axis not in axes)
-    return Real(out.reshape(made, shape))
-
-
 def _mean(reader: Reader, node: OnnxNode) -> Value:
     value = reader.value(node, 0)
     axes = forms.axes_of(node, reader.given(node), 1) or ()
-    real = partial(_reduced, reader, node, RealWriter.mean)
+    real = partial(reduced, reader, node, RealWriter.mean, alone=True)
     if isinstance(value, View) and len(value.shape) == 4:
         if axes and sorted(axis % 4 for axis in axes) == [2, 3]:
             return pools.mean(reader, node, real)
@@ -311,12 +265,9 @@ def _mean(reader: Reader, node: OnnxNode) -> Value:
 HANDLERS: dict[str, Handler] = {
     **{name: _function for name in unary.FUNCTIONS},
     **{name: _arithmetic for name in pointwise.FOLDED},
-    "LayerNormalization": _layer_norm,
     "MatMul": product,
     "Pow": _pow,
-    "ReduceMax": partial(_reduced, make=lambda out, x, axes: out.reduce("maximum", x, axes)),
     "ReduceMean": _mean,
-    "ReduceSum": partial(_reduced, make=lambda out, x, axes: out.reduce("add", x, axes)),
     "Softmax": _softmax,
 }
 """Handlers by operator."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.real_forms import RealWriter
-from htvm.frontend.onnx.affine.real_layers import epsilon_of, operand
+from htvm.frontend.onnx.affine.real_layers import epsilon_of, operand, tensor
 from htvm.frontend.onnx.affine.shapes import in_shape
 from htvm.frontend.onnx.affine.values import Real, Value
 from htvm.frontend.operators import Activation
@@ -18,23 +18,21 @@ from htvm.frontend.operators import Activation
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["HANDLERS"]
+__all__ = ["HANDLERS", "reduced"]
 
-_Reduced: TypeAlias = Callable[[RealWriter, Activation, tuple[int, ...]], Activation]
-
-
-def _source(reader: Reader, node: OnnxNode) -> Activation:
-    found = operand(reader, node, 0)
-    if not isinstance(found, Activation):
-        raise node.unsupported("its input is constant", "fold constants when exporting")
-    return found
+Reduced: TypeAlias = Callable[[RealWriter, Activation, tuple[int, ...]], Activation]
+"""Writes what is left of a tensor over some axes."""
 
 
-def _normalised(out: RealWriter, x: Activation, axes: Sequence[int], epsilon: float) -> Activation:
-    """Return ``(x - mean) / sqrt(variance + epsilon)`` over some axes."""
-    centred = out.combine("subtract", x, out.mean(x, axes))
+def _normalised(
+    out: RealWriter, x: Activation, axes: Sequence[int], epsilon: float
+) -> tuple[Activation, Activation, Activation]:
+    """Return ``(x - mean) / sqrt(variance + epsilon)`` over some axes, mean and square root."""
+    mean = out.mean(x, axes)
+    centred = out.combine("subtract", x, mean)
     variance = out.mean(out.combine("multiply", centred, centred), axes)
-    return out.combine("divide", centred, out.sqrt(out.combine("add", variance, epsilon)))
+    root = out.sqrt(out.combine("add", variance, epsilon))
+    return out.combine("divide", centred, root), mean, root
 
 
 def _affine(
@@ -56,16 +54,34 @@ def _affine(
 
 
 def _instance_norm(reader: Reader, node: OnnxNode) -> Value:
-    source, out = _source(reader, node), RealWriter(reader, node)
+    source, out = tensor(reader, node), RealWriter(reader, node)
     rank = len(source.shape)
     if rank < 3:
         raise node.damaged(f"an input of shape {list(source.shape)}")
-    made = _normalised(out, source, range(2, rank), epsilon_of(node))
+    made, _, _ = _normalised(out, source, range(2, rank), epsilon_of(node))
     return Real(_affine(reader, node, out, made, rank))
 
 
+def _layer_norm(reader: Reader, node: OnnxNode) -> list[Value]:
+    if node.integer("stash_type", 1) != 1:
+        raise node.unsupported("a stash_type other than float32")
+    source, out = tensor(reader, node), RealWriter(reader, node)
+    rank = len(source.shape)
+    axes = range(forms.axis_of(node, node.integer("axis", -1), rank), rank)
+    result, mean, root = _normalised(out, source, axes, epsilon_of(node))
+    for index, function in ((1, "multiply"), (2, "add")):
+        if node.input(index):
+            result = out.combine(function, result, operand(reader, node, index))  # type: ignore[arg-type]
+    if result.shape != source.shape:
+        raise node.damaged(f"factors or summands that do not fit {list(source.shape)}")
+    values: list[Value] = [Real(result)]
+    if any(node.outputs[1:]):
+        values += [Real(mean), Real(out.divided(1.0, root))]
+    return values
+
+
 def _group_norm(reader: Reader, node: OnnxNode) -> Value:
-    source, out = _source(reader, node), RealWriter(reader, node)
+    source, out = tensor(reader, node), RealWriter(reader, node)
     groups, shape = node.integer("num_groups"), source.shape
     if node.integer("stash_type", 1) != 1:
         raise node.unsupported("a stash_type other than float32")
@@ -75,20 +91,20 @@ def _group_norm(reader: Reader, node: OnnxNode) -> Value:
         raise node.unsupported("one factor per group (opset 18)", "opset 21: one per channel")
     split = (shape[0], groups, math.prod(shape[1:]) // groups)
     rows = in_shape(reader, node, Real(source), split).activation
-    made = _normalised(out, rows, (2,), epsilon_of(node))
+    made, _, _ = _normalised(out, rows, (2,), epsilon_of(node))
     whole = in_shape(reader, node, Real(made), shape).activation
     return Real(_affine(reader, node, out, whole, len(shape)))
 
 
 def _mean_variance(reader: Reader, node: OnnxNode) -> Value:
-    source, out = _source(reader, node), RealWriter(reader, node)
+    source, out = tensor(reader, node), RealWriter(reader, node)
     rank = len(source.shape)
     axes = sorted({forms.axis_of(node, at, rank) for at in node.integers("axes", (0, 2, 3))})
-    return Real(_normalised(out, source, axes, 1e-9))
+    return Real(_normalised(out, source, axes, 1e-9)[0])
 
 
 def _rms_norm(reader: Reader, node: OnnxNode) -> Value:
-    source, out = _source(reader, node), RealWriter(reader, node)
+    source, out = tensor(reader, node), RealWriter(reader, node)
     rank = len(source.shape)
     if node.integer("stash_type", 1) != 1:
         raise node.unsupported("a stash_type other than float32")
@@ -100,7 +116,7 @@ def _rms_norm(reader: Reader, node: OnnxNode) -> Value:
 
 
 def _lp_norm(reader: Reader, node: OnnxNode) -> Value:
-    source, out = _source(reader, node), RealWriter(reader, node)
+    source, out = tensor(reader, node), RealWriter(reader, node)
     axis = forms.axis_of(node, node.integer("axis", -1), len(source.shape))
     order = node.integer("p", 2)
     if order not in (1, 2):
@@ -111,7 +127,7 @@ def _lp_norm(reader: Reader, node: OnnxNode) -> Value:
 
 
 def _log_softmax(reader: Reader, node: OnnxNode) -> Value:
-    source, out = _source(reader, node), RealWriter(reader, node)
+    source, out = tensor(reader, node), RealWriter(reader, node)
     rank, old = len(source.shape), reader.graph.opset < 13
     axis = forms.axis_of(node, node.integer("axis", 1 if old else -1), rank)
     axes = tuple(range(axis, rank)) if old else (axis,)
@@ -145,22 +161,32 @@ def _log_sum_exp(out: RealWriter, x: Activation, axes: tuple[int, ...]) -> Activ
     return out.combine("add", out.log(out.reduce("add", terms, axes)), most)
 
 
-def _reduced(reader: Reader, node: OnnxNode, make: _Reduced) -> Value:
+def reduced(reader: Reader, node: OnnxNode, make: Reduced, *, alone: bool = False) -> Value:
+    """Return what is left of a tensor over some axes.
+
+    Args:
+        reader, node: the node.
+        make: writes it.
+        alone: whether that of a single element is the element, so that there may be no axis.
+    """
     given = forms.axes_of(node, reader.given(node), 1) or ()
-    out, source = RealWriter(reader, node), _source(reader, node)
-    keep, noop = node.integer("keepdims", 1), node.integer("noop_with_empty_axes", 0)
-    if not given and noop:
-        raise node.unsupported("a reduction over no axis")
+    out, source = RealWriter(reader, node), tensor(reader, node)
+    if not given and node.integer("noop_with_empty_axes", 0):
+        if not alone:
+            raise node.unsupported("a reduction over no axis")
+        return Real(source)
     rank = len(source.shape)
+    if not given and not rank:
+        raise node.damaged("a reduction of a tensor of 0 axes")
     axes = tuple(sorted({forms.axis_of(node, axis, rank) for axis in given or range(rank)}))
     made = make(out, source, axes)
-    if keep:
+    if node.integer("keepdims", 1):
         return Real(made)
     kept = tuple(size for axis, size in enumerate(source.shape) if axis not in axes)
     return Real(out.reshape(made, kept))
 
 
-_REDUCTIONS: dict[str, _Reduced] = {
+_REDUCTIONS: dict[str, Reduced] = {
     "ReduceL1": _l1,
     "ReduceL2": _l2,
     "ReduceLogSum": lambda out, x, axes: out.log(out.reduce("add", x, axes)),
@@ -170,12 +196,17 @@ _REDUCTIONS: dict[str, _Reduced] = {
 }
 
 HANDLERS: dict[str, Handler] = {
-    **{name: partial(_reduced, make=make) for name, make in _REDUCTIONS.items()},
+    **{name: partial(reduced, make=make) for name, make in _REDUCTIONS.items()},
     "GroupNormalization": _group_norm,
     "InstanceNormalization": _instance_norm,
+    "LayerNormalization": _layer_norm,
     "LogSoftmax": _log_softmax,
     "LpNormalization": _lp_norm,
     "MeanVarianceNormalization": _mean_variance,
     "RMSNormalization": _rms_norm,
+    "ReduceMax": partial(
+        reduced, make=lambda out, x, axes: out.reduce("maximum", x, axes), alone=True
+    ),
+    "ReduceSum": partial(reduced, make=lambda out, x, axes: out.reduce("add", x, axes), alone=True),
 }
 """Handlers by operator."""
