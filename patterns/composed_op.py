@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from patterns.match import Match
 from patterns.op import Op
@@ -18,7 +18,13 @@ __all__ = ["ComposedOp"]
 
 @dataclass(frozen=True, eq=False)
 class ComposedOp(Op):
-    """Base of operators written as several calls; the class has the patterns that match them."""
+    """Base of operators written as several calls; the class has the patterns that match them.
+
+    Attributes:
+        form: class whose patterns match it, if it has none of its own.
+    """
+
+    form: ClassVar[type[ComposedOp] | None] = None
 
     @classmethod
     @abstractmethod

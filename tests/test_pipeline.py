@@ -15,7 +15,12 @@ from htvm import zoo
 from htvm.compiled import BuildOptions
 from htvm.errors import TargetError
 from htvm.pipeline import compile_model
+from patterns.byoc import table
+from patterns.op import Op
 from patterns.ops.convolution import Conv2d
+from patterns.ops.dense import Dense
+from patterns.reading import recognise
+from patterns.reading.recognise import compositions
 from tests.quantization.sources import residual
 
 
@@ -61,3 +66,22 @@ def test_a_build_leaves_the_model_as_it_was() -> None:
     for target in ("siracusa.cluster", "generic.cpu"):
         compile_model(model, target, BuildOptions())
         assert model.module.script() == before
+
+
+@pytest.mark.parametrize("kind", [Conv2d, Dense])
+def test_a_layer_whose_pattern_is_missing_goes_to_the_cpu(
+    kind: type[Op], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that has the form of another: the pattern decides, whatever placing planned."""
+    source = zoo.resnet8()
+    data = np.random.default_rng(1).integers(-128, 128, source.inputs[0].shape, "int8")
+    whole = htvm.build(source, "diana.digital", platform="host")
+    kept = [entry for entry in compositions() if entry[0] is not kind]
+    monkeypatch.setattr(recognise, "compositions", lambda: kept)
+    monkeypatch.setattr(table, "compositions", lambda: kept)
+    module = htvm.build(source, "diana.digital", platform="host")
+    placement = module.compiled.dispatch.placement
+    nodes = module.model.graph.nodes
+    assert {placement[name] for name, node in nodes.items() if isinstance(node.op, kind)} == {"cpu"}
+    assert "digital" in placement.values()
+    np.testing.assert_array_equal(module.run(data).outputs[0], whole.run(data).outputs[0])

@@ -13,6 +13,7 @@ from byoc_dory.verdict import OperatorVerdict, Refused
 from patterns.dispatch.arrange import is_arranged
 from patterns.dispatch.groups import Group
 from patterns.ops.moves.base import Filling
+from patterns.reading.recognise import has_pattern
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator, Soc
@@ -205,7 +206,7 @@ def _channels_first(nodes: Iterable[Node]) -> frozenset[str]:
 def _judge(
     node: Node, soc: Soc, accelerator: Accelerator, turned: Container[str]
 ) -> OperatorVerdict:
-    if node.layer is None:
+    if node.layer is None or not has_pattern(node.op):
         reason = f"no pattern for {node.kind}"
         if isinstance(node.op, Filling):
             reason += f" with {node.op.value}"

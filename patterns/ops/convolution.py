@@ -288,6 +288,7 @@ class Depthwise(Conv2d):
     """A convolution that filters each channel separately into one output channel."""
 
     kind = "depthwise"
+    form = Conv2d
 
     @classmethod
     def matches(cls) -> tuple[Match, ...]:

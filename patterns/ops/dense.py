@@ -175,6 +175,7 @@ class Linear(_Requantized):
     """A product of several rows, (rows, C) or (1, rows, C), with a constant matrix."""
 
     kind = "linear"
+    form = Dense
 
     @property
     def zero_point(self) -> int | None:

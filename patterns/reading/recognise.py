@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from patterns.op import Op
 
-__all__ = ["compositions", "recognised"]
+__all__ = ["compositions", "has_pattern", "recognised"]
 
 _ENDS = ("relax.astype", "relax.add")
 """Name of the operation or the PrimFunc of a composition's last call."""
@@ -34,6 +34,12 @@ def compositions() -> tuple[tuple[type[ComposedOp], Match], ...]:
     found = [(cls, cls.matches()) for cls in classes() if issubclass(cls, ComposedOp)]
     found.sort(key=lambda entry: len(entry[1]))
     return tuple((cls, match) for cls, matches in found for match in matches)
+
+
+def has_pattern(op: Op) -> bool:
+    """Whether a pattern finds such operators in a module; what is one call needs none."""
+    known = {cls for cls, _ in compositions()}
+    return not isinstance(op, ComposedOp) or (type(op).form or type(op)) in known
 
 
 def recognised(module: IRModule, value: Expr, values: Mapping[Var, Expr]) -> Op:
