@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -77,7 +78,7 @@ class QuantizedProduct:
         op = dense_of(rows, self.weight, self._bias, self._requant, self.clip)
         return Applied(position, self.where, (source,), op, stem=Dense.kind)
 
-    @property
+    @cached_property
     def _requant(self) -> TfliteRequant | OnnxRequant:
         onnx = self.rounding == "onnx"
         parts = [(float_scale if onnx else fixed_point)(ratio) for ratio in self.ratios]
@@ -88,10 +89,10 @@ class QuantizedProduct:
     @property
     def _bias(self) -> Array:
         bias = folded_bias(self.weight, self.bias, self.zero_points[0])
-        rows = _rows(self.weight)
         # Weights times activations in [-128, 127], each at its worst.
-        highest = bias + np.maximum(rows * 127, rows * -128).sum(axis=1)
-        lowest = bias + np.minimum(rows * 127, rows * -128).sum(axis=1)
+        above, below = (_sums(part(self.weight, 0)) for part in (np.maximum, np.minimum))
+        highest = bias + 127 * above - 128 * below
+        lowest = bias + 127 * below - 128 * above
         for part in (bias, highest, lowest):
             check_int32(int(part.min(initial=0)), int(part.max(initial=0)), self.where)
         requant, zero = self._requant, self.zero_points[1]
@@ -148,12 +149,14 @@ class WideProduct:
 
 def folded_bias(weight: Array, bias: Array, zero_point: int) -> Array:
     """Return the bias minus the input's zero point times the sum of the weights, int64 ``[K]``."""
-    return np.asarray(bias.astype("int64") - zero_point * _rows(weight).sum(axis=1))
+    return np.asarray(bias.astype("int64") - zero_point * _sums(weight))
 
 
-def _rows(weight: Array) -> Array:
+def _sums(weight: Array) -> Array:
+    """Return the sum of each channel's weights, int64 ``[K]``."""
     # Not -1: a damaged file may have no channels, which is reported where sizes are checked.
-    return weight.astype("int64").reshape(len(weight), math.prod(weight.shape[1:]))
+    rows = weight.reshape(len(weight), math.prod(weight.shape[1:]))
+    return np.asarray(rows.sum(axis=1, dtype="int64"))
 
 
 def padded(

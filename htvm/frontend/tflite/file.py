@@ -262,7 +262,7 @@ class _FileReader:
         if table is None:
             return (), (), 0
         found = table.vector(2, "float32")
-        scales = () if found is None else tuple(float(value) for value in found)
+        scales = () if found is None else tuple(found.tolist())
         zero_points = self._integers(table.vector(3, "int64"))
         axis = table.integer(6, "i")
         details = table.integer(4, "B")
@@ -291,7 +291,7 @@ class _FileReader:
 
     @staticmethod
     def _integers(values: Array | None) -> tuple[int, ...]:
-        return () if values is None else tuple(int(value) for value in values)
+        return () if values is None else tuple(values.tolist())
 
     def _operator(
         self,

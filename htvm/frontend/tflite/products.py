@@ -249,9 +249,10 @@ def _bias(
     if any(tensor.zero_points):
         raise op.unsupported(f"a bias with a zero point ({tensor.place})")
     # TFLite uses the integers unchanged; another scale would be ignored silently.
+    scale = op.step(source).scale
     for channel in range(channels if given else 0):
         own = given[channel % len(given)]
-        product = op.step(source).scale * weights.scales[channel % len(weights.scales)]
+        product = scale * weights.scales[channel % len(weights.scales)]
         if abs(own - product) > BIAS_TOLERANCE * product:
             raise op.unsupported(
                 f"a bias in steps of {own:g} ({tensor.place})",
