@@ -39,8 +39,8 @@ class Limits:
         decoded_bytes: of tables, lists, texts and constants, as often as they are named; four times
             the file's size if that is more.
         folded_elements: of all constants that are computed from other constants, and of those that
-            operators have, as often as they have them; four times those that the file holds if that
-            is more.
+            operators have, as often as they have them; eight times those that the file holds if
+            that is more.
         folded_operations: elements of constants that are read to compute others, and
             multiply-accumulates of their products; sixteen times the elements that the file holds
             if that is more.
@@ -91,7 +91,7 @@ class Budget:
     def grant(self, held: Iterable[int]) -> None:
         """Allow what becomes of constants that the file holds, given their elements."""
         elements = sum(held)
-        self.granted |= {"folded_elements": 4 * elements, "folded_operations": 16 * elements}
+        self.granted |= {"folded_elements": 8 * elements, "folded_operations": 16 * elements}
 
     def spend_places(self, count: int, where: str) -> None:
         """Count integers that become a list of Python, which raises what `spend` does."""
