@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from byoc_dory.cost import Cost
-from byoc_dory.emit import Emitter, RegionEmitter
+from byoc_dory.emit import RegionEmitter
 from byoc_dory.emit.symbols import Symbols
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.expansion import expand
@@ -53,7 +53,7 @@ def generate(
         TilingError: no tile of a layer fits.
     """
     symbols = Symbols(prefix) if symbols is None else symbols
-    return RegionGenerator(region, cost, accelerator, weights, held).code(symbols)
+    return RegionGenerator(region, cost, symbols, accelerator, weights, held).code()
 
 
 class RegionGenerator:
@@ -61,6 +61,7 @@ class RegionGenerator:
 
     Args:
         region, cost, accelerator: as for `generate`.
+        symbols: names that are in use in the program; those of the code are added with it.
         weights: name of the memory that keeps a layer's weights, "" if they are loaded with its
             tiles (`byoc_dory.pinning`); layers that are not in it do as their accelerator is
             described.
@@ -71,6 +72,7 @@ class RegionGenerator:
         self,
         region: Region,
         cost: Cost,
+        symbols: Symbols,
         accelerator: str | None = None,
         weights: Mapping[str, str] | None = None,
         held: Mapping[str, int] | None = None,
@@ -79,12 +81,14 @@ class RegionGenerator:
         kept = {} if weights is None else weights
         self.region = found.region
         self.cost = cost
+        self.symbols = symbols
         self.homes = {
             name: home.keeping(kept[name]) if name in kept else home
             for name, home in found.homes.items()
         }
         self.held = held or {}
-        # All accelerators belong to one family, so they share one layout.
+        self._emitters = {name: home.emitter(cost.soc) for name, home in self.homes.items()}
+        # All emitters belong to one family, so they share one layout.
         self.layout = self.homes[self.region.layers[0].name].layout(cost.soc)
 
     @property
@@ -94,29 +98,13 @@ class RegionGenerator:
         Raises:
             The errors of `generate`.
         """
-        _, plan = self.planned
+        _, plan = self._planned
         return plan.cycles - plan.beside
 
-    def code(self, symbols: Symbols) -> RegionCode:
-        """Return the code of the region.
-
-        Kernels are in execution order (conversions of inputs, layers, conversions of outputs), with
-        the buffers to be planned.  A border tensor that already has the accelerator's layout is
-        used in place.  A layer that its accelerator expands becomes several.
-
-        Args:
-            symbols: names that are in use in the program; new ones are added.
-
-        Raises:
-            The errors of `generate`.
-        """
-        emitters = {name: home.emitter(self.cost.soc) for name, home in self.homes.items()}
-        return _Writer(self, emitters, symbols).run()
-
     @cached_property
-    def planned(self) -> tuple[tuple[Layer, ...], RegionPlan]:
+    def _planned(self) -> tuple[tuple[Layer, ...], RegionPlan]:
         """The layers in the order that takes fewest predicted cycles, and their plan."""
-        self.check_accepted()
+        self._check_accepted()
         region = self.region
         planned = plan_region(region, self.homes, self.cost, self.held)
         other = with_long_before_sums(region, self.homes)
@@ -126,7 +114,7 @@ class RegionGenerator:
                 return other.layers, again
         return region.layers, planned
 
-    def check_accepted(self) -> None:
+    def _check_accepted(self) -> None:
         """Check that the rules of each layer's accelerator accept it.
 
         Raises:
@@ -142,23 +130,16 @@ class RegionGenerator:
                     hint=f"rule: {verdict.rule}",
                 )
 
+    def code(self) -> RegionCode:
+        """Return the code of the region.
 
-class _Writer:
-    """Writes the code of a region: one run of `RegionGenerator.code`."""
+        Kernels are in execution order (conversions of inputs, layers, conversions of outputs), with
+        the buffers to be planned.  A border tensor that already has the accelerator's layout is
+        used in place.  A layer that its accelerator expands becomes several.
 
-    def __init__(
-        self,
-        made: RegionGenerator,
-        emitters: Mapping[str, Emitter | RegionEmitter],
-        symbols: Symbols,
-    ) -> None:
-        self.made = made
-        self.region, self.layout = made.region, made.layout
-        self.emitters = emitters
-        self.symbols = symbols
-
-    def run(self) -> RegionCode:
-        """Return prologues, layers and epilogues."""
+        Raises:
+            The errors of `generate`.
+        """
         region = self.region
         read = {tensor.name for layer in region.layers for tensor in layer.inputs}
         entering = [tensor for tensor in region.inputs if tensor.name in read]
@@ -189,7 +170,7 @@ class _Writer:
             outputs=region.outputs,
             headers=tuple(
                 dict.fromkeys(
-                    header for emitter in self.emitters.values() for header in emitter.headers
+                    header for emitter in self._emitters.values() for header in emitter.headers
                 )
             ),
             plan=planned,
@@ -219,21 +200,21 @@ class _Writer:
 
     def _layers(self) -> RegionKernels:
         """Return the kernels of the layers, from the accelerator if it assembles whole regions."""
-        emitter = next(iter(self.emitters.values()))
+        emitter = next(iter(self._emitters.values()))
         if isinstance(emitter, RegionEmitter):
-            self.made.check_accepted()
-            return emitter.region(self.region, self.made.cost.options, self._symbol)
-        layers, planned = self.made.planned
+            self._check_accepted()
+            return emitter.region(self.region, self.cost.options, self._symbol)
+        layers, planned = self._planned
         plans = zip(layers, planned.layers, strict=True)
         return RegionKernels(tuple(self._layer(layer, plan) for layer, plan in plans), planned)
 
     def _layer(self, layer: Layer, plan: LayerPlan) -> Kernel:
-        emitter = self.emitters[layer.name]
+        emitter = self._emitters[layer.name]
         assert not isinstance(emitter, RegionEmitter)  # its regions have one accelerator
-        kernel = emitter.layer(layer, plan, self.made.cost.options, self._symbol(layer.name))
-        dma = self.made.cost.soc.dma
+        kernel = emitter.layer(layer, plan, self.cost.options, self._symbol(layer.name))
+        dma = self.cost.soc.dma
         if kernel.program is not None and dma is not None:
-            with named(kernel.accelerator, self.made.cost.soc.name):
+            with named(kernel.accelerator, self.cost.soc.name):
                 check_alignment(kernel.program, dma.l1_align, dma.l2_align)
         return kernel
 

@@ -58,12 +58,14 @@ def generate_with_state(
     def planned(plan: StatePlan) -> dict[str, RegionGenerator]:
         own, offsets = cost.under(plan.options(cost.options)), plan.offsets
         return {
-            symbol: RegionGenerator(region, own, weights=weights, held=_of(region, offsets))
+            symbol: RegionGenerator(
+                region, own, symbols, weights=weights, held=_of(region, offsets)
+            )
             for symbol, region in regions.items()
         }
 
     plan, found = _Search(places, planned).run()
-    return plan, {symbol: region.code(symbols) for symbol, region in found.items()}
+    return plan, {symbol: region.code() for symbol, region in found.items()}
 
 
 class _Search:
