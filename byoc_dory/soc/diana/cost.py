@@ -15,7 +15,6 @@ commands, it cannot start the second trigger of a tile (depthwise: its second ch
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TypeAlias
 
 from byoc_dory.soc.base import Dma, Soc
@@ -64,7 +63,11 @@ def queued(block: Block, dma: Dma) -> Moved:
 
 def array_cycles(trigger: ConvTrigger, core: DigitalCore) -> int:
     """How long a convolution (of one channel if depthwise) keeps the array busy, in cycles."""
-    channels, k = (1, 1) if trigger.depthwise else (trigger.c, trigger.k)
+    return _array(trigger, *((1, 1) if trigger.depthwise else (trigger.k, trigger.c)), core)
+
+
+def _array(trigger: ConvTrigger, k: int, channels: int, core: DigitalCore) -> int:
+    """Return the same for ``k`` sums over this many channels."""
     each = channels * (trigger.fx + core.row_cycles)
     total = each * _filter_rows(trigger) + core.output_cycles * trigger.oy
     return _blocks(k, core.lanes) * _blocks(trigger.ox, core.columns) * total
@@ -98,6 +101,13 @@ def analog_cycles(trigger: AnalogTrigger, core: AnalogCore) -> int:
     return total + core.ahead_cycles
 
 
+def _full(trigger: ConvTrigger, k: int, channels: int, core: DigitalCore) -> int:
+    """Return the cycles of one trigger that computes ``k`` sums over this many channels."""
+    weights = core.conv_weight_bytes(k, channels, trigger.fy, trigger.fx)
+    fetching = _blocks(weights, core.weight_bytes_per_cycle)
+    return core.conv_trigger_cycles + fetching + _array(trigger, k, channels, core)
+
+
 def step_cycles(step: Load | Store | Trigger, dma: Dma, core: Core, ahead: bool = False) -> int:
     """Return the cycles of one DMA call or one driver call of the core, including host code.
 
@@ -118,15 +128,13 @@ def step_cycles(step: Load | Store | Trigger, dma: Dma, core: Core, ahead: bool 
             hidden = (_triggers(step, core) - 1) * core.dense_ahead_cycles if ahead else 0
             total = -hidden
             for channels, count in Counter(step.blocks()).items():
-                block = replace(step, k=channels, c=channels, depthwise=False, channels=1)
-                total += count * step_cycles(block, dma, core)
+                total += count * _full(step, channels, channels, core)
             return total
         if step.depthwise:
             weights = core.conv_weight_bytes(1, 1, step.fy, step.fx)
             each = core.depthwise_trigger_cycles - (core.depthwise_ahead_cycles if ahead else 0)
             return step.k * (each + _blocks(weights, width) + array_cycles(step, core))
-        weights = core.conv_weight_bytes(step.k, step.c, step.fy, step.fx)
-        return core.conv_trigger_cycles + _blocks(weights, width) + array_cycles(step, core)
+        return _full(step, step.k, step.c, core)
     if isinstance(step, DenseTrigger):
         weights = core.dense_weight_bytes(step.c)
         triggers = _blocks(step.k, core.lanes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TargetError
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
 
 __all__ = ["DigitalCore"]
+
+
+@lru_cache(maxsize=32)  # called for every tile size that is considered
+def _with_channels(core: DigitalCore, channels: int) -> DigitalCore:
+    return replace(core, depthwise_channels=channels)
 
 
 @dataclass(frozen=True)
@@ -91,8 +97,7 @@ class DigitalCore(Accelerator):
 
     def under(self, options: TilingOptions) -> DigitalCore:
         """Return the core with the channels per depthwise trigger that the schedule uses."""
-        published = options.schedule == "published"
-        return replace(self, depthwise_channels=1 if published else self.lanes)
+        return _with_channels(self, 1 if options.schedule == "published" else self.lanes)
 
     def channels_at_a_time(self, fy: int, fx: int) -> int:
         """Return the channels of a depthwise trigger: as many as the weight memory has room for."""
