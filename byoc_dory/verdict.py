@@ -61,6 +61,6 @@ class OperatorVerdict:
     kind: str = ""
 
 
-def statement(rule: Callable[..., Verdict]) -> str:
-    """Return the public statement of a rule: the first line of its docstring."""
+def statement(rule: Callable[..., object]) -> str:
+    """Return the public statement of a rule or policy: the first line of its docstring."""
     return (inspect.getdoc(rule) or str(getattr(rule, "__name__", "a rule"))).splitlines()[0]

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from htvm.module import Module
     from htvm.opening import load
     from htvm.pipeline import build
+    from htvm.printing.stages import print
     from htvm.project import Project, open
     from htvm.quantization import quantize
     from htvm.result import Causes, LayerResult, RunResult
@@ -102,6 +103,7 @@ __all__ = [
     "generate",
     "load",
     "open",
+    "print",
     "quantize",
     "report",
     "soc",
@@ -132,6 +134,7 @@ _HOMES = {
     "generate": "htvm.generation",
     "load": "htvm.opening",
     "open": "htvm.project",
+    "print": "htvm.printing.stages",
     "quantize": "htvm.quantization",
     "Costs": "htvm.sweeping.costs",
     "Designs": "htvm.sweeping.designs",

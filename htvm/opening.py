@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from htvm.quantization.labels import Labels
     from htvm.quantization.samples import Data
 
-__all__ = ["load", "opened", "with_samples"]
+__all__ = ["PRINTED", "load", "opened", "with_samples"]
+
+PRINTED = "Value after the stage "
+"""How the text of a printed stage begins (`htvm.printing`)."""
 
 _ZOO = "zoo:"
 
@@ -102,6 +105,7 @@ def load(
         if _is_device(path):
             # Reading a pipe, or some devices, may never end.
             raise ModelError("a device or pipe is not a model", where=str(path), hint="give a file")
+        _refuse_printed(path)
         for option in ("input_types", "dimensions", "input_shapes"):
             given = options[option]
             if given is not None and not isinstance(given, Mapping):
@@ -177,6 +181,21 @@ def _refuse_onnx_options(options: Mapping[str, object], where: str) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise ModelError(f"'{given[0]}' is for ONNX files alone", where=where, hint="leave it out")
+
+
+def _refuse_printed(path: Path) -> None:
+    """Refuse the text of a printed stage; others pass, also what cannot be read."""
+    try:
+        with path.open("rb") as file:
+            is_printed = file.read(len(PRINTED)) == PRINTED.encode()
+    except (OSError, ValueError):
+        return
+    if is_printed:
+        raise ModelError(
+            "a printed stage is no input: it is for reading, and lacks weights",
+            where=str(path),
+            hint="give the file that it was printed from",
+        )
 
 
 def _is_device(path: Path) -> bool:

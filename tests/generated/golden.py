@@ -51,7 +51,7 @@ def check_golden(name: str, text: str, update: bool) -> None:
         shown = [*shown[:_SHOWN], f"... and {len(shown) - _SHOWN} lines more"]
     pytest.fail(
         "the generated text has changed. If that is meant: pytest tests/generated "
-        "tests/byoc_dory/test_emit_golden.py --update-golden, and read the diff\n"
+        "tests/byoc_dory/test_emit_golden.py tests/printing --update-golden, and read the diff\n"
         + "\n".join(shown),
         pytrace=False,
     )

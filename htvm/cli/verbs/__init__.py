@@ -16,6 +16,7 @@ VERBS = (
     "verify",
     "compare",
     "explain",
+    "print",
     "fit",
     "report",
     "diff",

@@ -1,0 +1,71 @@
+"""``htvm print``: the value after a stage of a build, as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from htvm.cli import options
+from htvm.cli.arguments import Reading, open_model
+from htvm.cli.output import print_json
+from htvm.cli.terminal import echo
+from htvm.progress_bar import shown_progress
+
+if TYPE_CHECKING:
+    from byoc_dory.options import TilingOptions
+
+__all__ = ["command"]
+
+
+@click.command(
+    epilog=options.examples(
+        "htvm print zoo:ds_cnn --after dispatch",
+        "htvm print kws.tflite --target cortex_m4 --after assemble",
+    )
+)
+@options.model
+@options.reading
+@options.interface
+@options.target
+@options.policy
+@options.tiling
+@options.rewrites
+@click.option(
+    "--after",
+    default="dispatch",
+    show_default=True,
+    metavar="STAGE",
+    help="Stage whose value is printed: import (operators), place (planned cores, with the reasons "
+    "of refusals), retarget (operators in the cores' numbers), dispatch (cores, with the reasons), "
+    "partition (regions), generate (tiles, L1), lower (CPU kernels) or assemble (steps, L2).",
+)
+@options.common
+def command(
+    model: str,
+    reading: Reading,
+    io: str,
+    data: Path | None,
+    target: str,
+    policy: str | None,
+    tiling: TilingOptions,
+    rewrites: Any,
+    after: str,
+    as_json: bool,
+) -> None:
+    """Print what a stage of the build of MODEL returned, as text.
+
+    The text is for reading and comparing; it is no input of any verb.
+    """
+    from htvm.compiled import BuildOptions
+    from htvm.printing.stages import print as printed
+
+    opened = open_model(model, reading, io, data)
+    with shown_progress() as progress:
+        built = BuildOptions(tiling=tiling, policy=policy, rewrites=rewrites)
+        text = printed(opened, target, after, options=built, progress=progress)
+    if as_json:
+        print_json("print", {"after": after, "lines": text.splitlines()})
+    else:
+        echo(text.rstrip("\n"))

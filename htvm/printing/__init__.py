@@ -1,0 +1,1 @@
+"""Printing: the value after each stage of a build, as text to read."""
