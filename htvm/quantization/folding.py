@@ -34,17 +34,23 @@ def _fold_one(net: Net) -> Net | None:
             continue
         if (_is_table(op) and _is_conversion(source)) or (_is_conversion(op) and _is_table(source)):
             table = op if _is_table(op) else source
+            assert isinstance(table, KeptOperator), table
             values = op.run([source.run([_EVERY])]).reshape(-1)
-            joined = KeptOperator(
-                table.name, source.inputs, op.shape, clip=op.clip, zero_point=op.zero_point,
-                home=op.home, op=TableLookup(values, zero_point=op.zero_point),
+            (node,) = table.island.nodes
+            node = replace(node, op=TableLookup(values, zero_point=op.zero_point))
+            joined = replace(
+                table, inputs=source.inputs, clip=op.clip, zero_point=op.zero_point, home=op.home,
+                island=replace(table.island, nodes=(node,)),
             )  # fmt: skip
             return _with(net, source, op, joined)
     return None
 
 
 def _is_table(op: Operator) -> bool:
-    return isinstance(op, KeptOperator) and isinstance(op.op, TableLookup) and op.op.rows == 1
+    if not isinstance(op, KeptOperator) or len(op.island.nodes) != 1:
+        return False
+    table = op.island.nodes[0].op
+    return isinstance(table, TableLookup) and table.rows == 1
 
 
 def _is_conversion(op: Operator) -> bool:

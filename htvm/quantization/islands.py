@@ -18,7 +18,7 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Array, OnnxRequant, TfliteRequant
-from htvm.quantization.evaluate import run_each
+from htvm.quantization.evaluate import evaluate, run_each
 from patterns.ops.convert import Convert
 from patterns.ops.dense import Linear, LinearSums
 from patterns.ops.float32.dequantize import Dequantize
@@ -82,7 +82,7 @@ def _is_end(node: Node) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Island:
-    """The operators that compute one int8 tensor.
+    """The operators that compute one int8 tensor; one alone is kept as it is.
 
     Attributes:
         inputs: names of the int8 tensors that it is computed from, each once.
@@ -104,6 +104,8 @@ class Island:
 
     def run(self, parts: Sequence[Array]) -> Array:
         """Return its result for a batch, ``[N, ...]`` in the module's own layout."""
+        if len(self.nodes) == 1:
+            return evaluate(self.nodes[0].op, parts)
         return run_each(self._reference, parts)
 
     @cached_property

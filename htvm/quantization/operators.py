@@ -17,7 +17,6 @@ import numpy as np
 
 from byoc_dory.layers import Array, MulShift, OnnxRequant, Requant, Shift, TfliteRequant
 from byoc_dory.soc.schemes import TernaryScheme
-from htvm.quantization.evaluate import evaluate
 from htvm.quantization.scaling import (
     as_scheme,
     factors_of,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = [
     "INT8",
     "AddOperator",
-    "IslandOperator",
     "KeptOperator",
     "Operator",
     "SoftmaxOperator",
@@ -271,31 +269,11 @@ class AddOperator(Operator):
 
 @dataclass(frozen=True, eq=False)
 class KeptOperator(Operator):
-    """An operator that stays as the source has it: on the host, in the source's quantization.
+    """What stays as the source has it: on the host, in the source's quantization.
 
     Its inputs are converted to that quantization, as outputs of the network are, and its output is
     converted back, as inputs are.  The scales in between are free.
     """
-
-    kept = True
-
-    _: KW_ONLY
-    op: Op
-    channel_first: bool = False
-
-    def run(self, inputs: Sequence[Array]) -> Array:
-        """See `Operator.run`."""
-        parts = [to_source(x, self.channel_first) for x in inputs]
-        return from_source(evaluate(self.op, parts), self.channel_first)
-
-    def made(self) -> Op:
-        """See `Operator.made`."""
-        return self.op
-
-
-@dataclass(frozen=True, eq=False)
-class IslandOperator(Operator):
-    """Several operators of the source that are kept as one."""
 
     kept = True
 

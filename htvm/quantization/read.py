@@ -20,10 +20,17 @@ from byoc_dory.layers import (
 )
 from htvm.quantization.averages import averaged
 from htvm.quantization.graph import Net
-from htvm.quantization.islands import KEPT, SOFTMAXES, find_islands, is_foreign, zero_point_of
+from htvm.quantization.islands import (
+    KEPT,
+    SOFTMAXES,
+    Island,
+    find_islands,
+    is_foreign,
+    zero_point_of,
+)
 from htvm.quantization.operators import (
+    INT8,
     AddOperator,
-    IslandOperator,
     KeptOperator,
     Operator,
     SoftmaxOperator,
@@ -200,10 +207,9 @@ class _Reader:
                 index = _index_of(op, shapes, first)
                 return GatherOperator(*at, op=op, index=index, fill=zero, zero_point=zero)
             case Filling():  # with another value than the number zero
-                return KeptOperator(*at, op=op, zero_point=zero, channel_first=first)
+                return self._kept(node, at, zero)
         if isinstance(op, KEPT):
-            zero = op.zero_point or 0
-            return KeptOperator(*at, op=op, zero_point=zero, channel_first=first)
+            return self._kept(node, at, op.zero_point or 0)
         raise UnsupportedError(
             f"retargeting does not know '{node.kind}'", where=f"operator '{node.name}'"
         )
@@ -213,10 +219,16 @@ class _Reader:
         island = self.islands[node.name]
         zero = zero_point_of(node, self.nodes, self.zero)
         shape = channel_last(node.output_shape, self.channel_first)
-        return IslandOperator(
+        return KeptOperator(
             node.name, island.inputs, shape, island=island, zero_point=zero,
             channel_first=self.channel_first,
         )  # fmt: skip
+
+    def _kept(self, node: Node, at: _Place, zero: int, clip: tuple[int, int] = INT8) -> Operator:
+        """Return an operator that is kept alone."""
+        island = Island(node.inputs, (node,), 0)
+        first = self.channel_first
+        return KeptOperator(*at, island=island, clip=clip, zero_point=zero, channel_first=first)
 
     def _is_absorbed(self, node: Node, op: Pad) -> bool:
         """Whether a padding is with the number zero, and only convolutions read it."""
@@ -249,9 +261,7 @@ class _Reader:
             )
         zero = zero_point_of_requant(requant)
         if _is_grouped(node):
-            return KeptOperator(
-                *at, op=node.op, clip=layer.clip, zero_point=zero, channel_first=self.channel_first
-            )
+            return self._kept(node, at, zero, layer.clip)
         bias = np.zeros(layer.K) if layer.bias is None else layer.bias
         common: dict[str, Any] = {
             "weight": layer.weight,
