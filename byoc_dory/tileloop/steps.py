@@ -43,13 +43,18 @@ class Block:
         """Total number of bytes."""
         return self.channels * self.rows * self.bytes
 
+    def runs(self) -> tuple[int, int]:
+        """Return (number, bytes) of the contiguous runs of one channel."""
+        if self.rows == 1 or self.l2_row_stride == self.l1_row_stride == self.bytes:
+            return 1, self.rows * self.bytes
+        return self.rows, self.bytes
+
     def commands(self) -> tuple[int, int]:
         """Return (number, bytes) of the 1-D commands after collapsing contiguous dimensions."""
-        rows, size = self.rows, self.bytes
-        if rows == 1 or self.l2_row_stride == self.l1_row_stride == size:
-            size, rows = size * rows, 1
-            if self.channels == 1 or self.l2_channel_stride == self.l1_channel_stride == size:
-                return 1, size * self.channels
+        rows, size = self.runs()
+        alone = self.channels == 1
+        if rows == 1 and (alone or self.l2_channel_stride == self.l1_channel_stride == size):
+            return 1, size * self.channels
         return self.channels * rows, size
 
 

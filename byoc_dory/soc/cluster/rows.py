@@ -7,7 +7,7 @@ ranges; operands that are needed as a whole are loaded with the first tile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from byoc_dory.layers import Layer
 from byoc_dory.plan import LayerPlan
@@ -120,6 +120,6 @@ def moved(block: Block, dma: Dma, plane_cycles: int = 0) -> Moved:
     cycles for starting a further one.
     """
     further = block.channels - 1
-    commands, size = replace(block, channels=1).commands()
-    cycles = transfer_cycles(size, commands, dma)
+    rows, size = block.runs()
+    cycles = transfer_cycles(size, rows, dma)
     return Moved(block.channels * cycles, host=further * plane_cycles)
