@@ -21,6 +21,7 @@ from pathlib import Path
 from benchmarks.artefact import Artefact, main, write
 from benchmarks.made_of import RowSource, computed
 from benchmarks.tiling_layers import BUDGETS, SHAPES, Shape
+from byoc_dory.cost import Cost
 from byoc_dory.explore import Sweep, explore_layer
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
@@ -98,7 +99,7 @@ SCHEDULES = {"published": tried, "overlapped": overlapped}
 
 def cycles(layer: Layer) -> Callable[[Tile], int]:
     """The cycle model of a layer."""
-    return partial(CORE.cost, layer, soc=DIANA, options=TilingOptions(schedule="published"))
+    return partial(Cost(DIANA, TilingOptions(schedule="published")).tile, CORE, layer)
 
 
 def chosen(layer: Layer, problem: TilingProblem) -> dict[str, Tile]:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from byoc_dory.codegen import generate
+    from byoc_dory.cost import Cost
     from byoc_dory.layers import Layer, Shift, Tensor
     from byoc_dory.options import TilingOptions
     from byoc_dory.region import Region, RegionCode
 
-__all__ = ["Layer", "Region", "RegionCode", "Shift", "Tensor", "TilingOptions", "generate"]
+__all__ = ["Cost", "Layer", "Region", "RegionCode", "Shift", "Tensor", "TilingOptions", "generate"]
 
 _HOMES = {
+    "Cost": "byoc_dory.cost",
     "Layer": "byoc_dory.layers",
     "Region": "byoc_dory.region",
     "RegionCode": "byoc_dory.region",

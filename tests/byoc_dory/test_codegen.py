@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import byoc_dory
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TargetError, UnsupportedError
 from byoc_dory.layers import Layer, Shift, Tensor, conv2d_layer, dense_layer
 from byoc_dory.options import TilingOptions
@@ -39,7 +40,7 @@ PUBLISHED = TilingOptions(schedule="published")
 def code_of(
     region: Region, prefix: str = "net", options: TilingOptions | None = None
 ) -> RegionCode:
-    return byoc_dory.generate(region, DIANA, options or TilingOptions(), prefix)
+    return byoc_dory.generate(region, Cost(DIANA, options or TilingOptions()), prefix)
 
 
 def test_order_and_wiring_with_conversions() -> None:
@@ -124,7 +125,7 @@ def test_equal_layers_share_a_solution() -> None:
     second = dense_layer("g", first.output, "y", weight, None, requant=Shift(4))
     region = Region("r", (first, second), (v,), (second.output,))
     options = TilingOptions(l1_budget=100, schedule="published")
-    code = byoc_dory.generate(region, DIANA, options, "p")
+    code = byoc_dory.generate(region, Cost(DIANA, options), "p")
     assert code.kernels[0].solution is code.kernels[1].solution
     assert code.kernels[0].solution.tile.k < 64
 
@@ -151,7 +152,7 @@ def test_images_need_one() -> None:
 
 def test_unknown_accelerator() -> None:
     with pytest.raises(TargetError, match="'optical'"):
-        byoc_dory.generate(chain("NHWC"), DIANA, TilingOptions(), "p", "optical")
+        byoc_dory.generate(chain("NHWC"), Cost(DIANA, TilingOptions()), "p", "optical")
 
 
 IMPORTS = """
