@@ -270,6 +270,15 @@ def scalar(kind: str) -> Graph:
     return single(kind).with_tensor(0, shape=()).with_tensor(-1, shape=())
 
 
+def scalar_row() -> Graph:
+    """A FULLY_CONNECTED that keeps the axes of a tensor without any."""
+    sketch = Sketch(np.random.default_rng(0))
+    source, weights = sketch.input(()), sketch.constant(sketch.bytes(3, 1), 0.1)
+    out = sketch.tensor((3,), 0.1, -5)
+    sketch.op("FULLY_CONNECTED", [source, weights], [out], (8, {2: ("B", 1)}))
+    return sketch.graph(out)
+
+
 REFUSED: dict[str, tuple[Callable[[], Graph], type[Exception], list[str]]] = {
     "int16 table": (lambda: int16(single("hard_swish")), UnsupportedError,
                     ["int16 activations of operator HARD_SWISH", "operator 0 (HARD_SWISH)"]),
@@ -281,6 +290,7 @@ REFUSED: dict[str, tuple[Callable[[], Graph], type[Exception], list[str]]] = {
     "scalar prelu": (lambda: scalar("prelu"), UnsupportedError, ["tensor_0", "has no axes"]),
     "scalar length": (lambda: scalar("l2_normalization"), UnsupportedError,
                       ["tensor_0", "has no axes", "L2_NORMALIZATION"]),
+    "scalar row": (scalar_row, UnsupportedError, ["tensor_0", "has no axes", "FULLY_CONNECTED"]),
     "length scale": (lambda: single("l2_normalization").with_tensor(1, scales=[0.1]),
                      UnsupportedError, ["scale 1/128", "L2_NORMALIZATION"]),
     "logarithm scale": (lambda: single("log_softmax").with_tensor(1, zero_points=[0]),

@@ -202,7 +202,7 @@ def _rows_of(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor, FlatTable,
         raise op.corrupt(f"an input of shape {source.shape} for weights of shape {weights.shape}")
     rows = elements // features
     keeps = options.integer(2, "B")
-    if keeps and source.shape[-1] != features:
+    if keeps and op.last_axis(source) != features:
         raise op.corrupt(f"an input of shape {source.shape} for weights of shape {weights.shape}")
     shape = (*source.shape[:-1], channels) if keeps else (rows, channels)
     declared = op.result().shape
