@@ -20,21 +20,26 @@ def placement_lines(compiled: Compiled) -> Iterator[str]:
     decides = POLICIES.get(planned.policy)
     stated = f" ({statement(decides)})" if decides else ""
     yield f"policy: {planned.policy}{stated}"
+    if compiled.target.accelerators:
+        yield "answers go by sizes; a layer is written in its core's numbers by the stage retarget"
+    groups, inner = compiled.dispatch.groups, _inner(compiled)
     for node in compiled.source.graph.in_order:
         name, kind = node.name, node.kind
+        if name in inner:
+            continue
         place = planned.places.get(name, CPU)
         offered = planned.candidates.get(name, ())
         how = "required by the user" if name in planned.binding else f"policy {planned.policy}"
         if not compiled.target.accelerators:
             how = f"{compiled.target.name} has no accelerators"
-        elif not offered and place != CPU:
-            how = "part of a layer of several operators"
         elif not offered:
-            how = "no layer that a policy places: the stage dispatch has the answers"
+            how = "part of another layer" if place != CPU else "no accelerator has such a layer"
         yield f"{name} ({kind}) -> {place}: {how}"
+        if name in groups:
+            yield f"    one layer of {', '.join(groups[name])}"
         for candidate in offered:
             if candidate.name != CPU or candidate.cycles is not None:  # it takes everything
-                yield f"    {_answer(candidate)}"
+                yield f"    {_answer(candidate, 'could take it')}"
         if name in planned.rewrites:
             yield f"    rewritten: {compiled.rewritten.get(name, 'not after all')}"
 
@@ -47,10 +52,9 @@ def dispatch_lines(compiled: Compiled) -> Iterator[str]:
         said.setdefault(verdict.layer, []).append(verdict)
     if not compiled.target.accelerators:
         yield f"{compiled.target.name} has no accelerators"
-    layer_of = {part: name for name, parts in found.groups.items() for part in parts[:-1]}
+    inner = _inner(compiled)
     for name, place in found.placement.items():
-        if name in layer_of:  # the layer has the answers
-            yield f"{name} ({found.kinds[name]}) -> {place}; part of the layer {layer_of[name]}"
+        if name in inner:  # the layer has the answers
             continue
         notes = [f"{name} ({found.kinds[name]}) -> {place}"]
         if name in found.groups:
@@ -60,20 +64,29 @@ def dispatch_lines(compiled: Compiled) -> Iterator[str]:
         if name in found.absorbed:
             notes.append("computed where the region's input is converted")
         yield "; ".join(notes)
+        offered = planned.candidates.get(name, ())
+        able = any(offer.accepted for offer in offered if offer.name != CPU)
+        if able and place == CPU == planned.places.get(name, CPU):
+            how = "the user" if name in planned.binding else f"policy {planned.policy}"
+            costs = [f"{each.name} {each.cycles:,}" for each in offered if each.cycles is not None]
+            told = f" (cycles: {', '.join(costs)})" if costs else ""
+            yield f"    planned on the CPU by {how}{told}: not written in a core's numbers"
         for verdict in said.get(name, ()):
-            yield f"    {_answer(verdict)}"
-        if place == CPU and any(verdict.accepted for verdict in said.get(name, ())):
-            how = "by the user" if name in planned.binding else f"by policy {planned.policy}"
-            yield f"    the plan has it on the CPU, {how}"
+            yield f"    {_answer(verdict, 'takes it')}"
 
 
-def _answer(verdict: OperatorVerdict) -> str:
+def _inner(compiled: Compiled) -> set[str]:
+    """Return the operators of layers of several, but for the last ones, which have their names."""
+    return {part for parts in compiled.dispatch.groups.values() for part in parts[:-1]}
+
+
+def _answer(verdict: OperatorVerdict, takes: str) -> str:
     """Return an answer as a sentence, a refusal with the statement of its rule."""
     who = verdict.accelerator
     if not verdict.accepted:
         rule = f" (rule: {verdict.rule})" if verdict.rule else ""
         return f"{who} refuses: {verdict.reason}{rule}"
-    parts = [f"{who} takes it"]
+    parts = [f"{who} {takes}"]
     if verdict.reason:
         parts.append(verdict.reason)
     if verdict.cycles is not None:

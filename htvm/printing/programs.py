@@ -21,8 +21,15 @@ def region_lines(compiled: Compiled) -> Iterator[str]:
     inside = set()
     for code in compiled.regions.values():
         yield _head(code)
+        expanded = {}
         for kernel in _layers(code):
             inside.add(kernel.layer_name)
+            for name, parts in compiled.dispatch.groups.items():
+                if kernel.layer_name.startswith(f"{name}."):
+                    expanded[name] = len(parts)
+        for name, count in expanded.items():
+            yield f"    {name}, a layer of {count} operators, is computed as {name}.* and {name}:"
+        for kernel in _layers(code):
             yield f"    {kernel.layer_name} on {kernel.accelerator}{_sizes(kernel)}"
     found = compiled.dispatch
     outside = [

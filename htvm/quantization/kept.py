@@ -48,7 +48,9 @@ def retarget_or_keep(
     names = {accelerator.name for accelerator in accelerators}
     if accelerators and places and not binding and not names & set(places.values()):
         # Other numbers would cost accuracy, and gain nothing.
-        return Retargeted(model, unchanged(model.name, "no accelerator takes a layer of it"))
+        return Retargeted(
+            model, unchanged(model.name, "no layer of it is placed on an accelerator")
+        )
     try:
         return retarget(model, accelerators, places=places, data=data, cache=cache)
     except UnsupportedError as error:

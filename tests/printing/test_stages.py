@@ -65,7 +65,7 @@ def test_the_policy_is_named_where_a_core_would_take_it(network: Path) -> None:
         network, "diana", "place", options=options
     )
     after = htvm.print(network, "diana", "dispatch", options=options)
-    assert "    the plan has it on the CPU, by the user\n" in after
+    assert "    planned on the CPU by the user: not written in a core's numbers\n" in after
 
 
 def test_retargeting_shows_the_requantizations_of_both_sides(network: Path) -> None:
