@@ -63,6 +63,8 @@ def _layouts(nodes: Sequence[Node], keeps: Callable[[Node], bool]) -> dict[str, 
 
     def home(tensor: str) -> str:
         while tensor in homes:
+            # Halves the way for the next one: chains have thousands of operators.
+            homes[tensor] = homes.get(homes[tensor], homes[tensor])
             tensor = homes[tensor]
         return tensor
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from tvm import relax
@@ -12,6 +14,7 @@ from patterns.ops.add import Add
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
+from patterns.reading.layout import with_layouts
 from patterns.reading.read import Node, graph_of
 
 SHAPES = {"NHWC": (1, 5, 7, 3), "NCHW": (1, 3, 5, 7)}
@@ -69,3 +72,15 @@ def test_a_padding_of_one_axis_is_read_as_it_was_written(
 
     attrs = vars(read(write, SHAPES[layout])["pad_0"].op)
     assert (attrs["padding"], attrs["value"], attrs["layout"]) == (padding, -7, layout)
+
+
+def test_the_work_for_each_operator_of_a_chain_is_bounded() -> None:
+    shape, op = ((1, 4),), Add(Shift(1))
+    names = [f"add_{number}" for number in range(20_000)]
+    nodes = [
+        Node(name, op, (before, before), name, shape * 2, shape[0])
+        for name, before in zip(names, ["x", *names], strict=False)
+    ]
+    start = time.process_time()
+    with_layouts(nodes)
+    assert time.process_time() - start < 2  # without short cuts, 12
