@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.fuzzing import CORPUS, READERS
 
-RUNS = 30_000  # about a minute
+RUNS = 100_000  # about a minute
 
 
 @pytest.mark.skipif(not os.environ.get("CI"), reason="only CI waits: python -m benchmarks.fuzzing")
