@@ -58,6 +58,8 @@ __all__ = [
     "l2",
     "limits",
     "model",
+    "network",
+    "placed",
     "platform",
     "policy",
     "reading",
@@ -449,6 +451,18 @@ rewrites = click.option(
     help="Layers that accelerators refuse as other operators with the same results, where that is "
     "quicker.",
 )
+
+
+def network(command: Command) -> Command:
+    """Add `model`, `reading` and `interface`: what `open_model` takes."""
+    return model(reading(interface(command)))
+
+
+def placed(command: Command) -> Command:
+    """Add `target`, `policy`, `tiling` and `rewrites`: where layers run, and how."""
+    return target(policy(tiling(rewrites(command))))
+
+
 platform = click.option(
     "--platform",
     type=click.Choice(["rv32", "arm", "qemu", "host"]),

@@ -25,9 +25,7 @@ __all__ = ["command"]
         "htvm compare kws.tflite --target diana.digital --count 100 --input samples.npz",
     )
 )
-@options.model
-@options.reading
-@options.interface
+@options.network
 @options.labels
 @options.target
 @options.policy

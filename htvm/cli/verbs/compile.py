@@ -32,14 +32,9 @@ __all__ = ["command"]
         "htvm compile kws.tflite --input yes.npy --out build/kws",
     )
 )
-@options.model
-@options.reading
-@options.interface
+@options.network
 @options.labels
-@options.target
-@options.policy
-@options.tiling
-@options.rewrites
+@options.placed
 @options.l2
 @options.given_input
 @options.cc

@@ -26,13 +26,8 @@ __all__ = ["command"]
         "htvm explain kws.tflite --target diana.digital --json",
     )
 )
-@options.model
-@options.reading
-@options.interface
-@options.target
-@options.policy
-@options.tiling
-@options.rewrites
+@options.network
+@options.placed
 @click.option(
     "--changes",
     type=click.IntRange(min=0),

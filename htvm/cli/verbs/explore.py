@@ -23,9 +23,7 @@ __all__ = ["command"]
         "htvm explore zoo:toyadmos --objective array --beta 'long DMA=0,400000' --out sweep",
     )
 )
-@options.model
-@options.reading
-@options.interface
+@options.network
 @options.target
 @options.policy
 @options.schedule

@@ -27,9 +27,7 @@ __all__ = ["command"]
         "htvm fit zoo:ds_cnn --board nucleo-l4r5zi --cc arm-none-eabi-gcc",
     )
 )
-@options.model
-@options.reading
-@options.interface
+@options.network
 @options.target
 @options.policy
 @options.tiling

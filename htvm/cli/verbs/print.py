@@ -25,13 +25,8 @@ __all__ = ["command"]
         "htvm print kws.tflite --target cortex_m4 --after assemble",
     )
 )
-@options.model
-@options.reading
-@options.interface
-@options.target
-@options.policy
-@options.tiling
-@options.rewrites
+@options.network
+@options.placed
 @click.option(
     "--after",
     default="dispatch",

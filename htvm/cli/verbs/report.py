@@ -56,14 +56,9 @@ _BUILD = (
         "htvm report kws.json --out kws.png",
     )
 )
-@options.model
-@options.reading
-@options.interface
+@options.network
 @options.labels
-@options.target
-@options.policy
-@options.tiling
-@options.rewrites
+@options.placed
 @options.platform
 @options.given_input
 @options.all_tables

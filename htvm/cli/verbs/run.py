@@ -35,14 +35,9 @@ __all__ = ["command"]
         "htvm run zoo:digits --platform host --json",
     )
 )
-@options.model
-@options.reading
-@options.interface
+@options.network
 @options.labels
-@options.target
-@options.policy
-@options.tiling
-@options.rewrites
+@options.placed
 @options.platform
 @options.l2
 @options.cc

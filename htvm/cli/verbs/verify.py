@@ -32,13 +32,8 @@ __all__ = ["command"]
         "htvm verify zoo:digits --target diana.digital --schedule published --json",
     )
 )
-@options.model
-@options.reading
-@options.interface
-@options.target
-@options.policy
-@options.tiling
-@options.rewrites
+@options.network
+@options.placed
 @options.given_input
 @click.option(
     "--golden",
