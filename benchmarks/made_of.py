@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["DIGESTS", "RowSource", "computed", "program", "record", "recorded"]
 
 DIGESTS = Path(__file__).parents[1] / "docs" / "results" / "digests.json"
+_ELF = b"\x7fELF"
 _LENGTH = 12  # hexadecimal digits that are kept
 
 
@@ -92,8 +93,10 @@ def program(
             return f"{type(error).__name__}, {_digest(error.what)}"
         if module.platform == "host":  # another machine has other machine code
             return recipe_of(module.compiled, "host").program_sha256[:_LENGTH]
-        # What is loaded, as the rest of the file names folders of this machine.
-        parts: list[object] = list(read_segments(module.built.path))
+        # What is loaded, as the rest of the file names folders of this machine; a linker may load
+        # the file's own header, too, which says how long that rest is.
+        loaded = read_segments(module.built.path)
+        parts: list[object] = [part for part in loaded if not part.data.startswith(_ELF)]
         parts += [step.predicted_cycles for step in module.compiled.program.steps]
         if module.platform == "qemu":
             return _digest(*parts)

@@ -91,11 +91,12 @@ def test_rows_that_cannot_be_made_keep_their_digests(tmp_path) -> None:
 
 
 @pytest.mark.slow  # a compiler's runtime library is compiled twice
+@pytest.mark.parametrize("target", ["cortex_m0plus", "siracusa.cpu"])
 def test_a_digest_does_not_depend_on_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = set()
     for name in ("a", "another"):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
-        found.add(program("digits", partial(zoo.build, "digits"), "cortex_m0plus").digest())
+        found.add(program("digits", partial(zoo.build, "digits"), target).digest())
     assert len(found) == 1
