@@ -63,7 +63,7 @@ def _conditions(loads: list[float]) -> str:
         f"On {os.cpu_count()} cores with {vectors[0] if vectors else 'no such vectors'}, at a load "
         f"of {min(loads):.1f} to {max(loads):.1f} (processes that run or wait, this one included): "
         "wall is no measure of an idle machine where it is above 1.  Convolutions are computed by "
-        "the host platform's own functions (docs/architecture.md, Kernels of the host platform).",
+        "the host platform's own functions (docs/socs/host.md).",
         98,
     )
 

@@ -9,7 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "CHANGELOG.md", "benchmarks/README.md", *sorted(
-    str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "docs").rglob("*.md")
+    if "examples" not in path.parts  # pages of packages, whose paths begin at their own roots
 ))  # fmt: skip
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
 
@@ -29,3 +31,8 @@ def test_files_that_are_named_exist(page: str) -> None:
     named = set(re.findall(rf"`((?:{rooms})/[\w/.]+)`", text))
     named = {name for name in named if not name.startswith("docs/results")}
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_the_architecture_is_read_in_one_sitting() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 5000
