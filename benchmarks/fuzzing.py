@@ -112,7 +112,7 @@ def campaign(reader: str, limit: str, *, keep: bool = False) -> str:
     Args:
         reader: one of `READERS`.
         limit: flag of libFuzzer that ends the campaign.
-        keep: whether to renew the corpus.
+        keep: whether to update the corpus.
 
     Raises:
         subprocess.CalledProcessError: a file made the reader fail.
@@ -152,7 +152,7 @@ def main() -> None:
     parser.add_argument("--of", choices=READERS, action="append")
     parser.add_argument("--runs", type=int, default=200_000, help="of each reader")
     parser.add_argument("--seconds", type=int, help="for each reader, instead of runs")
-    parser.add_argument("--keep", action="store_true", help="renew tests/corpus")
+    parser.add_argument("--keep", action="store_true", help="update tests/corpus")
     options = parser.parse_args()
     limit = f"-max_total_time={options.seconds}" if options.seconds else f"-runs={options.runs}"
     for reader in options.of or READERS:

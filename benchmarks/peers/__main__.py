@@ -1,6 +1,6 @@
 """``python -m benchmarks.peers``: installs the peers, asks them, and writes the page.
 
-What has been answered is kept beside the page's data, so that ``--only`` renews single peers.
+What has been answered is kept beside the page's data, so that ``--only`` updates single peers.
 """
 
 from __future__ import annotations
