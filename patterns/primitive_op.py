@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from tvm import relax, te
 from byoc_dory.errors import HtvmError, IntegerFormError
 from patterns.fields import decode, encode
 from patterns.op import Op, TensorType
-from patterns.primitive import call_primitive, dtype_of, primitive, shape_of
+from patterns.primitive import call_primitive, dtype_of, extents, primitive, shape_of, sizes_of
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
@@ -81,10 +81,25 @@ class PrimitiveOp(Op):
         """
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """The PrimFunc's arguments: by default the inputs, named ``x``, or ``x0``, ``x1``..."""
-        if len(inputs) == 1:
-            return (Argument("x", inputs[0]),)
-        return tuple(Argument(f"x{i}", value) for i, value in enumerate(inputs))
+        """The PrimFunc's arguments: by default the inputs, then the fields that are arrays.
+
+        Inputs are named ``x``, or ``x0``, ``x1``...; fields have their own names.
+        """
+        names = ["x"] if len(inputs) == 1 else [f"x{at}" for at in range(len(inputs))]
+        own = {item.name: getattr(self, item.name) for item in fields(self)}
+        return (
+            *(Argument(name, value) for name, value in zip(names, inputs, strict=True)),
+            *(
+                Argument(name, part, name)
+                for name, part in own.items()
+                if isinstance(part, np.ndarray)
+            ),
+        )
+
+    def extents(self, tensors: Sequence[te.Tensor]) -> list[Any]:
+        """Return the shape of the result for arguments of the PrimFunc, in 64 bits."""
+        kinds = [TensorType(sizes_of(tensor), str(tensor.dtype)) for tensor in tensors]
+        return extents(self.result(kinds).shape)
 
     @abstractmethod
     def body(self, *tensors: te.Tensor) -> te.Tensor:

@@ -1,13 +1,49 @@
-"""Reading operands that are broadcast like in numpy."""
+"""Operands that are broadcast like in numpy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tvm import te, tirx
 
-__all__ = ["broadcast_load"]
+from byoc_dory.errors import IntegerFormError
+from patterns.primitive_op import Argument
+
+if TYPE_CHECKING:
+    from tvm.relax import Expr
+
+    from byoc_dory.layers import Array
+
+__all__ = ["broadcast", "broadcast_load", "pair"]
+
+
+def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of the result for operands of these shapes.
+
+    Raises:
+        IntegerFormError: the shapes do not fit.
+    """
+    try:
+        return tuple(int(size) for size in np.broadcast_shapes(*map(tuple, shapes)))
+    except ValueError as error:
+        named = " and ".join(str(tuple(shape)) for shape in shapes)
+        raise IntegerFormError(f"operands of shapes {named} cannot be broadcast") from error
+
+
+def pair(
+    inputs: Sequence[Expr], a: Array | None = None, b: Array | None = None
+) -> tuple[Argument, ...]:
+    """Return two operands as arguments ``a`` and ``b``, with a constant one in its place.
+
+    A single tensor, if none is constant, is both of them.
+    """
+    given = iter([*inputs, *inputs])
+    return tuple(
+        Argument(name, next(given)) if value is None else Argument(name, value, name)
+        for name, value in (("a", a), ("b", b))
+    )
 
 
 def broadcast_load(source: te.Tensor, index: Sequence[Any]) -> Any:

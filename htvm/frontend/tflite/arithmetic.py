@@ -14,9 +14,10 @@ from htvm.frontend.scales import summed
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
 from patterns.op import TensorType
+from patterns.ops.broadcast import broadcast
 from patterns.ops.integer.extreme import Extreme, Which
 from patterns.ops.requantize import fixed_point
-from patterns.ops.tflite.binary import Function, TfliteBinary, broadcast
+from patterns.ops.tflite.binary import Function, TfliteBinary
 from patterns.ops.tflite.factors import (
     ADD_LEFT_SHIFT,
     MULTIPLY_LEFT_SHIFT,

@@ -13,7 +13,6 @@ from tvm import te
 from byoc_dory.errors import IntegerFormError
 from patterns.op import TensorType, operator
 from patterns.ops.float32.base import RealOp, check_reals
-from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ class RealAverage(RealOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
         check_reals(inputs)
-        return TensorType(self._shape(inputs[0].shape), "float32")
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
+        source = inputs[0].shape
         spans = [
             size - step * (window - 1) - 1
             for size, window, step in zip(source[2:], self.kernel, self.dilation, strict=True)
@@ -51,7 +48,7 @@ class RealAverage(RealOp):
         if min(spans) < 0:
             raise IntegerFormError(f"windows of {self.kernel} on {list(source[2:])}")
         sizes = (span // stride + 1 for span, stride in zip(spans, self.strides, strict=True))
-        return (*source[:2], *sizes)
+        return TensorType((*source[:2], *sizes), "float32")
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the number of elements in a window."""
@@ -69,5 +66,5 @@ class RealAverage(RealOp):
             taken = source(n, c, y * sy + i * dy, z * sx + j * dx)
             return te.sum(taken, axis=[i, j])
 
-        total = te.compute(extents(self._shape(sizes_of(source))), window, name="total")
+        total = te.compute(self.extents(tensors), window, name="total")
         return te.compute(total.shape, lambda *at: total(*at) / count[0], name="average")

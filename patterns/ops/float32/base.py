@@ -11,6 +11,7 @@ import numpy as np
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import TensorType, Work
+from patterns.ops.broadcast import pair
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -59,10 +60,5 @@ class RealPair(RealOp):
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands, with a constant one in its place."""
-        given = iter(inputs)
-        return tuple(
-            Argument(name, next(given))
-            if value is None
-            else Argument(name, np.asarray(value, "float32", order="C"), name)
-            for name, value in (("a", self.a), ("b", self.b))
-        )
+        a, b = (None if part is None else np.asarray(part, "float32") for part in (self.a, self.b))
+        return pair(inputs, a, b)

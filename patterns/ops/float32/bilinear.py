@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tvm import te
 
@@ -12,11 +12,6 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers.tensor import Array
 from patterns.op import TensorType, operator
 from patterns.ops.float32.base import RealOp, check_reals
-from patterns.primitive import extents, sizes_of
-from patterns.primitive_op import Argument
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
 
 __all__ = ["RealBilinear"]
 
@@ -49,23 +44,12 @@ class RealBilinear(RealOp):
         for size, places in zip(shape[2:], (self.rows, self.columns), strict=True):
             if len(shape) != 4 or places.min() < 0 or places.max() >= size:
                 raise IntegerFormError(f"rows or columns outside of a map of {list(shape)}")
-        return TensorType(self._shape(shape), "float32")
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        return (*source[:2], self.rows.shape[1], self.columns.shape[1])
+        return TensorType((*shape[:2], self.rows.shape[1], self.columns.shape[1]), "float32")
 
     def elements_read(self, inputs: Sequence[TensorType], output: TensorType) -> int:
         """See `Op.elements_read`: four for each of the result."""
         n, c, y, x = output.shape
         return 4 * n * c * y * x
-
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, then all fields."""
-        names = ("rows", "columns", "row_weights", "column_weights")
-        return (
-            Argument("x", inputs[0]),
-            *(Argument(name, getattr(self, name), name) for name in names),
-        )
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
@@ -79,4 +63,4 @@ class RealBilinear(RealOp):
             ]
             return terms[0] + terms[1] + terms[2] + terms[3]
 
-        return te.compute(extents(self._shape(sizes_of(source))), element, name="bilinear")
+        return te.compute(self.extents(tensors), element, name="bilinear")

@@ -6,14 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 from tvm import te, tirx
 
-from byoc_dory.errors import IntegerFormError
 from patterns.op import TensorType, operator
-from patterns.ops.broadcast import broadcast_load
+from patterns.ops.broadcast import broadcast, broadcast_load
 from patterns.ops.float32.base import RealPair, check_reals
-from patterns.primitive import extents, sizes_of
 
 __all__ = ["Function", "RealCombine"]
 
@@ -52,7 +49,7 @@ class RealCombine(RealPair):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
         check_reals(inputs)
-        return TensorType(_broadcast([part.shape for part in inputs]), "float32")
+        return TensorType(broadcast(*(part.shape for part in inputs)), "float32")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
@@ -61,12 +58,4 @@ class RealCombine(RealPair):
             x, y = (broadcast_load(part, index) for part in tensors)
             return _COMBINE[self.function](x, y)
 
-        shape = _broadcast([sizes_of(part) for part in tensors])
-        return te.compute(extents(shape), element, name="combined")
-
-
-def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    try:
-        return tuple(int(size) for size in np.broadcast_shapes(*shapes))
-    except ValueError as error:
-        raise IntegerFormError(f"operands of shapes {shapes[0]} and {shapes[1]}") from error
+        return te.compute(self.extents(tensors), element, name="combined")

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import TensorType, operator
 from patterns.ops.float32.base import RealOp, check_reals
-from patterns.primitive import extents, sizes_of
-from patterns.primitive_op import Argument
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive import sizes_of
 
 __all__ = ["RealConv2d"]
 
@@ -54,44 +49,24 @@ class RealConv2d(RealOp):
         source = inputs[0].shape
         k, each = self.weight.shape[:2]
         fits = source[1] == each * self.groups and not k % self.groups
-        if not fits or min(self._spans(source)) < 0:
+        pad, filters = self.padding, self.weight.shape[2:]
+        # How far a filter can move, (y, x).
+        spans = [
+            source[2 + axis] + pad[axis] + pad[axis + 2] - self.dilation[axis] * (taps - 1) - 1
+            for axis, taps in enumerate(filters)
+        ]
+        if not fits or min(spans) < 0:
             raise IntegerFormError(
                 f"weights of shape {self.weight.shape} on {source} in {self.groups} groups"
             )
-        return TensorType(self._shape(source), "float32")
-
-    def _spans(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        """Return how far a filter can move, (y, x)."""
-        pad, sizes, filters = self.padding, source[2:], self.weight.shape[2:]
-        return tuple(
-            sizes[axis] + pad[axis] + pad[axis + 2] - self.dilation[axis] * (filters[axis] - 1) - 1
-            for axis in (0, 1)
-        )
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        spans = zip(self._spans(source), self.strides, strict=True)
-        return (source[0], self.weight.shape[0], *(span // stride + 1 for span, stride in spans))
-
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, weights and bias."""
-        weight, bias = (np.asarray(part, "float32", order="C") for part in (self.weight, self.bias))
-        return (
-            Argument("x", inputs[0]), Argument("weight", weight, "weight"),
-            Argument("bias", bias, "bias"),
-        )  # fmt: skip
+        sizes = (span // stride + 1 for span, stride in zip(spans, self.strides, strict=True))
+        return TensorType((source[0], k, *sizes), "float32")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         source, kernel, summand = tensors
-        total = self._sums(source, kernel)
-        return te.compute(
-            total.shape, lambda n, o, y, z: total(n, o, y, z) + summand[o], name="biased"
-        )
-
-    def _sums(self, source: te.Tensor, kernel: te.Tensor) -> te.Tensor:
-        """Return the sums of the products of every window with the filters."""
-        shape, (k, each, fy, fx) = sizes_of(source), self.weight.shape
-        sizes, padding = shape[2:], self.padding
+        k, each, fy, fx = self.weight.shape
+        sizes, padding = sizes_of(source)[2:], self.padding
         c, i, j = (
             te.reduce_axis((0, size), part)
             for size, part in zip((each, fy, fx), "cij", strict=True)
@@ -107,4 +82,7 @@ class RealConv2d(RealOp):
                 value = tirx.if_then_else(inside, value, tirx.const(0.0, "float32"))
             return te.sum(value * kernel(channel, c, i, j), axis=[c, i, j])
 
-        return te.compute(extents(self._shape(shape)), tap, name="total")
+        total = te.compute(self.extents(tensors), tap, name="total")
+        return te.compute(
+            total.shape, lambda n, o, y, z: total(n, o, y, z) + summand[o], name="biased"
+        )

@@ -13,7 +13,7 @@ from byoc_dory.errors import IntegerFormError
 from patterns.op import TensorType, operator
 from patterns.ops.broadcast import broadcast_load
 from patterns.ops.float32.base import RealPair, check_reals
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 
 __all__ = ["RealMatmul"]
 
@@ -31,22 +31,17 @@ class RealMatmul(RealPair):
         first, second = (part.shape for part in inputs)
         if min(len(first), len(second)) < 2 or first[-1] != second[-2]:
             raise IntegerFormError(f"a product of shapes {first} and {second}")
-        return TensorType(_shape(first, second), "float32")
+        outer = (int(size) for size in np.broadcast_shapes(first[:-2], second[:-2]))
+        return TensorType((*outer, first[-2], second[-1]), "float32")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         left, right = tensors
-        first, second = sizes_of(left), sizes_of(right)
-        k = te.reduce_axis((0, tirx.const(first[-1], "int64")), "k")
+        k = te.reduce_axis((0, tirx.const(sizes_of(left)[-1], "int64")), "k")
 
         def element(*index: Any) -> Any:
             *batch, row, column = index
             x = broadcast_load(left, [*batch, row, k])
             return te.sum(x * broadcast_load(right, [*batch, k, column]), axis=[k])
 
-        return te.compute(extents(_shape(first, second)), element, name="matmul")
-
-
-def _shape(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
-    outer = np.broadcast_shapes(first[:-2], second[:-2])
-    return (*(int(size) for size in outer), first[-2], second[-1])
+        return te.compute(self.extents(tensors), element, name="matmul")

@@ -13,7 +13,7 @@ from patterns.op import Range, TensorType, operator
 from patterns.ops.float32.base import RealOp, check_reals
 from patterns.ops.integer.extreme import Which
 from patterns.ops.integer.limits import INT32_MAX
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 
 __all__ = ["RealArgExtreme"]
 
@@ -53,9 +53,8 @@ class RealArgExtreme(RealOp):
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         (source,), axis = tensors, self.axis
-        shape = sizes_of(source)
-        length = shape[axis]
-        out = extents((*shape[:axis], *shape[axis + 1 :]))
+        length = sizes_of(source)[axis]
+        out = self.extents(tensors)
         pick = te.max if self.function == "maximum" else te.min
         i = te.reduce_axis((0, tirx.const(length, "int64")), "i")
         k = te.reduce_axis((0, tirx.const(length, "int64")), "k")

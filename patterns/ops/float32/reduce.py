@@ -10,7 +10,7 @@ from tvm import te, tirx
 
 from patterns.op import TensorType, operator
 from patterns.ops.float32.base import RealOp, check_reals
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 
 __all__ = ["RealReduce", "Reduction"]
 
@@ -35,11 +35,10 @@ class RealReduce(RealOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
         check_reals(inputs)
-        return TensorType(self._shape(inputs[0].shape), "float32")
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        axes = self._counted(len(source))
-        return tuple(1 if axis in axes else size for axis, size in enumerate(source))
+        shape = inputs[0].shape
+        axes = self._counted(len(shape))
+        kept = (1 if axis in axes else size for axis, size in enumerate(shape))
+        return TensorType(tuple(kept), "float32")
 
     def _counted(self, rank: int) -> list[int]:
         """Return the axes as non-negative numbers, sorted, without duplicates."""
@@ -59,4 +58,4 @@ class RealReduce(RealOp):
             places = [spans.get(axis, place) for axis, place in enumerate(index)]
             return combine(source(*places), axis=list(spans.values()))
 
-        return te.compute(extents(self._shape(shape)), element, name="reduced")
+        return te.compute(self.extents(tensors), element, name="reduced")

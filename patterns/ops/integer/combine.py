@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
 from tvm import te, tirx
 
-from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers.tensor import Array
 from patterns.op import TensorType, operator
-from patterns.ops.broadcast import broadcast_load
+from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.integer.limits import constant_of, magnitude, wrapping_type
-from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -45,13 +42,11 @@ class Combine(PrimitiveOp):
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
-        return TensorType(_broadcast(inputs[0].shape, inputs[1].shape), "int32")
+        return TensorType(broadcast(*(part.shape for part in inputs)), "int32")
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands."""
-        if self.b is None:
-            return Argument("a", inputs[0]), Argument("b", inputs[1])
-        return Argument("a", inputs[0]), Argument("b", constant_of(self.b, 1), "b")
+        return pair(inputs, b=None if self.b is None else constant_of(self.b, 1))
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
@@ -63,12 +58,4 @@ class Combine(PrimitiveOp):
             result = {"add": x + y, "subtract": x - y, "multiply": x * y}[self.function]
             return tirx.Cast("int32", result)
 
-        shape = _broadcast(*(sizes_of(part) for part in tensors))
-        return te.compute(extents(shape), element, name="combined")
-
-
-def _broadcast(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        return tuple(int(size) for size in np.broadcast_shapes(first, second))
-    except ValueError as error:
-        raise IntegerFormError(f"operands of shapes {first} and {second}") from error
+        return te.compute(self.extents(tensors), element, name="combined")

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers.tensor import Array
 from patterns.op import Range, TensorType, Work, operator, union
-from patterns.ops.broadcast import broadcast_load
+from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.integer.limits import INT32_MAX
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -53,10 +52,8 @@ class ReduceExtreme(PrimitiveOp):
         shape = inputs[0].shape
         if not self.axes or not 0 <= min(self.axes) <= max(self.axes) < len(shape):
             raise IntegerFormError(f"axes {self.axes} of a tensor of shape {shape}")
-        return TensorType(self._shape(shape), inputs[0].dtype)
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(1 if at in self.axes else source[at] for at in self._kept(len(source)))
+        sizes = (1 if at in self.axes else shape[at] for at in self._kept(len(shape)))
+        return TensorType(tuple(sizes), inputs[0].dtype)
 
     def _kept(self, rank: int) -> list[int]:
         return [axis for axis in range(rank) if self.keepdims or axis not in self.axes]
@@ -78,7 +75,7 @@ class ReduceExtreme(PrimitiveOp):
             place = dict(zip(self._kept(len(shape)), index, strict=True)) | spans
             return reduce(source(*(place[axis] for axis in range(len(shape)))), [*spans.values()])
 
-        return te.compute(extents(self._shape(shape)), element, name="extreme")
+        return te.compute(self.extents(tensors), element, name="extreme")
 
 
 @operator
@@ -106,19 +103,11 @@ class Extreme(PrimitiveOp):
         first, second = inputs[0], inputs[1]
         if first.dtype != second.dtype:
             raise IntegerFormError(f"operands of types {first.dtype} and {second.dtype}")
-        try:
-            shape = np.broadcast_shapes(first.shape, second.shape)
-        except ValueError as error:
-            raise IntegerFormError(
-                f"operands of shapes {first.shape} and {second.shape}"
-            ) from error
-        return TensorType(tuple(int(size) for size in shape), first.dtype)
+        return TensorType(broadcast(first.shape, second.shape), first.dtype)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands."""
-        if self.b is not None:
-            return Argument("a", inputs[0]), Argument("b", self.b, "b")
-        return Argument("a", inputs[0]), Argument("b", inputs[-1])
+        return pair(inputs, b=self.b)
 
     def range(self, inputs: Sequence[Range]) -> Range:
         """See `Op.range`."""
@@ -130,12 +119,11 @@ class Extreme(PrimitiveOp):
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         pick = tirx.max if self.function == "maximum" else tirx.min
-        shape = np.broadcast_shapes(*(sizes_of(part) for part in tensors))
 
         def element(*index: Any) -> Any:
             return pick(*(broadcast_load(part, index) for part in tensors))
 
-        return te.compute(extents(tuple(int(n) for n in shape)), element, name=self.function)
+        return te.compute(self.extents(tensors), element, name=self.function)
 
 
 @operator
@@ -178,7 +166,7 @@ class ArgExtreme(PrimitiveOp):
         shape = sizes_of(source)
         length, most = shape[axis], self.function == "maximum"
         k = te.reduce_axis((0, tirx.const(length, "int64")), "k")
-        out = extents((*shape[:axis], *shape[axis + 1 :]))
+        out = self.extents(tensors)
 
         def key(*index: Any) -> Any:
             # Number and place in one integer, so that one comparison decides, the first of equals.

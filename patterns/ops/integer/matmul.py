@@ -11,9 +11,9 @@ from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
 from patterns.op import TensorType, operator
-from patterns.ops.broadcast import broadcast_load
+from patterns.ops.broadcast import broadcast_load, pair
 from patterns.ops.integer.limits import magnitude, wrapping_type
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -41,9 +41,7 @@ class IntegerMatmul(PrimitiveOp):
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
-        return TensorType(self._shape(inputs[0].shape, inputs[1].shape), "int32")
-
-    def _shape(self, first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+        first, second = (part.shape for part in inputs)
         inner, columns = (-1, -2) if self.transpose_b else (-2, -1)
         try:
             if min(len(first), len(second)) < 2 or first[-1] != second[inner]:
@@ -54,11 +52,11 @@ class IntegerMatmul(PrimitiveOp):
             raise IntegerFormError(f"a product of shapes {first} and {second}{transposed}") from (
                 error
             )
-        return (*outer, first[-2], second[columns])
+        return TensorType((*outer, first[-2], second[columns]), "int32")
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands."""
-        return Argument("a", inputs[0]), Argument("b", inputs[1])
+        return pair(inputs)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
@@ -75,7 +73,7 @@ class IntegerMatmul(PrimitiveOp):
             y = tirx.Cast(kind, broadcast_load(right, [*batch, *place]))
             return te.sum(x * y, axis=[k])
 
-        shape = extents(self._shape(sizes_of(left), sizes_of(right)))
+        shape = self.extents(tensors)
         sums = te.compute(shape, element, name="matmul")
         if kind == "int32":
             return sums

@@ -11,7 +11,7 @@ from tvm import te, tirx
 
 from patterns.op import Work
 from patterns.ops.integer.limits import magnitude
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 from patterns.primitive_op import PrimitiveOp
 
 __all__ = ["IntegerReduction"]
@@ -67,7 +67,7 @@ class IntegerReduction(PrimitiveOp):
         """See `PrimitiveOp.body`."""
         (source,) = tensors
         shape, dtype = sizes_of(source), str(source.dtype)
-        rank, count, out = len(shape), self.count(shape), extents(self.shape(shape))
+        rank, count, out = len(shape), self.count(shape), self.extents(tensors)
         accumulator = self.accumulator(count * (magnitude(dtype) + 1))
         reduced = {
             axis: te.reduce_axis((0, tirx.const(shape[axis], "int64")), f"r{axis}")

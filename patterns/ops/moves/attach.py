@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import TensorType, Work, operator
-from patterns.primitive import extents, sizes_of
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive import sizes_of
+from patterns.primitive_op import PrimitiveOp
 
 __all__ = ["Attach"]
 
@@ -44,22 +41,12 @@ class Attach(PrimitiveOp):
         """See `PrimitiveOp.result`."""
         source, axis = inputs[0], self.axis
         other = self.constant.shape
-        same = len(other) == len(source.shape) and 0 <= axis < len(other)
+        frames = {(*shape[:axis], *shape[axis + 1 :]) for shape in (other, source.shape)}
+        same = len(other) == len(source.shape) and 0 <= axis < len(other) and len(frames) == 1
         if not same or source.dtype != self.constant.dtype.name:
             raise IntegerFormError(f"a constant of shape {other} beside {source.shape}")
-        if any(
-            a != b for at, (a, b) in enumerate(zip(other, source.shape, strict=True)) if at != axis
-        ):
-            raise IntegerFormError(f"a constant of shape {other} beside {source.shape}")
-        return TensorType(self._shape(source.shape), source.dtype)
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        size = source[self.axis] + self.constant.shape[self.axis]
-        return (*source[: self.axis], size, *source[self.axis + 1 :])
-
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input and the constant."""
-        return Argument("x", inputs[0]), Argument("constant", self.constant, "constant")
+        size = source.shape[axis] + other[axis]
+        return TensorType((*other[:axis], size, *other[axis + 1 :]), source.dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
@@ -72,4 +59,4 @@ class Attach(PrimitiveOp):
             late = parts[1](*index[:axis], at - start, *index[axis + 1 :])
             return tirx.if_then_else(at < start, early, late)
 
-        return te.compute(extents(self._shape(sizes_of(tensors[0]))), element, name="attached")
+        return te.compute(self.extents(tensors), element, name="attached")

@@ -12,7 +12,7 @@ from tvm import te, tirx
 from byoc_dory.errors import IntegerFormError
 from patterns.op import TensorType, operator
 from patterns.ops.moves.base import Move
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class Concat(Move, PrimitiveOp):
             raise IntegerFormError(
                 f"a concatenation along axis {axis} of {', '.join(map(str, shapes))}"
             )
-        return TensorType(_joined(shapes, axis), inputs[0].dtype)
+        size = sum(shape[axis] for shape in shapes)
+        return TensorType((*shapes[0][:axis], size, *shapes[0][axis + 1 :]), inputs[0].dtype)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`."""
@@ -58,8 +59,7 @@ class Concat(Move, PrimitiveOp):
         """See `PrimitiveOp.body`."""
         shapes = [sizes_of(tensor) for tensor in tensors]
         axis = self.axis % len(shapes[0])
-        sizes, out = [shape[axis] for shape in shapes], _joined(shapes, axis)
-
+        sizes = [shape[axis] for shape in shapes]
         starts = [sum(sizes[:part]) for part in range(len(sizes))]
 
         def element(*index: Any) -> Any:
@@ -81,13 +81,8 @@ class Concat(Move, PrimitiveOp):
 
             return chosen(0, len(tensors))
 
-        return te.compute(extents(out), element, name="joined")
+        return te.compute(self.extents(tensors), element, name="joined")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         """See `Move.moved`."""
         return np.concatenate(parts, axis=self.axis)
-
-
-def _joined(shapes: Sequence[tuple[int, ...]], axis: int) -> tuple[int, ...]:
-    size = sum(shape[axis] for shape in shapes)
-    return (*shapes[0][:axis], size, *shapes[0][axis + 1 :])

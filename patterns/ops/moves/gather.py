@@ -12,7 +12,7 @@ from tvm import te, tirx
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import Range, TensorType, Work, operator
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -49,10 +49,8 @@ class Gather(PrimitiveOp):
             raise IntegerFormError(
                 f"places of {places.dtype} on axis {self.axis} of {source.shape}"
             )
-        return TensorType(self._shape(source.shape, places.shape), source.dtype)
-
-    def _shape(self, source: tuple[int, ...], places: tuple[int, ...]) -> tuple[int, ...]:
-        return (*source[: self.axis], *places, *source[self.axis + 1 :])
+        before, after = source.shape[: self.axis], source.shape[self.axis + 1 :]
+        return TensorType((*before, *places.shape, *after), source.dtype)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the tensor and the places."""
@@ -87,4 +85,4 @@ class Gather(PrimitiveOp):
             place = tirx.max(tirx.min(place, size - 1), 0)
             return source(*index[:axis], place, *index[end:])
 
-        return te.compute(extents(self._shape(*shapes)), element, name="gathered")
+        return te.compute(self.extents(tensors), element, name="gathered")

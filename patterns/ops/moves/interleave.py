@@ -12,7 +12,7 @@ from tvm import te, tirx
 
 from patterns.op import TensorType, operator
 from patterns.ops.moves.base import Filling, y_axis
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 from patterns.primitive_op import PrimitiveOp
 
 if TYPE_CHECKING:
@@ -46,11 +46,8 @@ class Interleave(Filling, PrimitiveOp):
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
-        return TensorType(self._shape(inputs[0].shape), inputs[0].dtype)
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        y = y_axis(self.layout)
-        return (*source[:y], *self.size, *source[y + 2 :])
+        source, y = inputs[0].shape, y_axis(self.layout)
+        return TensorType((*source[:y], *self.size, *source[y + 2 :]), inputs[0].dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
@@ -71,12 +68,12 @@ class Interleave(Filling, PrimitiveOp):
             taken = source(*index[:y], *places, *index[y + 2 :])
             return tirx.if_then_else(tirx.all(*inside), taken, tirx.const(self.value, source.dtype))
 
-        return te.compute(extents(self._shape(shape)), element, name="spread")
+        return te.compute(self.extents(tensors), element, name="spread")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         """See `Move.moved`."""
         y, x = y_axis(self.layout), parts[0]
-        out = np.full(self._shape(x.shape), fill, x.dtype)
+        out = np.full((*x.shape[:y], *self.size, *x.shape[y + 2 :]), fill, x.dtype)
         places: list[Array] = [np.arange(size) for size in x.shape]
         for at in (0, 1):
             target = self.start[at] + self.strides[at] * places[y + at]

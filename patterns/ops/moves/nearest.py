@@ -11,7 +11,6 @@ from tvm import te
 
 from patterns.op import TensorType, operator
 from patterns.ops.moves.base import Move, y_axis
-from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -40,11 +39,9 @@ class Nearest(Move, PrimitiveOp):
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
-        return TensorType(self._shape(inputs[0].shape), inputs[0].dtype)
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        y = y_axis(self.layout)
-        return (*source[:y], len(self.rows), len(self.columns), *source[y + 2 :])
+        source, y = inputs[0].shape, y_axis(self.layout)
+        shape = (*source[:y], len(self.rows), len(self.columns), *source[y + 2 :])
+        return TensorType(shape, inputs[0].dtype)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, rows and columns."""
@@ -60,7 +57,7 @@ class Nearest(Move, PrimitiveOp):
             place = (row[index[y]], column[index[y + 1]])
             return source(*index[:y], *place, *index[y + 2 :])
 
-        return te.compute(extents(self._shape(sizes_of(source))), element, name="nearest")
+        return te.compute(self.extents(tensors), element, name="nearest")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         """See `Move.moved`."""

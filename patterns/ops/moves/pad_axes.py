@@ -11,7 +11,7 @@ from tvm import te, tirx
 
 from patterns.op import TensorType, operator
 from patterns.ops.moves.base import Filling
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 from patterns.primitive_op import PrimitiveOp
 
 if TYPE_CHECKING:
@@ -36,10 +36,8 @@ class PadAxes(Filling, PrimitiveOp):
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
-        return TensorType(self._shape(inputs[0].shape), inputs[0].dtype)
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(size + sum(pair) for size, pair in zip(source, self.widths, strict=True))
+        sizes = (n + sum(pair) for n, pair in zip(inputs[0].shape, self.widths, strict=True))
+        return TensorType(tuple(sizes), inputs[0].dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
@@ -57,7 +55,7 @@ class PadAxes(Filling, PrimitiveOp):
                 return taken
             return tirx.if_then_else(tirx.all(*inside), taken, tirx.const(self.value, source.dtype))
 
-        return te.compute(extents(self._shape(shape)), element, name="padded")
+        return te.compute(self.extents(tensors), element, name="padded")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         """See `Move.moved`."""

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import Range, TensorType, Work, operator, union
-from patterns.ops.broadcast import broadcast_load
-from patterns.primitive import extents, sizes_of
+from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -46,21 +44,11 @@ class Select(PrimitiveOp):
         _, first, second = inputs
         if first.dtype != second.dtype:
             raise IntegerFormError(f"a choice between {first.dtype} and {second.dtype}")
-        shapes = [part.shape for part in inputs]
-        try:
-            shape = np.broadcast_shapes(*shapes)
-        except ValueError as error:
-            raise IntegerFormError(f"a choice between tensors of shapes {shapes}") from error
-        return TensorType(tuple(int(size) for size in shape), first.dtype)
+        return TensorType(broadcast(*(part.shape for part in inputs)), first.dtype)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the mask and both operands."""
-        given = iter(inputs)
-        operands = (
-            Argument(name, next(given)) if value is None else Argument(name, value, name)
-            for name, value in (("a", self.a), ("b", self.b))
-        )
-        return Argument("mask", self.mask, "mask"), *operands
+        return Argument("mask", self.mask, "mask"), *pair(inputs, self.a, self.b)
 
     def range(self, inputs: Sequence[Range]) -> Range:
         """See `Op.range`: that of both operands."""
@@ -70,10 +58,9 @@ class Select(PrimitiveOp):
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         mask, *operands = tensors
-        shape = np.broadcast_shapes(*(sizes_of(part) for part in tensors))
 
         def element(*index: Any) -> Any:
             first, second = (broadcast_load(part, index) for part in operands)
             return tirx.Select(broadcast_load(mask, index) != 0, first, second)
 
-        return te.compute(extents(tuple(int(n) for n in shape)), element, name="selected")
+        return te.compute(self.extents(tensors), element, name="selected")

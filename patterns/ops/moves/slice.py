@@ -12,7 +12,6 @@ from tvm import te
 from byoc_dory.errors import IntegerFormError
 from patterns.op import TensorType, operator
 from patterns.ops.moves.base import Move
-from patterns.primitive import extents
 from patterns.primitive_op import PrimitiveOp
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class Slice(Move, PrimitiveOp):
             parts = zip(index, self.begin, self.strides, strict=True)
             return tensors[0](*(at * step + first for at, first, step in parts))
 
-        return te.compute(extents(self.sizes), element, name="part")
+        return te.compute(self.extents(tensors), element, name="part")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         """See `Move.moved`."""

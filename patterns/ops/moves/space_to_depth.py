@@ -11,7 +11,7 @@ from tvm import te, tirx
 from byoc_dory.errors import IntegerFormError
 from patterns.op import TensorType, operator
 from patterns.ops.moves.base import Move
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 from patterns.primitive_op import PrimitiveOp
 
 if TYPE_CHECKING:
@@ -46,11 +46,9 @@ class SpaceToDepth(Move, PrimitiveOp):
         shape, block = inputs[0].shape, self.block
         if len(shape) != 4 or block < 1 or shape[1] % block or shape[2] % block:
             raise IntegerFormError(f"blocks of {block}x{block} of a map of shape {list(shape)}")
-        return TensorType(self._shape(shape), inputs[0].dtype)
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        n, y, x, channels = source
-        return n, y // self.block, x // self.block, channels * self.block**2
+        n, y, x, channels = shape
+        blocks = (n, y // block, x // block, channels * block**2)
+        return TensorType(blocks, inputs[0].dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
@@ -62,10 +60,10 @@ class SpaceToDepth(Move, PrimitiveOp):
             dy, dx = tirx.floordiv(place, block), tirx.floormod(place, block)
             return source(n, y * block + dy, x * block + dx, channel)
 
-        return te.compute(extents(self._shape(shape)), element, name="blocks")
+        return te.compute(self.extents(tensors), element, name="blocks")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         """See `Move.moved`."""
-        n, y, x, channels = self._shape(parts[0].shape)
-        rows = parts[0].reshape(n, y, self.block, x, self.block, -1)
-        return rows.transpose(0, 1, 3, 2, 4, 5).reshape(n, y, x, channels)
+        (n, y, x, _), block = parts[0].shape, self.block
+        rows = parts[0].reshape(n, y // block, block, x // block, block, -1)
+        return rows.transpose(0, 1, 3, 2, 4, 5).reshape(n, y // block, x // block, -1)

@@ -12,7 +12,6 @@ from tvm import te
 from byoc_dory.errors import IntegerFormError
 from patterns.op import TensorType, operator
 from patterns.ops.moves.base import Move
-from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -45,10 +44,8 @@ class Take(Move, PrimitiveOp):
             raise IntegerFormError(f"axis {self.axis} of {shape}, {len(self.places)} elements")
         if not 0 <= min(self.places) <= max(self.places) < shape[self.axis]:
             raise IntegerFormError(f"elements of axis {self.axis} outside of {shape}")
-        return TensorType(self._shape(shape), inputs[0].dtype)
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        return (*source[: self.axis], len(self.places), *source[self.axis + 1 :])
+        before, after = shape[: self.axis], shape[self.axis + 1 :]
+        return TensorType((*before, len(self.places), *after), inputs[0].dtype)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the places."""
@@ -62,7 +59,7 @@ class Take(Move, PrimitiveOp):
         def element(*index: Any) -> Any:
             return source(*index[:axis], places[index[axis]], *index[axis + 1 :])
 
-        return te.compute(extents(self._shape(sizes_of(source))), element, name="taken")
+        return te.compute(self.extents(tensors), element, name="taken")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         """See `Move.moved`."""

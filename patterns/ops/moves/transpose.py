@@ -10,7 +10,6 @@ from tvm import te
 
 from patterns.op import TensorType, operator
 from patterns.ops.moves.base import Move
-from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import PrimitiveOp
 
 if TYPE_CHECKING:
@@ -36,12 +35,11 @@ class Transpose(Move, PrimitiveOp):
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         (source,), axes = tensors, self.axes
-        shape = sizes_of(source)
 
         def element(*index: Any) -> Any:
-            return source(*(index[axes.index(axis)] for axis in range(len(shape))))
+            return source(*(index[axes.index(axis)] for axis in range(len(axes))))
 
-        return te.compute(extents(tuple(shape[axis] for axis in axes)), element, name="transposed")
+        return te.compute(self.extents(tensors), element, name="transposed")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         """See `Move.moved`."""

@@ -20,7 +20,7 @@ from patterns.ops.float32.let import Definitions
 from patterns.ops.moves.base import y_axis
 from patterns.ops.onnxruntime.reals import ROUNDING, rounded
 from patterns.ops.onnxruntime.rounding import EXACT_BELOW, float_product
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -71,18 +71,14 @@ class OnnxAverage(PrimitiveOp):
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
-        return TensorType(self._shape(inputs[0].shape))
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of a result with one element per window."""
-        y = y_axis(self.layout)
+        source, y = inputs[0].shape, y_axis(self.layout)
         maps, sizes = source[y : y + 2], []
         for axis in (0, 1):
             span = maps[axis] + self.padding[axis] + self.padding[axis + 2] - self.kernel[axis]
             if span < 0:
                 raise IntegerFormError(f"windows of {self.kernel} on maps of {maps}")
             sizes.append(span // self.strides[axis] + 1)
-        return (*source[:y], *sizes, *source[y + 2 :])
+        return TensorType((*source[:y], *sizes, *source[y + 2 :]))
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, and mantissa and shift of the scale.
@@ -132,8 +128,8 @@ class OnnxAverage(PrimitiveOp):
 
         Positions outside do not contribute.
         """
-        shape, at, kernel = sizes_of(source), y_axis(self.layout), self.kernel
-        sizes, (zero,) = shape[at : at + 2], self.requant.input_zero_points
+        at, kernel, (zero,) = y_axis(self.layout), self.kernel, self.requant.input_zero_points
+        sizes = sizes_of(source)[at : at + 2]
         ry, rx = te.reduce_axis((0, kernel[0]), "ry"), te.reduce_axis((0, kernel[1]), "rx")
 
         def window(*index: Any) -> Any:
@@ -147,4 +143,4 @@ class OnnxAverage(PrimitiveOp):
                 taken = tirx.if_then_else(inside, taken, tirx.const(0, taken.ty.dtype))
             return te.sum(taken, axis=[ry, rx])
 
-        return te.compute(extents(self._shape(shape)), window, name="total")
+        return te.compute(self.extents([source]), window, name="total")

@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from tvm import te, tirx
 
-from byoc_dory.errors import IntegerFormError, UnsupportedError
+from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Array, OnnxRequant
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator
-from patterns.ops.broadcast import broadcast_load
+from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.float32.let import Definitions
 from patterns.ops.onnxruntime.reals import ROUNDING, rounded
 from patterns.ops.onnxruntime.two_steps import TwoSteps, nearest
 from patterns.ops.sums import sum_layer
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class _Pair(PrimitiveOp):
         largest = 2**16 if self.computes == "multiply" else 2**10
         if max(factors) * largest >= 2**62:
             raise UnsupportedError("an output scale far below those of the inputs")
-        return TensorType(_broadcast([part.shape for part in inputs[:2]]))
+        return TensorType(broadcast(*(part.shape for part in inputs[:2])))
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands and their factors.
@@ -129,16 +129,14 @@ class _Pair(PrimitiveOp):
         figures = np.asarray([*self.steps, *ROUNDING], "float32")
         return *self.operands(inputs), factors, Argument("figures", figures)
 
-    def operands(self, inputs: Sequence[Expr]) -> tuple[Argument, Argument]:
+    def operands(self, inputs: Sequence[Expr]) -> tuple[Argument, ...]:
         """Return the two operands."""
-        a, b = inputs if len(inputs) == 2 else (inputs[0], inputs[0])
-        return Argument("a", a), Argument("b", b)
+        return pair(inputs)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         parts, factors, figures = tensors[:2], tensors[2], tensors[-1]
-        shapes = [sizes_of(part) for part in parts]
-        turned = self.computes != "multiply" and _is_one_along_rows(*shapes)
+        turned = self.computes != "multiply" and _is_one_along_rows(*map(sizes_of, parts))
         kernel = _Kernel.of(self.requant, self.computes, self.kernel, turned)
 
         def element(*index: Any) -> Any:
@@ -150,7 +148,7 @@ class _Pair(PrimitiveOp):
             low, high = (_wide(bound) for bound in self.clip)
             return block.around(tirx.Cast("int8", tirx.max(tirx.min(made, high), low)))
 
-        return te.compute(extents(_broadcast(shapes)), element, name=self.computes)
+        return te.compute(self.extents(tensors), element, name=self.computes)
 
     def _of_reals(
         self, block: Definitions, a: Any, b: Any, factors: te.Tensor, figures: te.Tensor
@@ -285,20 +283,9 @@ class OnnxBinary(_Pair):
         """The function of the two operands."""
         return self.function
 
-    def operands(self, inputs: Sequence[Expr]) -> tuple[Argument, Argument]:
+    def operands(self, inputs: Sequence[Expr]) -> tuple[Argument, ...]:
         """Return the two operands, with a constant one in its place."""
-        if self.a is not None:
-            return Argument("a", self.a, "a"), Argument("b", inputs[0])
-        if self.b is not None:
-            return Argument("a", inputs[0]), Argument("b", self.b, "b")
-        return super().operands(inputs)
-
-
-def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    try:
-        return tuple(int(size) for size in np.broadcast_shapes(*shapes))
-    except ValueError as error:
-        raise IntegerFormError(f"operands of shapes {shapes[0]} and {shapes[1]}") from error
+        return pair(inputs, self.a, self.b)
 
 
 def _is_one_along_rows(a: tuple[int, ...], b: tuple[int, ...]) -> bool:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.layers import Array
 from patterns.op import TensorType, operator
 from patterns.ops.broadcast import broadcast_load
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import PrimitiveOp
 
 __all__ = ["OnnxReal"]
 
@@ -36,11 +32,6 @@ class OnnxReal(PrimitiveOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
         return TensorType(inputs[0].shape, "float32")
-
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the sums and the factors."""
-        factors = np.asarray(self.factors, "float32", order="C")
-        return Argument("x", inputs[0]), Argument("factors", factors, "factors")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from tvm import te, tirx
 
-from byoc_dory.errors import IntegerFormError, UnsupportedError
+from byoc_dory.errors import UnsupportedError
 from patterns.op import Range, TensorType, operator
-from patterns.ops.broadcast import broadcast_load
+from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.integer.limits import INT32_MAX, magnitude
-from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -53,7 +51,7 @@ class PulpQuotient(PrimitiveOp):
                 f"a division of up to {dividend} by up to {divisor}",
                 hint="both together must fit 62 bits; requantize before, or use smaller factors",
             )
-        return TensorType(_broadcast(a.shape, b.shape), "int32")
+        return TensorType(broadcast(a.shape, b.shape), "int32")
 
     def range(self, inputs: Sequence[Range]) -> Range:
         """See `Op.range`: all of int32."""
@@ -61,7 +59,7 @@ class PulpQuotient(PrimitiveOp):
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: dividend and divisor."""
-        return Argument("a", inputs[0]), Argument("b", inputs[1])
+        return pair(inputs)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
@@ -79,12 +77,4 @@ class PulpQuotient(PrimitiveOp):
             found = tirx.Select(divisor == zero, zero, tirx.truncdiv(nearest, safe))
             return tirx.Cast("int32", found)
 
-        shape = _broadcast(*(sizes_of(part) for part in tensors))
-        return te.compute(extents(shape), element, name="quotient")
-
-
-def _broadcast(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        return tuple(int(size) for size in np.broadcast_shapes(first, second))
-    except ValueError as error:
-        raise IntegerFormError(f"operands of shapes {first} and {second}") from error
+        return te.compute(self.extents(tensors), element, name="quotient")

@@ -11,9 +11,10 @@ from tvm import te, tirx
 
 from byoc_dory.layers import Add, TfliteRequant
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator
-from patterns.ops.requantize import rounding_high_multiply, short_rounding_right_shift
+from patterns.ops.broadcast import pair
 from patterns.ops.sums import sum_layer
-from patterns.ops.tflite.factors import ADD_LEFT_SHIFT, AddFactors
+from patterns.ops.tflite.binary import summed
+from patterns.ops.tflite.factors import AddFactors
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -57,26 +58,16 @@ class TfliteAdd(PrimitiveOp):
         products instead of one.
         """
         multipliers = np.asarray(self.factors.multipliers, "int32")
-        operands = Argument("a", inputs[0]), Argument("b", inputs[-1])
-        return *operands, Argument("multiplier", multipliers)
+        return *pair(inputs), Argument("multiplier", multipliers)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         first, second, multiplier = tensors
-        factors, (low, high) = self.factors, self.clip
-
-        def operand(value: Any, index: int) -> Any:
-            # (centred << 20) * multiplier >> 31 with rounding, with the common factor cancelled.
-            centred = tirx.Cast("int32", value) - factors.zero_points[index]
-            product = tirx.Cast("int64", centred) * tirx.Cast("int64", multiplier[index])
-            drop = 31 - ADD_LEFT_SHIFT
-            rounded = (product + tirx.const(1 << (drop - 1), "int64")) >> tirx.const(drop, "int64")
-            return _divided(tirx.Cast("int32", rounded), factors.shifts[index])
+        low, high = self.clip
 
         def element(*index: Any) -> Any:
-            total = operand(first(*index), 0) + operand(second(*index), 1)
-            scaled = rounding_high_multiply(total, multiplier[2])
-            result = _divided(scaled, factors.shifts[2]) + factors.zero_points[2]
+            values = [tirx.Cast("int32", part(*index)) for part in (first, second)]
+            result = summed(values, "add", self.factors, multiplier)
             return tirx.Cast("int8", tirx.max(tirx.min(result, high), low))
 
         return te.compute(first.shape, element, name="sum")
@@ -92,8 +83,3 @@ class TfliteAdd(PrimitiveOp):
         )
         operands = inputs if len(inputs) == 2 else [inputs[0], inputs[0]]
         return sum_layer(name, operands, output, requant, self.clip)
-
-
-def _divided(value: Any, shift: int) -> Any:
-    # Operands are below 2**28 and only shrink, so the short form never overflows.
-    return short_rounding_right_shift(value, -shift) if shift < 0 else value

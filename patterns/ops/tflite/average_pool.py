@@ -12,7 +12,7 @@ from tvm import te, tirx
 from byoc_dory.errors import UnsupportedError
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator, union
 from patterns.ops.moves.base import y_axis
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 from patterns.primitive_op import PrimitiveOp
 
 if TYPE_CHECKING:
@@ -51,32 +51,25 @@ class AveragePool(PrimitiveOp):
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`; no window may lie completely outside the input."""
-        shape, y = inputs[0].shape, y_axis(self.layout)
-        out = self._shape(shape)
+        shape, y, sizes = inputs[0].shape, y_axis(self.layout), []
         for axis in (0, 1):
-            count, before = out[y + axis], self.padding[axis]
+            before = self.padding[axis]
+            span = shape[y + axis] + before + self.padding[axis + 2] - self.kernel[axis]
+            count = span // self.strides[axis] + 1
+            sizes.append(count)
             last_start = (count - 1) * self.strides[axis] - before
             if count < 1 or before >= self.kernel[axis] or last_start >= shape[y + axis]:
                 raise UnsupportedError(
                     f"an average over no elements: input {shape}, kernel {self.kernel}, "
                     f"pads {self.padding}"
                 )
-        return TensorType(out, inputs[0].dtype)
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        y = y_axis(self.layout)
-        sizes = []
-        for axis in (0, 1):
-            span = source[y + axis] + self.padding[axis] + self.padding[axis + 2]
-            sizes.append((span - self.kernel[axis]) // self.strides[axis] + 1)
-        return (*source[:y], *sizes, *source[y + 2 :])
+        return TensorType((*shape[:y], *sizes, *shape[y + 2 :]), inputs[0].dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         (source,), y_at = tensors, y_axis(self.layout)
         kernel, padding = self.kernel, self.padding
-        shape = sizes_of(source)
-        sizes, out = shape[y_at : y_at + 2], extents(self._shape(shape))
+        sizes, out = sizes_of(source)[y_at : y_at + 2], self.extents(tensors)
         ry, rx = te.reduce_axis((0, kernel[0]), "ry"), te.reduce_axis((0, kernel[1]), "rx")
 
         def start(index: Any, axis: int) -> Any:

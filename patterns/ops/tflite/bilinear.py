@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tvm import te, tirx
 
@@ -12,11 +12,7 @@ from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import Array
 from patterns.op import Range, TensorType, Work, operator, union
 from patterns.ops.requantize import short_rounding_right_shift
-from patterns.primitive import extents, sizes_of
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import PrimitiveOp
 
 __all__ = ["TfliteBilinear"]
 
@@ -62,10 +58,7 @@ class TfliteBilinear(PrimitiveOp):
         ]
         if largest[0] * largest[1] * 128 + (1 << _BITS) >= 2**31:
             raise UnsupportedError("weights whose sums exceed int32")
-        return TensorType(self._shape(shape))
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        return source[0], self.rows.shape[1], self.columns.shape[1], source[3]
+        return TensorType((shape[0], self.rows.shape[1], self.columns.shape[1], shape[3]))
 
     def range(self, inputs: Sequence[Range]) -> Range:
         """See `Op.range`: that of the input, because weights sum to 1."""
@@ -76,17 +69,11 @@ class TfliteBilinear(PrimitiveOp):
         n, y, x, c = output.shape
         return 4 * n * y * x * c
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, then all fields."""
-        names = ("rows", "columns", "row_weights", "column_weights")
-        fields = (Argument(name, getattr(self, name), name) for name in names)
-        return Argument("x", inputs[0]), *fields
-
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         source, rows, columns, row_weights, column_weights = tensors
 
-        shape = extents(self._shape(sizes_of(source)))
+        shape = self.extents(tensors)
         i, j = (te.reduce_axis((0, tirx.const(2, "int64")), name) for name in "ij")
 
         def summed(n: Any, y: Any, x: Any, c: Any) -> Any:

@@ -17,6 +17,7 @@ from tvm import te, tirx
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import INT8, TensorType, operator
+from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.requantize import (
     left_shift,
     rounding_high_multiply,
@@ -27,29 +28,14 @@ from patterns.ops.tflite.factors import (
     MultiplyFactors,
     SquareFactors,
 )
-from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
     from tvm.relax import Expr
 
-__all__ = ["Function", "TfliteBinary", "broadcast", "divided"]
+__all__ = ["Function", "TfliteBinary", "divided", "summed"]
 
 Function: TypeAlias = Literal["add", "subtract", "multiply", "squared_difference"]
-
-
-def broadcast(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape of the result for operands of these shapes.
-
-    Raises:
-        IntegerFormError: the shapes do not fit.
-    """
-    try:
-        return tuple(int(size) for size in np.broadcast_shapes(tuple(first), tuple(second)))
-    except ValueError as error:
-        raise IntegerFormError(
-            f"operands of shapes {tuple(first)} and {tuple(second)} cannot be broadcast"
-        ) from error
 
 
 @operator
@@ -95,13 +81,8 @@ class TfliteBinary(PrimitiveOp):
 
         The multipliers are an argument, because TVM would multiply out known ones.
         """
-        twice = self.a is None and self.b is None and len(inputs) == 1
-        given = iter([*inputs, *inputs] if twice else inputs)
-        operands = [
-            Argument(name, next(given)) if value is None else Argument(name, value, name)
-            for name, value in (("a", self.a), ("b", self.b))
-        ]
-        return *operands, Argument("multiplier", np.asarray(self._multipliers, "int32"))
+        multipliers = Argument("multiplier", np.asarray(self._multipliers, "int32"))
+        return *pair(inputs, self.a, self.b), multipliers
 
     @property
     def _multipliers(self) -> tuple[int, ...]:
@@ -112,50 +93,38 @@ class TfliteBinary(PrimitiveOp):
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         *operands, multiplier = tensors
-        shapes = [sizes_of(operand) for operand in operands]
         clipped = _ARITHMETIC[type(self.parameters)]
         low, high = self.clip
 
         def element(*index: Any) -> Any:
-            pair = [
-                _at(operand, shape, index) for operand, shape in zip(operands, shapes, strict=True)
-            ]
-            value = clipped(pair, self.function, self.parameters, multiplier)
+            values = [tirx.Cast("int32", broadcast_load(part, index)) for part in operands]
+            value = clipped(values, self.function, self.parameters, multiplier)
             return tirx.Cast(operands[0].dtype, tirx.max(tirx.min(value, high), low))
 
-        return te.compute(extents(broadcast(*shapes)), element, name=self.function)
+        return te.compute(self.extents(tensors), element, name=self.function)
 
 
-def _at(operand: te.Tensor, shape: tuple[int, ...], index: Sequence[Any]) -> Any:
-    """Return the operand's element for an element of the result, int32."""
-    own = index[len(index) - len(shape) :]
-    place = [
-        at if size > 1 else tirx.const(0, "int64") for at, size in zip(own, shape, strict=True)
-    ]
-    return tirx.Cast("int32", operand(*place))
-
-
-def _summed(pair: Sequence[Any], function: str, parameters: Any, multiplier: Any) -> Any:
-    """Return the sum as in `patterns.ops.tflite.add`; a difference negates the scaled operand."""
-    first, second = _common(pair, parameters, multiplier, parameters.bits)
+def summed(values: Sequence[Any], function: str, parameters: Any, multiplier: Any) -> Any:
+    """Return the sum of two int32, or their difference, in steps of the result, not yet clipped."""
+    first, second = _common(values, parameters, multiplier, parameters.bits)
     total = first - second if function == "subtract" else first + second
     high = rounding_high_multiply(total, multiplier[2])
     return divided(high, parameters.shifts[2]) + parameters.zero_points[2]
 
 
-def _squared(pair: Sequence[Any], _: str, parameters: Any, multiplier: Any) -> Any:
-    first, second = _common(pair, parameters, multiplier, parameters.bits)
+def _squared(values: Sequence[Any], _: str, parameters: Any, multiplier: Any) -> Any:
+    first, second = _common(values, parameters, multiplier, parameters.bits)
     # Both are at most half of 255 * 2**7 or of 2**15, so the square is at most 2**30.
     high = rounding_high_multiply((first - second) * (first - second), multiplier[2])
     return divided(high, parameters.shifts[2]) + parameters.zero_points[2]
 
 
-def _common(pair: Sequence[Any], parameters: Any, multiplier: Any, bits: int) -> list[Any]:
+def _common(values: Sequence[Any], parameters: Any, multiplier: Any, bits: int) -> list[Any]:
     """Return both operands in a common step, with this many fraction bits."""
 
     def operand(index: int) -> Any:
         # (centred << bits) * multiplier >> 31 with rounding, with the common factor cancelled.
-        centred = pair[index] - parameters.zero_points[index]
+        centred = values[index] - parameters.zero_points[index]
         product = tirx.Cast("int64", centred) * tirx.Cast("int64", multiplier[index])
         drop = 31 - bits
         rounded = (product + tirx.const(1 << (drop - 1), "int64")) >> tirx.const(drop, "int64")
@@ -164,16 +133,16 @@ def _common(pair: Sequence[Any], parameters: Any, multiplier: Any, bits: int) ->
     return [operand(0), operand(1)]
 
 
-def _multiplied(pair: Sequence[Any], _: str, parameters: Any, multiplier: Any) -> Any:
+def _multiplied(values: Sequence[Any], _: str, parameters: Any, multiplier: Any) -> Any:
     zeros = parameters.zero_points
-    product = (pair[0] - zeros[0]) * (pair[1] - zeros[1])
+    product = (values[0] - zeros[0]) * (values[1] - zeros[1])
     if parameters.shift > 0:
         product = left_shift(product, tirx.const(parameters.shift, "int32"), known=True)
     high = rounding_high_multiply(product, multiplier[0])
     return divided(high, parameters.shift) + zeros[2]
 
 
-_ARITHMETIC = {AddFactors: _summed, MultiplyFactors: _multiplied, SquareFactors: _squared}
+_ARITHMETIC = {AddFactors: summed, MultiplyFactors: _multiplied, SquareFactors: _squared}
 
 
 def divided(value: Any, shift: int) -> Any:

@@ -12,7 +12,7 @@ from tvm import te, tirx
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import Array
 from patterns.op import INT8, TensorType, operator
-from patterns.ops.broadcast import broadcast_load
+from patterns.ops.broadcast import broadcast_load, pair
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
 from patterns.ops.tflite.wide import INT16, LARGEST_SUM
@@ -91,13 +91,8 @@ class TfliteMatmul(PrimitiveOp):
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands and the multiplier."""
-        twice = self.a is None and self.b is None and len(inputs) == 1
-        given = iter([*inputs, *inputs] if twice else inputs)
-        operands = [
-            Argument(name, next(given)) if value is None else Argument(name, value, name)
-            for name, value in (("a", self.a), ("b", self.b))
-        ]
-        return *operands, Argument("multiplier", np.asarray([self.multiplier], "int32"))
+        multiplier = Argument("multiplier", np.asarray([self.multiplier], "int32"))
+        return *pair(inputs, self.a, self.b), multiplier
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""

@@ -14,7 +14,7 @@ from byoc_dory.errors import UnsupportedError
 from patterns.op import TensorType, Work, operator
 from patterns.ops.requantize import fixed_point, left_shift, rounding_high_multiply
 from patterns.ops.tflite.binary import divided
-from patterns.primitive import extents, sizes_of
+from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class TfliteMean(PrimitiveOp):
         source, factors = tensors
         shape = sizes_of(source)
         count = math.prod(shape[axis] for axis in self.axes)
-        sums = _sums(source, shape, self.axes, self._kept(len(shape)))
+        sums = self._sums(source)
         limits = np.iinfo(str(source.dtype))
         low, high = int(limits.min), int(limits.max)
 
@@ -96,20 +96,17 @@ class TfliteMean(PrimitiveOp):
 
         return te.compute(sums.shape, element, name="mean")
 
+    def _sums(self, source: te.Tensor) -> te.Tensor:
+        """Return int32 sums over the axes."""
+        shape = sizes_of(source)
+        reduced = {axis: te.reduce_axis((0, shape[axis]), f"r{axis}") for axis in self.axes}
 
-def _sums(
-    source: te.Tensor, shape: tuple[int, ...], axes: Sequence[int], kept: Sequence[int]
-) -> te.Tensor:
-    """Int32 sums over ``axes``; the result has the axes ``kept``, those summed with size 1."""
-    reduced = {axis: te.reduce_axis((0, shape[axis]), f"r{axis}") for axis in axes}
+        def total(*index: Any) -> Any:
+            place = dict(zip(self._kept(len(shape)), index, strict=True)) | reduced
+            element = source(*(place[axis] for axis in range(len(shape))))
+            return te.sum(tirx.Cast("int32", element), axis=list(reduced.values()))
 
-    def total(*index: Any) -> Any:
-        place = dict(zip(kept, index, strict=True)) | reduced
-        element = source(*(place[axis] for axis in range(len(shape))))
-        return te.sum(tirx.Cast("int32", element), axis=list(reduced.values()))
-
-    out = tuple(1 if axis in reduced else shape[axis] for axis in kept)
-    return te.compute(extents(out), total, name="total")
+        return te.compute(self.extents([source]), total, name="total")
 
 
 def mean_factor(scales: tuple[float, float], count: int) -> tuple[int, int]:

@@ -18,7 +18,6 @@ from byoc_dory.layers import Array
 from patterns.op import Range, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
-from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
@@ -100,20 +99,17 @@ class WideConv2d(PrimitiveOp):
             raise IntegerFormError(
                 f"weights of shape {self.weight.shape} on {source.dtype} of shape {shape}"
             )
-        if min(self._shape(shape)[1:3]) < 1:
+        sizes = [
+            (size - dilation * (taps - 1) - 1) // stride + 1
+            for size, dilation, taps, stride in zip(
+                shape[1:3], self.dilation, (fy, fx), self.strides, strict=True
+            )
+        ]
+        if min(sizes) < 1:
             raise IntegerFormError(f"a kernel of {(fy, fx)} on maps of shape {shape}")
         if self.largest >= LARGEST_SUM:
             raise UnsupportedError("sums that can exceed 48 bits")
-        return TensorType(self._shape(shape), "int16")
-
-    def _shape(self, source: tuple[int, ...]) -> tuple[int, ...]:
-        sizes = [
-            (source[1 + axis] - self.dilation[axis] * (self.weight.shape[1 + axis] - 1) - 1)
-            // self.strides[axis]
-            + 1
-            for axis in (0, 1)
-        ]
-        return (source[0], *sizes, self.weight.shape[0])
+        return TensorType((shape[0], *sizes, k), "int16")
 
     @property
     def _products(self) -> int:
@@ -130,19 +126,11 @@ class WideConv2d(PrimitiveOp):
         """See `Op.elements_read`: all elements of each window."""
         return int(np.prod(output.shape)) * int(np.prod(self.weight.shape[1:]))
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, then all arrays."""
-        names = ("weight", "bias", "multipliers", "shifts")
-        return (
-            Argument("x", inputs[0]),
-            *(Argument(name, getattr(self, name), name) for name in names),
-        )
-
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         """See `PrimitiveOp.body`."""
         source, weight, bias, multipliers, shifts = tensors
         k, fy, fx, each = self.weight.shape
-        out = extents(self._shape(sizes_of(source)))
+        out = self.extents(tensors)
         kind = "int32" if self._products <= INT32_MAX else "int64"
         i, j, c = (
             te.reduce_axis((0, tirx.const(size, "int64")), part)
@@ -173,10 +161,6 @@ class WideConv2d(PrimitiveOp):
             return tirx.Cast("int16", tirx.max(tirx.min(value >> amount, high), low))
 
         return te.compute(out, element, name="wide_conv2d")
-
-    def range(self, inputs: Sequence[Range]) -> Range:
-        """See `Op.range`: that of ``clip``."""
-        return self.clip
 
 
 @operator
