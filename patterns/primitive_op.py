@@ -35,21 +35,23 @@ class Argument:
 
     Attributes:
         name: name of the parameter.
-        value: a tensor, or a constant array.
+        value: a tensor, of which only the type may be known, or a constant array.
         field: the operator's field that holds the array; ``""`` if it is computed from fields.
     """
 
     name: str
-    value: Expr | Array
+    value: Expr | TensorType | Array
     field: str = ""
 
 
-def type_of(value: Expr | Array) -> TensorType:
-    """Return the shape and element type of a tensor or an array.
+def type_of(value: Expr | TensorType | Array) -> TensorType:
+    """Return the shape and element type of a tensor, which may be known by them, or an array.
 
     Raises:
         IntegerFormError: it is not a tensor, or a size is unknown.
     """
+    if isinstance(value, TensorType):
+        return value
     if isinstance(value, np.ndarray):
         return TensorType(value.shape, value.dtype.name)
     return TensorType(shape_of(value), dtype_of(value))
@@ -80,7 +82,7 @@ class PrimitiveOp(Op):
             UnsupportedError: the result could not be computed exactly.
         """
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Sequence[Expr | TensorType]) -> Sequence[Argument]:
         """The PrimFunc's arguments: by default the inputs, then the fields that are arrays.
 
         Inputs are named ``x``, or ``x0``, ``x1``...; fields have their own names.
@@ -107,11 +109,7 @@ class PrimitiveOp(Op):
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `Op.result_of`."""
-        variables = [
-            relax.Var(f"x{at}", relax.TensorType(item.shape, item.dtype))
-            for at, item in enumerate(inputs)
-        ]
-        return self.result([type_of(argument.value) for argument in self.arguments(variables)])
+        return self.result([type_of(argument.value) for argument in self.arguments(inputs)])
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
         """See `Op.write`: writes a call of the operator's PrimFunc."""

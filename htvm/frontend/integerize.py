@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from byoc_dory.errors import DefectError
 from htvm.frontend.bounds import check_sizes
 from htvm.frontend.check import check_graph
 from htvm.frontend.operators import Activation, Applied
 from patterns.names import NameCounter
-from patterns.op import TensorType
 from patterns.reading.building import GraphBuilder
 from patterns.reading.graph import Graph
 
@@ -36,24 +34,14 @@ def integer_graph(
     check_sizes(operators)
     names = {activation: name for name, activation in inputs}
     counter = NameCounter(tuple(names.values()))
-    builder = GraphBuilder((name, _type_of(activation)) for name, activation in inputs)
+    builder = GraphBuilder((name, activation.type) for name, activation in inputs)
     for operator, activation in operators:
         name = counter.fresh(operator.stem or operator.op.stem)
         inputs_of = [names[each] for each in operator.inputs]
-        names[activation] = builder.apply(operator.op, inputs_of, name)
-        if builder.types[name] != _type_of(activation):
-            raise DefectError(
-                f"{operator.op.kind} of type {builder.types[name]}, read as {_type_of(activation)}",
-                where=operator.where,
-                hint="this is a fault of htvm: please report it with the model",
-            )
+        names[activation] = builder.apply(operator.op, inputs_of, name, operator.result)
     graph = builder.graph([names[activation] for activation in outputs])
     check_graph(graph)
     return graph, names
-
-
-def _type_of(activation: Activation) -> TensorType:
-    return TensorType(tuple(activation.shape), activation.dtype)
 
 
 def _in_order(outputs: Sequence[Activation]) -> list[tuple[Applied, Activation]]:

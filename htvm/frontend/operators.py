@@ -12,10 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from byoc_dory.errors import UnsupportedError
 from htvm.model import TensorInfo
+from patterns.op import TensorType
 
 if TYPE_CHECKING:
     from patterns.op import Op
@@ -68,6 +70,21 @@ class Activation:
     origin: Applied | str
     dtype: str = "int8"
 
+    @classmethod
+    def of(cls, operator: Applied) -> Activation:
+        """Return the result of an operator.
+
+        Raises:
+            IntegerFormError: the tensors do not fit the operator.
+            UnsupportedError: it could not be computed exactly, or as of the class.
+        """
+        return cls(operator.result.shape, operator, operator.result.dtype)
+
+    @property
+    def type(self) -> TensorType:
+        """Shape and element type."""
+        return TensorType(self.shape, self.dtype)
+
     def __post_init__(self) -> None:
         elements, axes = math.prod(self.shape), len(self.shape)
         if elements > MOST_ELEMENTS:
@@ -105,6 +122,11 @@ class Applied:
     inputs: tuple[Activation, ...]
     op: Op
     stem: str = ""
+
+    @cached_property
+    def result(self) -> TensorType:
+        """The type of its result; errors as of `Op.result_of`."""
+        return self.op.result_of([tensor.type for tensor in self.inputs])
 
 
 def info_of(

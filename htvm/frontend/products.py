@@ -12,7 +12,6 @@ import numpy as np
 
 from byoc_dory.layers import Array, OnnxRequant, TfliteRequant
 from htvm.frontend.operators import Activation, Applied, Clip, Pair
-from patterns.op import TensorType
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense, dense_of
 from patterns.ops.integer.limits import check_int32
@@ -129,9 +128,7 @@ class WideProduct:
         if any(window.padding):
             top, left, bottom, right = window.padding
             pad = PadAxes(0, ((0, 0), (top, bottom), (left, right), (0, 0)))
-            shape = pad.result_of([TensorType(source.shape, source.dtype)]).shape
-            padding = Applied(position(0), self.where, (source,), pad)
-            source = Activation(shape, padding, source.dtype)
+            source = Activation.of(Applied(position(0), self.where, (source,), pad))
         return Applied(position(1), self.where, (source,), self.filter(window))
 
     def filter(self, window: Window) -> WideConv2d:
@@ -176,6 +173,5 @@ def padded(
     if not any(window.padding) or zero_point == 0:
         return source, window
     pad = Pad(zero_point, window.padding, window.layout)
-    shape = pad.result_of([TensorType(source.shape)]).shape
-    applied = Applied(position(0), where, (source,), pad)
-    return Activation(shape, applied), replace(window, padding=(0, 0, 0, 0))
+    made = Activation.of(Applied(position(0), where, (source,), pad))
+    return made, replace(window, padding=(0, 0, 0, 0))

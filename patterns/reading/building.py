@@ -34,8 +34,16 @@ class GraphBuilder:
         """The type of each tensor so far."""
         return self._types
 
-    def apply(self, op: Op, inputs: Sequence[str], name: str) -> str:
+    def apply(
+        self, op: Op, inputs: Sequence[str], name: str, result: TensorType | None = None
+    ) -> str:
         """Apply an operator to tensors; return the name of the result, which is the operator's.
+
+        Args:
+            op: the operator.
+            inputs: names of the tensors that it reads.
+            name: name of the operator.
+            result: type of its result, if it is known.
 
         Raises:
             IntegerFormError: the tensors do not fit the operator.
@@ -43,7 +51,7 @@ class GraphBuilder:
         """
         read = [(each, self._types[each]) for each in inputs]
         try:
-            result = op.result_of([kind for _, kind in read])
+            result = result or op.result_of([kind for _, kind in read])
         except HtvmError as error:
             where = error.where or f"operator '{name}'"
             raise type(error)(error.what, where=where, hint=error.hint) from error

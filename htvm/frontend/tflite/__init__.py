@@ -100,15 +100,15 @@ def _read_operators(file: TfliteFile) -> dict[int, Activation]:
                     f"int16 activations of operator {operator.kind} are not supported",
                     hint=f"supported are {', '.join(sorted(WIDE_HANDLERS))}; or use int8",
                 )
-            records = (WIDE_HANDLERS if wide else HANDLERS)[operator.kind](reader)
+            results = reader.results((WIDE_HANDLERS if wide else HANDLERS)[operator.kind](reader))
             check_read(reader)
         except UnsupportedError as error:
             if error.where:
                 raise
             # Builders know what they cannot do, but not for which operator.
             raise UnsupportedError(error.what, where=operator.place, hint=error.hint) from error
-        for tensor, record in zip(operator.outputs, records, strict=True):
-            values[tensor.index] = Activation(tensor.shape, record, tensor.dtype)
+        indices = (tensor.index for tensor in operator.outputs)
+        values.update(zip(indices, results, strict=True))
     return values
 
 

@@ -47,10 +47,9 @@ _INPUT_BITS = 4  # integer bits of the argument of logistic and tanh, Q4.27
 
 
 def unary(op: OperatorReader) -> tuple[TfliteTensor, Quantization, Quantization]:
-    """Return input, its quantization and the output's; their shapes are the same."""
+    """Return input, its quantization and the output's."""
     op.count((1,))
     source = op.source()
-    op.result_shape(source.shape)
     return source, op.step(source), op.step(op.result())
 
 
@@ -58,8 +57,8 @@ def table_of(
     op: OperatorReader, stem: str, source: Activation, table: Array, sub: int = 0
 ) -> Applied:
     """Apply a table; the output's zero point is that of the operator's result."""
-    zero_point = op.step(op.result()).zero_point
-    return Applied(op.position(sub), op.where, (source,), TableLookup(table, zero_point), stem)
+    lookup = TableLookup(table, op.step(op.result()).zero_point)
+    return op.apply(lookup, source, sub=sub, stem=stem)
 
 
 def clipped(op: OperatorReader, source: Activation, clip: Clip, sub: int = 0) -> Applied:
@@ -67,7 +66,7 @@ def clipped(op: OperatorReader, source: Activation, clip: Clip, sub: int = 0) ->
     if op.dtype != "int8":
         same = (1 << 30, 1)
         rescale = PiecewiseRescale(same, same, clip=clip, dtype=op.dtype)
-        return Applied(op.position(sub), op.where, (source,), rescale)
+        return op.apply(rescale, source, sub=sub)
     return table_of(op, "clip", source, tabulate(lambda x: min(max(x, clip[0]), clip[1])), sub)
 
 
@@ -181,7 +180,7 @@ def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
     if op.dtype == "int16":
         signed = (below[0] if slope >= 0 else -below[0], below[1])
         wide = PiecewiseRescale(above, signed)
-        return [Applied(op.position(), op.where, (op.value(source),), wide, "leaky_relu")]
+        return [op.apply(wide, op.value(source), stem="leaky_relu")]
 
     def function(x: int) -> int:
         centred = x - step.zero_point
@@ -213,7 +212,7 @@ def prelu(op: OperatorReader) -> Sequence[Applied]:
     factors = constant_array(alpha).reshape(-1).astype("int32") - slope.zero_point
     if op.dtype == "int16":
         wide = PiecewiseRescale(above, below, slopes=factors)
-        return [Applied(op.position(), op.where, (op.value(source),), wide, "prelu")]
+        return [op.apply(wide, op.value(source), stem="prelu")]
 
     def row(factor: int) -> Array:
         def function(x: int) -> int:
@@ -233,7 +232,6 @@ def _channel_slopes(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor]:
     """Return the input of PRELU and its slopes: constant int8, one or one per channel."""
     op.count((2,))
     source, alpha = op.source(), op.tensor(1)
-    op.result_shape(source.shape)
     if alpha.data is None:
         raise op.unsupported("its slopes are computed at run time", "make them constant")
     if alpha.dtype != "int8":
@@ -256,9 +254,9 @@ def relu(op: OperatorReader) -> Sequence[Applied]:
     if op.dtype == "int16":
         factor = fixed_point(step.scale / made.scale)
         wide = PiecewiseRescale(factor, factor, clip=(0, op.limits[1]))
-        return [Applied(op.position(), op.where, (op.value(source),), wide)]
+        return [op.apply(wide, op.value(source))]
     clip = (bound(0.0, made, INT8[0]), INT8[1])
-    return [Applied(op.position(), op.where, (op.value(source),), converted(step, made, clip))]
+    return [op.apply(converted(step, made, clip), op.value(source))]
 
 
 def relu_6(op: OperatorReader) -> Sequence[Applied]:
@@ -281,10 +279,9 @@ def softmax(op: OperatorReader) -> Sequence[Applied]:
             f"a softmax with output scale {result.scales[0]:g}, zero point {result.zero_points[0]}",
             "int8 softmax has scale 1/256 and zero point -128",
         )
-    op.result_shape(source.shape)
     op.last_axis(source)
     softmax = TfliteSoftmax.of_scale(op.step(source).scale)
-    return [Applied(op.position(), op.where, (op.value(source),), softmax)]
+    return [op.apply(softmax, op.value(source))]
 
 
 def l2_normalization(op: OperatorReader) -> Sequence[Applied]:
@@ -300,7 +297,7 @@ def l2_normalization(op: OperatorReader) -> Sequence[Applied]:
     if fused:
         raise op.unsupported(f"fused activation function {fused}", "TFLite has none here")
     normalization = TfliteL2Normalization(step.zero_point)
-    return [Applied(op.position(), op.where, (op.value(source),), normalization)]
+    return [op.apply(normalization, op.value(source))]
 
 
 def log_softmax(op: OperatorReader) -> Sequence[Applied]:
@@ -313,4 +310,4 @@ def log_softmax(op: OperatorReader) -> Sequence[Applied]:
             "int8 log softmax has scale 1/16 and zero point 127",
         )
     logarithms = TfliteLogSoftmax.of_scale(step.scale)
-    return [Applied(op.position(), op.where, (op.value(source),), logarithms)]
+    return [op.apply(logarithms, op.value(source))]

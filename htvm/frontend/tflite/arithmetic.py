@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.scales import summed
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
-from patterns.op import TensorType
-from patterns.ops.broadcast import broadcast
 from patterns.ops.integer.extreme import Extreme, Which
 from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.binary import Function, TfliteBinary
@@ -48,7 +45,7 @@ def add(op: OperatorReader) -> Sequence[Applied]:
         if op.dtype == "int8" and first.shape == second.shape:
             steps = (op.step(op.tensor(0)), op.step(op.tensor(1)), op.step(op.result()))
             clip = op.clip(op.options(11), 0)
-            return [Applied(op.position(), op.where, (first, second), summed(*steps, clip))]
+            return [op.apply(summed(*steps, clip), first, second)]
     return _binary(op, "add", 11, first, second)
 
 
@@ -87,7 +84,7 @@ def _extreme(op: OperatorReader, which: Which) -> Sequence[Applied]:
     assert isinstance(first, Activation)
     constant = None if isinstance(second, Activation) else second
     inputs = (first, second) if isinstance(second, Activation) else (first,)
-    return [Applied(op.position(), op.where, inputs, Extreme(which, constant))]
+    return [op.apply(Extreme(which, constant), *inputs)]
 
 
 def batch_matmul(op: OperatorReader) -> Sequence[Applied]:
@@ -104,14 +101,8 @@ def batch_matmul(op: OperatorReader) -> Sequence[Applied]:
         made = TfliteMatmul(*factor, zeros, INT8, turned, a, b)
     else:
         made = WideMatmul(*narrowed(*factor), zeros, op.limits, turned, a, b)
-    shapes = [op.tensor(at).shape for at in (0, 1)]
-    try:
-        shape = made.result([TensorType(each) for each in shapes]).shape
-    except IntegerFormError as error:
-        raise op.corrupt(error.what) from error
-    op.result_shape(shape)
     inputs = tuple(item for item in parts if isinstance(item, Activation))
-    return [Applied(op.position(), op.where, inputs, made)]
+    return [op.apply(made, *inputs)]
 
 
 def _parts(op: OperatorReader) -> list[Activation | Array]:
@@ -128,13 +119,8 @@ def _parts(op: OperatorReader) -> list[Activation | Array]:
 
 def _operands(op: OperatorReader) -> tuple[Activation | Array, Activation | Array]:
     op.count((2,))
-    found = _parts(op)
-    shapes = [op.tensor(at).shape for at in (0, 1)]
-    try:
-        op.result_shape(broadcast(*shapes))
-    except IntegerFormError as error:
-        raise op.corrupt(error.what) from error
-    return found[0], found[1]
+    first, second = _parts(op)
+    return first, second
 
 
 def _binary(
@@ -162,4 +148,4 @@ def _binary(
     a, b = (None if isinstance(item, Activation) else item for item in (first, second))
     inputs = tuple(item for item in (first, second) if isinstance(item, Activation))
     made = TfliteBinary(function, parameters, clip, a, b)
-    return [Applied(op.position(), op.where, inputs, made)]
+    return [op.apply(made, *inputs)]

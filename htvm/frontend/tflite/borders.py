@@ -33,7 +33,6 @@ def quantize(op: OperatorReader) -> Sequence[Applied]:
     """QUANTIZE: from float32, or from one scale to another; also among int8, int16 and int32."""
     op.count((1,))
     source, result = op.tensor(0), op.operator.outputs[0]
-    op.result_shape(source.shape)
     _computed(op, source)
     limits = _BYTES if op.dtype == "int8" else _SIGNED
     if result.dtype not in limits:
@@ -41,29 +40,28 @@ def quantize(op: OperatorReader) -> Sequence[Applied]:
     made, value, clip = op.step(result), op.value(source), limits[result.dtype]
     if source.dtype == "float32":
         inward = Quantize(made.scale, made.zero_point, result.dtype)
-        return [Applied(op.position(), op.where, (value,), inward)]
+        return [op.apply(inward, value)]
     if source.dtype not in limits:
         raise op.unsupported(f"{source.dtype} activations ({source.place})", FULL_INT8)
     step = op.step(source)
     if op.dtype == "int16":
         factor, zeros = fixed_point(step.scale / made.scale), (step.zero_point, made.zero_point)
         rescale = PiecewiseRescale(factor, factor, zeros, clip, result.dtype)
-        return [Applied(op.position(), op.where, (value,), rescale)]
+        return [op.apply(rescale, value)]
     if source.dtype != result.dtype and op.moved(source, result):
         # The same numbers under another type: the kernel then only moves them.
         shift = Rescale.moving(-128 if result.dtype == "int8" else 128, clip, result.dtype)
-        return [Applied(op.position(), op.where, (value,), shift, stem="offset")]
+        return [op.apply(shift, value, stem="offset")]
     if source.dtype == result.dtype == "int8":
-        return [Applied(op.position(), op.where, (value,), converted(step, made, clip))]
+        return [op.apply(converted(step, made, clip), value)]
     convert = replace(converted(step, made, clip), dtype=result.dtype)
-    return [Applied(op.position(), op.where, (value,), convert)]
+    return [op.apply(convert, value)]
 
 
 def dequantize(op: OperatorReader) -> Sequence[Applied]:
     """DEQUANTIZE: a tensor of 8 or 16 bits to float32."""
     op.count((1,))
     source, result = op.tensor(0), op.operator.outputs[0]
-    op.result_shape(source.shape)
     _computed(op, source)
     if source.dtype not in (*_BYTES, "int16"):
         raise op.unsupported(f"{source.dtype} activations ({source.place})", FULL_INT8)
@@ -71,21 +69,20 @@ def dequantize(op: OperatorReader) -> Sequence[Applied]:
         raise op.unsupported(f"a dequantization to {result.dtype} ({result.place})", FULL_INT8)
     step = op.step(source)
     outward = Dequantize(step.scale, step.zero_point)
-    return [Applied(op.position(), op.where, (op.value(source),), outward)]
+    return [op.apply(outward, op.value(source))]
 
 
 def negate(op: OperatorReader) -> Sequence[Applied]:
     """NEG of float32, as the converter writes it between DEQUANTIZE and QUANTIZE."""
     op.count((1,))
     source, result = op.tensor(0), op.operator.outputs[0]
-    op.result_shape(source.shape)
     _computed(op, source)
     for tensor in (source, result):
         if tensor.dtype != "float32":
             raise op.unsupported(f"{tensor.dtype} activations ({tensor.place})", "float32")
     one = (1,) if source.shape else ()
     turned = RealCombine("multiply", b=np.full(one, -1, "float32"))
-    return [Applied(op.position(), op.where, (op.value(source),), turned)]
+    return [op.apply(turned, op.value(source))]
 
 
 def _computed(op: OperatorReader, tensor: TfliteTensor) -> None:

@@ -55,7 +55,7 @@ def average_pool(op: OperatorReader) -> Sequence[Applied]:
     geometry = pool_window(op, source)
     clip = op.clip(op.options(5), 5)
     inputs = (op.value(source),)
-    return [Applied(op.position(), op.where, inputs, AveragePool(*geometry, clip))]
+    return [op.apply(AveragePool(*geometry, clip), *inputs)]
 
 
 def max_pool(op: OperatorReader) -> Sequence[Applied]:
@@ -65,10 +65,10 @@ def max_pool(op: OperatorReader) -> Sequence[Applied]:
     geometry = pool_window(op, source)
     clip = op.clip(op.options(5), 5)
     inputs = (op.value(source),)
-    pool = Applied(op.position(), op.where, inputs, MaxPool(*geometry))
+    pool = op.apply(MaxPool(*geometry), *inputs)
     if clip == op.limits:
         return [pool]
-    return [clipped(op, Activation(op.result().shape, pool, op.dtype), clip, sub=1)]
+    return [clipped(op, Activation.of(pool), clip, sub=1)]
 
 
 def mean(op: OperatorReader) -> Sequence[Applied]:
@@ -92,7 +92,7 @@ def _summed(
     factor = factor_of((first.scale, last.scale), count)
     zeros = (first.zero_point, last.zero_point)
     made = TfliteMean(tuple(axes), *factor, zeros, keep)
-    return [Applied(op.position(), op.where, (op.value(source),), made, stem)]
+    return [op.apply(made, op.value(source), stem=stem)]
 
 
 def reduce_max(op: OperatorReader) -> Sequence[Applied]:
@@ -109,7 +109,7 @@ def _extreme(op: OperatorReader, which: Which) -> Sequence[Applied]:
     source = op.same_step()
     axes, keep = _reduced(op, source)
     made = ReduceExtreme(which, tuple(axes), keep)
-    return [Applied(op.position(), op.where, (op.value(source),), made)]
+    return [op.apply(made, op.value(source))]
 
 
 def _reduced(op: OperatorReader, source: TfliteTensor) -> tuple[list[int], bool]:
@@ -120,10 +120,7 @@ def _reduced(op: OperatorReader, source: TfliteTensor) -> tuple[list[int], bool]
     keep = bool(op.options(27).integer(0, "B"))
     if not axes:
         raise op.unsupported("a reduction over no axis")
-    kept = [1 if axis in axes else size for axis, size in enumerate(source.shape)]
-    dropped = [size for axis, size in enumerate(source.shape) if axis not in axes]
-    op.result_shape(kept if keep else dropped)
-    if not keep and not dropped:
+    if not keep and len(axes) == rank:
         raise op.unsupported("a reduction over all axes to a scalar", "keep one axis")
     return axes, keep
 
@@ -146,10 +143,9 @@ def _place(op: OperatorReader, which: Which, options: int) -> Sequence[Applied]:
     axis = op.axis((*op.constant(1, "axes"), len(shape))[0], len(shape))
     if result.dtype != "int32":
         raise op.unsupported(f"places as {result.dtype} ({result.place})", "export int32")
-    op.result_shape((*shape[:axis], *shape[axis + 1 :]))
     if len(shape) == 1:
         raise op.unsupported("a single place without axes", "keep one axis")
-    return [Applied(op.position(), op.where, (op.value(source),), ArgExtreme(which, axis))]
+    return [op.apply(ArgExtreme(which, axis), op.value(source))]
 
 
 def resize_bilinear(op: OperatorReader) -> Sequence[Applied]:
@@ -159,7 +155,7 @@ def resize_bilinear(op: OperatorReader) -> Sequence[Applied]:
     rows, row_weights = _between(op, iy, sizes[0], aligned, centred)
     columns, column_weights = _between(op, ix, sizes[1], aligned, centred)
     made = TfliteBilinear(rows, columns, row_weights, column_weights)
-    return [Applied(op.position(), op.where, (op.value(source),), made)]
+    return [op.apply(made, op.value(source))]
 
 
 def _between(
@@ -190,7 +186,7 @@ def resize_nearest(op: OperatorReader) -> Sequence[Applied]:
     rows = [nearest_place(at, iy, sizes[0], aligned, centred) for at in range(sizes[0])]
     columns = [nearest_place(at, ix, sizes[1], aligned, centred) for at in range(sizes[1])]
     made = Nearest(tuple(rows), tuple(columns))
-    return [Applied(op.position(), op.where, (op.value(source),), made)]
+    return [op.apply(made, op.value(source))]
 
 
 def _resized(op: OperatorReader, options: int) -> tuple[TfliteTensor, tuple[int, ...], bool, bool]:
@@ -202,7 +198,6 @@ def _resized(op: OperatorReader, options: int) -> tuple[TfliteTensor, tuple[int,
     sizes = op.constant(1, "sizes")
     if len(sizes) != 2 or any(not 1 <= size <= _LARGEST for size in sizes):
         raise op.corrupt(f"sizes {sizes}")
-    op.result_shape((1, *sizes, source.shape[3]))
     table = op.options(options)
     return source, sizes, bool(table.integer(first, "B")), bool(table.integer(first + 1, "B"))
 

@@ -157,8 +157,8 @@ def _spread_input(op: OperatorReader) -> tuple[Activation, TfliteTensor, FlatTab
     size = (shape[1] + kernel[0] - 1, shape[2] + kernel[1] - 1)
     zero = op.step(source).zero_point
     interleave = Interleave(zero, size, (start[0], start[1]), (strides[0], strides[1]))
-    spread = Applied(op.position(), op.where, (op.value(source),), interleave)
-    return Activation((1, *size, inputs), spread, op.dtype), weights, options
+    spread = op.apply(interleave, op.value(source))
+    return Activation.of(spread), weights, options
 
 
 def fully_connected(op: OperatorReader) -> Sequence[Applied]:
@@ -170,23 +170,20 @@ def fully_connected(op: OperatorReader) -> Sequence[Applied]:
     channels, features = weights.shape
     declared, vector = op.result().shape, op.value(source)
     if source.shape != (rows, features):
-        flat = Applied(op.position(), op.where, (vector,), Reshape((rows, features)))
-        vector = Activation((rows, features), flat)
+        vector = Activation.of(op.apply(Reshape((rows, features)), vector))
     dense = product.dense(vector, op.position(1))
     if declared == (rows, channels):
         return [dense]
-    result = Activation((rows, channels), dense)
-    return [Applied(op.position(2), op.where, (result,), Reshape(declared))]
+    result = Activation.of(dense)
+    return [op.apply(Reshape(declared), result, sub=2)]
 
 
 def _pixels(op: OperatorReader, product: WideProduct, rows: int) -> Sequence[Applied]:
     """Return a FULLY_CONNECTED of int16 as a convolution of one row of pixels."""
-    (k, c), window = product.weight.shape, Window()
-    flat = Applied(op.position(), op.where, (op.value(op.tensor(0)),), Reshape((1, 1, rows, c)))
-    vector = Activation((1, 1, rows, c), flat, op.dtype)
-    dense = Applied(op.position(1), op.where, (vector,), product.filter(window), "dense")
-    result = Activation((1, 1, rows, k), dense, op.dtype)
-    return [Applied(op.position(2), op.where, (result,), Reshape(op.result().shape))]
+    c = product.weight.shape[1]
+    vector = Activation.of(op.apply(Reshape((1, 1, rows, c)), op.value(op.tensor(0))))
+    dense = op.apply(product.filter(Window()), vector, sub=1, stem="dense")
+    return [op.apply(Reshape(op.result().shape), Activation.of(dense), sub=2)]
 
 
 def _rows_of(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor, FlatTable, int]:

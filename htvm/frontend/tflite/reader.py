@@ -11,13 +11,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
+from byoc_dory.errors import HtvmError, IntegerFormError, ModelError, UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.limits import Budget
 from htvm.frontend.operators import Activation, Applied, Pair, Quantization
 from htvm.frontend.scales import bound
 from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
 from htvm.frontend.tflite.flatbuffer import FlatTable
+from patterns.op import Op
 
 __all__ = [
     "FULL_INT8",
@@ -295,9 +296,34 @@ class OperatorReader:
                 f"an output of shape {declared}, but inputs and options give {tuple(shape)}"
             )
 
+    # ------------------------------------------------------------------------ results
+
     def position(self, sub: int = 0) -> Pair:
         """Return the position of an operator made from the current one."""
         return (self.operator.index, sub)
+
+    def apply(self, made: Op, *inputs: Activation, sub: int = 0, stem: str = "") -> Applied:
+        """Return an operator of the integer form applied to tensors.
+
+        Args:
+            made: the operator.
+            inputs: the tensors.
+            sub: its number among those made from the current one.
+            stem: stem of its name; the operator's own if empty.
+        """
+        return Applied(self.position(sub), self.where, inputs, made, stem)
+
+    def results(self, records: Sequence[Applied]) -> list[Activation]:
+        """Return the outputs that operators compute, which must be as the file declares them."""
+        try:
+            made = [Activation.of(record) for record in records]
+        except IntegerFormError as error:
+            raise self.corrupt(error.what) from error
+        for at, (tensor, result) in enumerate(zip(self.operator.outputs, made, strict=True)):
+            self.result_shape(result.shape, at)
+            if tensor.dtype != result.dtype:
+                raise self.corrupt(f"{tensor.place} of {tensor.dtype} instead of {result.dtype}")
+        return made
 
 
 def constant_array(tensor: TfliteTensor) -> Array:

@@ -12,7 +12,7 @@ from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
 from htvm.frontend.tflite.shapes import part_of, reshaped
-from patterns.op import Op, TensorType
+from patterns.op import Op
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad_axes import PadAxes
 from patterns.ops.moves.reshape import Reshape
@@ -50,11 +50,10 @@ def pack(op: OperatorReader) -> Sequence[Applied]:
     axis = op.axis(options.integer(1, "i"), len(shape) + 1)
     if any(part.shape != shape for part in parts):
         raise op.corrupt(f"parts of shapes {', '.join(str(part.shape) for part in parts)}")
-    op.result_shape((*shape[:axis], count, *shape[axis:]))
     lifted, inputs = (*shape[:axis], 1, *shape[axis:]), []
     for at, part in enumerate(parts):
-        inputs.append(Activation(lifted, reshaped(op, op.value(part), lifted, at), op.dtype))
-    return [Applied(op.position(count), op.where, tuple(inputs), Concat(axis))]
+        inputs.append(Activation.of(reshaped(op, op.value(part), lifted, at)))
+    return [op.apply(Concat(axis), *inputs, sub=count)]
 
 
 def unpack(op: OperatorReader) -> Sequence[Applied]:
@@ -71,10 +70,9 @@ def unpack(op: OperatorReader) -> Sequence[Applied]:
         raise op.unsupported("parts without axes", "keep one axis")
     thin, results = (*source.shape[:axis], 1, *source.shape[axis + 1 :]), []
     for at in range(outputs):
-        op.result_shape(shape, at)
         begin = [at if each == axis else 0 for each in range(len(thin))]
         part = part_of(op, source, begin, thin, steps, 2 * at)
-        results.append(reshaped(op, Activation(thin, part, op.dtype), shape, 2 * at + 1))
+        results.append(reshaped(op, Activation.of(part), shape, 2 * at + 1))
     return results
 
 
@@ -121,7 +119,6 @@ def gather(op: OperatorReader) -> Sequence[Applied]:
     if not places or not 0 <= min(places) <= max(places) < size:
         raise op.corrupt(f"places {places[:8]} of {size}")
     shape = (*source.shape[:axis], *indices.shape, *source.shape[axis + 1 :])
-    op.result_shape(shape)
     if not shape:
         raise op.unsupported("a single element without axes", "keep one axis")
     steps: list[Op] = [Take(axis, places)]
@@ -134,7 +131,6 @@ def reverse(op: OperatorReader) -> Sequence[Applied]:
     source = op.same_step()
     shape = source.shape
     axes = {op.axis(axis, len(shape)) for axis in op.constant(1, "axes")}
-    op.result_shape(shape)
     begin = [size - 1 if axis in axes else 0 for axis, size in enumerate(shape)]
     steps = [-1 if axis in axes else 1 for axis in range(len(shape))]
     return [part_of(op, source, begin, shape, steps)]
@@ -188,7 +184,6 @@ def depth_to_space(op: OperatorReader) -> Sequence[Applied]:
     if channels % block**2:
         raise op.corrupt(f"blocks of {block}x{block} of {channels} channels")
     left = channels // block**2
-    op.result_shape((n, y * block, x * block, left))
     apart, together = Reshape((y, x, block, block * left)), Reshape((n, y * block, x * block, left))
     return _chain(op, source, [apart, Transpose((0, 2, 1, 3)), together])
 
@@ -209,7 +204,6 @@ def space_to_batch(op: OperatorReader) -> Sequence[Applied]:
     axes = [*range(2, 2 * spatial + 1, 2), 0, *range(1, 2 * spatial + 1, 2)]
     axes += range(2 * spatial + 1, len(split))
     shape = (sizes[0] * math.prod(blocks), *parts, *rest)
-    op.result_shape(shape)
     steps: list[Op] = []
     if any(map(any, widths)):
         steps.append(PadAxes(op.step(source).zero_point, tuple(widths)))
@@ -236,7 +230,6 @@ def batch_to_space(op: OperatorReader) -> Sequence[Applied]:
     left = [size - sum(pair) for size, pair in zip(whole, crops, strict=True)]
     if min(left, default=1) < 1:
         raise op.corrupt(f"crops {crops} of {tuple(whole)}")
-    op.result_shape((batch, *left, *rest))
     steps: list[Op] = [Reshape(split), Transpose(tuple(axes)), Reshape((batch, *whole, *rest))]
     if any(map(any, crops)):
         begin = (0, *(low for low, _ in crops), *(0 for _ in rest))
@@ -264,7 +257,6 @@ def _chain(op: OperatorReader, source: TfliteTensor, steps: Sequence[Op]) -> Seq
     """Apply operators one after another; none at all are a reshape to the same shape."""
     value = op.value(source)
     for sub, step in enumerate(steps or [Reshape(value.shape)]):
-        applied = Applied(op.position(sub), op.where, (value,), step)
-        shape = step.result_of([TensorType(value.shape, op.dtype)]).shape
-        value = Activation(shape, applied, op.dtype)
+        applied = op.apply(step, value, sub=sub)
+        value = Activation.of(applied)
     return [applied]

@@ -15,7 +15,7 @@ from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.flatbuffer import FlatTable
 from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
 from htvm.frontend.tflite.strided import strided
-from patterns.op import Op, TensorType
+from patterns.op import Op
 from patterns.ops.moves.attach import Attach
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad
@@ -99,7 +99,7 @@ def reshaped(
     op: OperatorReader, source: Activation, shape: tuple[int, ...], sub: int = 0
 ) -> Applied:
     """Apply a change of shape that keeps the order of elements."""
-    return Applied(op.position(sub), op.where, (source,), Reshape(shape))
+    return op.apply(Reshape(shape), source, sub=sub)
 
 
 def transpose(op: OperatorReader) -> Sequence[Applied]:
@@ -110,8 +110,7 @@ def transpose(op: OperatorReader) -> Sequence[Applied]:
     axes = tuple(op.axis(axis, rank) for axis in op.constant(1, "axes"))
     if sorted(axes) != list(range(rank)):
         raise op.corrupt(f"a permutation {axes} of {rank} axes")
-    op.result_shape([source.shape[axis] for axis in axes])
-    return [Applied(op.position(), op.where, (op.value(source),), Transpose(axes))]
+    return [op.apply(Transpose(axes), op.value(source))]
 
 
 # ------------------------------------------------------------------------------ paddings
@@ -137,10 +136,7 @@ def _padded(op: OperatorReader, count: int) -> Sequence[Applied]:
     if any(not 0 <= width <= _MOST_PADDING for width in numbers):
         raise op.corrupt(f"paddings {numbers}")
     widths = list(zip(numbers[::2], numbers[1::2], strict=True))
-    shape = [size + sum(pair) for size, pair in zip(source.shape, widths, strict=True)]
-    op.result_shape(shape)
     value = _padding_value(op, source)
-    inputs = (op.value(source),)
     if (
         op.dtype == "int8"
         and rank == 4
@@ -149,8 +145,8 @@ def _padded(op: OperatorReader, count: int) -> Sequence[Applied]:
         and source.shape[0] == 1
     ):
         (top, bottom), (left, right) = widths[1:3]
-        return [Applied(op.position(), op.where, inputs, Pad(value, (top, left, bottom, right)))]
-    return [Applied(op.position(), op.where, inputs, PadAxes(value, tuple(widths)))]
+        return [op.apply(Pad(value, (top, left, bottom, right)), op.value(source))]
+    return [op.apply(PadAxes(value, tuple(widths)), op.value(source))]
 
 
 def _padding_value(op: OperatorReader, source: TfliteTensor) -> int:
@@ -183,13 +179,12 @@ def concatenation(op: OperatorReader) -> Sequence[Applied]:
     values = [_part_or_constant(op, part, result, at) for at, part in enumerate(parts)]
     inputs = tuple(value for value in values if isinstance(value, Activation))
     if len(inputs) == len(parts):
-        whole = Applied(op.position(len(parts)), op.where, inputs, Concat(axis))
+        whole = op.apply(Concat(axis), *inputs, sub=len(parts))
     else:
         whole = _attached(op, values, axis)
     if clip == op.limits:
         return [whole]
-    made = Activation(result.shape, whole, op.dtype)
-    return [clipped(op, made, clip, sub=2 * len(parts) + 1)]
+    return [clipped(op, Activation.of(whole), clip, sub=2 * len(parts) + 1)]
 
 
 def _part_or_constant(
@@ -216,8 +211,7 @@ def _attached(op: OperatorReader, values: Sequence[Activation | Array], axis: in
         step: Op = Concat(axis)
         if constant is not None:
             step = Attach(np.asarray(constant, order="C"), axis, first=constant is made)
-        shape = step.result_of([TensorType(each.shape, op.dtype) for each in inputs]).shape
-        made = Activation(shape, Applied(op.position(sub), op.where, inputs, step), op.dtype)
+        made = Activation.of(op.apply(step, *inputs, sub=sub))
         sub += 1
     if not isinstance(made, Activation) or isinstance(made.origin, str):
         raise op.unsupported("all parts are constant", "fold constants when exporting")
@@ -248,7 +242,7 @@ def rescaled(op: OperatorReader, part: TfliteTensor, result: TfliteTensor, sub: 
             "quantize it like the output",
         )
     convert = converted(op.step(part), op.step(result), INT8)
-    return Activation(part.shape, Applied(op.position(sub), op.where, (source,), convert))
+    return Activation.of(op.apply(convert, source, sub=sub))
 
 
 # ------------------------------------------------------------------------------ slices
@@ -284,13 +278,12 @@ def strided_slice(op: OperatorReader) -> Sequence[Applied]:
         first.append(places[0])
         sizes.append(len(places))
         steps.append(places.step)
-    op.result_shape(shape)
     if not shape:
         raise op.unsupported("a slice to a scalar", "keep one axis")
     part = part_of(op, source, first, sizes, steps)
     if len(shape) == rank:
         return [part]
-    return [reshaped(op, Activation(tuple(sizes), part, op.dtype), tuple(shape), sub=1)]
+    return [reshaped(op, Activation.of(part), tuple(shape), sub=1)]
 
 
 def slices(op: OperatorReader) -> Sequence[Applied]:
@@ -307,7 +300,6 @@ def slices(op: OperatorReader) -> Sequence[Applied]:
     for size, first, count in zip(source.shape, begin, sizes, strict=True):
         if first < 0 or count < 1 or first + count > size:
             raise op.corrupt(f"a slice from {begin} of {given} of {source.shape}")
-    op.result_shape(sizes)
     return [part_of(op, source, begin, sizes, [1] * len(sizes))]
 
 
@@ -317,11 +309,10 @@ def space_to_depth(op: OperatorReader) -> Sequence[Applied]:
     source = op.same_step()
     op.batch(source, 4)
     block = op.positive(op.options(19), 0, "block size")
-    _, y, x, channels = source.shape
+    _, y, x, _ = source.shape
     if y % block or x % block:
         raise op.corrupt(f"blocks of {block}x{block} of a map of shape {source.shape}")
-    op.result_shape((1, y // block, x // block, channels * block**2))
-    return [Applied(op.position(), op.where, (op.value(source),), SpaceToDepth(block))]
+    return [op.apply(SpaceToDepth(block), op.value(source))]
 
 
 def split(op: OperatorReader) -> Sequence[Applied]:
@@ -357,7 +348,6 @@ def _parts(
     for at, size in enumerate(sizes):
         begin, shape = [0] * len(source.shape), list(source.shape)
         begin[axis], shape[axis] = sum(sizes[:at]), size
-        op.result_shape(shape, at)
         parts.append(part_of(op, source, begin, shape, [1] * len(shape), sub=at))
     return parts
 
@@ -372,4 +362,4 @@ def part_of(
 ) -> Applied:
     """Apply a slice of an input, with one number for each axis."""
     part = Slice(tuple(begin), tuple(sizes), tuple(strides))
-    return Applied(op.position(sub), op.where, (op.value(source),), part)
+    return op.apply(part, op.value(source), sub=sub)

@@ -33,7 +33,7 @@ def _sigmoid(op: OperatorReader, function: Literal["logistic", "tanh"]) -> Seque
     source, step, made = unary(op)
     _check_fraction(op, function, made)
     sigmoid = WideSigmoid.of_scale(function, step.scale)
-    return [Applied(op.position(), op.where, (op.value(source),), sigmoid)]
+    return [op.apply(sigmoid, op.value(source))]
 
 
 def softmax(op: OperatorReader) -> Sequence[Applied]:
@@ -42,7 +42,7 @@ def softmax(op: OperatorReader) -> Sequence[Applied]:
     _check_fraction(op, "softmax", made)
     op.last_axis(source)
     rows = WideSoftmax.of_scale(step.scale, op.options(9).real(0))
-    return [Applied(op.position(), op.where, (op.value(source),), rows)]
+    return [op.apply(rows, op.value(source))]
 
 
 def _check_fraction(op: OperatorReader, function: str, made: Quantization) -> None:
@@ -57,10 +57,7 @@ def absolute(op: OperatorReader) -> Sequence[Applied]:
     source, step, made = unary(op)
     same, factor = (1 << 30, 1), fixed_point(step.scale / made.scale)
     # Magnitudes first, with one bit more, because halves are rounded upward.
-    magnitudes = Applied(
-        op.position(), op.where, (op.value(source),),
-        PiecewiseRescale(same, (-same[0], same[1]), clip=_INT32, dtype="int32"), "abs",
-    )  # fmt: skip
-    value = Activation(source.shape, magnitudes, "int32")
+    absolutes = PiecewiseRescale(same, (-same[0], same[1]), clip=_INT32, dtype="int32")
+    value = Activation.of(op.apply(absolutes, op.value(source), stem="abs"))
     rescale = PiecewiseRescale(factor, factor)
-    return [Applied(op.position(1), op.where, (value,), rescale)]
+    return [op.apply(rescale, value, sub=1)]

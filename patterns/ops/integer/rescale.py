@@ -20,8 +20,7 @@ from byoc_dory.layers.tensor import Array
 from patterns.op import Range, TensorType, Work, operator
 from patterns.ops.broadcast import broadcast_load
 from patterns.ops.integer.limits import INT32_MAX, constant_of, magnitude
-from patterns.primitive import shape_of
-from patterns.primitive_op import Argument, PrimitiveOp
+from patterns.primitive_op import Argument, PrimitiveOp, type_of
 
 if TYPE_CHECKING:
     from tvm.relax import Expr
@@ -79,7 +78,7 @@ class Rescale(PrimitiveOp):
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, factors and summands."""
-        rank = len(shape_of(inputs[0]))
+        rank = len(type_of(inputs[0]).shape)
         mul, add = (constant_of(part, rank) for part in (self.mul, self.add))
         return Argument("x", inputs[0]), Argument("mul", mul, "mul"), Argument("add", add, "add")
 

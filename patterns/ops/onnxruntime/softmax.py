@@ -18,8 +18,8 @@ from tvm import te, tirx
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
 from patterns.op import INT8, Range, TensorType, Work, operator
-from patterns.primitive import extents, shape_of, sizes_of
-from patterns.primitive_op import Argument, PrimitiveOp
+from patterns.primitive import extents, sizes_of
+from patterns.primitive_op import Argument, PrimitiveOp, type_of
 
 if TYPE_CHECKING:
     from tvm.relax import Expr
@@ -81,7 +81,7 @@ class OnnxSoftmax(PrimitiveOp):
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the exponentials."""
-        table = exponentials(self.input_step, shape_of(inputs[0])[-1])
+        table = exponentials(self.input_step, type_of(inputs[0]).shape[-1])
         return Argument("x", inputs[0]), Argument("exponential", table)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
