@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from htvm.aot.schedules.bias import start_with_bias
 from htvm.aot.schedules.blocks import Constants, Scheduled
-from htvm.aot.schedules.columns import schedule_conv2d_columns, schedule_dense_columns
-from htvm.aot.schedules.dot4 import schedule_conv2d_dot4, schedule_dense_dot4
+from htvm.aot.schedules.depthwise import schedule_depthwise, schedule_depthwise_taps
 from htvm.aot.schedules.generic import schedule_any
-from htvm.aot.schedules.matrix import schedule_conv2d, schedule_dense, schedule_depthwise
 from htvm.aot.schedules.pad import schedule_pad
-from htvm.aot.schedules.rows import (
-    schedule_conv2d_rows,
-    schedule_dense_rows,
-    schedule_depthwise_taps,
-)
+from htvm.aot.schedules.products import COLUMNS, DOT4, SCALAR, schedule_products
+from htvm.aot.schedules.rows import schedule_rows
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -28,29 +23,27 @@ __all__ = ["Constants", "Scheduled", "Simd", "schedule"]
 Simd: TypeAlias = Literal["", "corev", "dsp", "mve", "thumb"]
 """What kernels for a core are built from (`byoc_dory.soc.cores.Host.simd`)."""
 
-_SPECIAL: dict[str, Callable[[PrimFunc], Scheduled | None]] = {
-    "conv2d": schedule_conv2d,
-    "depthwise": schedule_depthwise,
-    "matmul": schedule_dense,
-}
+_Schedule: TypeAlias = "Callable[[PrimFunc, Constants], Scheduled | None]"
 
-_WITH_SIMD: dict[str, dict[str, Callable[[PrimFunc, Constants], Scheduled | None]]] = {
-    "corev": {"conv2d": schedule_conv2d_dot4, "matmul": schedule_dense_dot4},
-    "mve": {
-        "conv2d": schedule_conv2d_rows,
-        "depthwise": schedule_depthwise_taps,
-        "matmul": schedule_dense_rows,
-    },
-    **{
-        kind: {
-            "conv2d": partial(schedule_conv2d_columns, kind=kind),
-            "matmul": partial(schedule_dense_columns, kind=kind),
-        }
-        for kind in ("dsp", "thumb")
-    },
+_PRODUCTS: Mapping[Simd, _Schedule] = {
+    "": partial(schedule_products, how=SCALAR),
+    "corev": partial(schedule_products, how=DOT4),
+    "mve": schedule_rows,
+    "dsp": partial(schedule_products, how=COLUMNS["dsp"]),
+    "thumb": partial(schedule_products, how=COLUMNS["thumb"]),
 }
-# With the DSP extension all sums of five pixels stay in registers (of six, MobileNet's do not).
-_WITH_SIMD["dsp"]["depthwise"] = lambda func, _: schedule_depthwise(func, most=5)
+_DEPTHWISE: Mapping[Simd, _Schedule] = {
+    "": schedule_depthwise,
+    "mve": schedule_depthwise_taps,
+    # With the DSP extension all sums of five pixels stay in registers (of six, MobileNet's do not).
+    "dsp": partial(schedule_depthwise, most=5),
+}
+_SCHEDULES: Mapping[str, Mapping[Simd, _Schedule]] = {
+    "conv2d": _PRODUCTS,
+    "depthwise": _DEPTHWISE,
+    "matmul": _PRODUCTS,
+}
+"""By operator and what a core has; what a core's schedule leaves is any core's, that of ``""``."""
 
 
 def schedule(
@@ -74,11 +67,10 @@ def schedule(
             bytes of their input.
     """
     for operator in operators:
-        special = None
-        if operator in _WITH_SIMD.get(simd, {}):
-            special = _WITH_SIMD[simd][operator](func, constants or {})
-        if special is None and operator in _SPECIAL:
-            special = _SPECIAL[operator](func)
+        special, known = None, _SCHEDULES.get(operator, {})
+        for kind in dict.fromkeys((simd, "")):
+            if special is None and kind in known:
+                special = known[kind](func, constants or {})
         if operator == "pad":
             special = schedule_pad(func, runs=runs, backward=backward)
         if special is not None:

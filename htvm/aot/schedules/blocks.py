@@ -1,11 +1,10 @@
-"""The common start of all schedules: the blocks, and inlining."""
+"""What schedules share: the blocks, inlining, layouts, and names of loops."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 import tvm_ffi
 from tvm import s_tir
 from tvm.ir import TensorLoad
@@ -21,17 +20,22 @@ if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
     from htvm.aot.native import NativeConv
+    from htvm.aot.schedules.packing import Packing
 
 __all__ = [
     "Constants",
     "Scheduled",
-    "WeightRows",
-    "WeightTaps",
-    "WeightWords",
+    "anchor",
+    "blocks_of",
+    "channels_last",
     "extent",
+    "flatten",
     "inline_all",
+    "is_nchw",
+    "is_pointwise",
     "is_reduction",
     "loops_of",
+    "name_block",
     "name_loop",
     "start",
     "weights_of",
@@ -42,78 +46,6 @@ Constants: TypeAlias = "Mapping[int, Sequence[npt.NDArray[Any]]]"
 
 _REDUCE = 2  # tirx.IterVar.CommReduce
 _LARGEST_EXPRESSION = 512  # loads
-
-
-@dataclass(frozen=True)
-class WeightWords:
-    """Weights (fy, run, K) packed as [K / channels][fy][run / 4][channels][4].
-
-    The run has the elements of a filter's row, (fx, C), or of a row of a matrix, where fy is 1.
-
-    Attributes:
-        parameter: the PrimFunc's parameter with the weights.
-        channels: output channels whose words are interleaved.
-        lifted: whether 128 is added to all of them, which are then unsigned bytes.
-        first: whether the weights come as (K, C, fy, fx).
-    """
-
-    parameter: int
-    channels: int
-    lifted: bool = False
-    first: bool = False
-
-    def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the packed weights."""
-        weight = weight.transpose(2, 3, 1, 0) if self.first else weight
-        fy, k = weight.shape[0] if weight.ndim > 2 else 1, weight.shape[-1]
-        split = weight.reshape(fy, -1, 4, k // self.channels, self.channels)
-        packed = np.asarray(split.transpose(3, 0, 1, 4, 2), order="C")
-        return packed ^ np.int8(-128) if self.lifted else packed
-
-
-@dataclass(frozen=True)
-class WeightRows:
-    """Weights (..., K) packed as [K / channels][steps][channels][16].
-
-    The elements of a channel, in order, are followed by zeros up to a multiple of 16.
-
-    Attributes:
-        parameter: the PrimFunc's parameter with the weights.
-        channels: output channels whose vectors are interleaved.
-        first: whether the weights come as (K, C, fy, fx).
-    """
-
-    parameter: int
-    channels: int
-    first: bool = False
-
-    def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the packed weights."""
-        weight = weight.transpose(2, 3, 1, 0) if self.first else weight
-        k = weight.shape[-1]
-        rows = weight.reshape(-1, k)
-        filled = np.pad(rows, ((0, -len(rows) % 16), (0, 0)))
-        split = filled.reshape(-1, 16, k // self.channels, self.channels)
-        return np.asarray(split.transpose(2, 0, 3, 1), order="C")
-
-
-@dataclass(frozen=True)
-class WeightTaps:
-    """Depthwise weights (fy, fx, C) packed as [C / group][fy * fx][group].
-
-    Attributes:
-        parameter: the PrimFunc's parameter with the weights.
-        group: channels that are side by side.
-    """
-
-    parameter: int
-    group: int
-
-    def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the packed weights."""
-        taps = weight.shape[0] * weight.shape[1]
-        split = weight.reshape(taps, -1, self.group)
-        return np.asarray(split.transpose(1, 0, 2), order="C")
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +62,7 @@ class Scheduled:
 
     func: PrimFunc
     note: str
-    packing: WeightWords | WeightRows | WeightTaps | None = None
+    packing: Packing | None = None
     plain: bool = False
     native: NativeConv | None = None
 
@@ -251,3 +183,69 @@ def inline_all(sch: s_tir.Schedule) -> None:
         except ScheduleError:
             # Some blocks cannot be inlined (opaque access, output); they are kept.
             continue
+
+
+def anchor(sch: s_tir.Schedule, loops: int, output_loops: int) -> tuple[Any, Any] | None:
+    """Return (sum, output) if the function has just these two blocks, with this many loops."""
+    blocks = blocks_of(sch)
+    if len(blocks) != 2 or not is_reduction(sch, blocks[0]) or is_reduction(sch, blocks[1]):
+        return None
+    if len(loops_of(sch, blocks[0])) != loops or len(loops_of(sch, blocks[1])) != output_loops:
+        return None
+    return blocks[0], blocks[1]
+
+
+def is_nchw(sch: s_tir.Schedule, block: Any) -> bool:
+    """Whether a convolution has channels before rows and columns."""
+    return "nchw" in str(sch.get(block).name_hint)
+
+
+def channels_last(sch: s_tir.Schedule, conv: Any, out: Any) -> Any:
+    """Turn an NCHW convolution into one of NHWC; return the block that copies its input.
+
+    The copy has channels last; it should be made where few rows of it are needed.
+    """
+    copy = sch.cache_read(conv, 0, "global")
+    sch.transform_layout(copy, ("write", 0), lambda n, c, y, x: (n, y, x, c))
+    sch.transform_block_layout(copy, lambda n, c, y, x: (n, y, x, c))
+    sch.transform_layout(conv, ("read", 1), lambda k, c, ry, rx: (ry, rx, c, k))
+    sch.transform_layout(conv, ("write", 0), lambda n, k, y, x: (n, y, x, k))
+    sch.transform_block_layout(conv, lambda n, k, y, x, rc, ry, rx: (n, y, x, k, ry, rx, rc))
+    sch.transform_block_layout(out, lambda n, k, y, x: (n, y, x, k))
+    return copy
+
+
+def is_pointwise(sch: s_tir.Schedule, conv: Any, func: PrimFunc) -> bool:
+    """Whether an NHWC convolution is a product of matrices: 1x1, with each pixel used once."""
+    _, y, x, _, ry, rx, _ = (extent(sch, loop) for loop in loops_of(sch, conv))
+    _, iy, ix, _ = (int(size) for size in func.params[0].ty.shape)
+    return (ry, rx) == (1, 1) and (iy, ix) == (y, x)
+
+
+def flatten(sch: s_tir.Schedule, conv: Any, out: Any, *, taps: bool) -> None:
+    """Merge rows and columns of pixels into one axis, so that a block may span two rows.
+
+    Args:
+        sch: schedule of an NHWC convolution.
+        conv, out: blocks of its sums and of its output.
+        taps: whether its sums keep the axes of a filter's taps; without, it must be pointwise.
+    """
+    width, first = extent(sch, loops_of(sch, out)[2]), 0 if taps else 2
+    sch.transform_layout(conv, ("write", 0), lambda n, y, x, k: (y * width + x, k))
+    sch.transform_block_layout(
+        conv, lambda n, y, x, k, ry, rx, rc: (y * width + x, k, *(ry, rx, rc)[first:])
+    )
+    sch.transform_block_layout(out, lambda n, y, x, k: (y * width + x, k))
+
+
+def name_block(
+    sch: s_tir.Schedule, zero: Any, out: Any, inner: tuple[Any, ...], update: tuple[Any, ...]
+) -> None:
+    """Name and unroll the loops of a register block in all three places."""
+    for loops in (inner, update):
+        for loop, name in zip(loops, ("px", "ki"), strict=True):
+            name_loop(sch, loop, name, extent(sch, loop))
+    # The block that zeroes the sums has the register block's loops innermost, including unit loops.
+    tile = len(loops_of(sch, out)) - len(inner)
+    for loop, name in zip(loops_of(sch, zero)[tile:], "ijkl", strict=False):
+        name_loop(sch, loop, name, extent(sch, loop))

@@ -10,27 +10,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from htvm.aot.lanes import LANES
-from htvm.aot.rows import START, SUMS, TAPS
+from htvm.aot.rows import START, SUMS
 from htvm.aot.schedules.blocks import (
     Constants,
     Scheduled,
-    WeightRows,
-    WeightTaps,
+    anchor,
+    channels_last,
     extent,
+    flatten,
     inline_all,
+    is_nchw,
     loops_of,
     name_loop,
     start,
     weights_of,
 )
-from htvm.aot.schedules.matrix import anchor, channels_last, is_nchw
+from htvm.aot.schedules.packing import WeightRows
 from htvm.aot.schedules.tiles import overlap_tiles
 
 if TYPE_CHECKING:
     from tvm import s_tir
     from tvm.tirx import PrimFunc
 
-__all__ = ["lanes_over", "schedule_conv2d_rows", "schedule_dense_rows", "schedule_depthwise_taps"]
+__all__ = ["lanes_over", "schedule_rows"]
 
 
 def _block(pixels: int, channels: int) -> tuple[int, int]:
@@ -40,8 +42,8 @@ def _block(pixels: int, channels: int) -> tuple[int, int]:
     return 1, next(block for block in (4, 2, 1) if channels % block == 0)
 
 
-def schedule_conv2d_rows(func: PrimFunc, constants: Constants) -> Scheduled | None:
-    """Schedule a convolution without padding of int8.
+def schedule_rows(func: PrimFunc, constants: Constants) -> Scheduled | None:
+    """Schedule a convolution without padding of int8, or a product with constant weights (C, K).
 
     In NCHW, the rows of the input that a row of the output needs are copied, with channels last.
 
@@ -54,66 +56,17 @@ def schedule_conv2d_rows(func: PrimFunc, constants: Constants) -> Scheduled | No
     """
     sch = start(func)
     inline_all(sch)
-    blocks = anchor(sch, 7, 4)
-    if blocks is None:
+    convolution = anchor(sch, 7, 4)
+    found = convolution or anchor(sch, 3, 2)
+    weights = None if found is None else weights_of(sch, found[0], func, constants)
+    if found is None or weights is None:
         return None
-    conv, out = blocks
-    weights = weights_of(sch, conv, func, constants)
-    if weights is None:
-        return None
-    if is_nchw(sch, conv):
-        copy = channels_last(sch, conv, out)
-        return _product(sch, conv, out, weights, "pixels", copy)
-    width = extent(sch, loops_of(sch, out)[2])
-    # One axis of pixels, so that a column may span two rows.
-    sch.transform_layout(conv, ("write", 0), lambda n, y, x, k: (y * width + x, k))
-    sch.transform_block_layout(conv, lambda n, y, x, k, ry, rx, rc: (y * width + x, k, ry, rx, rc))
-    sch.transform_block_layout(out, lambda n, y, x, k: (y * width + x, k))
-    return _product(sch, conv, out, weights, "pixels")
-
-
-def schedule_dense_rows(func: PrimFunc, constants: Constants) -> Scheduled | None:
-    """Schedule a product of int8 rows with constant weights (C, K).
-
-    Arguments and result are those of `schedule_conv2d_rows`.
-    """
-    sch = start(func)
-    inline_all(sch)
-    blocks = anchor(sch, 3, 2)
-    weights = None if blocks is None else weights_of(sch, blocks[0], func, constants)
-    if blocks is None or weights is None:
-        return None
-    return _product(sch, *blocks, weights, "rows")
-
-
-def schedule_depthwise_taps(func: PrimFunc, constants: Constants) -> Scheduled | None:
-    """Schedule a depthwise convolution without padding of int8, NHWC, of multiples of 8 channels.
-
-    Arguments and result are those of `schedule_conv2d_rows`; ``None`` also if a weight is -128,
-    because the sum of two of its products may exceed 16 bits.
-    """
-    sch = start(func)
-    inline_all(sch)
-    blocks = anchor(sch, 7, 4)
-    if blocks is None or is_nchw(sch, blocks[0]):
-        return None
-    conv, out = blocks
-    weights = weights_of(sch, conv, func, constants)
-    _, _, x, c = loops_of(sch, out)
-    channels = extent(sch, c)
-    if weights is None or channels % 8 or int(func.params[0].ty.shape[-1]) != channels:
-        return None
-    if any(values.min() == -128 for values in constants[weights]):
-        return None
-    sch.compute_at(conv, x, preserve_unit_loops=True)
-    sums = loops_of(sch, conv)[-7]
-    zero = sch.decompose_reduction(conv, sums)
-    sch.annotate(sums, TAPS, 1)
-    sch.annotate(loops_of(sch, zero)[-4], START, 1)
-    lanes_over(sch, c)
-    group = 8 if channels % 16 else 16
-    note = f"sums of {group} channels of a pixel in registers"
-    return Scheduled(sch.mod["main"], note, WeightTaps(weights, group))
+    if convolution is None:
+        return _product(sch, *found, weights, "rows")
+    if is_nchw(sch, found[0]):
+        return _product(sch, *found, weights, "pixels", channels_last(sch, *found))
+    flatten(sch, *found, taps=True)  # so that a column may span two rows
+    return _product(sch, *found, weights, "pixels")
 
 
 def _product(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from htvm.aot.schedules.blocks import WeightRows, WeightTaps
+from htvm.aot.schedules.packing import WeightRows, WeightTaps
 from htvm.sim.qemu import PROGRAM
 from tests.aot.cpu import modules, native
 from tests.aot.cpu.modules import conv_case

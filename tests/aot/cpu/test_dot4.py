@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from htvm.aot.cpu import compile_cpu
-from htvm.aot.schedules.blocks import WeightWords
+from htvm.aot.schedules.packing import WeightWords
 from patterns.ops.dense import Linear
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import Case, bias_of, conv_case, int8, module, requantized, tflite

@@ -1,0 +1,105 @@
+"""Layouts of constant weights, as the intrinsics of a core read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from tvm import s_tir
+
+__all__ = ["Packing", "WeightRows", "WeightTaps", "WeightWords", "packed_words"]
+
+
+@dataclass(frozen=True)
+class WeightWords:
+    """Weights (fy, run, K) packed as [K / channels][fy][run / 4][channels][4].
+
+    The run has the elements of a filter's row, (fx, C), or of a row of a matrix, where fy is 1.
+
+    Attributes:
+        parameter: the PrimFunc's parameter with the weights.
+        channels: output channels whose words are interleaved.
+        lifted: whether 128 is added to all of them, which are then unsigned bytes.
+        first: whether the weights come as (K, C, fy, fx).
+    """
+
+    parameter: int
+    channels: int
+    lifted: bool = False
+    first: bool = False
+
+    def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the packed weights."""
+        weight = weight.transpose(2, 3, 1, 0) if self.first else weight
+        fy, k = weight.shape[0] if weight.ndim > 2 else 1, weight.shape[-1]
+        split = weight.reshape(fy, -1, 4, k // self.channels, self.channels)
+        packed = np.asarray(split.transpose(3, 0, 1, 4, 2), order="C")
+        return packed ^ np.int8(-128) if self.lifted else packed
+
+
+@dataclass(frozen=True)
+class WeightRows:
+    """Weights (..., K) packed as [K / channels][steps][channels][16].
+
+    The elements of a channel, in order, are followed by zeros up to a multiple of 16.
+
+    Attributes:
+        parameter: the PrimFunc's parameter with the weights.
+        channels: output channels whose vectors are interleaved.
+        first: whether the weights come as (K, C, fy, fx).
+    """
+
+    parameter: int
+    channels: int
+    first: bool = False
+
+    def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the packed weights."""
+        weight = weight.transpose(2, 3, 1, 0) if self.first else weight
+        k = weight.shape[-1]
+        rows = weight.reshape(-1, k)
+        filled = np.pad(rows, ((0, -len(rows) % 16), (0, 0)))
+        split = filled.reshape(-1, 16, k // self.channels, self.channels)
+        return np.asarray(split.transpose(2, 0, 3, 1), order="C")
+
+
+@dataclass(frozen=True)
+class WeightTaps:
+    """Depthwise weights (fy, fx, C) packed as [C / group][fy * fx][group].
+
+    Attributes:
+        parameter: the PrimFunc's parameter with the weights.
+        group: channels that are side by side.
+    """
+
+    parameter: int
+    group: int
+
+    def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the packed weights."""
+        taps = weight.shape[0] * weight.shape[1]
+        split = weight.reshape(taps, -1, self.group)
+        return np.asarray(split.transpose(1, 0, 2), order="C")
+
+
+Packing: TypeAlias = WeightWords | WeightRows | WeightTaps
+
+
+def packed_words(sch: s_tir.Schedule, block: Any, parameter: int, kt: int) -> WeightWords:
+    """Pack the weights (..., C, K) of a product, which are a parameter's."""
+    weight = sch.get(block).reads[1].source
+    channels = kt if int(weight.ty.shape[-1]) % kt == 0 else 1
+
+    size = int(weight.ty.shape[-2])
+
+    def packed(*index: Any) -> Any:
+        *taps, c, k = index
+        run = taps.pop() * size + c if taps else c
+        return (k // channels, *taps, run // 4, k % channels, run % 4)
+
+    sch.transform_layout(block, ("read", 1), packed)
+    return WeightWords(parameter, channels)
