@@ -12,13 +12,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import tvm
 import tvm_ffi
-from tvm import sym, tirx
-from tvm.ir import TensorLoad
-from tvm.tirx.stmt import AllocBuffer, BufferStore, Evaluate, For, ForKind, SeqStmt
+from tvm import tirx
+from tvm.tirx.stmt import AllocBuffer, BufferStore, For, ForKind, SeqStmt
 
 from byoc_dory.errors import UnsupportedError
+from htvm.aot.loops import address_of, call, products_of, step_of, without_note
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -115,23 +114,14 @@ class _Columns:
 
     def _read(self) -> None:
         """Find the loops of the sums, and the indices of their operands."""
-        loops, body = [], self.sums
-        while isinstance(body, For):
-            loops.append(body)
-            body = body.body
-        if not isinstance(body, BufferStore) or not isinstance(body.value, tirx.Add):
+        found = products_of(self.sums)
+        if found is None:
             raise self._error()
-        total, product = body.value.a, body.value.b
-        factors = (product.a, product.b) if isinstance(product, tirx.Mul) else ()
-        if not isinstance(total, TensorLoad) or len(factors) != 2:
-            raise self._error()
-        if not all(isinstance(f, tirx.Cast) and isinstance(f.value, TensorLoad) for f in factors):
-            raise self._error()
-        self.data, self.weights = (factor.value for factor in factors)
-        self.total = total
-        *outer, byte = loops
-        tile = [loop for loop in outer if _changes(total, loop.loop_var)]
-        steps = [loop for loop in outer if not _changes(total, loop.loop_var)]
+        self.data, self.weights, self.total = found.data, found.weights, found.total
+        *outer, byte = found.loops
+        index = self.total.indices[0]
+        tile = [loop for loop in outer if step_of(index, loop.loop_var) != 0]
+        steps = [loop for loop in outer if step_of(index, loop.loop_var) == 0]
         sizes = [int(loop.extent) for loop in tile]
         expected = [size for size in (self.pixels, self.block) if size > 1]
         if int(byte.extent) != 4 or sizes != expected or not 1 <= len(steps) <= 2:
@@ -139,17 +129,12 @@ class _Columns:
         self.steps, self.inner = steps, [*tile, byte]
         self.pixel = tile[0].loop_var if self.pixels > 1 else None
 
-    def _distance(self, variable: Any) -> int | None:
-        """Return how many elements of the data a step of a loop is; ``None`` if that varies."""
-        first, second = (_at(self.data.indices[0], {variable: value}) for value in (0, 1))
-        distance = sym.Analyzer().simplify(second - first)
-        return int(distance) if isinstance(distance, tirx.IntImm) else None
-
     def statement(self) -> Any:
         """Return the statements that replace the marked loop."""
         # Words of a run are side by side in the data; runs begin anywhere.
-        runs = [loop for loop in self.steps if self._distance(loop.loop_var) == 4]
-        rows = [loop for loop in self.steps if self._distance(loop.loop_var) != 4]
+        index = self.data.indices[0]
+        runs = [loop for loop in self.steps if step_of(index, loop.loop_var) == 4]
+        rows = [loop for loop in self.steps if step_of(index, loop.loop_var) != 4]
         if len(runs) > 1 or len(rows) > 1 or (runs and self.steps[-1] is not runs[0]):
             raise self._error()
         words = math.prod(int(loop.extent) for loop in runs)
@@ -166,15 +151,12 @@ class _Columns:
         ]
         row = rows[0].loop_var if rows else None
         offset = tirx.const(0, "int32") if row is None else row * tirx.const(words * each, "int32")
-        fill = Evaluate(
-            tirx.call_extern(
-                "void",
-                self.kind.fill[self.pixels - 1],
-                tirx.address_of(column[offset]),
-                *(_address(self.data, place) for place in places),
-                tirx.const(words, "uint32"),
-                *less,
-            )
+        fill = call(
+            self.kind.fill[self.pixels - 1],
+            tirx.address_of(column[offset]),
+            *(address_of(self.data, place) for place in places),
+            tirx.const(words, "uint32"),
+            *less,
         )
         if row is not None:
             fill = For(
@@ -184,48 +166,21 @@ class _Columns:
         function = self.kind.prefix + _PRODUCTS[self.pixels, self.block]
         if number >= _LONG and (self.pixels, self.block) == (2, 2):
             function += "_long"
-        products = Evaluate(
-            tirx.call_extern(
-                "void",
-                function,
-                _address(self.total, start),
-                tirx.address_of(column[tirx.const(0, "int32")]),
-                _address(self.weights, start),
-                tirx.const(number, "uint32"),
-            )
+        products = call(
+            function,
+            address_of(self.total, start),
+            tirx.address_of(column[tirx.const(0, "int32")]),
+            address_of(self.weights, start),
+            tirx.const(number, "uint32"),
         )
 
         def replace(loop: Any) -> Any:
             return products if SUMS in (loop.annotations or {}) else loop
 
         body = tvm_ffi.structural_map(self.channels.body, (For, replace))
-        notes = {key: value for key, value in self.channels.annotations.items() if key != COLUMN}
-        loop = For(
-            self.channels.loop_var, 0, self.channels.extent, ForKind.SERIAL, body, annotations=notes
-        )
         clear = [
             BufferStore(column, tirx.const(0, self.kind.dtype), [tirx.const(size + at, "int32")])
             for at in range(extra)
         ]
+        loop = without_note(self.channels, COLUMN, body)
         return SeqStmt([AllocBuffer(column), *clear, fill, loop])
-
-
-def _changes(load: Any, variable: Any) -> bool:
-    """Whether a load's index depends on a variable."""
-    first, second = (_at(load.indices[0], {variable: value}) for value in (0, 1))
-    return not sym.Analyzer().can_prove_equal(first, second)
-
-
-def _address(load: Any, values: dict[Any, int]) -> Any:
-    index = sym.Analyzer().simplify(_at(load.indices[0], values))
-    return tirx.address_of(load.source[index])
-
-
-def _at(index: Any, values: dict[Any, int]) -> Any:
-    def replace(var: Any) -> Any:
-        for variable, value in values.items():
-            if var.same_as(variable):
-                return tirx.const(value, str(variable.ty.dtype))
-        return var
-
-    return tvm_ffi.structural_map(index, (tvm.ir.Var, replace))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tvm
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import StringImm, TensorLoad
@@ -19,6 +18,7 @@ from tvm.tirx.stmt import BufferStore, For
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.columns import COLUMN_CALLS
 from htvm.aot.lanes import LANES_CALLS
+from htvm.aot.loops import address_of, products_of, step_of, substituted
 from htvm.aot.rows import ROWS_CALLS
 from htvm.aot.runs import RUN_CALLS
 
@@ -124,34 +124,27 @@ def call_clip(func: PrimFunc) -> PrimFunc:
 
 def _call(loop: Any) -> Any | None:
     """Return the store that a loop ``for b in range(4): acc += x[i + b] * w[j + b]`` becomes."""
-    store = loop.body
-    if int(loop.extent) != 4 or not isinstance(store, BufferStore):
+    found = products_of(loop)
+    if found is None or len(found.loops) != 1 or int(loop.extent) != 4:
         return None
-    total = store.value
-    if not isinstance(total, tirx.Add) or not isinstance(total.b, tirx.Mul):
-        return None
-    operands = [_operand(factor, loop.loop_var) for factor in (total.b.a, total.b.b)]
+    operands = [_operand(load, loop.loop_var) for load in (found.data, found.weights)]
+    total = found.total.value
     if None in operands or str(total.ty.dtype) != "int32":
         return None
     value = tirx.call_extern("int32", "htvm_dot4", *operands, total.a)
-    return BufferStore(store.buffer, value, store.indices)
+    return BufferStore(found.total.buffer, value, found.total.indices)
 
 
-def _operand(factor: Any, variable: Any) -> Any | None:
+def _operand(load: Any, variable: Any) -> Any | None:
     """Return the load of the four elements of an operand."""
-    if not isinstance(factor, tirx.Cast) or not isinstance(factor.value, TensorLoad):
-        return None
-    load = factor.value
     if str(load.ty.dtype) != "int8" or len(load.indices) != 1:
         return None
-    (index,) = load.indices
-    first, second = (_at(index, variable, number) for number in (0, 1))
-    analyzer = sym.Analyzer()
-    if not analyzer.can_prove_equal(second - first, 1):
+    if step_of(load.indices[0], variable) != 1:
         return None
-    address = tirx.address_of(load.source[analyzer.simplify(first)])
-    aligned = analyzer.can_prove_equal(tirx.floormod(first, 4), 0)
-    return tirx.call_extern("uint32", "htvm_load4" if aligned else "htvm_load4_any", address)
+    first = substituted(load.indices[0], {variable: 0})
+    aligned = sym.Analyzer().can_prove_equal(tirx.floormod(first, 4), 0)
+    name = "htvm_load4" if aligned else "htvm_load4_any"
+    return tirx.call_extern("uint32", name, address_of(load, {variable: 0}))
 
 
 def word_of(call: Any) -> Any | None:
@@ -160,12 +153,3 @@ def word_of(call: Any) -> Any | None:
     if not isinstance(name, StringImm) or str(name.value) not in _LOADS:
         return None
     return call.args[1].args[0]
-
-
-def _at(index: Any, variable: Any, number: int) -> Any:
-    value = tirx.const(number, str(variable.ty.dtype))
-
-    def replace(var: Any) -> Any:
-        return value if var.same_as(variable) else var
-
-    return tvm_ffi.structural_map(index, (tvm.ir.Var, replace))

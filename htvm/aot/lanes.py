@@ -13,9 +13,10 @@ import tvm
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import StringImm, TensorLoad
-from tvm.tirx.stmt import BufferStore, Evaluate, For, ForKind
+from tvm.tirx.stmt import BufferStore, For
 
 from htvm.aot.float_product import FLOAT_PRODUCT
+from htvm.aot.loops import call, substituted, without_note
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -68,8 +69,7 @@ def call_lanes(func: PrimFunc) -> PrimFunc:
         try:
             return _Lanes(loop).statement()
         except _NoForm:
-            notes = {key: value for key, value in loop.annotations.items() if key != LANES}
-            return For(loop.loop_var, 0, loop.extent, ForKind.SERIAL, loop.body, annotations=notes)
+            return without_note(loop, LANES)
 
     return func.with_body(tvm_ffi.structural_map(func.body, (For, visit)))
 
@@ -93,23 +93,16 @@ class _Lanes:
         first, distance = self._place(store.indices)
         target, lanes = tirx.address_of(store.buffer[first]), self._lanes(value)
         if distance == 1:
-            return Evaluate(tirx.call_extern("void", _STORES[dtype], target, lanes))
-        stride = tirx.const(distance, "uint32")
-        return Evaluate(tirx.call_extern("void", _SCATTERS[dtype], target, stride, lanes))
-
-    def _at(self, value: Any, number: int) -> Any:
-        constant = tirx.const(number, str(self.variable.ty.dtype))
-
-        def replace(var: Any) -> Any:
-            return constant if var.same_as(self.variable) else var
-
-        return tvm_ffi.structural_map(value, (tvm.ir.Var, replace))
+            return call(_STORES[dtype], target, lanes)
+        return call(_SCATTERS[dtype], target, tirx.const(distance, "uint32"), lanes)
 
     def _place(self, indices: Any) -> tuple[Any, int]:
         """Return the index of the first of four elements, and how far each is from the next."""
         if len(indices) != 1:
             raise _NoForm
-        first, *others = (self.analyzer.simplify(self._at(indices[0], n)) for n in range(4))
+        first, *others = (
+            self.analyzer.simplify(substituted(indices[0], {self.variable: n})) for n in range(4)
+        )
         distances = [self.analyzer.simplify(other - first) for other in others]
         if not all(isinstance(distance, tirx.IntImm) for distance in distances):
             raise _NoForm

@@ -23,6 +23,7 @@ from byoc_dory.errors import UnsupportedError
 from htvm.aot.columns import call_columns
 from htvm.aot.intrinsics import SIMD, call_dot4, call_mac
 from htvm.aot.lanes import call_lanes
+from htvm.aot.loops import substituted
 from htvm.aot.overlay import Overlay, overlays
 from htvm.aot.rows import call_rows
 from htvm.aot.runs import call_runs
@@ -178,7 +179,7 @@ def _without_single_turns(func: PrimFunc) -> PrimFunc:
     def visit(loop: Any) -> Any:
         if not isinstance(loop.extent, tirx.IntImm) or int(loop.extent) != 1:
             return loop
-        return _replace_vars(loop.body, {loop.loop_var: loop.min})
+        return substituted(loop.body, {loop.loop_var: loop.min})
 
     return func.with_body(tvm_ffi.structural_map(func.body, (For, visit)))
 
@@ -236,20 +237,10 @@ def _name_loops(body: Any) -> Any:
         if UNROLL in notes:
             name += f"{UNROLL_SUFFIX}{int(notes[UNROLL])}"
         new = tvm.ir.Var(name, old.ty)
-        inner = _replace_vars(loop.body, {old: new})
+        inner = substituted(loop.body, {old: new})
         return For(new, loop.min, loop.extent, loop.kind, inner)
 
     return tvm_ffi.structural_map(body, (For, rename))
-
-
-def _replace_vars(node: Any, mapping: dict[Any, Any]) -> Any:
-    def replace(var: Any) -> Any:
-        for old, new in mapping.items():
-            if var.same_as(old):
-                return new
-        return var
-
-    return tvm_ffi.structural_map(node, (tvm.ir.Var, replace))
 
 
 def _define_shift_left(body: Any) -> Any:

@@ -19,6 +19,8 @@ from tvm import sym, tirx
 from tvm.ir import TensorLoad
 from tvm.tirx.stmt import BufferStore, For, ForKind
 
+from htvm.aot.loops import factors_of, step_of
+
 if TYPE_CHECKING:
     from tvm import s_tir
     from tvm.tirx import PrimFunc
@@ -132,7 +134,8 @@ def native_conv(
     for axis in sums.iter_vars:
         analyzer.bind(axis.var, axis.dom)
     sy, sx, dy, dx = (
-        max(_step(data.indices[at], var) or 1, 1) for at, var in ((2, y), (3, x), (2, ry), (3, rx))
+        max(step_of(data.indices[at], var) or 1, 1)
+        for at, var in ((2, y), (3, x), (2, ry), (3, rx))
     )
     expected = [n, k if depthwise else c, y * sy + ry * dy, x * sx + rx * dx, k, c, ry, rx]
     found = [*data.indices, *weight.indices]
@@ -186,18 +189,12 @@ def _same(indices: Any, axes: Sequence[Any]) -> bool:
 
 def _operands(store: Any) -> tuple[Any, Any] | None:
     """Return data and weights of ``sum = sum + int32(data) * int32(weight)``, both int8."""
-    value = getattr(store, "value", None)
-    if not isinstance(value, tirx.Add) or not isinstance(value.b, tirx.Mul):
+    loads = factors_of(store)
+    if loads is None or str(store.value.ty.dtype) != "int32":
         return None
-    factors = (value.b.a, value.b.b)
-    if str(value.ty.dtype) != "int32" or not all(isinstance(f, tirx.Cast) for f in factors):
+    if any(len(load.indices) != 4 or str(load.ty.dtype) != "int8" for load in loads):
         return None
-    data, weight = (factor.value for factor in factors)
-    if not all(isinstance(load, TensorLoad) and len(load.indices) == 4 for load in (data, weight)):
-        return None
-    if {str(load.ty.dtype) for load in (data, weight)} != {"int8"}:
-        return None
-    return data, weight
+    return loads
 
 
 def _bias(result: Any, sums: Any, func: PrimFunc, filters: int) -> tuple[int | None] | None:
@@ -229,17 +226,3 @@ def _bias(result: Any, sums: Any, func: PrimFunc, filters: int) -> tuple[int | N
 
 def _place(func: PrimFunc, buffer: Any) -> int | None:
     return next((at for at, own in enumerate(func.params) if own.same_as(buffer)), None)
-
-
-def _step(index: Any, var: Any) -> int | None:
-    """Return how far an index moves with a variable from 0 to 1; ``None`` if that varies."""
-    first, second = (_replaced(index, var, number) for number in (0, 1))
-    step = sym.Analyzer().simplify(second - first)
-    return int(step) if isinstance(step, tirx.IntImm) else None
-
-
-def _replaced(index: Any, variable: Any, value: int) -> Any:
-    def replace(var: Any) -> Any:
-        return tirx.const(value, str(var.ty.dtype)) if var.same_as(variable) else var
-
-    return tvm_ffi.structural_map(index, (tvm.ir.Var, replace))

@@ -8,16 +8,18 @@ become one call of ``htvm_taps.h``, which takes the elements where they are.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import tvm
 import tvm_ffi
-from tvm import sym, tirx
+from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx.stmt import AllocBuffer, BufferStore, Evaluate, For, ForKind, SeqStmt
 
 from byoc_dory.errors import UnsupportedError
+from htvm.aot.loops import address_of, call, nest_of, products_of, step_of
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -55,9 +57,7 @@ def call_rows(func: PrimFunc) -> PrimFunc:
     def find(loop: Any) -> Any:
         if START not in (loop.annotations or {}):
             return loop
-        store = loop.body
-        while isinstance(store, For):
-            store = store.body
+        _, store = nest_of(loop)
         if not isinstance(store, BufferStore):
             raise _error(where)
         starts[store.buffer.name] = store
@@ -101,33 +101,20 @@ class _Rows:
 
     def __init__(self, sums: Any, starts: dict[Any, Any], where: str) -> None:
         self.where = where
-        loops, body = [], sums
-        while isinstance(body, For):
-            loops.append(body)
-            body = body.body
-        if not isinstance(body, BufferStore) or not isinstance(body.value, tirx.Add):
+        found = products_of(sums)
+        if found is None or found.total.buffer.name not in starts:
             raise _error(where)
-        product = body.value.b
-        factors = (product.a, product.b) if isinstance(product, tirx.Mul) else ()
-        if not factors or not all(
-            isinstance(f, tirx.Cast) and isinstance(f.value, TensorLoad) for f in factors
-        ):
-            raise _error(where)
-        self.total, (self.data, self.weights) = body, (factor.value for factor in factors)
+        self.total, self.data, self.weights = found.total, found.data, found.weights
+        places = (self.data, self.weights, self.total)
         self.axes = [
             _Axis(
                 loop.loop_var,
                 int(loop.extent),
-                *(
-                    _distance(place.indices[0], loop.loop_var)
-                    for place in (self.data, self.weights, self.total)
-                ),
+                *(step_of(place.indices[0], loop.loop_var) for place in places),
             )
-            for loop in loops
+            for loop in found.loops
         ]
-        if body.buffer.name not in starts:
-            raise _error(where)
-        self.start = starts[body.buffer.name]
+        self.start = starts[self.total.buffer.name]
 
     def taps(self) -> tuple[Any, list[Any]]:
         """Return the call that replaces depthwise sums, and what comes first in the kernel."""
@@ -143,16 +130,16 @@ class _Rows:
         before, place = _array("places", places)
         bias = self.start.value
         if isinstance(bias, TensorLoad):
-            start = self._first(bias)
+            start = _first(bias.source)
         elif isinstance(bias, tirx.IntImm) and int(bias) == 0:
             more, start = _array("zeros", [0] * channels)
             before += more
         else:
             raise _error(self.where)
-        arguments = [self._address(self.total, {}), self._address(self.data, {}), place]
-        arguments += [self._address(self.weights, {}), start]
+        arguments = [self._address(self.total), self._address(self.data), place]
+        arguments += [self._address(self.weights), start]
         counts = [tirx.const(n, "uint32") for n in (len(places), channels)]
-        return Evaluate(tirx.call_extern("void", _TAPS, *arguments, *counts)), before
+        return call(_TAPS, *arguments, *counts), before
 
     def rows(self, block: int) -> Any:
         """Return the statements that replace sums of products with all channels.
@@ -177,26 +164,22 @@ class _Rows:
                 run *= axis.extent
             else:
                 outer.insert(0, axis)
-        taps = run
-        for axis in outer:
-            taps *= axis.extent
+        taps = run * math.prod(axis.extent for axis in outer)
         steps = -(-taps // STEP)
         column = tirx.decl_buffer((pixels * steps * STEP + STEP,), "int8", name="column")
         fills = [
             self._fill(column, pixel, at, at * steps * STEP, outer, run) for at in range(pixels)
         ]
         counts = [tirx.const(n, "uint32") for n in (steps, pixels, channels, block)]
-        arguments = [self._address(self.total, {}), tirx.address_of(column[_zero()])]
-        arguments.append(self._address(self.weights, {}))
+        arguments = [self._address(self.total), _first(column), self._address(self.weights)]
         bias = self.start.value
         if isinstance(bias, TensorLoad):
-            arguments.append(self._first(bias))
-            products = tirx.call_extern("void", _PRODUCTS, *arguments, *counts)
+            products = call(_PRODUCTS, *arguments, _first(bias.source), *counts)
         elif isinstance(bias, tirx.IntImm) and int(bias) == 0:
-            products = tirx.call_extern("void", _ONLY, *arguments, *counts)
+            products = call(_ONLY, *arguments, *counts)
         else:
             raise _error(self.where)
-        return SeqStmt([AllocBuffer(column), *fills, Evaluate(products)])
+        return SeqStmt([AllocBuffer(column), *fills, products])
 
     def _fill(
         self, column: Any, pixel: list[_Axis], at: int, offset: int, outer: list[_Axis], run: int
@@ -206,35 +189,26 @@ class _Rows:
         values: dict[Any, Any] = dict(
             zip((axis.variable for axis in outer), variables, strict=True)
         )
-        values |= {pixel[0].variable: tirx.const(at, "int32")} if pixel else {}
+        values |= {pixel[0].variable: at} if pixel else {}
         place: Any = tirx.const(offset, "int32")
         size = run
         for axis, variable in zip(reversed(outer), reversed(variables), strict=True):
             place = place + variable * tirx.const(size, "int32")
             size *= axis.extent
-        body: Any = Evaluate(
-            tirx.call_extern(
-                "void",
-                _FILL,
-                tirx.address_of(column[place]),
-                self._address(self.data, values),
-                tirx.const(run, "uint32"),
-            )
-        )
+        target, source = tirx.address_of(column[place]), self._address(self.data, values)
+        body: Any = call(_FILL, target, source, tirx.const(run, "uint32"))
         for axis, variable in zip(reversed(outer), reversed(variables), strict=True):
             body = For(variable, 0, axis.extent, ForKind.SERIAL, body)
         return body
 
-    def _address(self, place: Any, values: dict[Any, Any]) -> Any:
+    def _address(self, place: Any, values: Mapping[Any, Any] | None = None) -> Any:
         """Return the address of an element, at 0 of all loops without a value."""
-        buffer = place.source if isinstance(place, TensorLoad) else place.buffer
-        zeros = {axis.variable: _zero() for axis in self.axes}
-        return tirx.address_of(buffer[_at(place.indices[0], zeros | values)])
+        return address_of(place, {axis.variable: 0 for axis in self.axes} | dict(values or {}))
 
-    @staticmethod
-    def _first(bias: Any) -> Any:
-        """Return the address of the first element of a bias."""
-        return tirx.address_of(bias.source[_zero()])
+
+def _first(buffer: Any) -> Any:
+    """Return the address of a buffer's first element."""
+    return tirx.address_of(buffer[tirx.const(0, "int32")])
 
 
 def _array(name: str, values: list[int]) -> tuple[list[Any], Any]:
@@ -242,24 +216,4 @@ def _array(name: str, values: list[int]) -> tuple[list[Any], Any]:
     buffer = tirx.decl_buffer((len(values),), "int32", name=name)
     numbers = [tirx.const(value, "int32") for value in values]
     stores = [BufferStore(buffer, n, [tirx.const(at, "int32")]) for at, n in enumerate(numbers)]
-    return [AllocBuffer(buffer), *stores], tirx.address_of(buffer[_zero()])
-
-
-def _zero() -> Any:
-    return tirx.const(0, "int32")
-
-
-def _distance(index: Any, variable: Any) -> int | None:
-    first, second = (_at(index, {variable: tirx.const(number, "int32")}) for number in (0, 1))
-    distance = sym.Analyzer().simplify(second - first)
-    return int(distance) if isinstance(distance, tirx.IntImm) else None
-
-
-def _at(index: Any, values: dict[Any, Any]) -> Any:
-    def replace(var: Any) -> Any:
-        for variable, value in values.items():
-            if var.same_as(variable):
-                return value
-        return var
-
-    return sym.Analyzer().simplify(tvm_ffi.structural_map(index, (tvm.ir.Var, replace)))
+    return [AllocBuffer(buffer), *stores], _first(buffer)

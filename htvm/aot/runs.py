@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tvm
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
-from tvm.tirx.stmt import Evaluate, For
+from tvm.tirx.stmt import For
+
+from htvm.aot.loops import address_of, call
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -33,20 +34,10 @@ def call_runs(func: PrimFunc) -> PrimFunc:
         if RUN not in (loop.annotations or {}):
             return loop
         store = loop.body
-        target = _first(store.buffer, store.indices, loop.loop_var)
-        count = tirx.const(int(loop.extent), "uint32")
+        first, count = {loop.loop_var: 0}, tirx.const(int(loop.extent), "uint32")
+        target = address_of(store, first)
         if isinstance(store.value, TensorLoad):
-            source = _first(store.value.source, store.value.indices, loop.loop_var)
-            return Evaluate(tirx.call_extern("void", "htvm_copy", target, source, count))
-        return Evaluate(tirx.call_extern("void", "htvm_fill", target, store.value, count))
+            return call("htvm_copy", target, address_of(store.value, first), count)
+        return call("htvm_fill", target, store.value, count)
 
     return func.with_body(tvm_ffi.structural_map(func.body, (For, visit)))
-
-
-def _first(buffer: Any, indices: Any, variable: Any) -> Any:
-    """Return the address of the first element of a run."""
-
-    def replace(var: Any) -> Any:
-        return tirx.const(0, str(variable.ty.dtype)) if var.same_as(variable) else var
-
-    return tirx.address_of(buffer[tvm_ffi.structural_map(indices[0], (tvm.ir.Var, replace))])

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import PointerType, PrimType, Var
 from tvm.tirx.stmt import AllocBuffer, Bind, DeclBuffer, For, ForKind, SeqStmt
 
+from htvm.aot.loops import substituted
 from htvm.aot.lower import OVERLAPS, UNROLL_SUFFIX, Parameter
 from htvm.aot.parallel.accesses import Access, Unknown, accesses_of, statements_of, viewed
 from htvm.aot.parallel.dependence import Footprint, footprint, independent, meet, repeats
@@ -287,9 +286,8 @@ def _ranged(stmt: For, depth: int, begin: Var, end: Var) -> tuple[For, int]:
     count = math.prod(int(loop.extent) for loop in loops)
     names = [str(loop.loop_var.name).split(UNROLL_SUFFIX)[0] for loop in loops]
     fresh = [Var(name, PrimType("int32")) for name in names]
-    body = _replaced(
-        loops[-1].body, dict(zip((loop.loop_var for loop in loops), fresh, strict=True))
-    )
+    old = (loop.loop_var for loop in loops)
+    body = substituted(loops[-1].body, dict(zip(old, fresh, strict=True)))
     if depth == 1:
         return For(fresh[0], begin, end - begin, ForKind.SERIAL, body), count
     number = Var("n", PrimType("int32"))
@@ -302,10 +300,3 @@ def _ranged(stmt: For, depth: int, begin: Var, end: Var) -> tuple[For, int]:
             value = tirx.Mod(value, tirx.const(extent, "int32"))
         parts.append(Bind(var, value))
     return For(number, begin, end - begin, ForKind.SERIAL, SeqStmt([*parts, body])), count
-
-
-def _replaced(node: Any, mapping: dict[Var, Var]) -> Any:
-    def replace_one(var: Any) -> Any:
-        return mapping.get(var, var)
-
-    return tvm_ffi.structural_map(node, (tvm.ir.Var, replace_one))

@@ -1,0 +1,104 @@
+"""Loops over flat buffers, as the passes read them that make calls of intrinsics from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import sym, tirx
+from tvm.ir import TensorLoad
+from tvm.tirx.stmt import BufferStore, Evaluate, For, ForKind
+
+__all__ = [
+    "ProductLoops",
+    "address_of",
+    "call",
+    "factors_of",
+    "nest_of",
+    "products_of",
+    "step_of",
+    "substituted",
+    "without_note",
+]
+
+
+def substituted(node: Any, values: Mapping[Any, Any]) -> Any:
+    """Replace variables by other expressions, or by numbers of their own types."""
+
+    def replace(var: Any) -> Any:
+        value = values.get(var, var)
+        return tirx.const(value, str(var.ty.dtype)) if isinstance(value, int) else value
+
+    return tvm_ffi.structural_map(node, (tvm.ir.Var, replace))
+
+
+def step_of(index: Any, variable: Any) -> int | None:
+    """Return how far an index moves with a variable from 0 to 1; ``None`` if that varies."""
+    first, second = (substituted(index, {variable: number}) for number in (0, 1))
+    step = sym.Analyzer().simplify(second - first)
+    return int(step) if isinstance(step, tirx.IntImm) else None
+
+
+def address_of(place: Any, values: Mapping[Any, Any]) -> Any:
+    """Return the address of the element of a load or store for these values of variables."""
+    buffer = place.source if isinstance(place, TensorLoad) else place.buffer
+    index = sym.Analyzer().simplify(substituted(place.indices[0], values))
+    return tirx.address_of(buffer[index])
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """Return the statement that calls a function without a result."""
+    return Evaluate(tirx.call_extern("void", name, *arguments))
+
+
+def nest_of(stmt: Any) -> tuple[list[For], Any]:
+    """Return perfectly nested loops, outermost first, and the statement inside of them."""
+    loops = []
+    while isinstance(stmt, For):
+        loops.append(stmt)
+        stmt = stmt.body
+    return loops, stmt
+
+
+def without_note(loop: Any, note: str, body: Any = None) -> For:
+    """Return a loop without one of its annotations, and maybe with another body."""
+    notes = {key: value for key, value in loop.annotations.items() if key != note}
+    body = loop.body if body is None else body
+    return For(loop.loop_var, 0, loop.extent, ForKind.SERIAL, body, annotations=notes)
+
+
+def factors_of(store: Any) -> tuple[Any, Any] | None:
+    """Return the loads of ``sum = sum + cast(data) * cast(weight)``; ``None`` for others."""
+    value = store.value if isinstance(store, BufferStore) else None
+    if not isinstance(value, tirx.Add) or not isinstance(value.b, tirx.Mul):
+        return None
+    factors = (value.b.a, value.b.b)
+    if not all(isinstance(f, tirx.Cast) and isinstance(f.value, TensorLoad) for f in factors):
+        return None
+    return factors[0].value, factors[1].value
+
+
+@dataclass(frozen=True, eq=False)
+class ProductLoops:
+    """Loops that add products of two tensors to sums.
+
+    Attributes:
+        loops: outermost first.
+        total: the store to a sum.
+        data, weights: loads of the factors.
+    """
+
+    loops: list[For]
+    total: BufferStore
+    data: TensorLoad
+    weights: TensorLoad
+
+
+def products_of(loop: Any) -> ProductLoops | None:
+    """Read a loop nest; ``None`` if it is no sum of products."""
+    loops, store = nest_of(loop)
+    factors = factors_of(store)
+    return None if factors is None else ProductLoops(loops, store, *factors)
