@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from htvm.frontend.onnx.affine import gemm, islands, quantization
 from htvm.frontend.onnx.affine.products import filtered, matrix_product, weight_of
-from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.reader import Handler, NodeReader, Reader
 from htvm.frontend.onnx.affine.values import Constant, Value, View
 from htvm.frontend.onnx.qoperator import COMMON
 from htvm.frontend.onnx.qoperator import OWN as QOPERATOR
@@ -42,19 +42,19 @@ def read(graph: OnnxGraph, _: Options) -> Network:
     return Reader(graph, HANDLERS).read()
 
 
-def bias_of(reader: Reader, node: OnnxNode, index: int) -> Constant | None:
+def bias_of(node: NodeReader, index: int) -> Constant | None:
     """Return an optional input that must be constant."""
     if not node.input(index):
         return None
-    value = reader.value(node, index)
+    value = node.value(index)
     if not isinstance(value, Constant):
         raise node.unsupported("its bias is computed at run time", "make it constant")
     return value
 
 
-def weights_of(reader: Reader, node: OnnxNode, index: int) -> Constant:
+def weights_of(node: NodeReader, index: int) -> Constant:
     """Return an input that must be constant."""
-    value = reader.value(node, index)
+    value = node.value(index)
     if not isinstance(value, Constant):
         raise node.unsupported(
             "both operands are computed at run time",
@@ -63,20 +63,20 @@ def weights_of(reader: Reader, node: OnnxNode, index: int) -> Constant:
     return value
 
 
-def _conv(reader: Reader, node: OnnxNode) -> Value:
-    view, weights = reader.view(node, 0, "input"), weights_of(reader, node, 1)
-    return filtered(reader, node, view, weights, bias_of(reader, node, 2))
+def _conv(node: NodeReader) -> Value:
+    view, weights = node.view(0, "input"), weights_of(node, 1)
+    return filtered(node, view, weights, bias_of(node, 2))
 
 
-def _matmul(reader: Reader, node: OnnxNode) -> Value:
-    view, constant = (reader.value(node, index) for index in (0, 1))
+def _matmul(node: NodeReader) -> Value:
+    view, constant = (node.value(index) for index in (0, 1))
     weights = isinstance(constant, Constant) and constant.scale is not None
     if not isinstance(view, View) or not weights:
-        return islands.product(reader, node)
+        return islands.product(node)
     assert isinstance(constant, Constant)
     if constant.data.ndim != 2 or _has_blocks(constant):
-        return islands.product(reader, node)
-    return matrix_product(reader, node, view, weight_of(node, constant, 1), None)
+        return islands.product(node)
+    return matrix_product(node, view, weight_of(node, constant, 1), None)
 
 
 def _has_blocks(constant: Constant) -> bool:

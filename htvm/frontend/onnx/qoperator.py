@@ -30,7 +30,7 @@ from htvm.frontend.onnx.affine.products import (
     weight_of,
 )
 from htvm.frontend.onnx.affine.quantization import constant_of, step_of
-from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
+from htvm.frontend.onnx.affine.reader import Handler, NodeReader, Reader, offset_of
 from htvm.frontend.onnx.affine.unary import Function, mapped
 from htvm.frontend.onnx.affine.values import (
     Constant,
@@ -73,38 +73,36 @@ def read(graph: OnnxGraph, _: Options) -> Network:
 # ------------------------------------------------------------------------------ operands
 
 
-def _view(reader: Reader, node: OnnxNode, index: int) -> View:
+def _view(node: NodeReader, index: int) -> View:
     """Return an 8-bit tensor (input ``index``), its scale and zero point (the next inputs)."""
-    value = reader.value(node, index)
+    value = node.value(index)
     if not isinstance(value, Quantized):
         raise node.unsupported(
             f"input {index} is no 8-bit tensor", "quantize it with QuantizeLinear before"
         )
-    step, dtype = step_of(reader, node, index + 1)
+    step, dtype = step_of(node, index + 1)
     if not node.input(index + 2):
         dtype, step = value.dtype, Quantization(step.scale, -offset_of(value.dtype))
     if dtype != value.dtype:
         raise node.damaged(f"data of type {value.dtype} with a zero point of type {dtype}")
-    quantization.learn(reader, value.activation, step)
+    quantization.learn(node, value.activation, step)
     return View(value.activation, step, dtype)
 
 
-def _operand(reader: Reader, node: OnnxNode, index: int) -> pointwise.Operand:
-    if isinstance(reader.value(node, index), Constant):
-        return pointwise.quantized_constant(node, constant_of(reader, node, index))
-    return _view(reader, node, index)
+def _operand(node: NodeReader, index: int) -> pointwise.Operand:
+    if isinstance(node.value(index), Constant):
+        return pointwise.quantized_constant(node, constant_of(node, index))
+    return _view(node, index)
 
 
-def _finished(reader: Reader, node: OnnxNode, value: Pending | Real, index: int) -> Quantized:
+def _finished(node: NodeReader, value: Pending | Real, index: int) -> Quantized:
     """Return the result, quantized as inputs ``index`` and the next one specify."""
-    return quantization.quantized(reader, node, value, *step_of(reader, node, index))
+    return quantization.quantized(node, value, *step_of(node, index))
 
 
-def _plain_bias(
-    reader: Reader, node: OnnxNode, index: int, view: View, weight: Weight
-) -> Constant | None:
+def _plain_bias(node: NodeReader, index: int, view: View, weight: Weight) -> Constant | None:
     """Return an int32 bias in steps of s_in * s_w."""
-    data = reader.optional(node, index, "bias")
+    data = node.optional(index, "bias")
     if data is None:
         return None
     if data.dtype != np.int32:
@@ -116,57 +114,57 @@ def _plain_bias(
 # ------------------------------------------------------------------------------ products
 
 
-def _conv(reader: Reader, node: OnnxNode) -> Value:
-    view, constant = _view(reader, node, 0), constant_of(reader, node, 3, 0)
-    bias = _plain_bias(reader, node, 8, view, weight_of(node, constant, 0))
-    return _finished(reader, node, filtered(reader, node, view, constant, bias), 6)
+def _conv(node: NodeReader) -> Value:
+    view, constant = _view(node, 0), constant_of(node, 3, 0)
+    bias = _plain_bias(node, 8, view, weight_of(node, constant, 0))
+    return _finished(node, filtered(node, view, constant, bias), 6)
 
 
-def _matmul(reader: Reader, node: OnnxNode) -> Value:
-    view = _view(reader, node, 0)
-    if isinstance(reader.value(node, 3), Quantized):
-        pending = islands.integer_product(reader, node, view, _view(reader, node, 3))
-        return _finished(reader, node, pending, 6)
-    constant = constant_of(reader, node, 3, -1)
+def _matmul(node: NodeReader) -> Value:
+    view = _view(node, 0)
+    if isinstance(node.value(3), Quantized):
+        pending = islands.integer_product(node, view, _view(node, 3))
+        return _finished(node, pending, 6)
+    constant = constant_of(node, 3, -1)
     if constant.data.ndim != 2:
         raise node.unsupported(
             f"weights of shape {list(constant.data.shape)}", "a constant matrix is supported"
         )
-    pending = matrix_product(reader, node, view, weight_of(node, constant, 1), None)
-    return _finished(reader, node, pending, 6)
+    pending = matrix_product(node, view, weight_of(node, constant, 1), None)
+    return _finished(node, pending, 6)
 
 
-def _gemm(reader: Reader, node: OnnxNode) -> Value:
+def _gemm(node: NodeReader) -> Value:
     channels = 0 if node.integer("transB", 0) else 1
-    constant = constant_of(reader, node, 3, channels)
+    constant = constant_of(node, 3, channels)
     if node.number("alpha", 1.0) <= 0:
         raise node.unsupported(f"an alpha of {node.number('alpha')}", "a positive one")
-    view = gemm.first_matrix(reader, node, _view(reader, node, 0))
-    bias = _plain_bias(reader, node, 6, view, weight_of(node, constant, channels))
-    product = gemm.weighted(reader, node, view, constant, channels, bias)
+    view = gemm.first_matrix(node, _view(node, 0))
+    bias = _plain_bias(node, 6, view, weight_of(node, constant, channels))
+    product = gemm.weighted(node, view, constant, channels, bias)
     if node.input(7):
-        return _finished(reader, node, product, 7)
-    return Real(reader.realised(product, node.where))
+        return _finished(node, product, 7)
+    return Real(node.realised(product))
 
 
 # ------------------------------------------------------------------------------ integers
 
 
-def _centred(reader: Reader, node: OnnxNode, index: int, zero_index: int) -> tuple[Quantized, int]:
+def _centred(node: NodeReader, index: int, zero_index: int) -> tuple[Quantized, int]:
     """Return an 8-bit tensor and the int8 zero point of ConvInteger and MatMulInteger."""
-    value = reader.value(node, index)
+    value = node.value(index)
     if not isinstance(value, Quantized):
         raise node.unsupported(f"input {index} is no 8-bit tensor that is computed")
-    zeros = reader.optional(node, zero_index, "zero point")
+    zeros = node.optional(zero_index, "zero point")
     zero = 0 if zeros is None else int(zeros.reshape(-1)[0])
     if zeros is not None and zeros.size != 1:
         raise node.unsupported("an activation with several zero points")
     return value, zero - offset_of(value.dtype)
 
 
-def _integer_weight(reader: Reader, node: OnnxNode, axis: int) -> Weight:
-    data = reader.array(node, 1, "weights")
-    zeros = reader.optional(node, 3, "zero point")
+def _integer_weight(node: NodeReader, axis: int) -> Weight:
+    data = node.array(1, "weights")
+    zeros = node.optional(3, "zero point")
     zeros = np.zeros(1, data.dtype) if zeros is None else zeros.reshape(-1)
     scale = np.ones(zeros.size, "float32")
     return weight_of(node, quantization.dequantized(node, data, scale, zeros, axis), axis)
@@ -177,23 +175,22 @@ def _bias_of(weight: Weight, zero: int) -> Array:
     return folded_bias(weight.data, none, zero).astype("int32")
 
 
-def _conv_integer(reader: Reader, node: OnnxNode) -> Value:
-    value, zero = _centred(reader, node, 0, 2)
-    source, weight = value.activation, _integer_weight(reader, node, 0)
+def _conv_integer(node: NodeReader) -> Value:
+    value, zero = _centred(node, 0, 2)
+    source, weight = value.activation, _integer_weight(node, 0)
     windows = windows_of(node, source.shape[2:], weight.data.shape[2:])
     groups = node.integer("group", 1)
     if source.shape[1] != weight.data.shape[1] * groups or source.shape[0] != 1:
         raise node.damaged(f"{list(source.shape)} with weights {list(weight.data.shape)}")
     window = windows.filter(groups)
-    source, window = padded(source, window, zero, lambda _: reader.position(), node.where)
+    source, window = padded(source, window, zero, lambda _: node.reader.position(), node.where)
     op = Conv2dSums(weight.data, _bias_of(weight, zero), window)
-    out = (1, weight.data.shape[0], *windows.outputs)
-    return Sums(reader.write(node, op, (source,), out, dtype="int32"))
+    return Sums(node.write(op, source))
 
 
-def _matmul_integer(reader: Reader, node: OnnxNode) -> Value:
-    value, zero = _centred(reader, node, 0, 2)
-    weight = _integer_weight(reader, node, 1)
+def _matmul_integer(node: NodeReader) -> Value:
+    value, zero = _centred(node, 0, 2)
+    weight = _integer_weight(node, 1)
     source = value.activation
     if len(source.shape) != 2 or source.shape[1] != weight.data.shape[1]:
         raise node.unsupported(
@@ -201,37 +198,34 @@ def _matmul_integer(reader: Reader, node: OnnxNode) -> Value:
             "two matrices, the second constant",
         )
     op = LinearSums(weight.data, _bias_of(weight, zero))
-    out = (source.shape[0], weight.data.shape[0])
-    return Sums(reader.write(node, op, (source,), out, dtype="int32"))
+    return Sums(node.write(op, source))
 
 
 # ------------------------------------------------------------------------------ the rest
 
 
 def _binary(function: Any) -> Handler:
-    def handler(reader: Reader, node: OnnxNode) -> Value:
-        a, b = _operand(reader, node, 0), _operand(reader, node, 3)
+    def handler(node: NodeReader) -> Value:
+        a, b = _operand(node, 0), _operand(node, 3)
         if not isinstance(a, View) and not isinstance(b, View):
             raise node.unsupported("both operands are constant", "fold constants when exporting")
-        _, kernel = step_of(reader, node, 6)
-        pending = pointwise.binary(reader, node, function, a, b, kernel=kernel)
-        return _finished(reader, node, pending, 6)
+        _, kernel = step_of(node, 6)
+        pending = pointwise.binary(node, function, a, b, kernel=kernel)
+        return _finished(node, pending, 6)
 
     return handler
 
 
-def _concat(reader: Reader, node: OnnxNode) -> Value:
+def _concat(node: NodeReader) -> Value:
     count = (len(node.inputs) - 2) // 3
     if count < 1 or len(node.inputs) != 2 + 3 * count:
         raise node.damaged(f"{len(node.inputs)} inputs", "two, and three for each part")
     parts = [
-        constant_of(reader, node, index)
-        if isinstance(reader.value(node, index), Constant)
-        else _view(reader, node, index)
+        constant_of(node, index) if isinstance(node.value(index), Constant) else _view(node, index)
         for index in range(2, len(node.inputs), 3)
     ]
-    pending = joins.concat(reader, node, parts, node.integer("axis"))
-    return _finished(reader, node, pending, 0)
+    pending = joins.concat(node, parts, node.integer("axis"))
+    return _finished(node, pending, 0)
 
 
 def _first_channels(node: OnnxNode) -> None:
@@ -239,35 +233,35 @@ def _first_channels(node: OnnxNode) -> None:
         raise node.unsupported("channels_last", "channels first (NCHW)")
 
 
-def _global_average(reader: Reader, node: OnnxNode) -> Value:
+def _global_average(node: NodeReader) -> Value:
     _first_channels(node)
-    view = _view(reader, node, 0)
-    pending = pools.average(reader, node, view, pools.global_windows(node, view))
-    return _finished(reader, node, pending, 3)
+    view = _view(node, 0)
+    pending = pools.average(node, view, pools.global_windows(node, view))
+    return _finished(node, pending, 3)
 
 
-def _average(reader: Reader, node: OnnxNode) -> Value:
+def _average(node: NodeReader) -> Value:
     _first_channels(node)
-    pending = pools.fused_average(reader, node, _view(reader, node, 0))
-    return _finished(reader, node, pending, 3)
+    pending = pools.fused_average(node, _view(node, 0))
+    return _finished(node, pending, 3)
 
 
 def _unary(function: Any) -> Handler:
-    def handler(reader: Reader, node: OnnxNode) -> Value:
-        view, (step, dtype) = _view(reader, node, 0), step_of(reader, node, 3)
+    def handler(node: NodeReader) -> Value:
+        view, (step, dtype) = _view(node, 0), step_of(node, 3)
         made: Function = function(node)
-        return Quantized(mapped(reader, node, view, step, made), dtype)
+        return Quantized(mapped(node, view, step, made), dtype)
 
     return handler
 
 
-def _softmax(reader: Reader, node: OnnxNode) -> Value:
-    view, old = _view(reader, node, 0), node.integer("opset", 13) < 13
+def _softmax(node: NodeReader) -> Value:
+    view, old = _view(node, 0), node.integer("opset", 13) < 13
     axis = node.integer("axis", 1 if old else -1)
     if old and axis % len(view.shape) != len(view.shape) - 1:
         raise node.unsupported(f"a softmax over axis {axis} and those after it", "the last")
-    pending = pointwise.softmax(reader, node, view, axis)
-    return _finished(reader, node, pending, 3)
+    pending = pointwise.softmax(node, view, axis)
+    return _finished(node, pending, 3)
 
 
 OWN: Mapping[str, Handler] = {

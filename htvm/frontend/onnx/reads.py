@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from byoc_dory.errors import HtvmError, IntegerFormError, ModelError
+
 if TYPE_CHECKING:
     from byoc_dory.errors import UnsupportedError
     from htvm.frontend.onnx.graph import OnnxNode
@@ -34,10 +36,18 @@ def read_whole(node: OnnxNode, opset: int, handle: Callable[[], _Result]) -> _Re
         handle: calls the handler.
 
     Raises:
+        ModelError: tensors do not fit the operators that the handler makes.
         UnsupportedError: an input or an attribute is set that the handler does not read.
     """
     node.looks.clear()
-    result = handle()
+    try:
+        result = handle()
+    except HtvmError as error:
+        if error.where:
+            raise
+        # Operators know what they cannot do, but not for which node.
+        kind = ModelError if isinstance(error, IntegerFormError) else type(error)
+        raise kind(error.what, where=node.where, hint=error.hint) from error
     inputs = [
         index for index, name in enumerate(node.inputs) if name and index not in node.looks.inputs
     ]

@@ -17,7 +17,7 @@ from byoc_dory.errors import UnsupportedError
 from htvm.frontend.onnx import qdq
 from htvm.frontend.onnx.affine import gemm, joins, pointwise, quantization, shapes, unary
 from htvm.frontend.onnx.affine.pools import HANDLERS as POOLS
-from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.reader import Handler, NodeReader, Reader
 from htvm.frontend.onnx.affine.values import INT8, Constant, Pending, Quantized, Value, View
 from htvm.frontend.onnx.windows import sizes_of, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
@@ -70,8 +70,8 @@ def _ended_at_once(nodes: Sequence[OnnxNode]) -> tuple[OnnxNode, ...]:
     return tuple(nodes[index] for _, index in sorted(keys))
 
 
-def _dequantize(reader: Reader, node: OnnxNode) -> Value:
-    value = quantization.HANDLERS["DequantizeLinear"](reader, node)
+def _dequantize(node: NodeReader) -> Value:
+    value = quantization.HANDLERS["DequantizeLinear"](node)
     if isinstance(value, Constant) and value.zero_point is not None and value.zero_point.any():
         raise node.unsupported(
             f"weights with zero point {value.zero_point.reshape(-1)[0]}",
@@ -80,18 +80,18 @@ def _dequantize(reader: Reader, node: OnnxNode) -> Value:
     return value
 
 
-def _quantize(reader: Reader, node: OnnxNode) -> Value:
-    dtype = reader.array(node, 2, "zero point").dtype
+def _quantize(node: NodeReader) -> Value:
+    dtype = node.array(2, "zero point").dtype
     if dtype != np.int8:
         raise node.unsupported(f"activations of type {dtype}", "use int8")
-    return quantization.HANDLERS["QuantizeLinear"](reader, node)
+    return quantization.HANDLERS["QuantizeLinear"](node)
 
 
-def _add(reader: Reader, node: OnnxNode) -> Value:
-    biased = pointwise.with_bias(reader.value(node, 0), reader.value(node, 1))
+def _add(node: NodeReader) -> Value:
+    biased = pointwise.with_bias(node.value(0), node.value(1))
     if biased is not None:
         return biased
-    a, b = reader.view(node, 0, "first operand"), reader.view(node, 1, "second operand")
+    a, b = node.view(0, "first operand"), node.view(1, "second operand")
     if a.shape != b.shape:
         raise node.unsupported(
             f"operands of shapes {a.shape} and {b.shape}", "broadcasting is not supported"
@@ -99,19 +99,19 @@ def _add(reader: Reader, node: OnnxNode) -> Value:
 
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         inputs = (a.activation, b.activation)
-        return reader.write(node, summed(a.step, b.step, step, clip), inputs, a.shape, step=step)
+        return node.write(summed(a.step, b.step, step, clip), *inputs, step=step)
 
     return Pending(a.shape, finish)
 
 
-def _matmul(reader: Reader, node: OnnxNode) -> Value:
-    view, weights = reader.view(node, 0, "first operand"), qdq.weights_of(reader, node, 1)
+def _matmul(node: NodeReader) -> Value:
+    view, weights = node.view(0, "first operand"), qdq.weights_of(node, 1)
     channels = 0 if node.integer("transB", 0) else 1
-    return gemm.weighted(reader, node, view, weights, channels, qdq.bias_of(reader, node, 2))
+    return gemm.weighted(node, view, weights, channels, qdq.bias_of(node, 2))
 
 
-def _average(reader: Reader, node: OnnxNode) -> Value:
-    value = reader.value(node, 0)
+def _average(node: NodeReader) -> Value:
+    value = node.value(0)
     if not isinstance(value, View | Quantized):
         raise node.unsupported("it averages a tensor that is not int8")
     source, windows = value.activation, windows_of(node, sizes_of(node, value.shape))
@@ -129,15 +129,15 @@ def _average(reader: Reader, node: OnnxNode) -> Value:
             )
         window = windows.kernel, windows.strides, windows.padding
         pool = AveragePool(*window, clip, windows.layout)
-        return reader.write(node, pool, (source,), shape, step=step)
+        return node.write(pool, source, step=step)
 
     if isinstance(value, Quantized):  # which TFLite's importer averages without its scale
-        return Quantized(finish(reader.steps.get(source), INT8, None), value.dtype)
+        return Quantized(finish(node.reader.steps.get(source), INT8, None), value.dtype)
     return Pending(shape, finish)
 
 
-def _softmax(reader: Reader, node: OnnxNode) -> Value:
-    view = reader.view(node, 0, "input")
+def _softmax(node: NodeReader) -> Value:
+    view = node.view(0, "input")
     axis, rank = node.integer("axis", -1), len(view.shape)
     if axis % rank != rank - 1:
         raise node.unsupported(f"a softmax over axis {axis} of {rank}", "use the last axis")
@@ -149,7 +149,7 @@ def _softmax(reader: Reader, node: OnnxNode) -> Value:
                 "int8 softmax has scale 1/256 and zero point -128",
             )
         softmax = TfliteSoftmax.of_scale(view.step.scale)
-        return reader.write(node, softmax, (view.activation,), view.shape, step=step)
+        return node.write(softmax, view.activation, step=step)
 
     return Pending(view.shape, finish)
 

@@ -40,6 +40,13 @@ class Slice(Move, PrimitiveOp):
         """Return the slice that skips nothing between its ends."""
         return cls(tuple(begin), tuple(sizes), (1,) * len(begin))
 
+    @classmethod
+    def along(cls, shape: Sequence[int], axis: int, places: range) -> Slice:
+        """Return the slice of a tensor of this shape at places along an axis, not empty."""
+        begin, sizes, strides = [0] * len(shape), list(shape), [1] * len(shape)
+        begin[axis], sizes[axis], strides[axis] = places.start, len(places), places.step
+        return cls(tuple(begin), tuple(sizes), tuple(strides))
+
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
         shape = inputs[0].shape

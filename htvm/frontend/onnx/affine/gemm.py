@@ -8,11 +8,8 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.islands import integer_product
-from htvm.frontend.onnx.affine.pointwise import split
 from htvm.frontend.onnx.affine.products import matrix_product, weight_of
-from htvm.frontend.onnx.affine.reader import Reader
-from htvm.frontend.onnx.affine.real_forms import RealWriter
-from htvm.frontend.onnx.affine.real_layers import operand
+from htvm.frontend.onnx.affine.reader import NodeReader, split
 from htvm.frontend.onnx.affine.shapes import in_shape, moved
 from htvm.frontend.onnx.affine.values import Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Quantization
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["first_matrix", "gemm", "real_gemm", "weighted"]
 
 
-def gemm(reader: Reader, node: OnnxNode) -> Value:
+def gemm(node: NodeReader) -> Value:
     """Return a Gemm between quantized tensors, of integers if both matrices are quantized.
 
     It is one of reals also if alpha is not positive, or if weights have a scale for each of their
@@ -35,31 +32,28 @@ def gemm(reader: Reader, node: OnnxNode) -> Value:
         ModelError: the shapes do not fit together.
         UnsupportedError: the weights of a quantized matrix are reals, or wider than 8 bits.
     """
-    first, second = (reader.value(node, index) for index in (0, 1))
+    first, second = (node.value(index) for index in (0, 1))
     channels = 0 if node.integer("transB", 0) else 1
     if not isinstance(first, View) or node.number("alpha", 1.0) <= 0:
-        return real_gemm(reader, node)
+        return real_gemm(node)
     if isinstance(second, View):
         _check_matrices(node, first.shape, second.shape)
-        second = (
-            second if channels else View(_turned(reader, node, second), second.step, second.dtype)
-        )
-        product = integer_product(reader, node, first_matrix(reader, node, first), second)
-        return _plus(reader, node, product) if node.input(2) else product
+        second = second if channels else View(_turned(node, second), second.step, second.dtype)
+        product = integer_product(node, first_matrix(node, first), second)
+        return _plus(node, product) if node.input(2) else product
     if not isinstance(second, Constant) or _is_scaled_across(second, channels):
-        return real_gemm(reader, node)
-    summand = reader.value(node, 2) if node.input(2) else None
-    first, beta = first_matrix(reader, node, first), node.number("beta", 1.0)
+        return real_gemm(node)
+    summand = node.value(2) if node.input(2) else None
+    first, beta = first_matrix(node, first), node.number("beta", 1.0)
     if summand is not None and not isinstance(summand, Constant):
-        return _plus(reader, node, weighted(reader, node, first, second, channels, None))
+        return _plus(node, weighted(node, first, second, channels, None))
     if summand is not None and beta != 1:
         summand = Constant((summand.real * np.float32(beta)).astype("float32"))
-    return weighted(reader, node, first, second, channels, summand)
+    return weighted(node, first, second, channels, summand)
 
 
 def weighted(
-    reader: Reader,
-    node: OnnxNode,
+    node: NodeReader,
     view: View,
     constant: Constant,
     channels: int,
@@ -68,7 +62,6 @@ def weighted(
     """Return a matrix times constant weights, plus a constant.
 
     Args:
-        reader: reader of the graph.
         node: the node.
         view: the matrix.
         constant: the weights.
@@ -81,57 +74,55 @@ def weighted(
     _check_matrices(node, constant.data.shape)
     weight = weight_of(node, constant, channels)
     if summand is None:
-        return matrix_product(reader, node, view, weight, None)
+        return matrix_product(node, view, weight, None)
     shape = (view.shape[0], len(weight.data))
     own = (1,) * (2 - summand.data.ndim) + summand.data.shape
     if len(own) != 2 or any(size not in (1, n) for size, n in zip(own, shape, strict=True)):
         raise node.damaged(f"a summand of shape {list(summand.data.shape)} for {list(shape)}")
     if own[0] == 1:
-        return matrix_product(reader, node, view, weight, summand)
-    product = reader.realised(matrix_product(reader, node, view, weight, None), node.where)
+        return matrix_product(node, view, weight, summand)
+    product = node.realised(matrix_product(node, view, weight, None))
     real = summand.real.astype("float32")
-    return Real(RealWriter(reader, node).combine("add", product, real))
+    return Real(node.combine("add", product, real))
 
 
-def first_matrix(reader: Reader, node: OnnxNode, view: View) -> View:
+def first_matrix(node: NodeReader, view: View) -> View:
     """Return the first matrix as it is multiplied: transposed if asked for, times alpha."""
     _check_matrices(node, view.shape)
     scale = np.float32(node.number("alpha", 1.0)) * np.float32(view.step.scale)
-    source = _turned(reader, node, view) if node.integer("transA", 0) else view.activation
+    source = _turned(node, view) if node.integer("transA", 0) else view.activation
     return View(source, Quantization(float(scale), view.step.zero_point), view.dtype)
 
 
-def real_gemm(reader: Reader, node: OnnxNode) -> Value:
+def real_gemm(node: NodeReader) -> Value:
     """Return a Gemm of reals.
 
     Raises:
         ModelError: the shapes do not fit together.
         UnsupportedError: both matrices are constant.
     """
-    a, b = (operand(reader, node, index) for index in (0, 1))
+    a, b = (node.operand(index) for index in (0, 1))
     _check_matrices(node, a.shape, b.shape)
-    a = _turned_real(reader, node, a) if node.integer("transA", 0) else a
-    b = _turned_real(reader, node, b) if node.integer("transB", 0) else b
+    a = _turned_real(node, a) if node.integer("transA", 0) else a
+    b = _turned_real(node, b) if node.integer("transB", 0) else b
     if a.shape[1] != b.shape[0]:
         raise node.damaged(f"a product of {list(a.shape)} and {list(b.shape)}")
     tensors, (first, second) = split((a, b))
     if not tensors:
         raise node.unsupported("both operands are constant", "fold constants when exporting")
-    op, shape = RealMatmul(a=first, b=second), (a.shape[0], b.shape[1])
-    made = reader.write(node, op, tensors, shape, dtype="float32")
-    made = RealWriter(reader, node).scaled(made, node.number("alpha", 1.0))
-    return _plus(reader, node, Real(made)) if node.input(2) else Real(made)
+    made = node.write(RealMatmul(a=first, b=second), *tensors)
+    made = node.scaled(made, node.number("alpha", 1.0))
+    return _plus(node, Real(made)) if node.input(2) else Real(made)
 
 
-def _plus(reader: Reader, node: OnnxNode, product: Pending | Real) -> Real:
+def _plus(node: NodeReader, product: Pending | Real) -> Real:
     """Return a product of reals plus beta times the last input."""
-    out, beta = RealWriter(reader, node), node.number("beta", 1.0)
-    summand, made = operand(reader, node, 2), reader.realised(product, node.where)
+    summand, made, beta = node.operand(2), node.realised(product), node.number("beta", 1.0)
     if isinstance(summand, Activation):
-        summand = out.scaled(summand, beta)
+        summand = node.scaled(summand, beta)
     else:
         summand = summand * np.float32(beta)
-    total = out.combine("add", made, summand)
+    total = node.combine("add", made, summand)
     if total.shape != made.shape:
         raise node.damaged(f"a summand of shape {list(summand.shape)} for {list(made.shape)}")
     return Real(total)
@@ -148,14 +139,14 @@ def _check_matrices(node: OnnxNode, *shapes: tuple[int, ...]) -> None:
         raise node.damaged(f"a product of {' and '.join(str(list(shape)) for shape in shapes)}")
 
 
-def _turned(reader: Reader, node: OnnxNode, matrix: View | Real) -> Activation:
+def _turned(node: NodeReader, matrix: View | Real) -> Activation:
     rows, columns = matrix.activation.shape
     if 1 in (rows, columns):
-        return in_shape(reader, node, matrix, (columns, rows)).activation
-    return moved(reader, node, matrix, Transpose((1, 0)), (columns, rows)).activation
+        return in_shape(node, matrix, (columns, rows)).activation
+    return moved(node, matrix, Transpose((1, 0))).activation
 
 
-def _turned_real(reader: Reader, node: OnnxNode, matrix: Activation | Array) -> Activation | Array:
+def _turned_real(node: NodeReader, matrix: Activation | Array) -> Activation | Array:
     if isinstance(matrix, Activation):
-        return _turned(reader, node, Real(matrix))
+        return _turned(node, Real(matrix))
     return np.asarray(matrix.T, order="C")

@@ -8,6 +8,7 @@ in float32, from a dequantized tensor until it is quantized again, and runs on t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,19 +18,19 @@ from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine import pointwise, pools, unary
 from htvm.frontend.onnx.affine.quantization import real_of_sums
-from htvm.frontend.onnx.affine.real_forms import FORMS, Form, RealWriter
-from htvm.frontend.onnx.affine.real_layers import operand, tensor
+from htvm.frontend.onnx.affine.reader import Handler, NodeReader, split
+from htvm.frontend.onnx.affine.real_forms import FORMS, Form
 from htvm.frontend.onnx.affine.real_norms import reduced
 from htvm.frontend.onnx.affine.unary import Function, limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.float32.matmul import RealMatmul
+from patterns.ops.float32.sqrt import RealSqrt
 from patterns.ops.integer.matmul import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.onnxruntime.quantize import OnnxQuantize
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.affine.reader import Handler, Reader
     from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["HANDLERS", "integer_product", "product"]
@@ -47,25 +48,23 @@ def _curve(value: Value) -> tuple[View, Function] | None:
 
 
 def _table(
-    reader: Reader, node: OnnxNode, view: View, function: Function, make: Callable[[], Activation]
+    node: NodeReader, view: View, function: Function, make: Callable[[], Activation]
 ) -> Pending:
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
-        return mapped(reader, node, view, step, function, clip)
+        return mapped(node, view, step, function, clip)
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
-        return limited(reader, node, make(), bound)
+        return limited(node, make(), bound)
 
     return Pending(view.shape, finish, real_form, of=(view, function))
 
 
-def _mapped(reader: Reader, node: OnnxNode, outer: Function, form: Form | None) -> Value:
-    value = reader.value(node, 0)
+def _mapped(node: NodeReader, outer: Function, form: Form | None) -> Value:
+    value = node.value(0)
     curve = _curve(value)
     if curve is not None and form is None:
         view, inner = curve
-        return Pending(
-            view.shape, unary.pending_map(reader, node, view, lambda x: outer(inner(x))).finish
-        )
+        return unary.pending_map(node, view, lambda x: outer(inner(x)))
     if form is None:
         raise node.unsupported(
             f"{node.op} of a tensor that is not quantized",
@@ -73,23 +72,23 @@ def _mapped(reader: Reader, node: OnnxNode, outer: Function, form: Form | None) 
         )
 
     def make() -> Activation:
-        return form(RealWriter(reader, node), tensor(reader, node))
+        return form(node, node.tensor())
 
     if curve is None:
         return Real(make())
     view, inner = curve
-    return _table(reader, node, view, lambda x: outer(inner(x)), make)
+    return _table(node, view, lambda x: outer(inner(x)), make)
 
 
-def _function(reader: Reader, node: OnnxNode) -> Value:
-    return _mapped(reader, node, unary.FUNCTIONS[node.op](node), FORMS.get(node.op))
+def _function(node: NodeReader) -> Value:
+    return _mapped(node, unary.FUNCTIONS[node.op](node), FORMS.get(node.op))
 
 
-def _pow(reader: Reader, node: OnnxNode) -> Value:
-    exponents = reader.value(node, 1)
+def _pow(node: NodeReader) -> Value:
+    exponents = node.value(1)
     if not isinstance(exponents, Constant) or exponents.data.size != 1:
         raise node.unsupported("exponents that are not one constant", "one number")
-    shape = reader.value(node, 0).shape
+    shape = node.value(0).shape
     if exponents.data.ndim > len(shape):
         raise node.unsupported(
             f"exponents of shape {list(exponents.data.shape)} for {list(shape)}", "one number"
@@ -100,24 +99,24 @@ def _pow(reader: Reader, node: OnnxNode) -> Value:
         raise node.unsupported(
             f"a power of {exponent}", f"one of {', '.join(map(str, sorted(_POWERS)))}"
         )
-    return _mapped(reader, node, lambda x: np.power(x, exponent), form)
+    return _mapped(node, lambda x: np.power(x, exponent), form)
 
 
 _POWERS: dict[float, Form] = {
     -1.0: FORMS["Reciprocal"],
-    -0.5: lambda out, x: out.divided(1.0, out.sqrt(x)),
+    -0.5: lambda node, x: node.combine("divide", 1.0, node.write(RealSqrt(), x)),
     0.5: FORMS["Sqrt"],
-    2.0: lambda out, x: out.combine("multiply", x, x),
-    3.0: lambda out, x: out.combine("multiply", out.combine("multiply", x, x), x),
+    2.0: lambda node, x: node.combine("multiply", x, x),
+    3.0: lambda node, x: node.combine("multiply", node.combine("multiply", x, x), x),
 }
 
 
-def _arithmetic(reader: Reader, node: OnnxNode) -> Value:
-    values = [reader.value(node, index) for index in (0, 1)]
-    return _composed(reader, node, values) or pointwise.arithmetic(reader, node)
+def _arithmetic(node: NodeReader) -> Value:
+    values = [node.value(index) for index in (0, 1)]
+    return _composed(node, values) or pointwise.arithmetic(node)
 
 
-def _composed(reader: Reader, node: OnnxNode, values: Sequence[Value]) -> Value | None:
+def _composed(node: NodeReader, values: Sequence[Value]) -> Value | None:
     """Combine operands that are functions of one tensor; return ``None`` if they are not."""
     functions: list[Function] = []
     views: list[View] = []
@@ -145,10 +144,10 @@ def _composed(reader: Reader, node: OnnxNode, values: Sequence[Value]) -> Value 
         return np.asarray(fold(functions[0](x), functions[1](x)), "float32")
 
     def make() -> Activation:
-        a, b = (operand(reader, node, index) for index in (0, 1))
-        return RealWriter(reader, node).combine(pointwise.REAL[node.op], a, b)
+        a, b = (node.operand(index) for index in (0, 1))
+        return node.combine(pointwise.REAL[node.op], a, b)
 
-    return _table(reader, node, first, function, make)
+    return _table(node, first, function, make)
 
 
 def _is_number(node: OnnxNode, constant: Constant) -> bool:
@@ -164,15 +163,14 @@ def _constant(number: Array) -> Function:
 # ------------------------------------------------------------------ products of two tensors
 
 
-def product(reader: Reader, node: OnnxNode) -> Value:
+def product(node: NodeReader) -> Value:
     """Return a MatMul of two computed tensors, or of reals."""
-    first, second = (reader.value(node, index) for index in (0, 1))
+    first, second = (node.value(index) for index in (0, 1))
     if isinstance(first, View) and isinstance(second, View):
-        return integer_product(reader, node, first, second)
-    shape = _product_shape(node, first.shape, second.shape)
-    operands = [operand(reader, node, index) for index in (0, 1)]
-    tensors, (x, y) = pointwise.split(operands)
-    return Real(reader.write(node, RealMatmul(a=x, b=y), tensors, shape, dtype="float32"))
+        return integer_product(node, first, second)
+    _product_shape(node, first.shape, second.shape)
+    tensors, (x, y) = split([node.operand(index) for index in (0, 1)])
+    return Real(node.write(RealMatmul(a=x, b=y), *tensors))
 
 
 def _product_shape(node: OnnxNode, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -185,81 +183,77 @@ def _product_shape(node: OnnxNode, a: tuple[int, ...], b: tuple[int, ...]) -> tu
     return (*outer, a[-2], b[-1])
 
 
-def integer_product(reader: Reader, node: OnnxNode, a: View, b: View) -> Pending:
+def integer_product(node: NodeReader, a: View, b: View) -> Pending:
     """Return the product of two 8-bit tensors, pending until it is quantized."""
     shape = _product_shape(node, a.shape, b.shape)
 
     def sums() -> Activation:
-        parts = (_centred(reader, node, a), _centred(reader, node, b))
-        return reader.write(node, IntegerMatmul(), parts, shape, dtype="int32")
+        return node.write(IntegerMatmul(), _centred(node, a), _centred(node, b))
 
     scale = np.float32(a.step.scale) * np.float32(b.step.scale)
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
-        made = real_of_sums(reader, node, sums(), np.asarray([scale], "float32"), 0)
-        return limited(reader, node, made, bound)
+        made = real_of_sums(node, sums(), np.asarray([scale], "float32"), 0)
+        return limited(node, made, bound)
 
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         ratio = np.asarray([scale / np.float32(step.scale)], "float32")
-        steps = real_of_sums(reader, node, sums(), ratio, 0)
+        steps = real_of_sums(node, sums(), ratio, 0)
         # In steps of the output, so that rectifiers bound the rounded values.
         low, high = (float(limit - step.zero_point) for limit in clip)
         bounds = Bound(low, high) if clip != (-128, 127) else Bound()
-        inside = limited(reader, node, steps, bounds)
+        inside = limited(node, steps, bounds)
         op = OnnxQuantize(1.0, step.zero_point)
-        return reader.write(node, op, (inside,), shape, step=step)
+        return node.write(op, inside, step=step)
 
     return Pending(shape, finish, real_form)
 
 
-def _centred(reader: Reader, node: OnnxNode, view: View) -> Activation:
+def _centred(node: NodeReader, view: View) -> Activation:
     """Return the integers minus their zero point, int16; unchanged if it is 0."""
     zero = view.step.zero_point
     if zero == 0:
         return view.activation
     op = Rescale.moving(-zero, (-256, 255), "int16")
-    return reader.write(node, op, (view.activation,), view.shape, dtype=op.dtype)
+    return node.write(op, view.activation)
 
 
 # ------------------------------------------------------------------ rows
 
 
-def _softmax(reader: Reader, node: OnnxNode) -> Value:
-    value = reader.value(node, 0)
+def _softmax(node: NodeReader) -> Value:
+    value = node.value(0)
 
     def make() -> Activation:
-        out, source = RealWriter(reader, node), tensor(reader, node)
+        source = node.tensor()
         rank = len(source.shape)
-        axis = forms.axis_of(node, _softmax_axis(reader, node), rank)
-        axes = tuple(range(axis, rank)) if reader.graph.opset < 13 else (axis,)
-        moved = out.combine("subtract", source, out.reduce("maximum", source, axes))
-        terms = out.exp(moved)
-        return out.combine("divide", terms, out.reduce("add", terms, axes))
+        axis = forms.axis_of(node, _softmax_axis(node), rank)
+        axes = tuple(range(axis, rank)) if node.reader.graph.opset < 13 else (axis,)
+        moved = node.combine("subtract", source, node.reduce("maximum", source, axes))
+        terms = node.exp(moved)
+        return node.combine("divide", terms, node.reduce("add", terms, axes))
 
-    axis = _softmax_axis(reader, node)
+    axis = _softmax_axis(node)
     last = isinstance(value, View) and axis % len(value.shape) == len(value.shape) - 1
-    if not isinstance(value, View) or not last or reader.session.kernel(node) is None:
+    if not isinstance(value, View) or not last or node.reader.session.kernel(node) is None:
         return Real(make())
-    waiting = pointwise.softmax(reader, node, value, _softmax_axis(reader, node))
-    return Pending(
-        waiting.shape,
-        waiting.finish,
-        lambda bound, _: limited(reader, node, make(), bound),
-    )
+    waiting = pointwise.softmax(node, value, axis)
+    return replace(waiting, real=lambda bound, _: limited(node, make(), bound))
 
 
-def _softmax_axis(reader: Reader, node: OnnxNode) -> int:
-    return node.integer("axis", -1 if reader.graph.opset >= 13 else 1)
+def _softmax_axis(node: NodeReader) -> int:
+    return node.integer("axis", -1 if node.reader.graph.opset >= 13 else 1)
 
 
-def _mean(reader: Reader, node: OnnxNode) -> Value:
-    value = reader.value(node, 0)
-    axes = forms.axes_of(node, reader.given(node), 1) or ()
-    real = partial(reduced, reader, node, RealWriter.mean, alone=True)
-    if isinstance(value, View) and len(value.shape) == 4:
-        if axes and sorted(axis % 4 for axis in axes) == [2, 3]:
-            return pools.mean(reader, node, real)
-    return real()
+def _mean(node: NodeReader) -> Value:
+    value = node.value(0)
+    axes = forms.axes_of(node, node.given, 1) or ()
+    real = partial(reduced, node, NodeReader.mean, alone=True)
+    maps = isinstance(value, View) and len(value.shape) == 4
+    if not isinstance(value, View) or not maps or sorted(axis % 4 for axis in axes) != [2, 3]:
+        return real()
+    shape = None if node.integer("keepdims", 1) else value.shape[:2]
+    return pools.average(node, value, pools.global_windows(node, value), shape, real=real)
 
 
 HANDLERS: dict[str, Handler] = {

@@ -11,12 +11,11 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
-from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.reader import Handler, NodeReader
 from htvm.frontend.onnx.affine.shapes import Tensor, moved, tensor_of
 from htvm.frontend.onnx.affine.unary import requantized
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
-from patterns.ops.float32.combine import RealCombine
 from patterns.ops.moves.attach import Attach
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad
@@ -34,7 +33,7 @@ _ALL: Clip = (-128, 127)
 # ------------------------------------------------------------------------------ concatenation
 
 
-def concat(reader: Reader, node: OnnxNode, parts: Sequence[View | Constant], axis: int) -> Pending:
+def concat(node: NodeReader, parts: Sequence[View | Constant], axis: int) -> Pending:
     """Return tensors and 8-bit constants concatenated, each converted to the result's scale."""
     shapes = [part.shape if isinstance(part, View) else part.data.shape for part in parts]
     axis, result = _joined(node, shapes, axis)
@@ -47,8 +46,8 @@ def concat(reader: Reader, node: OnnxNode, parts: Sequence[View | Constant], axi
             elif part.step == step and clip == _ALL:
                 made.append(part.activation)
             else:
-                made.append(requantized(reader, node, part, step, clip))
-        return _written(reader, node, made, axis, step)
+                made.append(requantized(node, part, step, clip))
+        return _written(node, made, axis, step)
 
     return Pending(result, finish)
 
@@ -73,8 +72,7 @@ def _requantized(constant: Constant, step: Quantization, clip: Clip) -> Array:
 
 
 def _written(
-    reader: Reader,
-    node: OnnxNode,
+    node: NodeReader,
     parts: Sequence[Activation | Array],
     axis: int,
     step: Quantization | None,
@@ -84,13 +82,11 @@ def _written(
     def together(tensors: Sequence[Activation]) -> Activation:
         if len(tensors) == 1:
             return tensors[0]
-        _, shape = _joined(node, [item.shape for item in tensors], axis)
-        return reader.write(node, Concat(axis), tensors, shape, dtype=tensors[0].dtype, step=step)
+        return node.write(Concat(axis), *tensors, step=step)
 
     def attached(tensor: Activation, constant: Array, first: bool) -> Activation:
-        _, shape = _joined(node, [tensor.shape, constant.shape], axis)
         op = Attach(np.asarray(constant, order="C"), axis, first)
-        return reader.write(node, op, (tensor,), shape, dtype=tensor.dtype, step=step)
+        return node.write(op, tensor, step=step)
 
     made: Activation | Array | None = None
     for constant, run in groupby(parts, key=lambda part: isinstance(part, np.ndarray)):
@@ -114,8 +110,8 @@ def _tensor(value: Activation | Array) -> Activation:
     return value
 
 
-def _concat(reader: Reader, node: OnnxNode) -> Value:
-    values = [reader.value(node, index) for index in range(len(node.inputs))]
+def _concat(node: NodeReader) -> Value:
+    values = [node.value(index) for index in range(len(node.inputs))]
     axis = node.integer("axis")
     tensors = [value for value in values if isinstance(value, Quantized)]
     if len(tensors) == len(values):
@@ -123,42 +119,39 @@ def _concat(reader: Reader, node: OnnxNode) -> Value:
             raise node.unsupported("parts of int8 and uint8", "quantize all parts alike")
         axis, _ = _joined(node, [item.activation.shape for item in tensors], axis)
         parts = [value.activation for value in tensors]
-        return Quantized(_written(reader, node, parts, axis, None), tensors[0].dtype)
+        return Quantized(_written(node, parts, axis, None), tensors[0].dtype)
     quantized = [
         value
         for value in values
         if isinstance(value, View) or (isinstance(value, Constant) and value.scale is not None)
     ]
     if len(quantized) == len(values) and any(isinstance(value, View) for value in values):
-        return concat(reader, node, quantized, axis)
+        return concat(node, quantized, axis)
     reals = [
-        value.real.astype("float32")
-        if isinstance(value, Constant)
-        else reader.realised(value, node.where)
+        value.real.astype("float32") if isinstance(value, Constant) else node.realised(value)
         for value in values
     ]
     axis, _ = _joined(node, [part.shape for part in reals], axis)
-    return Real(_written(reader, node, reals, axis, None))
+    return Real(_written(node, reals, axis, None))
 
 
 # ------------------------------------------------------------------------------ paddings
 
 
-def _pad(reader: Reader, node: OnnxNode) -> Value:
-    tensor = tensor_of(reader, node, 0)
+def _pad(node: NodeReader) -> Value:
+    tensor = tensor_of(node, 0)
     source = tensor.activation.shape
-    widths = forms.padded(node, source, reader.given(node))
+    widths = forms.padded(node, source, node.given)
     mode = node.text("mode", "constant")
     if mode in ("reflect", "edge", "wrap"):
         node.ignore("value", inputs=(2,))
-        return _mirrored(reader, node, tensor, widths, mode)
+        return _mirrored(node, tensor, widths, mode)
     if mode != "constant":
         raise node.unsupported(f"a padding in mode '{mode}'", "constant, reflect, edge or wrap")
-    fill = _fill(reader, node)
-    shape = tuple(n + sum(width) for n, width in zip(source, widths, strict=True))
+    fill = _fill(node)
     if isinstance(tensor, Real):
-        padded = moved(reader, node, tensor, PadAxes(0, widths), shape)
-        return padded if fill == 0 else _filled(reader, node, padded, source, widths, fill)
+        padded = moved(node, tensor, PadAxes(0, widths))
+        return padded if fill == 0 else _filled(node, padded, source, widths, fill)
     number = int(fill)
     if isinstance(tensor, View):
         ratio = float(np.rint(np.float32(fill) / np.float32(tensor.step.scale)))
@@ -166,7 +159,7 @@ def _pad(reader: Reader, node: OnnxNode) -> Value:
     elif isinstance(tensor, Quantized) and tensor.dtype == "uint8":
         number -= 128
     op = PadAxes(number, widths)
-    return moved(reader, node, tensor, _as_tflite(op) if reader.rounding == "tflite" else op, shape)
+    return moved(node, tensor, _as_tflite(op) if node.reader.rounding == "tflite" else op)
 
 
 def _as_tflite(op: PadAxes) -> PadAxes | Pad:
@@ -179,11 +172,11 @@ def _as_tflite(op: PadAxes) -> PadAxes | Pad:
     return op
 
 
-def _fill(reader: Reader, node: OnnxNode) -> float:
+def _fill(node: NodeReader) -> float:
     if "value" in node.attributes:
         fill = node.number("value", 0.0)
     else:
-        constant = reader.value(node, 2) if node.input(2) else None
+        constant = node.value(2) if node.input(2) else None
         if constant is not None and not isinstance(constant, Constant):
             raise node.unsupported("its value is computed at run time", "make it constant")
         if constant is not None and constant.data.size != 1:
@@ -195,8 +188,7 @@ def _fill(reader: Reader, node: OnnxNode) -> float:
 
 
 def _filled(
-    reader: Reader,
-    node: OnnxNode,
+    node: NodeReader,
     padded: Tensor,
     source: tuple[int, ...],
     widths: Sequence[tuple[int, int]],
@@ -204,15 +196,13 @@ def _filled(
 ) -> Real:
     """Return a tensor padded with zeros, with another number there; adding 0 is exact."""
     shape = padded.activation.shape
-    reader.graph.budget.spend("folded_elements", math.prod(shape), node.where)
+    node.reader.graph.budget.spend("folded_elements", math.prod(shape), node.where)
     border = np.pad(np.zeros(source, "float32"), widths, constant_values=np.float32(fill))
-    op = RealCombine("add", b=border)
-    return Real(reader.write(node, op, (padded.activation,), shape, dtype="float32"))
+    return Real(node.combine("add", padded.activation, border))
 
 
 def _mirrored(
-    reader: Reader,
-    node: OnnxNode,
+    node: NodeReader,
     tensor: Tensor,
     widths: Sequence[tuple[int, int]],
     mode: str,
@@ -223,12 +213,9 @@ def _mirrored(
         size = tensor.activation.shape[axis]
         if mode == "reflect" and max(width) >= size:
             raise node.unsupported(f"a reflection of {max(width)} of {size} elements")
-        reader.graph.budget.spend_places(size + sum(width), node.where)
+        node.reader.graph.budget.spend_places(size + sum(width), node.where)
         places = np.pad(np.arange(size), width, mode=mode)
-        shape = list(tensor.activation.shape)
-        shape[axis] = len(places)
-        op = Take(axis, tuple(int(place) for place in places))
-        tensor = moved(reader, node, tensor, op, tuple(shape))
+        tensor = moved(node, tensor, Take(axis, tuple(int(place) for place in places)))
     return tensor
 
 

@@ -3,64 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 
+from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
-from htvm.frontend.onnx.affine.gather import gathered
-from htvm.frontend.onnx.affine.reader import Handler, Reader
-from htvm.frontend.onnx.affine.shapes import Movable, movable_of, move, reshape
-from htvm.frontend.onnx.affine.values import Sums, Value
+from htvm.frontend.onnx.affine.pointwise import quantized_constant
+from htvm.frontend.onnx.affine.reader import Handler, NodeReader, offset_of
+from htvm.frontend.onnx.affine.shapes import Movable, movable_of, move, reshape, tensor_of
+from htvm.frontend.onnx.affine.values import Constant, Quantized, Real, Sums, Value, View
+from htvm.frontend.operators import Activation
+from patterns.ops.moves.gather import Gather
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.take import Take
 from patterns.ops.moves.transpose import Transpose
 
-if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import OnnxNode
-
 __all__ = ["HANDLERS"]
 
 
-def _taken(
-    reader: Reader, node: OnnxNode, tensor: Movable, axis: int, places: Sequence[int]
-) -> Movable:
+def _taken(node: NodeReader, tensor: Movable, axis: int, places: Sequence[int]) -> Movable:
     """Return chosen elements along an axis; as a slice, if they are evenly spread."""
-    shape = list(tensor.shape)
     if not isinstance(places, range):
         step = places[1] - places[0] if len(places) > 1 else 1
         even = range(places[0], places[0] + step * len(places), step or 1)
         places = even if list(even) == places else places
-    if places == range(shape[axis]):
+    if places == range(tensor.shape[axis]):
         return tensor
-    shape[axis] = len(places)
     if isinstance(places, range):
-        begin, strides = [0] * len(shape), [1] * len(shape)
-        begin[axis], strides[axis] = places.start, places.step
-        return move(
-            reader, node, tensor, Slice(tuple(begin), tuple(shape), tuple(strides)), tuple(shape)
-        )
-    return move(reader, node, tensor, Take(axis, tuple(places)), tuple(shape))
+        return move(node, tensor, Slice.along(tensor.shape, axis, places))
+    return move(node, tensor, Take(axis, tuple(places)))
 
 
-def _gather(reader: Reader, node: OnnxNode) -> Value:
-    computed = reader.value(node, 1)
+def _gather(node: NodeReader) -> Value:
+    computed = node.value(1)
     if isinstance(computed, Sums):
-        return gathered(reader, node, computed.activation)
-    tensor, shape = movable_of(reader, node, 0), reader.array(node, 1, "indices").shape
-    indices = reader.given(node)(1, "indices")
+        return _gathered(node, computed.activation)
+    tensor, shape = movable_of(node, 0), node.array(1, "indices").shape
+    indices = node.given(1, "indices")
     source = tensor.shape
     axis = forms.axis_of(node, node.integer("axis", 0), len(source))
     size = source[axis]
     places = [index + size * (index < 0) for index in indices]
     if not places or min(places) < 0 or max(places) >= size:
         raise node.damaged(f"indices {[*indices[:8]]} of an axis of {size}")
-    taken = _taken(reader, node, tensor, axis, places)
-    return reshape(reader, node, taken, (*source[:axis], *shape, *source[axis + 1 :]))
+    taken = _taken(node, tensor, axis, places)
+    return reshape(node, taken, (*source[:axis], *shape, *source[axis + 1 :]))
 
 
-def _split(reader: Reader, node: OnnxNode) -> list[Value]:
-    tensor = movable_of(reader, node, 0)
+def _gathered(node: NodeReader, places: Activation) -> Value:
+    """Return the elements of a tensor, or of a constant table, at int32 places.
+
+    Raises:
+        UnsupportedError: a table holds integers beyond int32.
+    """
+    value = node.value(0)
+    if isinstance(value, Constant):
+        return _looked_up(node, value, places)
+    tensor = tensor_of(node, 0)
+    source, step = tensor.activation, node.reader.steps.get(tensor.activation)
+    axis = forms.axis_of(node, node.integer("axis", 0), len(source.shape))
+    op = Gather(axis, tensor.step.zero_point if isinstance(tensor, View) else 0)
+    made = node.write(op, source, places, step=step)
+    return replace(tensor, activation=made)
+
+
+def _looked_up(node: NodeReader, constant: Constant, places: Activation) -> Value:
+    source = constant.data.shape
+    axis = forms.axis_of(node, node.integer("axis", 0), len(source))
+    if not constant.data.size:
+        raise node.unsupported(f"a table of shape {list(source)}", "one with elements")
+
+    def written(table: Array, zero_point: int = 0) -> Activation:
+        op = Gather(axis, zero_point, np.asarray(table, order="C"))
+        return node.write(op, places)
+
+    dtype, scale = constant.data.dtype, constant.scale
+    if scale is not None and scale.size == 1 and dtype.name in ("int8", "uint8"):
+        table, step = quantized_constant(node, constant)
+        made = written(table, step.zero_point)
+        node.reader.steps[made] = step
+        return View(made, step, dtype.name)
+    if scale is None and dtype.name in ("int8", "uint8"):
+        moved = constant.data.astype("int64") - offset_of(dtype.name)
+        return Quantized(written(moved.astype("int8")), dtype.name)
+    if scale is None and dtype.name in ("int16", "int32", "int64"):
+        narrow = constant.data.astype("int32")
+        if (narrow != constant.data).any():
+            raise node.unsupported("a table of integers beyond int32")
+        return Sums(written(narrow), dtype.name)
+    return Real(written(constant.real.astype("float32")))
+
+
+def _split(node: NodeReader) -> list[Value]:
+    tensor = movable_of(node, 0)
     source = tensor.shape
     axis = forms.axis_of(node, node.integer("axis", 0), len(source))
     count, size = len(node.outputs), source[axis]
@@ -68,7 +104,7 @@ def _split(reader: Reader, node: OnnxNode) -> list[Value]:
     if "split" in node.attributes:
         sizes = list(node.integers("split"))
     elif node.input(1):
-        sizes = [*reader.given(node)(1, "sizes")]
+        sizes = [*node.given(1, "sizes")]
     else:
         each = -(-size // count)
         sizes = [min(each, size - each * at) for at in range(count)]
@@ -76,27 +112,27 @@ def _split(reader: Reader, node: OnnxNode) -> list[Value]:
         raise node.damaged(f"{count} parts of {sizes} of an axis of {size}")
     starts = np.cumsum([0, *sizes]).tolist()
     return [
-        _taken(reader, node, tensor, axis, range(start, start + part))
+        _taken(node, tensor, axis, range(start, start + part))
         for start, part in zip(starts, sizes, strict=False)
     ]
 
 
-def _tile(reader: Reader, node: OnnxNode) -> Value:
-    tensor = movable_of(reader, node, 0)
-    repeats = [*reader.given(node)(1, "repeats")]
+def _tile(node: NodeReader) -> Value:
+    tensor = movable_of(node, 0)
+    repeats = [*node.given(1, "repeats")]
     source = tensor.shape
     if len(repeats) != len(source) or min(repeats, default=1) < 1:
         raise node.damaged(f"repeats {repeats} of {list(source)}")
     for axis, (size, count) in enumerate(zip(source, repeats, strict=True)):
         if count > 1:
-            reader.graph.budget.spend_places(size * count, node.where)
-            tensor = _taken(reader, node, tensor, axis, list(range(size)) * count)
+            node.reader.graph.budget.spend_places(size * count, node.where)
+            tensor = _taken(node, tensor, axis, list(range(size)) * count)
     return tensor
 
 
-def _expand(reader: Reader, node: OnnxNode) -> Value:
-    tensor = movable_of(reader, node, 0)
-    wanted = reader.given(node)(1, "shape")
+def _expand(node: NodeReader) -> Value:
+    tensor = movable_of(node, 0)
+    wanted = node.given(1, "shape")
     node.check_axes(wanted)
     source = tensor.shape
     try:
@@ -105,24 +141,24 @@ def _expand(reader: Reader, node: OnnxNode) -> Value:
         raise node.damaged(f"an expansion of {list(source)} to {list(wanted)}") from None
     if min(shape, default=1) < 1:
         raise node.damaged(f"an expansion of {list(source)} to {list(wanted)}")
-    tensor = reshape(reader, node, tensor, (*(1,) * (len(shape) - len(source)), *source))
+    tensor = reshape(node, tensor, (*(1,) * (len(shape) - len(source)), *source))
     for axis, (size, after) in enumerate(zip(tensor.shape, shape, strict=True)):
         if size != after:
-            reader.graph.budget.spend_places(after, node.where)
-            tensor = _taken(reader, node, tensor, axis, [0] * after)
+            node.reader.graph.budget.spend_places(after, node.where)
+            tensor = _taken(node, tensor, axis, [0] * after)
     return tensor
 
 
-def _blocks(reader: Reader, node: OnnxNode) -> tuple[Movable, tuple[int, ...], int]:
-    tensor, block = movable_of(reader, node, 0), node.integer("blocksize")
+def _blocks(node: NodeReader) -> tuple[Movable, tuple[int, ...], int]:
+    tensor, block = movable_of(node, 0), node.integer("blocksize")
     shape = tensor.shape
     if len(shape) != 4 or block < 1:
         raise node.damaged(f"blocks of {block} of {list(shape)}")
     return tensor, shape, block
 
 
-def _depth_to_space(reader: Reader, node: OnnxNode) -> Value:
-    tensor, (n, channels, y, x), block = _blocks(reader, node)
+def _depth_to_space(node: NodeReader) -> Value:
+    tensor, (n, channels, y, x), block = _blocks(node)
     mode = node.text("mode", "DCR")
     if mode not in ("DCR", "CRD") or channels % block**2:
         raise node.damaged(f"mode '{mode}', blocks of {block} and {channels} channels")
@@ -130,30 +166,29 @@ def _depth_to_space(reader: Reader, node: OnnxNode) -> Value:
     parts, axes = ((block, block, c), (0, 3, 4, 1, 5, 2))
     if mode == "CRD":
         parts, axes = (c, block, block), (0, 1, 4, 2, 5, 3)
-    return _rearranged(reader, node, tensor, (n, *parts, y, x), axes, (n, c, y * block, x * block))
+    return _rearranged(node, tensor, (n, *parts, y, x), axes, (n, c, y * block, x * block))
 
 
-def _space_to_depth(reader: Reader, node: OnnxNode) -> Value:
-    tensor, (n, c, y, x), block = _blocks(reader, node)
+def _space_to_depth(node: NodeReader) -> Value:
+    tensor, (n, c, y, x), block = _blocks(node)
     mode = node.text("mode", "DCR")
     if y % block or x % block or mode != "DCR":
         raise node.unsupported(f"blocks of {block} of {[n, c, y, x]} in mode '{mode}'")
     split = (n, c, y // block, block, x // block, block)
     shape = (n, c * block**2, y // block, x // block)
-    return _rearranged(reader, node, tensor, split, (0, 3, 5, 1, 2, 4), shape)
+    return _rearranged(node, tensor, split, (0, 3, 5, 1, 2, 4), shape)
 
 
 def _rearranged(
-    reader: Reader,
-    node: OnnxNode,
+    node: NodeReader,
     tensor: Movable,
     split: tuple[int, ...],
     axes: tuple[int, ...],
     shape: tuple[int, ...],
 ) -> Movable:
-    apart = reshape(reader, node, tensor, split)
-    turned = move(reader, node, apart, Transpose(axes), tuple(split[axis] for axis in axes))
-    return reshape(reader, node, turned, shape)
+    apart = reshape(node, tensor, split)
+    turned = move(node, apart, Transpose(axes))
+    return reshape(node, turned, shape)
 
 
 HANDLERS: dict[str, Handler] = {

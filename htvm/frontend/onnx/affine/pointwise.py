@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from byoc_dory.layers import Array, OnnxRequant
-from htvm.frontend.onnx.affine.reader import Reader, offset_of
+from htvm.frontend.onnx.affine.reader import NodeReader, offset_of
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.op import Op
+from patterns.ops.broadcast import broadcast
 from patterns.ops.float32 import combine
-from patterns.ops.float32.combine import RealCombine
 from patterns.ops.onnxruntime.binary import Function, OnnxAdd, OnnxBinary
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.onnxruntime.softmax import OnnxSoftmax
@@ -30,10 +29,8 @@ __all__ = [
     "Operand",
     "arithmetic",
     "binary",
-    "combined",
     "quantized_constant",
     "softmax",
-    "split",
     "with_bias",
 ]
 
@@ -69,8 +66,7 @@ def quantized_constant(node: OnnxNode, constant: Constant) -> tuple[Array, Quant
 
 
 def binary(
-    reader: Reader,
-    node: OnnxNode,
+    node: NodeReader,
     function: Function,
     a: Operand,
     b: Operand,
@@ -85,7 +81,7 @@ def binary(
     parts = [item.activation if isinstance(item, View) else item[0] for item in (a, b)]
     steps = [item.step if isinstance(item, View) else item[1] for item in (a, b)]
     tensors = [item for item in parts if isinstance(item, Activation)]
-    shape = _broadcast(node, parts[0].shape, parts[1].shape)
+    shape = broadcast(parts[0].shape, parts[1].shape)
 
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         scales = [np.float32(item.scale) for item in steps]
@@ -104,61 +100,26 @@ def binary(
         op: Op = OnnxBinary(requant, clip, function, first, second, steps=reals, kernel=kind)
         if function == "add" and len(tensors) == 2 and tensors[0].shape == tensors[1].shape:
             op = OnnxAdd(requant, clip, steps=reals, kernel=kind)
-        return reader.write(node, op, tensors, shape, step=step)
+        return node.write(op, *tensors, step=step)
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
         operands: list[Activation | Array] = [
-            reader.realised(item, node.where)
+            node.realised(item)
             if isinstance(item, View)
             else (item[0].astype("int64") - item[1].zero_point) * np.float32(item[1].scale)
             for item in (a, b)
         ]
-        made = combined(reader, node, function, operands, shape)
-        return limited(reader, node, made, bound)
+        return limited(node, node.combine(function, *operands), bound)
 
     return Pending(shape, finish, real_form)
 
 
-def _broadcast(node: OnnxNode, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        return tuple(int(size) for size in np.broadcast_shapes(a, b))
-    except ValueError as error:
-        raise node.damaged(f"operands of shapes {list(a)} and {list(b)}") from error
-
-
-def combined(
-    reader: Reader,
-    node: OnnxNode,
-    function: combine.Function,
-    operands: Sequence[Activation | Array],
-    shape: tuple[int, ...],
-) -> Activation:
-    """Return a function of float tensors; arrays are constants."""
-    tensors, (a, b) = split(operands)
-    return reader.write(node, RealCombine(function, a=a, b=b), tensors, shape, dtype="float32")
-
-
-def split(
-    operands: Sequence[Activation | Array],
-) -> tuple[list[Activation], tuple[Array | None, ...]]:
-    """Return the tensors among the operands of a function of reals, and the constants.
-
-    The constants are float32, one entry per operand, ``None`` if it is a tensor.
-    """
-    tensors = [item for item in operands if isinstance(item, Activation)]
-    constants = (
-        None if isinstance(item, Activation) else np.asarray(item, "float32", order="C")
-        for item in operands
-    )
-    return tensors, tuple(constants)
-
-
-def arithmetic(reader: Reader, node: OnnxNode) -> Value:
+def arithmetic(node: NodeReader) -> Value:
     """Return a sum, difference, product or quotient of two tensors or constants."""
-    first, second = reader.value(node, 0), reader.value(node, 1)
+    first, second = node.value(0), node.value(1)
     if isinstance(first, Constant) and isinstance(second, Constant):
-        elements = math.prod(_broadcast(node, first.shape, second.shape))
-        reader.graph.budget.spend("folded_elements", elements, node.where)
+        elements = math.prod(broadcast(first.shape, second.shape))
+        node.reader.graph.budget.spend("folded_elements", elements, node.where)
         return Constant(FOLDED[node.op](first.real, second.real))
     biased = with_bias(first, second) if node.op == "Add" else None
     if biased is not None:
@@ -170,15 +131,14 @@ def arithmetic(reader: Reader, node: OnnxNode) -> Value:
     if node.op in FUNCTIONS and all(operand is not None for operand in operands):
         a, b = operands
         assert a is not None and b is not None
-        kernel = reader.session.kernel(node)
-        return binary(reader, node, FUNCTIONS[node.op], a, b, kernel=kernel)
+        kernel = node.reader.session.kernel(node)
+        return binary(node, FUNCTIONS[node.op], a, b, kernel=kernel)
     _check_number(node, first, second)
     parts: list[Activation | Array] = [
-        value.real if isinstance(value, Constant) else reader.realised(value, node.where)
+        value.real if isinstance(value, Constant) else node.realised(value)
         for value in (first, second)
     ]
-    shape = _broadcast(node, parts[0].shape, parts[1].shape)
-    return Real(combined(reader, node, REAL[node.op], parts, shape))
+    return Real(node.combine(REAL[node.op], *parts))
 
 
 FOLDED: dict[str, Any] = {
@@ -236,7 +196,7 @@ def _check_number(node: OnnxNode, first: Value, second: Value) -> None:
 # ------------------------------------------------------------------------------ softmax
 
 
-def softmax(reader: Reader, node: OnnxNode, view: View, axis: int) -> Pending:
+def softmax(node: NodeReader, view: View, axis: int) -> Pending:
     """Return a softmax over the last axis, pending until it is quantized."""
     rank = len(view.shape)
     if not -rank <= axis < rank:
@@ -246,6 +206,6 @@ def softmax(reader: Reader, node: OnnxNode, view: View, axis: int) -> Pending:
 
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         op = OnnxSoftmax(view.step.scale, step.scale, step.zero_point, clip)
-        return reader.write(node, op, (view.activation,), view.shape, step=step)
+        return node.write(op, view.activation, step=step)
 
     return Pending(view.shape, finish)

@@ -10,7 +10,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.quantization import real_of_sums
-from htvm.frontend.onnx.affine.reader import Reader
+from htvm.frontend.onnx.affine.reader import NodeReader
 from htvm.frontend.onnx.affine.shapes import in_shape, pending_reshape
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
@@ -25,8 +25,6 @@ from htvm.frontend.products import (
 )
 from patterns.ops.convolution import Conv2dSums
 from patterns.ops.dense import LinearSums
-from patterns.ops.float32.combine import RealCombine
-from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
@@ -174,8 +172,7 @@ def _ratios(
 
 
 def _product(
-    reader: Reader,
-    node: OnnxNode,
+    node: NodeReader,
     bias: Constant | None,
     weight: Weight,
     steps: tuple[Quantization, Quantization],
@@ -185,11 +182,11 @@ def _product(
     return QuantizedProduct(
         weight=weight.data,
         bias=_bias(node, bias, len(weight.data), step, weight),
-        ratios=_ratios(step, weight, output, reader.rounding),
+        ratios=_ratios(step, weight, output, node.reader.rounding),
         zero_points=(step.zero_point, output.zero_point),
         clip=clip,
         where=node.where,
-        rounding=reader.rounding,
+        rounding=node.reader.rounding,
     )
 
 
@@ -197,8 +194,7 @@ def _product(
 
 
 def convolution(
-    reader: Reader,
-    node: OnnxNode,
+    node: NodeReader,
     view: View,
     weight: Weight,
     windows: Windows,
@@ -225,38 +221,34 @@ def convolution(
     shape, window = windows.results(source.shape, k), windows.filter(groups)
 
     def finish(output: Quantization, clip: Clip, extra: Constant | None) -> Activation:
-        product = _product(reader, node, extra, weight, (step, output), clip)
-        operator = product.convolved(source, window, lambda _: reader.position())
-        return reader.result(operator, shape, output)
+        product = _product(node, extra, weight, (step, output), clip)
+        operator = product.convolved(source, window, lambda _: node.reader.position())
+        return node.result(operator, output)
 
     def real_form(bound: Bound, extra: Constant | None) -> Activation:
-        moved = padded(source, window, step.zero_point, lambda _: reader.position(), node.where)
+        position = node.reader.position
+        read, inside = padded(source, window, step.zero_point, lambda _: position(), node.where)
         whole, more = _parted(node, extra, k, step, weight)
         summands = _folded(node, whole, weight.data, step)
-        op = Conv2dSums(weight.data, summands, moved[1])
-        sums = reader.write(node, op, (moved[0],), shape, dtype="int32")
+        sums = node.write(Conv2dSums(weight.data, summands, inside), read)
         more = None if more is None else more[None, :, None, None]
-        return _real(reader, node, sums, (view, weight, more), bound)
+        return _real(node, sums, (view, weight, more), bound)
 
     return Pending(shape, finish, real_form, bias_axis=axis, bias=bias)
 
 
-def filtered(
-    reader: Reader, node: OnnxNode, view: View, constant: Constant, bias: Constant | None
-) -> Pending:
+def filtered(node: NodeReader, view: View, constant: Constant, bias: Constant | None) -> Pending:
     """Return the convolution of a node's maps, of one or two spatial axes, with its weights."""
-    maps, wide, flat = with_maps(reader, node, view, constant)
+    maps, wide, flat = with_maps(node, view, constant)
     weight = weight_of(node, wide, 0)
     kernel = weight.data.shape[3 if flat else 2 :]
     sizes = sizes_of(node, maps.shape)
     windows = windows_of(node, sizes[1:] if flat else sizes, kernel, one_axis=flat)
-    pending = convolution(reader, node, maps, weight, windows, bias)
-    return unflattened(reader, node, pending, flat)
+    pending = convolution(node, maps, weight, windows, bias)
+    return unflattened(node, pending, flat)
 
 
-def with_maps(
-    reader: Reader, node: OnnxNode, view: View, constant: Constant
-) -> tuple[View, Constant, bool]:
+def with_maps(node: NodeReader, view: View, constant: Constant) -> tuple[View, Constant, bool]:
     """Return input and weights with a height of 1, if they have only one spatial axis.
 
     Returns:
@@ -265,7 +257,7 @@ def with_maps(
     if len(view.shape) != 3 or constant.data.ndim != 3:
         return view, constant, False
     n, c, x = view.shape
-    maps = in_shape(reader, node, view, (n, c, 1, x))
+    maps = in_shape(node, view, (n, c, 1, x))
     assert isinstance(maps, View)
     parts = (constant.data, constant.scale, constant.zero_point)
     data, scale, zero = (None if part is None else part[:, :, None] for part in parts)
@@ -273,12 +265,12 @@ def with_maps(
     return maps, Constant(data, scale, zero, constant.spread), True
 
 
-def unflattened(reader: Reader, node: OnnxNode, pending: Pending, flat: bool) -> Pending:
+def unflattened(node: NodeReader, pending: Pending, flat: bool) -> Pending:
     """Return a result without its height of 1, if the file has only one spatial axis."""
     if not flat:
         return pending
     n, k, _, x = pending.shape
-    return pending_reshape(reader, node, pending, (n, k, x))
+    return pending_reshape(node, pending, (n, k, x))
 
 
 def _folded(node: OnnxNode, bias: Array, weight: Array, step: Quantization) -> Array:
@@ -287,8 +279,7 @@ def _folded(node: OnnxNode, bias: Array, weight: Array, step: Quantization) -> A
 
 
 def _real(
-    reader: Reader,
-    node: OnnxNode,
+    node: NodeReader,
     sums: Activation,
     factors: tuple[View, Weight, Array | None],
     bound: Bound,
@@ -296,18 +287,16 @@ def _real(
     """Return the reals that sums stand for, of an input, weights and a bias of reals."""
     view, weight, more = factors
     scale = np.asarray(np.float32(view.step.scale) * weight.scale, "float32")
-    made = real_of_sums(reader, node, sums, scale, 1)
+    made = real_of_sums(node, sums, scale, 1)
     if more is not None:
-        made = reader.write(node, RealCombine("add", b=more), (made,), made.shape, dtype="float32")
-    return limited(reader, node, made, bound)
+        made = node.combine("add", made, more)
+    return limited(node, made, bound)
 
 
 # ------------------------------------------------------------------------------ matrices
 
 
-def matrix_product(
-    reader: Reader, node: OnnxNode, view: View, weight: Weight, bias: Constant | None, rank: int = 0
-) -> Pending:
+def matrix_product(node: NodeReader, view: View, weight: Weight, bias: Constant | None) -> Pending:
     """A product of a tensor (..., C) and constant weights [K, C], pending until quantized."""
     shape, step = view.shape, view.step
     k, channels = weight.data.shape
@@ -316,33 +305,18 @@ def matrix_product(
     rows, result = math.prod(shape[:-1]), (*shape[:-1], k)
 
     def flat() -> Activation:
-        return _reshaped(reader, node, view.activation, (rows, channels))
+        return node.reshape(view.activation, (rows, channels))
 
     def finish(output: Quantization, clip: Clip, extra: Constant | None) -> Activation:
         source = flat()
-        product = _product(reader, node, extra, weight, (step, output), clip)
-        operator = product.dense(source, reader.position())
-        made = reader.result(operator, (rows, k), output)
-        return _reshaped(reader, node, made, result, output)
+        product = _product(node, extra, weight, (step, output), clip)
+        operator = product.dense(source, node.reader.position())
+        return node.reshape(node.result(operator, output), result, output)
 
     def real_form(bound: Bound, extra: Constant | None) -> Activation:
         whole, more = _parted(node, extra, k, step, weight)
         summands = _folded(node, whole, weight.data, step)
-        op = LinearSums(weight.data, summands)
-        sums = reader.write(node, op, (flat(),), (rows, k), dtype="int32")
-        made = _real(reader, node, sums, (view, weight, more), bound)
-        return _reshaped(reader, node, made, result)
+        sums = node.write(LinearSums(weight.data, summands), flat())
+        return node.reshape(_real(node, sums, (view, weight, more), bound), result)
 
     return Pending(result, finish, real_form, bias_axis=len(result) - 1, bias=bias)
-
-
-def _reshaped(
-    reader: Reader,
-    node: OnnxNode,
-    source: Activation,
-    shape: tuple[int, ...],
-    step: Quantization | None = None,
-) -> Activation:
-    if source.shape == shape:
-        return source
-    return reader.write(node, Reshape(shape), (source,), shape, dtype=source.dtype, step=step)

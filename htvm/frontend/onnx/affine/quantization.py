@@ -8,7 +8,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
-from htvm.frontend.onnx.affine.reader import Reader, offset_of
+from htvm.frontend.onnx.affine.reader import NodeReader, offset_of
 from htvm.frontend.onnx.affine.values import (
     Constant,
     Pending,
@@ -41,13 +41,13 @@ __all__ = [
 ]
 
 
-def scale_of(reader: Reader, node: OnnxNode, index: int) -> Array:
+def scale_of(node: NodeReader, index: int) -> Array:
     """Return a scale, or one per channel, float32 [n].
 
     Raises:
         UnsupportedError: it is computed at run time, or not positive and finite.
     """
-    scales = reader.array(node, index, "scale")
+    scales = node.array(index, "scale")
     if scales.dtype != np.float32:
         raise node.unsupported(f"scales of type {scales.dtype}", "float32 is supported")
     if not scales.size or not np.all(np.isfinite(scales)) or not np.all(scales > 0):
@@ -59,7 +59,7 @@ def scale_of(reader: Reader, node: OnnxNode, index: int) -> Array:
     return scales.reshape(-1)
 
 
-def step_of(reader: Reader, node: OnnxNode, index: int) -> tuple[Quantization, str]:
+def step_of(node: NodeReader, index: int) -> tuple[Quantization, str]:
     """Return an activation's scale (input ``index``) and zero point (the next input).
 
     Returns:
@@ -68,8 +68,8 @@ def step_of(reader: Reader, node: OnnxNode, index: int) -> tuple[Quantization, s
     Raises:
         UnsupportedError: there are several, or the type is neither int8 nor uint8.
     """
-    scales = scale_of(reader, node, index)
-    zeros = reader.optional(node, index + 1, "zero point")
+    scales = scale_of(node, index)
+    zeros = node.optional(index + 1, "zero point")
     zeros = np.zeros(1, "uint8") if zeros is None else zeros.reshape(-1)
     if scales.size != 1 or zeros.size != 1:
         raise node.unsupported(
@@ -82,11 +82,10 @@ def step_of(reader: Reader, node: OnnxNode, index: int) -> tuple[Quantization, s
     return Quantization(float(scales[0]), int(zeros[0]) - offset_of(dtype)), dtype
 
 
-def constant_of(reader: Reader, node: OnnxNode, index: int, axis: int | None = None) -> Constant:
+def constant_of(node: NodeReader, index: int, axis: int | None = None) -> Constant:
     """Return a constant (input ``index``), its scale and zero point (the next inputs).
 
     Args:
-        reader: reader of the graph.
         node: the node.
         index: number of the input with the integers.
         axis: axis of the scales, if there are several.
@@ -95,9 +94,9 @@ def constant_of(reader: Reader, node: OnnxNode, index: int, axis: int | None = N
         UnsupportedError: the constant is computed at run time.
         ModelError: scales, zero points and channels differ in number or type.
     """
-    data = reader.array(node, index, "operand")
-    scale = scale_of(reader, node, index + 1)
-    zeros = reader.optional(node, index + 2, "zero point")
+    data = node.array(index, "operand")
+    scale = scale_of(node, index + 1)
+    zeros = node.optional(index + 2, "zero point")
     zeros = np.zeros(scale.size, data.dtype) if zeros is None else zeros.reshape(-1)
     return dequantized(node, data, scale, zeros, axis)
 
@@ -135,13 +134,13 @@ def _integers(node: OnnxNode, data: Array, zeros: Array) -> Array:
     return data.astype(WIDER.get(data.dtype.name, data.dtype))
 
 
-def _check_shapes(reader: Reader, node: OnnxNode) -> None:
+def _check_shapes(node: NodeReader) -> None:
     """Check that scales are one number or a row, and zero points likewise.
 
     Raises:
         ModelError: they are not, or differ.
     """
-    scale, zeros = reader.array(node, 1, "scale"), reader.optional(node, 2, "zero point")
+    scale, zeros = node.array(1, "scale"), node.optional(2, "zero point")
     if scale.ndim > 1:
         raise node.damaged(
             f"scales of shape {list(scale.shape)} in '{node.input(1)}'",
@@ -155,31 +154,31 @@ def _check_shapes(reader: Reader, node: OnnxNode) -> None:
         )
 
 
-def _dequantize(reader: Reader, node: OnnxNode) -> Value:
-    value = reader.value(node, 0)
+def _dequantize(node: NodeReader) -> Value:
+    value = node.value(0)
     node.ignore("axis")  # read with several scales
     if isinstance(value, Constant):
         if value.scale is not None:
             raise node.damaged("it dequantizes reals")
         if node.integer("block_size", 0):
-            return _of_blocks(reader, node, value.data)
-        _check_shapes(reader, node)
-        return constant_of(reader, node, 0, node.integer("axis", 1))
-    _check_shapes(reader, node)
+            return _of_blocks(node, value.data)
+        _check_shapes(node)
+        return constant_of(node, 0, node.integer("axis", 1))
+    _check_shapes(node)
     if isinstance(value, Sums):
-        return _dequantized_sums(reader, node, value)
+        return _dequantized_sums(node, value)
     if not isinstance(value, Quantized):
         raise node.unsupported(f"it dequantizes {_brief(value)}", "quantize the tensor before")
-    step, dtype = step_of(reader, node, 1)
+    step, dtype = step_of(node, 1)
     if not node.input(2):  # an omitted zero point has the type of the data
         dtype, step = value.dtype, Quantization(step.scale, -offset_of(value.dtype))
     if dtype != value.dtype:
         raise node.damaged(f"data of type {value.dtype} with a zero point of type {dtype}")
-    learn(reader, value.activation, step)
+    learn(node, value.activation, step)
     return View(value.activation, step, dtype)
 
 
-def _of_blocks(reader: Reader, node: OnnxNode, data: Array) -> Constant:
+def _of_blocks(node: NodeReader, data: Array) -> Constant:
     """Return a constant with a scale for each block of elements along an axis.
 
     Raises:
@@ -190,7 +189,7 @@ def _of_blocks(reader: Reader, node: OnnxNode, data: Array) -> Constant:
     blocks = [*data.shape]
     blocks[axis] = -(-data.shape[axis] // max(block, 1))
     size = min(block, data.shape[axis])
-    given = [reader.array(node, 1, "scale"), reader.optional(node, 2, "zero point")]
+    given = [node.array(1, "scale"), node.optional(2, "zero point")]
     for role, item in zip(("scales", "zero points"), given, strict=True):
         if item is not None and (block < 1 or list(item.shape) != blocks):
             raise node.damaged(
@@ -202,57 +201,53 @@ def _of_blocks(reader: Reader, node: OnnxNode, data: Array) -> Constant:
     wide = _integers(node, data, zeros)
     scale, zeros = (
         item.reshape(blocks).repeat(size, axis).take(range(data.shape[axis]), axis)
-        for item in (scale_of(reader, node, 1), zeros.astype("int64"))
+        for item in (scale_of(node, 1), zeros.astype("int64"))
     )
     return Constant.along_axes(wide, scale, zeros, node.where, blocks=True)
 
 
-def learn(reader: Reader, activation: Activation, step: Quantization) -> None:
+def learn(node: NodeReader, activation: Activation, step: Quantization) -> None:
     """Record the quantization of a tensor, and of those that it has its values from."""
-    reader.steps.setdefault(activation, step)
+    node.reader.steps.setdefault(activation, step)
     origin = activation.origin
     if not isinstance(origin, Applied):
         return
     moved = origin.op.offset if isinstance(origin.op, Rescale) else None
     if moved is not None:
-        learn(reader, origin.inputs[0], Quantization(step.scale, step.zero_point - moved))
+        learn(node, origin.inputs[0], Quantization(step.scale, step.zero_point - moved))
     elif origin.op.scale is Scale.PASSES and not isinstance(origin.op, Convert):
         for source in origin.inputs:
-            learn(reader, source, step)
+            learn(node, source, step)
 
 
-def _dequantized_sums(reader: Reader, node: OnnxNode, value: Sums) -> Real:
-    scale = scale_of(reader, node, 1)
-    zeros = reader.optional(node, 2, "zero point")
+def _dequantized_sums(node: NodeReader, value: Sums) -> Real:
+    scale = scale_of(node, 1)
+    zeros = node.optional(2, "zero point")
     if scale.size != 1 or (zeros is not None and zeros.any()):
         raise node.unsupported("int32 sums with several scales or a zero point")
-    return Real(real_of_sums(reader, node, value.activation, scale, 0))
+    return Real(real_of_sums(node, value.activation, scale, 0))
 
 
-def real_of_sums(
-    reader: Reader, node: OnnxNode, sums: Activation, scale: Array, axis: int
-) -> Activation:
+def real_of_sums(node: NodeReader, sums: Activation, scale: Array, axis: int) -> Activation:
     """Return int32 sums as reals; there is one scale, or they are along ``axis``."""
     shape = [1] * len(sums.shape)
     if scale.size > 1:
         shape[axis] = -1
     factors = np.asarray(scale.reshape(shape), "float32", order="C")
-    return reader.write(node, OnnxReal(factors), (sums,), sums.shape, dtype="float32")
+    return node.write(OnnxReal(factors), sums)
 
 
-def _quantize(reader: Reader, node: OnnxNode) -> Value:
-    value = reader.value(node, 0)
-    _check_shapes(reader, node)
+def _quantize(node: NodeReader) -> Value:
+    value = node.value(0)
+    _check_shapes(node)
     node.ignore("axis", "saturate", "precision")  # of several scales, and of reals of 8 bits
-    step, dtype = step_of(reader, node, 1)
+    step, dtype = step_of(node, 1)
     if node.integer("output_dtype", 0) not in (0, {"int8": 3, "uint8": 2}[dtype]):
         raise node.unsupported(f"output_dtype {node.integer('output_dtype')}", "as the zero point")
-    return quantized(reader, node, value, step, dtype)
+    return quantized(node, value, step, dtype)
 
 
-def quantized(
-    reader: Reader, node: OnnxNode, value: Value, step: Quantization, dtype: str
-) -> Quantized:
+def quantized(node: NodeReader, value: Value, step: Quantization, dtype: str) -> Quantized:
     """Return a value quantized; ``dtype`` is its type in the file.
 
     Raises:
@@ -262,17 +257,17 @@ def quantized(
         from htvm.frontend.onnx.affine.unary import requantized
 
         same = value.step == step
-        made = value.activation if same else requantized(reader, node, value, step)
+        made = value.activation if same else requantized(node, value, step)
         return Quantized(made, dtype)
     if isinstance(value, Pending):
-        clip = value.bound.clip(step, reader.rounding)
+        clip = value.bound.clip(step, node.reader.rounding)
         activation = value.finish(step, clip, value.bias)
-        reader.steps.setdefault(activation, step)
+        node.reader.steps.setdefault(activation, step)
         return Quantized(activation, dtype)
     if not isinstance(value, Real):
         raise node.unsupported(f"it quantizes {_brief(value)}")
     source, op = value.activation, OnnxQuantize(step.scale, step.zero_point)
-    return Quantized(reader.write(node, op, (source,), source.shape, step=step), dtype)
+    return Quantized(node.write(op, source, step=step), dtype)
 
 
 def _brief(value: Value) -> str:

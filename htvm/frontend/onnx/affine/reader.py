@@ -1,10 +1,12 @@
-"""The walk over a graph with scales and zero points."""
+"""The walk over a graph with scales and zero points, and a node as its handler sees it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,19 +23,23 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.onnx.forms import Given
+from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode, OnnxTensor
 from htvm.frontend.onnx.network import Network
 from htvm.frontend.onnx.reads import read_whole, unknown_operator
 from htvm.frontend.onnx.windows import CHANNELS_LAST
 from htvm.frontend.operators import Activation, Applied, Quantization
+from patterns.op import Op
+from patterns.ops.float32.combine import Function, RealCombine
 from patterns.ops.float32.dequantize import Dequantize
+from patterns.ops.float32.exp import RealExp
+from patterns.ops.float32.reduce import RealReduce, Reduction
 from patterns.ops.integer.rescale import Rescale
+from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode, OnnxTensor
     from htvm.frontend.products import Rounding
-    from patterns.op import Op
 
-__all__ = ["Handler", "Reader", "offset_of"]
+__all__ = ["Handler", "NodeReader", "Reader", "offset_of", "split"]
 
 
 def offset_of(dtype: str) -> int:
@@ -64,7 +70,7 @@ class Reader:
         self._title = title
         self._domains = ("", "com.microsoft" if rounding == "onnx" else CHANNELS_LAST)
         self._handlers = handlers
-        self._values: dict[str, Value] = {}
+        self.values: dict[str, Value] = {}
         self.steps: dict[Activation, Quantization] = {}
         self.sources: dict[Activation, str] = {}
         self._wide: set[Activation] = set()
@@ -87,11 +93,13 @@ class Reader:
             if handler is None or node.domain not in self._domains:
                 raise unknown_operator(node, self._handlers, self._title, {})
             self._spend_constants(node)
-            result = read_whole(node, self.graph.opset, partial(handler, self, node))
+            own = {item.name: getattr(node, item.name) for item in fields(node)}
+            read = partial(handler, NodeReader(**own, reader=self))
+            result = read_whole(node, self.graph.opset, read)
             values = result if isinstance(result, list) else [result]
             node.check_outputs(len(values))
             for name, value in zip(node.outputs, values, strict=False):
-                self._values[name] = value
+                self.values[name] = value
                 if isinstance(value, Quantized | Real | Sums):
                     self.sources.setdefault(value.activation, name)
         outputs = [(item.name, self._leave(item)) for item in self.graph.outputs]
@@ -101,7 +109,7 @@ class Reader:
         """Count the constants of a node, from each of which its handler makes one of its own."""
         constants = self.graph.constants
         for name in node.inputs:
-            value = self._values.get(name, constants.get(name))
+            value = self.values.get(name, constants.get(name))
             if isinstance(value, Constant):
                 value = value.data
             if isinstance(value, np.ndarray):
@@ -112,17 +120,17 @@ class Reader:
         activation = Activation(item.shape, item.name, item.dtype)
         where = f"input '{item.name}' of {self.graph.source}"
         if item.dtype == "float32":
-            self._values[item.name] = Real(activation)
+            self.values[item.name] = Real(activation)
         elif item.dtype == "int8":
-            self._values[item.name] = Quantized(activation, "int8")
+            self.values[item.name] = Quantized(activation, "int8")
         elif item.dtype == "uint8":
             inner = self._moved(activation, -128, "int8", where)
-            self._values[item.name] = Quantized(inner, "uint8")
+            self.values[item.name] = Quantized(inner, "uint8")
         elif item.dtype == "int16":
-            self._values[item.name] = Sums(self._moved(activation, 0, "int32", where), "int16")
+            self.values[item.name] = Sums(self._moved(activation, 0, "int32", where), "int16")
         elif item.dtype in ("int32", "int64"):
             activation = Activation(item.shape, item.name, "int32")
-            self._values[item.name] = Sums(activation, item.dtype)
+            self.values[item.name] = Sums(activation, item.dtype)
         else:
             raise UnsupportedError(
                 f"an input of type {item.dtype}",
@@ -133,7 +141,7 @@ class Reader:
 
     def _leave(self, item: OnnxTensor) -> Activation:
         where = f"output '{item.name}' of {self.graph.source}"
-        value = self._values.get(item.name)
+        value = self.values.get(item.name)
         if value is None and item.name in self.graph.constants:
             raise UnsupportedError("an output that is constant", where=where, hint="leave it out")
         assert value is not None
@@ -152,101 +160,18 @@ class Reader:
     def _moved(self, source: Activation, by: int, dtype: str, where: str) -> Activation:
         limits = np.iinfo(dtype)
         op = Rescale.moving(by, (int(limits.min), int(limits.max)), dtype)
-        applied = Applied(self.position(), where, (source,), op, stem="offset")
-        return Activation(source.shape, applied, dtype)
+        return self.apply(where, op, source, stem="offset")
 
-    # ------------------------------------------------------------------ values
+    # ------------------------------------------------------------------ writing
 
     def position(self) -> tuple[int, int]:
         """Return the position of a new operator: they are written in the order of creation."""
         self._count += 1
         return (self._count, 0)
 
-    def value(self, node: OnnxNode, index: int) -> Value:
-        """Return the value that an input stands for.
-
-        Raises:
-            ModelError: it is omitted.
-        """
-        name = node.input(index)
-        if not name:
-            raise node.damaged(f"input {index} is missing")
-        if name in self._values:
-            return self._values[name]
-        return Constant(self.graph.constants[name])
-
-    def array(self, node: OnnxNode, index: int, role: str) -> Array:
-        """Return the elements of an input that must be a plain constant."""
-        value = self.value(node, index)
-        if not isinstance(value, Constant) or value.scale is not None:
-            raise node.unsupported(f"{role} computed at run time", "make it constant")
-        return value.data
-
-    def given(self, node: OnnxNode) -> Given:
-        """Return the same as integers, for `htvm.frontend.onnx.forms`."""
-
-        def integers(index: int, role: str) -> tuple[int, ...]:
-            found = self.array(node, index, role).reshape(-1)
-            self.graph.budget.spend_places(found.size, node.where)
-            if not np.isfinite(found).all():
-                raise node.damaged(f"{role} that are no numbers")
-            return tuple(int(number) for number in found)
-
-        return integers
-
-    def optional(self, node: OnnxNode, index: int, role: str) -> Array | None:
-        """Return the same, or ``None`` if the input is omitted."""
-        return self.array(node, index, role) if node.input(index) else None
-
-    def view(self, node: OnnxNode, index: int, role: str) -> View:
-        """Return an input that must be a dequantized 8-bit tensor."""
-        value = self.value(node, index)
-        if not isinstance(value, View):
-            raise node.unsupported(
-                f"its {role} is no dequantized 8-bit tensor",
-                "quantize and dequantize all tensors between operators",
-            )
-        return value
-
-    # ------------------------------------------------------------------ writing
-
-    def write(
-        self,
-        node: OnnxNode,
-        op: Op,
-        inputs: Sequence[Activation],
-        shape: tuple[int, ...],
-        *,
-        stem: str = "",
-        dtype: str = "int8",
-        step: Quantization | None = None,
-    ) -> Activation:
-        """Return the result of an operator.
-
-        Args:
-            node: the node that it comes from.
-            op: the operator.
-            inputs: the tensors it reads.
-            shape: shape of the result.
-            stem: stem of its name; the operator's own if empty.
-            dtype: type of the result.
-            step: quantization of the result, if it has one.
-        """
-        applied = Applied(self.position(), node.where, tuple(inputs), op, stem)
-        return self.result(applied, shape, step, dtype)
-
-    def result(
-        self,
-        operator: Applied,
-        shape: tuple[int, ...],
-        step: Quantization | None = None,
-        dtype: str = "int8",
-    ) -> Activation:
-        """Return the result of an operator, and record its quantization if it has one."""
-        activation = Activation(shape, operator, dtype)
-        if step is not None:
-            self.steps[activation] = step
-        return activation
+    def apply(self, where: str, op: Op, *inputs: Activation, stem: str = "") -> Activation:
+        """Return the result of an operator; arguments as of `Applied`."""
+        return Activation.of(Applied(self.position(), where, inputs, op, stem))
 
     def realised(self, value: Value, where: str) -> Activation:
         """Return the float32 tensor that a value stands for.
@@ -265,7 +190,8 @@ class Reader:
         if isinstance(value, View):
             key = (value.activation, value.step)
             if key not in self._realised:
-                self._realised[key] = self._dequantized(value, where)
+                op = Dequantize(value.step.scale, value.step.zero_point)
+                self._realised[key] = self.apply(where, op, value.activation)
             return self._realised[key]
         if isinstance(value, Pending) and value.real is not None:
             if value not in self._realised:
@@ -278,10 +204,186 @@ class Reader:
             hint="let a QuantizeLinear follow the operator",
         )
 
-    def _dequantized(self, view: View, where: str) -> Activation:
-        op = Dequantize(view.step.scale, view.step.zero_point)
-        applied = Applied(self.position(), where, (view.activation,), op)
-        return Activation(view.shape, applied, "float32")
+
+@dataclass(frozen=True, eq=False)
+class NodeReader(OnnxNode):
+    """A node while it is read: the values of its inputs, and the operators that it becomes.
+
+    Attributes:
+        reader: the walk that it belongs to.
+    """
+
+    reader: Reader = field(kw_only=True)
+
+    # ------------------------------------------------------------------ inputs
+
+    def value(self, index: int) -> Value:
+        """Return the value that an input stands for.
+
+        Raises:
+            ModelError: it is omitted.
+        """
+        name = self.input(index)
+        if not name:
+            raise self.damaged(f"input {index} is missing")
+        if name in self.reader.values:
+            return self.reader.values[name]
+        return Constant(self.reader.graph.constants[name])
+
+    def array(self, index: int, role: str) -> Array:
+        """Return the elements of an input that must be a plain constant."""
+        value = self.value(index)
+        if not isinstance(value, Constant) or value.scale is not None:
+            raise self.unsupported(f"{role} computed at run time", "make it constant")
+        return value.data
+
+    @property
+    def given(self) -> Given:
+        """The same as integers, for `htvm.frontend.onnx.forms`."""
+
+        def integers(index: int, role: str) -> tuple[int, ...]:
+            found = self.array(index, role).reshape(-1)
+            self.reader.graph.budget.spend_places(found.size, self.where)
+            if not np.isfinite(found).all():
+                raise self.damaged(f"{role} that are no numbers")
+            return tuple(int(number) for number in found)
+
+        return integers
+
+    def optional(self, index: int, role: str) -> Array | None:
+        """Return the same, or ``None`` if the input is omitted."""
+        return self.array(index, role) if self.input(index) else None
+
+    def view(self, index: int, role: str) -> View:
+        """Return an input that must be a dequantized 8-bit tensor."""
+        value = self.value(index)
+        if not isinstance(value, View):
+            raise self.unsupported(
+                f"its {role} is no dequantized 8-bit tensor",
+                "quantize and dequantize all tensors between operators",
+            )
+        return value
+
+    def operand(self, index: int, *, infinite: bool = False) -> Activation | Array:
+        """Return an input as float32: a tensor, or a constant.
+
+        Args:
+            index: number of the input.
+            infinite: whether a constant may hold infinities, as masks for a softmax do.
+
+        Raises:
+            ModelError: a constant holds integers without a scale, which no runtime takes for reals.
+            UnsupportedError: it is not finite, or no number.
+        """
+        value = self.value(index)
+        if isinstance(value, Constant):
+            if value.scale is None and value.data.dtype.kind != "f":
+                raise self.damaged(
+                    f"constant input {index} of {value.data.dtype} beside reals",
+                    "store it as float32",
+                )
+            if not infinite and not np.isfinite(value.real).all():
+                raise self.unsupported(f"constant input {index} is not finite everywhere")
+            if np.isnan(value.real).any():
+                raise self.unsupported(f"constant input {index} holds NaN", "a number")
+            return value.real.astype("float32")
+        return self.realised(value)
+
+    def tensor(self, index: int = 0) -> Activation:
+        """Return an input that must be computed, as float32."""
+        found = self.operand(index)
+        if not isinstance(found, Activation):
+            raise self.unsupported(f"input {index} is constant", "fold constants when exporting")
+        return found
+
+    def constant(self, index: int, role: str) -> Array:
+        """Return an input that must be constant, as float32."""
+        found = self.operand(index)
+        if isinstance(found, Activation):
+            raise self.unsupported(f"its {role} is computed at run time", "make it constant")
+        return found
+
+    def vector(self, index: int, size: int, role: str) -> Array:
+        """Return the same with one number for each channel, float32 ``[size]``."""
+        values = self.constant(index, role).reshape(-1)
+        if values.size != size:
+            raise self.damaged(f"{values.size} values of {role} for {size} channels")
+        return values
+
+    def realised(self, value: Value) -> Activation:
+        """Return the float32 tensor that a value stands for; errors as of `Reader.realised`."""
+        return self.reader.realised(value, self.where)
+
+    # ------------------------------------------------------------------ operators
+
+    def write(
+        self, op: Op, *inputs: Activation, stem: str = "", step: Quantization | None = None
+    ) -> Activation:
+        """Return the result of an operator.
+
+        Args:
+            op: the operator.
+            inputs: the tensors it reads.
+            stem: stem of its name; the operator's own if empty.
+            step: quantization of the result, if it has one.
+        """
+        return self.result(Applied(self.reader.position(), self.where, inputs, op, stem), step)
+
+    def result(self, operator: Applied, step: Quantization | None = None) -> Activation:
+        """Return the result of an operator, and record its quantization if it has one."""
+        made = Activation.of(operator)
+        if step is not None:
+            self.reader.steps[made] = step
+        return made
+
+    def reshape(
+        self, x: Activation, shape: tuple[int, ...], step: Quantization | None = None
+    ) -> Activation:
+        """Return the same elements in another shape."""
+        return x if x.shape == shape else self.write(Reshape(shape), x, step=step)
+
+    def combine(
+        self, function: Function, a: Activation | Array | float, b: Activation | Array | float
+    ) -> Activation:
+        """Return a function of two float tensors, at least one of which is computed."""
+        tensors, (first, second) = split((a, b))
+        return self.write(RealCombine(function, a=first, b=second), *tensors)
+
+    def exp(self, x: Activation) -> Activation:
+        """Return the exponential of every element."""
+        return self.write(RealExp(), x)
+
+    def bounded(self, x: Activation, low: float, high: float) -> Activation:
+        """Return every element within bounds; infinite ones do not bound."""
+        if low > -math.inf:
+            x = self.combine("maximum", x, low)
+        return self.combine("minimum", x, high) if high < math.inf else x
+
+    def scaled(self, x: Activation, factor: float) -> Activation:
+        """Return every element times a number."""
+        return x if factor == 1 else self.combine("multiply", x, factor)
+
+    def reduce(self, function: Reduction, x: Activation, axes: Sequence[int]) -> Activation:
+        """Return the sum or the maximum over some axes, which keep size 1."""
+        return self.write(RealReduce(function, tuple(axes)), x)
+
+    def mean(self, x: Activation, axes: Sequence[int]) -> Activation:
+        """Return the mean over some axes, which keep size 1."""
+        count = math.prod(x.shape[axis] for axis in axes)
+        return self.combine("divide", self.reduce("add", x, axes), float(count))
 
 
-Handler: TypeAlias = "Callable[[Reader, OnnxNode], Value | list[Value]]"
+Handler: TypeAlias = Callable[[NodeReader], "Value | list[Value]"]
+
+
+def split(operands: Sequence[Activation | Array | float]) -> tuple[list[Activation], list[Any]]:
+    """Return the tensors among the operands of a function of reals, and the constants.
+
+    The constants are float32, one entry per operand, ``None`` if it is a tensor.
+    """
+    tensors = [item for item in operands if isinstance(item, Activation)]
+    constants = [
+        None if isinstance(item, Activation) else np.asarray(item, "float32", order="C")
+        for item in operands
+    ]
+    return tensors, constants

@@ -10,65 +10,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.onnx.affine.reader import Handler, Reader
-from htvm.frontend.onnx.affine.real_forms import RealWriter
-from htvm.frontend.onnx.affine.shapes import in_shape
-from htvm.frontend.onnx.affine.values import Constant, Real, Value
-from htvm.frontend.onnx.windows import Windows, check_storage_order, windows_of
+from htvm.frontend.onnx.affine.reader import Handler, NodeReader
+from htvm.frontend.onnx.affine.shapes import in_shape, moved, pending_move, tensor_of
+from htvm.frontend.onnx.affine.values import Pending, Real, Sums, Value
+from htvm.frontend.onnx.windows import check_storage_order, sizes_of, windows_of
 from htvm.frontend.operators import Activation
 from patterns.ops.float32.average import RealAverage
-from patterns.ops.float32.combine import Function, RealCombine
+from patterns.ops.float32.combine import Function
 from patterns.ops.float32.conv2d import RealConv2d
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad_axes import PadAxes
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
-    from patterns.op import Op
 
 __all__ = [
     "HANDLERS",
     "PARTS",
     "average",
     "combined_all",
-    "constant_of",
     "epsilon_of",
     "global_of",
     "maps_of",
     "max_pool",
-    "operand",
     "result_of",
-    "tensor",
-    "vector_of",
-    "written",
 ]
-
-
-def operand(
-    reader: Reader, node: OnnxNode, index: int, *, infinite: bool = False
-) -> Activation | Array:
-    """Return an input as float32: a tensor, or a constant.
-
-    Args:
-        reader, node, index: the node, and the number of its input.
-        infinite: whether a constant may hold infinities, as masks for a softmax do.
-
-    Raises:
-        ModelError: a constant holds integers without a scale, which no runtime takes for reals.
-        UnsupportedError: it is not finite, or no number.
-    """
-    value = reader.value(node, index)
-    if isinstance(value, Constant):
-        if value.scale is None and value.data.dtype.kind != "f":
-            raise node.damaged(
-                f"constant input {index} of {value.data.dtype} beside reals", "store it as float32"
-            )
-        if not infinite and not np.isfinite(value.real).all():
-            raise node.unsupported(f"constant input {index} is not finite everywhere")
-        if np.isnan(value.real).any():
-            raise node.unsupported(f"constant input {index} holds NaN", "a number")
-        return value.real.astype("float32")
-    return reader.realised(value, node.where)
 
 
 def epsilon_of(node: OnnxNode) -> float:
@@ -83,58 +49,29 @@ def epsilon_of(node: OnnxNode) -> float:
     return epsilon
 
 
-def tensor(reader: Reader, node: OnnxNode, index: int = 0) -> Activation:
-    """Return an input that must be computed, as float32."""
-    found = operand(reader, node, index)
-    if not isinstance(found, Activation):
-        raise node.unsupported(f"input {index} is constant", "fold constants when exporting")
-    return found
-
-
-def constant_of(reader: Reader, node: OnnxNode, index: int, role: str) -> Array:
-    found = operand(reader, node, index)
-    if isinstance(found, Activation):
-        raise node.unsupported(f"its {role} is computed at run time", "make it constant")
-    return found
-
-
-def vector_of(reader: Reader, node: OnnxNode, index: int, size: int, role: str) -> Array:
-    values = constant_of(reader, node, index, role).reshape(-1)
-    if values.size != size:
-        raise node.damaged(f"{values.size} values of {role} for {size} channels")
-    return values
-
-
-def written(
-    reader: Reader, node: OnnxNode, op: Op, source: Activation, shape: Sequence[int]
-) -> Activation:
-    return reader.write(node, op, (source,), tuple(shape), dtype="float32")
-
-
-def maps_of(reader: Reader, node: OnnxNode) -> tuple[Activation, bool]:
+def maps_of(node: NodeReader) -> tuple[Activation, bool]:
     """Return the input as maps (N, C, y, x), and whether the file has only one spatial axis."""
-    source = tensor(reader, node)
+    source = node.tensor()
     if len(source.shape) == 3:
         n, c, x = source.shape
-        return in_shape(reader, node, Real(source), (n, c, 1, x)).activation, True
+        return node.reshape(source, (n, c, 1, x)), True
     if len(source.shape) != 4:
         raise node.unsupported(f"an input of shape {list(source.shape)}", "one or two spatial axes")
     return source, False
 
 
-def result_of(reader: Reader, node: OnnxNode, maps: Activation, flat: bool) -> Value:
-    if not flat:
-        return Real(maps)
-    n, c, _, x = maps.shape
-    return in_shape(reader, node, Real(maps), (n, c, x))
+def result_of(node: NodeReader, maps: Activation, flat: bool) -> Value:
+    """Return maps as the file has them: without their height, if it has only one spatial axis."""
+    n, c, y, x = maps.shape
+    return Real(node.reshape(maps, (n, c, x) if flat else (n, c, y, x)))
 
 
 # ------------------------------------------------------------------------------ products
 
 
-def _conv(reader: Reader, node: OnnxNode) -> Value:
-    source, flat = maps_of(reader, node)
-    weight = constant_of(reader, node, 1, "weights")
+def _conv(node: NodeReader) -> Value:
+    source, flat = maps_of(node)
+    weight = node.constant(1, "weights")
     if weight.ndim != (3 if flat else 4):
         raise node.unsupported(f"weights of shape {list(weight.shape)}")
     windows = windows_of(node, source.shape[3 if flat else 2 :], weight.shape[2:], one_axis=flat)
@@ -145,27 +82,27 @@ def _conv(reader: Reader, node: OnnxNode) -> Value:
             f"{source.shape[1]} input channels in {groups} groups, and weights of shape "
             f"{list(weight.shape)}"
         )
-    bias = vector_of(reader, node, 2, k, "bias") if node.input(2) else np.zeros(k, "float32")
+    bias = node.vector(2, k, "bias") if node.input(2) else np.zeros(k, "float32")
     op = RealConv2d(
         np.asarray(weight, order="C"), bias, windows.strides, windows.padding, windows.dilation,
         groups,
     )  # fmt: skip
-    made = written(reader, node, op, source, (source.shape[0], k, *windows.outputs))
-    return result_of(reader, node, made, flat)
+    made = node.write(op, source)
+    return result_of(node, made, flat)
 
 
 # ------------------------------------------------------------------------------ normalisation
 
 
-def _batch_norm(reader: Reader, node: OnnxNode) -> Value:
+def _batch_norm(node: NodeReader) -> Value:
     """Apply an exported network's batch normalisation: a factor and a summand per channel."""
-    source = tensor(reader, node)
+    source = node.tensor()
     node.ignore("momentum", "spatial")
     if node.integer("training_mode", 0):
         raise node.unsupported("training_mode", "export the network for inference")
     channels = source.shape[1] if len(source.shape) > 1 else 1
     parts = [
-        vector_of(reader, node, index, channels, role)
+        node.vector(index, channels, role)
         for index, role in enumerate(("scale", "bias", "mean", "variance"), start=1)
     ]
     scale, bias, mean, variance = (part.astype("float64") for part in parts)
@@ -174,66 +111,73 @@ def _batch_norm(reader: Reader, node: OnnxNode) -> Value:
         raise node.unsupported("a variance that is not positive")
     root = np.sqrt(spreads)
     spread = (-1, *(1,) * (len(source.shape) - 2))
-    out = RealWriter(reader, node)
-    product = out.combine("multiply", source, (scale / root).astype("float32").reshape(spread))
+    product = node.combine("multiply", source, (scale / root).astype("float32").reshape(spread))
     summand = (bias - mean * scale / root).astype("float32").reshape(spread)
-    return Real(out.combine("add", product, summand))
+    return Real(node.combine("add", product, summand))
 
 
 # ------------------------------------------------------------------------------ pools
 
 
-def _windows(reader: Reader, node: OnnxNode) -> tuple[Activation, bool, Windows]:
-    source, flat = maps_of(reader, node)
+def average(node: NodeReader) -> Value:
+    """Return averages over windows, each divided by the number of elements that it counts."""
+    source, flat = maps_of(node)
     windows = windows_of(node, source.shape[3 if flat else 2 :], one_axis=flat)
     windows.check_padding(node)
-    return source, flat, windows
-
-
-def average(reader: Reader, node: OnnxNode) -> Value:
-    """Return averages over windows, each divided by the number of elements that it counts."""
-    source, flat, windows = _windows(reader, node)
     counted = bool(node.integer("count_include_pad", 0))
     top, left, bottom, right = windows.padding
-    shape = (*source.shape[:2], *windows.outputs)
     if any(windows.padding):
         widths = ((0, 0), (0, 0), (top, bottom), (left, right))
-        padded = tuple(n + sum(width) for n, width in zip(source.shape, widths, strict=True))
-        source = written(reader, node, PadAxes(0, widths), source, padded)
-    made = written(
-        reader, node, RealAverage(windows.kernel, windows.strides, windows.dilation), source, shape
-    )
+        source = node.write(PadAxes(0, widths), source)
+    made = node.write(RealAverage(windows.kernel, windows.strides, windows.dilation), source)
     factor = windows.counts(counted)
     if (factor != math.prod(windows.kernel)).any():
         ratio = (math.prod(windows.kernel) / factor).astype("float32")
-        made = written(reader, node, RealCombine("multiply", b=ratio), made, shape)
-    return result_of(reader, node, made, flat)
+        made = node.combine("multiply", made, ratio)
+    return result_of(node, made, flat)
 
 
-def max_pool(reader: Reader, node: OnnxNode) -> Value:
-    source, flat, windows = _windows(reader, node)
+def max_pool(node: NodeReader) -> Value:
+    """Return maxima over windows of one or two axes, of integers or reals."""
+    value = node.value(0)
+    if not isinstance(value, Pending) or len(value.shape) != 4:
+        value = tensor_of(node, 0)
+    if isinstance(value, Sums):
+        value = Real(node.realised(value))
+    windows = windows_of(node, sizes_of(node, value.shape), one_axis=True)
     check_storage_order(node)
-    op = MaxPool(windows.kernel, windows.strides, windows.padding, "NCHW", windows.dilation)
-    made = written(reader, node, op, source, (*source.shape[:2], *windows.outputs))
-    return result_of(reader, node, made, flat)
+    if any(node.outputs[1:]):
+        raise node.unsupported(
+            "the places of its maxima are used", "leave out the second output (return_indices)"
+        )
+    windows.check_padding(node)
+    pool = MaxPool(
+        windows.kernel, windows.strides, windows.padding, windows.layout, windows.dilation
+    )
+    if isinstance(value, Pending):  # rounding does not change which is largest
+        return pending_move(node, value, pool)
+    if len(value.shape) == 4:
+        return moved(node, value, pool)
+    n, c, x = value.shape
+    made = moved(node, in_shape(node, value, (n, c, 1, x)), pool)
+    return in_shape(node, made, (n, c, windows.outputs[1]))
 
 
-def global_of(reader: Reader, node: OnnxNode, *, mean: bool) -> Value:
-    source, out = tensor(reader, node), RealWriter(reader, node)
+def global_of(node: NodeReader, *, mean: bool) -> Value:
+    source = node.tensor()
     if len(source.shape) < 3:
         raise node.damaged(f"an input of shape {list(source.shape)}")
     axes = tuple(range(2, len(source.shape)))
-    return Real(out.mean(source, axes) if mean else out.reduce("maximum", source, axes))
+    return Real(node.mean(source, axes) if mean else node.reduce("maximum", source, axes))
 
 
 # ------------------------------------------------------------------------------ several tensors
 
 
 def combined_all(
-    reader: Reader, node: OnnxNode, function: Function, values: Sequence[Activation | Array]
+    node: NodeReader, function: Function, values: Sequence[Activation | Array]
 ) -> Activation:
     """Return a function of any number of tensors and constants, from left to right."""
-    out = RealWriter(reader, node)
     tensors = [value for value in values if isinstance(value, Activation)]
     if not tensors:
         raise node.unsupported("all inputs are constant", "fold constants when exporting")
@@ -242,7 +186,7 @@ def combined_all(
         if result is None:
             result = value
         elif isinstance(result, Activation) or isinstance(value, Activation):
-            result = out.combine(function, result, value)
+            result = node.combine(function, result, value)
         else:
             result = _FOLDED[function](result, value).astype("float32")
     assert isinstance(result, Activation)
@@ -252,21 +196,21 @@ def combined_all(
 _FOLDED = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum}
 
 
-def _variadic(reader: Reader, node: OnnxNode, function: Function) -> Value:
-    values = [operand(reader, node, index) for index in range(len(node.inputs))]
-    return Real(combined_all(reader, node, function, values))
+def _variadic(node: NodeReader, function: Function) -> Value:
+    values = [node.operand(index) for index in range(len(node.inputs))]
+    return Real(combined_all(node, function, values))
 
 
-def _mean(reader: Reader, node: OnnxNode) -> Value:
-    values = [operand(reader, node, index) for index in range(len(node.inputs))]
-    total = combined_all(reader, node, "add", values)
-    return Real(RealWriter(reader, node).combine("divide", total, float(len(values))))
+def _mean(node: NodeReader) -> Value:
+    values = [node.operand(index) for index in range(len(node.inputs))]
+    total = combined_all(node, "add", values)
+    return Real(node.combine("divide", total, float(len(values))))
 
 
-def _prelu(reader: Reader, node: OnnxNode) -> Value:
-    out, source, slope = RealWriter(reader, node), tensor(reader, node), operand(reader, node, 1)
-    below = out.combine("multiply", out.combine("minimum", source, 0.0), slope)
-    made = out.combine("add", out.combine("maximum", source, 0.0), below)
+def _prelu(node: NodeReader) -> Value:
+    source, slope = node.tensor(), node.operand(1)
+    below = node.combine("multiply", node.combine("minimum", source, 0.0), slope)
+    made = node.combine("add", node.combine("maximum", source, 0.0), below)
     if made.shape != source.shape:
         raise node.damaged(f"slopes of shape {list(slope.shape)} for {list(source.shape)}")
     return Real(made)

@@ -15,7 +15,7 @@ from patterns.ops.float32.matmul import RealMatmul
 from patterns.ops.moves.nearest import Nearest
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.affine.reader import Reader
+    from htvm.frontend.onnx.affine.reader import NodeReader
     from htvm.frontend.onnx.graph import OnnxNode
     from htvm.frontend.operators import Activation
 
@@ -28,9 +28,9 @@ _ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 _LARGEST = 1 << 12
 
 
-def resize(reader: Reader, node: OnnxNode) -> Value:
+def resize(node: NodeReader) -> Value:
     """Height and width of maps, by constant sizes or scales; nearest and linear."""
-    value = reader.value(node, 0)
+    value = node.value(0)
     node.ignore("extrapolation_value")  # of tf_crop_and_resize
     mode, rounding = node.text("mode", "nearest"), node.text("nearest_mode", "round_prefer_floor")
     if node.integer("antialias", 0) or node.text("keep_aspect_ratio_policy", "stretch") != (
@@ -38,41 +38,37 @@ def resize(reader: Reader, node: OnnxNode) -> Value:
     ):
         raise node.unsupported("antialias, or an aspect ratio that is kept", "leave both out")
     if mode == "nearest" and not isinstance(value, Constant):
-        tensor = tensor_of(reader, node, 0)
+        tensor = tensor_of(node, 0)
         source = tensor.activation
         node.ignore("cubic_coeff_a")
-        places = [_places(node, *axis) for axis in _axes(reader, node, source.shape)]
+        places = [_places(node, *axis) for axis in _axes(node, source.shape)]
         rows, columns = (_nearest(node, rounding, place, size) for place, size in places)
-        op = Nearest(rows, columns, "NCHW")
-        shape = (*source.shape[:2], len(rows), len(columns))
-        return moved(reader, node, tensor, op, shape)
+        return moved(node, tensor, Nearest(rows, columns, "NCHW"))
     if mode == "cubic":
-        return _cubic(reader, node, reader.realised(value, node.where))
+        return _cubic(node, node.realised(value))
     node.ignore("cubic_coeff_a")
     if mode != "linear":
         raise node.unsupported(
             f"mode '{mode}' of a {type(value).__name__.lower()}",
             "linear, cubic or nearest",
         )
-    source = reader.realised(value, node.where)
-    places = [_places(node, *axis) for axis in _axes(reader, node, source.shape)]
+    source = node.realised(value)
+    places = [_places(node, *axis) for axis in _axes(node, source.shape)]
     (rows, row_weights), (columns, column_weights) = (_pairs(*place) for place in places)
-    linear = RealBilinear(rows, columns, row_weights, column_weights)
-    shape = (*source.shape[:2], rows.shape[1], columns.shape[1])
-    return Real(reader.write(node, linear, (source,), shape, dtype="float32"))
+    return Real(node.write(RealBilinear(rows, columns, row_weights, column_weights), source))
 
 
-def _axes(reader: Reader, node: OnnxNode, shape: tuple[int, ...]) -> list[tuple[int, int, float]]:
+def _axes(node: NodeReader, shape: tuple[int, ...]) -> list[tuple[int, int, float]]:
     """(source's size, result's size, ratio) of height and width."""
     if len(shape) != 4 or "axes" in node.attributes:
         raise node.unsupported(f"a tensor of {list(shape)}, or axes", "all of (N, C, y, x)")
     if node.input(3):
         node.ignore(inputs=(1, 2))
-        sizes = [*reader.given(node)(3, "sizes")]
+        sizes = [*node.given(3, "sizes")]
         ratios = [after / before for before, after in zip(shape, sizes, strict=False)]
     else:
         node.ignore(inputs=(1,))  # regions, which only tf_crop_and_resize has
-        given = reader.array(node, min(2, len(node.inputs) - 1), "scales").reshape(-1)
+        given = node.array(min(2, len(node.inputs) - 1), "scales").reshape(-1)
         ratios = [float(ratio) for ratio in given]
         if not all(math.isfinite(ratio) and ratio <= _LARGEST for ratio in ratios):
             raise node.damaged(f"scales {ratios}", f"positive numbers up to {_LARGEST}")
@@ -135,22 +131,17 @@ def _pairs(places: Array, size: int) -> tuple[Array, Array]:
     return np.stack([below, above]).astype("int32"), weights.astype("float32")
 
 
-def _cubic(reader: Reader, node: OnnxNode, source: Activation) -> Value:
+def _cubic(node: NodeReader, source: Activation) -> Value:
     """Interpolate with cubic polynomials: a matrix for each axis."""
     outside = bool(node.integer("exclude_outside", 0))
     node.ignore("nearest_mode")
     alpha = node.number("cubic_coeff_a", -0.75)
-    places = [_places(node, *axis) for axis in _axes(reader, node, source.shape)]
+    places = [_places(node, *axis) for axis in _axes(node, source.shape)]
     elements = sum(len(at) * size for at, size in places)
-    reader.graph.budget.spend("folded_elements", elements, node.where)
+    node.reader.graph.budget.spend("folded_elements", elements, node.where)
     rows, columns = (_cubic_matrix(*place, alpha, outside) for place in places)
-    n, c, y, x = source.shape
-    op = RealMatmul(b=np.asarray(columns.T, order="C")[None, None])
-    shape = (n, c, y, len(columns))
-    wide = reader.write(node, op, (source,), shape, dtype="float32")
-    op = RealMatmul(a=np.asarray(rows, order="C")[None, None])
-    shape = (n, c, len(rows), len(columns))
-    return Real(reader.write(node, op, (wide,), shape, dtype="float32"))
+    wide = node.write(RealMatmul(b=np.asarray(columns.T, order="C")[None, None]), source)
+    return Real(node.write(RealMatmul(a=np.asarray(rows, order="C")[None, None]), wide))
 
 
 def _cubic_matrix(places: Array, size: int, a: float, outside: bool) -> Array:

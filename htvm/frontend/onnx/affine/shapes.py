@@ -12,7 +12,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
-from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
+from htvm.frontend.onnx.affine.reader import Handler, NodeReader, offset_of
 from htvm.frontend.onnx.affine.values import (
     Bound,
     Constant,
@@ -24,6 +24,7 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.operators import Activation, Clip, Quantization
+from patterns.op import TensorType
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.transpose import Transpose
@@ -54,57 +55,54 @@ Movable: TypeAlias = Tensor | Constant
 """The same, or a constant, whose moves are folded."""
 
 
-def tensor_of(reader: Reader, node: OnnxNode, index: int) -> Tensor:
+def tensor_of(node: NodeReader, index: int) -> Tensor:
     """Return an input that is a tensor; a value pending quantization becomes a real."""
-    value = reader.value(node, index)
+    value = node.value(index)
     if isinstance(value, Constant):
         raise node.unsupported("its data are constant", "fold constants when exporting")
     if isinstance(value, Pending):
-        return Real(reader.realised(value, node.where))
+        return Real(node.realised(value))
     return value
 
 
-def movable_of(reader: Reader, node: OnnxNode, index: int) -> Movable:
+def movable_of(node: NodeReader, index: int) -> Movable:
     """Return the same, or a constant."""
-    value = reader.value(node, index)
-    return value if isinstance(value, Constant) else tensor_of(reader, node, index)
+    value = node.value(index)
+    return value if isinstance(value, Constant) else tensor_of(node, index)
 
 
-def _reshaped(reader: Reader, node: OnnxNode, shape: Sequence[int]) -> Value:
+def _reshaped(node: NodeReader, shape: Sequence[int]) -> Value:
     wanted = tuple(int(size) for size in shape)
-    value = reader.value(node, 0)
+    value = node.value(0)
     if isinstance(value, Pending):
-        return pending_reshape(reader, node, value, wanted)
-    source = movable_of(reader, node, 0)
+        return pending_reshape(node, value, wanted)
+    source = movable_of(node, 0)
     if math.prod(source.shape) != math.prod(wanted):
         raise node.damaged(f"a reshape of {list(source.shape)} to {list(wanted)}")
-    return reshape(reader, node, source, wanted)
+    return reshape(node, source, wanted)
 
 
-def pending_reshape(
-    reader: Reader, node: OnnxNode, pending: Pending, shape: tuple[int, ...]
-) -> Pending:
+def pending_reshape(node: NodeReader, pending: Pending, shape: tuple[int, ...]) -> Pending:
     """Return a value pending quantization in another shape."""
     if math.prod(pending.shape) != math.prod(shape):
         raise node.damaged(f"a reshape of {list(pending.shape)} to {list(shape)}")
-    return pending_move(reader, node, pending, Reshape(shape), shape)
+    return pending_move(node, pending, Reshape(shape))
 
 
-def pending_move(
-    reader: Reader, node: OnnxNode, pending: Pending, op: Op, shape: tuple[int, ...]
-) -> Pending:
+def pending_move(node: NodeReader, pending: Pending, op: Op) -> Pending:
     """Return a value pending quantization after a move of its elements, or their maxima."""
+    shape = op.result_of([TensorType(pending.shape)]).shape
 
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
         made = pending.finish(step, clip, pending.bias)
-        return reader.write(node, op, (made,), shape, step=step)
+        return node.write(op, made, step=step)
 
     make = pending.real
     if make is None:
         return Pending(shape, finish, bound=pending.bound)
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
-        return reader.write(node, op, (make(bound, pending.bias),), shape, dtype="float32")
+        return node.write(op, make(bound, pending.bias))
 
     return Pending(shape, finish, real_form, bound=pending.bound)
 
@@ -123,83 +121,76 @@ def _folded(node: OnnxNode, value: Constant, move: Callable[[Array], Array]) -> 
     return Constant.along_axes(data, scale, zeros, node.where, blocks=value.blocks)
 
 
-def _shape_of(reader: Reader, node: OnnxNode) -> tuple[int, ...]:
-    return reader.value(node, 0).shape
+def _reshape(node: NodeReader, form: forms.Reshaped) -> Value:
+    return _reshaped(node, form(node, node.value(0).shape, node.given))
 
 
-def _reshape(reader: Reader, node: OnnxNode, form: forms.Reshaped) -> Value:
-    return _reshaped(reader, node, form(node, _shape_of(reader, node), reader.given(node)))
-
-
-def _transpose(reader: Reader, node: OnnxNode) -> Value:
-    source = _shape_of(reader, node)
+def _transpose(node: NodeReader) -> Value:
+    source = node.value(0).shape
     axes, moves = forms.permuted(node, source)
-    shape = tuple(source[axis] for axis in axes)
-    return _moved(reader, node, Transpose(axes), shape) if moves else _reshaped(reader, node, shape)
+    if moves:
+        return _moved(node, Transpose(axes))
+    return _reshaped(node, [source[axis] for axis in axes])
 
 
-def _moved(reader: Reader, node: OnnxNode, op: Move, shape: tuple[int, ...]) -> Value:
-    value = reader.value(node, 0)
+def _moved(node: NodeReader, op: Move) -> Value:
+    value = node.value(0)
     if isinstance(value, Pending):
-        return pending_move(reader, node, value, op, shape)
-    return move(reader, node, movable_of(reader, node, 0), op, shape)
+        return pending_move(node, value, op)
+    return move(node, movable_of(node, 0), op)
 
 
-def move(
-    reader: Reader, node: OnnxNode, value: Movable, op: Move, shape: tuple[int, ...]
-) -> Movable:
+def move(node: NodeReader, value: Movable, op: Move) -> Movable:
     """Return a tensor or a constant of the same kind after a move of its elements.
 
     Raises:
         UnsupportedError: a constant would become too large.
     """
     if isinstance(value, Constant):
-        reader.graph.budget.spend("folded_elements", math.prod(shape), node.where)
+        shape = op.result_of([TensorType(value.shape)]).shape
+        node.reader.graph.budget.spend("folded_elements", math.prod(shape), node.where)
         return _folded(node, value, lambda part: op.moved([part], 0))
-    return moved(reader, node, value, op, shape)
+    return moved(node, value, op)
 
 
-def reshape(reader: Reader, node: OnnxNode, value: Movable, shape: tuple[int, ...]) -> Movable:
+def reshape(node: NodeReader, value: Movable, shape: tuple[int, ...]) -> Movable:
     """Return a tensor or a constant of the same kind with the same elements in another shape."""
     if isinstance(value, Constant):
         node.check_axes(shape)
         return _folded(node, value, lambda part: part.reshape(shape))
-    return in_shape(reader, node, value, shape)
+    return in_shape(node, value, shape)
 
 
-def moved(reader: Reader, node: OnnxNode, tensor: Tensor, op: Op, shape: tuple[int, ...]) -> Tensor:
+def moved(node: NodeReader, tensor: Tensor, op: Op) -> Tensor:
     """Return a tensor of the same kind after a move of its elements."""
     source = tensor.activation
-    step = reader.steps.get(source)
-    made = reader.write(node, op, (source,), shape, dtype=source.dtype, step=step)
-    return replace(tensor, activation=made)
+    return replace(tensor, activation=node.write(op, source, step=node.reader.steps.get(source)))
 
 
-def in_shape(reader: Reader, node: OnnxNode, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+def in_shape(node: NodeReader, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return a tensor of the same kind with the same elements in another shape."""
     if tensor.activation.shape == shape:
         return tensor
-    return moved(reader, node, tensor, Reshape(shape), shape)
+    return moved(node, tensor, Reshape(shape))
 
 
-def _slice(reader: Reader, node: OnnxNode) -> Value:
-    op = forms.sliced(node, _shape_of(reader, node), reader.given(node))
-    return _moved(reader, node, op, op.sizes)
+def _slice(node: NodeReader) -> Value:
+    return _moved(node, forms.sliced(node, node.value(0).shape, node.given))
 
 
-def _identity(reader: Reader, node: OnnxNode) -> Value:
-    return reader.value(node, 0)
+def _identity(node: NodeReader) -> Value:
+    return node.value(0)
 
 
-def _dropout(reader: Reader, node: OnnxNode) -> Value:
+def _dropout(node: NodeReader) -> Value:
     node.ignore("ratio", "seed", inputs=(1,))
-    if node.input(2) and reader.array(node, 2, "training mode").any():
+    if node.input(2) and node.array(2, "training mode").any():
         raise node.unsupported("a Dropout in training mode", "export the network for inference")
-    return reader.value(node, 0)
+    return node.value(0)
 
 
-def _cast(reader: Reader, node: OnnxNode) -> Value:
-    value = reader.value(node, 0)
+def _cast(node: NodeReader) -> Value:
+    value = node.value(0)
     if node.integer("to") == 1 and isinstance(value, Real | View | Pending):
         return value  # of float32 to itself
     node.ignore("saturate")  # of casts to floats of 8 bits
@@ -210,7 +201,7 @@ def _cast(reader: Reader, node: OnnxNode) -> Value:
         offset = offset_of(value.dtype)
         op = Rescale.moving(offset, (offset - 128, offset + 127), "int32")
         source = value.activation
-        return Sums(reader.write(node, op, (source,), source.shape, dtype="int32"), wide)
+        return Sums(node.write(op, source), wide)
     if not isinstance(value, Sums) or node.integer("to") != 1:
         raise node.unsupported(
             "a cast other than of reals to float32, of integers to int32 or int64, or of int32 "
@@ -219,7 +210,7 @@ def _cast(reader: Reader, node: OnnxNode) -> Value:
     from htvm.frontend.onnx.affine.quantization import real_of_sums
 
     one = np.ones(1, "float32")
-    return Real(real_of_sums(reader, node, value.activation, one, 0))
+    return Real(real_of_sums(node, value.activation, one, 0))
 
 
 _WIDE = {6: "int32", 7: "int64"}

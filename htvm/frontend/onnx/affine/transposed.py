@@ -16,16 +16,12 @@ from htvm.frontend.onnx.affine.products import (
     weight_of,
     with_maps,
 )
-from htvm.frontend.onnx.affine.reader import Handler, Reader
+from htvm.frontend.onnx.affine.reader import Handler, NodeReader
 from htvm.frontend.onnx.affine.real_layers import (
-    constant_of,
     maps_of,
     result_of,
-    vector_of,
-    written,
 )
-from htvm.frontend.onnx.affine.shapes import in_shape
-from htvm.frontend.onnx.affine.values import Constant, Real, Value, View
+from htvm.frontend.onnx.affine.values import Constant, Value, View
 from htvm.frontend.onnx.windows import Windows
 from htvm.frontend.operators import Activation, Pair
 from patterns.ops.float32.conv2d import RealConv2d
@@ -109,16 +105,16 @@ def _turned(weight: Array, groups: int) -> Array:
 # ------------------------------------------------------------------------------ integers
 
 
-def conv_transpose(reader: Reader, node: OnnxNode) -> Value:
+def conv_transpose(node: NodeReader) -> Value:
     """Return the integers' product, rounded once, or that of reals if something is one."""
-    view, constant = reader.value(node, 0), reader.value(node, 1)
-    bias = reader.value(node, 2) if node.input(2) else None
+    view, constant = node.value(0), node.value(1)
+    bias = node.value(2) if node.input(2) else None
     whole = isinstance(view, View) and isinstance(constant, Constant) and constant.scale is not None
     if not whole or not isinstance(bias, Constant | None):
-        return _of_reals(reader, node)
+        return _of_reals(node)
     assert isinstance(view, View) and isinstance(constant, Constant)
     check_scales(node, constant)
-    view, constant, flat = with_maps(reader, node, view, constant)
+    view, constant, flat = with_maps(node, view, constant)
     made = _geometry(node, view.shape, constant.data.shape, 1 if flat else 2)
     assert constant.scale is not None and constant.zero_point is not None
     full = constant.data.shape
@@ -136,19 +132,18 @@ def conv_transpose(reader: Reader, node: OnnxNode) -> Value:
     turned = Constant(_turned(constant.data, made.groups), scale[:, :1], zeros[:, :1])
     step, sizes = view.step, made.windows.sizes
     op = Interleave(step.zero_point, sizes, made.before, made.strides, "NCHW")
-    shape = (*view.shape[:2], *sizes)
-    spread = reader.write(node, op, (view.activation,), shape, step=step)
+    spread = node.write(op, view.activation, step=step)
     maps, weight = View(spread, step, view.dtype), weight_of(node, turned, 0)
-    pending = convolution(reader, node, maps, weight, made.windows, bias)
-    return unflattened(reader, node, pending, flat)
+    pending = convolution(node, maps, weight, made.windows, bias)
+    return unflattened(node, pending, flat)
 
 
 # ------------------------------------------------------------------------------ reals
 
 
-def _of_reals(reader: Reader, node: OnnxNode) -> Value:
-    source, flat = maps_of(reader, node)
-    weight = constant_of(reader, node, 1, "weights")
+def _of_reals(node: NodeReader) -> Value:
+    source, flat = maps_of(node)
+    weight = node.constant(1, "weights")
     if weight.ndim != (3 if flat else 4):
         raise node.damaged(
             f"weights of shape {list(weight.shape)} for maps of {1 if flat else 2} axes"
@@ -156,16 +151,15 @@ def _of_reals(reader: Reader, node: OnnxNode) -> Value:
     weight = weight[:, :, None] if flat else weight
     made = _geometry(node, source.shape, weight.shape, 1 if flat else 2)
     k = weight.shape[1] * made.groups
-    bias = vector_of(reader, node, 2, k, "bias") if node.input(2) else np.zeros(k, "float32")
-    spread = _spread(reader, node, source, made.strides)
+    bias = node.vector(2, k, "bias") if node.input(2) else np.zeros(k, "float32")
+    spread = _spread(node, source, made.strides)
     for axis in (0, 1):
-        spread = _cropped(reader, node, spread, axis + 2, made.before[axis], made.after[axis])
+        spread = _cropped(node, spread, axis + 2, made.before[axis], made.after[axis])
     (top, left), (bottom, right) = ((max(y, 0), max(x, 0)) for y, x in (made.before, made.after))
     pads = (top, left, bottom, right)
     filters, dilation = _turned(weight, made.groups), made.windows.dilation
     op = RealConv2d(filters, bias, (1, 1), pads, dilation, made.groups)
-    result = written(reader, node, op, spread, (source.shape[0], k, *made.windows.outputs))
-    return result_of(reader, node, result, flat)
+    return result_of(node, node.write(op, spread), flat)
 
 
 def _padding(
@@ -211,34 +205,30 @@ def _padding(
     return (*first, *last)
 
 
-def _spread(
-    reader: Reader, node: OnnxNode, source: Activation, strides: Sequence[int]
-) -> Activation:
+def _spread(node: NodeReader, source: Activation, strides: Sequence[int]) -> Activation:
     """Return maps with ``stride - 1`` zeros between neighbours."""
     if tuple(strides) == (1, 1):
         return source
     n, c, y, x = source.shape
-    (sy, sx), tensor = strides, Real(source)
-    apart = in_shape(reader, node, tensor, (n, c, y, 1, x, 1)).activation
+    sy, sx = strides
     widths = ((0, 0), (0, 0), (0, 0), (0, sy - 1), (0, 0), (0, sx - 1))
-    filled = written(reader, node, PadAxes(0, widths), apart, (n, c, y, sy, x, sx))
-    wide = in_shape(reader, node, Real(filled), (n, c, y * sy, x * sx)).activation
+    filled = node.write(PadAxes(0, widths), node.reshape(source, (n, c, y, 1, x, 1)))
+    wide = node.reshape(filled, (n, c, y * sy, x * sx))
     kept = (n, c, (y - 1) * sy + 1, (x - 1) * sx + 1)
-    return written(reader, node, Slice.every((0, 0, 0, 0), kept), wide, kept)
+    return node.write(Slice.every((0, 0, 0, 0), kept), wide)
 
 
 def _cropped(
-    reader: Reader, node: OnnxNode, source: Activation, axis: int, before: int, after: int
+    node: NodeReader, source: Activation, axis: int, before: int, after: int
 ) -> Activation:
     """Return maps without the rows or columns that a negative padding takes away."""
     cut = max(-before, 0), max(-after, 0)
     if not any(cut):
         return source
-    begin, sizes = [0] * 4, list(source.shape)
-    begin[axis], sizes[axis] = cut[0], sizes[axis] - sum(cut)
-    if sizes[axis] < 1:
+    kept = range(cut[0], source.shape[axis] - cut[1])
+    if not kept:
         raise node.damaged("a padding that leaves nothing")
-    return written(reader, node, Slice.every(begin, sizes), source, sizes)
+    return node.write(Slice.along(source.shape, axis, kept), source)
 
 
 HANDLERS: dict[str, Handler] = {"ConvTranspose": conv_transpose}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byoc_dory.layers import Array, OnnxRequant
-from htvm.frontend.onnx.affine.reader import Handler, Reader, offset_of
+from htvm.frontend.onnx.affine.reader import Handler, NodeReader, offset_of
 from htvm.frontend.onnx.affine.values import (
     INT8,
     Bound,
@@ -54,8 +54,7 @@ def _table(view_step: Quantization, step: Quantization, clip: Clip, function: Fu
 
 
 def mapped(
-    reader: Reader,
-    node: OnnxNode,
+    node: NodeReader,
     view: View,
     step: Quantization,
     function: Function,
@@ -67,19 +66,17 @@ def mapped(
     requant = _conversion(view.step, step, clip, table)
     if requant is not None:
         convert = Convert(requant, clip, offset=-view.step.zero_point)
-        return reader.write(node, convert, (source,), source.shape, step=step)
+        return node.write(convert, source, step=step)
     op = TableLookup(table, zero_point=step.zero_point)
-    return reader.write(node, op, (source,), source.shape, stem=node.op.lower(), step=step)
+    return node.write(op, source, stem=node.op.lower(), step=step)
 
 
-def requantized(
-    reader: Reader, node: OnnxNode, view: View, step: Quantization, clip: Clip = INT8
-) -> Activation:
+def requantized(node: NodeReader, view: View, step: Quantization, clip: Clip = INT8) -> Activation:
     """Return an 8-bit tensor in another quantization."""
-    if reader.rounding == "onnx":
-        return mapped(reader, node, view, step, lambda x: x, clip)
+    if node.reader.rounding == "onnx":
+        return mapped(node, view, step, lambda x: x, clip)
     convert = converted(view.step, step, clip)
-    return reader.write(node, convert, (view.activation,), view.shape, step=step)
+    return node.write(convert, view.activation, step=step)
 
 
 def _conversion(
@@ -98,11 +95,11 @@ def _conversion(
     return OnnxRequant((multiplier,), (shift,), after.zero_point)
 
 
-def pending_map(reader: Reader, node: OnnxNode, view: View, function: Function) -> Pending:
+def pending_map(node: NodeReader, view: View, function: Function) -> Pending:
     """Return a function of an 8-bit tensor, pending until it is quantized."""
 
     def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
-        return mapped(reader, node, view, step, function, clip)
+        return mapped(node, view, step, function, clip)
 
     return Pending(view.shape, finish)
 
@@ -110,55 +107,47 @@ def pending_map(reader: Reader, node: OnnxNode, view: View, function: Function) 
 # ------------------------------------------------------------------------------ bounds
 
 
-def bounded(reader: Reader, node: OnnxNode, value: Value, low: float, high: float) -> Value:
+def bounded(node: NodeReader, value: Value, low: float, high: float) -> Value:
     """Apply bounds to the reals that a value stands for."""
     if isinstance(value, Pending):
         bound = value.bound.within(low, high)
-        return Pending(value.shape, value.finish, value.real, value.bias_axis, value.bias, bound)
+        return replace(value, bound=bound, of=None)
     if isinstance(value, View):
 
         def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
-            return requantized(reader, node, value, step, clip)
+            return requantized(node, value, step, clip)
 
         def real_form(bound: Bound, _: Constant | None) -> Activation:
-            source = reader.realised(value, node.where)
-            return limited(reader, node, source, bound)
+            return limited(node, node.realised(value), bound)
 
         return Pending(value.shape, finish, real_form, bound=Bound(low, high))
     if isinstance(value, Real):
-        return Real(limited(reader, node, value.activation, Bound(low, high)))
+        return Real(limited(node, value.activation, Bound(low, high)))
     raise node.unsupported(f"it bounds a {type(value).__name__.lower()}")
 
 
-def limited(reader: Reader, node: OnnxNode, source: Activation, bound: Bound) -> Activation:
+def limited(node: NodeReader, source: Activation, bound: Bound) -> Activation:
     """Return a float tensor within bounds."""
     limits: tuple[tuple[Combination, float], ...] = (
         ("maximum", bound.low), ("minimum", bound.high),
     )  # fmt: skip
     for function, limit in limits:
         if not math.isinf(limit):
-            source = _with_limit(reader, node, source, function, limit)
+            constant = np.full((1,) * len(source.shape), limit, "float32")
+            source = node.write(RealCombine(function, b=constant), source, stem=function)
     return source
 
 
-def _with_limit(
-    reader: Reader, node: OnnxNode, source: Activation, function: Combination, limit: float
-) -> Activation:
-    constant = np.full((1,) * len(source.shape), limit, "float32")
-    op = RealCombine(function, b=constant)
-    return reader.write(node, op, (source,), source.shape, stem=function, dtype="float32")
+def _relu(node: NodeReader) -> Value:
+    return bounded(node, node.value(0), 0.0, math.inf)
 
 
-def _relu(reader: Reader, node: OnnxNode) -> Value:
-    return bounded(reader, node, reader.value(node, 0), 0.0, math.inf)
-
-
-def _clip(reader: Reader, node: OnnxNode) -> Value:
+def _clip(node: NodeReader) -> Value:
     limits = []
     for index, (name, default) in enumerate((("min", -math.inf), ("max", math.inf)), start=1):
         limit = default
         if node.input(index):
-            value = reader.value(node, index)
+            value = node.value(index)
             if not isinstance(value, Constant) or value.data.size != 1:
                 raise node.unsupported(f"its {name} is computed at run time", "make it constant")
             limit = float(value.real.reshape(-1)[0])
@@ -168,33 +157,29 @@ def _clip(reader: Reader, node: OnnxNode) -> Value:
     low, high = limits
     if not low <= high:
         raise node.damaged(f"it clips to [{low}, {high}]")
-    source = reader.value(node, 0)
+    source = node.value(0)
     if isinstance(source, Quantized):
-        return _clipped(reader, node, source, low, high)
-    return bounded(reader, node, source, low, high)
+        return _clipped(node, source, low, high)
+    return bounded(node, source, low, high)
 
 
-def _clipped(
-    reader: Reader, node: OnnxNode, source: Quantized, low: float, high: float
-) -> Quantized:
+def _clipped(node: NodeReader, source: Quantized, low: float, high: float) -> Quantized:
     """Apply bounds to the integers of an 8-bit tensor, as narrow ones are clipped (QCDQ)."""
     offset, value = offset_of(source.dtype), source.activation
     least, most = (int(min(max(each, -1000), 1000)) - offset for each in (low, high))
     if least <= INT8[0] and most >= INT8[1]:
         return source
-    origin, step = value.origin, reader.steps.get(value)
+    origin, step = value.origin, node.reader.steps.get(value)
     own = getattr(origin.op, "clip", None) if isinstance(origin, Applied) else None
     if isinstance(origin, Applied) and own is not None:
         # The operator before clips as well; once is enough.
         clip = (min(max(own[0], least), most), min(max(own[1], least), most))
         op = replace(origin.op, **{"clip": clip})
-        made = reader.write(node, op, origin.inputs, value.shape, stem=origin.stem, step=step)
+        made = node.write(op, *origin.inputs, stem=origin.stem, step=step)
         return Quantized(made, source.dtype)
     table = np.clip(_ALL, least, most).clip(*INT8).astype("int8")
     zero = 0 if step is None else step.zero_point
-    made = reader.write(
-        node, TableLookup(table, zero_point=zero), (value,), value.shape, stem="clip", step=step
-    )
+    made = node.write(TableLookup(table, zero_point=zero), value, stem="clip", step=step)
     return Quantized(made, source.dtype)
 
 

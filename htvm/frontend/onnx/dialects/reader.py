@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
+from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.dialects.analog import write_converted
 from htvm.frontend.onnx.dialects.values import Live, PendingSum, Products, Scaled, Value, limits_of
@@ -85,7 +85,7 @@ class IntegerReader:
                 constant = self._values.get(node.inputs[index])
                 if isinstance(constant, np.ndarray):
                     self.graph.budget.spend("folded_elements", constant.size, node.where)
-            value = read_whole(node, self.graph.opset, partial(_handled, handler, self, node))
+            value = read_whole(node, self.graph.opset, partial(handler, self, node))
             node.check_outputs(1)
             if isinstance(value, Live) and not isinstance(value.activation.origin, str):
                 self._sources.setdefault(value.activation, node.outputs[0])
@@ -268,16 +268,6 @@ def whole(node: OnnxNode, value: Array, what: str) -> Array:
             "this dialect keeps integers in its tensors; force another one with dialect=...",
         )
     return wide
-
-
-def _handled(handler: Handler, reader: IntegerReader, node: OnnxNode) -> Value | Array:
-    """A handler's result for a node; impossible operators are refused with the node's name."""
-    try:
-        return handler(reader, node)
-    except HtvmError as error:
-        if error.where:
-            raise
-        raise type(error)(error.what, where=node.where, hint=error.hint) from error
 
 
 _NEAREST = {
