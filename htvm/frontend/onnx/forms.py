@@ -6,18 +6,19 @@ Readers differ in the values that a tensor can stand for; these forms are the sa
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
+from htvm.frontend.onnx.graph import OnnxNode
 from patterns.ops.moves.slice import Slice
-
-if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = [
     "RESHAPES",
-    "Given",
+    "ReadNode",
     "Reshaped",
+    "gathered",
     "axes_of",
     "axis_of",
     "padded",
@@ -25,8 +26,14 @@ __all__ = [
     "sliced",
 ]
 
-Given: TypeAlias = Callable[[int, str], tuple[int, ...]]
-"""Returns the integers of a constant input, given its number and its role."""
+
+@dataclass(frozen=True, eq=False)
+class ReadNode(OnnxNode):
+    """A node while it is read, which knows the values of its inputs."""
+
+    @abstractmethod
+    def given(self, index: int, role: str) -> tuple[int, ...]:
+        """Return the integers of an input that must be constant; messages name its role."""
 
 
 def axis_of(node: OnnxNode, axis: int, rank: int) -> int:
@@ -40,20 +47,26 @@ def axis_of(node: OnnxNode, axis: int, rank: int) -> int:
     return axis % rank
 
 
-def axes_of(node: OnnxNode, given: Given, index: int) -> tuple[int, ...] | None:
+def axes_of(node: ReadNode, index: int) -> tuple[int, ...] | None:
     """Return axes from an attribute, or an input since opset 13; ``None`` if there are none."""
+    axes: tuple[int, ...] | None = None
     if "axes" in node.attributes:
-        return node.integers("axes")
-    return given(index, "axes") if node.input(index) else None
+        axes = node.integers("axes")
+    elif node.input(index):
+        axes = node.given(index, "axes")
+    noop = node.set_attributes.get("noop_with_empty_axes")
+    if axes and isinstance(noop, int) and noop == 1:
+        node.ignore("noop_with_empty_axes")  # what a reduction over no axis is
+    return axes
 
 
-def _reshaped(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, ...]:
+def _reshaped(node: ReadNode, source: Sequence[int]) -> tuple[int, ...]:
     """Return the shape of a Reshape, an input, or an attribute before opset 5.
 
     Raises:
         ModelError: it does not fit the elements of ``source``.
     """
-    wanted = list(given(1, "shape") if node.input(1) else node.integers("shape"))
+    wanted = list(node.given(1, "shape") if node.input(1) else node.integers("shape"))
     if not node.integer("allowzero", 0):
         for axis, size in enumerate(wanted):
             if size == 0 and axis < len(source):
@@ -66,7 +79,7 @@ def _reshaped(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int,
     return tuple(elements // known if size == -1 else size for size in wanted)
 
 
-def _flattened(node: OnnxNode, source: Sequence[int], _: Given) -> tuple[int, ...]:
+def _flattened(node: ReadNode, source: Sequence[int]) -> tuple[int, ...]:
     """Return the two sizes of a Flatten.
 
     Raises:
@@ -77,13 +90,13 @@ def _flattened(node: OnnxNode, source: Sequence[int], _: Given) -> tuple[int, ..
     return math.prod(source[:axis]), math.prod(source[axis:])
 
 
-def _squeezed(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, ...]:
+def _squeezed(node: ReadNode, source: Sequence[int]) -> tuple[int, ...]:
     """Return the shape without some axes of size 1, or without all if none are named.
 
     Raises:
         ModelError: an axis has another size.
     """
-    named = axes_of(node, given, 1)
+    named = axes_of(node, 1)
     if named is None:
         named = tuple(axis for axis, size in enumerate(source) if size == 1)
     axes = {axis_of(node, axis, len(source)) for axis in named}
@@ -92,13 +105,13 @@ def _squeezed(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int,
     return tuple(size for axis, size in enumerate(source) if axis not in axes)
 
 
-def _unsqueezed(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[int, ...]:
+def _unsqueezed(node: ReadNode, source: Sequence[int]) -> tuple[int, ...]:
     """Return the shape with further axes of size 1.
 
     Raises:
         ModelError: no axis is named, or one is named twice.
     """
-    named = axes_of(node, given, 1)
+    named = axes_of(node, 1)
     if named is None:
         raise node.damaged("attribute or input 'axes' is missing")
     axes = {axis_of(node, axis, len(source) + len(named)) for axis in named}
@@ -110,7 +123,7 @@ def _unsqueezed(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[in
     return tuple(shape)
 
 
-Reshaped: TypeAlias = Callable[["OnnxNode", Sequence[int], Given], tuple[int, ...]]
+Reshaped: TypeAlias = Callable[[ReadNode, Sequence[int]], tuple[int, ...]]
 
 RESHAPES: Mapping[str, Reshaped] = {
     "Flatten": _flattened,
@@ -135,7 +148,7 @@ def permuted(node: OnnxNode, source: Sequence[int]) -> tuple[tuple[int, ...], bo
     return axes, order != sorted(order)
 
 
-def sliced(node: OnnxNode, source: Sequence[int], given: Given) -> Slice:
+def sliced(node: ReadNode, source: Sequence[int]) -> Slice:
     """Return the elements of a Slice, from inputs or, before opset 10, from attributes.
 
     Raises:
@@ -148,9 +161,9 @@ def sliced(node: OnnxNode, source: Sequence[int], given: Given) -> Slice:
     elif not node.input(1) or not node.input(2):
         raise node.damaged("input 1 or 2 is missing", "a Slice needs starts and ends")
     else:
-        starts, ends = given(1, "range"), given(2, "range")
-        steps = given(4, "range") if node.input(4) else None
-    named = axes_of(node, given, 3)
+        starts, ends = node.given(1, "range"), node.given(2, "range")
+        steps = node.given(4, "range") if node.input(4) else None
+    named = axes_of(node, 3)
     named = tuple(range(len(starts))) if named is None else named
     axes = [axis_of(node, axis, rank) for axis in named]
     steps = (1,) * len(starts) if steps is None else steps
@@ -168,7 +181,7 @@ def sliced(node: OnnxNode, source: Sequence[int], given: Given) -> Slice:
     return Slice(tuple(begin), tuple(sizes), tuple(strides))
 
 
-def padded(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[tuple[int, int], ...]:
+def padded(node: ReadNode, source: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """Return the widths (before, after) of a Pad for each axis, from inputs or an attribute.
 
     Raises:
@@ -176,8 +189,8 @@ def padded(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[tuple[i
         UnsupportedError: widths are negative.
     """
     rank = len(source)
-    pads = node.integers("pads") if "pads" in node.attributes else given(1, "widths")
-    named = given(3, "axes") if node.input(3) else tuple(range(rank))
+    pads = node.integers("pads") if "pads" in node.attributes else node.given(1, "widths")
+    named = node.given(3, "axes") if node.input(3) else tuple(range(rank))
     axes = [axis_of(node, axis, rank) for axis in named]
     if len(pads) != 2 * len(axes) or len(set(axes)) != len(axes):
         raise node.damaged(f"widths {list(pads)} for {len(axes)} of {rank} axes")
@@ -185,3 +198,18 @@ def padded(node: OnnxNode, source: Sequence[int], given: Given) -> tuple[tuple[i
         raise node.unsupported(f"widths {list(pads)}", "cut with a Slice")
     pairs = dict(zip(axes, zip(pads[: len(axes)], pads[len(axes) :], strict=True), strict=True))
     return tuple(pairs.get(axis, (0, 0)) for axis in range(rank))
+
+
+def gathered(node: ReadNode, source: Sequence[int]) -> tuple[int, list[int]]:
+    """Return the axis of a Gather, and the places along it, from a constant input.
+
+    Raises:
+        ModelError: there is no such axis or place.
+    """
+    indices = node.given(1, "indices")
+    axis = axis_of(node, node.integer("axis", 0), len(source))
+    size = source[axis]
+    places = [index + size * (index < 0) for index in indices]
+    if not places or min(places) < 0 or max(places) >= size:
+        raise node.damaged(f"indices {[*indices[:8]]} of an axis of {size}")
+    return axis, places

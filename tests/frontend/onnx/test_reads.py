@@ -146,3 +146,24 @@ def test_a_padding_of_named_axes(tmp_path: Path) -> None:
         ((0, 0), (0, 0), (2, 1), (1, 0)),
     )
     np.testing.assert_array_equal(interpret(made.module, [x]).outputs[0], expected)
+
+
+@pytest.mark.parametrize("op", ["ReduceL2", "ReduceMax", "ReduceMean", "ReduceSum"])
+def test_what_a_reduction_over_no_axis_is_has_no_effect_on_others(tmp_path: Path, op: str) -> None:
+    def file(axes: list[int], noop: int) -> Path:
+        node = helper.make_node(op, ["x", "axes"], ["y"], noop_with_empty_axes=noop)
+        return saved(model([node], (2, 3, 4), axes=np.asarray(axes, np.int64)), tmp_path)
+
+    x = np.random.default_rng(5).normal(size=(2, 3, 4)).astype(np.float32)
+    with_it, without = (
+        interpret(htvm.load(file([-1], noop)).module, [x]).outputs[0] for noop in (1, 0)
+    )
+    np.testing.assert_array_equal(with_it, without)
+    with pytest.raises(UnsupportedError, match="'noop_with_empty_axes' is 2, and not supported"):
+        htvm.load(file([-1], 2))
+
+
+def test_a_quantized_mean_over_a_map_as_newer_exporters_write_it(tmp_path: Path) -> None:
+    node = helper.make_node("ReduceMean", ["a", "axes"], ["b"], noop_with_empty_axes=1)
+    net = model(between(node), (1, 2, 3, 4), **QUANTIZED, axes=np.asarray([2, 3], np.int64))
+    assert "average_0" in htvm.load(saved(net, tmp_path)).graph.nodes

@@ -247,7 +247,7 @@ def _softmax_axis(node: NodeReader) -> int:
 
 def _mean(node: NodeReader) -> Value:
     value = node.value(0)
-    axes = forms.axes_of(node, node.given, 1) or ()
+    axes = forms.axes_of(node, 1) or ()
     real = partial(reduced, node, NodeReader.mean, alone=True)
     maps = isinstance(value, View) and len(value.shape) == 4
     if not isinstance(value, View) or not maps or sorted(axis % 4 for axis in axes) != [2, 3]:

@@ -16,6 +16,7 @@ from htvm.frontend.onnx.affine.shapes import Tensor, moved, tensor_of
 from htvm.frontend.onnx.affine.unary import requantized
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
+from patterns.op import TensorType
 from patterns.ops.moves.attach import Attach
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad
@@ -56,13 +57,8 @@ def _joined(
     node: OnnxNode, shapes: Sequence[tuple[int, ...]], axis: int
 ) -> tuple[int, tuple[int, ...]]:
     """Return the axis, counted from the front, and the shape of a concatenation."""
-    rank = len(shapes[0])
-    axis = forms.axis_of(node, axis, rank)
-    frames = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
-    if len(frames) != 1 or any(len(shape) != rank for shape in shapes):
-        raise node.damaged(f"a concatenation along axis {axis} of {[list(s) for s in shapes]}")
-    total = sum(shape[axis] for shape in shapes)
-    return axis, (*shapes[0][:axis], total, *shapes[0][axis + 1 :])
+    axis = forms.axis_of(node, axis, len(shapes[0]))
+    return axis, Concat(axis).result_of([TensorType(shape) for shape in shapes]).shape
 
 
 def _requantized(constant: Constant, step: Quantization, clip: Clip) -> Array:
@@ -141,7 +137,7 @@ def _concat(node: NodeReader) -> Value:
 def _pad(node: NodeReader) -> Value:
     tensor = tensor_of(node, 0)
     source = tensor.activation.shape
-    widths = forms.padded(node, source, node.given)
+    widths = forms.padded(node, source)
     mode = node.text("mode", "constant")
     if mode in ("reflect", "edge", "wrap"):
         node.ignore("value", inputs=(2,))

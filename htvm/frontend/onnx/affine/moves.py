@@ -40,13 +40,8 @@ def _gather(node: NodeReader) -> Value:
     if isinstance(computed, Sums):
         return _gathered(node, computed.activation)
     tensor, shape = movable_of(node, 0), node.array(1, "indices").shape
-    indices = node.given(1, "indices")
     source = tensor.shape
-    axis = forms.axis_of(node, node.integer("axis", 0), len(source))
-    size = source[axis]
-    places = [index + size * (index < 0) for index in indices]
-    if not places or min(places) < 0 or max(places) >= size:
-        raise node.damaged(f"indices {[*indices[:8]]} of an axis of {size}")
+    axis, places = forms.gathered(node, source)
     taken = _taken(node, tensor, axis, places)
     return reshape(node, taken, (*source[:axis], *shape, *source[axis + 1 :]))
 

@@ -22,7 +22,7 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
 )
-from htvm.frontend.onnx.forms import Given
+from htvm.frontend.onnx.forms import ReadNode
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode, OnnxTensor
 from htvm.frontend.onnx.network import Network
 from htvm.frontend.onnx.reads import read_whole, unknown_operator
@@ -206,7 +206,7 @@ class Reader:
 
 
 @dataclass(frozen=True, eq=False)
-class NodeReader(OnnxNode):
+class NodeReader(ReadNode):
     """A node while it is read: the values of its inputs, and the operators that it becomes.
 
     Attributes:
@@ -237,18 +237,13 @@ class NodeReader(OnnxNode):
             raise self.unsupported(f"{role} computed at run time", "make it constant")
         return value.data
 
-    @property
-    def given(self) -> Given:
-        """The same as integers, for `htvm.frontend.onnx.forms`."""
-
-        def integers(index: int, role: str) -> tuple[int, ...]:
-            found = self.array(index, role).reshape(-1)
-            self.reader.graph.budget.spend_places(found.size, self.where)
-            if not np.isfinite(found).all():
-                raise self.damaged(f"{role} that are no numbers")
-            return tuple(int(number) for number in found)
-
-        return integers
+    def given(self, index: int, role: str) -> tuple[int, ...]:
+        """See `ReadNode.given`."""
+        found = self.array(index, role).reshape(-1)
+        self.reader.graph.budget.spend_places(found.size, self.where)
+        if not np.isfinite(found).all():
+            raise self.damaged(f"{role} that are no numbers")
+        return tuple(int(number) for number in found)
 
     def optional(self, index: int, role: str) -> Array | None:
         """Return the same, or ``None`` if the input is omitted."""

@@ -162,7 +162,7 @@ def reduced(node: NodeReader, make: Reduced, *, alone: bool = False) -> Value:
         make: writes it.
         alone: whether that of a single element is the element, so that there may be no axis.
     """
-    given = forms.axes_of(node, node.given, 1) or ()
+    given = forms.axes_of(node, 1) or ()
     source = node.tensor()
     if not given and node.integer("noop_with_empty_axes", 0):
         if not alone:

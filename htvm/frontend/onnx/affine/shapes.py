@@ -122,7 +122,7 @@ def _folded(node: OnnxNode, value: Constant, move: Callable[[Array], Array]) -> 
 
 
 def _reshape(node: NodeReader, form: forms.Reshaped) -> Value:
-    return _reshaped(node, form(node, node.value(0).shape, node.given))
+    return _reshaped(node, form(node, node.value(0).shape))
 
 
 def _transpose(node: NodeReader) -> Value:
@@ -175,7 +175,7 @@ def in_shape(node: NodeReader, tensor: Tensor, shape: tuple[int, ...]) -> Tensor
 
 
 def _slice(node: NodeReader) -> Value:
-    return _moved(node, forms.sliced(node, node.value(0).shape, node.given))
+    return _moved(node, forms.sliced(node, node.value(0).shape))
 
 
 def _identity(node: NodeReader) -> Value:

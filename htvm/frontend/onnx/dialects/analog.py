@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.layers import AnalogRequant, Array, Shift
-from htvm.frontend.onnx.dialects.values import Converted, Live, NetworkWriter, Products, Scaled
-from htvm.frontend.onnx.dialects.write import per_channel, write_products
-from patterns.op import Op, TensorType
+from byoc_dory.layers import AnalogRequant, Array
+from htvm.frontend.onnx.dialects.values import Converted, IntegerNode, Live, Products, Scaled
+from htvm.frontend.onnx.dialects.write import CONVERTER, per_channel
+from patterns.op import Op
 from patterns.ops.analog.convolution import AnalogConv2d
 from patterns.ops.analog.dense import AnalogDense
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import OnnxNode
+    pass
 
-__all__ = ["converted", "write_analog", "write_converted"]
+__all__ = ["converted", "write_analog"]
 
-_CONVERTER = (-32, 31)
 _INT8 = (-128, 127)
 _INT16 = np.iinfo(np.int16)
 
@@ -32,7 +31,7 @@ _INT16 = np.iinfo(np.int16)
 def converted(value: Scaled, shift: int, clip: tuple[int, int]) -> Converted | None:
     """Return the value after a converter, if a clip of a floored division is one."""
     base = value.base
-    if clip != _CONVERTER or shift < 1 or not isinstance(base, Products):
+    if clip != CONVERTER or shift < 1 or not isinstance(base, Products):
         return None
     plain = (value.mul == 1).all() and not value.add.any() and not base.bias.any()
     ternary = np.abs(base.weight.astype(np.int64)).max(initial=0) <= 1
@@ -43,14 +42,8 @@ def converted(value: Scaled, shift: int, clip: tuple[int, int]) -> Converted | N
     return Converted(base, shift) if plain and ternary and simple and rows and signed else None
 
 
-def write_converted(reader: NetworkWriter, value: Converted) -> Live:
-    """Write the layer as one with a right shift."""
-    return write_products(reader, value.products, Shift(value.shift), _CONVERTER, "int8")
-
-
 def write_analog(
-    reader: NetworkWriter,
-    node: OnnxNode,
+    node: IntegerNode,
     value: Converted,
     mul: Array,
     add: Array,
@@ -72,11 +65,10 @@ def write_analog(
         add=tuple(summands.tolist()),
         shift=shift,
         rows=int(np.prod(weight.shape[1:])),  # the file sums all channels before it converts
-        adc=_CONVERTER,
+        adc=CONVERTER,
     )
     op: Op = AnalogDense(weight, requant, clip)
     if products.window is not None:
         op = AnalogConv2d(weight, requant, clip, window=products.window)
-    bound, result = max(abs(clip[0]), abs(clip[1])), TensorType(products.written_shape)
-    live = reader.apply(node, op, products.source, result=result, bound=bound)
-    return reader.reshape(node, live, products.shape)
+    made = node.apply(op, products.source, bound=max(abs(clip[0]), abs(clip[1])))
+    return node.reshape(made, products.shape)

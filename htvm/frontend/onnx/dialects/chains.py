@@ -9,9 +9,10 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.dialects.analog import converted, write_analog
-from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader, whole
 from htvm.frontend.onnx.dialects.values import (
     Converted,
+    Handler,
+    IntegerNode,
     Live,
     PendingSum,
     Products,
@@ -19,7 +20,7 @@ from htvm.frontend.onnx.dialects.values import (
     Value,
     limits_of,
 )
-from htvm.frontend.onnx.dialects.write import per_channel, requantize
+from htvm.frontend.onnx.dialects.write import live, per_channel, requantize, written
 from htvm.frontend.onnx.graph import OnnxNode
 
 __all__ = ["CHAINS", "exponent_of"]
@@ -42,85 +43,85 @@ def exponent_of(node: OnnxNode, divisor: int) -> int:
     return divisor.bit_length() - 1
 
 
-def _operands(reader: IntegerReader, node: OnnxNode) -> tuple[int, Array] | None:
+def _operands(node: IntegerNode) -> tuple[int, Array] | None:
     """Return (index of the computed operand, the other one as stored) if one operand is known."""
     for index in (0, 1):
-        constant = reader.constant(node, index)
+        constant = node.constant(index)
         if constant is not None:
             return 1 - index, constant
     return None
 
 
-def _known(reader: IntegerReader, node: OnnxNode) -> tuple[int, Array] | None:
+def _known(node: IntegerNode) -> tuple[int, Array] | None:
     """Return the same with integers."""
-    found = _operands(reader, node)
-    return None if found is None else (found[0], reader.integers(node, 1 - found[0]))
+    found = _operands(node)
+    return None if found is None else (found[0], node.integer_array(1 - found[0]))
 
 
-def _add(reader: IntegerReader, node: OnnxNode) -> Value:
-    found = _operands(reader, node)
+def _add(node: IntegerNode) -> Value:
+    found = _operands(node)
     if found is None:
-        return _sum(reader, node)
-    return _plus(reader, node, reader.value(node, found[0]), found[1])
+        return _sum(node)
+    return _plus(node, node.value(found[0]), found[1])
 
 
-def _plus(reader: IntegerReader, node: OnnxNode, value: Value, constant: Array) -> Value:
+def _plus(node: IntegerNode, value: Value, constant: Array) -> Value:
     """Return a value plus a constant as stored."""
     if isinstance(value, Scaled):
         return replace(value, node=node, add=value.add + _steps(node, value, constant))
-    summand = whole(node, constant, "the constant")
+    summand = node.whole(constant, "the constant")
     if isinstance(value, Products):
         bias = per_channel(summand, value)
         if bias is not None:
             return replace(value, bias=value.bias + bias)
-    return reader.combine(node, "add", reader.live_value(value), summand)
+    return node.combine("add", written(value), summand)
 
 
-def _steps(node: OnnxNode, value: Scaled, summand: Array) -> Array:
+def _steps(node: IntegerNode, value: Scaled, summand: Array) -> Array:
     """Return a constant in steps of a division that it is added to, int64: 0.5 makes it round.
 
     Raises:
         UnsupportedError: it is no whole number of steps, or no integer behind a Floor.
     """
     if value.floored:
-        return whole(node, summand, "the constant behind a Floor") * value.divisor
+        return node.whole(summand, "the constant behind a Floor") * value.divisor
     steps = summand.astype("float64") * value.divisor
-    return whole(node, steps, f"the constant times the divisor {value.divisor}")
+    return node.whole(steps, f"the constant times the divisor {value.divisor}")
 
 
-def _sum(reader: IntegerReader, node: OnnxNode) -> Value:
-    a, b = reader.live(node, 0), reader.live(node, 1)
+def _sum(node: IntegerNode) -> Value:
+    a, b = live(node, 0), live(node, 1)
     narrow = {a.activation.dtype, b.activation.dtype} <= {"int8", "uint8"}
     if narrow and a.shape == b.shape:
         return PendingSum(node, (a, b))
-    return reader.combine(node, "add", a, b)
+    return node.combine("add", a, b)
 
 
-def _subtract(reader: IntegerReader, node: OnnxNode) -> Value:
-    found = _operands(reader, node)
+def _subtract(node: IntegerNode) -> Value:
+    found = _operands(node)
     if found is None:
-        return reader.combine(node, "subtract", reader.live(node, 0), reader.live(node, 1))
+        return node.combine("subtract", live(node, 0), live(node, 1))
     index, constant = found
-    value = reader.value(node, index)
+    value = node.value(index)
     if index == 0:
         # Integers are negated with more bits than they are stored with.
         wide = constant.astype("int64") if constant.dtype.kind in "iu" else constant
-        return _plus(reader, node, value, -wide)
+        return _plus(node, value, -wide)
     minus = np.asarray([-1], np.int64)
     if isinstance(value, Scaled):
         if value.floored and value.divisor != 1:
             raise node.unsupported("a fraction, floored, subtracted", "negate before the Floor")
         value = replace(value, mul=-value.mul, add=-value.add)
     else:
-        value = reader.combine(node, "multiply", reader.live_value(value), minus)
-    return _plus(reader, node, value, constant)
+        value = node.combine("multiply", written(value), minus)
+    return _plus(node, value, constant)
 
 
-def _multiply(reader: IntegerReader, node: OnnxNode) -> Value:
-    known = _known(reader, node)
+def _multiply(node: IntegerNode) -> Value:
+    known = _known(node)
     if known is None:
-        return reader.combine(node, "multiply", reader.live(node, 0), reader.live(node, 1))
-    value, factor = reader.value(node, known[0]), known[1]
+        return node.combine("multiply", live(node, 0), live(node, 1))
+    value, factor = node.value(known[0]), known[1]
     if isinstance(value, Scaled):
         if value.divisor != 1:
             raise node.unsupported("a product of a fraction", "floor and clip before")
@@ -128,12 +129,12 @@ def _multiply(reader: IntegerReader, node: OnnxNode) -> Value:
     return Scaled(node, value, factor, np.zeros(1, np.int64))
 
 
-def _divide(reader: IntegerReader, node: OnnxNode) -> Value:
-    divisors = reader.integers(node, 1).reshape(-1)
+def _divide(node: IntegerNode) -> Value:
+    divisors = node.integer_array(1).reshape(-1)
     if (divisors != divisors[0]).any():
         raise node.unsupported("a division by several numbers", "one divisor for all channels")
     exponent_of(node, int(divisors[0]))
-    value = reader.value(node, 0)
+    value = node.value(0)
     if isinstance(value, Scaled):
         if value.divisor != 1:
             raise node.unsupported("a division of a fraction", "floor and clip before")
@@ -142,16 +143,16 @@ def _divide(reader: IntegerReader, node: OnnxNode) -> Value:
     return Scaled(node, value, one, zero, int(divisors[0]))
 
 
-def _floor(reader: IntegerReader, node: OnnxNode) -> Value:
-    value = reader.value(node, 0)
+def _floor(node: IntegerNode) -> Value:
+    value = node.value(0)
     if isinstance(value, Scaled):
         return replace(value, node=node, floored=True)
     return value
 
 
-def _clip(reader: IntegerReader, node: OnnxNode) -> Value:
-    low, high = _bounds(reader, node)
-    value = reader.value(node, 0)
+def _clip(node: IntegerNode) -> Value:
+    low, high = _bounds(node)
+    value = node.value(0)
     if not isinstance(value, Scaled):
         value = Scaled(node, value, np.ones(1, np.int64), np.zeros(1, np.int64), 1, True)
     if value.divisor != 1 and not value.floored:
@@ -161,17 +162,17 @@ def _clip(reader: IntegerReader, node: OnnxNode) -> Value:
     if waiting is not None:
         return waiting
     if isinstance(value.base, Converted):
-        analog = write_analog(reader, node, value.base, value.mul, value.add, shift, (low, high))
+        analog = write_analog(node, value.base, value.mul, value.add, shift, (low, high))
         if analog is not None:
             return analog
-    return requantize(reader, node, value.base, value.mul, value.add, shift, (low, high))
+    return requantize(node, value.base, value.mul, value.add, shift, (low, high))
 
 
-def _bounds(reader: IntegerReader, node: OnnxNode) -> tuple[int, int]:
+def _bounds(node: IntegerNode) -> tuple[int, int]:
     if node.input(1) or node.input(2):
         if not node.input(1) or not node.input(2):
             raise node.unsupported("a clip with one bound", "give both")
-        low, high = (int(reader.integers(node, index).reshape(-1)[0]) for index in (1, 2))
+        low, high = (int(node.integer_array(index).reshape(-1)[0]) for index in (1, 2))
     else:
         low, high = node.int32("min"), node.int32("max")
     if low > high:
@@ -179,8 +180,8 @@ def _bounds(reader: IntegerReader, node: OnnxNode) -> tuple[int, int]:
     return low, high
 
 
-def _cast(reader: IntegerReader, node: OnnxNode) -> Value:
-    value, to = reader.value(node, 0), node.integer("to")
+def _cast(node: IntegerNode) -> Value:
+    value, to = node.value(0), node.integer("to")
     if to not in _CASTS:
         raise node.unsupported(f"a cast to type {to}", "integers of up to 32 bits, or FLOAT")
     dtype = _CASTS[to]

@@ -8,9 +8,8 @@ from functools import partial
 import numpy as np
 
 from htvm.frontend.onnx import forms
-from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
-from htvm.frontend.onnx.dialects.values import Live, Value
-from htvm.frontend.onnx.graph import OnnxNode
+from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, Value
+from htvm.frontend.onnx.dialects.write import live
 from htvm.frontend.onnx.windows import windows_of
 from patterns.ops.integer.mean import IntegerMean
 from patterns.ops.integer.total import Total
@@ -24,92 +23,74 @@ from patterns.ops.moves.transpose import Transpose
 __all__ = ["MOVEMENT"]
 
 
-def _given(reader: IntegerReader, node: OnnxNode) -> forms.Given:
-    def integers(index: int, _: str) -> tuple[int, ...]:
-        found = reader.integers(node, index).reshape(-1)
-        reader.graph.budget.spend_places(found.size, node.where)
-        return tuple(found.tolist())
-
-    return integers
+def _identity(node: IntegerNode) -> Value:
+    return node.value(0)
 
 
-def _identity(reader: IntegerReader, node: OnnxNode) -> Value:
-    return reader.value(node, 0)
+def _reshape(node: IntegerNode, form: forms.Reshaped) -> Live:
+    source = live(node, 0)
+    return node.reshape(source, form(node, source.shape))
 
 
-def _reshape(reader: IntegerReader, node: OnnxNode, form: forms.Reshaped) -> Live:
-    source = reader.live(node, 0)
-    return reader.reshape(node, source, form(node, source.shape, _given(reader, node)))
-
-
-def _transpose(reader: IntegerReader, node: OnnxNode) -> Live:
-    source = reader.live(node, 0)
+def _transpose(node: IntegerNode) -> Live:
+    source = live(node, 0)
     axes, moves = forms.permuted(node, source.shape)
     if not moves:  # only axes of one element change places
-        return reader.reshape(node, source, tuple(source.shape[axis] for axis in axes))
-    return reader.apply(node, Transpose(axes), source, bound=source.bound)
+        return node.reshape(source, tuple(source.shape[axis] for axis in axes))
+    return node.apply(Transpose(axes), source, bound=source.bound)
 
 
-def _concat(reader: IntegerReader, node: OnnxNode) -> Live:
+def _concat(node: IntegerNode) -> Live:
     # A cache that is still empty is a constant without elements.
-    known = [reader.constant(node, index) for index in range(len(node.inputs))]
+    known = [node.constant(index) for index in range(len(node.inputs))]
     filled = [index for index, part in enumerate(known) if part is None or part.size]
-    parts = tuple(reader.live(node, index) for index in filled)
+    parts = tuple(live(node, index) for index in filled)
     if not parts:
         raise node.unsupported("a concatenation without elements")
-    rank = len(parts[0].shape)
-    axis = forms.axis_of(node, node.integer("axis"), rank)
+    axis = forms.axis_of(node, node.integer("axis"), len(parts[0].shape))
     if len(parts) == 1:
         return parts[0]
-    frames = {(*part.shape[:axis], *part.shape[axis + 1 :]) for part in parts}
     dtypes = {part.activation.dtype for part in parts}
-    if len(frames) != 1 or any(len(part.shape) != rank for part in parts):
-        raise node.damaged(f"a concatenation of {', '.join(str(list(p.shape)) for p in parts)}")
     if len(dtypes) != 1:
         raise node.unsupported(
             f"a concatenation of {' and '.join(sorted(dtypes))}",
             "requantize all parts to one type before, or set input_types alike",
         )
-    return reader.apply(node, Concat(axis), *parts, bound=max(part.bound for part in parts))
+    return node.apply(Concat(axis), *parts, bound=max(part.bound for part in parts))
 
 
-def _slice(reader: IntegerReader, node: OnnxNode) -> Live:
-    source = reader.live(node, 0)
-    return _part(reader, node, source, forms.sliced(node, source.shape, _given(reader, node)))
+def _slice(node: IntegerNode) -> Live:
+    source = live(node, 0)
+    return _part(node, source, forms.sliced(node, source.shape))
 
 
-def _part(reader: IntegerReader, node: OnnxNode, source: Live, part: Slice) -> Live:
+def _part(node: IntegerNode, source: Live, part: Slice) -> Live:
     if part.sizes == source.shape and all(step == 1 for step in part.strides):
         return source
-    return reader.apply(node, part, source, bound=source.bound)
+    return node.apply(part, source, bound=source.bound)
 
 
-def _gather(reader: IntegerReader, node: OnnxNode) -> Live:
-    source, indices = reader.live(node, 0), _given(reader, node)(1, "indices")
-    axis = forms.axis_of(node, node.integer("axis", 0), len(source.shape))
-    size = source.shape[axis]
-    flat = [index + size * (index < 0) for index in indices]
-    if not flat or min(flat) < 0 or max(flat) >= size:
-        raise node.damaged(f"indices {[*indices[:8]]} of an axis of {size}")
+def _gather(node: IntegerNode) -> Live:
+    source = live(node, 0)
+    axis, flat = forms.gathered(node, source.shape)
     steps = {after - before for before, after in zip(flat, flat[1:], strict=False)} or {1}
     if len(steps) != 1 or 0 in steps:
         raise node.unsupported(
             f"a selection of {flat[:8]} from axis {axis}", "evenly spaced indices, as of a Slice"
         )
-    rank = len(source.shape)
-    begin, sizes, strides = [0] * rank, list(source.shape), [1] * rank
-    begin[axis], sizes[axis], strides[axis] = flat[0], len(flat), steps.pop()
-    part = _part(reader, node, source, Slice(tuple(begin), tuple(sizes), tuple(strides)))
-    shape = reader.integers(node, 1).shape
+    step = steps.pop()
+    places = range(flat[0], flat[0] + step * len(flat), step)
+    part = _part(node, source, Slice.along(source.shape, axis, places))
+    shape = node.integer_array(1).shape
     out = (*source.shape[:axis], *shape, *source.shape[axis + 1 :])
-    return reader.reshape(node, part, out)
+    return node.reshape(part, out)
 
 
-def _pad(reader: IntegerReader, node: OnnxNode) -> Live:
-    source = reader.live(node, 0)
+def _pad(node: IntegerNode) -> Live:
+    source = live(node, 0)
     rank = len(source.shape)
-    pairs = forms.padded(node, source.shape, _given(reader, node))
-    value = int(reader.integers(node, 2).reshape(-1)[0]) if node.input(2) else None
+    pairs = forms.padded(node, source.shape)
+    value = int(node.integer_array(2).reshape(-1)[0]) if node.input(2) else None
     value = node.int32("value", 0) if value is None else value
     if node.text("mode", "constant") != "constant":
         raise node.unsupported(f"a padding in mode {node.text('mode')}", "constant borders")
@@ -119,26 +100,24 @@ def _pad(reader: IntegerReader, node: OnnxNode) -> Live:
     bound = max(source.bound, abs(value))
     if rank not in (3, 4) or any(map(any, pairs[:2])):
         op = PadAxes(value, tuple(pairs))
-        return reader.apply(node, op, source, bound=bound)
+        return node.apply(op, source, bound=bound)
     # As maps, also of one row, because layers take such paddings for their own.
     rows, columns = ((0, 0), *pairs[2:])[-2:]
     padding = (rows[0], columns[0], rows[1], columns[1])
-    padded = reader.apply(
-        node, Pad(value, padding, layout="NCHW"), _as_maps(reader, node, source), bound=bound
-    )
+    padded = node.apply(Pad(value, padding, layout="NCHW"), _as_maps(node, source), bound=bound)
     shape = tuple(size + sum(pair) for size, pair in zip(source.shape, pairs, strict=True))
-    return reader.reshape(node, padded, shape)
+    return node.reshape(padded, shape)
 
 
-def _as_maps(reader: IntegerReader, node: OnnxNode, source: Live) -> Live:
+def _as_maps(node: IntegerNode, source: Live) -> Live:
     """Return maps; of one row, if the tensor has only one spatial axis."""
     if len(source.shape) == 4:
         return source
-    return reader.reshape(node, source, (*source.shape[:2], 1, source.shape[2]))
+    return node.reshape(source, (*source.shape[:2], 1, source.shape[2]))
 
 
-def _max_pool(reader: IntegerReader, node: OnnxNode) -> Live:
-    source = reader.live(node, 0)
+def _max_pool(node: IntegerNode) -> Live:
+    source = live(node, 0)
     if len(source.shape) not in (3, 4):
         raise node.unsupported(
             f"a pool over a tensor of shape {list(source.shape)}", "pools over one or two axes"
@@ -148,15 +127,15 @@ def _max_pool(reader: IntegerReader, node: OnnxNode) -> Live:
         raise node.unsupported("dilations or indices of a pool", "leave them out")
     windows.check_padding(node)
     op = MaxPool(windows.kernel, windows.strides, windows.padding, layout="NCHW")
-    made = reader.apply(node, op, _as_maps(reader, node, source), bound=source.bound)
+    made = node.apply(op, _as_maps(node, source), bound=source.bound)
     axes = len(source.shape) - 2
-    return reader.reshape(node, made, (*source.shape[:2], *windows.outputs[-axes:]))
+    return node.reshape(made, (*source.shape[:2], *windows.outputs[-axes:]))
 
 
-def _reduced(reader: IntegerReader, node: OnnxNode, *, mean: bool) -> Live:
-    source = reader.live(node, 0)
+def _reduced(node: IntegerNode, *, mean: bool) -> Live:
+    source = live(node, 0)
     rank = len(source.shape)
-    named = forms.axes_of(node, _given(reader, node), 1)
+    named = forms.axes_of(node, 1)
     named = tuple(range(rank)) if named is None else named
     axes = tuple(forms.axis_of(node, axis, rank) for axis in named)
     keep = bool(node.integer("keepdims", 1))
@@ -167,7 +146,7 @@ def _reduced(reader: IntegerReader, node: OnnxNode, *, mean: bool) -> Live:
         )
     bound = source.bound if mean else min(source.bound * count, 2**31)
     op = IntegerMean(axes, keep) if mean else Total(axes, keep)
-    return reader.apply(node, op, source, bound=bound)
+    return node.apply(op, source, bound=bound)
 
 
 MOVEMENT: Mapping[str, Handler] = {

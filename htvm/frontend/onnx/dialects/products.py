@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
-from htvm.frontend.onnx.dialects.values import Live, Products
-from htvm.frontend.onnx.graph import OnnxNode
+from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, Products
+from htvm.frontend.onnx.dialects.write import live, written
 from htvm.frontend.onnx.windows import windows_of
 from htvm.frontend.operators import Activation
 from patterns.ops.integer.matmul import IntegerMatmul
@@ -22,16 +21,16 @@ __all__ = ["PRODUCTS"]
 _NARROW = ("int8", "uint8")
 
 
-def _weights(reader: IntegerReader, node: OnnxNode) -> Array:
+def _weights(node: IntegerNode) -> Array:
     """Return input 1 as int8.  Eight-bit initialisers are two's complement, whatever their type.
 
     Raises:
         UnsupportedError: they are not constant, are not integers, or do not fit int8.
     """
-    raw = reader.constant(node, 1)
+    raw = node.constant(1)
     if raw is not None and raw.dtype == np.uint8:
         return raw.view(np.int8)
-    values = reader.integers(node, 1)
+    values = node.integer_array(1)
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     if low < -128 or high > 127:
         raise node.unsupported(
@@ -40,28 +39,28 @@ def _weights(reader: IntegerReader, node: OnnxNode) -> Array:
     return values.astype(np.int8)
 
 
-def _source(reader: IntegerReader, node: OnnxNode) -> Live:
-    live = reader.live(node, 0)
-    if live.activation.dtype not in _NARROW:
+def _source(node: IntegerNode) -> Live:
+    source = live(node, 0)
+    if source.activation.dtype not in _NARROW:
         raise node.unsupported(
-            f"a layer on {live.activation.dtype}",
+            f"a layer on {source.activation.dtype}",
             "layers with weights read int8 or uint8; requantize before, or say what the model's "
             "input holds with input_types",
         )
-    return live
+    return source
 
 
-def _bias(reader: IntegerReader, node: OnnxNode, index: int, channels: int) -> Array:
+def _bias(node: IntegerNode, index: int, channels: int) -> Array:
     if not node.input(index):
         return np.zeros(channels, np.int64)
-    values = reader.integers(node, index).reshape(-1)
+    values = node.integer_array(index).reshape(-1)
     if values.size not in (1, channels):
         raise node.unsupported(f"{values.size} biases for {channels} output channels")
     return np.broadcast_to(values, channels).copy()
 
 
-def _conv(reader: IntegerReader, node: OnnxNode) -> Products:
-    source, weight = _source(reader, node), _weights(reader, node)
+def _conv(node: IntegerNode) -> Products:
+    source, weight = _source(node), _weights(node)
     shape = source.shape
     if len(shape) not in (3, 4) or weight.ndim != len(shape):
         raise node.unsupported(
@@ -74,34 +73,32 @@ def _conv(reader: IntegerReader, node: OnnxNode) -> Products:
             f"weights of shape {list(weight.shape)} in {groups} groups for {shape[1]} channels"
         )
     windows = windows_of(node, shape[2:], weight.shape[2:], one_axis=True)
-    bias = _bias(reader, node, 2, weight.shape[0])
+    bias = _bias(node, 2, weight.shape[0])
     result = (shape[0], weight.shape[0], *windows.outputs[-len(shape[2:]) :])
     if len(shape) == 3:  # one axis: a map of one row
-        source = reader.reshape(node, source, (*shape[:2], 1, shape[2]))
+        source = node.reshape(source, (*shape[:2], 1, shape[2]))
         weight = weight[:, :, None]
     return Products(node, source, weight, bias, windows.filter(groups), result)
 
 
-def _linear(
-    reader: IntegerReader, node: OnnxNode, source: Live, weight: Array, bias: Array
-) -> Products:
+def _linear(node: IntegerNode, source: Live, weight: Array, bias: Array) -> Products:
     shape = source.shape
     if shape[-1] != weight.shape[1]:
         raise node.damaged(
             f"a product of shapes {list(shape)} and {[weight.shape[1], weight.shape[0]]}"
         )
-    rows = reader.reshape(node, source, (int(np.prod(shape[:-1])), shape[-1]))
+    rows = node.reshape(source, (int(np.prod(shape[:-1])), shape[-1]))
     return Products(node, rows, weight, bias, None, (*shape[:-1], weight.shape[0]))
 
 
-def _gemm(reader: IntegerReader, node: OnnxNode) -> Live | Products:
-    source, weight = _source(reader, node), _weights(reader, node)
+def _gemm(node: IntegerNode) -> Live | Products:
+    source, weight = _source(node), _weights(node)
     if node.integer("transA", 0) or len(source.shape) != 2 or weight.ndim != 2:
         raise node.unsupported("a transposed first operand", "transpose it before")
     if not node.integer("transB", 0):
         weight = np.asarray(weight.T, order="C")
     alpha, beta = node.int32("alpha", 1), node.int32("beta", 1)
-    offset = reader.integers(node, 2) * beta if node.input(2) else np.zeros(1, np.int64)
+    offset = node.integer_array(2) * beta if node.input(2) else np.zeros(1, np.int64)
     channels = weight.shape[0]
     result = (channels, source.shape[0])
     sizes = zip(offset.shape[::-1], result, strict=False)
@@ -110,26 +107,24 @@ def _gemm(reader: IntegerReader, node: OnnxNode) -> Live | Products:
     zero = np.zeros(channels, np.int64)
     per_channel = offset.size == 1 or (offset.size == channels == offset.shape[-1])
     if alpha == 1 and per_channel:
-        return _linear(reader, node, source, weight, np.broadcast_to(offset.reshape(-1), channels))
-    sums = reader.live_value(_linear(reader, node, source, weight, zero))
+        return _linear(node, source, weight, np.broadcast_to(offset.reshape(-1), channels))
+    sums = written(_linear(node, source, weight, zero))
     if alpha != 1:
         factor = np.asarray([alpha])
-        sums = reader.combine(node, "multiply", sums, factor)
-    return reader.combine(node, "add", sums, offset)
+        sums = node.combine("multiply", sums, factor)
+    return node.combine("add", sums, offset)
 
 
-def _matmul(reader: IntegerReader, node: OnnxNode) -> Live | Products:
-    if reader.constant(node, 1) is not None:
-        weight = _weights(reader, node)
+def _matmul(node: IntegerNode) -> Live | Products:
+    if node.constant(1) is not None:
+        weight = _weights(node)
         if weight.ndim != 2:
             raise node.unsupported(
                 f"constant matrices of shape {list(weight.shape)}", "one matrix of two axes"
             )
         matrix = np.asarray(weight.T, order="C")
-        return _linear(
-            reader, node, _source(reader, node), matrix, np.zeros(matrix.shape[0], np.int64)
-        )
-    a, b = reader.live(node, 0), reader.live(node, 1)
+        return _linear(node, _source(node), matrix, np.zeros(matrix.shape[0], np.int64))
+    a, b = live(node, 0), live(node, 1)
     if min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != b.shape[-2]:
         raise node.damaged(f"a product of shapes {list(a.shape)} and {list(b.shape)}")
     try:
@@ -139,7 +134,7 @@ def _matmul(reader: IntegerReader, node: OnnxNode) -> Live | Products:
     bound = min(a.bound * b.bound * a.shape[-1], 2**31)
     rows = _transposed(b)
     second = b if rows is None else Live(rows, b.bound)
-    return reader.apply(node, IntegerMatmul(rows is not None), a, second, bound=bound)
+    return node.apply(IntegerMatmul(rows is not None), a, second, bound=bound)
 
 
 def _transposed(value: Live) -> Activation | None:

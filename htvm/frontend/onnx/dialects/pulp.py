@@ -17,9 +17,9 @@ from htvm.frontend.onnx.dialects.chains import CHAINS, exponent_of
 from htvm.frontend.onnx.dialects.evidence import bare_chains, floor_chains, has_only, holds_integers
 from htvm.frontend.onnx.dialects.movement import MOVEMENT
 from htvm.frontend.onnx.dialects.products import PRODUCTS
-from htvm.frontend.onnx.dialects.reader import Handler, IntegerReader
-from htvm.frontend.onnx.dialects.values import Live, Scaled, Value, limits_of
-from htvm.frontend.onnx.dialects.write import requantize
+from htvm.frontend.onnx.dialects.reader import IntegerReader
+from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, Scaled, Value, limits_of
+from htvm.frontend.onnx.dialects.write import live, requantize
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.registration import registered
@@ -46,22 +46,22 @@ def _levels(node: OnnxNode) -> int:
     return levels
 
 
-def _requant_shift(reader: IntegerReader, node: OnnxNode) -> Value:
+def _requant_shift(node: IntegerNode) -> Value:
     """``clip((x * mul + add + D / 2) // D)``: the half rounds."""
-    value = reader.value(node, 0)
+    value = node.value(0)
     if isinstance(value, Scaled):
         raise node.unsupported("a RequantShift of a scaled tensor", "requantize once")
-    mul, add = reader.integers(node, 1), reader.integers(node, 2)
+    mul, add = node.integer_array(1), node.integer_array(2)
     divisor = node.integer("div") if "div" in node.attributes else node.integer("D")
     shift, levels = exponent_of(node, divisor), _levels(node)
     clip = (0, levels - 1) if not node.int32("signed", 1) else (-levels // 2, levels // 2 - 1)
-    return requantize(reader, node, value, mul, add + divisor // 2, shift, clip)
+    return requantize(node, value, mul, add + divisor // 2, shift, clip)
 
 
-def _softmax(reader: IntegerReader, node: OnnxNode) -> Live:
+def _softmax(node: IntegerNode) -> Live:
     coefficients = (node.int32("coeffA"), node.int32("coeffB"), node.int32("coeffC"))
     op = PulpSoftmax(coefficients, node.int32("log2"), node.int32("n_levels"))
-    return reader.apply(node, op, _bytes(reader, node), bound=op.levels - 1)
+    return node.apply(op, _bytes(node), bound=op.levels - 1)
 
 
 def _softmax_levels(node: OnnxNode) -> int:
@@ -71,30 +71,30 @@ def _softmax_levels(node: OnnxNode) -> int:
     return levels
 
 
-def _ita_max(reader: IntegerReader, node: OnnxNode) -> Live:
-    source, levels = _bytes(reader, node), _softmax_levels(node)
+def _ita_max(node: IntegerNode) -> Live:
+    source, levels = _bytes(node), _softmax_levels(node)
     op = ItaMax(ItaSoftmax(group=0, numerator=(levels - 1) * 256))
-    return reader.apply(node, op, source, bound=levels - 1, stem="ita_max")
+    return node.apply(op, source, bound=levels - 1, stem="ita_max")
 
 
-def _ita_partial_max(reader: IntegerReader, node: OnnxNode) -> Live:
-    source, levels = _bytes(reader, node), _softmax_levels(node)
+def _ita_partial_max(node: IntegerNode) -> Live:
+    source, levels = _bytes(node), _softmax_levels(node)
     width = node.int32("group_width")
     if width < 1 or source.shape[-1] % width:
         raise node.unsupported(
             f"rows of {source.shape[-1]} in groups of {width}", "a whole number of groups"
         )
     op = ItaMax(ItaSoftmax(group=width, numerator=(levels // 2 - 1) * 256), "int8")
-    return reader.apply(node, op, source, bound=levels // 2, stem="ita_partial_max")
+    return node.apply(op, source, bound=levels // 2, stem="ita_partial_max")
 
 
-def _bytes(reader: IntegerReader, node: OnnxNode) -> Live:
-    live = reader.live(node, 0)
-    if live.activation.dtype not in ("int8", "uint8"):
+def _bytes(node: IntegerNode) -> Live:
+    source = live(node, 0)
+    if source.activation.dtype not in ("int8", "uint8"):
         raise node.unsupported(
-            f"an input of {live.activation.dtype}", "int8 or uint8: requantize before"
+            f"an input of {source.activation.dtype}", "int8 or uint8: requantize before"
         )
-    return live
+    return source
 
 
 def _byte_levels(node: OnnxNode) -> None:
@@ -104,25 +104,25 @@ def _byte_levels(node: OnnxNode) -> None:
         raise node.unsupported(f"{levels} levels", "256, which is int8")
 
 
-def _layer_norm(reader: IntegerReader, node: OnnxNode) -> Live:
+def _layer_norm(node: IntegerNode) -> Live:
     _byte_levels(node)
-    source, weight, bias = _bytes(reader, node), reader.integers(node, 1), reader.integers(node, 2)
-    return reader.apply(node, PulpLayerNorm.of(weight, bias, node.int32("D")), source)
+    source, weight, bias = _bytes(node), node.integer_array(1), node.integer_array(2)
+    return node.apply(PulpLayerNorm.of(weight, bias, node.int32("D")), source)
 
 
-def _rms_norm(reader: IntegerReader, node: OnnxNode) -> Live:
+def _rms_norm(node: IntegerNode) -> Live:
     _byte_levels(node)
-    source, weight = _bytes(reader, node), reader.integers(node, 1)
-    return reader.apply(node, PulpRmsNorm.of(weight, node.int32("D")), source)
+    source, weight = _bytes(node), node.integer_array(1)
+    return node.apply(PulpRmsNorm.of(weight, node.int32("D")), source)
 
 
-def _no_norm(reader: IntegerReader, node: OnnxNode) -> Live:
+def _no_norm(node: IntegerNode) -> Live:
     _byte_levels(node)
-    source, weight, bias = _bytes(reader, node), reader.integers(node, 1), reader.integers(node, 2)
+    source, weight, bias = _bytes(node), node.integer_array(1), node.integer_array(2)
     mul, divisor = node.int32("mul"), node.int32("D")
     rows = [part.shape[:-1] for part in (weight, bias)]
     if all(math.prod(shape) == 1 for shape in rows):
-        return reader.apply(node, PulpAffineNorm.of(weight, bias, mul, divisor), source)
+        return node.apply(PulpAffineNorm.of(weight, bias, mul, divisor), source)
     # A number for each element, or for each row: a rescaling.
     try:
         shape = np.broadcast_shapes(source.shape, weight.shape, bias.shape)
@@ -134,36 +134,36 @@ def _no_norm(reader: IntegerReader, node: OnnxNode) -> Live:
             f"{list(source.shape)}"
         )
     factor, summand = (part.astype("int64") * mul for part in (weight, bias))
-    return reader.apply(node, Rescale(factor, summand, exponent_of(node, divisor), INT8), source)
+    return node.apply(Rescale(factor, summand, exponent_of(node, divisor), INT8), source)
 
 
-def _gelu(reader: IntegerReader, node: OnnxNode) -> Live:
-    source, op = reader.live(node, 0), PulpGelu(node.int32("b"), node.int32("one"))
+def _gelu(node: IntegerNode) -> Live:
+    source, op = live(node, 0), PulpGelu(node.int32("b"), node.int32("one"))
     bound = _bound(node, source.bound * (abs(op.one) + op.b * op.b))
-    return reader.apply(node, op, source, bound=bound)
+    return node.apply(op, source, bound=bound)
 
 
-def _hard_swish(reader: IntegerReader, node: OnnxNode) -> Live:
-    source = reader.live(node, 0)
+def _hard_swish(node: IntegerNode) -> Live:
+    source = live(node, 0)
     op = PulpHardSwish(*(node.int32(name) for name in ("three", "six", "one_over_six")))
     bound = _bound(node, source.bound * max(op.six, 1) * max(abs(op.sixth), 1))
-    return reader.apply(node, op, source, bound=bound)
+    return node.apply(op, source, bound=bound)
 
 
-def _true_division(reader: IntegerReader, node: OnnxNode) -> Live:
-    source = reader.live(node, 0)
+def _true_division(node: IntegerNode) -> Live:
+    source = live(node, 0)
     delta, eps, eta, y = (node.int32(name) for name in ("Delta", "eps", "eta", "y"))
     op = PulpDivide(delta * eta, eta * y + eps)
     if op.denominator <= 0:
         raise node.unsupported(f"a division by {op.denominator}", "eta * y + eps must be positive")
     bound = _bound(node, -(-source.bound * abs(op.numerator) // op.denominator))
-    return reader.apply(node, op, source, bound=bound)
+    return node.apply(op, source, bound=bound)
 
 
-def _quotient(reader: IntegerReader, node: OnnxNode) -> Live:
+def _quotient(node: IntegerNode) -> Live:
     delta, eps, eta = (node.int32(name) for name in ("Delta", "eps", "eta"))
-    a, b = reader.live(node, 0), reader.live(node, 1)
-    return reader.apply(node, PulpQuotient(delta * eta, eta, eps), a, b)
+    a, b = live(node, 0), live(node, 1)
+    return node.apply(PulpQuotient(delta * eta, eta, eps), a, b)
 
 
 def _bound(node: OnnxNode, bound: int) -> int:

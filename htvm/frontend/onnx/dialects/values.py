@@ -7,21 +7,27 @@ what follows them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.onnx.graph import OnnxNode
-from htvm.frontend.operators import Activation
+from htvm.frontend.onnx.forms import ReadNode
+from htvm.frontend.onnx.graph import OnnxGraph
+from htvm.frontend.operators import Activation, Applied
+from patterns.ops.integer.combine import Combine, Function
+from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
-    from patterns.op import Op, TensorType
+    from patterns.op import Op
     from patterns.ops.convolution import Window
 
 __all__ = [
     "Converted",
+    "Handler",
+    "IntegerNode",
     "Live",
     "Products",
     "Scaled",
@@ -44,6 +50,12 @@ class Live:
     activation: Activation
     bound: int
 
+    @classmethod
+    def of(cls, activation: Activation, bound: int | None = None) -> Live:
+        """Return a tensor; its type tells the bound, if it is not given."""
+        low, high = limits_of(activation.dtype)
+        return cls(activation, max(-low, high) if bound is None else bound)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape, including the batch."""
@@ -63,7 +75,7 @@ class Products:
         shape: shape of the result in the file; the integer form's may have fewer or more axes.
     """
 
-    node: OnnxNode
+    node: IntegerNode
     source: Live
     weight: Array
     bias: Array
@@ -74,15 +86,6 @@ class Products:
     def channel_axis(self) -> int:
         """Axis of ``shape`` with the output channels."""
         return len(self.shape) - 1 if self.window is None else 1
-
-    @property
-    def written_shape(self) -> tuple[int, ...]:
-        """The shape in the integer form, in which maps have two axes and rows one."""
-        channels = self.weight.shape[0]
-        if self.window is None:
-            return self.source.shape[0], channels
-        maps = (1, *self.shape[2:])[-2:]
-        return self.source.shape[0], channels, *maps
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,7 @@ class Converted:
 class PendingSum:
     """The sum of two 8-bit tensors of the same shape, not yet requantized."""
 
-    node: OnnxNode
+    node: IntegerNode
     operands: tuple[Live, Live]
 
     @property
@@ -115,7 +118,7 @@ class PendingSum:
 class Scaled:
     """``(base * mul + add) / divisor``, possibly floored; mul and add broadcast."""
 
-    node: OnnxNode
+    node: IntegerNode
     base: Live | Products | Converted | PendingSum
     mul: Array
     add: Array
@@ -137,22 +140,127 @@ def limits_of(dtype: str) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-class NetworkWriter(Protocol):
-    """The part of the graph's reader that adds operators to the network."""
+class NetworkWriter:
+    """What has been made of a graph while it is read.
 
-    def live_value(self, value: Value) -> Live:
-        """Return the tensor, writing it if it is still pending."""
+    Args:
+        graph: the graph.
+    """
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        self.budget = graph.budget
+        self.values: dict[str, Value | Array] = dict(graph.constants)
+        self.sources: dict[Activation, str] = {}
+        self._parts = 0
 
     def apply(
-        self,
-        node: OnnxNode,
-        op: Op,
-        *inputs: Live,
-        result: TensorType | None = None,
-        bound: int | None = None,
-        stem: str = "",
-    ) -> Live:
-        """Return the result of an operator applied to tensors."""
+        self, rank: int, where: str, op: Op, inputs: Sequence[Activation], stem: str = ""
+    ) -> Activation:
+        """Return the result of an operator.
 
-    def reshape(self, node: OnnxNode, source: Live, shape: tuple[int, ...]) -> Live:
-        """Return the same elements in another shape."""
+        Args:
+            rank: position of its node; its operators follow in the order in which they are added.
+            where, op, inputs, stem: as of `Applied`.
+        """
+        self._parts += 1
+        return Activation.of(Applied((rank, self._parts), where, tuple(inputs), op, stem))
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerNode(ReadNode):
+    """A node while it is read: the values of its inputs, and the operators that it becomes.
+
+    Attributes:
+        network: what has been made of the graph so far.
+        rank: position of the node in the order in which nodes are read.
+    """
+
+    network: NetworkWriter = field(kw_only=True)
+    rank: int = field(kw_only=True)
+
+    def value(self, index: int) -> Value:
+        """Return an input that is computed.
+
+        Raises:
+            UnsupportedError: it is constant, or omitted.
+        """
+        value = self.network.values.get(self.input(index))
+        if value is None or isinstance(value, np.ndarray):
+            raise self.unsupported(
+                f"input {index} is {'left out' if value is None else 'constant'}"
+            )
+        return value
+
+    def constant(self, index: int) -> Array | None:
+        """Return a known input, or ``None`` if it is computed or omitted."""
+        value = self.network.values.get(self.input(index))
+        return value if isinstance(value, np.ndarray) else None
+
+    def integer_array(self, index: int) -> Array:
+        """Return a known input that holds integers, int64.
+
+        Raises:
+            UnsupportedError: it is computed, or does not hold integers.
+        """
+        value = self.constant(index)
+        if value is None:
+            raise self.unsupported(f"input {index} is not constant", "export it as an initialiser")
+        if not value.size:
+            raise self.damaged(f"input {index} is empty")
+        return self.whole(value, f"input {index}")
+
+    def given(self, index: int, role: str) -> tuple[int, ...]:
+        """See `ReadNode.given`."""
+        found = self.integer_array(index).reshape(-1)
+        self.network.budget.spend_places(found.size, self.where)
+        return tuple(found.tolist())
+
+    def whole(self, value: Array, what: str) -> Array:
+        """Return an array of integers as int64.
+
+        Raises:
+            UnsupportedError: it holds anything else.
+        """
+        wide = np.rint(value).astype(np.int64) if np.isfinite(value).all() else None
+        if wide is None or (wide != value).any():
+            raise self.unsupported(
+                f"{what} holds numbers that are no integers",
+                "this dialect keeps integers in its tensors; force another one with dialect=...",
+            )
+        return wide
+
+    def apply(self, op: Op, *inputs: Live, bound: int | None = None, stem: str = "") -> Live:
+        """Return the result of an operator applied to tensors; a node may have several.
+
+        Args:
+            op: the operator.
+            inputs: the tensors it reads.
+            bound: largest magnitude of its results, if smaller than their type allows.
+            stem: stem of its name, if not the usual one.
+
+        Raises:
+            IntegerFormError: the tensors do not fit the operator.
+            UnsupportedError: the result could not be computed exactly.
+        """
+        read = [item.activation for item in inputs]
+        return Live.of(self.network.apply(self.rank, self.where, op, read, stem), bound)
+
+    def combine(self, function: Function, a: Live, b: Live | Array) -> Live:
+        """Return the int32 sum, difference or product of two tensors, or of one and constants."""
+        size = b.bound if isinstance(b, Live) else int(np.abs(b).max(initial=0))
+        bound = min(a.bound * size if function == "multiply" else a.bound + size, 2**31)
+        if isinstance(b, Live):
+            return self.apply(Combine(function), a, b, bound=bound)
+        return self.apply(Combine(function, np.asarray(b)), a, bound=bound)
+
+    def reshape(self, source: Live, shape: tuple[int, ...]) -> Live:
+        """Return the same elements in another shape, reshaped once, or not at all if possible."""
+        origin = source.activation.origin
+        if isinstance(origin, Applied) and isinstance(origin.op, Reshape):
+            source = Live(origin.inputs[0], source.bound)
+        if source.shape == shape:
+            return source
+        return self.apply(Reshape(shape), source, bound=source.bound)
+
+
+Handler: TypeAlias = Callable[[IntegerNode], "Value | Array"]

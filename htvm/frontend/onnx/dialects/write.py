@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers.layer import Array, MulShift, Shift
-from htvm.frontend.onnx.dialects.values import Converted, Live, NetworkWriter, PendingSum, Products
-from patterns.op import Op, TensorType
+from htvm.frontend.onnx.dialects.values import (
+    Converted,
+    IntegerNode,
+    Live,
+    PendingSum,
+    Products,
+    Scaled,
+    Value,
+)
+from patterns.op import Op
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Conv2dSums, conv2d_of
@@ -22,14 +30,16 @@ from patterns.ops.weighted import accumulator_bound
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["per_channel", "requantize", "write_products", "write_sum"]
+__all__ = ["CONVERTER", "live", "per_channel", "requantize", "written"]
+
+CONVERTER = (-32, 31)
+"""Range of an analog core's converter."""
 
 _INT32_MAX = 2**31 - 1
 
 
 def requantize(
-    reader: NetworkWriter,
-    node: OnnxNode,
+    node: IntegerNode,
     value: Live | Products | Converted | PendingSum,
     mul: Array,
     add: Array,
@@ -39,7 +49,6 @@ def requantize(
     """Write ``clip((value * mul + add) >> shift)``, in one operator with the value if possible.
 
     Args:
-        reader: reader of the file.
         node: last node of the chain, for messages.
         value: the value to scale.
         mul, add: int64, broadcast over the value's shape.
@@ -56,19 +65,19 @@ def requantize(
     if isinstance(value, Products):
         factors, summands = (per_channel(part, value) for part in (mul, add))
         if factors is not None and summands is not None:
-            live = _scaled_products(reader, value, factors, summands, shift, clip, dtype)
+            live = _scaled_products(value, factors, summands, shift, clip, dtype)
             return Live(live.activation, bound)
     elif isinstance(value, PendingSum) and mul.size == add.size == 1 and value.shape[0] == 1:
         requant = _mul_shift(mul.reshape(-1), add.reshape(-1), shift)
-        return _scaled_sum(reader, value, requant, clip, dtype, bound)
-    live = reader.live_value(value)
+        return _scaled_sum(value, requant, clip, dtype, bound)
+    live = written(value)
     source = live.activation.dtype
     if source == dtype == "int8" and mul.size == add.size == 1:
-        return _converted(reader, node, live, mul.reshape(-1), add.reshape(-1), shift, clip, bound)
+        return _converted(node, live, mul.reshape(-1), add.reshape(-1), shift, clip, bound)
     for part in (mul, add):
         _check_broadcast(node, part, live.shape)
     op = Rescale(np.asarray(mul), np.asarray(add), shift, clip, dtype, live.bound)
-    return reader.apply(node, op, live, bound=bound)
+    return node.apply(op, live, bound=bound)
 
 
 def _type_of(node: OnnxNode, clip: tuple[int, int]) -> str:
@@ -120,11 +129,35 @@ def _power_of(mul: Array, shift: int) -> int | None:
     return first.bit_length() - 1
 
 
+def live(node: IntegerNode, index: int) -> Live:
+    """Return an input that is computed, as a written tensor; errors as of `written`."""
+    return written(node.value(index))
+
+
+def written(value: Value) -> Live:
+    """Write a pending value: products and sums without requantization, int32.
+
+    Raises:
+        UnsupportedError: it has been scaled, and not brought back to 8 bits.
+    """
+    if isinstance(value, Live):
+        return value
+    if isinstance(value, Converted):
+        return _write_products(value.products, Shift(value.shift), CONVERTER, "int8")
+    if isinstance(value, Scaled):
+        raise value.node.unsupported(
+            "a scaled tensor that is not brought back to 8 bits",
+            "end the chain with Div, Floor and Clip",
+        )
+    made = _write_products(value) if isinstance(value, Products) else _write_sum(value)
+    value.node.network.sources.setdefault(made.activation, value.node.outputs[0])
+    return made
+
+
 # ------------------------------------------------------------------------------ products
 
 
 def _scaled_products(
-    reader: NetworkWriter,
     value: Products,
     mul: Array,
     add: Array,
@@ -134,14 +167,13 @@ def _scaled_products(
 ) -> Live:
     exponent = _power_of(mul, shift)
     if exponent is None:
-        return write_products(reader, value, _mul_shift(mul, add, shift), clip, dtype)
+        return _write_products(value, _mul_shift(mul, add, shift), clip, dtype)
     # floor((acc * 2**k + add) / 2**s) = floor((acc + floor(add / 2**k)) / 2**(s - k))
     moved = replace(value, bias=value.bias + (add >> exponent))
-    return write_products(reader, moved, Shift(shift - exponent), clip, dtype)
+    return _write_products(moved, Shift(shift - exponent), clip, dtype)
 
 
-def write_products(
-    reader: NetworkWriter,
+def _write_products(
     value: Products,
     requant: Shift | MulShift | None = None,
     clip: tuple[int, int] = (-128, 127),
@@ -158,9 +190,7 @@ def write_products(
     bias = value.bias.astype(np.int32)
     bound = worst if requant is None else max(abs(clip[0]), abs(clip[1]))
     op = _product(value, bias, requant, clip, dtype)
-    result = TensorType(value.written_shape, dtype)
-    live = reader.apply(node, op, value.source, result=result, bound=bound)
-    return reader.reshape(node, live, value.shape)
+    return node.reshape(node.apply(op, value.source, bound=bound), value.shape)
 
 
 def _product(
@@ -184,14 +214,13 @@ def _product(
 # ------------------------------------------------------------------------------ sums, conversions
 
 
-def write_sum(reader: NetworkWriter, value: PendingSum) -> Live:
+def _write_sum(value: PendingSum) -> Live:
     """Write the sum of two tensors, int32."""
     bound = sum(operand.bound for operand in value.operands)
-    return reader.apply(value.node, Combine("add"), *value.operands, bound=bound)
+    return value.node.apply(Combine("add"), *value.operands, bound=bound)
 
 
 def _scaled_sum(
-    reader: NetworkWriter,
     value: PendingSum,
     requant: MulShift,
     clip: tuple[int, int],
@@ -202,13 +231,11 @@ def _scaled_sum(
     chosen: Shift | MulShift = requant
     if exponent is not None and requant.add[0] >> exponent == 0:
         chosen = Shift(requant.shift[0] - exponent)
-    op, result = Add(chosen, clip, dtype), TensorType(value.shape, dtype)
-    return reader.apply(value.node, op, *value.operands, result=result, bound=bound)
+    return value.node.apply(Add(chosen, clip, dtype), *value.operands, bound=bound)
 
 
 def _converted(
-    reader: NetworkWriter,
-    node: OnnxNode,
+    node: IntegerNode,
     live: Live,
     mul: Array,
     add: Array,
@@ -224,4 +251,4 @@ def _converted(
     if requant == Shift(0) and offset == 0 and clip == (-128, 127):
         return live  # the same numbers
     op = Convert(requant, clip, offset=offset)
-    return reader.apply(node, op, live, result=TensorType(live.shape), bound=bound)
+    return node.apply(op, live, bound=bound)
