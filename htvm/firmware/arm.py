@@ -6,15 +6,16 @@ Code and constants are in flash, variables and stack in RAM.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from byoc_dory.errors import ExportError, L2OverflowError, TargetError
+from byoc_dory.errors import L2OverflowError, TargetError
 from byoc_dory.soc.header import render
-from htvm.firmware.elf import Elf, Symbol, read_elf
+from htvm.firmware.linked import Firmware, Linking, MemoryUse
 from htvm.firmware.paths import runtime_c, simd_folders
-from htvm.firmware.toolchain import CompileError, Compiler
+from htvm.firmware.toolchain import Compiler
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArmFirmware",
-    "FlashUse",
     "arm_flags",
     "build_firmware",
     "core_of",
@@ -48,11 +48,11 @@ _FLAGS = (
     "-Wl,--gc-sections",
 )
 
-# Messages of a linker if a memory is too small: its own, and that of link.ld.in.
-_OVERFLOW_MESSAGES = ("will not fit in region", "RAM overflow", "overflowed by")
-
 _ENDLESS = 1 << 28
 """Bytes of each memory when a firmware is linked only to learn its size."""
+
+ArmFirmware: TypeAlias = "Firmware[Soc]"
+"""A firmware linked for a SoC: code and constants in its flash, all else in its RAM."""
 
 
 def core_of(soc: Soc, platform: str = "arm") -> ArmCore:
@@ -110,62 +110,6 @@ def on_qemu(soc: Soc) -> Soc:
     return replace(soc, memories=tuple(memories))
 
 
-@dataclass(frozen=True)
-class FlashUse:
-    """Bytes of a firmware's memories by use.
-
-    Attributes:
-        code: bytes of instructions and vectors, in flash.
-        constants: bytes of read-only data, in flash.
-        data: bytes of initialised variables, in RAM and, as initial values, in flash.
-        zeroed: bytes of variables that start as zero, in RAM.
-        uninitialised: bytes of the section ``.noinit``, in RAM.
-        stack: bytes reserved for the stack, in RAM.
-    """
-
-    code: int
-    constants: int
-    data: int
-    zeroed: int
-    uninitialised: int
-    stack: int
-
-    @property
-    def flash(self) -> int:
-        """Bytes of flash."""
-        return self.code + self.constants + self.data
-
-    @property
-    def ram(self) -> int:
-        """Bytes of RAM, including the stack."""
-        return self.data + self.zeroed + self.uninitialised + self.stack
-
-    def describe(self) -> str:
-        """Return the uses as text."""
-        return (
-            f"code {self.code:,} B, constants {self.constants:,} B, data {self.data:,} B, "
-            f"zeroed {self.zeroed:,} B, uninitialised {self.uninitialised:,} B, "
-            f"stack {self.stack:,} B"
-        )
-
-
-@dataclass(frozen=True)
-class ArmFirmware:
-    """A linked firmware.
-
-    Attributes:
-        elf: the executable.
-        soc: the SoC it was linked for.
-        symbols: its functions and data by name.
-        memory: its use of flash and RAM.
-    """
-
-    elf: Path
-    soc: Soc
-    symbols: dict[str, Symbol] = field(repr=False)
-    memory: FlashUse
-
-
 def platform_sources() -> tuple[Path, ...]:
     """Return the sources that every firmware contains: start-up, missing libc parts."""
     arm, shared = runtime_c() / "platform" / "arm", runtime_c() / "platform" / "rv32"
@@ -216,35 +160,16 @@ def build_firmware(sources: Sequence[Path], soc: Soc, out_dir: Path, compiler: C
         ToolchainError: there is no compiler, or it fails.
         ExportError: ``out_dir`` cannot be written.
     """
-    files = [*sources, *platform_sources()]
-    elf = out_dir / "firmware.elf"
-    try:
-        _link(files, soc, elf, linker_script(soc), compiler)
-    except CompileError as error:
-        if not any(message in error.output for message in _OVERFLOW_MESSAGES):
-            raise
-        measured = out_dir / "measure.elf"
-        try:
-            _link(files, soc, measured, linker_script(soc, _ENDLESS), compiler)
-            raise _overflow(soc, _use_of(read_elf(measured), soc)) from error
-        finally:
-            measured.unlink(missing_ok=True)
-
-
-def _link(files: Sequence[Path], soc: Soc, elf: Path, script_text: str, compiler: Compiler) -> None:
-    script = elf.with_suffix(".ld")
-    try:
-        elf.parent.mkdir(parents=True, exist_ok=True)
-        script.write_text(script_text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise ExportError(
-            f"cannot write the firmware: {error.strerror}",
-            where=str(elf.parent),
-            hint="choose a folder that can be written",
-        ) from error
-    folders = [compiler.headers([("htvm_soc.h", render(soc))]), *include_folders(soc)]
-    flags = arm_flags(core_of(soc), gcc=compiler.is_gcc)
-    compiler.compile_cross(files, elf, folders, flags, script)
+    linking = Linking(
+        compiler,
+        arm_flags(core_of(soc), gcc=compiler.is_gcc),
+        [compiler.headers([("htvm_soc.h", render(soc))]), *include_folders(soc)],
+        partial(linker_script, soc),
+        _ENDLESS,
+        soc.host.stack,
+        partial(_overflow, soc),
+    )
+    linking.link([*sources, *platform_sources()], out_dir)
 
 
 def open_firmware(path: Path, soc: Soc) -> ArmFirmware:
@@ -253,23 +178,10 @@ def open_firmware(path: Path, soc: Soc) -> ArmFirmware:
     Raises:
         SimulationError: the file is missing or not a firmware.
     """
-    linked = read_elf(path)
-    return ArmFirmware(path, soc, linked.symbols, _use_of(linked, soc))
+    return Firmware.open(path, soc, soc.host.stack)
 
 
-def _use_of(linked: Elf, soc: Soc) -> FlashUse:
-    sizes = {section.name: section.size for section in linked.sections}
-    return FlashUse(
-        code=sizes.get(".vectors", 0) + sizes.get(".text", 0),
-        constants=sizes.get(".rodata", 0),
-        data=sizes.get(".data", 0),
-        zeroed=sizes.get(".bss", 0),
-        uninitialised=sizes.get(".noinit", 0),
-        stack=soc.host.stack,
-    )
-
-
-def _overflow(soc: Soc, use: FlashUse) -> L2OverflowError:
+def _overflow(soc: Soc, use: MemoryUse) -> L2OverflowError:
     flash, ram = soc.memory(soc.code_memory), soc.memory("L2")
     too_small = [
         f"{need:,} B of {name}, there are {memory.size:,} B"

@@ -90,20 +90,14 @@ def build_rv32(
     compiler = compiler or Compiler.zig()
     check_l2(program, soc)
     machine = machine_of(soc)
-    main = render("run_rv32.c.jinja", **template_fields(program), run_mark=RUN_MARK)
-    files = {**model_sources(program, strings=True), "main.c": main, **(extra or {})}
-
-    flags = _kernel_flags(program, soc, compiler)
+    own, core = _kernel_flags(program, soc, compiler), compiler.rv32_flags(machine.isa)
     tail = _DEBUG if debug else ()
 
     def make(folder: Path, sources: list[Path]) -> None:
-        own = {
-            path: _object(path, compiler, (*flags[path.name], *tail), soc, machine.isa)
-            for path in sources
-            if path.name in flags
-        }
+        folders = (*rv32.include_folders(), *simd_folders(soc))
+        objects = _objects(sources, own, compiler, folders, core, tail)
         rv32.build_firmware(
-            [*(own.get(path, path) for path in sources), *host.driver_sources(soc)],
+            [*objects, *host.driver_sources(soc)],
             [*driver_folders(soc), *simd_folders(soc)],
             machine,
             folder,
@@ -112,28 +106,21 @@ def build_rv32(
             tail,
         )
 
+    files = {**_firmware_files(program), **(extra or {})}
+    variant = ("rv32", compiler.name, *core, str(own), *tail)
     try:
-        path = kept_build(
-            "firmware.elf",
-            files,
-            soc,
-            ("rv32", compiler.name, *compiler.rv32_flags(machine.isa), str(flags), *tail),
-            compiler,
-            cache_dir,
-            make,
-        )
+        path = kept_build("firmware.elf", files, soc, variant, compiler, cache_dir, make)
     except L2OverflowError as error:
         raise L2OverflowError(error.what, where=error.where, hint=dominant(program, soc)) from error
     firmware = rv32.open_firmware(path, machine, soc.host.stack)
-    return Built(
-        platform="rv32",
-        program=program,
-        soc=soc,
-        path=path,
-        sizes=linked_sizes(firmware, program, compiler.name),
-        compiler=compiler,
-        firmware=firmware,
-    )
+    sizes = linked_sizes(firmware, program, compiler.name)
+    return Built("rv32", program, soc, path, sizes, compiler, firmware=firmware)
+
+
+def _firmware_files(program: Program) -> dict[str, str]:
+    """Return the C of a firmware that runs an inference: file name to text."""
+    main = render("run_rv32.c.jinja", **template_fields(program), run_mark=RUN_MARK)
+    return {**model_sources(program, strings=True), "main.c": main}
 
 
 def _kernel_flags(program: Program, soc: Soc, compiler: Compiler) -> dict[str, tuple[str, ...]]:
@@ -143,11 +130,25 @@ def _kernel_flags(program: Program, soc: Soc, compiler: Compiler) -> dict[str, t
     return {f"{program.name}_cpu.c": kernel_flags(soc.host, gcc=compiler.is_gcc)}
 
 
-def _object(path: Path, compiler: Compiler, flags: Sequence[str], soc: Soc, isa: str) -> Path:
+def _objects(
+    sources: Sequence[Path],
+    own: Mapping[str, Sequence[str]],
+    compiler: Compiler,
+    folders: Sequence[Path],
+    core: Sequence[str],
+    tail: Sequence[str] = (),
+) -> list[Path]:
+    """Return the sources, in place of those with flags of their own (by name) object files."""
     # Applied to an object file, zig would also drop everything that nobody calls.
-    flags = [*flags, "-c", "-Wl,--no-gc-sections"]
-    folders = (*rv32.include_folders(), *simd_folders(soc))
-    return compiler.compile_rv32([path], path.with_suffix(".o"), folders, None, flags, isa)
+    once = (*tail, "-c", "-Wl,--no-gc-sections")
+    return [
+        compiler.compile_cross(
+            [path], path.with_suffix(".o"), folders, core, None, (*own[path.name], *once)
+        )
+        if path.name in own
+        else path
+        for path in sources
+    ]
 
 
 def build_arm(
@@ -170,27 +171,15 @@ def build_arm(
     core = arm.core_of(soc)
     compiler = compiler or Compiler.zig()
     check_l2(program, soc)
-    main = render("run_rv32.c.jinja", **template_fields(program), run_mark=RUN_MARK)
-    files = {**model_sources(program, strings=True), "main.c": main}
     flags = arm.arm_flags(core, gcc=compiler.is_gcc)
     own = _kernel_flags(program, soc, compiler)
 
     def make(folder: Path, sources: list[Path]) -> None:
-        objects = [
-            compiler.compile_cross(
-                [path],
-                path.with_suffix(".o"),
-                arm.include_folders(soc),
-                flags,
-                flags=(*own[path.name], "-c", "-Wl,--no-gc-sections"),
-            )
-            if path.name in own
-            else path
-            for path in sources
-        ]
+        objects = _objects(sources, own, compiler, arm.include_folders(soc), flags)
         arm.build_firmware(objects, soc, folder, compiler)
 
     variant = ("arm", compiler.name, *flags, str(own))
+    files = _firmware_files(program)
     path = kept_build("firmware.elf", files, soc, variant, compiler, cache_dir, make)
     firmware = arm.open_firmware(path, soc)
     sizes = linked_sizes(firmware, program, compiler.name)

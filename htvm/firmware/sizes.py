@@ -6,18 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from byoc_dory.errors import L2OverflowError
 from htvm.aot.steps import TensorLike
-from htvm.firmware.rv32 import Firmware
+from htvm.firmware.linked import Firmware
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.aot.program import Program
-    from htvm.firmware.arm import ArmFirmware
 
 __all__ = [
     "Sizes",
@@ -162,7 +161,7 @@ def dominant(program: Program, soc: Soc) -> str:
     )
 
 
-def linked_sizes(firmware: Firmware | ArmFirmware, program: Program, compiler: str) -> Sizes:
+def linked_sizes(firmware: Firmware[Any], program: Program, compiler: str) -> Sizes:
     """Return the sizes of a firmware, from its sections and symbols.
 
     Args:

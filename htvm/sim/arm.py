@@ -121,7 +121,7 @@ class _Run:
         compiler: Compiler,
         limit: int,
     ) -> None:
-        self.firmware, self.soc = firmware, firmware.soc
+        self.firmware, self.soc = firmware, firmware.machine
         self.emulator = _emulator(self.soc)
         self.entry = entry
         self.kernels = {self._symbol(name): name for name in kernels}
@@ -301,7 +301,7 @@ class _Run:
 
 def flash_image(firmware: ArmFirmware) -> bytes:
     """Return the contents of the memory with code, from its first byte on."""
-    base, image = firmware.soc.memory(firmware.soc.code_memory).base, bytearray()
+    base, image = firmware.machine.memory(firmware.machine.code_memory).base, bytearray()
     for segment in read_segments(firmware.elf):
         offset = segment.address - base
         image.extend(bytes(max(0, offset + len(segment.data) - len(image))))

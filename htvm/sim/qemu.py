@@ -163,7 +163,7 @@ class _Run:
 
     def _flash(self) -> bytes:
         """Return an ELF file of the contents of flash only: QEMU refuses to load RAM twice."""
-        soc, data = self.firmware.soc, flash_image(self.firmware)
+        soc, data = self.firmware.machine, flash_image(self.firmware)
         base, head = soc.memory(soc.code_memory).base, 52 + 32
         return (
             struct.pack(
@@ -192,7 +192,7 @@ class _Run:
         )
 
     def _machine(self) -> str:
-        machine = core_of(self.firmware.soc, "qemu").qemu
+        machine = core_of(self.firmware.machine, "qemu").qemu
         assert machine is not None  # it was linked for it
         return machine.name
 

@@ -162,7 +162,6 @@ def test_memory_use(firmware: Firmware) -> None:
     use = firmware.memory
     assert use.zeroed >= 400 and use.uninitialised >= 2044 and use.stack == 4096
     assert use.constants >= 16 and use.data >= 4 and 500 < use.code < 5000
-    assert use.limit == 4 << 20
 
 
 def test_unknown_symbol(firmware: Firmware) -> None:
