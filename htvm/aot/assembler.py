@@ -18,7 +18,7 @@ from byoc_dory.region import Constant
 from byoc_dory.sharing import Sharing
 from htvm.aot.steps import (
     Alias,
-    KernelCode,
+    CpuKernel,
     ModelCall,
     Provenance,
     Step,
@@ -92,7 +92,7 @@ class Assembly:
     outputs: Sequence[TensorLike]
     calls: Sequence[ModelCall | Alias]
     results: Sequence[str]
-    cpu_kernels: Sequence[KernelCode] = ()
+    cpu_kernels: Sequence[CpuKernel] = ()
     regions: Mapping[str, RegionCode] = field(default_factory=dict[str, "RegionCode"])
     constants: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
     parameters: Sequence[str] | None = None
@@ -200,7 +200,7 @@ class Assembler:
         self._pending.append([self.touch(tensor) for tensor in tensors])
         self.steps.append(step)
 
-    def cpu(self, call: ModelCall, kernel: KernelCode) -> None:
+    def cpu(self, call: ModelCall, kernel: CpuKernel) -> None:
         """Append a CPU kernel with its workspaces, which live only for this step."""
         sources = [self.root(name) for name in call.inputs]
         for value in call.outputs:

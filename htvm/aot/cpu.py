@@ -33,11 +33,10 @@ from htvm.aot.intrinsics import HEADER as HEADER_OF_INTRINSICS
 from htvm.aot.intrinsics import INTRINSICS, SIMD, call_clip
 from htvm.aot.lower import SMALL_STACK_BYTES, STACK_BYTES, lower
 from htvm.aot.native import SUMS
-from htvm.aot.overlay import Overlay
 from htvm.aot.parallel import HEADER, Cores, share
 from htvm.aot.ranges import check_ranges
 from htvm.aot.schedules import Constants, Scheduled, Simd, schedule
-from htvm.aot.steps import Alias, ModelCall, Value
+from htvm.aot.steps import Alias, CpuKernel, ModelCall, Value
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -52,44 +51,6 @@ __all__ = ["RV32_CFLAGS", "CpuCode", "CpuKernel", "Kernels", "compile_cpu"]
 _log = logging.getLogger(__name__)
 
 Kernels: TypeAlias = Literal["scheduled", "default"]
-
-
-@dataclass(frozen=True, eq=False)
-class CpuKernel:
-    """A C function ``void symbol(inputs and constants..., outputs..., workspaces...)``.
-
-    Attributes:
-        symbol: C name, starting with the model's.
-        source: complete definition; needs ``<stdint.h>`` and ``headers``.
-        prototype: declaration without the semicolon.
-        params: (name, dtype, shape) of each pointer parameter, workspaces last.
-        n_outputs: number of outputs, not counting workspaces.
-        workspaces: bytes of each trailing workspace parameter.
-        layers: names of the layers it computes (a padding may be a kernel of its own).
-        operators: names of the operators it computes, e.g. ``("pad",)`` or ``("conv2d", "add",
-            ...)``.
-        schedule: description of its loops, in a few words.
-        headers: headers of the SoC's runtime, which kernels for several cores need.
-        definition: its source before it is known which layers share it.
-        plain: whether its loops are TVM's, because no schedule is for its operators.
-        overlays: inputs over which its output may be written.
-        apart: a simpler definition for calls whose output has bytes of its own, if there is one.
-    """
-
-    symbol: str
-    source: str
-    prototype: str
-    params: tuple[tuple[str, str, tuple[int, ...]], ...]
-    n_outputs: int
-    workspaces: tuple[int, ...]
-    layers: tuple[str, ...]
-    operators: tuple[str, ...]
-    schedule: str
-    headers: tuple[str, ...] = ()
-    definition: Definition | None = None
-    plain: bool = False
-    overlays: tuple[Overlay, ...] = ()
-    apart: Definition | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,17 +347,17 @@ class _Compiler:
                 own = lower(native.rest, symbol, [*names[:-1], SUMS, names[-1]], 1, unroll=False)
                 rest = body_of(own.func, symbol)
             found = replace(found, native=native.body(lowered.parameters, rest))
+        made = lowered if shared is None else shared
         note = scheduled.note if shared is None else f"{scheduled.note}; {shared.note}"
-        parameters = lowered.parameters if shared is None else shared.parameters
         _check_size(len(found.text(symbol)), group)
         _log.debug("%s: %s", symbol, note)
         return CpuKernel(
             symbol,
             found.text(symbol),
             found.prototype(symbol),
-            tuple((p.name, p.dtype, p.shape) for p in parameters),
+            tuple((p.name, p.dtype, p.shape) for p in made.parameters),
             outputs,
-            lowered.workspaces if shared is None else shared.workspaces,
+            made.workspaces,
             group.layers,
             group.operators,
             note,

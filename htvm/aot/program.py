@@ -19,7 +19,7 @@ from byoc_dory.sharing import share
 from htvm.aot.assembler import Assembler, Assembly
 from htvm.aot.steps import (
     Alias,
-    KernelCode,
+    CpuKernel,
     ModelCall,
     Provenance,
     Step,
@@ -29,7 +29,6 @@ from htvm.aot.steps import (
 )
 
 if TYPE_CHECKING:
-    from byoc_dory.definition import Definition
     from byoc_dory.region import Kernel, RegionCode
 
 __all__ = [
@@ -183,7 +182,7 @@ def assemble(given: Assembly) -> Program:
 def _enter(
     work: Assembler,
     calls: Sequence[ModelCall | Alias],
-    kernels: Mapping[str, KernelCode],
+    kernels: Mapping[str, CpuKernel],
     regions: Mapping[str, RegionCode],
 ) -> tuple[str, ...]:
     """Enter all calls; return the kernels and regions that they name, in order of first use."""
@@ -209,18 +208,7 @@ def _enter(
     return tuple(used)
 
 
-@dataclass(frozen=True)
-class _Used:
-    """A CPU kernel in the form that the planned arena asks for."""
-
-    symbol: str
-    source: str
-    prototype: str
-    definition: Definition | None
-    headers: tuple[str, ...]
-
-
-def _as_used(kernels: Sequence[KernelCode], over: Collection[str]) -> list[_Used]:
+def _as_used(kernels: Sequence[CpuKernel], over: Collection[str]) -> list[CpuKernel]:
     """Return the kernels, those in their simpler form whose output is never written over an input.
 
     A kernel that would share its function with one of ``over`` stays as it is.
@@ -230,15 +218,12 @@ def _as_used(kernels: Sequence[KernelCode], over: Collection[str]) -> list[_Used
         for kernel in kernels
         if kernel.symbol in over and kernel.definition is not None
     }
-    found = []
-    for kernel in kernels:
-        symbol, apart, own = kernel.symbol, kernel.apart, kernel.definition
-        if apart is None or own is None or own.shape in shapes:
-            found.append(_Used(symbol, kernel.source, kernel.prototype, own, kernel.headers))
-        else:
-            text, prototype = apart.text(symbol), apart.prototype(symbol)
-            found.append(_Used(symbol, text, prototype, apart, kernel.headers))
-    return found
+    return [
+        kernel
+        if kernel.definition is not None and kernel.definition.shape in shapes
+        else kernel.without_overlays
+        for kernel in kernels
+    ]
 
 
 def _check_names(model: str, names: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Alias",
+    "CpuKernel",
     "ModelCall",
-    "KernelCode",
     "StepOperand",
     "Provenance",
     "Step",
@@ -66,41 +66,50 @@ class TensorLike(Protocol):
     def dtype(self) -> str: ...
 
 
-class KernelCode(Protocol):
-    """A CPU kernel: a C function ``symbol(inputs..., outputs..., workspaces...)``.
+@dataclass(frozen=True, eq=False)
+class CpuKernel:
+    """A C function ``void symbol(inputs and constants..., outputs..., workspaces...)``.
 
-    ``workspaces`` are byte counts, one trailing pointer parameter each.  The prototype tells
-    whether the function returns a code (``int32_t``) or nothing (``void``); ``headers`` are those
-    that the source needs besides ``<stdint.h>``.  ``overlays`` are the inputs over which the output
-    may be written; ``apart`` is a simpler definition for an output that shares no bytes.
+    Attributes:
+        symbol: C name, starting with the model's.
+        source: complete definition; needs ``<stdint.h>`` and ``headers``.
+        prototype: declaration without the semicolon.
+        params: (name, dtype, shape) of each pointer parameter, workspaces last.
+        n_outputs: number of outputs, not counting workspaces.
+        workspaces: bytes of each trailing workspace parameter.
+        layers: names of the layers it computes (a padding may be a kernel of its own).
+        operators: names of the operators it computes, e.g. ``("pad",)`` or ``("conv2d", "add",
+            ...)``.
+        schedule: description of its loops, in a few words.
+        headers: headers of the SoC's runtime, which kernels for several cores need.
+        definition: its source before it is known which layers share it.
+        plain: whether its loops are TVM's, because no schedule is for its operators.
+        overlays: inputs over which its output may be written.
+        apart: a simpler definition for calls whose output has bytes of its own, if there is one.
     """
 
-    @property
-    def symbol(self) -> str: ...
+    symbol: str
+    source: str
+    prototype: str
+    params: tuple[tuple[str, str, tuple[int, ...]], ...]
+    n_outputs: int
+    workspaces: tuple[int, ...]
+    layers: tuple[str, ...]
+    operators: tuple[str, ...]
+    schedule: str
+    headers: tuple[str, ...] = ()
+    definition: Definition | None = None
+    plain: bool = False
+    overlays: tuple[Overlay, ...] = ()
+    apart: Definition | None = None
 
     @property
-    def source(self) -> str: ...
-
-    @property
-    def prototype(self) -> str: ...
-
-    @property
-    def workspaces(self) -> tuple[int, ...]: ...
-
-    @property
-    def layers(self) -> tuple[str, ...]: ...
-
-    @property
-    def headers(self) -> tuple[str, ...]: ...
-
-    @property
-    def definition(self) -> Definition | None: ...
-
-    @property
-    def overlays(self) -> tuple[Overlay, ...]: ...
-
-    @property
-    def apart(self) -> Definition | None: ...
+    def without_overlays(self) -> CpuKernel:
+        """The kernel in its simpler form, for an output that shares no bytes with an input."""
+        if self.apart is None or self.definition is None:
+            return self
+        text, prototype = self.apart.text(self.symbol), self.apart.prototype(self.symbol)
+        return replace(self, source=text, prototype=prototype, definition=self.apart, apart=None)
 
 
 @dataclass(frozen=True)

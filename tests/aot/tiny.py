@@ -14,6 +14,7 @@ import numpy as np
 from byoc_dory.layers import Tensor
 from byoc_dory.region import Buffer, Constant, Kernel, RegionCode
 from htvm.aot.program import Alias, Assembly, ModelCall, Program, Value, assemble
+from htvm.aot.steps import CpuKernel
 
 
 @dataclass(frozen=True)
@@ -23,17 +24,11 @@ class Info:
     dtype: str = "int8"
 
 
-@dataclass(frozen=True)
-class Kernel1:
-    symbol: str
-    source: str
-    prototype: str
-    workspaces: tuple[int, ...]
-    layers: tuple[str, ...]
-    headers: tuple[str, ...] = ()
-    definition: None = None
-    overlays: tuple[()] = ()
-    apart: None = None
+def cpu_kernel(
+    symbol: str, source: str, prototype: str, workspaces: tuple[int, ...], layers: tuple[str, ...]
+) -> CpuKernel:
+    """A kernel of which the program needs to know no more."""
+    return CpuKernel(symbol, source, prototype, (), 1, workspaces, layers, (), "")
 
 
 def gain() -> np.ndarray:
@@ -51,7 +46,7 @@ def reference(x: np.ndarray) -> list[np.ndarray]:
     return [c, (a.astype(np.int32) + c).astype(np.int8).reshape(1, 4, 8)]
 
 
-def kernels(name: str) -> list[Kernel1]:
+def kernels(name: str) -> list[CpuKernel]:
     scale = f"""\
 void {name}_scale(int8_t *x, int8_t *gain, int8_t *out, int32_t *workspace) {{
   for (int32_t i = 0; i < 32; ++i) {{
@@ -69,8 +64,8 @@ int32_t {name}_add(const int8_t *a, const int8_t *b, int8_t *out) {{
   return 0;
 }}"""
     return [
-        Kernel1(f"{name}_scale", scale, scale.split(" {")[0], (128,), ("scale_0",)),
-        Kernel1(f"{name}_add", add, add.split(" {")[0] + ";", (), ("add_0", "relu_0")),
+        cpu_kernel(f"{name}_scale", scale, scale.split(" {")[0], (128,), ("scale_0",)),
+        cpu_kernel(f"{name}_add", add, add.split(" {")[0] + ";", (), ("add_0", "relu_0")),
     ]
 
 

@@ -130,7 +130,7 @@ def test_two_regions_may_share_a_conversion() -> None:
 
 
 def test_the_same_result_twice() -> None:
-    kernel = tiny.Kernel1("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())
+    kernel = tiny.cpu_kernel("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())
     program = assemble(
         Assembly(
             name="m",
@@ -150,7 +150,7 @@ def test_the_same_result_twice() -> None:
 
 
 def test_names_of_locals_never_clash() -> None:
-    kernel = tiny.Kernel1("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())
+    kernel = tiny.cpu_kernel("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())
     names = ["int", "a/b", "a:b", "input_0", "7"]
     calls = [
         ModelCall("m_f", (source,), (Value(target, (4,), "int8"),))
@@ -177,7 +177,7 @@ def test_names_of_locals_are_short() -> None:
         ModelCall("m_f", (long,), (Value(long + "2", (32,), "int8"),)),
         ModelCall("m_f", (long + "2",), (Value("end", (32,), "int8"),)),
     ]
-    kernel = tiny.Kernel1("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())
+    kernel = tiny.cpu_kernel("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())
     program = assemble(
         Assembly(
             name="m",
@@ -223,7 +223,7 @@ def test_contradictions_are_model_errors(change: dict, message: str) -> None:
         "outputs": [Info("o", (4,))],
         "calls": [],
         "results": ["x"],
-        "cpu_kernels": [tiny.Kernel1("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())],
+        "cpu_kernels": [tiny.cpu_kernel("m_f", "", "void m_f(int8_t* x, int8_t* y)", (), ())],
         "regions": {"r": tiny.region("m")},
     }
     with pytest.raises(ModelError, match=message):
