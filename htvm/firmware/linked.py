@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from byoc_dory.errors import ExportError, L2OverflowError
+from byoc_dory.errors import ExportError, L2OverflowError, SimulationError
 from htvm.firmware.elf import Elf, Symbol, read_elf
 from htvm.firmware.toolchain import CompileError, Compiler
 
@@ -106,6 +106,23 @@ class Firmware(Generic[_On]):
         """
         linked = read_elf(path)
         return cls(path, machine, linked.symbols, use_of(linked, stack))
+
+    def symbol(self, name: str, size: int = 0) -> Symbol:
+        """Return a symbol that has at least so many bytes.
+
+        Raises:
+            SimulationError: there is none, or it has fewer.
+        """
+        symbol = self.symbols.get(name)
+        if symbol is None:
+            raise self.error(f"the firmware has no symbol {name!r}")
+        if size > symbol.size:
+            raise self.error(f"{size} bytes do not fit into {name!r}, which has {symbol.size}")
+        return symbol
+
+    def error(self, what: str, hint: str = "") -> SimulationError:
+        """Return an error of this firmware."""
+        return SimulationError(what, where=str(self.elf), hint=hint)
 
 
 @dataclass(frozen=True)

@@ -13,24 +13,22 @@ import struct
 import subprocess
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from byoc_dory.errors import DependencyError, SimulationError
+from byoc_dory.errors import DependencyError
 from htvm.firmware.arm import core_of
-from htvm.sim.arm import MAX_INSTRUCTIONS, PAINT, ArmRun, flash_image, unpainted
+from htvm.sim.arm_run import MAX_INSTRUCTIONS, PAINT, ArmRun, Place, StepCounts, flash_image
 
 if TYPE_CHECKING:
     from htvm.firmware.arm import ArmFirmware
-    from htvm.firmware.elf import Symbol
 
 __all__ = ["PROGRAM", "run_qemu"]
 
 PROGRAM = "qemu-system-arm"
 
-_What: TypeAlias = Literal["", "kernel", "entry", "main", "done", "fault"]
+_What: TypeAlias = Place | Literal["", "done", "fault"]
 
 _KEPT_LINES = 5
 _BLOCK = "Trace "
@@ -71,74 +69,27 @@ def run_qemu(
         )
 
 
-@dataclass
-class _Counts:
-    """The instructions executed so far, and where steps began and ended."""
-
-    instructions: int = 0
-    steps: list[tuple[str, int, int]] = field(default_factory=list)
-    open: tuple[str, int] | None = None
-    begin: int | None = None
-    end: int | None = None
-
-    def note(self, what: _What, name: str) -> None:
-        """Note that a block of a kernel's start, of the entry function or of main begins."""
-        now = self.instructions
-        if what == "kernel":
-            if self.begin is not None and self.open is None:
-                self.open = (name, now)
-        elif what == "entry":
-            if self.begin is None:
-                self.begin = now
-            elif self.open is not None:
-                kernel, start = self.open
-                self.steps.append((kernel, start - self.begin, now - self.begin))
-                self.open = None
-        elif what == "main" and self.begin is not None and self.end is None:
-            self.end = now
-
-
 class _Run:
     """One run of a firmware."""
 
     def __init__(
         self, firmware: ArmFirmware, entry: str, kernels: Sequence[str], limit: int, folder: Path
     ) -> None:
-        self.firmware, self.entry, self.limit, self.folder = firmware, entry, limit, folder
-        self.kernels = {self._symbol(name).address & ~1: name for name in kernels}
-        self.stack = tuple(self._symbol(name).address for name in ("__stack_low", "__stack_top"))
+        self.firmware, self.limit, self.folder = firmware, limit, folder
+        self.steps = StepCounts(firmware, entry, kernels)
         self.ranges: list[tuple[int, int, _What]] = [
-            (first, first + max(self._symbol(name).size, 2), what)
-            for name, what in self._watched()
-            for first in (self._symbol(name).address & ~1,)
+            *self.steps.ranges,
+            self.steps.range("htvm_done", "done"),
+            self.steps.range("htvm_fault", "fault"),
         ]
-
-    def _watched(self) -> Iterator[tuple[str, _What]]:
-        yield self.entry, "entry"
-        if f"{self.entry}_in" in self.firmware.symbols:
-            yield f"{self.entry}_in", "entry"
-        yield "main", "main"
-        yield "htvm_done", "done"
-        yield "htvm_fault", "fault"
-
-    def _symbol(self, name: str, size: int = 0) -> Symbol:
-        symbol = self.firmware.symbols.get(name)
-        if symbol is None:
-            raise self._error(f"the firmware has no symbol {name!r}")
-        if size > symbol.size:
-            raise self._error(f"{size} bytes do not fit into {name!r}, which has {symbol.size}")
-        return symbol
-
-    def _error(self, what: str, hint: str = "") -> SimulationError:
-        return SimulationError(what, where=str(self.firmware.elf), hint=hint)
 
     # ------------------------------------------------------------------ running
 
     def run(self, program: str, inputs: Mapping[str, bytes], outputs: Mapping[str, int]) -> ArmRun:
-        low, top = self.stack
-        loaded = {low: bytes([PAINT]) * (top - low)}
-        loaded |= {self._symbol(name, len(data)).address: data for name, data in inputs.items()}
-        saved = {name: (self._symbol(name, size).address, size) for name, size in outputs.items()}
+        low, top, symbol = self.steps.low, self.steps.top, self.firmware.symbol
+        loaded = {low: PAINT * (top - low)}
+        loaded |= {symbol(name, len(data)).address: data for name, data in inputs.items()}
+        saved = {name: (symbol(name, size).address, size) for name, size in outputs.items()}
         saved["__stack"] = (low, top - low)
         image = self.folder / "flash.elf"
         image.write_bytes(self._flash())
@@ -149,17 +100,9 @@ class _Run:
             (self.folder / f"in{number}").write_bytes(data)
             file = f"{self.folder}/in{number}"
             line += ["-device", f"loader,file={file},addr={address:#x},force-raw=on"]
-        counts = self._execute(line, [*saved.values()])
+        self._execute(line, [*saved.values()])
         found = {name: (self.folder / f"out{at}").read_bytes() for at, name in enumerate(saved)}
-        if counts.begin is None or counts.end is None:
-            raise self._error(f"the firmware never called {self.entry!r}")
-        used = unpainted(found.pop("__stack"))
-        if used == top - low:
-            raise self._error(
-                f"the program used all {used:,} B of its stack",
-                hint="reserve more in the SoC's description: Host.stack",
-            )
-        return ArmRun(counts.end - counts.begin, tuple(counts.steps), found, used)
+        return self.steps.result(found, found.pop("__stack"))
 
     def _flash(self) -> bytes:
         """Return an ELF file of the contents of flash only: QEMU refuses to load RAM twice."""
@@ -196,7 +139,7 @@ class _Run:
         assert machine is not None  # it was linked for it
         return machine.name
 
-    def _execute(self, line: list[str], saved: list[tuple[int, int]]) -> _Counts:
+    def _execute(self, line: list[str], saved: list[tuple[int, int]]) -> None:
         """Run QEMU until the firmware is done, and let it save these parts of memory."""
         ending = "".join(
             f'memsave {address:#x} {size} "{self.folder}/out{number}"\n'
@@ -212,24 +155,23 @@ class _Run:
         )
         assert process.stdin is not None and process.stderr is not None
         try:
-            counts = self._count(process.stderr)
+            self._count(process.stderr)
             process.stdin.write(f"stop\n{ending}quit\n")
             process.stdin.close()
             deque(process.stderr, maxlen=0)  # what it logs until it stops
             if process.wait() != 0:
-                raise self._error(f"{PROGRAM} ended with code {process.returncode}")
+                raise self.firmware.error(f"{PROGRAM} ended with code {process.returncode}")
         finally:
             process.kill()
             process.wait()
             process.stderr.close()
-        return counts
 
     # ------------------------------------------------------------------ counting
 
-    def _count(self, log: Iterable[str]) -> _Counts:
+    def _count(self, log: Iterable[str]) -> None:
         """Count what a log says until the firmware is done."""
-        counts = _Counts()
-        blocks: dict[str, tuple[int, _What, str]] = {}
+        executed = 0
+        blocks: dict[str, tuple[int, int, _What]] = {}
         code: list[str] = []
         last: deque[str] = deque(maxlen=_KEPT_LINES)
         for line in log:
@@ -246,34 +188,36 @@ class _Run:
                 blocks[line] = (_instructions(code), *self._what(line))
                 code = []
             try:
-                number, what, name = blocks[line]
+                number, pc, what = blocks[line]
             except KeyError:
-                raise self._error(f"{PROGRAM} did not say what it executes: {line!r}") from None
+                raise self.firmware.error(
+                    f"{PROGRAM} did not say what it executes: {line!r}"
+                ) from None
+            if what == "done":
+                return
+            if what == "fault":
+                raise self.firmware.error(
+                    f"the program faulted after {executed:,} instructions",
+                    "an unaligned access, or an instruction that the core lacks",
+                )
             if what:
-                if what == "done":
-                    return counts
-                if what == "fault":
-                    raise self._error(
-                        f"the program faulted after {counts.instructions:,} instructions",
-                        hint="an unaligned access, or an instruction that the core lacks",
-                    )
-                counts.note(what, name)
-            counts.instructions += number
-            if counts.instructions > self.limit:
-                raise self._error(f"the program took too many instructions ({self.limit:,})")
-        raise self._error(f"{PROGRAM} ended: {' '.join(last).strip() or 'it said nothing'}")
+                self.steps.note(what, pc, executed)
+            executed += number
+            if executed > self.limit:
+                raise self.firmware.error(
+                    f"the program took too many instructions ({self.limit:,})"
+                )
+        raise self.firmware.error(f"{PROGRAM} ended: {' '.join(last).strip() or 'it said nothing'}")
 
-    def _what(self, line: str) -> tuple[_What, str]:
+    def _what(self, line: str) -> tuple[int, _What]:
         found = _PC.search(line)
         if found is None:
-            raise self._error(f"{PROGRAM} logged no address: {line!r}")
+            raise self.firmware.error(f"{PROGRAM} logged no address: {line!r}")
         pc = int(found[1], 16)
-        if pc in self.kernels:
-            return "kernel", self.kernels[pc]
-        for first, end, what in self.ranges:
-            if first <= pc < end:
-                return what, ""
-        return "", ""
+        if pc in self.steps.kernels:
+            return pc, "kernel"
+        ranges = (what for first, end, what in self.ranges if first <= pc < end)
+        return pc, next(ranges, "")
 
 
 def _instructions(halfwords: Sequence[str]) -> int:

@@ -15,7 +15,8 @@ from htvm.firmware.arm import core_of
 from htvm.firmware.build import RUN_MARK, Built
 from htvm.firmware.project import check_arrays
 from htvm.firmware.sizes import tensor_bytes
-from htvm.sim.arm import ArmRun, run_arm
+from htvm.sim.arm import run_arm
+from htvm.sim.arm_run import ArmRun
 from htvm.sim.host import run_host
 from htvm.sim.qemu import run_qemu
 from htvm.sim.rv32 import run_rv32

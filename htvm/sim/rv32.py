@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from byoc_dory.errors import SimulationError
 from htvm.firmware.rv32 import Firmware
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import MAX_CYCLES, run_elf
@@ -73,9 +72,9 @@ def run_rv32(
     """
     for name in inputs:
         _refuse_cleared(firmware, name)
-    pokes = {_place(firmware, name, len(data)): data for name, data in inputs.items()}
+    pokes = {firmware.symbol(name, len(data)).address: data for name, data in inputs.items()}
     pokes |= placed or {}
-    places = {name: _place(firmware, name, size) for name, size in outputs.items()}
+    places = {name: firmware.symbol(name, size).address for name, size in outputs.items()}
     low, top = (firmware.symbols[edge].address for edge in ("__stack_low", "__stack_top"))
     result = run_elf(
         firmware.elf,
@@ -91,10 +90,8 @@ def run_rv32(
     )
     if result.exit_code != 0:
         printed = result.output.decode("utf-8", "replace").strip()
-        raise SimulationError(
-            f"the firmware ended with code {result.exit_code}"
-            + (f": {printed}" if printed else ""),
-            where=str(firmware.elf),
+        raise firmware.error(
+            f"the firmware ended with code {result.exit_code}" + (f": {printed}" if printed else "")
         )
     assert result.stack_used is not None  # the machine has a stack region
     return FirmwareRun(
@@ -109,24 +106,11 @@ def run_rv32(
     )
 
 
-def _place(firmware: Firmware, name: str, size: int) -> int:
-    symbol = firmware.symbols.get(name)
-    if symbol is None:
-        raise SimulationError(f"the firmware has no symbol {name!r}", where=str(firmware.elf))
-    if size > symbol.size:
-        raise SimulationError(
-            f"{size} bytes do not fit into {name!r}, which has {symbol.size}",
-            where=str(firmware.elf),
-        )
-    return symbol.address
-
-
 def _refuse_cleared(firmware: Firmware, name: str) -> None:
     """Refuse symbols in zero-initialised data, which the start-up code would clear."""
     start, end = (firmware.symbols[edge].address for edge in ("__bss_start", "__bss_end"))
     if name in firmware.symbols and start <= firmware.symbols[name].address < end:
-        raise SimulationError(
+        raise firmware.error(
             f"the input {name!r} is in .bss, which the firmware clears when it starts",
-            where=str(firmware.elf),
-            hint='declare it __attribute__((section(".noinit")))',
+            'declare it __attribute__((section(".noinit")))',
         )

@@ -13,7 +13,8 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.registry import resolve
 from htvm.firmware import arm
 from htvm.firmware.toolchain import Compiler
-from htvm.sim.arm import ArmRun, run_arm
+from htvm.sim.arm import run_arm
+from htvm.sim.arm_run import ArmRun
 
 CORES = ("cortex_m0plus", "cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33")
 DSP = ("cortex_m4", "cortex_m7", "cortex_m33")
