@@ -31,16 +31,15 @@ import htvm
 from benchmarks.artefact import Artefact, main, write
 from benchmarks.made_of import RowSource, computed, program
 from benchmarks.siracusa_published import TOKENS
+from benchmarks.token_loops import build_token_loop, run_token_loop
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
-from htvm.firmware.token_loop import build_token_loop
 from htvm.inputs import seeded_inputs
 from htvm.language import MASKED, sharpness_of
 from htvm.language.rewrite import in_place
 from htvm.model import Model
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, text
-from htvm.sim.token_loop import run_token_loop
 
 __all__ = ["LENGTHS", "PROMPTS", "TARGETS", "made_of", "run"]
 

@@ -1,4 +1,4 @@
-"""Running a token loop: the prompt goes in, and the tokens come out."""
+"""Programs that run a token loop of C once: the prompt goes in, and the tokens come out."""
 
 from __future__ import annotations
 
@@ -6,20 +6,43 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from byoc_dory.errors import SimulationError
-from htvm.firmware.build import RUN_MARK
+from htvm.aot.entry import render
+from htvm.aot.token_loop import loop_fields, loop_files
+from htvm.firmware.build import RUN_MARK, Built, build_host, build_rv32
+from htvm.language import LanguageModel
 from htvm.sim.host import run_host
 from htvm.sim.rv32 import run_rv32
 
-if TYPE_CHECKING:
-    from htvm.firmware.build import Built
-    from htvm.language import LanguageModel
-
-__all__ = ["LoopRun", "run_token_loop"]
+__all__ = ["LoopRun", "build_token_loop", "run_token_loop"]
 
 _FIRST_STEP = 0  # the mark at the beginning of each run of the network
+
+
+def build_token_loop(step: Built, language: LanguageModel, *, sanitize: bool = False) -> Built:
+    """Return a program that runs the token loop once, for the platform of a built step.
+
+    Args:
+        step: the decoding step, as it was built.
+        language: the language model that it was built from.
+        sanitize: as for `build_host`; for that platform only.
+
+    Raises:
+        L2OverflowError: state and tables exceed L2.
+        UnsupportedError: see `loop_files`.
+    """
+    native = step.platform == "host"
+    main = render(
+        "run_generate.c.jinja",
+        **loop_fields(step.program, language),
+        native=native,
+        run_mark=RUN_MARK,
+    )
+    files = {**loop_files(step.program, language), "main.c": main}
+    if native:
+        return build_host(step.program, step.soc, step.compiler, sanitize=sanitize, extra=files)
+    return build_rv32(step.program, step.soc, step.compiler, extra=files)
 
 
 @dataclass(frozen=True)
@@ -48,7 +71,7 @@ def run_token_loop(
     seed: int = 0,
     prompt_length: int | None = None,
 ) -> LoopRun:
-    """Run a program of `htvm.firmware.token_loop` once.
+    """Run a program of `build_token_loop` once.
 
     Args:
         built: the program.
