@@ -19,6 +19,7 @@ from byoc_dory.errors import UnsupportedError
 from htvm.aot.compared import COMPARED, bind_compared
 from htvm.aot.float_product import FLOAT_PRODUCT
 from htvm.aot.intrinsics import INTRINSICS
+from htvm.aot.literals import c_type
 from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
 from htvm.aot.signs import compare_signs
 
@@ -27,23 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = ["UNROLL_MACRO", "About", "body_of", "c_type_of", "declarations", "define", "definition"]
 
-_C_TYPES = {
-    "int8": "int8_t",
-    "uint8": "uint8_t",
-    "int16": "int16_t",
-    "uint16": "uint16_t",
-    "int32": "int32_t",
-    "uint32": "uint32_t",
-    "int64": "int64_t",
-    "uint64": "uint64_t",
-    "float32": "float",
-    "bool": "_Bool",
-}
+_INSIDE = {"uint64": "uint64_t", "bool": "_Bool"}  # no types of a program's tensors
 
 
 def c_type_of(parameter: Parameter) -> str:
     """Return the C type of a parameter's elements."""
-    return _C_TYPES[parameter.dtype]
+    return _INSIDE.get(parameter.dtype) or c_type(parameter.dtype)
 
 
 def declarations(parameters: tuple[Parameter, ...]) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 
-__all__ = ["STRING_BYTES", "c_array", "c_float", "c_string", "c_type"]
+__all__ = ["C_TYPES", "LOWEST", "STRING_BYTES", "c_array", "c_float", "c_string", "c_type"]
 
-_TYPES = {
+C_TYPES = {
     "int8": "int8_t",
     "uint8": "uint8_t",
     "int16": "int16_t",
@@ -20,6 +20,8 @@ _TYPES = {
     "int64": "int64_t",
     "float32": "float",
 }
+"""C types of the dtypes of tensors and constants."""
+
 _WIDTH = 100
 
 
@@ -30,16 +32,16 @@ def c_type(dtype: str) -> str:
         UnsupportedError: there is no C type for it in generated code.
     """
     try:
-        return _TYPES[dtype]
+        return C_TYPES[dtype]
     except KeyError:
         raise UnsupportedError(
             f"dtype '{dtype}' has no counterpart in the generated C",
-            hint="known are " + ", ".join(_TYPES),
+            hint="known are " + ", ".join(C_TYPES),
         ) from None
 
 
-# The positive numbers of these do not exist in C.
-_LOWEST = {"int32": "(-2147483647 - 1)", "int64": "(-9223372036854775807LL - 1)"}
+LOWEST = {"int32": "(-2147483647 - 1)", "int64": "(-9223372036854775807LL - 1)"}
+"""The smallest numbers that are no literals: their positive ones do not exist in C."""
 
 
 def c_array(data: np.ndarray) -> str:
@@ -99,4 +101,4 @@ def _literal(value: np.generic) -> str:
     if isinstance(value, np.uint32):
         return f"{value}u"
     lowest = isinstance(value, np.integer) and value == np.iinfo(value.dtype).min
-    return _LOWEST.get(value.dtype.name, str(value)) if lowest else str(value)
+    return LOWEST.get(value.dtype.name, str(value)) if lowest else str(value)

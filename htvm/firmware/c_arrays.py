@@ -10,26 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.errors import ModelError
+from htvm.aot.literals import C_TYPES, LOWEST
 
 __all__ = ["read_c_arrays"]
 
 # A body has neither of these signs, so that its end is looked for once.
 _ARRAY = re.compile(r"\bconst (\w+) (\w+)\[(\d+)\] = \{\n([^{};]*)\n\};")
-_DTYPES = {
-    "int8_t": "int8",
-    "uint8_t": "uint8",
-    "int16_t": "int16",
-    "uint16_t": "uint16",
-    "int32_t": "int32",
-    "uint32_t": "uint32",
-    "int64_t": "int64",
-    "float": "float32",
-}
-# The smallest numbers are not literals in C.
-_LOWEST = {
-    "(-2147483647 - 1)": str(np.iinfo(np.int32).min),
-    "(-9223372036854775807LL - 1)": str(np.iinfo(np.int64).min),
-}
+_DTYPES = {c: dtype for dtype, c in C_TYPES.items()}
 
 
 def read_c_arrays(text: str, where: str) -> dict[str, npt.NDArray[Any]]:
@@ -57,8 +44,8 @@ def read_c_arrays(text: str, where: str) -> dict[str, npt.NDArray[Any]]:
 
 
 def _array(dtype: str, body: str) -> npt.NDArray[Any]:
-    for printed, value in _LOWEST.items():
-        body = body.replace(printed, value)
+    for kind, printed in LOWEST.items():
+        body = body.replace(printed, str(np.iinfo(kind).min))
     words = [word.strip() for word in body.replace("\n", " ").split(",")]
     words = words[:-1] if words and not words[-1] else words
     if dtype == "float32":
