@@ -9,6 +9,7 @@ variable, which the C compiler keeps in a register.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tvm import relax, te, tirx
 from tvm.s_tir import SBlock
 from tvm.tirx.stmt import BufferStore, SeqStmt
 
+from htvm.aot.loops import changed_block
 from patterns.ops.tflite.add import TfliteAdd
 from patterns.ops.tflite.factors import ADD_LEFT_SHIFT
 from patterns.primitive import extents, shape_of
@@ -54,17 +56,7 @@ def name_wide_operands(func: PrimFunc) -> PrimFunc:
         if not locals_.stores:
             return block
         store = BufferStore(block.body.buffer, value, block.body.indices)
-        return SBlock(
-            block.iter_vars,
-            block.reads,
-            block.writes,
-            block.name_hint,
-            SeqStmt([*locals_.stores, store]),
-            block.init,
-            [*block.alloc_buffers, *locals_.buffers],
-            block.match_buffers,
-            block.annotations,
-        )
+        return changed_block(block, SeqStmt([*locals_.stores, store]), locals_.buffers)
 
     return func.with_body(tvm_ffi.structural_map(func.body, (SBlock, visit)))
 
@@ -160,22 +152,12 @@ def short_requantize(
     """
     if shift.size != multiplier.size or shift.max() >= 0 or multiplier.min() < 0:
         return None
-    shape, channels = shape_of(acc), int(shift.size)
 
-    def element(*index: Any) -> Any:
-        channel = index[axis] if channels > 1 else 0
-        return _rounded(_high_product(value(*index), factor(channel)), less_one(channel))
+    def scaled(value: Any, factor: Any, drop: Any) -> Any:
+        less_one = tirx.Cast("int32", drop) if narrow else drop
+        return _rounded(_high_product(value, factor), less_one)
 
-    def less_one(channel: Any) -> Any:
-        return tirx.Cast("int32", drop(channel)) if narrow else drop(channel)
-
-    value = te.placeholder(extents(shape), "int32", "acc")
-    factor = te.placeholder(extents((channels,)), "int32", "multiplier")
-    dtype = "uint8" if narrow else "int32"
-    drop = te.placeholder(extents((channels,)), dtype, "shift")
-    result = te.compute(extents(shape), element, name="requantized")
-    func = te.create_prim_func([value, factor, drop, result]).without_attr("global_symbol")
-    return func, [acc, _doubled(multiplier), relax.const((-shift - 1).astype(dtype), dtype)]
+    return _requantized(acc, multiplier, -shift - 1, axis, narrow, scaled)
 
 
 def scaled_requantize(
@@ -200,20 +182,36 @@ def scaled_requantize(
         return None
     if magnitude >= SCALE_SUMS or shift.min() < -SCALE_SHIFT:
         return None
-    shape, channels = shape_of(acc), int(shift.size)
+
+    def scaled(value: Any, factor: Any, drop: Any) -> Any:
+        numbers = tirx.Cast("uint32", factor), tirx.Cast("uint32", drop)
+        return tirx.call_extern("int32", "htvm_scale", value, *numbers)
+
+    return _requantized(acc, multiplier, 1 - shift, axis, narrow, scaled)
+
+
+def _requantized(
+    acc: relax.Expr,
+    multiplier: np.ndarray,
+    drop: np.ndarray,
+    axis: int,
+    narrow: bool,
+    scaled: Callable[[Any, Any, Any], Any],
+) -> tuple[PrimFunc, list[relax.Expr]]:
+    """Return ``scaled(element, twice its multiplier, drop)`` of each element, and the arguments."""
+    shape, channels = shape_of(acc), int(drop.size)
 
     def element(*index: Any) -> Any:
         channel = index[axis] if channels > 1 else 0
-        scaled = tirx.Cast("uint32", factor(channel)), tirx.Cast("uint32", drop(channel))
-        return tirx.call_extern("int32", "htvm_scale", value(*index), *scaled)
+        return scaled(value(*index), factor(channel), drops(channel))
 
     value = te.placeholder(extents(shape), "int32", "acc")
     factor = te.placeholder(extents((channels,)), "int32", "multiplier")
     dtype = "uint8" if narrow else "int32"
-    drop = te.placeholder(extents((channels,)), dtype, "shift")
+    drops = te.placeholder(extents((channels,)), dtype, "shift")
     result = te.compute(extents(shape), element, name="requantized")
-    func = te.create_prim_func([value, factor, drop, result]).without_attr("global_symbol")
-    return func, [acc, _doubled(multiplier), relax.const((1 - shift).astype(dtype), dtype)]
+    func = te.create_prim_func([value, factor, drops, result]).without_attr("global_symbol")
+    return func, [acc, _doubled(multiplier), relax.const(drop.astype(dtype), dtype)]
 
 
 def widening_add(shape: tuple[int, ...]) -> PrimFunc:

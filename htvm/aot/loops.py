@@ -1,8 +1,8 @@
-"""Loops over flat buffers, as the passes read them that make calls of intrinsics from them."""
+"""Reading and changing loops and blocks, for schedules and passes that make calls of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,14 @@ import tvm
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import TensorLoad
+from tvm.s_tir import SBlock
 from tvm.tirx.stmt import BufferStore, Evaluate, For, ForKind
 
 __all__ = [
     "ProductLoops",
     "address_of",
     "call",
+    "changed_block",
     "factors_of",
     "nest_of",
     "products_of",
@@ -52,6 +54,21 @@ def address_of(place: Any, values: Mapping[Any, Any]) -> Any:
 def call(name: str, *arguments: Any) -> Any:
     """Return the statement that calls a function without a result."""
     return Evaluate(tirx.call_extern("void", name, *arguments))
+
+
+def changed_block(block: SBlock, body: Any, buffers: Sequence[Any] = ()) -> SBlock:
+    """Return a block with another body, and maybe with further buffers."""
+    return SBlock(
+        block.iter_vars,
+        block.reads,
+        block.writes,
+        block.name_hint,
+        body,
+        block.init,
+        [*block.alloc_buffers, *buffers],
+        block.match_buffers,
+        block.annotations,
+    )
 
 
 def nest_of(stmt: Any) -> tuple[list[For], Any]:

@@ -10,6 +10,8 @@ from tvm.ir import TensorLoad
 from tvm.s_tir import SBlock
 from tvm.tirx.stmt import BufferStore
 
+from htvm.aot.loops import changed_block
+
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
@@ -51,17 +53,7 @@ def start_with_bias(func: PrimFunc) -> PrimFunc:
                 for index in bias.indices
             )
         ]
-        return SBlock(
-            block.iter_vars,
-            block.reads,
-            block.writes,
-            block.name_hint,
-            BufferStore(store.buffer, value, store.indices),
-            block.init,
-            block.alloc_buffers,
-            block.match_buffers,
-            block.annotations,
-        )
+        return changed_block(block, BufferStore(store.buffer, value, store.indices))
 
     def drop(total: Any) -> Any:
         added = isinstance(total.b, TensorLoad) and total.b.source.same_as(bias.source)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import tvm_ffi
 from tvm import s_tir
 from tvm.ir import TensorLoad
-from tvm.s_tir import SBlock, SBlockRealize
+from tvm.s_tir import SBlockRealize
 from tvm.s_tir.schedule import ScheduleError
 
+from htvm.aot.loops import changed_block
 from htvm.aot.lower import NAME, UNROLL
 
 if TYPE_CHECKING:
@@ -75,18 +76,7 @@ def start(func: PrimFunc) -> s_tir.Schedule:
     among them: so the schedule gets a root of its own.
     """
     realize = func.body
-    block = realize.block
-    root = SBlock(
-        block.iter_vars,
-        block.reads,
-        block.writes,
-        block.name_hint,
-        block.body,
-        block.init,
-        block.alloc_buffers,
-        block.match_buffers,
-        block.annotations,
-    )
+    root = changed_block(realize.block, realize.block.body)
     own = func.with_body(SBlockRealize(realize.iter_values, realize.predicate, root))
     return s_tir.Schedule(own.without_attr("global_symbol"), error_render_level="none")
 
