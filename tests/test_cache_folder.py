@@ -14,7 +14,8 @@ import pytest
 
 from htvm.cache_folder import cache_root, signed
 from htvm.errors import ToolchainError
-from htvm.firmware.toolchain import Compiler, is_sealed, seal
+from htvm.firmware.sealed import is_sealed, seal
+from htvm.firmware.toolchain import Compiler
 from htvm.stage_cache import StageCache
 from htvm.stage_values import encode
 

@@ -18,6 +18,7 @@ from htvm.aot.flags import kernel_flags
 from htvm.aot.program import Program
 from htvm.firmware import arm, host, rv32
 from htvm.firmware.builds import kept_build
+from htvm.firmware.isa import rv32_flags
 from htvm.firmware.paths import driver_folders, simd_folders
 from htvm.firmware.sizes import (
     Sizes,
@@ -90,7 +91,8 @@ def build_rv32(
     compiler = compiler or Compiler.zig()
     check_l2(program, soc)
     machine = machine_of(soc)
-    own, core = _kernel_flags(program, soc, compiler), compiler.rv32_flags(machine.isa)
+    own = _kernel_flags(program, soc, compiler)
+    core = rv32_flags(machine.isa, gcc=compiler.is_gcc)
     tail = _DEBUG if debug else ()
 
     def make(folder: Path, sources: list[Path]) -> None:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import ToolchainError
 from htvm.firmware.paths import runtime_c, soc_folder
-from htvm.firmware.toolchain import Compiler, is_sealed, seal
+from htvm.firmware.sealed import is_sealed, seal
+from htvm.firmware.toolchain import Compiler
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from byoc_dory.errors import ExportError, L2OverflowError, SimulationError
+from htvm.firmware.diagnostics import CompileError
 from htvm.firmware.elf import Elf, Symbol, read_elf
-from htvm.firmware.toolchain import CompileError, Compiler
+from htvm.firmware.toolchain import Compiler
 
 __all__ = ["Firmware", "Linking", "MemoryUse", "use_of"]
 

@@ -33,11 +33,10 @@ from htvm.aot.steps import TensorLike
 from htvm.firmware import rv32
 from htvm.firmware.host import driver_sources
 from htvm.firmware.host import model_sources as device_sources
-from htvm.firmware.isa import compiled_isa, march
+from htvm.firmware.isa import compiled_isa, march, rv32_flags
 from htvm.firmware.linking import linker_script
 from htvm.firmware.paths import network_path, runtime_c, simd_folders, soc_folder
 from htvm.firmware.socs import machine_of
-from htvm.firmware.toolchain import rv32_flags
 
 if TYPE_CHECKING:
     from htvm.report.types import Report

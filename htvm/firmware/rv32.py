@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from byoc_dory.errors import L2OverflowError
 from htvm.firmware import linked
+from htvm.firmware.isa import rv32_flags
 from htvm.firmware.linked import Linking, MemoryUse
 from htvm.firmware.linking import DEFAULT_STACK, linker_script
 from htvm.firmware.machine import Machine
@@ -95,7 +96,7 @@ def build_firmware(
     """
     linking = Linking(
         compiler,
-        compiler.rv32_flags(machine.isa),
+        rv32_flags(machine.isa, gcc=compiler.is_gcc),
         [compiler.headers(soc_header(machine)), *includes, *include_folders()],
         partial(linker_script, machine, stack_bytes),
         2**32 - 16 - machine.ram[0][0],

@@ -20,19 +20,20 @@ from functools import lru_cache
 from pathlib import Path
 
 from byoc_dory.errors import ToolchainError
-from htvm.cache_folder import cache_root, signed, stranger
-from htvm.firmware.assertions import refused_number
-from htvm.firmware.isa import features_of
+from htvm.cache_folder import cache_root
+from htvm.firmware.diagnostics import (
+    COMPILER_HINT,
+    CompileError,
+    compile_error,
+    refused_number,
+)
+from htvm.firmware.sealed import is_sealed, seal, write_atomically
 from htvm.processes import refuse_exceeded
 
 __all__ = [
     "HOST_FLAGS",
-    "CompileError",
     "Compiler",
     "instructions",
-    "is_sealed",
-    "rv32_flags",
-    "seal",
 ]
 
 _log = logging.getLogger(__name__)
@@ -42,48 +43,11 @@ _log = logging.getLogger(__name__)
 HOST_FLAGS: tuple[str, ...] = ("-std=c11", "-O2", "-ffp-contract=off")
 """Flags of every host build; the ``flags`` of a call come after them."""
 
-_RV32_TARGET = ("-target", "riscv32-freestanding-none")
-_RV32_FLAGS = (
-    "-mabi=ilp32",
-    "-std=c11",
-    "-O2",
-    "-fomit-frame-pointer",
-    # A loop head at an address of 2 modulo 4 costs a cycle per iteration, 10 % of a hot loop.
-    "-falign-loops=4",
-    "-falign-functions=4",
-    "-ffunction-sections",
-    "-fdata-sections",
-    "-fno-sanitize=all",
-    "-fno-stack-protector",
-    "-g0",
-    "-Wl,--gc-sections",
-)
-
-
-def rv32_flags(isa: str = "rv32imc") -> tuple[str, ...]:
-    """Return the flags of every build for a simulated core.
-
-    Args:
-        isa: the core's instruction set: "rv32i" followed by the letters of extensions, and by the
-            names of others, each behind "_" (`compiled_isa`).
-    """
-    features = "".join(f"+{name}" for name in features_of(isa))
-    return (*_RV32_TARGET, f"-mcpu=generic_rv32{features}", *_RV32_FLAGS)
-
-
 # zig builds its own runtime library (floating point in software, 64-bit division) when a program is
 # first linked with it, which takes 8 s per core and target; few programs need it.
 _WITHOUT_LIBRARY = "-rtlib=none"
-_LONGEST_LINE = 300
 
 _CACHE_HINT = "free some disk space, or name a folder that can be written in XDG_CACHE_HOME"
-_COMPILER_HINT = "see all it said with -vv, and whether python -m ziglang version works"
-
-
-class CompileError(ToolchainError):
-    """The compiler or linker failed; ``output`` is its complete output."""
-
-    output: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,7 +56,7 @@ class Compiler:
 
     Args:
         host: command that compiles and links C for this machine.
-        cross: command that compiles and links C for RV32 with :func:`rv32_flags`.
+        cross: command that compiles and links C for RV32 (`rv32_flags`) and Cortex-M (`arm_flags`).
         cache: folder for the compilers' own caches and for tools built once.
         timeout_s: seconds after which a compiler that does not finish is stopped.
         gcc: name and version of ``cross`` if it is a GCC; empty for zig.
@@ -172,41 +136,6 @@ class Compiler:
         library = ("-shared", "-fPIC") if shared else ()
         return self._run((*self.host, *HOST_FLAGS, *plain, *library), sources, out, includes, flags)
 
-    def compile_rv32(
-        self,
-        sources: Sequence[Path],
-        out: Path,
-        includes: Sequence[Path] = (),
-        linker_script: Path | None = None,
-        flags: Sequence[str] = (),
-        isa: str = "rv32imc",
-    ) -> Path:
-        """Compile and link C or assembly sources for the simulated core.
-
-        Args:
-            sources: ``.c``, ``.s`` or ``.S`` files.
-            out: the ELF file.
-            includes: include folders, searched in this order.
-            linker_script: script that places sections; the linker's default if not given.
-            flags: further flags, after those of :func:`rv32_flags`.
-            isa: the core's instruction set.
-
-        Raises:
-            TargetError: a static assertion refused a number of the description.
-            CompileError: the compiler failed; the message has its first errors, ``output``
-                everything.
-        """
-        core = self.rv32_flags(isa)
-        return self.compile_cross(sources, out, includes, core, linker_script, flags)
-
-    def rv32_flags(self, isa: str) -> tuple[str, ...]:
-        """Return the flags of every build for a simulated core; ``isa`` as for `rv32_flags`."""
-        if self.is_gcc:
-            # Of this version, the base has the registers of zicsr, whose name finds no library.
-            core = (f"-march={isa}", "-misa-spec=2.2")
-            return (*core, *_RV32_FLAGS, "-ffreestanding")
-        return rv32_flags(isa)
-
     def compile_cross(
         self,
         sources: Sequence[Path],
@@ -216,9 +145,20 @@ class Compiler:
         linker_script: Path | None = None,
         flags: Sequence[str] = (),
     ) -> Path:
-        """Compile and link sources for a core that ``core``, the first flags, describes.
+        """Compile and link sources for a core.
 
-        The other arguments and the errors are those of `compile_rv32`.
+        Args:
+            sources: ``.c``, ``.s`` or ``.S`` files.
+            out: the ELF file.
+            includes: include folders, searched in this order.
+            core: the first flags, which describe the core (`rv32_flags`, `arm_flags`).
+            linker_script: script that places sections; the linker's default if not given.
+            flags: further flags, after these.
+
+        Raises:
+            TargetError: a static assertion refused a number of the description.
+            CompileError: the compiler failed; the message has its first errors, ``output``
+                everything.
         """
         script = ("-T", str(linker_script)) if linker_script is not None else ()
         return self._run((*self.cross, *core, *script), sources, out, includes, flags)
@@ -286,7 +226,7 @@ class Compiler:
             folder.mkdir(parents=True, exist_ok=True)
             for name, text in generated:
                 if not is_sealed(folder / name, folder.name):
-                    _write_atomically(folder / name, text)
+                    write_atomically(folder / name, text)
                     seal(folder / name, folder.name)
         except OSError as error:
             raise _unwritten("generated headers", folder, error) from error
@@ -324,7 +264,7 @@ class Compiler:
                     raise ToolchainError(
                         "the C compiler ended without an error and wrote nothing",
                         where=str(out),
-                        hint=_COMPILER_HINT,
+                        hint=COMPILER_HINT,
                     )
                 os.replace(made, out)
         except OSError as error:
@@ -380,32 +320,9 @@ def _call(line: list[str], environment: dict[str, str], timeout_s: float, where:
     if done.returncode != 0:
         text = done.stderr + done.stdout
         _log.debug("%s", text)
-        refused = refused_number(text)
-        if refused is not None:
-            raise refused
-        said = _first_errors(text) or f"it ended with code {done.returncode} and no message"
-        failure = CompileError(
-            f"the C compiler failed: {said}",
-            where=where,
-            hint=_hint(text, environment["ZIG_GLOBAL_CACHE_DIR"]),
+        raise refused_number(text) or compile_error(
+            text, done.returncode, where, environment["ZIG_GLOBAL_CACHE_DIR"]
         )
-        failure.output = text
-        raise failure
-
-
-def _first_errors(text: str, count: int = 3) -> str:
-    printable = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
-    lines = [line.strip()[:_LONGEST_LINE] for line in printable.splitlines() if line.strip()]
-    errors = [line for line in lines if "error" in line.lower()]
-    return " | ".join((errors or lines)[:count])
-
-
-def _hint(text: str, cache: str) -> str:
-    if any(said in text for said in ("No space left", "NoSpaceLeft", "File too large")):
-        return "free some disk space"
-    if cache in text:
-        return f"the compiler's cache may be damaged: remove {cache}, it will be made again"
-    return _COMPILER_HINT
 
 
 @lru_cache(maxsize=1)
@@ -443,7 +360,7 @@ def _version(command: tuple[str, ...]) -> str:
         raise ToolchainError(
             f"no C compiler: {command[0]!r} cannot be started",
             where=" ".join(command),
-            hint=_COMPILER_HINT,
+            hint=COMPILER_HINT,
         ) from error
     return done.stdout
 
@@ -468,43 +385,3 @@ def _unwritten(name: str, folder: Path, error: OSError) -> ToolchainError:
     return ToolchainError(
         f"cannot write {name}: {error.strerror}", where=str(folder), hint=_CACHE_HINT
     )
-
-
-def seal(file: Path, entry: str) -> None:
-    """Store a finished file's digest beside it; see `is_sealed`."""
-    _write_atomically(_seal_of(file), _digest(file, entry))
-
-
-def is_sealed(file: Path, entry: str) -> bool:
-    """Whether a file is what this user's build left under the name of an entry of a cache.
-
-    A crash, a full disk or a cleaning tool can leave a part of it, and a damaged program would
-    compute wrong results without any error; one that somebody else put there would do anything.
-    """
-    try:
-        reason = stranger(file) or stranger(_seal_of(file))
-        if reason is None:
-            if _seal_of(file).read_text(encoding="utf-8") == _digest(file, entry):
-                return True
-            reason = "it is not what this user built"
-    except FileNotFoundError:
-        return False
-    except (OSError, UnicodeDecodeError) as error:
-        reason = str(error)
-    _log.warning("built again, as %s is not used: %s", file, reason)
-    return False
-
-
-def _seal_of(file: Path) -> Path:
-    return file.with_name(file.name + ".seal")
-
-
-def _digest(file: Path, entry: str) -> str:
-    return signed(file.read_bytes(), f"{entry}/{file.name}").hex()
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-    os.replace(name, path)

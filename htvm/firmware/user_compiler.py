@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TargetError, ToolchainError
 from htvm.firmware.arm import arm_flags
+from htvm.firmware.isa import rv32_flags
 from htvm.firmware.toolchain import Compiler
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def user_compiler(command: str, soc: Soc) -> Compiler:
         gcc=f"{Path(found).name} {version[0] if version is not None else ''}".strip(),
     )
     core = soc.host.arm
-    flags = compiler.rv32_flags(soc.host.isa) if core is None else arm_flags(core, gcc=True)
+    rv32 = rv32_flags(soc.host.isa, gcc=True)
+    flags = rv32 if core is None else arm_flags(core, gcc=True)
     with tempfile.TemporaryDirectory(prefix="htvm-cc-") as name:
         source, made = Path(name) / "probe.c", Path(name) / "probe.o"
         source.write_text(_PROBE, encoding="utf-8")

@@ -22,7 +22,8 @@ from htvm.aot.entry import model_sources, render, template_fields
 from htvm.aot.flags import kernel_flags
 from htvm.firmware.build import RUN_MARK, build_arm, build_qemu, build_rv32
 from htvm.firmware.builds import kept_build
-from htvm.firmware.toolchain import Compiler, rv32_flags
+from htvm.firmware.isa import rv32_flags
+from htvm.firmware.toolchain import Compiler
 from htvm.inputs import seeded_inputs
 from htvm.model import TensorInfo
 from htvm.sim.runner import run

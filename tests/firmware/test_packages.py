@@ -26,8 +26,9 @@ from byoc_dory.soc.registry import resolve
 from htvm.cli import main
 from htvm.cli.arguments import open_model
 from htvm.firmware import arm
+from htvm.firmware.isa import rv32_flags
 from htvm.firmware.packages import FLAGS, KINDS, refuse_kind
-from htvm.firmware.toolchain import Compiler, rv32_flags
+from htvm.firmware.toolchain import Compiler
 from tests.tools import tool
 
 STRICT = ("-Wall", "-Wextra", "-Werror")

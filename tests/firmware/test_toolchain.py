@@ -14,7 +14,9 @@ import pytest
 from htvm.cache_folder import cache_root
 from htvm.errors import ToolchainError
 from htvm.firmware import paths
-from htvm.firmware.toolchain import CompileError, Compiler
+from htvm.firmware.diagnostics import CompileError
+from htvm.firmware.isa import rv32_flags
+from htvm.firmware.toolchain import Compiler
 
 HELLO = '#include <stdio.h>\nint main(void) { puts("hello"); return 0; }\n'
 
@@ -127,7 +129,9 @@ def test_the_runtime_library_is_linked_where_it_is_missing(
     )
     fake.chmod(0o755)
     own = replace(compiler, host=(str(fake),), cross=(str(fake),))
-    assert own.compile_rv32([source], tmp_path / "program").read_text() == "made\n"
+    assert (
+        own.compile_cross([source], tmp_path / "program", [], rv32_flags()).read_text() == "made\n"
+    )
     lines = log.read_text().splitlines()
     assert ["-rtlib=none" in line for line in lines] == [True, False][:calls]
 

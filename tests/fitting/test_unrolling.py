@@ -8,6 +8,7 @@ import pytest
 
 from htvm.aot.flags import RV32_CFLAGS
 from htvm.firmware.elf import read_elf
+from htvm.firmware.isa import rv32_flags
 from htvm.firmware.toolchain import Compiler
 from htvm.fitting.code_size import TOLERANCE
 from htvm.fitting.unrolling import unrolled_bytes
@@ -50,7 +51,8 @@ def product(rows: int, columns: int, summed: int) -> str:
 def compiled_bytes(source: str, folder: Path) -> int:
     file, made = folder / "f.c", folder / "f.o"
     file.write_text(f"#include <stdint.h>\n{source}\n", encoding="utf-8")
-    Compiler.zig().compile_rv32([file], made, flags=(*RV32_CFLAGS, "-c", "-Wl,--no-gc-sections"))
+    flags = (*RV32_CFLAGS, "-c", "-Wl,--no-gc-sections")
+    Compiler.zig().compile_cross([file], made, [], rv32_flags(), None, flags)
     return read_elf(made).symbol("f").size
 
 

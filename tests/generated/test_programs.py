@@ -16,8 +16,9 @@ import htvm
 from byoc_dory.layers import MulShift, Requant, Shift
 from htvm.aot.entry import model_sources, render, template_fields
 from htvm.compiled import BuildOptions, Compiled
+from htvm.firmware.diagnostics import CompileError
 from htvm.firmware.project import project_files
-from htvm.firmware.toolchain import CompileError, Compiler
+from htvm.firmware.toolchain import Compiler
 from htvm.pipeline import compile_model
 from patterns.ops.add import Add
 from patterns.ops.convolution import Window, conv2d_of

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from htvm.aot.literals import c_array
+from htvm.firmware.isa import rv32_flags
 from htvm.firmware.machine import BARE, Machine
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
@@ -369,10 +370,11 @@ def program(case: Product | Depthwise, folder: Path, simd: bool = True) -> Path:
     script.write_text(SCRIPT)
     kernels = runtime_c() / "simd"
     flags = ("-mcpu=generic_rv32+m+c+zicsr+xcvmem+xcvalu+xcvmac+xcvsimd+xcvbi",) if simd else ()
-    return Compiler.zig().compile_rv32(
+    return Compiler.zig().compile_cross(
         [start, main, *sorted(kernels.glob("*.c"))],
         folder / "program.elf",
         [kernels],
+        rv32_flags(),
         script,
         (*flags, "-Wall", "-Wextra", "-Werror"),
     )

@@ -21,6 +21,7 @@ from byoc_dory.layers.rowwise import TableMap, TableSoftmax
 from byoc_dory.soc.cluster import records
 from byoc_dory.soc.cluster.attention import attention_constants, attention_fields
 from byoc_dory.tileloop.axes import plain_axis
+from htvm.firmware.isa import rv32_flags
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import run_elf
@@ -271,10 +272,11 @@ def program(cases: Sequence[Case], folder: Path, cores: Sequence[int], simd: boo
     folders = [folder, root / "cluster", *(root / name for name in libraries)]
     sources = [path for part in folders[2:] for path in sorted(part.glob("*.c"))]
     (folder / "htvm_soc.h").write_text(_BANKS)
-    return Compiler.zig().compile_rv32(
+    return Compiler.zig().compile_cross(
         [start, main, *sources],
         folder / "program.elf",
         folders,
+        rv32_flags(),
         script,
         (*(FLAGS if simd else ()), "-Wall", "-Wextra", "-Werror"),
     )

@@ -6,6 +6,7 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
+from htvm.firmware.isa import rv32_flags
 from htvm.firmware.machine import BARE, Machine, SocModel
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
@@ -42,7 +43,7 @@ def assemble(text: str, folder: Path, compiler: Compiler) -> Path:
     source, script, elf = folder / "program.S", folder / "program.ld", folder / "program.elf"
     source.write_text(text)
     script.write_text(SCRIPT)
-    return compiler.compile_rv32([source], elf, [], script)
+    return compiler.compile_cross([source], elf, [], rv32_flags(), script)
 
 
 def make_elf(segments: list[tuple[int, bytes]], entry: int = RAM, memory_bytes: int = 0) -> bytes:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from byoc_dory.soc.header import render
 from byoc_dory.soc.snitch_ita.description import soc
+from htvm.firmware.isa import rv32_flags
 from htvm.firmware.machine import Machine, SocModel
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
@@ -65,4 +66,4 @@ def assemble(text: str, folder: Path, compiler: Compiler) -> Path:
     source, script, elf = folder / "program.S", folder / "program.ld", folder / "program.elf"
     source.write_text(text)
     script.write_text(_SCRIPT)
-    return compiler.compile_rv32([source], elf, [], script, isa="rv32ima")
+    return compiler.compile_cross([source], elf, [], rv32_flags("rv32ima"), script)

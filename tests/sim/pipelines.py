@@ -8,7 +8,7 @@ from pathlib import Path
 from byoc_dory.soc.base import Cluster, Memory, Soc
 from byoc_dory.soc.header import render
 from byoc_dory.soc.snitch_ita.description import soc
-from htvm.firmware.isa import compiled_isa
+from htvm.firmware.isa import compiled_isa, rv32_flags
 from htvm.firmware.machine import BARE, Machine, SocModel
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
@@ -68,7 +68,7 @@ def assemble(text: str, folder: Path, compiler: Compiler) -> Path:
     source, script, elf = folder / "program.S", folder / "program.ld", folder / "program.elf"
     source.write_text(f".option norvc\n.option norelax\n{text}")
     script.write_text(SCRIPT)
-    return compiler.compile_rv32([source], elf, [], script, isa=compiled_isa(SOC.host))
+    return compiler.compile_cross([source], elf, [], rv32_flags(compiled_isa(SOC.host)), script)
 
 
 def bare_hart(

@@ -10,10 +10,10 @@ import pytest
 
 from byoc_dory.soc.header import render
 from htvm.firmware import rv32
-from htvm.firmware.isa import compiled_isa, march
+from htvm.firmware.isa import compiled_isa, march, rv32_flags
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.socs import machine_of
-from htvm.firmware.toolchain import Compiler, rv32_flags
+from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import TrapError, _machine_options, run_elf
 from tests.rtl.programs import random_program
 from tests.sim import bare

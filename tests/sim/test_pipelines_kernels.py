@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from htvm.firmware.elf import read_elf
-from htvm.firmware.isa import compiled_isa
+from htvm.firmware.isa import compiled_isa, rv32_flags
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.causes import EventLog
@@ -106,13 +106,13 @@ def on_the_cores(product: Product, cores: int, folder: Path) -> tuple[list[int],
     main.write_text(source(product) + _MAIN)
     script.write_text(_SCRIPT)
     kernels = runtime_c() / "simd"
-    elf = Compiler.zig().compile_rv32(
+    elf = Compiler.zig().compile_cross(
         [start, main, kernels / "product.c"],
         folder / "program.elf",
         [kernels],
+        rv32_flags(compiled_isa(SOC.host)),
         script,
         ("-Wall", "-Wextra", "-Werror"),
-        compiled_isa(SOC.host),
     )
     places = {name: read_elf(elf).symbol(name).address for name in ("cores", "wrong", "spent_by")}
     run = run_elf(

@@ -13,7 +13,7 @@ from byoc_dory.errors import TargetError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.description import DIANA
-from htvm.firmware.assertions import refused_number
+from htvm.firmware.diagnostics import refused_number
 from htvm.model import Model
 from htvm.skeleton import example_folder
 from htvm.zoo.drawing import Sketch

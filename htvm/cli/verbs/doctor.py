@@ -73,13 +73,16 @@ def _compiler() -> str:
     import tempfile
     from pathlib import Path
 
+    from htvm.firmware.isa import rv32_flags
     from htvm.firmware.toolchain import Compiler
 
     with tempfile.TemporaryDirectory() as name:
         source = Path(name) / "check.c"
         source.write_text("int check(void)\n{\n    return 1;\n}\n", encoding="utf-8")
         flags = ("-c", "-Wl,--no-gc-sections")
-        Compiler.zig().compile_rv32([source], Path(name) / "check.o", (), None, flags)
+        Compiler.zig().compile_cross(
+            [source], Path(name) / "check.o", (), rv32_flags(), None, flags
+        )
     return "compiles for RV32"
 
 

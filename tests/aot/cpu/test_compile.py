@@ -18,6 +18,7 @@ from htvm.aot.cpu import RV32_CFLAGS, compile_cpu
 from htvm.aot.lower import STACK_BYTES
 from htvm.aot.reference import build_llvm_reference
 from htvm.aot.steps import Alias
+from htvm.firmware.isa import rv32_flags
 from htvm.firmware.toolchain import Compiler
 from patterns.ops.dense import Dense
 from tests.aot.cpu import native
@@ -130,7 +131,8 @@ def test_compiles_without_a_warning(command, mode, tmp_path):
     path.write_text(native.source_of(code), encoding="utf-8")
     flags = (*native.STRICT, "-c")
     if command == "rv32":
-        Compiler.zig().compile_rv32([path], tmp_path / "kernels.o", flags=(*flags, *RV32_CFLAGS))
+        made, flags = tmp_path / "kernels.o", (*flags, *RV32_CFLAGS)
+        Compiler.zig().compile_cross([path], made, [], rv32_flags(), None, flags)
         return
     if command != "zig":
         tool(command)

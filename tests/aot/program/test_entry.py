@@ -13,6 +13,7 @@ from byoc_dory.errors import UnsupportedError
 from htvm.aot.entry import model_sources
 from htvm.aot.literals import c_array, c_string, c_type
 from htvm.aot.program import Program
+from htvm.firmware.isa import rv32_flags
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from tests.aot import tiny
@@ -128,7 +129,8 @@ def test_strict_compilers_have_nothing_to_say(host: str, tmp_path: Path) -> None
 def test_the_cross_compiler_has_nothing_to_say(tmp_path: Path) -> None:
     for source in _write(tmp_path, tiny.program()):
         includes = [tmp_path, runtime_c() / "include"]
-        Compiler.zig().compile_rv32([source], tmp_path / "out.o", includes, flags=(*STRICT, "-c"))
+        made, strict = tmp_path / "out.o", (*STRICT, "-c")
+        Compiler.zig().compile_cross([source], made, includes, rv32_flags(), None, strict)
 
 
 def test_cplusplus_can_call_the_entry_function(tmp_path: Path) -> None:

@@ -1,0 +1,74 @@
+"""What a C compiler says: its first errors, and numbers of a description that assertions refuse."""
+
+from __future__ import annotations
+
+import re
+
+from byoc_dory.errors import TargetError, ToolchainError
+
+__all__ = ["COMPILER_HINT", "CompileError", "compile_error", "refused_number"]
+
+COMPILER_HINT = "see all it said with -vv, and whether python -m ziglang version works"
+
+_LONGEST_LINE = 300
+
+# As clang and GCC print it: file, line, what was required (clang), what the assertion says.
+_FAILED = re.compile(
+    r"^(.+?):(\d+):\d+: error: static assertion failed"
+    r"(?: due to requirement '(.*?)')?: \"?(.*?)\"?$",
+    re.MULTILINE,
+)
+
+
+def refused_number(output: str) -> TargetError | None:
+    """Return the error for a description that the C refuses; ``None`` if it is another failure.
+
+    Args:
+        output: what the C compiler printed.
+    """
+    found = _FAILED.search(output)
+    if found is None:
+        return None
+    path, line, required, said = found.groups()
+    return TargetError(
+        f"the C of the SoC is not written for these numbers: {said}"
+        + (f" ({required})" if required else ""),
+        where=f"{path}, line {line}",
+        hint="give the description a number that it is written for, or change the C",
+    )
+
+
+class CompileError(ToolchainError):
+    """The compiler or linker failed; ``output`` is its complete output."""
+
+    output: str = ""
+
+
+def compile_error(text: str, code: int, where: str, cache: str) -> CompileError:
+    """Return the error for a compiler that failed.
+
+    Args:
+        text: what it printed.
+        code: its return code.
+        where: for the message.
+        cache: folder of its own cache.
+    """
+    said = _first_errors(text) or f"it ended with code {code} and no message"
+    failure = CompileError(f"the C compiler failed: {said}", where=where, hint=_hint(text, cache))
+    failure.output = text
+    return failure
+
+
+def _first_errors(text: str, count: int = 3) -> str:
+    printable = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+    lines = [line.strip()[:_LONGEST_LINE] for line in printable.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return " | ".join((errors or lines)[:count])
+
+
+def _hint(text: str, cache: str) -> str:
+    if any(said in text for said in ("No space left", "NoSpaceLeft", "File too large")):
+        return "free some disk space"
+    if cache in text:
+        return f"the compiler's cache may be damaged: remove {cache}, it will be made again"
+    return COMPILER_HINT
