@@ -46,13 +46,13 @@ class Stated:
         network: of the zoo.
         compiler: whose code it is.
         ram: by fit, run, compile and the compiler's tool.
-        flash: likewise; fit's is ``None`` where it is an estimate.
+        flash: likewise.
     """
 
     network: str
     compiler: str
     ram: tuple[int, int, int, int]
-    flash: tuple[int | None, int, int, int]
+    flash: tuple[int, int, int, int]
 
 
 def stated(network: str, cc: str | None) -> Stated:
@@ -75,7 +75,7 @@ def stated(network: str, cc: str | None) -> Stated:
         ran.compiler,
         (levels["RAM"]["demand"], ran.total, written["total"], data + bss),
         (
-            levels["flash"]["demand"] if cc is not None else None,
+            levels["flash"]["demand"],
             ran.flash,
             written["code"] + written["constants"],
             text + data,
@@ -106,8 +106,7 @@ def disagreements(rows: Sequence[Stated]) -> list[str]:
     """Return what is not equal, in words."""
     found = []
     for row in rows:
-        flash = {number for number in row.flash if number is not None}
-        for what, numbers in (("RAM", set(row.ram)), ("flash", flash)):
+        for what, numbers in (("RAM", set(row.ram)), ("flash", set(row.flash))):
             if len(numbers) > 1:
                 found.append(f"{what} of {row.network} by {row.compiler}: {sorted(numbers)}")
     return found
@@ -123,7 +122,7 @@ def table(rows: Sequence[Stated]) -> str:
     ]
     lines = ["| " + " | ".join(head) + " |", "|---|---|" + "--:|" * 8]
     for row in rows:
-        cells = ["estimated" if n is None else f"{n:,}" for n in (*row.ram, *row.flash)]
+        cells = [f"{number:,}" for number in (*row.ram, *row.flash)]
         lines.append("| " + " | ".join([row.network, row.compiler, *cells]) + " |")
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""`fit`: whether a model fits a target, memory by memory, before any C is compiled."""
+"""`fit`: whether a model fits a target, memory by memory."""
 
 from __future__ import annotations
 
@@ -56,9 +56,10 @@ def fit(
 ) -> Fit:
     """Return whether a model fits a target: per memory the demand, the limit, and what dominates.
 
-    Everything is exact except for the size of the machine code, which is estimated from the
-    generated C without a C compiler, or measured with the user's.  If the model does not fit,
-    changes are tried, and the smallest one that makes it fit comes first.
+    Everything is exact: the machine code is compiled and measured, also where it does not fit.
+    Only where that is impossible, as for a SoC whose drivers are not written yet, is its size
+    estimated from the generated C.  If the model does not fit, changes are tried, and the smallest
+    one that makes it fit comes first.
 
     Args:
         model: a model from `htvm.load`, or anything `htvm.load` takes.
@@ -69,7 +70,8 @@ def fit(
         tiling: options of the tiler, including the L1 budget.
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
         data: calibration inputs for retargeting, as for `htvm.build`.
-        cc: a GCC for the target's core that measures the code, as for `htvm.build`.
+        cc: a GCC for the target's core that compiles instead of ziglang's clang, as for
+            `htvm.build`.
         progress: receives the stages of the work; by default a bar on a terminal
             and in a notebook, if it takes a while.
 
@@ -137,10 +139,9 @@ class _Planner:
             whole = replace(options, tiling=replace(options.tiling, l1_budget=None))
             compiled = self._compiled(target, whole)
         demands = layer_demands(compiled, budget)
-        levels = (
-            *layer_levels(compiled, demands), *weight_levels(compiled),
-            *l2_levels(compiled, self._compiler_for(compiled.target.soc)),
-        )  # fmt: skip
+        with self._progress.stage("measuring the code"):
+            program = l2_levels(compiled, self._compiler_for(compiled.target.soc))
+        levels = (*layer_levels(compiled, demands), *weight_levels(compiled), *program)
         return compiled, demands, levels
 
     def attempt(self, target: str, options: BuildOptions) -> tuple[Answer, tuple[Level, ...]]:
@@ -149,7 +150,7 @@ class _Planner:
         return Fit(compiled.source.name, target, "", levels, demands).fits, levels
 
     def _compiler_for(self, soc: Soc) -> Compiler | None:
-        """Return the user's compiler, if it is for this core; other targets are estimated."""
+        """Return the user's compiler, if it is for this core; other targets have ziglang's."""
         return self._compiler if soc.host == self._host else None
 
     def _compiled(self, target: str | Target, options: BuildOptions) -> Compiled:

@@ -1,102 +1,95 @@
-"""Estimate of a program's machine code from its C, without a compiler.
-
-CPU kernels are estimated by what they compute, because compilers unroll similar loops very
-differently; paddings and operators on reals also by the loops that are unrolled (`unrolling`);
-everything else by its number of words, the runtime's functions in `library_size`.  The constants
-were fitted to firmwares of the zoo's networks (RV32IMC, -O2); tests check the estimate against them
-within `TOLERANCE`.
-"""
+"""The machine code of a program: as a C compiler makes it, or estimated where none can."""
 
 from __future__ import annotations
 
 import math
-import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from byoc_dory.region import Kernel
-from htvm.fitting.library_size import WORD, library_bytes
-from htvm.fitting.unrolling import unrolled_bytes
+from byoc_dory.errors import L2OverflowError, ToolchainError
+from byoc_dory.memory.arena import ALIGNMENT
+from byoc_dory.soc.base import round_up
+from htvm.firmware.build import build_arm, build_rv32
+from htvm.firmware.sizes import tensor_bytes
 
 if TYPE_CHECKING:
-    from htvm.aot.cpu import CpuKernel
     from htvm.compiled import Compiled
+    from htvm.firmware.sizes import Sizes
+    from htvm.firmware.toolchain import Compiler
 
-__all__ = ["TOLERANCE", "code_bytes", "descriptor_bytes", "kernel_bytes"]
+__all__ = ["TOLERANCE", "WORD_BYTES", "CodeSize", "code_size"]
 
-TOLERANCE = 0.35
+TOLERANCE = 0.7
 """Largest relative error of the estimate."""
 
-# Bytes of a CPU kernel by what it computes; the first match in this order decides.  Floating point
-# without a floating-point unit is far larger than the rest.
-_CPU_BYTES: tuple[tuple[tuple[str, ...], int], ...] = (
-    (("tflite_softmax", "onnx_softmax", "integer_softmax", "ita_softmax"), 930),
-    (("onnx_quantize",), 1_000),
-    (("dequantize",), 350),
-    (("matmul", "real_matmul"), 1_050),
-    (("depthwise",), 510),
-    (("conv2d", "dilated_conv2d", "real_conv2d"), 780),
-    (("pad", "pad_axes"), 150),
-    (("average_pool2d",), 200),
-    (("max_pool2d",), 200),
-    (("tflite_add",), 230),
-)
-# Requantization in a kernel: TFLite's 64-bit products, rounded twice, and onnxruntime's, which call
-# a function beside a tie.
-_REQUANTIZED = {"tflite_requantize": 350, "onnx_requantize": 200}
-# Bytes per word of C where this is a better estimate: other CPU kernels, accelerators' layers,
-# conversions of layouts.
-_CPU_WORD, _LAYER_WORD, _BORDER_WORD = 2.2, 0.8, 1.5
-# Kernels that the compiler unrolls as they are: what only moves elements, and operators on reals.
-_MOVES, _REAL = ("pad", "pad_axes"), "real_"
-# Start-up code, entry function per call and per value passed, the compiler's floating-point
-# routines.
-_START, _CALL, _VALUE, _REALS = 160, 45, 6, 2_600
-# Read-only data that layers pass to drivers, which are not in the program's list of constants.
-_DESCRIPTORS = {"overlapped": 32, "decoupled": 32, "published": 85}
+WORD_BYTES = 4.5
+"""Estimated bytes of code per word of generated C."""
 
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+_RESULT = 4  # bytes of the code that a run returns
+_ROOMY = 1 << 26
+"""Bytes of each memory where the program exceeds its own."""
 
 
-def code_bytes(compiled: Compiled) -> int:
-    """Return the estimated bytes of the firmware's code (see `TOLERANCE`)."""
-    steps = compiled.program.steps
-    total = _START + _CALL * len(steps) + _VALUE * sum(len(step.values) for step in steps)
-    total += sum(map(kernel_bytes, _written(compiled)))
-    total += round(library_bytes(compiled.program, compiled.target.soc))
-    if any(re.search(r"\bfloat\b", kernel.source) for kernel in compiled.cpu_kernels):
-        total += _REALS
-    return total
+@dataclass(frozen=True)
+class CodeSize:
+    """What a program takes beside its constants, arena and stack, in bytes.
+
+    Attributes:
+        code: machine code, with the read-only data that the program's list of constants lacks.
+        borders: inputs, outputs and the runtime's variables.
+        slack: largest error of the code; 0 if a compiler made it.
+        said: where the number comes from.
+    """
+
+    code: int
+    borders: int
+    slack: int
+    said: str
 
 
-def descriptor_bytes(compiled: Compiled) -> int:
-    """Return the estimated bytes of read-only data besides the program's constants."""
-    layers = sum(isinstance(k, Kernel) and k.layer is not None for k in _written(compiled))
-    return layers * _DESCRIPTORS[compiled.options.tiling.schedule]
+def code_size(compiled: Compiled, compiler: Compiler | None, constants: int) -> CodeSize:
+    """Compile and link a program, and return what that takes.
+
+    Without a compiler of the user's, a program that ziglang's cannot compile, such as one for a
+    SoC whose drivers are not written yet, is estimated from the words of its C, without the
+    functions of the SoC.
+
+    Args:
+        compiled: the program.
+        compiler: the user's; ziglang's clang if not given.
+        constants: bytes of the program's constants in the same memory, with gaps.
+
+    Raises:
+        ToolchainError: the user's compiler failed.
+    """
+    try:
+        sizes = _measured(compiled, compiler)
+    except ToolchainError as error:
+        if compiler is not None:
+            raise
+        program = compiled.program
+        words = len(f"{program.layers_source} {program.cpu_source}".split())
+        code = math.ceil(WORD_BYTES * words)
+        tensors = [tensor_bytes((info,)) for info in (*program.l2_inputs, *program.outputs)]
+        borders = sum(round_up(size, ALIGNMENT) for size in (*tensors, _RESULT))
+        said = f"estimated from the words of its C, +-{TOLERANCE:.0%}: {error.what}"
+        return CodeSize(code, borders, math.ceil(TOLERANCE * code), said)
+    code = sizes.code + sizes.constants - constants
+    said = f"and its own constants, by {sizes.compiler}"
+    return CodeSize(code, sizes.io + sizes.other, 0, said)
 
 
-def _written(compiled: Compiled) -> list[Kernel | CpuKernel]:
-    """The kernels whose functions are in the C; others share these."""
-    kernels: dict[str, Kernel | CpuKernel] = {k.symbol: k for k in compiled.cpu_kernels}
-    kernels |= {k.symbol: k for code in compiled.regions.values() for k in code.kernels}
-    first: dict[str, str] = {}
-    for step in compiled.program.steps:
-        first.setdefault(step.function, step.symbol)
-    return [kernels[symbol] for symbol in first.values() if symbol in kernels]
-
-
-def kernel_bytes(kernel: Kernel | CpuKernel) -> int:
-    """Return the estimated bytes of one function."""
-    if isinstance(kernel, Kernel):
-        rate = _BORDER_WORD if kernel.layer is None else _LAYER_WORD
-        return math.ceil(rate * _words(kernel.source))
-    simple = all(name in _MOVES or name.startswith(_REAL) for name in kernel.operators)
-    unrolled = unrolled_bytes(kernel.source) if simple else 0
-    for names, size in _CPU_BYTES:
-        if not set(names).isdisjoint(kernel.operators):
-            size += sum(_REQUANTIZED.get(name, 0) for name in set(kernel.operators))
-            return max(size, unrolled)
-    return max(math.ceil(_CPU_WORD * _words(kernel.source)), unrolled)
-
-
-def _words(source: str) -> int:
-    return len(WORD.findall(_COMMENT.sub("", source)))
+def _measured(compiled: Compiled, compiler: Compiler | None) -> Sizes:
+    """Return the sizes of the linked program, in larger memories than the target's if need be."""
+    soc = compiled.target.soc
+    build = build_rv32 if soc.host.arm is None else build_arm
+    try:
+        return build(compiled.program, soc, compiler).sizes
+    except L2OverflowError:
+        memories = tuple(
+            replace(memory, size=max(memory.size, _ROOMY))
+            if memory.name in ("L2", soc.code_memory)
+            else memory
+            for memory in soc.memories
+        )
+        return build(compiled.program, replace(soc, memories=memories), compiler).sizes

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import astuple, replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.memory.arena import ALIGNMENT, live_bytes, written_over
 from byoc_dory.soc.base import round_up
-from htvm.firmware.sizes import tensor_bytes
-from htvm.fitting.code_size import TOLERANCE, code_bytes, descriptor_bytes
-from htvm.fitting.measured import measured_sizes
+from htvm.fitting.code_size import code_size
 from htvm.report.fit import LayerDemand, Level, MemoryItem, WeightRow
 
 if TYPE_CHECKING:
@@ -31,43 +28,27 @@ __all__ = [
     "weight_levels",
 ]
 
-# Bytes of the code that a run returns.
-_RESULT = 4
-
-_ESTIMATED = "estimated from the C for ziglang's clang"
-
 
 def l2_levels(compiled: Compiled, compiler: Compiler | None = None) -> tuple[Level, ...]:
     """Return the level of L2: constants, arena, code, stack, inputs and outputs.
 
     Where code and constants are in a memory of their own, that has a level before it.
-    Everything is exact except for the code and the records that layers pass to drivers, which are
-    estimated, unless a compiler measures them.
+    Everything is exact, except for the code where no compiler can make it (`code_size`).
 
     Raises:
-        ToolchainError: the compiler failed.
+        ToolchainError: the user's compiler failed.
     """
     program, soc = compiled.program, compiled.target.soc
     plan = program.plan
     stack = soc.host.stack if soc.host.stack_memory == "L2" else 0
-    fixed = [
-        MemoryItem(f"constants of {layer}", size)
-        for layer, size in constants_by_layer(compiled).items()
-    ]
-    if compiler is None:
-        code, borders = code_bytes(compiled), _borders(program)
-        slack, said = math.ceil(TOLERANCE * code), f"{_ESTIMATED}, +-{TOLERANCE:.0%}"
-        records = descriptor_bytes(compiled)
-    else:
-        sizes, slack, records = measured_sizes(compiled, compiler), 0, 0
-        code = sizes.code + sizes.constants - sum(part.bytes for part in fixed)
-        borders, said = sizes.io + sizes.other, f"and its own constants, by {sizes.compiler}"
-    fixed.append(MemoryItem("code", code, said))
+    constants = constants_by_layer(compiled)
+    size = code_size(compiled, compiler, sum(constants.values()))
+    fixed = [MemoryItem(f"constants of {layer}", taken) for layer, taken in constants.items()]
+    fixed.append(MemoryItem("code", size.code, size.said))
     parts = [
         MemoryItem("arena", plan.peak, _arena_note(program)),
         MemoryItem("stack", stack, "reserved"),
-        MemoryItem("inputs and outputs", borders),
-        MemoryItem("layers' descriptors", records, "estimated"),
+        MemoryItem("inputs and outputs", size.borders),
     ]
     bound = "no smaller arena exists" if plan.optimal else f"no arena is below {plan.bound:,} B"
     notes = [bound] if plan.peak else []
@@ -76,15 +57,12 @@ def l2_levels(compiled: Compiled, compiler: Compiler | None = None) -> tuple[Lev
     note = "; ".join(notes)
     ram = soc.memory("L2").size
     if soc.code_memory == "L2":
-        return (_level("L2", ram, [*fixed, *parts], slack, note),)
+        return (_level("L2", ram, [*fixed, *parts], size.slack, note),)
     flash = soc.memory(soc.code_memory)
-    return (_level(flash.name, flash.size, fixed, slack, ""), _level("RAM", ram, parts, 0, note))
-
-
-def _borders(program: Program) -> int:
-    """Return the bytes of inputs, outputs and the run's result, each from a multiple of 16 on."""
-    sizes = [tensor_bytes((info,)) for info in (*program.l2_inputs, *program.outputs)]
-    return sum(round_up(size, ALIGNMENT) for size in (*sizes, _RESULT))
+    return (
+        _level(flash.name, flash.size, fixed, size.slack, ""),
+        _level("RAM", ram, parts, 0, note),
+    )
 
 
 def _level(name: str, limit: int, parts: list[MemoryItem], slack: int, note: str) -> Level:

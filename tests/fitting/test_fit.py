@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -19,8 +20,12 @@ from byoc_dory.options import TilingOptions
 from htvm import fitting, zoo
 from htvm.cli.app import main
 from htvm.cli.arguments import open_model
+from htvm.compiled import BuildOptions
 from htvm.firmware.sizes import Sizes
+from htvm.fitting.code_size import TOLERANCE, WORD_BYTES, code_size
+from htvm.fitting.levels import constants_by_layer
 from htvm.model import Model, TensorInfo
+from htvm.pipeline import compile_model
 from htvm.report.fit import Fit, Level
 from patterns.ops.dense import Dense
 from patterns.reading.read import graph_of
@@ -40,12 +45,11 @@ def part(level: Level, name: str) -> int:
 def hold(found: Fit, real: Sizes) -> None:
     """What was said of L2 against the linked firmware."""
     level = found.level("L2")
-    assert level.demand == sum(entry.bytes for entry in level.parts)
+    assert level.demand == sum(entry.bytes for entry in level.parts) == real.total
     assert part(level, "arena") == real.arena
     assert part(level, "stack") == real.stack
-    # All that is wrong comes from the code and the layers' descriptors.
-    assert abs(level.demand - real.total) <= level.slack
-    assert abs(part(level, "code") - real.code) <= level.slack
+    # The records that layers pass to drivers are constants of the code.
+    assert level.slack == 0 and part(level, "code") >= real.code
 
 
 @pytest.mark.parametrize(
@@ -72,6 +76,43 @@ def test_demands_of_l2_on_every_target(network: str) -> None:
 def test_demands_of_l2_of_imported_networks(name: str, target: str) -> None:
     model = htvm.load(model_path(name))
     hold(htvm.fit(model, target), htvm.build(model, target).sizes)
+
+
+@pytest.mark.parametrize(
+    ("network", "target"), [("resnet8", "diana.cpu"), ("ds_cnn", "diana"), ("ds_cnn", "cortex_m4")]
+)
+def test_without_a_compiler_the_code_is_estimated(
+    network: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = zoo.build(network)
+    real = htvm.fit(model, target)
+    monkeypatch.setattr("htvm.firmware.toolchain._zig", lambda: None)
+    found = htvm.fit(model, target)
+    for level, measured in zip(found.levels, real.levels, strict=True):
+        code = part(level, "code")
+        assert level.slack == math.ceil(TOLERANCE * code)
+        assert abs(level.demand - measured.demand) <= level.slack
+        assert part(level, "inputs and outputs") >= part(measured, "inputs and outputs") - 16
+    assert "estimated from the words of its C, +-70%: no C compiler" in " ".join(str(found).split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ZOO)
+def test_the_estimate_is_as_close_as_it_says(network: str) -> None:
+    """Of targets without libraries of kernels, and networks without reals on the CPU."""
+    for target in ("diana", "diana.analog", "diana.cpu", "cortex_m4"):
+        compiled = compile_model(open_model(f"zoo:{network}"), target, BuildOptions())
+        program = compiled.program
+        words = len(f"{program.layers_source} {program.cpu_source}".split())
+        real = code_size(compiled, None, sum(constants_by_layer(compiled).values())).code
+        assert abs(WORD_BYTES * words - real) <= TOLERANCE * WORD_BYTES * words
+
+
+def test_a_program_that_overflows_is_measured_all_the_same() -> None:
+    model = zoo.build("toyadmos")
+    small = htvm.fit(model, "generic.cpu", l2_bytes=262_144).level("L2")
+    hold(htvm.fit(model, "generic.cpu"), htvm.build(model, "generic.cpu").sizes)
+    assert small.demand == htvm.fit(model, "generic.cpu").level("L2").demand > small.limit
 
 
 def test_accelerators_memories_are_those_of_the_plan() -> None:
@@ -133,7 +174,7 @@ def test_a_full_arena_names_the_tensor() -> None:
     tensor = next(change for change in found.changes if "in the arena" in change.what)
     assert tensor.fits == "yes" and "depthwise_0_padded" in tensor.what
     # Where the whole arena would not be enough, nothing is said of its tensors.
-    smaller = htvm.fit(model, "generic.cpu", l2_bytes=49_152)
+    smaller = htvm.fit(model, "generic.cpu", l2_bytes=40_960)
     assert not any("in the arena" in change.what for change in smaller.changes)
 
 

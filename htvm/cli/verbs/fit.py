@@ -1,4 +1,4 @@
-"""``htvm fit``: whether a model fits a target, before any C is compiled."""
+"""``htvm fit``: whether a model fits a target."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def command(
 ) -> None:
     """Say whether MODEL fits: each memory's demand and limit, what dominates, what would help.
 
-    No C compiler is needed; only the size of the machine code is an estimate, unless --cc measures
-    it.  The exit code is 1 if the model does not fit.
+    The program is compiled, also where it does not fit, and its code is measured; only where that
+    is impossible is it estimated.  The exit code is 1 if the model does not fit.
     """
     from htvm.fitting import fit
     from htvm.report.fit import fit_data, fit_text
