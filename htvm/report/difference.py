@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from htvm.plots.bars import Bar, bar_figure
 from htvm.public import boundary
 from htvm.report.conditions import figures_of
-from htvm.report.table import Column, Table, text
+from htvm.report.table import Column, table_of, text
 from htvm.shown import Shown
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ class ReportDifference(Shown):
         """
         bars = []
         for step in self.steps[:most]:
-            grown = step.difference
-            more = step.note if grown is None else f"{'+' if grown > 0 else ''}{_number(grown)}"
+            more = _grown(step.difference) or step.note
             bars += [
                 Bar(step.name, step.before, f"{_number(step.before)} before", "dim", hollow=True),
                 Bar("", step.after, f"{_number(step.after)} after, {more}".strip(", "), "ink"),
@@ -154,24 +153,25 @@ def _note(first: LayerRow | None, second: LayerRow | None) -> str:
 
 
 def _table(what: str, changes: tuple[Change, ...]) -> str:
-    columns = (
-        Column(what, wraps=True), Column("before", number=True), Column("after", number=True),
-        Column("change", number=True), Column("%", number=True), Column("", wraps=True),
-    )  # fmt: skip
-    return text(Table(columns, tuple(_cells(change) for change in changes)), _LINE)
-
-
-def _cells(change: Change) -> tuple[str, ...]:
-    grown = change.difference
-    share = "" if grown is None or not change.before else f"{100 * grown / change.before:+.1f}"
-    return (
-        change.name,
-        _number(change.before),
-        _number(change.after),
-        "" if grown is None else f"{'+' if grown > 0 else ''}{_number(grown)}",
-        share,
-        change.note,
+    table = table_of(
+        changes,
+        (Column(what, wraps=True), lambda change: change.name),
+        (Column("before", number=True), lambda change: _number(change.before)),
+        (Column("after", number=True), lambda change: _number(change.after)),
+        (Column("change", number=True), lambda change: _grown(change.difference)),
+        (Column("%", number=True), _share),
+        (Column("", wraps=True), lambda change: change.note),
     )
+    return text(table, _LINE)
+
+
+def _share(change: Change) -> str:
+    grown = change.difference
+    return "" if grown is None or not change.before else f"{100 * grown / change.before:+.1f}"
+
+
+def _grown(value: float | None) -> str:
+    return "" if value is None else f"{'+' if value > 0 else ''}{_number(value)}"
 
 
 def _number(value: float | None) -> str:

@@ -8,14 +8,22 @@ from __future__ import annotations
 import dataclasses
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.verdict import OperatorVerdict
 from htvm.report.rule_costs import RuleCost, objections_text, rule_costs
 from htvm.report.settings import Setting, settings_text
-from htvm.report.table import Column, Table, count, csv_text, short_source, text
+from htvm.report.table import (
+    Column,
+    Table,
+    count,
+    csv_text,
+    short_source,
+    table_of,
+    text,
+)
 from htvm.shown import Shown
 
 if TYPE_CHECKING:
@@ -220,8 +228,17 @@ class Explanation(Shown):
 _TEXT = 80  # characters per line of an explanation as text, outside of a terminal
 
 
+def _answer_of(accelerator: str) -> Callable[[VerdictRow], str]:
+    """Return what tells an accelerator's answers as the text of one cell."""
+
+    def answer(row: VerdictRow) -> str:
+        said = [_says(offer) for offer in row.offers if offer.accelerator == accelerator]
+        return said[-1] if said else "not asked"
+
+    return answer
+
+
 def _says(offer: OperatorVerdict) -> str:
-    """Return an accelerator's answer as the text of one cell."""
     if offer.accepted:
         return "yes" if offer.cycles is None else f"yes, {count(offer.cycles)} cycles"
     return f"no: {offer.reason}"
@@ -232,37 +249,20 @@ def verdict_table(rows: Sequence[VerdictRow]) -> Table:
 
     Without accelerators there is a column for the kernel instead.
     """
-    asked = tuple(dict.fromkeys(offer.accelerator for row in rows for offer in row.offers))
-    columns = (
-        Column("layer"),
-        Column("op"),
-        Column("shape"),
-        Column("runs on"),
-        Column("cycles", number=True),
-        Column("basis"),
-        Column("est. on one CPU core", number=True),
-        *(Column(f"{name} alone?") for name in asked),
-        *(() if asked else (Column("kernel"),)),
-        Column("source"),
+    asked = dict.fromkeys(offer.accelerator for row in rows for offer in row.offers)
+    answers = [(Column(f"{name} alone?"), _answer_of(name)) for name in asked]
+    return table_of(
+        rows,
+        (Column("layer"), lambda row: row.layer),
+        (Column("op"), lambda row: row.op),
+        (Column("shape"), lambda row: row.shape),
+        (Column("runs on"), lambda row: row.placed),
+        (Column("cycles", number=True), lambda row: row.cycles),
+        (Column("basis"), lambda row: row.basis),
+        (Column("est. on one CPU core", number=True), lambda row: row.cpu_cycles),
+        *(answers or [(Column("kernel"), lambda row: row.kernel)]),
+        (Column("source"), lambda row: short_source(row.source)),
     )
-    body = []
-    for row in rows:
-        answers = {offer.accelerator: _says(offer) for offer in row.offers}
-        body.append(
-            (
-                row.layer,
-                row.op,
-                row.shape,
-                row.placed,
-                count(row.cycles),
-                row.basis,
-                count(row.cpu_cycles),
-                *(answers.get(name, "not asked") for name in asked),
-                *(() if asked else (row.kernel,)),
-                short_source(row.source),
-            )
-        )
-    return Table(columns, tuple(body))
 
 
 def explain_text(found: Explanation, width: int | None = None) -> str:

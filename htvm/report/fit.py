@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from htvm.report.table import Column, Table, count, text, wrapped
+from htvm.report.table import Column, Table, count, percent, table_of, text, wrapped
 from htvm.shown import Shown
 
 if TYPE_CHECKING:
@@ -73,6 +73,11 @@ class Level:
     slack: int = 0
     parts: tuple[MemoryItem, ...] = ()
     note: str = ""
+
+    @property
+    def used(self) -> int:
+        """Bytes that the plan uses, or without one those that are needed."""
+        return self.demand if self.planned is None else self.planned
 
     @property
     def fits(self) -> Answer:
@@ -273,29 +278,19 @@ def _lines(part: str, width: int | None) -> str:
 
 
 def _level_table(levels: tuple[Level, ...]) -> Table:
-    columns = (
-        Column("memory"),
-        Column("needs B", True),
-        Column("planned B", True),
-        Column("limit B", True),
-        Column("used %", True),
-        Column("fits"),
+    return table_of(
+        levels,
+        (Column("memory"), lambda level: level.memory),
+        (Column("needs B", number=True), _needs),
+        (Column("planned B", number=True), lambda level: level.planned),
+        (Column("limit B", number=True), lambda level: level.limit),
+        (Column("used %", number=True), lambda level: percent(level.used, level.limit)),
+        (Column("fits"), lambda level: _WORDS[level.fits]),
     )
-    rows = []
-    for level in levels:
-        taken = level.demand if level.planned is None else level.planned
-        slack = f" +-{count(level.slack)}" if level.slack else ""
-        rows.append(
-            (
-                level.memory,
-                count(level.demand) + slack,
-                count(level.planned),
-                count(level.limit),
-                f"{100 * taken / level.limit:.1f}",
-                _WORDS[level.fits],
-            )
-        )
-    return Table(columns, tuple(rows))
+
+
+def _needs(level: Level) -> str:
+    return count(level.demand) + (f" +-{count(level.slack)}" if level.slack else "")
 
 
 def _dominates(level: Level) -> str:
@@ -315,38 +310,31 @@ def _part(part: MemoryItem) -> str:
 
 
 def _layer_table(layers: tuple[LayerDemand, ...]) -> Table:
-    columns = (
-        Column("layer", wraps=True),
-        Column("on"),
-        Column("tile k,c,y,x"),
-        Column("L1 B", True),
-        Column("least", True),
-        Column("untiled", True, spare=True),
-        Column("weights B", True),
-        Column("least", True, spare=True),
-        Column("whole", True, spare=True),
-    )
-    rows = tuple(
+    def weights(layer: LayerDemand, size: int | None) -> int | None:
+        return size if layer.weights_whole else None  # they take no room of their own
+
+    return table_of(
+        layers,
+        (Column("layer", wraps=True), _marked),
+        (Column("on"), lambda layer: layer.accelerator),
+        (Column("tile k,c,y,x"), lambda layer: layer.tile),
+        (Column("L1 B", number=True), lambda layer: layer.l1_planned),
+        (Column("least", number=True), lambda layer: layer.l1_least),
+        (Column("untiled", number=True, spare=True), lambda layer: layer.l1_whole),
+        (Column("weights B", number=True), lambda layer: weights(layer, layer.weights_planned)),
         (
-            layer.layer + (" (!)" if layer.l1_least > layer.l1_limit else ""),
-            layer.accelerator,
-            layer.tile,
-            count(layer.l1_planned),
-            count(layer.l1_least),
-            count(layer.l1_whole),
-            *_weight_cells(layer),
-        )
-        for layer in layers
+            Column("least", number=True, spare=True),
+            lambda layer: weights(layer, layer.weights_least),
+        ),
+        (
+            Column("whole", number=True, spare=True),
+            lambda layer: weights(layer, layer.weights_whole),
+        ),
     )
-    return Table(columns, rows)
 
 
-def _weight_cells(layer: LayerDemand) -> tuple[str, str, str]:
-    """Return the cells on weights, empty where they take no room of their own."""
-    if not layer.weights_whole:
-        return ("", "", "")
-    sizes = (layer.weights_planned, layer.weights_least, layer.weights_whole)
-    return (count(sizes[0]), count(sizes[1]), count(sizes[2]))
+def _marked(layer: LayerDemand) -> str:
+    return layer.layer + (" (!)" if layer.l1_least > layer.l1_limit else "")
 
 
 def _weights(rows: tuple[WeightRow, ...], width: int | None) -> str:
@@ -357,27 +345,23 @@ def _weights(rows: tuple[WeightRow, ...], width: int | None) -> str:
     def value(row: WeightRow) -> float:
         return float("inf") if row.saved_cycles is None else row.saved_cycles / row.bytes
 
-    columns = (
-        Column("weights of", wraps=True),
-        Column("on"),
-        Column("B", True),
-        Column("kept in", wraps=True),
-        Column("cycles saved", True, wraps=True),
-        Column("per KiB", True),
-    )
-    lines = tuple(
+    def per_kib(row: WeightRow) -> str:
+        return "" if row.saved_cycles is None else f"{1024 * value(row):,.0f}"
+
+    table = table_of(
+        sorted(rows, key=lambda row: -value(row)),
+        (Column("weights of", wraps=True), lambda row: row.layer),
+        (Column("on"), lambda row: row.accelerator),
+        (Column("B", number=True), lambda row: row.bytes),
+        (Column("kept in", wraps=True), lambda row: row.memory or "no: loaded with each tile"),
         (
-            row.layer,
-            row.accelerator,
-            count(row.bytes),
-            row.memory or "no: loaded with each tile",
-            "no tile fits otherwise" if row.saved_cycles is None else count(row.saved_cycles),
-            "" if row.saved_cycles is None else f"{1024 * value(row):,.0f}",
-        )
-        for row in sorted(rows, key=lambda row: -value(row))
+            Column("cycles saved", number=True, wraps=True),
+            lambda row: count(row.saved_cycles) or "no tile fits otherwise",
+        ),
+        (Column("per KiB", number=True), per_kib),
+        title="weights: not all fit the memory that keeps them; chosen to save most cycles",
     )
-    title = "weights: not all fit the memory that keeps them; chosen to save most cycles"
-    return text(Table(columns, lines, title=title), width)
+    return text(table, width)
 
 
 def _refused(fit: Fit) -> str:

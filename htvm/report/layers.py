@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from htvm.report.accuracy import accuracy_text
-from htvm.report.data import L1Use, L2Use, LayerRow, ReportData, Summary
+from htvm.report.data import L1Use, L2Use, LayerRow, ReportData, SqnrRow, Summary
 from htvm.report.screen import cost_lines
 from htvm.report.table import (
     Column,
@@ -14,8 +14,10 @@ from htvm.report.table import (
     count,
     csv_text,
     milliseconds,
+    percent,
     ratio,
     short_source,
+    table_of,
     text,
     wrapped,
 )
@@ -41,22 +43,7 @@ def layer_table(report: ReportData) -> Table:
 
     Where it has a width, the last columns are left out; JSON and CSV have every field.
     """
-    columns = (
-        Column("layer", wraps=True),
-        Column("runs on"),
-        Column("shape", wraps=True),
-        Column("MACs", number=True),
-        Column("cycles", number=True),
-        Column("predicted", number=True, spare=True),
-        Column("%", number=True),
-        Column("MAC/cycle", number=True, spare=True),
-        Column("instructions", number=True),
-        Column("per MAC", number=True, spare=True),
-        Column("uJ", number=True, spare=True),
-        Column("tile (kcyx)", spare=True),
-    )
     total = report.summary.cycles
-    rows = tuple(_layer_cells(row, total) for row in report.layers)
     macs = sum(row.macs for row in report.layers)
     predicted = [row.predicted_cycles for row in report.layers]
     known = sum(value for value in predicted if value is not None)
@@ -71,29 +58,28 @@ def layer_table(report: ReportData) -> Table:
         "",
         ratio(macs, total),
         count(report.summary.instructions),
-        ratio(report.summary.instructions, macs) if macs else "",
+        ratio(report.summary.instructions, macs),
         "",
         "",
     )
-    return Table(columns, rows, footer=footer)
-
-
-def _layer_cells(row: LayerRow, total: int | None) -> tuple[str, ...]:
-    share = ratio(None if row.cycles is None else 100 * row.cycles, total, 1)
-    rate = ratio(row.macs, row.cycles) if row.macs else ""
-    return (
-        row.label,
-        row.accelerator,
-        row.shape,
-        count(row.macs) if row.macs else "",
-        count(row.cycles),
-        count(row.predicted_cycles),
-        share,
-        rate,
-        count(row.instructions),
-        ratio(row.instructions, row.macs) if row.macs else "",
-        "" if row.energy_uj is None else f"{row.energy_uj:.2f}",
-        row.tile,
+    return table_of(
+        report.layers,
+        (Column("layer", wraps=True), lambda row: row.label),
+        (Column("runs on"), lambda row: row.accelerator),
+        (Column("shape", wraps=True), lambda row: row.shape),
+        (Column("MACs", number=True), lambda row: row.macs or None),
+        (Column("cycles", number=True), lambda row: row.cycles),
+        (Column("predicted", number=True, spare=True), lambda row: row.predicted_cycles),
+        (Column("%", number=True), lambda row: percent(row.cycles, total)),
+        (
+            Column("MAC/cycle", number=True, spare=True),
+            lambda row: ratio(row.macs or None, row.cycles),
+        ),
+        (Column("instructions", number=True), lambda row: row.instructions),
+        (Column("per MAC", number=True, spare=True), lambda row: ratio(row.instructions, row.macs)),
+        (Column("uJ", number=True, spare=True), lambda row: ratio(row.energy_uj, 1)),
+        (Column("tile (kcyx)", spare=True), lambda row: row.tile),
+        footer=footer,
     )
 
 
@@ -161,28 +147,17 @@ def units_text(summary: Summary, width: int | None = None) -> str:
     """Return one line per unit of the SoC on what it did; empty without a run."""
     if not summary.units:
         return ""
-    columns = (
-        Column("unit"),
-        Column("busy cycles", True),
-        Column("charged", True),
-        Column("%", True),
-        Column("doing", wraps=True),
+    table = table_of(
+        summary.units,
+        (Column("unit"), lambda unit: unit.name),
+        (Column("busy cycles", number=True), lambda unit: unit.cycles),
+        (Column("charged", number=True), lambda unit: unit.charged),
+        (Column("%", number=True), lambda unit: percent(unit.charged, summary.cycles)),
+        (Column("doing", wraps=True), lambda unit: unit.what),
+        title="units work in parallel: a cycle is charged to every accelerator that works then;\n"
+        "if none does, to the DMA if it works, else to the host",
     )
-    rows = tuple(
-        (
-            unit.name,
-            count(unit.cycles),
-            count(unit.charged),
-            ratio(100 * unit.charged, summary.cycles, 1),
-            unit.what,
-        )
-        for unit in summary.units
-    )
-    title = (
-        "units work in parallel: a cycle is charged to every accelerator that works then;\n"
-        "if none does, to the DMA if it works, else to the host"
-    )
-    return text(Table(columns, rows, title=title), width)
+    return text(table, width)
 
 
 def causes_table(report: ReportData) -> Table:
@@ -190,28 +165,35 @@ def causes_table(report: ReportData) -> Table:
 
     Tiles are marked if they are double-buffered; tensors that stay in L1 are not moved.
     """
-    columns = (
-        Column("layer", wraps=True),
-        Column("cycles", number=True),
-        Column("array", number=True),
-        Column("weights", number=True),
-        Column("trigger", number=True),
-        Column("DMA alone", number=True),
-        Column("host alone", number=True),
-        Column("DMA busy", number=True, spare=True),
-        Column("waiting", number=True, spare=True),
-        Column("tiles", number=True, spare=True),
-        Column("in L1", spare=True),
-    )
-    rows = tuple(
-        (row.name, *_cause_cells(row.causes), _tiles(row), row.resident)
-        for row in report.layers
-        if row.causes is not None and row.causes.cores + row.causes.dma
-    )
     whole = report.summary.causes
-    title = "cycles by cause: array + weights + trigger + DMA alone + host alone = cycles"
-    footer = () if whole is None else ("the whole run", *_cause_cells(whole), "", "")
-    return Table(columns, rows, title=title, footer=footer)
+    spent = [count(getattr(whole, cause)) for cause in _CAUSES] if whole is not None else []
+    rows = (row for row in report.layers if row.causes and row.causes.cores + row.causes.dma)
+    return table_of(
+        rows,
+        (Column("layer", wraps=True), lambda row: row.name),
+        *((column, _spent(cause)) for cause, column in _CAUSES.items()),
+        (Column("tiles", number=True, spare=True), _tiles),
+        (Column("in L1", spare=True), lambda row: row.resident),
+        title="cycles by cause: array + weights + trigger + DMA alone + host alone = cycles",
+        footer=("the whole run", *spent, "", "") if spent else (),
+    )
+
+
+_CAUSES = {
+    "cycles": Column("cycles", number=True),
+    "array": Column("array", number=True),
+    "weights": Column("weights", number=True),
+    "trigger": Column("trigger", number=True),
+    "dma_alone": Column("DMA alone", number=True),
+    "host_alone": Column("host alone", number=True),
+    "dma": Column("DMA busy", number=True, spare=True),
+    "waiting": Column("waiting", number=True, spare=True),
+}
+
+
+def _spent(cause: str) -> Callable[[LayerRow], int | None]:
+    """Return the cycles of a cause, of a step that has causes."""
+    return lambda row: getattr(row.causes, cause)
 
 
 def overlap_text(causes: Causes | None) -> str:
@@ -229,26 +211,12 @@ def _tiles(row: LayerRow) -> str:
     return count(row.tiles) + (" x2" if row.double_buffered else "")
 
 
-def _cause_cells(causes: Causes) -> tuple[str, ...]:
-    values = (
-        causes.cycles,
-        causes.array,
-        causes.weights,
-        causes.trigger,
-        causes.dma_alone,
-        causes.host_alone,
-        causes.dma,
-        causes.waiting,
-    )
-    return tuple(count(value) for value in values)
-
-
 def energy_text(report: ReportData) -> str:
     """Return the energy and its sources; empty without energy."""
     energy = report.energy
     if energy is None:
         return ""
-    share = ratio(100 * energy.cycles, report.summary.cycles, 1)
+    share = percent(energy.cycles, report.summary.cycles)
     whole = share == "100.0"  # except between steps
     lines = [
         f"energy: {energy.microjoules:.2f} uJ for {share} % of the cycles, "
@@ -279,17 +247,23 @@ def _sqnr_text(report: ReportData, width: int | None) -> str:
     labelled = "" if report.decisions is None else str(report.decisions)
     if report.output_sqnr_db is None and not report.sqnr:
         return labelled
-    rows = [(row.layer, f"{row.sqnr_db:.1f}", short_source(row.source)) for row in report.sqnr]
+    rows = [*report.sqnr]
     if report.output_sqnr_db is not None:
-        rows.append(("output", f"{report.output_sqnr_db:.1f}", ""))
-    columns = (Column("layer"), Column("SQNR dB", True), Column("source", wraps=True))
+        rows.append(SqnrRow("output", report.output_sqnr_db))
     title = (
         "retargeted to the accelerator's number scheme: signal to quantization noise (SQNR) against"
         "\nthe source model (output: before a softmax)"
     )
     if report.measured_on:
         title += f", measured on {report.measured_on}"
-    lines = [text(Table(columns, tuple(rows), title=title), width)]
+    table = table_of(
+        rows,
+        (Column("layer"), lambda row: row.layer),
+        (Column("SQNR dB", number=True), lambda row: f"{row.sqnr_db:.1f}"),
+        (Column("source", wraps=True), lambda row: short_source(row.source)),
+        title=title,
+    )
+    lines = [text(table, width)]
     worst = sorted(report.sqnr, key=lambda row: row.sqnr_db)[:_WORST]
     lines += ["worst: " + ", ".join(f"{row.layer} ({row.sqnr_db:.1f} dB)" for row in worst)]
     if report.output_largest is not None:

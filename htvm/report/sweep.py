@@ -16,7 +16,7 @@ from byoc_dory.options import ScheduleKind, TilingOptions
 from htvm.files import write_whole
 from htvm.plots.bars import new_figure
 from htvm.report.sweep_figures import heat_figure, pareto_figure
-from htvm.report.table import Column, Table, count, text
+from htvm.report.table import Column, Table, table_of, text
 from htvm.report.winners import (
     Total,
     best_of,
@@ -78,13 +78,13 @@ class Exploration(Shown):
             width: characters per line, in which the most important columns are shown; by default
                 all, in lines as long as they need.
         """
-        shown = tuple(_cells(row, label) for row, label in zip(self.rows, self.labels, strict=True))
+        table = _table(list(zip(self.labels, self.rows, strict=True)))
         lacking = {row.shortage.layer: row.shortage for row in self.rows if row.shortage}
         notes = [str(shortage.error()) for shortage in lacking.values()]
         notes += winners_text(self.totals, width)
         if self.interrupted:
             notes.append("interrupted: not everything was tried")
-        return "\n".join([text(Table(_COLUMNS, shown), width), *(f"\n{note}" for note in notes)])
+        return "\n".join([text(table, width), *(f"\n{note}" for note in notes)])
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -229,24 +229,36 @@ class Exploration(Shown):
         return titled[:_MOST_PANELS]
 
 
-_COLUMNS = (
-    Column("layer", wraps=True),
-    Column("shape", spare=True),
-    Column("on"),
-    Column("L1 budget", number=True),
-    Column("objective"),
-    Column("k,c,y,x"),
-    Column("tiles", number=True, spare=True),
-    Column("buffers", number=True, spare=True),
-    Column("cycles", number=True),
-    Column("of peak", number=True, spare=True),
-    Column("over quickest", number=True, spare=True),
-    Column("L1 in", number=True, spare=True),
-    Column("L1 out", number=True, spare=True),
-    Column("weights", number=True, spare=True),
-    Column("status"),
-    Column("ms to solve", number=True, spare=True),
-)
+def _table(rows: Sequence[tuple[str, Tried]]) -> Table:
+    """Return the table of labelled rows."""
+    return table_of(
+        rows,
+        (Column("layer", wraps=True), lambda each: each[1].layer),
+        (Column("shape", spare=True), lambda each: each[1].shape),
+        (Column("on"), lambda each: each[1].accelerator),
+        (Column("L1 budget", number=True), lambda each: each[1].l1_budget),
+        (Column("objective"), lambda each: each[0]),
+        (Column("k,c,y,x"), lambda each: ",".join(map(str, _sizes(each[1]) or ()))),
+        (Column("tiles", number=True, spare=True), lambda each: each[1].tiles),
+        (Column("buffers", number=True, spare=True), lambda each: each[1].buffers),
+        (Column("cycles", number=True), lambda each: each[1].cycles),
+        (Column("of peak", number=True, spare=True), lambda each: _share(each[1].utilisation)),
+        (Column("over quickest", number=True, spare=True), lambda each: _share(each[1].gap)),
+        (Column("L1 in", number=True, spare=True), lambda each: each[1].l1_in),
+        (Column("L1 out", number=True, spare=True), lambda each: each[1].l1_out),
+        (Column("weights", number=True, spare=True), lambda each: each[1].l1_weights),
+        (Column("status"), lambda each: each[1].status),
+        (Column("ms to solve", number=True, spare=True), lambda each: _solved(each[1])),
+    )
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f} %"
+
+
+def _solved(row: Tried) -> str:
+    return "" if row.tile is None else f"{1000 * row.seconds:.1f}"
+
 
 _WHOLE = {
     "alpha", "l1_budget", "k", "c", "y", "x", "tiles", "buffers", "cycles", "optimum", "l1_in",
@@ -257,28 +269,6 @@ _WHOLE = {
 def _sizes(row: Tried) -> tuple[int, int, int, int] | None:
     tile = row.tile
     return None if tile is None else (tile.k, tile.c, tile.y, tile.x)
-
-
-def _cells(row: Tried, label: str) -> tuple[str, ...]:
-    sizes, gap = _sizes(row), row.gap
-    return (
-        row.layer,
-        row.shape,
-        row.accelerator,
-        count(row.l1_budget),
-        label,
-        "" if sizes is None else ",".join(map(str, sizes)),
-        count(row.tiles),
-        count(row.buffers),
-        count(row.cycles),
-        "" if row.utilisation is None else f"{100 * row.utilisation:.1f} %",
-        "" if gap is None else f"{100 * gap:.1f} %",
-        count(row.l1_in),
-        count(row.l1_out),
-        count(row.l1_weights),
-        row.status,
-        "" if sizes is None else f"{1000 * row.seconds:.1f}",
-    )
 
 
 def _record(row: Tried) -> dict[str, object]:

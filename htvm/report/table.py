@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.box import Box
 from rich.console import Console
@@ -19,6 +19,8 @@ from byoc_dory.plain import csv_cell, plain
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+Record = TypeVar("Record")
+
 __all__ = [
     "Column",
     "Table",
@@ -26,8 +28,10 @@ __all__ = [
     "csv_text",
     "frame_csv",
     "milliseconds",
+    "percent",
     "ratio",
     "short_source",
+    "table_of",
     "text",
     "wrapped",
 ]
@@ -77,6 +81,24 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     title: str = ""
     footer: tuple[str, ...] = ()
+
+
+def table_of(
+    records: Iterable[Record],
+    *columns: tuple[Column, Callable[[Record], str | int | None]],
+    title: str = "",
+    footer: tuple[str, ...] = (),
+) -> Table:
+    """Return a table with one row per record.
+
+    Args:
+        records: what the rows show.
+        columns: each with what it shows of a record: words, or a number (see `count`).
+        title, footer: as of `Table`.
+    """
+    shown = [[cell(record) for _, cell in columns] for record in records]
+    rows = (tuple(each if isinstance(each, str) else count(each) for each in row) for row in shown)
+    return Table(tuple(column for column, _ in columns), tuple(rows), title, footer)
 
 
 def _used(table: Table) -> list[int]:
@@ -196,6 +218,11 @@ def ratio(numerator: float | None, denominator: float | None, digits: int = 2) -
     if numerator is None or not denominator:
         return ""
     return f"{numerator / denominator:.{digits}f}"
+
+
+def percent(part: float | None, whole: float | None) -> str:
+    """Format a share in percent; empty if either is missing or the whole is zero."""
+    return ratio(None if part is None else 100 * part, whole, 1)
 
 
 def short_source(name: str) -> str:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.verdict import statement
-from htvm.report.table import Column, Table, count, text, wrapped
+from htvm.report.table import Column, count, table_of, text, wrapped
 
 if TYPE_CHECKING:
-    from byoc_dory.soc.base import Soc, Target
+    from byoc_dory.soc.base import Memory, Soc, Target
 
 __all__ = ["parameters_data", "target_data", "target_text"]
 
@@ -137,43 +137,29 @@ def target_text(target: Target, width: int | None = None) -> str:
 def _parameters(target: Target, width: int | None) -> str:
     """Return the parameters as a table, below an example of their use."""
     soc = target.soc
-    columns = (
-        Column("parameter"),
-        Column("value"),
-        Column("default"),
-        Column("possible", wraps=True),
-        Column("what it is", wraps=True),
+    table = table_of(
+        soc.parameters,
+        (Column("parameter"), lambda entry: entry.name),
+        (Column("value"), lambda entry: entry.text(soc.settings[entry.name])),
+        (Column("default"), lambda entry: entry.text(entry.default)),
+        (Column("possible", wraps=True), lambda entry: entry.domain),
+        (Column("what it is", wraps=True), lambda entry: entry.title),
     )
-    rows = tuple(
-        (
-            entry.name,
-            entry.text(soc.settings[entry.name]),
-            entry.text(entry.default),
-            entry.domain,
-            entry.title,
-        )
-        for entry in soc.parameters
-    )
-    return text(Table(columns, rows), width)
+    return text(table, width)
 
 
 def _memories(soc: Soc, width: int | None) -> str:
-    columns = (
-        Column("memory"),
-        Column("bytes", True),
-        Column("from"),
-        Column("what it is", wraps=True),
+    def size(entry: Memory) -> str:
+        return count(entry.size) + (" (adjustable)" if entry.name in soc.adjustable else "")
+
+    table = table_of(
+        soc.memories,
+        (Column("memory"), lambda entry: entry.name),
+        (Column("bytes", number=True), size),
+        (Column("from"), lambda entry: f"0x{entry.base:08X}"),
+        (Column("what it is", wraps=True), lambda entry: entry.title),
     )
-    rows = tuple(
-        (
-            entry.name,
-            count(entry.size) + (" (adjustable)" if entry.name in soc.adjustable else ""),
-            f"0x{entry.base:08X}",
-            entry.title,
-        )
-        for entry in soc.memories
-    )
-    return text(Table(columns, rows), width)
+    return text(table, width)
 
 
 def _host(host: Mapping[str, Any]) -> str:

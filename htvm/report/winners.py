@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import InputError
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.tiling.named import objective_text
-from htvm.report.table import Column, Table, count, text
+from htvm.report.table import Column, count, table_of, text
 
 if TYPE_CHECKING:
     from byoc_dory.explore import Tried
@@ -136,32 +136,31 @@ def winners_text(totals: Sequence[Total], width: int | None = None) -> Iterator[
         totals: of the network.
         width: characters per line; no limit by default.
     """
-    budgets = dict.fromkeys(each.l1_budget for each in totals)
-    rows = []
-    for budget in budgets:
-        first = next(each for each in totals if each.l1_budget == budget)
-        single = next(
-            each for each in totals if each.l1_budget == budget and each.objective != _EACH
-        )
-        apart = [
-            f"{layer} {name}" for layer, name in first.layers if name != single.objective
-        ]  # fmt: skip
-        rows.append(
-            (
-                count(budget),
-                first.objective,
-                count(first.cycles) or "no tile of a layer fits",
-                f"{count(single.cycles)} with {single.objective}" if apart else "",
-                ", ".join(apart),
-            )
-        )
-    if rows:
-        columns = (
-            Column("L1 budget", number=True),
-            Column("winner"),
-            Column("cycles", number=True),
-            Column("one for all layers", wraps=True),
-            Column("other than that", wraps=True),
-        )
-        title = "the fewest predicted cycles of all layers together, each alone:"
-        yield "\n" + text(Table(columns, tuple(rows), title), width)
+    if not totals:
+        return
+    budgets: dict[int, list[Total]] = {}
+    for each in totals:
+        budgets.setdefault(each.l1_budget, []).append(each)
+    winners = [
+        (mine[0], next(each for each in mine if each.objective != _EACH))
+        for mine in budgets.values()
+    ]
+    table = table_of(
+        winners,
+        (Column("L1 budget", number=True), lambda best: best[0].l1_budget),
+        (Column("winner"), lambda best: best[0].objective),
+        (Column("cycles", number=True), lambda best: best[0].cycles or "no tile of a layer fits"),
+        (Column("one for all layers", wraps=True), lambda best: _single(*best)),
+        (Column("other than that", wraps=True), lambda best: ", ".join(_apart(*best))),
+        title="the fewest predicted cycles of all layers together, each alone:",
+    )
+    yield "\n" + text(table, width)
+
+
+def _apart(first: Total, single: Total) -> list[str]:
+    """Return the layers that another objective serves better than that of a single one for all."""
+    return [f"{layer} {name}" for layer, name in first.layers if name != single.objective]
+
+
+def _single(first: Total, single: Total) -> str:
+    return f"{count(single.cycles)} with {single.objective}" if _apart(first, single) else ""

@@ -12,7 +12,7 @@ import numpy as np
 from byoc_dory.errors import ExportError, TargetError
 from htvm.files import write_whole
 from htvm.public import public
-from htvm.report.table import Column, Table, count, frame_csv, text, wrapped
+from htvm.report.table import Column, frame_csv, table_of, text, wrapped
 from htvm.shown import Shown, optional
 from htvm.sweeping.row import COLUMNS, Row
 
@@ -142,38 +142,27 @@ class Designs(Shown):
             most: largest number of rows.
             width: characters per line; by default as many as they need.
         """
-        columns = (
-            Column("network", wraps=True),
-            *(
-                Column(axis.parameter.name, axis.parameter.kind != "text", wraps=True)
-                for axis in self.space.axes
-            ),
-            Column("cycles", number=True),
-            Column("ms", number=True),
-            Column("moved bytes", number=True, spare=True),
-            Column("outputs"),
-        )
         ran = sorted(
             (row for row in self.rows if row.status == "ok"),
             key=lambda row: (row.model, row.cycles or 0, row.design),
         )
-        shown = tuple(self._cells(row) for row in ran[:most])
-        parts = [text(Table(columns, shown), width)]
+        table = table_of(
+            ran[:most],
+            (Column("network", wraps=True), lambda row: row.model),
+            *(
+                (Column(axis.parameter.name, axis.parameter.kind != "text", wraps=True), axis.cell)
+                for axis in self.space.axes
+            ),
+            (Column("cycles", number=True), lambda row: row.cycles or 0),
+            (Column("ms", number=True), lambda row: f"{row.ms or 0:.3f}"),
+            (Column("moved bytes", number=True, spare=True), lambda row: row.moved_bytes or 0),
+            (Column("outputs"), lambda row: "exact" if row.exact else "WRONG"),
+        )
+        parts = [text(table, width)]
         if len(ran) > most:
             parts.append(f"... and {len(ran) - most:,} more")
         notes = self.notes if width is None else wrapped(self.notes, width)
         return "\n".join([*parts, "", *notes])
-
-    def _cells(self, row: Row) -> tuple[str, ...]:
-        values = dict(row.values)
-        return (
-            row.model,
-            *(axis.parameter.text(values[axis.parameter.name]) for axis in self.space.axes),
-            count(row.cycles or 0),
-            f"{row.ms or 0:.3f}",
-            count(row.moved_bytes or 0),
-            "exact" if row.exact else "WRONG",
-        )
 
     @property
     def notes(self) -> tuple[str, ...]:

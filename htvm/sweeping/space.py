@@ -17,6 +17,7 @@ from byoc_dory.soc.registry import resolve, split_name
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
     from byoc_dory.soc.parameters import Parameter, Value
+    from htvm.sweeping.row import Row
 
 __all__ = ["METHODS", "Axis", "Space", "space_of"]
 
@@ -30,6 +31,10 @@ class Axis:
 
     parameter: Parameter
     values: tuple[Value, ...]
+
+    def cell(self, row: Row) -> str:
+        """Return the parameter's value in a row, as text."""
+        return self.parameter.text(dict(row.values)[self.parameter.name])
 
 
 @dataclass(frozen=True)

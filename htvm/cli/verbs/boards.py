@@ -111,32 +111,21 @@ def new_command(name: str, like: str, folder: Path, as_json: bool) -> None:
 
 def _list(as_json: bool) -> None:
     from byoc_dory.soc.board import boards
-    from htvm.report.table import Column, Table, count, text
+    from htvm.report.table import Column, table_of, text
 
     if as_json:
         print_json("boards", {"boards": [asdict(board) for board in boards().values()]})
         return
-    columns = (
-        Column("board"),
-        Column("core"),
-        Column("MHz", number=True),
-        Column("flash B", number=True),
-        Column("RAM B", number=True),
-        Column("chip", spare=True),
-        Column("not verified", spare=True),
+    table = table_of(
+        boards().values(),
+        (Column("board"), lambda board: board.name),
+        (Column("core"), lambda board: board.core),
+        (Column("MHz", number=True), lambda board: f"{board.clock_hz / 1e6:g}"),
+        (Column("flash B", number=True), lambda board: board.flash.size),
+        (Column("RAM B", number=True), lambda board: board.ram.size),
+        (Column("chip", spare=True), lambda board: board.chip),
+        (Column("not verified", spare=True), lambda board: ", ".join(board.unverified)),
     )
-    rows = tuple(
-        (
-            board.name,
-            board.core,
-            f"{board.clock_hz / 1e6:g}",
-            count(board.flash.size),
-            count(board.ram.size),
-            board.chip,
-            ", ".join(board.unverified),
-        )
-        for board in boards().values()
-    )
-    echo(text(Table(columns, rows), terminal_width()))
+    echo(text(table, terminal_width()))
     echo("\nhtvm boards show NAME says where each number is from; boards new writes a file for")
     echo("another board, which --board takes as well as a name.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,10 @@ from htvm.cli import options
 from htvm.cli.output import print_json
 from htvm.cli.places import PATH, refuse_file_name
 from htvm.cli.terminal import echo, terminal_width
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Accelerator
+    from byoc_dory.soc.parameters import Parameter
 
 __all__ = ["command"]
 
@@ -92,7 +98,7 @@ def new_command(name: str, folder: Path | None, as_json: bool) -> None:
 
 def _list(as_json: bool) -> None:
     from byoc_dory.soc.registry import loadable, resolve
-    from htvm.report.table import Column, Table, count, text
+    from htvm.report.table import Column, table_of, text
     from htvm.report.target import parameters_data
 
     socs, faults = loadable()
@@ -114,27 +120,20 @@ def _list(as_json: bool) -> None:
         ]
         print_json("targets", {"targets": data})
         return
-    columns = (
-        Column("target"),
-        Column("accelerators"),
-        Column("MHz", number=True),
-        Column("L2 bytes", number=True),
-        Column("SoC", wraps=True),
-        Column("host", spare=True),
-        Column("parameters", spare=True),
+
+    def named(entries: Iterable[Accelerator | Parameter]) -> str:
+        return ", ".join(entry.name for entry in entries) or "none"
+
+    table = table_of(
+        known,
+        (Column("target"), lambda target: target.name),
+        (Column("accelerators"), lambda target: named(target.accelerators)),
+        (Column("MHz", number=True), lambda target: f"{target.soc.clock_hz / 1e6:g}"),
+        (Column("L2 bytes", number=True), lambda target: target.soc.memory("L2").size),
+        (Column("SoC", wraps=True), lambda target: target.soc.title),
+        (Column("host", spare=True), lambda target: target.soc.host.name),
+        (Column("parameters", spare=True), lambda target: named(target.soc.parameters)),
     )
-    rows = tuple(
-        (
-            target.name,
-            ", ".join(accelerator.name for accelerator in target.accelerators) or "none",
-            f"{target.soc.clock_hz / 1e6:g}",
-            count(target.soc.memory("L2").size),
-            target.soc.title,
-            target.soc.host.name,
-            ", ".join(entry.name for entry in target.soc.parameters) or "none",
-        )
-        for target in known
-    )
-    echo(text(Table(columns, rows), terminal_width()))
+    echo(text(table, terminal_width()))
     echo("\nParameters are given with the name, e.g. siracusa:cores=4,l1=128KiB;")
     echo("htvm targets show NAME says what they are and which values they can have.")

@@ -23,7 +23,7 @@ from htvm.report.html.tables import bytes_grid, layers_grid
 from htvm.report.html.timeline import timeline_of
 from htvm.report.layers import overlap_text
 from htvm.report.reasons import accelerated_text, group_text, reason_of, speed_up_of
-from htvm.report.table import count, milliseconds, ratio
+from htvm.report.table import count, milliseconds, percent, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -127,7 +127,7 @@ def _tiles(report: ReportData) -> list[_Tile]:
     rate = ratio(macs, summary.cycles)
     tiles.append(_Tile("MACs", count(macs), f"{rate} per cycle" if rate else "of one inference"))
     if report.energy is not None:
-        share = ratio(100 * report.energy.cycles, summary.cycles, 1)
+        share = percent(report.energy.cycles, summary.cycles)
         said = f"of {share} % of the cycles, derived from published average powers"
         tiles.append(_Tile("energy", _energy(report.energy.microjoules), said))
     if memory.flash_limit is not None:
@@ -213,7 +213,7 @@ def _longest(report: ReportData) -> list[dict[str, Any]]:
             "step": step,
             "name": row.label,
             "cost": cost,
-            "share": ratio(100 * cost, whole, 1),
+            "share": percent(cost, whole),
             "parts": stacked([("u-host", "instructions", cost, "")], top)
             if row.causes is None
             else cause_parts(row.causes, top),
@@ -235,9 +235,9 @@ def _units(report: ReportData, classes: Mapping[str, str]) -> list[dict[str, Any
                 "name": name,
                 "what": first.what + (", each" if len(each) > 1 else ""),
                 "busy": busy,
-                "share": ratio(100 * busy, cycles, 1),
+                "share": percent(busy, cycles),
                 "charged": charged,
-                "charged_share": ratio(100 * charged, cycles, 1),
+                "charged_share": percent(charged, cycles),
                 "classes": classes.get(name, "u-host"),
             }
         )
