@@ -1,4 +1,4 @@
-"""A stored report, updated with the cycles of a later run."""
+"""A report of a build, with the measurements of a run."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ def with_run(report: Report, result: RunResult, soc: Soc) -> Report:
     summary = replace(
         report.summary,
         memory=memory,
+        notes=(*_estimate_notes(soc, result), *report.summary.notes),
         cycles=result.cycles,
         instructions=result.instructions,
+        estimated_cycles=result.estimated_cycles,
         units=units_of(soc, result),
         causes=result.causes,
     )
@@ -46,6 +48,23 @@ def with_run(report: Report, result: RunResult, soc: Soc) -> Report:
         layers=rows,
         timeline=result.timeline,
         energy=energy_of(soc, rows),
+    )
+
+
+def _estimate_notes(soc: Soc, result: RunResult) -> tuple[str, ...]:
+    """Return how many cycles the manual of a core gives for the instructions of a run."""
+    core = soc.host.arm
+    if core is None or result.instructions is None:
+        return ()
+    if core.cycles is None:
+        return (f"No estimate of cycles: none are published for each instruction of {core.cpu}.",)
+    if result.estimated_cycles is None:  # of a machine that counts, but does not tell which
+        return ()
+    low, high = result.estimated_cycles
+    times = [1000.0 * number / soc.clock_hz for number in (low, high)]
+    return (
+        f"Estimate, not measured: {low:,} to {high:,} cycles, {times[0]:.2f} to {times[1]:.2f} ms "
+        f"at {soc.clock_hz / 1e6:g} MHz ({core.cycles.source}; memory without wait states).",
     )
 
 
