@@ -34,7 +34,7 @@ def times() -> Table:
                     if (
                         shortage_of(
                             CORE.tiling_problem(
-                                layer, DIANA, TilingOptions(budget, schedule="published")
+                                DIANA, layer, TilingOptions(budget, schedule="published")
                             )
                         )
                         is not None

@@ -73,7 +73,7 @@ class Case:
 def tried(shape: Shape, budget: int) -> Case | None:
     """Every way of tiling a layer under the published schedule; None where no tile fits."""
     layer = shape.layer()
-    problem = CORE.tiling_problem(layer, DIANA, TilingOptions(budget, schedule="published"))
+    problem = CORE.tiling_problem(DIANA, layer, TilingOptions(budget, schedule="published"))
     if shortage_of(problem) is not None:
         return None
     tiles = chosen(layer, problem)
@@ -86,11 +86,11 @@ def overlapped(shape: Shape, budget: int) -> Case | None:
     """The same under the overlapped schedule, as the region's planner would do it."""
     sweep = Sweep(tuple(WAYS), l1_budgets=(budget,), options=TilingOptions(schedule="overlapped"))
     tiles, found = {}, {}
-    for row in explore_layer(shape.layer(), CORE, DIANA, sweep):
+    for row in explore_layer(DIANA, CORE, shape.layer(), sweep):
         if row.tile is None or row.cycles is None:
             return None
         tiles[row.objective], found[row.objective] = row.tile, row.cycles
-    problem = CORE.tiling_problem(shape.layer(), DIANA, TilingOptions(budget))
+    problem = CORE.tiling_problem(DIANA, shape.layer(), TilingOptions(budget))
     return Case(shape, budget, tiles, found, not problem.tile_fits(problem.whole))
 
 

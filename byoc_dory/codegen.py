@@ -77,7 +77,7 @@ class RegionGenerator:
         weights: Mapping[str, str] | None = None,
         held: Mapping[str, int] | None = None,
     ) -> None:
-        found = expand(region, cost.soc, accelerator)
+        found = expand(cost.soc, region, accelerator)
         kept = {} if weights is None else weights
         self.region = found.region
         self.cost = cost
@@ -122,7 +122,7 @@ class RegionGenerator:
         """
         for layer in self.region.layers:
             accelerator = self.homes[layer.name]
-            verdict = accelerator.judge(layer, self.cost.soc)
+            verdict = accelerator.judge(self.cost.soc, layer)
             if isinstance(verdict, Refused):
                 raise UnsupportedError(
                     verdict.reason,

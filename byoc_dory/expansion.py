@@ -26,12 +26,12 @@ class Expanded:
     homes: Mapping[str, Accelerator]
 
 
-def expand(region: Region, soc: Soc, accelerator: str | None = None) -> Expanded:
+def expand(soc: Soc, region: Region, accelerator: str | None = None) -> Expanded:
     """Return the layers that a region is executed as.
 
     Args:
-        region: the region.
         soc: description of the SoC.
+        region: the region.
         accelerator: name of the accelerator for layers without a home in the region; the SoC's
             first one by default.
 
@@ -45,7 +45,7 @@ def expand(region: Region, soc: Soc, accelerator: str | None = None) -> Expanded
     found: dict[str, Accelerator] = {}
     for layer in region.layers:
         home = homes[layer.name]
-        for part, name in home.expand(layer, soc):
+        for part, name in home.expand(soc, layer):
             layers.append(part)
             found[part.name] = home if name == home.name else soc.accelerator(name)
     return Expanded(replace(region, layers=tuple(layers), homes=()), found)

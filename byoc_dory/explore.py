@@ -170,7 +170,7 @@ class Tried:
 
 
 def explore_layer(
-    layer: Layer, accelerator: Accelerator, soc: Soc, sweep: Sweep
+    soc: Soc, accelerator: Accelerator, layer: Layer, sweep: Sweep
 ) -> Iterator[Tried]:
     """Tile one layer in every combination of the sweep, budget by budget.
 
@@ -182,8 +182,8 @@ def explore_layer(
     variants = sweep.variants(accelerator)
     for budget in sweep.l1_budgets or (sweep.options.l1_budget,):
         options = replace(sweep.options, l1_budget=budget)
-        problem = accelerator.problem(layer, soc, options)
-        yield from _Budget(layer, accelerator, soc, options, problem).try_all(variants)
+        problem = accelerator.problem(soc, layer, options)
+        yield from _Budget(soc, accelerator, layer, options, problem).try_all(variants)
 
 
 class _Budget:
@@ -191,9 +191,9 @@ class _Budget:
 
     def __init__(
         self,
-        layer: Layer,
-        accelerator: Accelerator,
         soc: Soc,
+        accelerator: Accelerator,
+        layer: Layer,
         options: TilingOptions,
         problem: TilingProblem,
     ) -> None:

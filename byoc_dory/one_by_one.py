@@ -37,7 +37,7 @@ def plan_one_by_one(
     plans, problems, cycles = [], [], 0
     for layer in layers:
         accelerator = homes[layer.name]
-        problem = accelerator.problem(layer, cost.soc, cost.options)
+        problem = accelerator.problem(cost.soc, layer, cost.options)
         problems.append(problem)
         key = (*cost.alike(accelerator, layer), cost.options.tiles_for(layer.name))
         if key not in solutions:

@@ -212,7 +212,7 @@ class _Places:
 
     def _in_region(self, name: str, region: Region) -> str:
         """Return what prevents a region from finding an input in L1."""
-        found = expand(region, self._soc)
+        found = expand(self._soc, region)
         tensor = next(each for each in region.inputs if each.name == name)
         for layer in found.region.layers:
             if name not in _names(layer.inputs):
@@ -220,7 +220,7 @@ class _Places:
             home = found.homes[layer.name]
             if not home.layout(self._soc).native(tensor):
                 return "it is converted to another layout"
-            problem = home.problem(layer, self._soc, self._options)
+            problem = home.problem(self._soc, layer, self._options)
             if not problem.may_find or home.region_runner:
                 return f"layer '{layer.name}' loads it in parts"
         if name in {entry.source for entry in region.maps}:

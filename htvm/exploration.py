@@ -146,7 +146,7 @@ def _run(placed: _Placed, cost: Cost, sweep: Sweep, rows: list[Tried], progress:
                     rows += [_renamed(row, layer.name) for row in known[key]]
                     continue
                 begin = len(rows)
-                for row in explore_layer(layer, accelerator, cost.soc, sweep):
+                for row in explore_layer(cost.soc, accelerator, layer, sweep):
                     rows.append(row)
                 known[key] = rows[begin:]
     except KeyboardInterrupt:
@@ -190,7 +190,7 @@ def _takers(layer: object, target: Target) -> _Placed:
     refusals = []
     found: _Placed = []
     for accelerator in target.accelerators:
-        verdict = accelerator.judge(layer, target.soc)
+        verdict = accelerator.judge(target.soc, layer)
         if isinstance(verdict, Refused):
             refusals.append(f"{accelerator.name}: {verdict.reason} (rule: {verdict.rule})")
         else:

@@ -66,7 +66,7 @@ class Cost:
 
     def alike(self, accelerator: Accelerator, layer: Layer) -> tuple[object, ...]:
         """Return a key that is equal for layers that take the same cycles in every tile."""
-        return accelerator, accelerator.counts(layer, self.soc, self.options)
+        return accelerator, accelerator.counts(self.soc, layer, self.options)
 
     def of(self, accelerator: Accelerator, layer: Layer) -> LayerCost:
         """Return the predicted cycles of a layer as a function of its plan."""
@@ -75,7 +75,7 @@ class Cost:
 
     def tile(self, accelerator: Accelerator, layer: Layer, tile: Tile) -> int:
         """Return the predicted cycles with this tile, alone in L1 with one buffer."""
-        problem = accelerator.problem(layer, self.soc, self.options)
+        problem = accelerator.problem(self.soc, layer, self.options)
         plan = alone(layer, solution_of(problem, tile), accelerator.name, problem)
         return self.of(accelerator, layer)(plan)
 
@@ -166,8 +166,8 @@ class Cost:
 
         There is one for each number of buffers that plans may have.
         """
-        problem = accelerator.problem(layer, self.soc, self.options)
-        if len(accelerator.expand(layer, self.soc)) == 1:
+        problem = accelerator.problem(self.soc, layer, self.options)
+        if len(accelerator.expand(self.soc, layer)) == 1:
             plan = alone(layer, solution_of(problem, problem.smallest), accelerator.name, problem)
             cost.check(plan)
             if self.options.overlapping:

@@ -79,16 +79,16 @@ class LayerCost:
     def _predicted(self, plan: LayerPlan, prices: Prices) -> int:
         """Ask the model; a layer that is executed as several takes what these take one by one."""
         soc, options = self._soc, self._options
-        parts = self._accelerator.expand(self._layer, soc)
+        parts = self._accelerator.expand(soc, self._layer)
         if len(parts) == 1:
-            return self._accelerator.plan_cost(self._layer, plan, soc, options, prices)
+            return self._accelerator.plan_cost(soc, self._layer, plan, options, prices)
         total = 0
         for part, name in parts:
             home = soc.accelerator(name)
-            problem = home.problem(part, soc, options)
+            problem = home.problem(soc, part, options)
             tile = problem.whole if problem.tile_fits(problem.whole) else problem.smallest
             own = alone(part, solution_of(problem, tile), name, problem)
-            total += home.plan_cost(part, own, soc, options)
+            total += home.plan_cost(soc, part, own, options)
         return total
 
     def check(self, plan: LayerPlan) -> None:
@@ -99,12 +99,12 @@ class LayerCost:
         """
         key = _key(plan)
         if key not in self._known.checked:
-            check(self._accelerator.tile_program(self._layer, plan, self._soc, self._options))
+            check(self._accelerator.tile_program(self._soc, self._layer, plan, self._options))
             self._known.checked.add(key)
 
     def followed(self, plan: LayerPlan, follower: Follower) -> tuple[LayerPlan, int] | None:
         """Return a plan under which the next layer is computed beside this one (`followed`)."""
-        return self._accelerator.followed(self._layer, plan, follower, self._soc, self._options)
+        return self._accelerator.followed(self._soc, self._layer, plan, follower, self._options)
 
     def least(self, tile: Tile, resident_inputs: tuple[bool, ...], resident_output: bool) -> int:
         """Return a lower bound for any number of buffers; 0 before the first such plan."""

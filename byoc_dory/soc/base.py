@@ -64,15 +64,15 @@ class Rule(Protocol):
     __name__: str
     __doc__: str | None
 
-    def __call__(self, layer: Layer, core: Any, soc: Soc, /) -> Verdict:
+    def __call__(self, soc: Soc, core: Any, layer: Layer, /) -> Verdict:
         """Check one layer for the accelerator ``core`` of ``soc``."""
         ...
 
 
-def judge(layer: Layer, core: Any, soc: Soc, rules: tuple[Rule, ...]) -> Verdict:
+def judge(soc: Soc, core: Any, layer: Layer, rules: tuple[Rule, ...]) -> Verdict:
     """Return the first objection of the accelerator's rules in order, or acceptance."""
     for rule in rules:
-        verdict = rule(layer, core, soc)
+        verdict = rule(soc, core, layer)
         if isinstance(verdict, Refused):
             return Refused(verdict.reason, statement(rule))
     return Accepted()
@@ -133,11 +133,11 @@ class Accelerator(ABC):
         """Return whether it can clip a layer's int8 output to these inclusive bounds."""
         return bounds in ((-128, 127), (0, 127))
 
-    def judge(self, layer: Layer, soc: Soc) -> Verdict:
+    def judge(self, soc: Soc, layer: Layer) -> Verdict:
         """Return the first refusal of :attr:`rules`, or acceptance."""
-        return judge(layer, self, soc, self.rules)
+        return judge(soc, self, layer, self.rules)
 
-    def expand(self, layer: Layer, soc: Soc) -> Sequence[tuple[Layer, str]]:
+    def expand(self, soc: Soc, layer: Layer) -> Sequence[tuple[Layer, str]]:
         """Return the layers that ``layer`` is executed as, each with its accelerator's name.
 
         They belong to the same family, and the last one produces the output of ``layer``.
@@ -167,7 +167,7 @@ class Accelerator(ABC):
         """The tiling objectives by name."""
 
     @abstractmethod
-    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
+    def tiling_problem(self, soc: Soc, layer: Layer, options: TilingOptions) -> TilingProblem:
         """Return the tiling problem of ``layer``, with :meth:`budget` bytes of L1.
 
         What an accelerator does differently under some options is decided here and in the methods
@@ -181,12 +181,12 @@ class Accelerator(ABC):
 
     @abstractmethod
     def tile_program(
-        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+        self, soc: Soc, layer: Layer, plan: LayerPlan, options: TilingOptions
     ) -> TileProgram:
         """Return the tile-by-tile execution of ``layer`` under a plan."""
 
     @abstractmethod
-    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+    def costs(self, soc: Soc, layer: Layer, program: TileProgram, options: TilingOptions) -> Costs:
         """Return the cycles of the transfers and calls in a program of ``layer``.
 
         The costs of single transfers and calls do not depend on places in L1 or on the number of
@@ -195,18 +195,18 @@ class Accelerator(ABC):
 
     def plan_cost(
         self,
+        soc: Soc,
         layer: Layer,
         plan: LayerPlan,
-        soc: Soc,
         options: TilingOptions,
         known: Prices | None = None,
     ) -> int:
         """Return the predicted cycles of ``layer`` under a plan; its offsets do not matter.
 
         Args:
+            soc: description of the SoC.
             layer: a layer that the rules accept.
             plan: of the layer.
-            soc: description of the SoC.
             options: options that determine schedule and loop order.
             known: cache of the prices of tiles, shared by calls that differ only in the plan's
                 buffers.
@@ -218,10 +218,10 @@ class Accelerator(ABC):
         from byoc_dory.tileloop.cycles import predicted_cycles
 
         with named(self.name, soc.name):
-            program = self.tile_program(layer, plan, soc, options)
-            return predicted_cycles(program, self.costs(layer, program, soc, options), known)
+            program = self.tile_program(soc, layer, plan, options)
+            return predicted_cycles(program, self.costs(soc, layer, program, options), known)
 
-    def counts(self, layer: Layer, soc: Soc, options: TilingOptions) -> Hashable:
+    def counts(self, soc: Soc, layer: Layer, options: TilingOptions) -> Hashable:
         """Return what :meth:`plan_cost` depends on, of a layer and of the options.
 
         The same layer's :meth:`tiling_problem` may also depend on its limit.  By default, this is
@@ -239,10 +239,10 @@ class Accelerator(ABC):
 
     def followed(
         self,
+        soc: Soc,
         layer: Layer,
         plan: LayerPlan,
         follower: Follower,
-        soc: Soc,
         options: TilingOptions,
     ) -> tuple[LayerPlan, int] | None:
         """Return a plan under which the next layer's tiles are computed beside those of ``layer``.
@@ -250,10 +250,10 @@ class Accelerator(ABC):
         By default None: layers are computed one after another.
 
         Args:
+            soc: description of the SoC.
             layer: a layer that the rules accept.
             plan: of the layer, without offsets in L1.
             follower: the next layer, and its plan alone.
-            soc: description of the SoC.
             options: options of the tiler.
 
         Returns:
@@ -262,7 +262,7 @@ class Accelerator(ABC):
         """
         return None
 
-    def problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
+    def problem(self, soc: Soc, layer: Layer, options: TilingOptions) -> TilingProblem:
         """Return the `tiling_problem`.
 
         Raises:
@@ -270,7 +270,7 @@ class Accelerator(ABC):
                 named.
         """
         with named(self.name, soc.name):
-            return self.tiling_problem(layer, soc, options)
+            return self.tiling_problem(soc, layer, options)
 
     # ------------------------------------------------------------------ C
 

@@ -33,7 +33,7 @@ def tensors_are_int8(layer: Layer) -> Verdict:
     return ACCEPTED
 
 
-def data_are_int8(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+def data_are_int8(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
     """Inputs, output and weights are int8, the bias is int32."""
     verdict = tensors_are_int8(layer)
     if isinstance(verdict, Refused):
@@ -44,14 +44,14 @@ def data_are_int8(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def dilation_is_one(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+def dilation_is_one(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
     """The dilation is 1x1."""
     if layer.dilation != (1, 1):
         return Refused(f"the dilation is {layer.dilation[0]}x{layer.dilation[1]}")
     return ACCEPTED
 
 
-def requantization_is_one_shift(layer: Layer, core: Any, soc: Soc) -> Verdict:
+def requantization_is_one_shift(soc: Soc, core: Any, layer: Layer) -> Verdict:
     """Requantization is one right shift of 0 to 31 bits for the whole layer."""
     limit = core.max_shift
     if not isinstance(layer.requant, Shift):
@@ -61,19 +61,19 @@ def requantization_is_one_shift(layer: Layer, core: Any, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def smallest_tile_fits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+def smallest_tile_fits(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
     """The smallest tile fits L1."""
-    lacking = shortage_of(core.problem(layer, soc, TilingOptions()))
+    lacking = shortage_of(core.problem(soc, layer, TilingOptions()))
     return ACCEPTED if lacking is None else Refused(lacking.error().what)
 
 
-def fits_budget(layer: Layer, core: Accelerator, soc: Soc, l1_budget: int | None) -> Verdict:
+def fits_budget(soc: Soc, core: Accelerator, layer: Layer, l1_budget: int | None) -> Verdict:
     """The smallest tile fits what may be used of L1; of every part, if the layer is expanded."""
     if l1_budget is None:
         return ACCEPTED
-    for part, home in core.expand(layer, soc):
+    for part, home in core.expand(soc, layer):
         options = TilingOptions(l1_budget=l1_budget)
-        lacking = shortage_of(soc.accelerator(home).problem(part, soc, options))
+        lacking = shortage_of(soc.accelerator(home).problem(soc, part, options))
         if lacking is not None:
             return Refused(lacking.error().what)
     return ACCEPTED

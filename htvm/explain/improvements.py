@@ -312,7 +312,7 @@ class _Judge:
         for entry in offers:
             accelerator = self._compiled.home(name, entry.name)
             form = accelerator.scheme.form_of(changed)
-            if not accelerator.judge(form, self._soc):
+            if not accelerator.judge(self._soc, form):
                 continue
             try:
                 after = self._compiled.cost.best(accelerator, form, self._plans.get(name))

@@ -187,7 +187,7 @@ def _refused(compiled: Compiled) -> tuple[tuple[str, str, str], ...]:
                 continue
             accelerator = soc.accelerator(offer.name)
             form = accelerator.scheme.form_of(compiled.dispatch.layers[name])
-            lacking = shortage_of(accelerator.problem(form, soc, compiled.options.tiling))
+            lacking = shortage_of(accelerator.problem(soc, form, compiled.options.tiling))
             if lacking is not None and lacking.error().what == offer.reason:
                 found.append((name, offer.name, offer.reason))
     return tuple(found)

@@ -209,10 +209,10 @@ def _weigher(compiled: Compiled, layer: Layer, now: int) -> Callable[[int], int]
         # The CPU's weights and biases are stored one after another.
         return lambda k: math.ceil(now * k / layer.K)
     accelerator = compiled.target.soc.accelerator(place)
-    return lambda k: _packed(resized(layer, K=k), accelerator, compiled)
+    return lambda k: _packed(accelerator, resized(layer, K=k), compiled)
 
 
-def _packed(layer: Layer, accelerator: Accelerator, compiled: Compiled) -> int:
+def _packed(accelerator: Accelerator, layer: Layer, compiled: Compiled) -> int:
     """Return the bytes of the constants of a layer that the accelerator runs alone."""
     form = accelerator.scheme.form_of(layer)
     inputs = tuple(replace(tensor, layout="CHW") for tensor in form.inputs)
@@ -294,7 +294,7 @@ def _narrower(compiled: Compiled, layer: Layer, level: Level) -> Iterator[Change
 
     def least(channels: int) -> int:
         form: Any = accelerator.scheme.form_of(resized(layer, C=channels))
-        problem = accelerator.problem(form, compiled.target.soc, options)
+        problem = accelerator.problem(compiled.target.soc, form, options)
         used_in, used_out, _ = problem.memory(problem.smallest)
         return problem.buffering * (used_in + used_out)
 

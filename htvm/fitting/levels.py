@@ -156,7 +156,7 @@ def _layer_demand(
     soc = compiled.target.soc
     accelerator = compiled.home(kernel.layer.name, kernel.accelerator)
     problem = accelerator.problem(
-        kernel.layer, soc, replace(compiled.options.tiling, l1_budget=budget)
+        soc, kernel.layer, replace(compiled.options.tiling, l1_budget=budget)
     )
     solution = kernel.plan.solution
     least_in, least_out, least_weights = problem.memory(problem.smallest)

@@ -45,38 +45,38 @@ class Offers:
         offers, errors = [], []
         for entry in self._accelerators:
             try:
-                offers.append(self._offer(layer, entry, estimates))
+                offers.append(self._offer(entry, layer, estimates))
             except TilingError as error:
                 errors.append(error)
                 offers.append(
-                    replace(self._of(layer, entry), reason=error.what, rule="A tile fits L1.")
+                    replace(self._of(entry, layer), reason=error.what, rule="A tile fits L1.")
                 )
         if errors and not any(offer.accepted for offer in offers):
             raise errors[0]
         cycles = self.cpu(layer) if estimates else None
         return (*offers, Candidate(CPU, True, cycles=cycles, layer=layer.name, kind=layer.op))
 
-    def _offer(self, layer: Layer, accelerator: Accelerator, estimates: bool) -> Candidate:
+    def _offer(self, accelerator: Accelerator, layer: Layer, estimates: bool) -> Candidate:
         """Return one accelerator's answer; raise `TilingError` if no tile to estimate fits."""
         form = layer if self._final else accelerator.scheme.form_of(layer)
-        verdict = accelerator.judge(form, self.cost.soc)
-        said = self._of(layer, accelerator)
+        verdict = accelerator.judge(self.cost.soc, form)
+        said = self._of(accelerator, layer)
         if isinstance(verdict, Refused):
             return replace(said, reason=verdict.reason, rule=verdict.rule)
         cycles = self.cost.alone(accelerator, form) if estimates else None
         return replace(said, accepted=True, cycles=cycles)
 
     @staticmethod
-    def _of(layer: Layer, accelerator: Accelerator) -> Candidate:
+    def _of(accelerator: Accelerator, layer: Layer) -> Candidate:
         """Return a candidate without the accelerator's acceptance."""
         return Candidate(
             accelerator.name, False, layer=layer.name, kind=layer.op, scheme=accelerator.scheme.name
         )
 
-    def accepted(self, layer: Layer, accelerator: Accelerator) -> int | None:
+    def accepted(self, accelerator: Accelerator, layer: Layer) -> int | None:
         """Return the cycles of a layer on an accelerator; ``None`` if it refuses it."""
         try:
-            return self._offer(layer, accelerator, estimates=True).cycles
+            return self._offer(accelerator, layer, estimates=True).cycles
         except TilingError:
             return None
 

@@ -89,7 +89,7 @@ class Rewriting:
         made = {part.name: part for part in done.parts}
         for part in done.parts:
             if part.name in layers:
-                cycles = self._asked.accepted(layers[part.name], accelerator)
+                cycles = self._asked.accepted(accelerator, layers[part.name])
                 # Its operands that other parts compute on the CPU are converted.
                 total += sum(
                     host.conversion(prod(made[each].output_shape))

@@ -67,7 +67,7 @@ def as_planned(
 
     def agrees(name: str, found: Rewritten) -> bool:
         home = homes[planned.places[name]]
-        return all(home.judge(layer, target.soc) for layer in found.layers.values())
+        return all(home.judge(target.soc, layer) for layer in found.layers.values())
 
     early = {name: found for name, found in planned.rewrites.items() if found.early}
     late = {name: found for name, found in planned.rewrites.items() if not found.early}

@@ -157,7 +157,7 @@ def _read_outside(main: Function, regions: Collection[str]) -> set[str]:
 
 def _weights(regions: Iterable[Region], cost: Cost) -> WeightPlan:
     """Decide for all regions together where weights are."""
-    expanded = [expand(region, cost.soc) for region in regions]
+    expanded = [expand(cost.soc, region) for region in regions]
     layers = [
         (layer, found.homes[layer.name]) for found in expanded for layer in found.region.layers
     ]

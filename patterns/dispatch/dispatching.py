@@ -100,7 +100,7 @@ def dispatch(
     homes = {entry.name: entry for entry in accelerators}
     groups = {group.name: group for group in judge.formed}
     inner = {name for group in groups.values() for name in group.parts[:-1]}
-    seen = {node.name: as_seen(node, homes.get(placement[node.name]), soc) for node in nodes}
+    seen = {node.name: as_seen(node, soc, homes.get(placement[node.name])) for node in nodes}
     layers = {name: node.layer for name, node in seen.items() if node.layer is not None}
     layers |= {name: group.layer for name, group in groups.items()}
     layers = {name: layer for name, layer in layers.items() if name not in inner}

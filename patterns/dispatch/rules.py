@@ -91,10 +91,10 @@ class Rules:
 
     def _of_group(self, group: Group, accelerator: Accelerator) -> OperatorVerdict:
         """Return an accelerator's verdict about a group, whose operators it may take one by one."""
-        said = _verdict(group.layer, group.kind, self._soc, accelerator, self._turned)
+        said = _verdict(self._soc, accelerator, group.layer, group.kind, self._turned)
         if not said.accepted:
             return said
-        fitting = fits_budget(group.layer, accelerator, self._soc, self._l1_budget)
+        fitting = fits_budget(self._soc, accelerator, group.layer, self._l1_budget)
         if isinstance(fitting, Refused):
             return replace(said, accepted=False, reason=fitting.reason)
         return said
@@ -108,7 +108,7 @@ class Rules:
         places = {}
         for node in nodes:
             said = [
-                _judge(as_seen(node, entry, self._soc), self._soc, entry, self._turned)
+                _judge(as_seen(node, self._soc, entry), self._soc, entry, self._turned)
                 for entry in self._accelerators
             ]
             said = self.verdicts[node.name] = self._with_refusals(node, said)
@@ -137,7 +137,7 @@ class Rules:
                 self._refused.setdefault(name, []).extend(renamed)
 
 
-def as_seen(node: Node, accelerator: Accelerator | None, soc: Soc) -> Node:
+def as_seen(node: Node, soc: Soc, accelerator: Accelerator | None) -> Node:
     """Return an operator in the form in which it is offered to an accelerator.
 
     A sum of matrices is offered as a sum of vectors, except to accelerators that store matrices row
@@ -212,15 +212,15 @@ def _judge(
             reason += f" with {node.op.value}"
         return OperatorVerdict(accelerator.name, False, reason, layer=node.name, kind=node.kind)
     matrices = () if node.scaled is not None else turned
-    return _verdict(node.layer, node.kind, soc, accelerator, matrices)
+    return _verdict(soc, accelerator, node.layer, node.kind, matrices)
 
 
 def _verdict(
-    layer: Layer, kind: str, soc: Soc, accelerator: Accelerator, turned: Container[str]
+    soc: Soc, accelerator: Accelerator, layer: Layer, kind: str, turned: Container[str]
 ) -> OperatorVerdict:
     """Return an accelerator's verdict; matrix layers with a tensor in ``turned`` are refused."""
     accepted = OperatorVerdict(accelerator.name, True, layer=layer.name, kind=kind)
-    verdict = accelerator.judge(layer, soc)
+    verdict = accelerator.judge(soc, layer)
     if isinstance(verdict, Refused):
         return replace(accepted, accepted=False, reason=verdict.reason, rule=verdict.rule)
     odd = [tensor.name for tensor in (*layer.inputs, layer.output) if tensor.name in turned]

@@ -21,7 +21,7 @@ SMALL = tuple(shape for shape in SHAPES if not shape.name.startswith("larger"))
 def check(shape: Shape, budget: int) -> int:
     """Latency loses to no way of tiling and to no candidate; how many candidates there were."""
     layer = shape.layer()
-    problem = tiling.CORE.tiling_problem(layer, DIANA, TilingOptions(budget, schedule="published"))
+    problem = tiling.CORE.tiling_problem(DIANA, layer, TilingOptions(budget, schedule="published"))
     case = tiling.tried(shape, budget)
     if case is None:
         assert shortage_of(problem) is not None

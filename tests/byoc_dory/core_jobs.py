@@ -145,7 +145,7 @@ def random_jobs(count: int, start: int) -> list[Job]:
     for seed in range(start, start + count):
         rng = np.random.default_rng([seed, 41])
         layer = random_layer(rng, f"l{seed}")
-        verdict = CLUSTER_CORES.judge(layer, SOC)
+        verdict = CLUSTER_CORES.judge(SOC, layer)
         assert not isinstance(verdict, Refused), (seed, verdict)
         schedule = ("overlapped", "published")[seed % 4 == 0]
         for budget in _BUDGETS[_between(rng, 0, len(_BUDGETS) - 1) :]:

@@ -25,7 +25,7 @@ def program_of(
 ) -> TileProgram:
     """The tile program of a layer on the digital core."""
     options = TilingOptions(schedule=kind, loop_order=order)
-    return digital_program(digital_loop(layer, plan, DIGITAL, options), DIGITAL)
+    return digital_program(DIGITAL, digital_loop(DIGITAL, layer, plan, options))
 
 
 KINDS: tuple[ScheduleKind, ...] = get_args(ScheduleKind)

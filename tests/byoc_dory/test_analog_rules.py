@@ -36,7 +36,7 @@ def conv(**changes: Any) -> Layer:
 
 
 def verdict(layer: Layer) -> Refused:
-    result = CORE.judge(layer, DIANA)
+    result = CORE.judge(DIANA, layer)
     assert isinstance(result, Refused)
     return result
 
@@ -109,21 +109,21 @@ def test_more_passes_than_there_may_be() -> None:
 @pytest.mark.parametrize("clip", [(-128, 127), (0, 127), (-64, 63), (0, 63)])
 @pytest.mark.parametrize("known", [(-64, 63), (0, 63), (-3, 5)])
 def test_ranges_it_takes(clip: tuple[int, int], known: tuple[int, int]) -> None:
-    assert CORE.judge(conv(clip=clip, input_range=known), DIANA) == Accepted()
+    assert CORE.judge(DIANA, conv(clip=clip, input_range=known)) == Accepted()
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_random_layers_are_taken(seed: int) -> None:
     layer = random_analog_layer(np.random.default_rng(seed), "l")
-    assert CORE.judge(layer, DIANA) == Accepted()
+    assert CORE.judge(DIANA, layer) == Accepted()
 
 
 def test_a_zero_bias_is_none() -> None:
-    assert CORE.judge(conv(bias=np.zeros(8, np.int32)), DIANA) == Accepted()
+    assert CORE.judge(DIANA, conv(bias=np.zeros(8, np.int32))) == Accepted()
 
 
 def test_the_digital_core_does_not_take_it() -> None:
-    refused = DIANA.accelerator("digital").judge(conv(), DIANA)
+    refused = DIANA.accelerator("digital").judge(DIANA, conv())
     assert isinstance(refused, Refused)
     assert "AnalogRequant" in refused.reason
     assert dense_layer(

@@ -94,7 +94,7 @@ def test_blocks_have_room_in_l1(outputs: int) -> None:
     weight = np.ones((outputs, 13, 5, 5), np.int8)
     requant = MulShift((3,) * outputs, (4,) * outputs, (0,) * outputs)
     layer = conv2d_layer("c", Tensor("x", (13, 9, 9)), "y", weight, None, requant=requant)
-    problem = tiling_problem(layer, CLUSTER_CORES, SIRACUSA, 1 << 20)
+    problem = tiling_problem(SIRACUSA, CLUSTER_CORES, layer, 1 << 20)
     assert isinstance(layer, Weighted)
     for k in {outputs, *range(4, outputs, 4)}:
         _, _, room = problem.memory(replace(problem.whole, k=k))

@@ -43,13 +43,13 @@ def _scheduled(
     layer: Layer, tile: Tile, order: Literal["yxk", "kyx"] = "yxk", kind: ScheduleKind = "published"
 ) -> TileProgram:
     solution = solution_of(
-        CORE.tiling_problem(layer, DIANA, TilingOptions(schedule="published")), tile
+        CORE.tiling_problem(DIANA, layer, TilingOptions(schedule="published")), tile
     )
     return program_of(layer, alone(layer, solution, CORE.name), kind, order)
 
 
 def whole(layer: Layer):
-    problem = CORE.tiling_problem(layer, DIANA, TilingOptions(schedule="published"))
+    problem = CORE.tiling_problem(DIANA, layer, TilingOptions(schedule="published"))
     return _scheduled(layer, problem.whole)
 
 
@@ -155,7 +155,7 @@ def test_grouping_equals_the_sum_over_steps(op: str, order, kind: ScheduleKind) 
     for layer, tile in tiled_layers(op, order, kind):
         program = _scheduled(layer, tile, order, kind)
         total = sum(alone_cycles(step) for step in steps_of(program))
-        costs = costs_of(CORE, DIANA, kind == "published")
+        costs = costs_of(DIANA, CORE, kind == "published")
         assert predicted_cycles(program, costs) == total == simulated_cycles(program, costs)
         tiled += program.tiles > 1
     assert tiled >= (0 if op == "dense" else 5)
@@ -166,10 +166,10 @@ def test_overlap_costs_between_the_busiest_device_and_both_in_turn(op: str) -> N
     pipelined = 0
     for layer, tile in tiled_layers(op, "yxk", "overlapped"):
         solution = solution_of(
-            CORE.tiling_problem(layer, DIANA, TilingOptions(schedule="published")), tile
+            CORE.tiling_problem(DIANA, layer, TilingOptions(schedule="published")), tile
         )
         program = program_of(layer, plan_of(layer, solution, 2))
-        cycles = predicted_cycles(program, costs_of(CORE, DIANA, published=False))
+        cycles = predicted_cycles(program, costs_of(DIANA, CORE, published=False))
         steps = list(steps_of(program))
         core = sum(alone_cycles(step) for step in steps if isinstance(step, Start))
         moved = sum(alone_cycles(step) for step in steps if isinstance(step, Queue))

@@ -27,7 +27,7 @@ PUBLISHED = TilingOptions(schedule="published")
 
 def tried(layer=CONV, **choices) -> list[Tried]:
     sweep = Sweep(**{"options": PUBLISHED, **choices})
-    return list(explore_layer(layer, CORE, DIANA, sweep))
+    return list(explore_layer(DIANA, CORE, layer, sweep))
 
 
 @pytest.mark.parametrize("layer", [CONV, ADD, DENSE], ids=lambda layer: layer.op)

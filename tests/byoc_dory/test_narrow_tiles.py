@@ -63,7 +63,7 @@ def narrow_cases(count: int, start: int, soc: Soc) -> list[Case]:
     found: list[Case] = []
     for seed in range(start, start + count):
         layer = random_convolution(np.random.default_rng(seed), f"l{seed}")
-        verdict = core.judge(layer, soc)
+        verdict = core.judge(soc, layer)
         assert not isinstance(verdict, Refused), verdict
         schedule = ("overlapped", "published")[seed % 4 == 0]
         # Sometimes a budget with some more tiles to choose from.
@@ -127,5 +127,5 @@ def test_all_that_fits_whole_rows_is_not_narrow() -> None:
         "l", source, "y", weight, None, pad=(1, 1, 1, 1), requant=MulShift((1,), (4,), (0,))
     )
     core = SIRACUSA.accelerator("cluster")
-    assert not is_narrow(core.tiling_problem(layer, SIRACUSA, TilingOptions()))
-    assert is_narrow(core.tiling_problem(layer, SIRACUSA, TilingOptions(2_000)))
+    assert not is_narrow(core.tiling_problem(SIRACUSA, layer, TilingOptions()))
+    assert is_narrow(core.tiling_problem(SIRACUSA, layer, TilingOptions(2_000)))

@@ -163,16 +163,16 @@ def test_registers_are_those_of_the_driver(driver: ctypes.CDLL, memory: str, see
     layer = random_layer(rng, "layer")
     assert isinstance(layer, Weighted)
     core = replace(NEUREKA, weight_memory=memory)
-    problem = core.tiling_problem(layer, SIRACUSA, TilingOptions())
+    problem = core.tiling_problem(SIRACUSA, layer, TilingOptions())
     plan = alone(layer, solution_of(problem, tile_of(rng, layer)), core.name, problem)
-    program = neureka_program(layer, plan, core)
+    program = neureka_program(core, layer, plan)
     k = program.axes[1]
     y = job_axis(layer, program.axes[0])
-    image = constants_of(layer, program, core)
+    image = constants_of(core, layer, program)
     at = 0
     for span in k.spans:
-        kinds = job_kinds(layer, program.axes[0], span.out_size, core)
-        block = block_of(layer, k.step, len(kinds), core)
+        kinds = job_kinds(core, layer, program.axes[0], span.out_size)
+        block = block_of(core, layer, k.step, len(kinds))
         registers = image[at : at + 96 * len(kinds)].view("<u4").reshape(-1, 24).astype(np.int64)
         for number, kind in enumerate(kinds):
             assert y.spans[y.kinds[0][kind.kind]].out_size == kind.shape.rows

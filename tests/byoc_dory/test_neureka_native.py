@@ -48,7 +48,7 @@ def cases(count: int, start: int, soc: Soc = SIRACUSA) -> list[Case]:
     for seed in range(start, start + count):
         rng = np.random.default_rng(seed)
         layer = random_layer(rng, f"l{seed}")
-        verdict = soc.accelerators[0].judge(layer, soc)
+        verdict = soc.accelerators[0].judge(soc, layer)
         assert not isinstance(verdict, Refused), verdict
         schedule = ("overlapped", "published")[seed % 4 == 0]
         budgets = (None,) if seed % 3 == 0 else (3_000, 9_000, 30_000, 90_000, None)

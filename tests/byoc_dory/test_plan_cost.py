@@ -27,7 +27,7 @@ OPTIONS = TilingOptions(20_000, schedule="overlapped")
 def offered(soc: Soc, name: str, layer: Layer) -> Offer | None:
     """Return the choices of a layer on an accelerator; None if it is refused or does not fit."""
     accelerator = soc.accelerator(name)
-    if accelerator.judge(layer, soc) != Accepted():
+    if accelerator.judge(soc, layer) != Accepted():
         return None
     may_find = (True,) * len(layer.inputs)
     reads = tuple(tensor.name for tensor in layer.inputs)

@@ -34,8 +34,8 @@ class Uneven(DigitalAccelerator):
 
     counts = Accelerator.counts
 
-    def plan_cost(self, layer: Layer, plan: Any, soc: Any, options: Any, known: Any = None) -> int:
-        own = super().plan_cost(layer, plan, soc, options, known)
+    def plan_cost(self, soc: Any, layer: Layer, plan: Any, options: Any, known: Any = None) -> int:
+        own = super().plan_cost(soc, layer, plan, options, known)
         return own + (plan.solution.tile.y - 1) * int(layer.weight.max())  # type: ignore[attr-defined]
 
 
@@ -59,7 +59,7 @@ def test_layers_that_differ_beyond_their_smallest_tiles(first: int) -> None:
     for layer in (layers[first], layers[1 - first]):
         region, homes = region_of(layer, "r", "NHWC"), {layer.name: core}
         plan = plan_region(region, homes, cost)
-        assert plan.cycles == core.plan_cost(layer, plan.layers[0], DIANA, OPTIONS)
+        assert plan.cycles == core.plan_cost(DIANA, layer, plan.layers[0], OPTIONS)
 
 
 def test_names_are_no_part_of_a_key() -> None:
@@ -91,12 +91,12 @@ def test_each_field_is_a_part_of_a_key() -> None:
 
 def modelled(core: Accelerator, layer: Layer, soc: Any, options: TilingOptions) -> list[object]:
     """What the models answer: the tiling problem but for its limit, and cycles of some plans."""
-    problem = core.tiling_problem(layer, soc, options)
+    problem = core.tiling_problem(soc, layer, options)
     found: list[object] = [replace(problem, name="", l1_limit=0)]
     rows = replace(problem.whole, y=max(problem.smallest.y, problem.whole.y // 2))
     for tile in (problem.smallest, rows, problem.whole):
         plan = alone(layer, solution_of(problem, tile), core.name, problem)
-        found += [core.plan_cost(layer, replace(plan, buffers=n), soc, options) for n in (1, 2)]
+        found += [core.plan_cost(soc, layer, replace(plan, buffers=n), options) for n in (1, 2)]
     return found
 
 
@@ -138,15 +138,15 @@ def test_what_a_core_leaves_out_does_not_count(soc: Any, name: str) -> None:
         if not hasattr(layer, "weight") or not isinstance(layer.requant, MulShift | Shift):
             continue
         changed = redrawn(rng, layer, 1 << 7 + 12 * (seed % 2))
-        if not (core.judge(layer, soc) and core.judge(changed, soc)):
+        if not (core.judge(soc, layer) and core.judge(soc, changed)):
             continue
-        own, key = modelled(core, layer, soc, OPTIONS), core.counts(layer, soc, OPTIONS)
-        if key == core.counts(changed, soc, OPTIONS):
+        own, key = modelled(core, layer, soc, OPTIONS), core.counts(soc, layer, OPTIONS)
+        if key == core.counts(soc, changed, OPTIONS):
             assert own == modelled(core, changed, soc, OPTIONS), layer
             equal += 1
         else:
             other += own != modelled(core, changed, soc, OPTIONS)
-        if key == core.counts(layer, soc, budgets):
+        if key == core.counts(soc, layer, budgets):
             assert own == modelled(core, layer, soc, budgets), layer
             limited += 1
     assert equal > 5 and limited > 5

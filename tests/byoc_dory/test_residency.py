@@ -450,7 +450,7 @@ def test_layers_of_one_shape_have_the_cycles_of_their_own_weights(wide: int) -> 
     cost = Cost(SIRACUSA, options)
     plan = plan_region(region, dict.fromkeys((x.name for x in layers), core), cost)
     own = [
-        core.plan_cost(layer, its, SIRACUSA, options)
+        core.plan_cost(SIRACUSA, layer, its, options)
         for layer, its in zip(layers, plan.layers, strict=True)
     ]
     assert plan.cycles == sum(own)

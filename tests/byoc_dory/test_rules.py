@@ -89,7 +89,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_refusals_name_the_value(case: str) -> None:
     make, value = CASES[case]
-    verdict = CORE.judge(make(), DIANA)
+    verdict = CORE.judge(DIANA, make())
     assert isinstance(verdict, Refused), case
     assert value in verdict.reason
     assert verdict.rule in [statement(rule) for rule in digital_rules.RULES]
@@ -99,13 +99,13 @@ def test_refusals_name_the_value(case: str) -> None:
 def test_accepts_what_it_executes(op: str) -> None:
     for seed in range(40):
         layer = random_layer(np.random.default_rng([seed, 17]), op)
-        assert isinstance(CORE.judge(layer, DIANA), Accepted)
+        assert isinstance(CORE.judge(DIANA, layer), Accepted)
 
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_accepts_the_benchmark_networks(network: str) -> None:
     for layer in NETWORKS[network]():
-        assert isinstance(CORE.judge(layer, DIANA), Accepted), layer.name
+        assert isinstance(CORE.judge(DIANA, layer), Accepted), layer.name
 
 
 def test_every_rule_has_a_public_statement() -> None:
@@ -116,20 +116,20 @@ def test_every_rule_has_a_public_statement() -> None:
 
 def test_first_objection_wins() -> None:
     layer = conv(stride=(3, 3), clip=(0, 6))
-    verdict = judge(layer, CORE, DIANA, digital_rules.RULES)
+    verdict = judge(DIANA, CORE, layer, digital_rules.RULES)
     assert isinstance(verdict, Refused) and "stride" in verdict.reason
 
 
 def test_every_rule_is_the_first_to_object_somewhere() -> None:
     """A rule that no case can trigger is either dead or hidden."""
-    rules = {CORE.judge(make(), DIANA).rule for make, _ in CASES.values() if not accepted(make)}
+    rules = {CORE.judge(DIANA, make()).rule for make, _ in CASES.values() if not accepted(make)}
     hidden = {statement(rule) for rule in digital_rules.RULES} - rules
     # Layer itself knows no other operators.
     assert hidden == {statement(digital_rules.operator_is_known)}
 
 
 def accepted(make) -> bool:
-    return isinstance(CORE.judge(make(), DIANA), Accepted)
+    return isinstance(CORE.judge(DIANA, make()), Accepted)
 
 
 # ---------------------------------------------------------------------- errors of generate
@@ -209,5 +209,5 @@ def test_weights_decide_about_dense() -> None:
         "f", Tensor("x", (4000,)), "y", int8(np.random.default_rng(0), 3, 4000), None,
         requant=Shift(4),
     )  # fmt: skip
-    verdict = CORE.judge(wide, DIANA)
+    verdict = CORE.judge(DIANA, wide)
     assert isinstance(verdict, Refused) and "64256 B of weight memory" in verdict.reason

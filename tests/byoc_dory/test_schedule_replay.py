@@ -70,7 +70,7 @@ def replay(
     inputs = [int8(rng, *tensor.shape) for tensor in layer.inputs]
     images = [to_l2(values) for values in inputs]
     k_tile = next(axis for axis in program.axes if axis.name == "k").step
-    weights = np.zeros(0, np.uint8) if layer.op == "add" else pack_weights(layer, k_tile, of)
+    weights = np.zeros(0, np.uint8) if layer.op == "add" else pack_weights(of, layer, k_tile)
     core = Core(_end(layer, program), weights, *late)
     for image, operand in zip(images, program.operands, strict=True):
         if operand.resident:
@@ -101,7 +101,7 @@ def test_depthwise_layers_in_blocks_of_channels(seed: int) -> None:
         except TilingError:
             continue
         program = digital_program(
-            digital_loop(layer, alone(layer, solution, core.name), core, options), core
+            core, digital_loop(core, layer, alone(layer, solution, core.name), options)
         )
         if program.tiles <= 400:
             replay(layer, program, rng, of=core)

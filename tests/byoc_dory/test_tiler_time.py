@@ -29,7 +29,7 @@ def test_a_network_takes_less_than_a_second(network: str, budget: int) -> None:
 def _solve_all(layers: list[Layer], budget: int) -> dict[object, Solution | str]:
     solved: dict[object, Solution | str] = {}
     for layer in layers:
-        problem = CORE.tiling_problem(layer, DIANA, TilingOptions(budget, schedule="published"))
+        problem = CORE.tiling_problem(DIANA, layer, TilingOptions(budget, schedule="published"))
         if problem.key() in solved:
             continue
         try:

@@ -54,7 +54,7 @@ def small_case(seed: int, op: str) -> tuple[Layer, TilingProblem] | None:
     layer = random_layer(rng, op, largest=18)
     low, high = (40, 150) if op == "dense" else (500, 12_000)
     budget = int(np.exp(rng.uniform(np.log(low), np.log(high))))
-    problem = CORE.tiling_problem(layer, DIANA, TilingOptions(budget, schedule="published"))
+    problem = CORE.tiling_problem(DIANA, layer, TilingOptions(budget, schedule="published"))
     try:
         require_feasible(problem)
     except TilingError:
@@ -69,7 +69,7 @@ def double_buffered(layer: Layer, problem: TilingProblem) -> tuple[TilingProblem
 
     def cost(tile: Tile) -> int:
         plan = replace(alone(layer, solution_of(twice, tile), CORE.name), buffers=2)
-        return CORE.plan_cost(layer, plan, DIANA, options)
+        return CORE.plan_cost(DIANA, layer, plan, options)
 
     return twice, cost
 
@@ -228,7 +228,7 @@ def test_layers_that_differ_in_padding_alone_are_planned_apart() -> None:
         for top in (0, 1, 2)
     ]  # fmt: skip
     keys = {
-        CORE.tiling_problem(layer, DIANA, TilingOptions(3_000, schedule="published")).key()
+        CORE.tiling_problem(DIANA, layer, TilingOptions(3_000, schedule="published")).key()
         for layer in layers
     }
     assert len(keys) == 1
@@ -268,7 +268,7 @@ def test_another_accelerator() -> None:
         rng = np.random.default_rng([seed, 53])
         layer = random_analog_layer(rng, "l", largest=14)
         problem = core.tiling_problem(
-            layer, DIANA, TilingOptions(int(rng.integers(1_000, 20_000)), schedule="published")
+            DIANA, layer, TilingOptions(int(rng.integers(1_000, 20_000)), schedule="published")
         )
         if shortage_of(problem) is not None:
             continue

@@ -109,7 +109,7 @@ def test_diana_layers(op: str, part: int) -> None:
         # A dense layer's tiles are a few hundred bytes, everything else's thousands.
         low, high = (40, 150) if op == "dense" else (300, 60_000)
         budget = int(np.exp(rng.uniform(np.log(low), np.log(high))))
-        problem = CORE.tiling_problem(layer, DIANA, TilingOptions(budget, schedule="published"))
+        problem = CORE.tiling_problem(DIANA, layer, TilingOptions(budget, schedule="published"))
         objective = list(OBJECTIVES.values())[seed % len(OBJECTIVES)]
         outcomes.append(check(problem, objective))
     assert outcomes.count("tiled") >= (1 if op == "dense" else 3)
@@ -210,7 +210,7 @@ def test_shortcut_gives_the_solvers_answer(op: str) -> None:
         layer = random_layer(rng, op)
         for objective in OBJECTIVES.values():
             problem = CORE.tiling_problem(
-                layer, DIANA, TilingOptions(256_000, schedule="published")
+                DIANA, layer, TilingOptions(256_000, schedule="published")
             )
             quick = solve(problem, objective, TilingOptions())
             if quick.solver != "whole layer":
@@ -227,7 +227,7 @@ def test_shortcut_gives_the_solvers_answer(op: str) -> None:
 def test_shortcut_is_not_taken_where_tiling_scores_higher() -> None:
     """An objective that prefers multiples of 16 to the whole must go to the solver."""
     layer = random_layer(np.random.default_rng(1), "conv2d")
-    problem = CORE.tiling_problem(layer, DIANA, TilingOptions(256_000, schedule="published"))
+    problem = CORE.tiling_problem(DIANA, layer, TilingOptions(256_000, schedule="published"))
     literal = Objective("literal", (Heuristic("k", Fill("k", 16), 10**9),))
     if (layer.K - 1) % 16 == 15 or layer.K < 16:
         pytest.fail("pick a layer whose K is no multiple of 16")
@@ -238,7 +238,7 @@ def test_shortcut_is_not_taken_where_tiling_scores_higher() -> None:
 
 def test_two_solves_agree() -> None:
     layer = random_layer(np.random.default_rng(8), "conv2d")
-    problem = CORE.tiling_problem(layer, DIANA, TilingOptions(9_000, schedule="published"))
+    problem = CORE.tiling_problem(DIANA, layer, TilingOptions(9_000, schedule="published"))
     first = solve_milp(problem, OBJECTIVES["array"], NODES)
     second = solve_milp(problem, OBJECTIVES["array"], NODES)
     assert first == second
@@ -250,7 +250,7 @@ def test_node_limit_ends_the_search_deterministically() -> None:
     outcomes = set()
     for _ in range(12):
         layer = random_layer(rng, "conv2d", largest=60)
-        problem = CORE.tiling_problem(layer, DIANA, TilingOptions(15_000, schedule="published"))
+        problem = CORE.tiling_problem(DIANA, layer, TilingOptions(15_000, schedule="published"))
         if problem.tile_fits(problem.whole) or not problem.tile_fits(problem.smallest):
             continue
         for nodes in (0, 1):
@@ -277,11 +277,11 @@ def test_large_layers() -> None:
         weight = np.zeros((k, c, 1, 1), np.int8)
         layer = conv2d_layer("l", Tensor("x", (c, y, x)), "y", weight, None, requant=Shift(1))
         check(
-            CORE.tiling_problem(layer, DIANA, TilingOptions(256_000, schedule="published")),
+            CORE.tiling_problem(DIANA, layer, TilingOptions(256_000, schedule="published")),
             OBJECTIVES["array"],
         )
         check(
-            CORE.tiling_problem(layer, DIANA, TilingOptions(256_000, schedule="published")),
+            CORE.tiling_problem(DIANA, layer, TilingOptions(256_000, schedule="published")),
             OBJECTIVES["none"],
         )
 

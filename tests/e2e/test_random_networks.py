@@ -115,9 +115,9 @@ def least_l1(model: htvm.Model, target: Target) -> int:
     """Bytes of L1 that the smallest tiles of the layers an accelerator takes need at least."""
     needs = [1]
     for node, core in itertools.product(graph_of(model.module).in_order, target.accelerators):
-        if node.layer is not None and isinstance(core.judge(node.layer, target.soc), Accepted):
+        if node.layer is not None and isinstance(core.judge(target.soc, node.layer), Accepted):
             problem = core.tiling_problem(
-                node.layer, target.soc, TilingOptions(schedule="published")
+                target.soc, node.layer, TilingOptions(schedule="published")
             )
             tiles_in, tiles_out, _ = problem.memory(problem.smallest)
             needs.append(tiles_in + tiles_out)
@@ -179,7 +179,7 @@ def test_the_networks_are_worth_comparing() -> None:
         for node in graph_of(network.model.module).in_order:
             kinds.add(node.kind)
             for core in target.accelerators:
-                if node.layer and isinstance(core.judge(node.layer, target.soc), Accepted):
+                if node.layer and isinstance(core.judge(target.soc, node.layer), Accepted):
                     places.add(node.kind)
         tensors = interpret(network.model.module, network.inputs(1)).tensors.values()
         varied += [len(np.unique(tensor)) >= min(8, tensor.size // 4) for tensor in tensors]

@@ -38,20 +38,20 @@ class Fake(Accelerator):
     def objectives(self) -> Mapping[str, Any]:
         return {}
 
-    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> Any:
+    def tiling_problem(self, soc: Soc, layer: Layer, options: TilingOptions) -> Any:
         raise NotImplementedError
 
-    def tile_program(self, layer: Layer, plan: Any, soc: Soc, options: Any) -> Any:
+    def tile_program(self, soc: Soc, layer: Layer, plan: Any, options: Any) -> Any:
         raise NotImplementedError
 
-    def costs(self, layer: Layer, program: Any, soc: Soc, options: Any) -> Any:
+    def costs(self, soc: Soc, layer: Layer, program: Any, options: Any) -> Any:
         raise NotImplementedError
 
     def emitter(self, soc: Soc) -> Any:
         raise NotImplementedError
 
 
-def operator_is_taken(layer: Layer, core: Any, soc: Soc) -> Verdict:
+def operator_is_taken(soc: Soc, core: Any, layer: Layer) -> Verdict:
     """The operator is one of a list."""
     if layer.op in core.takes:
         return Accepted()

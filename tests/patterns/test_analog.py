@@ -90,7 +90,7 @@ def test_conv2d(
     assert (layer.clip, layer.stride, layer.pad) == ((-64, 63), (2, 2), (1, 0, 0, 1))
     assert layer.bias is None
     known = replace(layer, input_range=(-64, 63))
-    verdict = DIANA.accelerator("analog").judge(known, DIANA)
+    verdict = DIANA.accelerator("analog").judge(DIANA, known)
     assert (verdict == Accepted()) == (rows == 1152), verdict
 
 

@@ -130,7 +130,7 @@ def test_without_accelerators_nothing_is_grouped() -> None:
     assert cut(module, "diana.cpu").regions == {}
 
 
-def _no_stride_two(layer: Layer, _core: Accelerator, _soc: Soc) -> Verdict:
+def _no_stride_two(_soc: Soc, _core: Accelerator, layer: Layer) -> Verdict:
     """Stride is 1x1."""
     if layer.stride != (1, 1):
         return Refused(f"stride is {layer.stride[0]}x{layer.stride[1]}")

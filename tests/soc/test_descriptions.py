@@ -175,16 +175,16 @@ def test_round_up() -> None:
 
 
 def test_rules_are_judged_in_order() -> None:
-    def yes(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+    def yes(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
         """Always."""
         return Accepted()
 
-    def no(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+    def no(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
         """Never."""
         return Refused("first")
 
     rules = (yes, no, lambda layer, core, soc: Refused("second"))
-    assert judge(None, core(), DIANA, rules) == Refused("first", "Never.")  # type: ignore[arg-type]
+    assert judge(DIANA, core(), None, rules) == Refused("first", "Never.")  # type: ignore[arg-type]
 
 
 def test_an_accelerator_without_its_methods_is_a_typed_error(

@@ -124,7 +124,7 @@ ONE = MulShift((1,), (4,), (0,))
     ],
 )  # fmt: skip
 def test_refusals_name_the_value(make: Callable[[], Layer], value: str) -> None:
-    verdict = NEUREKA.judge(make(), SIRACUSA)
+    verdict = NEUREKA.judge(SIRACUSA, make())
     assert isinstance(verdict, Refused) and value in verdict.reason, verdict
 
 
@@ -157,7 +157,7 @@ def test_refusals_name_the_value(make: Callable[[], Layer], value: str) -> None:
 )
 @pytest.mark.parametrize("core", [NEUREKA, LOCAL])
 def test_what_it_takes(make: Callable[[], Layer], core: Any) -> None:
-    assert isinstance(core.judge(make(), SIRACUSA), Accepted), core.judge(make(), SIRACUSA)
+    assert isinstance(core.judge(SIRACUSA, make()), Accepted), core.judge(SIRACUSA, make())
 
 
 def test_the_cores_take_what_it_takes_in_the_same_scheme() -> None:
@@ -171,11 +171,11 @@ def test_weights_too_large_for_their_memory_must_fit_l1_with_a_tile() -> None:
     small = replace(SIRACUSA, memories=memories)
     weights = np.random.default_rng(0).integers(-128, 128, (8, 4, 3, 3)).astype(np.int8)
     layer = conv2d_layer("conv", Tensor("x", (4, 9, 9)), "y", weights, None, requant=Shift(9))
-    assert isinstance(NEUREKA.judge(layer, small), Accepted)
-    assert isinstance(LOCAL.judge(layer, small), Accepted)
+    assert isinstance(NEUREKA.judge(small, layer), Accepted)
+    assert isinstance(LOCAL.judge(small, layer), Accepted)
     # One word of 32 B for each of 8 planes and 8 output channels.
     l1 = tuple(replace(m, size=2000) if m.name == "L1" else m for m in memories)
-    verdict = NEUREKA.judge(layer, replace(small, memories=l1))
+    verdict = NEUREKA.judge(replace(small, memories=l1), layer)
     assert isinstance(verdict, Refused), verdict
     assert "2048 B, SRAM has 1024, MRAM has 512; loaded into L1, the smallest" in verdict.reason
 
@@ -228,7 +228,7 @@ def test_weight_bits_that_the_engine_lacks() -> None:
     narrow = replace(NEUREKA, max_weight_bits=4)
     weights = np.arange(-8, 8).astype(np.int8).reshape(4, 4, 1, 1)
     layer = conv2d_layer("conv", Tensor("x", (4, 9, 9)), "y", weights, None, requant=Shift(9))
-    assert isinstance(narrow.judge(layer, SIRACUSA), Accepted)
-    verdict = narrow.judge(replace(layer, weight=2 * weights), SIRACUSA)
+    assert isinstance(narrow.judge(SIRACUSA, layer), Accepted)
+    verdict = narrow.judge(SIRACUSA, replace(layer, weight=2 * weights))
     assert isinstance(verdict, Refused)
     assert "weights from -16 to 14 need 5 bits" in verdict.reason and "at most 4" in verdict.reason

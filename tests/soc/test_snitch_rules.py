@@ -65,7 +65,7 @@ def gemm(requant: MulShift = HALF_UP, bias: int = 0, rows: int = 64) -> Layer:
     ],
 )
 def test_refusals_name_the_value(home: str, make: Callable[[], Layer], value: str) -> None:
-    verdict = SNITCH_ITA.accelerator(home).judge(make(), SNITCH_ITA)
+    verdict = SNITCH_ITA.accelerator(home).judge(SNITCH_ITA, make())
     assert isinstance(verdict, Refused) and value in verdict.reason, verdict
 
 
@@ -79,4 +79,4 @@ def test_refusals_name_the_value(home: str, make: Callable[[], Layer], value: st
     ],
 )
 def test_what_is_just_possible_is_accepted(home: str, make: Callable[[], Layer]) -> None:
-    assert isinstance(SNITCH_ITA.accelerator(home).judge(make(), SNITCH_ITA), Accepted)
+    assert isinstance(SNITCH_ITA.accelerator(home).judge(SNITCH_ITA, make()), Accepted)

@@ -41,40 +41,40 @@ class ClusterAccelerator(ClusterCores):
         rows = Heuristic("rows", Size("y"), 64, "rows are what the cores share")
         return {"none": Objective("none"), "array": Objective("array", (rows,))}
 
-    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
+    def tiling_problem(self, soc: Soc, layer: Layer, options: TilingOptions) -> TilingProblem:
         """Return a tile's use of L1, with the limit."""
         from byoc_dory.soc.cluster.tiles import tiling_problem
 
-        working = self.working(layer, soc, options)
-        return tiling_problem(layer, working, soc, self.budget(soc, options))
+        working = self.working(soc, layer, options)
+        return tiling_problem(soc, working, layer, self.budget(soc, options))
 
-    def working(self, layer: Layer, soc: Soc, options: TilingOptions) -> ClusterCores:
+    def working(self, soc: Soc, layer: Layer, options: TilingOptions) -> ClusterCores:
         """Return the cores that compute a layer, which are fewer if L1 has no room for all."""
         from byoc_dory.soc.cluster.working import working
 
-        return working(layer, self, soc, self.budget(soc, options))
+        return working(soc, self, layer, self.budget(soc, options))
 
-    def counts(self, layer: Layer, soc: Soc, options: TilingOptions) -> Hashable:
+    def counts(self, soc: Soc, layer: Layer, options: TilingOptions) -> Hashable:
         """Return the sizes of products and sums, how results are scaled, and the working cores."""
         from byoc_dory.soc.cluster.numbers_that_count import numbers_that_count
 
-        return numbers_that_count(layer), self.working(layer, soc, options)
+        return numbers_that_count(layer), self.working(soc, layer, options)
 
     def tile_program(
-        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+        self, soc: Soc, layer: Layer, plan: LayerPlan, options: TilingOptions
     ) -> TileProgram:
         """Return the tile-by-tile execution of a layer under a plan."""
         from byoc_dory.soc.cluster.program import cluster_program
 
-        return cluster_program(layer, plan, self.working(layer, soc, options), self.cores)
+        return cluster_program(self.working(soc, layer, options), layer, plan, self.cores)
 
-    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+    def costs(self, soc: Soc, layer: Layer, program: TileProgram, options: TilingOptions) -> Costs:
         """Return the cycles of kernels and transfers."""
         from byoc_dory.soc.cluster.cost import costs_of
         from byoc_dory.soc.cluster.program import is_ahead
 
-        working = self.working(layer, soc, options)
-        return costs_of(layer, working, soc, ahead=is_ahead(program))
+        working = self.working(soc, layer, options)
+        return costs_of(soc, working, layer, ahead=is_ahead(program))
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same for the cores and engines beside them."""

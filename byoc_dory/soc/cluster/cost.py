@@ -41,13 +41,13 @@ from byoc_dory.tileloop.steps import Call
 __all__ = ["costs_of", "sum_cycles"]
 
 
-def costs_of(layer: Layer, core: ClusterCores, soc: Soc, *, ahead: bool = False) -> Costs:
+def costs_of(soc: Soc, core: ClusterCores, layer: Layer, *, ahead: bool = False) -> Costs:
     """Return the costs of a layer's kernels and transfers.
 
     Args:
-        layer: the layer.
-        core: the cores that compute it.
         soc: description of the SoC.
+        core: the cores that compute it.
+        layer: the layer.
         ahead: its tiles are computed together with the layer before.
     """
     dma = soc.dma
@@ -59,20 +59,20 @@ def costs_of(layer: Layer, core: ClusterCores, soc: Soc, *, ahead: bool = False)
         start=0 if ahead else core.fork_cycles + core.tile_cycles,
         call=core.call_cycles,
     )
-    more = _storing(layer, core)
+    more = _storing(core, layer)
     return Costs(
         compute=lambda call: ComputeCost(
-            0 if ahead else _kernel_cycles(layer, call, core, more),
+            0 if ahead else _kernel_cycles(core, layer, call, more),
         ),
         move=lambda block, by_rows: moved(block, dma, core.plane_cycles),
         overheads=overheads,
     )
 
 
-def _kernel_cycles(layer: Layer, call: Call, core: ClusterCores, more: Cycles) -> int:
+def _kernel_cycles(core: ClusterCores, layer: Layer, call: Call, more: Cycles) -> int:
     """Return the cycles of a tile, without fork and join."""
     if isinstance(layer, Weighted | Matmul):
-        works, cycles = _product_work(layer, call, core)
+        works, cycles = _product_work(core, layer, call)
         works = tuple(
             {**work, **{flag: work.get("result", 0) for flag, _ in more}} for work in works
         )
@@ -89,7 +89,7 @@ def _kernel_cycles(layer: Layer, call: Call, core: ClusterCores, more: Cycles) -
         return sum_cycles(*sizes, core, looked_up=core.simd and has_sum_table(layer))
     element_work = simd_work.elementwise if core.simd else elementwise
     assert isinstance(layer, Rows)
-    cycles = _row_function(layer, core)
+    cycles = _row_function(core, layer)
     if cycles is core.map:
         return ceil(slowest(element_work(call.number("elements"), core.cores), cycles))
     divided = norm_divides(layer)
@@ -113,7 +113,7 @@ def sum_cycles(elements: int, operands: int, core: ClusterCores, *, looked_up: b
 
 
 def _product_work(
-    layer: Weighted | Matmul, call: Call, core: ClusterCores
+    core: ClusterCores, layer: Weighted | Matmul, call: Call
 ) -> tuple[tuple[Work, ...], Cycles]:
     number = call.number
     if isinstance(layer, Gemm | Dense):
@@ -155,7 +155,7 @@ def _is_simple(layer: Convolution) -> bool:
     return requant is not None and kinds in preferred and not leaves_32_bits(layer, requant)
 
 
-def _storing(layer: Layer, core: ClusterCores) -> Cycles:
+def _storing(core: ClusterCores, layer: Layer) -> Cycles:
     """Return the cycles of requantizing a result, beyond those of a single scale in 32 bits."""
     requant, cycles = mul_shift(layer), dict(core.gemm)
     flags = []
@@ -168,7 +168,7 @@ def _storing(layer: Layer, core: ClusterCores) -> Cycles:
     return tuple((flag, cycles[flag]) for flag in flags)
 
 
-def _row_function(layer: Rows, core: ClusterCores) -> Cycles:
+def _row_function(core: ClusterCores, layer: Rows) -> Cycles:
     match layer.function:
         case ItaSoftmax():
             return core.ita_softmax

@@ -37,21 +37,21 @@ class ClusterEmitter:
         budget = self.soc.memory(self.core.l1).size
         if options.l1_budget is not None:
             budget = options.l1_budget
-        core = working(layer, self.core, self.soc, budget)
-        program = cluster_program(layer, plan, core, self.core.cores)
+        core = working(self.soc, self.core, layer, budget)
+        program = cluster_program(core, layer, plan, self.core.cores)
         if plan.ahead:
             constant, compute = None, "/* computed together with the layer before */\n"
         else:
-            constant = _constants(layer, plan, core, symbol)
+            constant = _constants(core, layer, plan, symbol)
             compute = call_text(program, TileWriter(program, address="cluster_l1({})"), "args")
         return row_kernel(
-            layer, plan, program, compute, self.core, symbol, constant,
-            predicted_cycles(program, costs_of(layer, core, self.soc, ahead=plan.ahead)),
-            scratch=scratch_place(layer, plan, core),
+            self.core, layer, plan, program, compute, symbol, constant,
+            predicted_cycles(program, costs_of(self.soc, core, layer, ahead=plan.ahead)),
+            scratch=scratch_place(core, layer, plan),
         )  # fmt: skip
 
 
-def _constants(layer: Layer, plan: LayerPlan, core: ClusterCores, symbol: str) -> Constant | None:
+def _constants(core: ClusterCores, layer: Layer, plan: LayerPlan, symbol: str) -> Constant | None:
     if isinstance(layer, Weighted):
         data = pack(layer, plan.solution.tile.k, simd=core.simd)
         return Constant(part_name(symbol, "weights"), data, f"weights and biases of {layer.name}")

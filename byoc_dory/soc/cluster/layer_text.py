@@ -17,11 +17,11 @@ ENVIRONMENT = environment("byoc_dory.soc.cluster")
 
 
 def row_kernel(
+    core: Accelerator,
     layer: Layer,
     plan: LayerPlan,
     program: TileProgram,
     compute: str,
-    core: Accelerator,
     symbol: str,
     constant: Constant | None,
     cycles: int,
@@ -32,9 +32,9 @@ def row_kernel(
     """Return the function that executes a layer of rows.
 
     Args:
+        core: the accelerator.
         layer, plan, program: the layer, its plan and its tile program.
         compute: C that computes a tile, or starts it on an engine.
-        core: the accelerator.
         symbol: C name of the function.
         constant: packed weights or tables, or ``None``.
         cycles: predicted cycles.

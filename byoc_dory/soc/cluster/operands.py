@@ -21,7 +21,7 @@ __all__ = ["operands_of", "result_of_rows", "scratch_place"]
 
 
 def result_of_rows(
-    layer: Layer, plan: LayerPlan, y: TileAxis, k: TileAxis, core: ClusterCores
+    core: ClusterCores, layer: Layer, plan: LayerPlan, y: TileAxis, k: TileAxis
 ) -> Operand:
     """Return the result of a layer that is no convolution."""
     units, tile = y.size, plan.solution.tile
@@ -33,38 +33,38 @@ def result_of_rows(
         k,
         per_y=per_y,
         row_bytes=units if transposed else k.size,
-        pitch=tile.y if transposed else k.out_size if in_columns(layer, core) else tile.k,
+        pitch=tile.y if transposed else k.out_size if in_columns(core, layer) else tile.k,
         buffer=max(span.out_size for span in y.spans) * per_y * tile.k,
         transposed=transposed,
     )
 
 
-def scratch_place(layer: Layer, plan: LayerPlan, core: ClusterCores) -> int | None:
+def scratch_place(core: ClusterCores, layer: Layer, plan: LayerPlan) -> int | None:
     """Return the byte offset in L1 of the kernel's scratch memory, behind the constants."""
-    if not scratch_bytes(layer, core):
+    if not scratch_bytes(core, layer):
         return None
     tile_k = plan.solution.tile.k
     copies = min(plan.buffers, -(-layer.K // tile_k))
-    if in_columns(layer, core):
+    if in_columns(core, layer):
         return plan.l1_weights + round_up(copies * layer.C * tile_k, 4)
     if not isinstance(layer, Weighted):
-        return plan.l1_weights + block_bytes(layer, 0, core)
-    return plan.l1_weights + copies * block_bytes(layer, tile_k, core)
+        return plan.l1_weights + block_bytes(core, layer, 0)
+    return plan.l1_weights + copies * block_bytes(core, layer, tile_k)
 
 
 def operands_of(
-    layer: Layer, plan: LayerPlan, y: TileAxis, k: TileAxis, core: ClusterCores
+    core: ClusterCores, layer: Layer, plan: LayerPlan, y: TileAxis, k: TileAxis
 ) -> tuple[Operand, ...]:
     """Return the operands of a layer that is no convolution, its constants excepted."""
     units, in_unit, _ = units_of(layer)
     most_rows = max(span.in_size for span in y.spans)
     found = []
     for number, name in enumerate(_names(layer)):
-        if number == 1 and in_columns(layer, core):
+        if number == 1 and in_columns(core, layer):
             assert isinstance(layer, Matmul)
             found.append(_columns(layer, plan, k))
             continue
-        whole = number in whole_operands(layer, core)
+        whole = number in whole_operands(core, layer)
         size = layer.inputs[number].elements if whole else in_unit
         if isinstance(layer, Matmul) and number == 1 and not whole:
             size = layer.C * layer.K

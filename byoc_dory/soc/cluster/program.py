@@ -48,14 +48,14 @@ _OUT = Place("out")
 
 
 def cluster_program(
-    layer: Layer, plan: LayerPlan, core: ClusterCores, all_cores: int
+    core: ClusterCores, layer: Layer, plan: LayerPlan, all_cores: int
 ) -> TileProgram:
     """Return the tile program of a layer under a plan.
 
     Args:
+        core: the cores that compute it.
         layer: the layer.
         plan: its plan.
-        core: the cores that compute it.
         all_cores: number of cores that are there.
 
     Raises:
@@ -74,18 +74,18 @@ def cluster_program(
         x = halo_axis("x", "columns of the map", layer.ox, tile.x, width, *horizontal)
         axes, operands, out = map_tiles(layer, plan, y, x, k)
         kernel = "cluster_depthwise" if layer.depthwise else "cluster_conv2d"
-        struct, fields = "cluster_conv", _conv(layer, (y, x, k), operands[0], out, core)
+        struct, fields = "cluster_conv", _conv(core, layer, (y, x, k), operands[0], out)
     else:
-        axes, operands = (y, k), operands_of(layer, plan, y, k, core)
-        out = result_of_rows(layer, plan, y, k, core)
-        kernel, struct, fields = _kernel(layer, y, k, tile.k, operands, out, core)
+        axes, operands = (y, k), operands_of(core, layer, plan, y, k)
+        out = result_of_rows(core, layer, plan, y, k)
+        kernel, struct, fields = _kernel(core, layer, y, k, tile.k, operands, out)
     if plan.ahead:
         done = Compute(DONE, {"in": fields["in"], "out": fields["out"]})
         return row_program(layer, plan, axes, operands, out, done, CORES_IN_TURN, CORES_BESIDE)
-    block = block_bytes(layer, tile.k, core)
+    block = block_bytes(core, layer, tile.k)
     if block:
         operands += (weights_of(plan, k.index * block, BlockOf.run(block), block),)
-    if scratch_bytes(layer, core):
+    if scratch_bytes(core, layer):
         fields["scratch"] = f"cluster_l1({slot('L1_SCRATCH')})"
         if core.cores < all_cores:
             fields["workers"] = core.cores
@@ -118,24 +118,24 @@ _MAP = ("cluster_map", "cluster_map")
 
 
 def _kernel(
+    core: ClusterCores,
     layer: Layer,
     y: TileAxis,
     k: TileAxis,
     tile_k: int,
     operands: tuple[Operand, ...],
     out: Operand,
-    core: ClusterCores,
 ) -> tuple[str, str, dict[str, Entry]]:
     """Return the tile's kernel, the name of its struct, and the fields of the struct."""
     match layer:
         case Gemm() | Dense():
-            return "cluster_gemm", "cluster_gemm", _gemm(layer, y, k, tile_k, _pitch(out), core)
+            return "cluster_gemm", "cluster_gemm", _gemm(core, layer, y, k, tile_k, _pitch(out))
         case CachedAttention():
             return "cluster_attention", "cluster_attention", attention_fields(layer, y)
         case Matmul():
-            return "cluster_matmul", "cluster_matmul", _matmul(layer, y, k, core)
+            return "cluster_matmul", "cluster_matmul", _matmul(core, layer, y, k)
         case Add():
-            return "cluster_add", "cluster_add", _add(layer, y, operands, core)
+            return "cluster_add", "cluster_add", _add(core, layer, y, operands)
         case Combination():
             return "cluster_combine", "cluster_combine", _combine(layer, y, operands)
         case Rows():
@@ -150,7 +150,7 @@ def _pitch(out: Operand) -> Value:
     return out.block.l2_row_stride if out.resident else out.block.l1_row_stride
 
 
-def _requant(layer: Layer, tile_k: int, core: ClusterCores | None = None) -> dict[str, Entry]:
+def _requant(core: ClusterCores | None, layer: Layer, tile_k: int) -> dict[str, Entry]:
     """Return the fields of a requantization; kernels for SIMD find most of it in their records."""
     requant = mul_shift(layer)
     assert requant is not None
@@ -189,7 +189,7 @@ def _flags(layer: Layer, *more: str) -> str:
     return " | ".join(flags) or "0"
 
 
-def _weights(layer: Weighted, tile_k: int, core: ClusterCores) -> dict[str, Entry]:
+def _weights(core: ClusterCores, layer: Weighted, tile_k: int) -> dict[str, Entry]:
     block = block_of(layer, tile_k, simd=core.simd)
     fields: dict[str, Entry] = {"weights": _WEIGHTS + block.weights}
     if block.bias >= 0:
@@ -198,15 +198,15 @@ def _weights(layer: Weighted, tile_k: int, core: ClusterCores) -> dict[str, Entr
 
 
 def _gemm(
+    core: ClusterCores,
     layer: Gemm | Dense,
     y: TileAxis,
     k: TileAxis,
     tile_k: int,
     out_pitch: Value,
-    core: ClusterCores,
 ) -> dict[str, Entry]:
     block = block_of(layer, tile_k, simd=core.simd)
-    fields: dict[str, Entry] = {"in": Place("in"), **_weights(layer, tile_k, core), "out": _OUT}
+    fields: dict[str, Entry] = {"in": Place("in"), **_weights(core, layer, tile_k), "out": _OUT}
     if block.table >= 0:
         fields["table"] = _WEIGHTS + block.table
     transposed = isinstance(layer, Gemm) and layer.transposed
@@ -219,22 +219,22 @@ def _gemm(
         "in_pitch": layer.C,
         "out_pitch": out_pitch,
         "flags": _flags(layer, *flags),
-        **_requant(layer, tile_k, core),
+        **_requant(core, layer, tile_k),
     }
 
 
 def _conv(
+    core: ClusterCores,
     layer: Convolution,
     axes: tuple[TileAxis, TileAxis, TileAxis],
     source: Operand,
     out: Operand,
-    core: ClusterCores,
 ) -> dict[str, Entry]:
     y, x, k = axes
     splits = layer.depthwise and k.count > 1
     return {
         "in": Place("in"),
-        **_weights(layer, k.step, core),
+        **_weights(core, layer, k.step),
         "out": _OUT,
         "k": k.out_size,
         "c": k.out_size if splits else layer.C,
@@ -251,11 +251,11 @@ def _conv(
         "in_pitch": k.step if splits and not source.resident else layer.C,
         "out_pitch": layer.K if out.resident else k.step,
         "flags": _flags(layer),
-        **_requant(layer, k.step, core),
+        **_requant(core, layer, k.step),
     }
 
 
-def _matmul(layer: Matmul, y: TileAxis, k: TileAxis, core: ClusterCores) -> dict[str, Entry]:
+def _matmul(core: ClusterCores, layer: Matmul, y: TileAxis, k: TileAxis) -> dict[str, Entry]:
     several = layer.batch > 1
     second: Value = Place("second")
     if several and not core.apart:
@@ -269,12 +269,12 @@ def _matmul(layer: Matmul, y: TileAxis, k: TileAxis, core: ClusterCores) -> dict
         "k": layer.K if several else k.out_size,
         "c": layer.C,
         "flags": _flags(layer, *(("CLUSTER_B_ROWS",) if layer.transposed else ())),
-        **_requant(layer, 0),
+        **_requant(None, layer, 0),
     }
 
 
 def _add(
-    layer: Add, y: TileAxis, operands: tuple[Operand, ...], core: ClusterCores
+    core: ClusterCores, layer: Add, y: TileAxis, operands: tuple[Operand, ...]
 ) -> dict[str, Entry]:
     terms = tuple(Place(operand.name) for operand in operands)
     table = _WEIGHTS if core.simd and has_sum_table(layer) else None
@@ -297,7 +297,7 @@ def sum_fields(
         "operands": len(layer.inputs),
         "elements": elements,
         "flags": _flags(layer),
-        **_requant(layer, 0),
+        **_requant(None, layer, 0),
         **({} if table is None else {"table": table}),
     }
 
@@ -314,7 +314,7 @@ def _combine(layer: Combination, y: TileAxis, operands: tuple[Operand, ...]) -> 
         "out": _OUT,
         "elements": y.out_size * units_of(layer)[1],
         "flags": "CLUSTER_MULTIPLY" if layer.function == "multiply" else "0",
-        **_requant(layer, 0),
+        **_requant(None, layer, 0),
     }
 
 

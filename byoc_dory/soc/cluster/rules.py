@@ -24,7 +24,7 @@ from byoc_dory.verdict import Refused, Verdict
 __all__ = ["RULES"]
 
 
-def operator_is_known(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+def operator_is_known(soc: Soc, core: ClusterCores, layer: Layer) -> Verdict:
     """The operator is a convolution, a product, a function of rows, a sum, or (SIMD) attention."""
     if isinstance(layer, CachedAttention) and not core.simd:
         return Refused("the cores have no kernel for attention as a whole")
@@ -35,14 +35,14 @@ def operator_is_known(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
     return Refused(f"the operator is {layer.op}")
 
 
-def groups_are_one_or_depthwise(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+def groups_are_one_or_depthwise(soc: Soc, core: ClusterCores, layer: Layer) -> Verdict:
     """A convolution has one group, or is depthwise with as many input as output channels."""
     if not isinstance(layer, Convolution) or layer.full or layer.depthwise:
         return ACCEPTED
     return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
 
 
-def requantization_is_mul_shift(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+def requantization_is_mul_shift(soc: Soc, core: ClusterCores, layer: Layer) -> Verdict:
     """Requantization is ``(acc * mul + add) >> shift`` with shifts of 0 to 31."""
     requant = mul_shift(layer)
     if requant is None:
@@ -56,13 +56,13 @@ def requantization_is_mul_shift(layer: Layer, core: ClusterCores, soc: Soc) -> V
     return ACCEPTED
 
 
-def attention_fits_32_bits(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+def attention_fits_32_bits(soc: Soc, core: ClusterCores, layer: Layer) -> Verdict:
     """Heads of an attention have a multiple of 4 elements; scores, exponentials fit 32 bits."""
     obstacle = attention_obstacle(layer) if isinstance(layer, CachedAttention) else ""
     return Refused(obstacle) if obstacle else ACCEPTED
 
 
-def combination_fits_32_bits(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+def combination_fits_32_bits(soc: Soc, core: ClusterCores, layer: Layer) -> Verdict:
     """Sums and products of two tensors fit 32 bits when they are requantized."""
     requant = mul_shift(layer)
     if isinstance(layer, Combination) and requant is not None and leaves_32_bits(layer, requant):
@@ -70,7 +70,7 @@ def combination_fits_32_bits(layer: Layer, core: ClusterCores, soc: Soc) -> Verd
     return ACCEPTED
 
 
-def operands_are_few_and_alike(layer: Layer, core: ClusterCores, soc: Soc) -> Verdict:
+def operands_are_few_and_alike(soc: Soc, core: ClusterCores, layer: Layer) -> Verdict:
     """An add has up to 8 operands of one shape and type."""
     if not isinstance(layer, Add):
         return ACCEPTED

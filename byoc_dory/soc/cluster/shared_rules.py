@@ -10,7 +10,7 @@ from byoc_dory.verdict import Refused, Verdict
 __all__ = ["data_is_8_bits", "padding_is_below_kernel"]
 
 
-def data_is_8_bits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+def data_is_8_bits(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
     """Operands and results are int8 or uint8, weights and second operands int8, biases int32."""
     for tensor in (*layer.inputs, layer.output):
         if tensor.dtype not in ("int8", "uint8"):
@@ -25,7 +25,7 @@ def data_is_8_bits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def padding_is_below_kernel(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+def padding_is_below_kernel(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
     """The padding above and below is smaller than the kernel is high."""
     top, _, bottom, _ = layer.pad
     if max(top, bottom) >= layer.fy:

@@ -43,7 +43,7 @@ def units_of(layer: Layer) -> tuple[int, int, int]:
     return layer.oy, layer.ix * layer.C, layer.ox * layer.K
 
 
-def whole_operands(layer: Layer, core: ClusterCores) -> tuple[int, ...]:
+def whole_operands(core: ClusterCores, layer: Layer) -> tuple[int, ...]:
     """Return the numbers of the inputs that every tile needs as a whole, behind all others."""
     if isinstance(layer, Matmul):
         return () if core.apart else (1,)
@@ -52,7 +52,7 @@ def whole_operands(layer: Layer, core: ClusterCores) -> tuple[int, ...]:
     return ()
 
 
-def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> TilingProblem:
+def tiling_problem(soc: Soc, core: ClusterCores, layer: Layer, l1_budget: int) -> TilingProblem:
     """Return a tile's use of L1: ranges of rows, and of columns where weights have columns.
 
     Where not even one row of a convolution fits, tiles are ranges of its columns, too, and
@@ -65,11 +65,11 @@ def tiling_problem(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -
         "slack": ALIGNMENT * (len(layer.inputs) + 2),
     }
     if not isinstance(layer, Weighted):
-        return _of_rows(layer, core, **common)
-    problem = _weighted(layer, core, narrow=False, **common)
+        return _of_rows(core, layer, **common)
+    problem = _weighted(core, layer, narrow=False, **common)
     if not may_be_narrow(layer) or shortage_of(problem) is None:
         return problem
-    return _weighted(layer, core, narrow=True, **common)
+    return _weighted(core, layer, narrow=True, **common)
 
 
 def is_narrow(problem: TilingProblem) -> bool:
@@ -87,11 +87,11 @@ def _splits_columns(layer: Weighted) -> bool:
     return layer.ox > 1 and max(left, right) < layer.fx
 
 
-def _of_rows(layer: Layer, core: ClusterCores, name: str, l1_limit: int, slack: int) -> (
+def _of_rows(core: ClusterCores, layer: Layer, name: str, l1_limit: int, slack: int) -> (
     TilingProblem
 ):  # fmt: skip
     units, in_unit, out_unit = units_of(layer)
-    if in_columns(layer, core):
+    if in_columns(core, layer):
         # A part of the second operand takes the place of weights.
         return TilingProblem(
             name=name,
@@ -102,11 +102,11 @@ def _of_rows(layer: Layer, core: ClusterCores, name: str, l1_limit: int, slack: 
             window=InputWindow(units, 1),
             l1_limit=l1_limit,
             weights=TileWeights(block=layer.C, in_l1=True),
-            fixed=FixedBytes((0,), scratch=scratch_bytes(layer, core), slack=slack),
+            fixed=FixedBytes((0,), scratch=scratch_bytes(core, layer), slack=slack),
             may_find=False,
             may_stay=False,
         )
-    whole = tuple(layer.inputs[number].elements for number in whole_operands(layer, core))
+    whole = tuple(layer.inputs[number].elements for number in whole_operands(core, layer))
     if isinstance(layer, Matmul) and not whole:
         in_unit = max(in_unit, layer.C * layer.K)
     return TilingProblem(
@@ -118,13 +118,13 @@ def _of_rows(layer: Layer, core: ClusterCores, name: str, l1_limit: int, slack: 
         window=InputWindow(units, 1),
         l1_limit=l1_limit,
         copies=len(layer.inputs) - len(whole),
-        weights=TileWeights(fixed=block_bytes(layer, 0, core), in_l1=True),
-        fixed=FixedBytes(whole, scratch=scratch_bytes(layer, core), slack=slack),
+        weights=TileWeights(fixed=block_bytes(core, layer, 0), in_l1=True),
+        fixed=FixedBytes(whole, scratch=scratch_bytes(core, layer), slack=slack),
     )
 
 
 def _weighted(
-    layer: Weighted, core: ClusterCores, name: str, l1_limit: int, slack: int, *, narrow: bool
+    core: ClusterCores, layer: Weighted, name: str, l1_limit: int, slack: int, *, narrow: bool
 ) -> TilingProblem:
     one, two = (block_of(layer, k, simd=core.simd) for k in (4, 8))
     each = layer.weight[0].size
@@ -136,8 +136,8 @@ def _weighted(
     table = 256 if isinstance(layer, Gemm) and layer.function is not None else 0
     # A record has four channels, and the last one may be partly empty.
     missing = -layer.K % QUAD if core.simd and not depthwise else 0
-    scratch = scratch_bytes(layer, core)
-    per_x = scratch_column(layer, core) if columns else 0
+    scratch = scratch_bytes(core, layer)
+    per_x = scratch_column(core, layer) if columns else 0
     return TilingProblem(
         name=name,
         k=Axis(layer.K, tiled=narrow or not depthwise, step=_COLUMN_STEP),
@@ -157,12 +157,12 @@ def _weighted(
     )
 
 
-def in_columns(layer: Layer, core: ClusterCores) -> bool:
+def in_columns(core: ClusterCores, layer: Layer) -> bool:
     """Whether tiles of a product of two matrices are ranges of columns of the second one."""
     return isinstance(layer, Matmul) and layer.batch == 1 and core.columns
 
 
-def scratch_column(layer: Layer, core: ClusterCores) -> int:
+def scratch_column(core: ClusterCores, layer: Layer) -> int:
     """Return the bytes of scratch memory for each further column of a tile, of all cores."""
     if not (core.simd and isinstance(layer, Convolution) and layer.depthwise):
         return 0
@@ -170,7 +170,7 @@ def scratch_column(layer: Layer, core: ClusterCores) -> int:
     return two - one
 
 
-def scratch_bytes(layer: Layer, core: ClusterCores) -> int:
+def scratch_bytes(core: ClusterCores, layer: Layer) -> int:
     """Return the bytes of scratch memory that the layer's kernel needs, of all cores together."""
     if not core.simd:
         return 0
@@ -189,7 +189,7 @@ def scratch_bytes(layer: Layer, core: ClusterCores) -> int:
     return round_up(size, ALIGNMENT)
 
 
-def block_bytes(layer: Layer, k: int, core: ClusterCores) -> int:
+def block_bytes(core: ClusterCores, layer: Layer, k: int) -> int:
     """Return the bytes of the constants of ``k`` columns; 0 without constants."""
     if isinstance(layer, Weighted):
         return block_of(layer, k, simd=core.simd).bytes

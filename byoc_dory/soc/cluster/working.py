@@ -22,25 +22,25 @@ __all__ = ["working"]
 
 
 @lru_cache(maxsize=1024)
-def working(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> ClusterCores:
+def working(soc: Soc, core: ClusterCores, layer: Layer, l1_budget: int) -> ClusterCores:
     """Return the cores that compute a layer: all, if whole rows and their scratch memory fit.
 
     Otherwise fewer cores compute larger tiles, or more cores smaller ones, with less scratch memory
     each: what is predicted to be quickest.
     """
 
-    if not scratch_bytes(layer, core) and not isinstance(layer, Matmul):
+    if not scratch_bytes(core, layer) and not isinstance(layer, Matmul):
         return core
-    found = list(_ways(layer, core, soc, l1_budget))
+    found = list(_ways(soc, core, layer, l1_budget))
     if len(found) == 1 or found[0] is core or not isinstance(layer, Convolution):
         return found[0]
     return min(
         found,
-        key=lambda way: _cycles(layer, way, core, soc, tiling_problem(layer, way, soc, l1_budget)),
+        key=lambda way: _cycles(soc, way, core, layer, tiling_problem(soc, way, layer, l1_budget)),
     )
 
 
-def _ways(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> Iterator[ClusterCores]:
+def _ways(soc: Soc, core: ClusterCores, layer: Layer, l1_budget: int) -> Iterator[ClusterCores]:
     """Yield fewer and fewer cores for which a tile fits; one core if none does.
 
     Of each number, those with most scratch memory, unless only less leaves room for whole rows.
@@ -49,8 +49,8 @@ def _ways(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> Iterato
     while number:
         fitting = []
         few = core if number == core.cores else replace(core, cores=number)
-        for way in _variants(layer, few):
-            problem = tiling_problem(layer, way, soc, l1_budget)
+        for way in _variants(few, layer):
+            problem = tiling_problem(soc, way, layer, l1_budget)
             if shortage_of(problem) is None:
                 fitting.append((is_narrow(problem), way))
         if fitting:
@@ -60,12 +60,12 @@ def _ways(layer: Layer, core: ClusterCores, soc: Soc, l1_budget: int) -> Iterato
             break
         number = 1 << (number - 1).bit_length() - 1
     if not any_fits and isinstance(layer, Matmul) and layer.batch == 1 and not core.columns:
-        yield from _ways(layer, replace(core, columns=True), soc, l1_budget)
+        yield from _ways(soc, replace(core, columns=True), layer, l1_budget)
     elif not any_fits:
-        yield list(_variants(layer, replace(core, cores=1)))[-1]
+        yield list(_variants(replace(core, cores=1), layer))[-1]
 
 
-def _variants(layer: Layer, core: ClusterCores) -> Iterator[ClusterCores]:
+def _variants(core: ClusterCores, layer: Layer) -> Iterator[ClusterCores]:
     """Yield ways in which so many cores compute a layer, with less and less of L1."""
     yield core
     if isinstance(layer, Convolution) and not layer.depthwise:
@@ -75,13 +75,13 @@ def _variants(layer: Layer, core: ClusterCores) -> Iterator[ClusterCores]:
 
 
 def _cycles(
-    layer: Layer, way: ClusterCores, core: ClusterCores, soc: Soc, problem: TilingProblem
+    soc: Soc, way: ClusterCores, core: ClusterCores, layer: Layer, problem: TilingProblem
 ) -> int:
     """Return the predicted cycles of the quickest tile, one after another."""
-    costs = costs_of(layer, way, soc)
+    costs = costs_of(soc, way, layer)
 
     def cycles(tile: Tile) -> int:
         plan = alone(layer, solution_of(problem, tile), core.name, problem)
-        return predicted_cycles(cluster_program(layer, plan, way, core.cores), costs)
+        return predicted_cycles(cluster_program(way, layer, plan, core.cores), costs)
 
     return quickest(problem, cycles, (), TilingOptions()).objective

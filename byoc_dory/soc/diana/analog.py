@@ -40,26 +40,26 @@ class AnalogAccelerator(AnalogCore):
 
         return objectives_of(self)
 
-    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
+    def tiling_problem(self, soc: Soc, layer: Layer, options: TilingOptions) -> TilingProblem:
         """Return a tile's use of L1 and of the array, with the limits."""
         from byoc_dory.soc.diana.analog_tiles import tiling_problem
 
-        return tiling_problem(layer, self.under(options), soc, self.budget(soc, options))
+        return tiling_problem(soc, self.under(options), layer, self.budget(soc, options))
 
     def tile_program(
-        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+        self, soc: Soc, layer: Layer, plan: LayerPlan, options: TilingOptions
     ) -> TileProgram:
         """Return the tile-by-tile execution of a layer under a plan."""
         from byoc_dory.soc.diana.analog_program import analog_loop, analog_program
 
         core = self.under(options)
-        return analog_program(analog_loop(layer, plan, core, options), core)
+        return analog_program(core, analog_loop(core, layer, plan, options))
 
-    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+    def costs(self, soc: Soc, layer: Layer, program: TileProgram, options: TilingOptions) -> Costs:
         """Return the cycles of transfers and triggers, including their driver code."""
         from byoc_dory.soc.diana.cost import costs_of
 
-        return costs_of(self, soc, options.schedule == "published")
+        return costs_of(soc, self, options.schedule == "published")
 
     def layout(self, soc: Soc) -> PaddedLayout:
         """Return the layout of tensors, the same for both cores."""

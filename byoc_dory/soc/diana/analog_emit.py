@@ -37,24 +37,24 @@ class AnalogEmitter:
         Its arguments are the tensors in L2; tensors that stay in L1 are not arguments.
         """
         core = self.core.under(options)
-        loop = analog_loop(layer, plan, core, options)
-        program = analog_program(loop, core)
-        unroll = unroll_of(layer, loop.tile.k, core)
-        packed = pack_weights(layer, loop.tile.k, unroll, core)
+        loop = analog_loop(core, layer, plan, options)
+        program = analog_program(core, loop)
+        unroll = unroll_of(core, layer, loop.tile.k)
+        packed = pack_weights(core, layer, loop.tile.k, unroll)
         weights = Constant(
             part_name(symbol, "weights"), packed, f"array images and factors of {layer.name}"
         )
-        cycles = predicted_cycles(program, costs_of(core, self.soc, loop.published))
+        cycles = predicted_cycles(program, costs_of(self.soc, core, loop.published))
         writer = MapWriter(program)
-        descriptor = _descriptor(loop, program, writer, core)
-        weight_bytes = tile_bytes(layer, loop.tile.k, unroll, core)
+        descriptor = _descriptor(core, loop, program, writer)
+        weight_bytes = tile_bytes(core, layer, loop.tile.k, unroll)
         return map_kernel(
             loop, program, writer, descriptor, weights, weight_bytes, cycles, core.name, symbol
         )
 
 
 def _descriptor(
-    loop: MapLoop, program: TileProgram, writer: MapWriter, core: AnalogCore
+    core: AnalogCore, loop: MapLoop, program: TileProgram, writer: MapWriter
 ) -> dict[str, Expr]:
     """Return the fields of the driver's descriptor of a tile, in order; weights are an argument."""
     layer, found = loop.layer, writer.fields(program.compute.fields)

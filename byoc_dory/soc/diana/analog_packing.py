@@ -63,7 +63,7 @@ def unrolled(weight: Array, unroll: int) -> Array:
     return cells.reshape(c * fy * width, unroll * k)
 
 
-def tile_bytes(layer: Layer, k: int, unroll: int, core: AnalogCore) -> int:
+def tile_bytes(core: AnalogCore, layer: Layer, k: int, unroll: int) -> int:
     """Return the bytes of the images and factors of ``k`` output channels."""
     window = layer.fy * (layer.fx + unroll - 1)
     each = core.pass_channels(layer.fy, layer.fx)
@@ -74,14 +74,14 @@ def tile_bytes(layer: Layer, k: int, unroll: int, core: AnalogCore) -> int:
     return images + _FACTOR_BYTES * k
 
 
-def pack_weights(layer: Layer, k_tile: int, unroll: int, core: AnalogCore) -> Array:
+def pack_weights(core: AnalogCore, layer: Layer, k_tile: int, unroll: int) -> Array:
     """Return all images and factors of a layer as uint8 bytes, one channel tile after another.
 
     Args:
+        core: description of the core.
         layer: conv2d or dense layer with weights -1, 0, 1, requantized by `AnalogRequant`.
         k_tile: number of output channels per tile.
         unroll: number of output columns computed at a time.
-        core: description of the core.
 
     Returns:
         For each tile of k channels: the image of every pass, and 4 bytes per channel for mul and

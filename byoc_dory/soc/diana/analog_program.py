@@ -25,7 +25,7 @@ def gain_shift(gain: int) -> int:
     return gain.bit_length() - 1
 
 
-def analog_loop(layer: Layer, plan: LayerPlan, core: AnalogCore, options: TilingOptions) -> MapLoop:
+def analog_loop(core: AnalogCore, layer: Layer, plan: LayerPlan, options: TilingOptions) -> MapLoop:
     """Return the loop of a layer under a plan.
 
     The layer must satisfy the core's rules; the tile must come from its tiling problem.  The
@@ -38,7 +38,7 @@ def analog_loop(layer: Layer, plan: LayerPlan, core: AnalogCore, options: Tiling
     return MapLoop(layer, plan, options, tile, layer.fy, layer.fx, pitch, group)
 
 
-def analog_program(loop: MapLoop, core: AnalogCore) -> TileProgram:
+def analog_program(core: AnalogCore, loop: MapLoop) -> TileProgram:
     """Return the tile program of a loop.
 
     Raises:
@@ -47,12 +47,12 @@ def analog_program(loop: MapLoop, core: AnalogCore) -> TileProgram:
     layer = loop.layer
     if not isinstance(layer.requant, AnalogRequant):
         raise TypeError(f"layer '{layer.name}': the analog core has converters, not one shift")
-    return loop.program(_compute(loop, core, layer.requant))
+    return loop.program(_compute(core, loop, layer.requant))
 
 
-def _compute(loop: MapLoop, core: AnalogCore, requant: AnalogRequant) -> Compute:
+def _compute(core: AnalogCore, loop: MapLoop, requant: AnalogRequant) -> Compute:
     layer, k, y, x = loop.layer, loop.k, loop.y, loop.x
-    unroll = unroll_of(layer, loop.tile.k, core)
+    unroll = unroll_of(core, layer, loop.tile.k)
     each = min(layer.C, core.pass_channels(layer.fy, layer.fx))
     slices = [-(-span.out_size // core.dense_max_k) if loop.dense else 1 for span in k.spans]
     base = named(slot("L1_OUT"), loop.plan.l1_output) if loop.plan.resident_output else Place("out")
@@ -75,12 +75,12 @@ def _compute(loop: MapLoop, core: AnalogCore, requant: AnalogRequant) -> Compute
         "slice": core.dense_max_k,
         "l1_in": Place("in"),
         "l1_out": Place("out"),
-        "l1_sums": base + (_sums(loop, core) if each < layer.C else 0),
+        "l1_sums": base + (_sums(core, loop) if each < layer.C else 0),
         "weight_offset": k.index
-        * named("WEIGHT_BYTES", tile_bytes(layer, loop.tile.k, unroll, core)),
+        * named("WEIGHT_BYTES", tile_bytes(core, layer, loop.tile.k, unroll)),
     }
     fetched = tuple(
-        parts * tile_bytes(layer, span.out_size, unroll, core)
+        parts * tile_bytes(core, layer, span.out_size, unroll)
         for span, parts in zip(k.spans, slices, strict=True)
     )
     if max(slices) > 1:
@@ -98,14 +98,14 @@ def _compute(loop: MapLoop, core: AnalogCore, requant: AnalogRequant) -> Compute
     )
 
 
-def unroll_of(layer: Layer, tile_k: int, core: AnalogCore) -> int:
+def unroll_of(core: AnalogCore, layer: Layer, tile_k: int) -> int:
     """Return the number of output columns computed at a time."""
     if isinstance(layer, Dense):
         return 1
     return core.unroll_of(tile_k, layer.C, layer.fy, layer.fx, layer.stride[0])
 
 
-def _sums(loop: MapLoop, core: AnalogCore) -> int:
+def _sums(core: AnalogCore, loop: MapLoop) -> int:
     """Return the byte offset of the sums from the result in L1.
 
     They are after the tile that they belong to, or after a whole result.

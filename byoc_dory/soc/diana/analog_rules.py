@@ -20,7 +20,7 @@ __all__ = ["RULES"]
 _INT16 = (-(1 << 15), (1 << 15) - 1)
 
 
-def operator_sums_over_channels(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+def operator_sums_over_channels(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """The operator is conv2d of one group, or dense."""
     depthwise = isinstance(layer, Convolution) and layer.depthwise
     if depthwise or not isinstance(layer, Convolution | Dense):
@@ -30,12 +30,12 @@ def operator_sums_over_channels(layer: Layer, core: AnalogCore, soc: Soc) -> Ver
     return ACCEPTED
 
 
-def data_is_int8(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+def data_is_int8(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """Input, output and weights are int8."""
     return tensors_are_int8(layer)
 
 
-def weights_are_ternary(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+def weights_are_ternary(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """The weights are -1, 0 and 1."""
     assert isinstance(layer, Weighted)
     largest = int(layer.weight.flat[np.abs(layer.weight.astype(np.int16)).argmax()])
@@ -44,7 +44,7 @@ def weights_are_ternary(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def activations_fit_converters(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+def activations_fit_converters(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """The input is known to lie in [-64, 63]."""
     (low, high), (lowest, highest) = layer.input_range, core.scheme.activation_range
     if low < lowest or high > highest:
@@ -54,7 +54,7 @@ def activations_fit_converters(layer: Layer, core: AnalogCore, soc: Soc) -> Verd
     return ACCEPTED
 
 
-def requantization_is_analog(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+def requantization_is_analog(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """Requantization is a gain, the converter, and for each channel a product and a sum."""
     if not isinstance(layer.requant, AnalogRequant):
         return Refused(f"the requantization is {type(layer.requant).__name__}, not AnalogRequant")
@@ -64,7 +64,7 @@ def requantization_is_analog(layer: Layer, core: AnalogCore, soc: Soc) -> Verdic
     return ACCEPTED
 
 
-def gain_is_a_shift(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+def gain_is_a_shift(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """The gain is a power of two, at most 2^15."""
     gain = _requant(layer).gain
     if gain < 1 or gain & (gain - 1) or gain > 1 << core.max_gain:
@@ -72,7 +72,7 @@ def gain_is_a_shift(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def converter_is_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+def converter_is_the_cores(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """Each pass is clipped to [-32, 31], the range of the converter."""
     low, high = _requant(layer).adc
     if (low, high) != core.scheme.adc_range:
@@ -80,7 +80,7 @@ def converter_is_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def passes_are_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+def passes_are_the_cores(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """A pass sums as many whole channels as 1152 rows hold; sums of passes have 16 bits."""
     each = core.pass_channels(layer.fy, layer.fx)
     summed = min(layer.C, _requant(layer).rows // (layer.fy * layer.fx))
@@ -94,7 +94,7 @@ def passes_are_the_cores(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def passes_are_few(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+def passes_are_few(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """A layer takes at most 8 passes."""
     passes = -(-layer.C // max(1, core.pass_channels(layer.fy, layer.fx)))
     if passes > core.max_passes:
@@ -102,7 +102,7 @@ def passes_are_few(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def factors_have_sixteen_bits(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+def factors_have_sixteen_bits(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """The factor and the summand of each channel have 16 bits."""
     requant = _requant(layer)
     for what, values in (("factor", requant.mul), ("summand", requant.add)):
@@ -114,7 +114,7 @@ def factors_have_sixteen_bits(layer: Layer, core: AnalogCore, soc: Soc) -> Verdi
     return ACCEPTED
 
 
-def shift_is_in_range(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+def shift_is_in_range(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """The right shift is 0 to 31 bits for the whole layer."""
     shift = _requant(layer).shift
     if not 0 <= shift <= core.max_shift:
@@ -122,14 +122,14 @@ def shift_is_in_range(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def clip_is_seven_or_eight_bits(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+def clip_is_seven_or_eight_bits(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """The output is clipped to 7 or 8 bits, from 0 on after ReLU."""
     if not core.can_clip_to(layer.clip):
         return Refused(f"the clip range is [{layer.clip[0]}, {layer.clip[1]}]")
     return ACCEPTED
 
 
-def filter_fits_array(layer: Layer, core: AnalogCore, soc: Soc) -> Verdict:
+def filter_fits_array(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """The kernel is at most 7x7, the stride 1x1 or 2x2, the dilation 1x1."""
     if max(layer.fy, layer.fx) > core.max_filter:
         return Refused(f"the kernel is {layer.fy}x{layer.fx}")

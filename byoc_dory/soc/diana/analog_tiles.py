@@ -13,7 +13,7 @@ from byoc_dory.tiling.problem import Axis, InputWindow, Rounding, TileWeights, T
 __all__ = ["tiling_problem"]
 
 
-def tiling_problem(layer: Layer, core: AnalogCore, soc: Soc, l1_budget: int) -> TilingProblem:
+def tiling_problem(soc: Soc, core: AnalogCore, layer: Layer, l1_budget: int) -> TilingProblem:
     """Return a tile's use of L1 and of the array, with the limits.
 
     C is never tiled, as all passes of a tile follow each other; x is whole or a multiple of 4,

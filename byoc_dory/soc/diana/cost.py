@@ -146,14 +146,14 @@ def step_cycles(step: Load | Store | Trigger, dma: Dma, core: Core, ahead: bool 
     return core.add_trigger_cycles + _blocks(step.elements, core.columns)
 
 
-def costs_of(core: Core, soc: Soc, published: bool) -> Costs:
+def costs_of(soc: Soc, core: Core, published: bool) -> Costs:
     """Return the costs of transfers and triggers, including driver code.
 
     Host code around the calls is not counted: the generated code needs only a few tens of cycles.
 
     Args:
-        core: the core.
         soc: the core's SoC.
+        core: the core.
         published: whether the driver waits for each command and each trigger; otherwise commands
             are queued, and registers are written in advance.
 

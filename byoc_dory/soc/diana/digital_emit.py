@@ -37,13 +37,13 @@ class DianaEmitter:
         Its arguments are the tensors in L2; tensors that stay in L1 are not arguments.
         """
         core = self.core.under(options)
-        loop = digital_loop(layer, plan, core, options)
-        program = digital_program(loop, core)
-        cycles = predicted_cycles(program, costs_of(core, self.soc, loop.published))
+        loop = digital_loop(core, layer, plan, options)
+        program = digital_program(core, loop)
+        cycles = predicted_cycles(program, costs_of(self.soc, core, loop.published))
         weights, weight_bytes = None, 0
         if isinstance(layer, Weighted):
-            packed = pack_weights(layer, plan.solution.tile.k, core)
-            weight_bytes = tile_weight_bytes(loop, core, loop.tile.k)
+            packed = pack_weights(core, layer, plan.solution.tile.k)
+            weight_bytes = tile_weight_bytes(core, loop, loop.tile.k)
             weights = Constant(
                 part_name(symbol, "weights"), packed, f"weights and biases of {layer.name}"
             )

@@ -64,13 +64,13 @@ def activation_from_l2(data: Array, shape: tuple[int, ...], core: DigitalCore) -
 # ---------------------------------------------------------------------- weights
 
 
-def pack_weights(layer: Weighted, k_tile: int, core: DigitalCore) -> Array:
+def pack_weights(core: DigitalCore, layer: Weighted, k_tile: int) -> Array:
     """Return all weights and biases of a layer as uint8 bytes, one channel tile after another.
 
     Args:
+        core: description of the core.
         layer: conv2d, depthwise or dense layer with int8 weights.
         k_tile: number of output channels per tile (irrelevant for dense).
-        core: description of the core.
 
     Returns:
         For a conv ``ceil(k / 16) * (16*C*fy*fx + 64)`` bytes per tile of k channels; for depthwise

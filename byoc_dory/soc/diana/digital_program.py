@@ -18,7 +18,7 @@ __all__ = ["digital_loop", "digital_program", "tile_weight_bytes"]
 
 
 def digital_loop(
-    layer: Layer, plan: LayerPlan, core: DigitalCore, options: TilingOptions
+    core: DigitalCore, layer: Layer, plan: LayerPlan, options: TilingOptions
 ) -> MapLoop:
     """Return the loop of a layer under a plan.
 
@@ -35,7 +35,7 @@ def digital_loop(
     return MapLoop(layer, plan, options, tile, fy, fx, core.row_pitch, core.group)
 
 
-def digital_program(loop: MapLoop, core: DigitalCore) -> TileProgram:
+def digital_program(core: DigitalCore, loop: MapLoop) -> TileProgram:
     """Return the tile program of a loop.
 
     Raises:
@@ -44,10 +44,10 @@ def digital_program(loop: MapLoop, core: DigitalCore) -> TileProgram:
     layer = loop.layer
     if not isinstance(layer.requant, Shift):
         raise TypeError(f"layer '{layer.name}': the digital core requantizes by one shift only")
-    return loop.program(_compute(loop, core, Own("shift", layer.requant.shift)))
+    return loop.program(_compute(core, loop, Own("shift", layer.requant.shift)))
 
 
-def _compute(loop: MapLoop, core: DigitalCore, shift: Own) -> Compute:
+def _compute(core: DigitalCore, loop: MapLoop, shift: Own) -> Compute:
     layer, k, y, x = loop.layer, loop.k, loop.y, loop.x
     if isinstance(layer, Add):
         add: dict[str, Value] = {
@@ -64,11 +64,11 @@ def _compute(loop: MapLoop, core: DigitalCore, shift: Own) -> Compute:
             function="diana_digital_add",
             given={"relu": layer.relu},
         )
-    block = tile_weight_bytes(loop, core, loop.tile.k)
+    block = tile_weight_bytes(core, loop, loop.tile.k)
     weights = k.index * named("WEIGHT_BYTES", block)
     places = {"l1_in": Place("in"), "l1_out": Place("out"), "weight_offset": weights}
     sizes = {span.out_size for span in k.spans}
-    bytes_of = {size: fetched_bytes(loop, core, size) for size in sizes}
+    bytes_of = {size: fetched_bytes(core, loop, size) for size in sizes}
     fetched = k.pick(tuple([bytes_of[span.out_size] for span in k.spans]))
     if loop.dense:
         dense: dict[str, Value] = {"k": k.out_size, "c": layer.C, "shift": shift, **places}
@@ -105,7 +105,7 @@ def _compute(loop: MapLoop, core: DigitalCore, shift: Own) -> Compute:
     return Compute(ConvTrigger, conv, fetched, depthwise, "diana_conv_t", function, given)
 
 
-def tile_weight_bytes(loop: MapLoop, core: DigitalCore, k: int) -> int:
+def tile_weight_bytes(core: DigitalCore, loop: MapLoop, k: int) -> int:
     """Return the packed bytes of ``k`` channels' weights and biases."""
     if loop.dense:
         return -(-k // core.lanes) * core.dense_weight_bytes(loop.layer.C)
@@ -114,11 +114,11 @@ def tile_weight_bytes(loop: MapLoop, core: DigitalCore, k: int) -> int:
     return core.conv_weight_bytes(k, loop.layer.C, loop.fy, loop.fx)
 
 
-def fetched_bytes(loop: MapLoop, core: DigitalCore, k: int) -> int:
+def fetched_bytes(core: DigitalCore, loop: MapLoop, k: int) -> int:
     """The bytes that the triggers of ``k`` channels load: all, or a block per depthwise channel."""
     if _depthwise(loop.layer) and core.channels_at_a_time(loop.fy, loop.fx) == 1:
         return k * core.conv_weight_bytes(1, 1, loop.fy, loop.fx)
-    return tile_weight_bytes(loop, core, k)
+    return tile_weight_bytes(core, loop, k)
 
 
 def _depthwise(layer: Layer) -> bool:

@@ -21,14 +21,14 @@ from byoc_dory.verdict import Refused, Verdict
 __all__ = ["RULES"]
 
 
-def operator_is_known(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+def operator_is_known(soc: Soc, core: DigitalCore, layer: Layer) -> Verdict:
     """The operator is conv2d, depthwise conv2d, dense or add."""
     if isinstance(layer, Convolution | Dense | Add):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
 
 
-def filter_fits_array(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+def filter_fits_array(soc: Soc, core: DigitalCore, layer: Layer) -> Verdict:
     """The kernel is at most 7x7 (sizes other than 1, 3, 5, 7 are extended with zeros)."""
     largest = max(core.filters)
     if max(layer.fy, layer.fx) > largest:
@@ -36,7 +36,7 @@ def filter_fits_array(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def stride_is_one_or_two(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+def stride_is_one_or_two(soc: Soc, core: DigitalCore, layer: Layer) -> Verdict:
     """The stride is 1x1 or 2x2."""
     y, x = layer.stride
     if y != x or y not in core.strides:
@@ -44,28 +44,28 @@ def stride_is_one_or_two(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def groups_are_one_or_depthwise(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+def groups_are_one_or_depthwise(soc: Soc, core: DigitalCore, layer: Layer) -> Verdict:
     """Groups are 1, or depthwise with as many input as output channels."""
     if not isinstance(layer, Convolution) or layer.full or layer.depthwise:
         return ACCEPTED
     return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
 
 
-def clip_is_int8_or_relu(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+def clip_is_int8_or_relu(soc: Soc, core: DigitalCore, layer: Layer) -> Verdict:
     """The output is clipped to [-128, 127], or to [0, 127] after ReLU."""
     if not core.can_clip_to(layer.clip):
         return Refused(f"the clip range is [{layer.clip[0]}, {layer.clip[1]}]")
     return ACCEPTED
 
 
-def add_has_two_operands(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+def add_has_two_operands(soc: Soc, core: DigitalCore, layer: Layer) -> Verdict:
     """An add has two operands."""
     if isinstance(layer, Add) and len(layer.inputs) > 2:
         return Refused(f"the add has {len(layer.inputs)} operands")
     return ACCEPTED
 
 
-def add_operands_have_one_shape(layer: Layer, core: DigitalCore, soc: Soc) -> Verdict:
+def add_operands_have_one_shape(soc: Soc, core: DigitalCore, layer: Layer) -> Verdict:
     """The operands of an add have the same shape."""
     if isinstance(layer, Add) and len({tensor.shape for tensor in layer.inputs}) > 1:
         a, b = (tensor.shape for tensor in layer.inputs)

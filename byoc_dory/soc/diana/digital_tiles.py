@@ -14,7 +14,7 @@ from byoc_dory.tiling.problem import Axis, InputWindow, Rounding, TileWeights, T
 __all__ = ["tiling_problem"]
 
 
-def tiling_problem(layer: Layer, core: DigitalCore, soc: Soc, l1_budget: int) -> TilingProblem:
+def tiling_problem(soc: Soc, core: DigitalCore, layer: Layer, l1_budget: int) -> TilingProblem:
     """Return a tile's use of L1 and of the weight memory, with the limits.
 
     C is never tiled; x is whole or a multiple of 4, because the DMA moves whole reversed groups.
@@ -26,16 +26,16 @@ def tiling_problem(layer: Layer, core: DigitalCore, soc: Soc, l1_budget: int) ->
     }
     match layer:
         case Dense():
-            return _dense_problem(layer, core, common)
+            return _dense_problem(core, layer, common)
         case Add():
-            return _add_problem(layer, core, common)
+            return _add_problem(core, layer, common)
         case Convolution():
-            return _conv_problem(layer, core, common)
+            return _conv_problem(core, layer, common)
         case _:
             raise UnsupportedError(f"no tiles of {layer.op}", where=f"layer '{layer.name}'")
 
 
-def _conv_problem(layer: Convolution, core: DigitalCore, common: dict[str, Any]) -> TilingProblem:
+def _conv_problem(core: DigitalCore, layer: Convolution, common: dict[str, Any]) -> TilingProblem:
     fy, fx = pad_filter(layer.fy, core.filters), pad_filter(layer.fx, core.filters)
     if layer.depthwise:
         # The weight memory holds the channels of one trigger, and each trigger writes a whole block
@@ -73,7 +73,7 @@ def _conv_problem(layer: Convolution, core: DigitalCore, common: dict[str, Any])
     )
 
 
-def _dense_problem(layer: Dense, core: DigitalCore, common: dict[str, Any]) -> TilingProblem:
+def _dense_problem(core: DigitalCore, layer: Dense, common: dict[str, Any]) -> TilingProblem:
     one = Axis(1, tiled=False)
     return TilingProblem(
         k=Axis(layer.K, step=core.lanes),
@@ -88,7 +88,7 @@ def _dense_problem(layer: Dense, core: DigitalCore, common: dict[str, Any]) -> T
     )
 
 
-def _add_problem(layer: Add, core: DigitalCore, common: dict[str, Any]) -> TilingProblem:
+def _add_problem(core: DigitalCore, layer: Add, common: dict[str, Any]) -> TilingProblem:
     k, x = (1, layer.K) if layer.of_vectors else (layer.K, layer.ox)
     return TilingProblem(
         k=Axis(k),

@@ -15,7 +15,7 @@ __all__ = [
 ]
 
 
-def padding_is_below_kernel(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+def padding_is_below_kernel(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
     """The padding of each side is smaller than the kernel."""
     top, left, bottom, right = layer.pad
     if max(top, bottom) >= layer.fy or max(left, right) >= layer.fx:
@@ -23,7 +23,7 @@ def padding_is_below_kernel(layer: Layer, core: Accelerator, soc: Soc) -> Verdic
     return ACCEPTED
 
 
-def sizes_fit_registers(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+def sizes_fit_registers(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
     """Every dimension is below 65536."""
     largest = max(layer.K, layer.C, layer.iy, layer.ix, layer.oy, layer.ox)
     if largest >= 1 << 16:
@@ -31,6 +31,6 @@ def sizes_fit_registers(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def smallest_tile_fits(layer: Layer, core: Accelerator, soc: Soc) -> Verdict:
+def smallest_tile_fits(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
     """At least the smallest tile fits L1 and the memory for weights."""
-    return rules.smallest_tile_fits(layer, core, soc)
+    return rules.smallest_tile_fits(soc, core, layer)

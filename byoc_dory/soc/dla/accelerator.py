@@ -42,38 +42,38 @@ class Dla(DlaCore):
 
         return {"none": Objective("none"), "array": Objective("array")}
 
-    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
+    def tiling_problem(self, soc: Soc, layer: Layer, options: TilingOptions) -> TilingProblem:
         """Return what a tile needs of SRAM."""
         from byoc_dory.soc.dla.program import tiling_problem
 
-        return tiling_problem(layer, self, self.budget(soc, options))
+        return tiling_problem(self, layer, self.budget(soc, options))
 
     def tile_program(
-        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+        self, soc: Soc, layer: Layer, plan: LayerPlan, options: TilingOptions
     ) -> TileProgram:
         """Return the tiles of a layer: bands of rows outside, output channels inside."""
         from byoc_dory.soc.dla.program import tile_program
 
-        return tile_program(layer, plan, self)
+        return tile_program(self, layer, plan)
 
-    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+    def costs(self, soc: Soc, layer: Layer, program: TileProgram, options: TilingOptions) -> Costs:
         """Return the cycles of instructions and transfers."""
         from byoc_dory.soc.dla.program import costs
 
-        return costs(layer, self, self.design_for(soc, options))
+        return costs(self, layer, self.design_for(soc, options))
 
     def plan_cost(
         self,
+        soc: Soc,
         layer: Layer,
         plan: LayerPlan,
-        soc: Soc,
         options: TilingOptions,
         known: Prices | None = None,
     ) -> int:
         """Return the predicted cycles of a layer, in closed form."""
         from byoc_dory.soc.dla.program import predicted
 
-        return predicted(layer, plan, self, self.design_for(soc, options))
+        return predicted(self, layer, plan, self.design_for(soc, options))
 
     @property
     def region_runner(self) -> Callable[[Path], RegionRunner]:

@@ -136,8 +136,8 @@ class DlaEmitter:
             constants=tuple(constants),
             layer=layer,
             plan=plan,
-            program=tile_program(layer, plan, self.core),
-            predicted_cycles=predicted(layer, plan, self.core, design),
+            program=tile_program(self.core, layer, plan),
+            predicted_cycles=predicted(self.core, layer, plan, design),
             accelerator=self.core.name,
         )
 

@@ -30,7 +30,7 @@ _SLACK = 16
 _MOST_INSTRUCTIONS = 6
 
 
-def tiling_problem(layer: Layer, core: DlaCore, budget: int) -> TilingProblem:
+def tiling_problem(core: DlaCore, layer: Layer, budget: int) -> TilingProblem:
     """Return what a tile needs of SRAM, with the rounding of its buffers as slack."""
     size = 1 if core.fused or isinstance(layer, Add) else 4
     add = isinstance(layer, Add)
@@ -56,7 +56,7 @@ def tiling_problem(layer: Layer, core: DlaCore, budget: int) -> TilingProblem:
     )
 
 
-def tile_program(layer: Layer, plan: LayerPlan, core: DlaCore) -> TileProgram:
+def tile_program(core: DlaCore, layer: Layer, plan: LayerPlan) -> TileProgram:
     """Return the tiles of a layer under a plan."""
     tile = plan.solution.tile
     y = halo_axis("y", "rows", layer.oy, tile.y, layer.iy, layer.fy, layer.stride[0], layer.pad[0])
@@ -90,7 +90,7 @@ def tile_program(layer: Layer, plan: LayerPlan, core: DlaCore) -> TileProgram:
     return TileProgram(layer.name, (y, k), operands, result, compute, in_turn=HOST_IN_TURN)
 
 
-def costs(layer: Layer, core: DlaCore, design: Design) -> Costs:
+def costs(core: DlaCore, layer: Layer, design: Design) -> Costs:
     """Return the cycles of a tile's instructions and of its transfers."""
     region = alone(layer)
     entry = region.layers[0]
@@ -107,7 +107,7 @@ def costs(layer: Layer, core: DlaCore, design: Design) -> Costs:
     return Costs(compute, move, Overheads(order=host, start=host, call=core.call_cycles))
 
 
-def predicted(layer: Layer, plan: LayerPlan, core: DlaCore, design: Design) -> int:
+def predicted(core: DlaCore, layer: Layer, plan: LayerPlan, design: Design) -> int:
     """Return the cycles of a layer: those of the accelerator, and the host's between them."""
     region = alone(layer)
     entry = region.layers[0]

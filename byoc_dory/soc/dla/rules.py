@@ -22,7 +22,7 @@ __all__ = ["RULES"]
 _LARGEST = 0x7FFF
 
 
-def operator_has_an_instruction(layer: Layer, core: DlaCore, soc: Soc) -> Verdict:
+def operator_has_an_instruction(soc: Soc, core: DlaCore, layer: Layer) -> Verdict:
     """The operator is a convolution over all or single channels, dense, or a sum of two."""
     if isinstance(layer, Convolution):
         if layer.full or layer.depthwise:
@@ -36,14 +36,14 @@ def operator_has_an_instruction(layer: Layer, core: DlaCore, soc: Soc) -> Verdic
     return ACCEPTED if isinstance(layer, Dense) else Refused(f"the operator is {layer.op}")
 
 
-def depthwise_is_supported(layer: Layer, core: DlaCore, soc: Soc) -> Verdict:
+def depthwise_is_supported(soc: Soc, core: DlaCore, layer: Layer) -> Verdict:
     """A depthwise convolution needs a design that computes them (depthwise=native or emulated)."""
     if layer.op == "depthwise" and DEPTHWISE[core.depthwise] == "cpu":
         return Refused("the design leaves depthwise convolutions to the CPU")
     return ACCEPTED
 
 
-def window_fits_registers(layer: Layer, core: DlaCore, soc: Soc) -> Verdict:
+def window_fits_registers(soc: Soc, core: DlaCore, layer: Layer) -> Verdict:
     """Kernel, stride and padding are at most 32767."""
     largest = max(layer.fy, layer.fx, *layer.stride, *layer.pad)
     if largest > _LARGEST:
@@ -51,7 +51,7 @@ def window_fits_registers(layer: Layer, core: DlaCore, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def smallest_tile_fits_sram(layer: Layer, core: DlaCore, soc: Soc) -> Verdict:
+def smallest_tile_fits_sram(soc: Soc, core: DlaCore, layer: Layer) -> Verdict:
     """The smallest tile fits SRAM: the operands with one output channel (or one row of it)."""
     region = alone(layer)
     try:

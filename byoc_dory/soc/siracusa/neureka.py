@@ -50,7 +50,7 @@ class NeurekaAccelerator(Neureka):
         from byoc_dory.soc.siracusa.neureka_tiles import packed_weights
 
         assert isinstance(layer, Weighted), layer  # judged before
-        return int(packed_weights(layer, self).data.nbytes)
+        return int(packed_weights(self, layer).data.nbytes)
 
     def keeping(self, memory: str) -> NeurekaAccelerator:
         """Return the engine with weights in this memory, or in L1."""
@@ -71,39 +71,39 @@ class NeurekaAccelerator(Neureka):
         more = Heuristic("rows", Size("y"), 64, "weights are read once for all rows")
         return {"none": Objective("none"), "array": Objective("array", (rows, full, more))}
 
-    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
+    def tiling_problem(self, soc: Soc, layer: Layer, options: TilingOptions) -> TilingProblem:
         """Return a tile's use of L1, with the limit."""
         from byoc_dory.layers import Weighted
         from byoc_dory.soc.siracusa.neureka_tiles import tiling_problem
 
         assert isinstance(layer, Weighted), layer  # judged before
-        return tiling_problem(layer, self, soc, self.budget(soc, options))
+        return tiling_problem(soc, self, layer, self.budget(soc, options))
 
     def tile_program(
-        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+        self, soc: Soc, layer: Layer, plan: LayerPlan, options: TilingOptions
     ) -> TileProgram:
         """Return the tile-by-tile execution of a layer under a plan."""
         from byoc_dory.layers import Weighted
         from byoc_dory.soc.siracusa.neureka_program import neureka_program
 
         assert isinstance(layer, Weighted), layer  # judged before
-        return neureka_program(layer, plan, self)
+        return neureka_program(self, layer, plan)
 
-    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+    def costs(self, soc: Soc, layer: Layer, program: TileProgram, options: TilingOptions) -> Costs:
         """Return the cycles of jobs and transfers."""
         from byoc_dory.layers import Weighted
         from byoc_dory.soc.siracusa.neureka_cost import costs_of
 
         assert isinstance(layer, Weighted), layer  # judged before
-        return costs_of(layer, self, soc)
+        return costs_of(soc, self, layer)
 
-    def counts(self, layer: Layer, soc: Soc, options: TilingOptions) -> Hashable:
+    def counts(self, soc: Soc, layer: Layer, options: TilingOptions) -> Hashable:
         """Return the sizes of a layer, of its packed weights, and of its scales and biases."""
         from byoc_dory.layers import Weighted
         from byoc_dory.soc.siracusa.neureka_tiles import numbers_that_count
 
         assert isinstance(layer, Weighted), layer  # judged before
-        return numbers_that_count(layer, self)
+        return numbers_that_count(self, layer)
 
     @property
     def takes_next(self) -> bool:
@@ -112,16 +112,16 @@ class NeurekaAccelerator(Neureka):
 
     def followed(
         self,
+        soc: Soc,
         layer: Layer,
         plan: LayerPlan,
         follower: Follower,
-        soc: Soc,
         options: TilingOptions,
     ) -> tuple[LayerPlan, int] | None:
         """Return a plan with a sum that the cores compute beside the engine, if that is faster."""
         from byoc_dory.soc.siracusa.neureka_beside import followed
 
-        return followed(layer, plan, follower, self, soc, options)
+        return followed(soc, self, layer, plan, follower, options)
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same as for the cluster's cores."""

@@ -32,11 +32,11 @@ SUM = "sum"
 
 
 def followed(
+    soc: Soc,
+    core: Neureka,
     layer: Layer,
     plan: LayerPlan,
     follower: Follower,
-    core: Neureka,
-    soc: Soc,
     options: TilingOptions,
 ) -> tuple[LayerPlan, int] | None:
     """Return the best plan with a sum beside the engine's tiles (see `Accelerator.followed`)."""
@@ -44,12 +44,12 @@ def followed(
     if not isinstance(cores, ClusterCores) or not _may_follow(layer, plan, follower):
         return None
     ahead = replace(follower.plan, ahead=True)
-    apart = core.plan_cost(layer, plan, soc, options)
-    apart += cores.plan_cost(follower.layer, follower.plan, soc, options)
-    rest = cores.plan_cost(follower.layer, ahead, soc, options)
-    problem = core.tiling_problem(layer, soc, options)
+    apart = core.plan_cost(soc, layer, plan, options)
+    apart += cores.plan_cost(soc, follower.layer, follower.plan, options)
+    rest = cores.plan_cost(soc, follower.layer, ahead, options)
+    problem = core.tiling_problem(soc, layer, options)
     found = None
-    for rows in _heights(layer, plan, core):
+    for rows in _heights(core, layer, plan):
         tile = Tile(layer.K, layer.C, rows, plan.solution.tile.x)
         own = replace(
             plan,
@@ -58,7 +58,7 @@ def followed(
             input_buffers=0,
             follower=Follower(follower.layer, ahead),
         )
-        saved = apart - rest - core.plan_cost(layer, own, soc, options)
+        saved = apart - rest - core.plan_cost(soc, layer, own, options)
         if saved > 0 and (found is None or saved > found[1]):
             found = own, saved
     return found
@@ -79,7 +79,7 @@ def _may_follow(layer: Layer, plan: LayerPlan, follower: Follower) -> bool:
     )
 
 
-def _heights(layer: Layer, plan: LayerPlan, core: Neureka) -> Iterator[int]:
+def _heights(core: Neureka, layer: Layer, plan: LayerPlan) -> Iterator[int]:
     """Yield the heights of tiles to try: whole blocks, and that of the plan."""
     yield from range(core.block, layer.oy, core.block)
     own = plan.solution.tile.y

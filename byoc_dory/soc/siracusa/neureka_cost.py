@@ -16,7 +16,7 @@ from byoc_dory.tileloop.steps import Call
 __all__ = ["costs_of", "shape_of"]
 
 
-def costs_of(layer: Weighted, core: Neureka, soc: Soc) -> Costs:
+def costs_of(soc: Soc, core: Neureka, layer: Weighted) -> Costs:
     """Return the costs of a layer's jobs and transfers."""
     dma = soc.dma
     assert dma is not None
@@ -31,11 +31,11 @@ def costs_of(layer: Weighted, core: Neureka, soc: Soc) -> Costs:
     def compute(call: Call) -> ComputeCost:
         shape = shape_of(call)
         # The host gives the engine a further job while the first one runs.
-        more = (len(jobs_of(layer, shape, core)) - 1) * core.program_cycles
+        more = (len(jobs_of(core, layer, shape)) - 1) * core.program_cycles
         return ComputeCost(
-            max(tile_cycles(layer, shape, core), more),
-            before=_before(call, core),
-            after=_after(call, core) + _beside(call, core, soc),
+            max(tile_cycles(core, layer, shape), more),
+            before=_before(core, call),
+            after=_after(core, call) + _beside(soc, core, call),
         )
 
     return Costs(
@@ -43,7 +43,7 @@ def costs_of(layer: Weighted, core: Neureka, soc: Soc) -> Costs:
     )
 
 
-def _before(call: Call, core: Neureka) -> int:
+def _before(core: Neureka, call: Call) -> int:
     """Return the cycles in which the cores copy a tile's windows."""
     if "windows.rows" not in call.fields:
         return 0
@@ -69,7 +69,7 @@ def _inside(outputs: int, stride: int, pad: int, taps: int, size: int) -> int:
     return max(0, min(outputs, (size + pad - taps) // stride + 1) - first)
 
 
-def _after(call: Call, core: Neureka) -> int:
+def _after(core: Neureka, call: Call) -> int:
     """Return the cycles in which the cores clip a tile's result at 0, or copy what is kept."""
     if "keep.rows" in call.fields:
         pixels, size = (
@@ -88,7 +88,7 @@ def _after(call: Call, core: Neureka) -> int:
     return core.relu_cycles + -(-work // 16)
 
 
-def _beside(call: Call, core: Neureka, soc: Soc) -> int:
+def _beside(soc: Soc, core: Neureka, call: Call) -> int:
     """Return the cycles in which the cores compute a tile's sum."""
     if f"{SUM}.elements" not in call.fields:
         return 0

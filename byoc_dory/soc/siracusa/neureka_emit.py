@@ -63,9 +63,9 @@ class NeurekaEmitter:
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """Return the function that runs ``layer`` tile by tile."""
         assert isinstance(layer, Weighted), layer  # judged before
-        program = neureka_program(layer, plan, self.core)
+        program = neureka_program(self.core, layer, plan)
         writer = TileWriter(program, address="HTVM_L1_BASE + {}")
-        kinds = job_kinds(layer, program.axes[0], plan.solution.tile.k, self.core)
+        kinds = job_kinds(self.core, layer, program.axes[0], plan.solution.tile.k)
         calls = Calls(
             move=move_rows,
             compute=_before(program, writer) + _start(layer, program, writer, kinds),
@@ -86,7 +86,7 @@ class NeurekaEmitter:
             calls,
             (self.core.name, self.core.title),
             symbol,
-            predicted_cycles(program, costs_of(layer, self.core, self.soc)),
+            predicted_cycles(program, costs_of(self.soc, self.core, layer)),
             Constant(part_name(symbol, "weights"), self._constants(layer, plan, program), about),
             self._far(layer, symbol),
         )
@@ -94,31 +94,31 @@ class NeurekaEmitter:
     def _constants(self, layer: Weighted, plan: LayerPlan, program: TileProgram) -> Array:
         """Return the layer's constants, and behind them those of a sum beside it."""
         behind = np.frombuffer(constants_behind(plan), np.uint8)
-        return np.concatenate([constants_of(layer, program, self.core), behind])
+        return np.concatenate([constants_of(self.core, layer, program), behind])
 
     def _far(self, layer: Weighted, symbol: str) -> Constant | None:
         """Return the weights that stay in the weight memory."""
         memory = self.core.weight_memory
         if not memory:
             return None
-        data = packed_weights(layer, self.core).data
+        data = packed_weights(self.core, layer).data
         return Constant(
             part_name(symbol, "packed"), data, f"weights of {layer.name}", memory=memory
         )
 
 
-def constants_of(layer: Weighted, program: TileProgram, core: Neureka) -> Array:
+def constants_of(core: Neureka, layer: Weighted, program: TileProgram) -> Array:
     """Return the blocks of constants of all ranges of output channels; uint8."""
     y, k = program.axes
     pitch = program.compute.fields["pitch"]
     assert isinstance(pitch, int), pitch
     blocks = []
     for span in k.spans:
-        kinds = job_kinds(layer, y, span.out_size, core)
-        block = block_of(layer, k.step, len(kinds), core)
-        jobs = [registers_of(layer, kind.job, kind.shape, block, pitch, core) for kind in kinds]
+        kinds = job_kinds(core, layer, y, span.out_size)
+        block = block_of(core, layer, k.step, len(kinds))
+        jobs = [registers_of(core, layer, kind.job, kind.shape, block, pitch) for kind in kinds]
         start, size = span.out_start, span.out_size
-        blocks.append(pack_block(layer, block, np.stack(jobs), start, size, core))
+        blocks.append(pack_block(core, layer, block, np.stack(jobs), start, size))
     return np.concatenate(blocks)
 
 

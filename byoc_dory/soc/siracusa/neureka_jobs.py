@@ -53,7 +53,7 @@ class TileShape:
     outputs: int
 
 
-def jobs_of(layer: Weighted, shape: TileShape, core: Neureka) -> tuple[Grid, ...]:
+def jobs_of(core: Neureka, layer: Weighted, shape: TileShape) -> tuple[Grid, ...]:
     """Return the jobs of a tile, in the order in which they are started."""
     view = view_of(layer)
     if view.windows or (mode_of(layer) == Mode.CONV1X1 and layer.stride == (1, 1)):
@@ -103,7 +103,7 @@ def _blocks(job: Grid, block: int) -> int:
 
 
 def planned(
-    layer: Weighted, job: Grid, shape: TileShape, core: Neureka, *, prefetch: bool
+    core: Neureka, layer: Weighted, job: Grid, shape: TileShape, *, prefetch: bool
 ) -> NeurekaJob:
     """Return a job as the cycle model takes it."""
     factors, mode, view = the_factors(layer), mode_of(layer), view_of(layer)
@@ -115,7 +115,7 @@ def planned(
         columns=job.columns,
         inputs=view.channels,
         outputs=shape.outputs,
-        weight_bits=packed_weights(layer, core).bits,
+        weight_bits=packed_weights(core, layer).bits,
         padding_bottom=bottom,
         padding_right=view.right,
         scale_bytes=factors.scale_bytes,
@@ -126,15 +126,15 @@ def planned(
 
 
 @lru_cache(maxsize=65536)
-def fastest(layer: Weighted, job: Grid, shape: TileShape, core: Neureka) -> tuple[int, bool]:
+def fastest(core: Neureka, layer: Weighted, job: Grid, shape: TileShape) -> tuple[int, bool]:
     """Return the cycles of a job, and whether prefetch makes it faster."""
     plain, ahead = (
-        job_cycles(planned(layer, job, shape, core, prefetch=prefetch), core)
+        job_cycles(planned(core, layer, job, shape, prefetch=prefetch), core)
         for prefetch in (False, True)
     )
     return (ahead, True) if ahead < plain else (plain, False)
 
 
-def tile_cycles(layer: Weighted, shape: TileShape, core: Neureka) -> int:
+def tile_cycles(core: Neureka, layer: Weighted, shape: TileShape) -> int:
     """Return the cycles of a tile's jobs."""
-    return sum(fastest(layer, job, shape, core)[0] for job in jobs_of(layer, shape, core))
+    return sum(fastest(core, layer, job, shape)[0] for job in jobs_of(core, layer, shape))

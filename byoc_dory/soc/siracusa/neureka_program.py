@@ -31,7 +31,7 @@ PACKED = "packed"
 """Name of the array of weights that stays in the weight memory."""
 
 
-def neureka_program(layer: Weighted, plan: LayerPlan, core: Neureka) -> TileProgram:
+def neureka_program(core: Neureka, layer: Weighted, plan: LayerPlan) -> TileProgram:
     """Return the tile program of a layer under a plan."""
     y, k = axes_of(layer, plan.solution.tile)
     tile_k = plan.solution.tile.k
@@ -39,14 +39,14 @@ def neureka_program(layer: Weighted, plan: LayerPlan, core: Neureka) -> TileProg
     row_bytes = layer.ix * layer.C
     most_rows = max(span.in_size for span in y.spans)
     rows = RowsOf(height, row_bytes, row_bytes, most_rows * row_bytes)
-    block = block_of(layer, tile_k, len(job_kinds(layer, y, tile_k, core)), core)
+    block = block_of(core, layer, tile_k, len(job_kinds(core, layer, y, tile_k)))
     size = block.bytes + len(constants_behind(plan))
     operands: tuple[Operand, ...] = (
         rows.operand("in", y, plan, 0),
         weights_of(plan, k.index * size, BlockOf.run(size), size),
     )
     out = _result(layer, plan, y, k)
-    fields = _fields(layer, y, k, block, out, core)
+    fields = _fields(core, layer, y, k, block, out)
     if isinstance(layer, Convolution):
         operands += operands_of(layer, plan, y)
         fields |= sum_of(layer, plan, y, block.bytes)
@@ -104,23 +104,23 @@ def job_axis(layer: Weighted, y: TileAxis) -> TileAxis:
     return plain_axis(y.name, y.title, y.size, y.step)
 
 
-def job_kinds(layer: Weighted, y: TileAxis, outputs: int, core: Neureka) -> tuple[JobKind, ...]:
+def job_kinds(core: Neureka, layer: Weighted, y: TileAxis, outputs: int) -> tuple[JobKind, ...]:
     """Return the jobs of each kind of tile with so many output channels, in the kinds' order."""
     found = []
     rows = job_axis(layer, y)
     for kind, first in enumerate(rows.kinds[0]):
         span = rows.spans[first]
         shape = TileShape(span.out_size, span.in_size, span.pad, outputs)
-        found += [JobKind(kind, job, shape) for job in jobs_of(layer, shape, core)]
+        found += [JobKind(kind, job, shape) for job in jobs_of(core, layer, shape)]
     return tuple(found)
 
 
 def _fields(
-    layer: Weighted, y: TileAxis, k: TileAxis, block: FactorBlock, out: Operand, core: Neureka
+    core: Neureka, layer: Weighted, y: TileAxis, k: TileAxis, block: FactorBlock, out: Operand
 ) -> dict[str, Entry]:
     weights: Entry = Place("weights") + max(block.weights, 0)
     if core.weight_memory:
-        weights = Far(PACKED) + k.index * (k.step * channel_bytes(layer, core))
+        weights = Far(PACKED) + k.index * (k.step * channel_bytes(core, layer))
     view = view_of(layer)
     source = _windows(layer, y, out) if view.windows else Place("in")
     return {

@@ -32,20 +32,20 @@ _SIGNED_INPUT = 1 << 26
 
 
 def registers_of(
-    layer: Weighted, job: Grid, shape: TileShape, block: FactorBlock, pitch: int, core: Neureka
+    core: Neureka, layer: Weighted, job: Grid, shape: TileShape, block: FactorBlock, pitch: int
 ) -> Array:
     """Return the values of a job's registers in their order, uint32.
 
     Args:
+        core: the engine's numbers.
         layer: the layer.
         job: the job.
         shape: the tile that it is part of.
         block: offsets in the tile's constants.
         pitch: bytes from pixel to pixel of the result.
-        core: the engine's numbers.
     """
-    _, prefetch = fastest(layer, job, shape, core)
-    plan = planned(layer, job, shape, core, prefetch=prefetch)
+    _, prefetch = fastest(core, layer, job, shape)
+    plan = planned(core, layer, job, shape, prefetch=prefetch)
     mode, halo = plan.mode, core.window(plan.mode) - 1
     view = view_of(layer)
     pixel, row = view.pixel, view.row
@@ -77,15 +77,15 @@ def registers_of(
         _pair(-(-job.rows // core.block), -(-job.columns // core.block)),
         # Padding, offset of the weights, mask, configuration.
         shape.top << 28 | right << 24 | bottom << 20 | left << 16,
-        packed_weights(layer, core).offset,
+        packed_weights(core, layer).offset,
         0,
-        _conf0(layer, plan.weight_bits, mode, core, prefetch=prefetch),
+        _conf0(core, layer, plan.weight_bits, mode, prefetch=prefetch),
     )
     assert len(values) == core.job_registers, len(values)
     return np.array([value % 2**32 for value in values], "<u4")
 
 
-def _conf0(layer: Weighted, bits: int, mode: Mode, core: Neureka, *, prefetch: bool) -> int:
+def _conf0(core: Neureka, layer: Weighted, bits: int, mode: Mode, *, prefetch: bool) -> int:
     factors = the_factors(layer)
     shift = 0 if factors.shift_per_channel else int(factors.shift[0])
     value = bits - 1 | _SCALED | mode << _MODE | _WEIGHT_OFFSET | shift << _SHIFT

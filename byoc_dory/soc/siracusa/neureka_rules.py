@@ -19,21 +19,21 @@ __all__ = ["RULES"]
 _MOST = (1 << 16) - 1  # job registers have 16 bits for numbers of blocks and channels
 
 
-def operator_is_known(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+def operator_is_known(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     """The operator is conv2d, depthwise conv2d, or a product with constant weights."""
     if isinstance(layer, Convolution | Dense | Gemm):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
 
 
-def groups_are_one_or_depthwise(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+def groups_are_one_or_depthwise(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     """A convolution has one group, or is depthwise with as many input as output channels."""
     if not isinstance(layer, Convolution) or layer.full or layer.depthwise:
         return ACCEPTED
     return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
 
 
-def depthwise_is_3x3(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+def depthwise_is_3x3(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     """The filter is 3x3 if the layer is depthwise; else any: windows that are neither 3x3 nor 1x1,
     or have a stride, are copied by the cores."""
     depthwise = isinstance(layer, Convolution) and layer.depthwise
@@ -42,7 +42,7 @@ def depthwise_is_3x3(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     return Refused(f"the filter is {layer.fy}x{layer.fx}, depthwise")
 
 
-def depthwise_stride_is_1_or_2(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+def depthwise_stride_is_1_or_2(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     """The stride of a depthwise layer is 1x1 or 2x2."""
     assert isinstance(layer, Weighted), layer  # checked before
     depthwise = isinstance(layer, Convolution) and layer.depthwise
@@ -51,7 +51,7 @@ def depthwise_stride_is_1_or_2(layer: Layer, core: Neureka, soc: Soc) -> Verdict
     return Refused(f"the stride is {layer.stride[0]}x{layer.stride[1]}, depthwise")
 
 
-def padding_is_the_engines(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+def padding_is_the_engines(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     """The padding of 3x3 is at most 2, on large maps at most 1 below and right; 1x1 has none.
 
     A map of more than 6 rows has several blocks, and a block that is not the last must not read
@@ -76,7 +76,7 @@ def padding_is_the_engines(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     )
 
 
-def sizes_fit_registers(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+def sizes_fit_registers(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     """There are at most 65535 channels, rows and columns."""
     assert isinstance(layer, Weighted), layer  # checked before
     sizes = {
@@ -91,7 +91,7 @@ def sizes_fit_registers(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def weights_have_few_bits(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+def weights_have_few_bits(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     """Weights need at most 8 bits after subtracting the smallest."""
     assert isinstance(layer, Weighted), layer  # checked before
     try:
@@ -101,7 +101,7 @@ def weights_have_few_bits(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def result_is_stored_by_rows(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+def result_is_stored_by_rows(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     """A product is neither transposed nor followed by an activation function."""
     if isinstance(layer, Gemm) and layer.transposed:
         return Refused("the result is stored column by column")
@@ -110,7 +110,7 @@ def result_is_stored_by_rows(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def scales_and_shifts_fit(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+def scales_and_shifts_fit(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     """Requantization is ``(acc * mul + add) >> shift``: mul of 32 bits, shift of 0 to 31."""
     requant = mul_shift(layer)
     if requant is None:
@@ -124,7 +124,7 @@ def scales_and_shifts_fit(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def results_are_exact(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+def results_are_exact(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     """Scaled sums stay in 32 bits, biases included, and are clipped to int8, uint8 or [0, 127].
 
     Other clips are taken where no result could reach them.
@@ -134,9 +134,9 @@ def results_are_exact(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     return Refused(found) if isinstance(found, str) else ACCEPTED
 
 
-def a_tile_fits(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
+def a_tile_fits(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     """The smallest tile fits L1, with its weights if the weight memory cannot hold the layer's."""
-    fits = smallest_tile_fits(layer, core, soc)
+    fits = smallest_tile_fits(soc, core, layer)
     if isinstance(fits, Refused) or not core.weight_memory:
         return fits
     assert isinstance(layer, Weighted), layer  # checked before
@@ -146,7 +146,7 @@ def a_tile_fits(layer: Layer, core: Neureka, soc: Soc) -> Verdict:
     memories = [soc.memory(name) for name in core.weight_memories]
     if any(size <= memory.size for memory in memories):
         return ACCEPTED
-    loaded = smallest_tile_fits(layer, core.keeping(""), soc)
+    loaded = smallest_tile_fits(soc, core.keeping(""), layer)
     if not isinstance(loaded, Refused):
         return ACCEPTED
     limits = ", ".join(f"{memory.name} has {memory.size}" for memory in memories)

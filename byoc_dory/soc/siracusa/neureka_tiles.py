@@ -76,31 +76,31 @@ def the_factors(layer: Weighted) -> Factors:
 
 
 @lru_cache(maxsize=256)  # called for every tile size that is considered
-def packed_weights(layer: Weighted, core: Neureka) -> PackedWeights:
+def packed_weights(core: Neureka, layer: Weighted) -> PackedWeights:
     """Return all weights of a layer, packed."""
     return pack_weights(view_of(layer).weight, mode_of(layer), core)
 
 
-def channel_bytes(layer: Weighted, core: Neureka) -> int:
+def channel_bytes(core: Neureka, layer: Weighted) -> int:
     """Return the bytes of an output channel's weights; 0 if channels share words (depthwise)."""
     mode = mode_of(layer)
     if mode == Mode.DEPTHWISE3X3:
         return 0
-    bits = packed_weights(layer, core).bits
+    bits = packed_weights(core, layer).bits
     return packed_bytes(mode, 1, view_of(layer).channels, bits, core)
 
 
-def numbers_that_count(layer: Weighted, core: Neureka) -> Hashable:
+def numbers_that_count(core: Neureka, layer: Weighted) -> Hashable:
     """Return what the engine's cycles depend on: sizes, and which constants there are.
 
     Of the numbers in a layer only their widths are read, not what they are.
     """
     factors = the_factors(layer)
     constants = (factors.scale_bytes, factors.biased, factors.shift_per_channel, factors.relu)
-    return (sizes_of(layer), packed_weights(layer, core).bits, constants)
+    return (sizes_of(layer), packed_weights(core, layer).bits, constants)
 
 
-def block_of(layer: Weighted, k: int, jobs: int, core: Neureka) -> FactorBlock:
+def block_of(core: Neureka, layer: Weighted, k: int, jobs: int) -> FactorBlock:
     """Return the offsets of the parts of a block of ``k`` output channels."""
     assert jobs <= _MOST_JOBS, jobs
     factors = the_factors(layer)
@@ -114,7 +114,7 @@ def block_of(layer: Weighted, k: int, jobs: int, core: Neureka) -> FactorBlock:
         at += round_up(size, 4)
         return place
 
-    bits, channels = packed_weights(layer, core).bits, view_of(layer).channels
+    bits, channels = packed_weights(core, layer).bits, view_of(layer).channels
     weights = packed_bytes(mode_of(layer), k, channels, bits, core)
     return FactorBlock(
         jobs=jobs,
@@ -127,7 +127,7 @@ def block_of(layer: Weighted, k: int, jobs: int, core: Neureka) -> FactorBlock:
 
 
 def pack_block(
-    layer: Weighted, block: FactorBlock, jobs: Array, start: int, size: int, core: Neureka
+    core: Neureka, layer: Weighted, block: FactorBlock, jobs: Array, start: int, size: int
 ) -> Array:
     """Return the block of ``size`` output channels from ``start`` on; uint8.
 
@@ -143,8 +143,8 @@ def pack_block(
 
     factors = the_factors(layer)
     channels = slice(start, start + size)
-    each = channel_bytes(layer, core)
-    data = packed_weights(layer, core).data
+    each = channel_bytes(core, layer)
+    data = packed_weights(core, layer).data
     put(0, jobs, "<u4")
     put(block.weights, data[start * each : (start + size) * each] if each else data, "u1")
     # Negative scales as the 32 bits that the engine multiplies by.
@@ -155,7 +155,7 @@ def pack_block(
     return image
 
 
-def tiling_problem(layer: Weighted, core: Neureka, soc: Soc, l1_budget: int) -> TilingProblem:
+def tiling_problem(soc: Soc, core: Neureka, layer: Weighted, l1_budget: int) -> TilingProblem:
     """Return a tile's use of L1: ranges of rows, and of output channels unless depthwise.
 
     A layer whose rows are dropped has room for all of them, and all channels, so that rows are
@@ -166,8 +166,8 @@ def tiling_problem(layer: Weighted, core: Neureka, soc: Soc, l1_budget: int) -> 
     view = view_of(layer)
     drops, depthwise = view.row_step > 1, mode_of(layer) == Mode.DEPTHWISE3X3
     factors = the_factors(layer)
-    each = 0 if core.weight_memory else channel_bytes(layer, core)
-    shared = packed_weights(layer, core).data.size if depthwise and not core.weight_memory else 0
+    each = 0 if core.weight_memory else channel_bytes(core, layer)
+    shared = packed_weights(core, layer).data.size if depthwise and not core.weight_memory else 0
     behind = view.row_step * view.column_step - (view.column_step == 1)
     if view.windows:
         behind = -(-view.pixel // layer.K)

@@ -38,7 +38,7 @@ class ItaAccelerator(Ita):
 
         return RULES
 
-    def expand(self, layer: Layer, soc: Soc) -> Sequence[tuple[Layer, str]]:
+    def expand(self, soc: Soc, layer: Layer) -> Sequence[tuple[Layer, str]]:
         """Return attention as products, heads and sums; any other layer unchanged."""
         from byoc_dory.layers import MultiHeadAttention
         from byoc_dory.soc.snitch_ita.heads import heads_of
@@ -55,41 +55,41 @@ class ItaAccelerator(Ita):
         rows = Heuristic("rows", Size("y"), 64, "weights are loaded once for all rows")
         return {"none": Objective("none"), "array": Objective("array", (rows,))}
 
-    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
+    def tiling_problem(self, soc: Soc, layer: Layer, options: TilingOptions) -> TilingProblem:
         """Return a tile's use of L1, with the limit; for attention, that of its largest part."""
         from byoc_dory.soc.snitch_ita.ita_tiles import tiling_problem
 
-        parts = self.expand(layer, soc)
+        parts = self.expand(soc, layer)
         if len(parts) == 1:
-            return tiling_problem(layer, self, soc, self.budget(soc, options))
+            return tiling_problem(soc, self, layer, self.budget(soc, options))
         homes = [(part, soc.accelerator(name)) for part, name in parts]
-        problems = [home.tiling_problem(part, soc, options) for part, home in homes]
+        problems = [home.tiling_problem(soc, part, options) for part, home in homes]
         return max(problems, key=_smallest_bytes)
 
-    def counts(self, layer: Layer, soc: Soc, options: TilingOptions) -> Hashable:
+    def counts(self, soc: Soc, layer: Layer, options: TilingOptions) -> Hashable:
         """Return the sizes of products and sums, and how results are scaled; else everything.
 
         The tiles of attention's parts depend on the options, too.
         """
         from byoc_dory.soc.cluster.numbers_that_count import numbers_that_count
 
-        if len(self.expand(layer, soc)) > 1:
-            return super().counts(layer, soc, options)
+        if len(self.expand(soc, layer)) > 1:
+            return super().counts(soc, layer, options)
         return numbers_that_count(layer)
 
     def tile_program(
-        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+        self, soc: Soc, layer: Layer, plan: LayerPlan, options: TilingOptions
     ) -> TileProgram:
         """Return the tile-by-tile execution of a product or a head of attention under a plan."""
         from byoc_dory.soc.snitch_ita.ita_program import ita_program
 
-        return ita_program(layer, plan, self)
+        return ita_program(self, layer, plan)
 
-    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+    def costs(self, soc: Soc, layer: Layer, program: TileProgram, options: TilingOptions) -> Costs:
         """Return the cycles of tasks and transfers."""
         from byoc_dory.soc.snitch_ita.ita_cost import costs_of
 
-        return costs_of(layer, program, self, soc)
+        return costs_of(soc, self, layer, program)
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same for cores and ITA."""

@@ -13,7 +13,7 @@ from byoc_dory.tileloop.steps import Call
 __all__ = ["costs_of"]
 
 
-def costs_of(layer: Layer, program: TileProgram, core: Ita, soc: Soc) -> Costs:
+def costs_of(soc: Soc, core: Ita, layer: Layer, program: TileProgram) -> Costs:
     """Return the costs of a layer's tasks and transfers."""
     dma = soc.dma
     assert dma is not None
@@ -27,7 +27,7 @@ def costs_of(layer: Layer, program: TileProgram, core: Ita, soc: Soc) -> Costs:
     # A task that waits in the second context has its first weights loaded already.
     fill = core.fill_cycles + core.drain_cycles
     return Costs(
-        compute=lambda call: ComputeCost(_task_cycles(layer, call, core), fill=fill),
+        compute=lambda call: ComputeCost(_task_cycles(core, layer, call), fill=fill),
         move=lambda block, by_rows: moved(block, dma),
         overheads=overheads,
     )
@@ -39,7 +39,7 @@ def _varies(program: TileProgram) -> bool:
     return program.tiles > 1 and (program.pipelined or resident)
 
 
-def _task_cycles(layer: Layer, call: Call, core: Ita) -> int:
+def _task_cycles(core: Ita, layer: Layer, call: Call) -> int:
     """Return the cycles of a tile."""
     if isinstance(layer, Attend):
         keys, size = round_up(layer.keys, core.tile), round_up(layer.head_size, core.tile)

@@ -38,7 +38,7 @@ class ItaEmitter:
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """Return the function that runs ``layer`` tile by tile."""
         assert isinstance(layer, Gemm | Attend), layer  # judged before
-        program = ita_program(layer, plan, self.core)
+        program = ita_program(self.core, layer, plan)
         writer = TileWriter(program, address="HTVM_L1_BASE + {}")
         running = "running[tile % 2u]" if program.pipelined else "running"
         constant = scratch = None
@@ -48,13 +48,13 @@ class ItaEmitter:
         else:
             constant = Constant(
                 part_name(symbol, "weights"),
-                pack(layer, plan.solution.tile.k, self.core),
+                pack(self.core, layer, plan.solution.tile.k),
                 f"weights and biases of {layer.name}",
             )
             compute = call_text(program, writer, "task", running)
         return row_kernel(
-            layer, plan, program, compute, self.core, symbol, constant,
-            predicted_cycles(program, costs_of(layer, program, self.core, self.soc)),
+            self.core, layer, plan, program, compute, symbol, constant,
+            predicted_cycles(program, costs_of(self.soc, self.core, layer, program)),
             finish="snitch_ita_wait_for({})", scratch=scratch,
         )  # fmt: skip
 

@@ -27,14 +27,14 @@ __all__ = ["ita_program", "requant_fields"]
 _IDENTITY = {"mult": 1, "shift": 0, "add": 0}
 
 
-def ita_program(layer: Layer, plan: LayerPlan, core: Ita) -> TileProgram:
+def ita_program(core: Ita, layer: Layer, plan: LayerPlan) -> TileProgram:
     """Return the tile program of a layer under a plan."""
     assert isinstance(layer, Gemm | Attend), layer  # judged before
     tile = plan.solution.tile
     y = halo_axis("y", "rows", layer.oy, tile.y, layer.oy)
     k = plain_axis("k", "columns", layer.K, tile.k)
     rows, columns = round_up(tile.y, core.tile), round_up(tile.k, core.tile)
-    operands = _operands(layer, plan, y, rows, core)
+    operands = _operands(core, layer, plan, y, rows)
     transposed = isinstance(layer, Gemm) and layer.transposed
     out = matrix_result(
         plan,
@@ -47,16 +47,16 @@ def ita_program(layer: Layer, plan: LayerPlan, core: Ita) -> TileProgram:
         transposed=transposed,
     )
     if isinstance(layer, Gemm):
-        block = block_bytes(layer, tile.k, core)
+        block = block_bytes(core, layer, tile.k)
         operands += (weights_of(plan, k.index * block, BlockOf.run(block), block),)
-        compute = _product(layer, y, k, tile.k, operands[0], out, core)
+        compute = _product(core, layer, y, k, tile.k, operands[0], out)
     else:
-        compute = _attend(layer, y, operands, core)
+        compute = _attend(core, layer, y, operands)
     return row_program(layer, plan, (y, k), operands, out, compute, ENGINE_IN_TURN, ENGINE_BESIDE)
 
 
 def _operands(
-    layer: Gemm | Attend, plan: LayerPlan, y: TileAxis, rows: int, core: Ita
+    core: Ita, layer: Gemm | Attend, plan: LayerPlan, y: TileAxis, rows: int
 ) -> tuple[Operand, ...]:
     names = ("query", "key", "value") if isinstance(layer, Attend) else ("in",)
     found = []
@@ -76,13 +76,13 @@ def requant_fields(field: str, requant: ItaRequant, name: str = "") -> dict[str,
 
 
 def _product(
+    core: Ita,
     layer: Gemm,
     y: TileAxis,
     k: TileAxis,
     tile_k: int,
     operand: Operand,
     out: Operand,
-    core: Ita,
 ) -> Compute:
     """Return the task of a product; if transposed, the weights are its left operand."""
     data = (Place("in"), operand.block.l1_row_stride, rounded(y.out_size, core.tile))
@@ -117,7 +117,7 @@ def _product(
         "left_stride": left[1],
         "right": right[0],
         "right_stride": right[1],
-        "bias": Place("weights") + bias_at(layer, tile_k, core),
+        "bias": Place("weights") + bias_at(core, layer, tile_k),
         "out": Place("out"),
         "out_stride": pitch_of(out),
     }
@@ -134,7 +134,7 @@ def pitch_of(out: Operand) -> Value:
     return out.block.l2_row_stride if out.resident else out.block.l1_row_stride
 
 
-def _attend(layer: Attend, y: TileAxis, operands: tuple[Operand, ...], core: Ita) -> Compute:
+def _attend(core: Ita, layer: Attend, y: TileAxis, operands: tuple[Operand, ...]) -> Compute:
     """Return the tasks of attention; `ita_emit` has their text, as there are two per 64 rows."""
     fields: dict[str, Entry] = {operand.name: Place(operand.name) for operand in operands}
     for name, numbers in (("scores", layer.scores.scores), ("context", layer.scores.context)):

@@ -26,14 +26,14 @@ from byoc_dory.verdict import Refused, Verdict
 __all__ = ["RULES", "softmax_refusal"]
 
 
-def operator_is_known(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+def operator_is_known(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     """The operator is a product with constant weights, or multi-head attention."""
     if isinstance(layer, Gemm | MultiHeadAttention | Attend):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
 
 
-def data_are_int8(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+def data_are_int8(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     """Operands, results and weights are int8, biases fit 24 bits."""
     for tensor in (*layer.inputs, layer.output):
         if tensor.dtype != "int8":
@@ -48,7 +48,7 @@ def data_are_int8(layer: Layer, core: Ita, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def sizes_are_at_most_512(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+def sizes_are_at_most_512(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     """Rows, columns and summed lengths are at most 512."""
     sizes = {"rows": layer.oy, "columns": layer.K, "summed elements": layer.C}
     if isinstance(layer, MultiHeadAttention):
@@ -64,7 +64,7 @@ def sizes_are_at_most_512(layer: Layer, core: Ita, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def heads_are_whole_tiles(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+def heads_are_whole_tiles(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     """The head size of attention is a multiple of 64."""
     size = 0
     if isinstance(layer, MultiHeadAttention):
@@ -76,7 +76,7 @@ def heads_are_whole_tiles(layer: Layer, core: Ita, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def requantization_is_itas(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+def requantization_is_itas(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     """Requantization is one 8-bit multiplier, one shift, rounding half up, and an int8 offset."""
     if isinstance(layer, MultiHeadAttention):
         wanted = _of_attention(layer.attention)
@@ -96,7 +96,7 @@ def requantization_is_itas(layer: Layer, core: Ita, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def activation_is_known(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+def activation_is_known(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     """Behind a product come ReLU or ITA's GELU, not both, and no other clip than to int8."""
     if not isinstance(layer, Gemm):
         return ACCEPTED
@@ -117,7 +117,7 @@ def activation_is_known(layer: Layer, core: Ita, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def softmax_is_itas(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+def softmax_is_itas(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     """The softmax is that of the accelerator: groups of 16, values up to 255."""
     if isinstance(layer, MultiHeadAttention):
         scores = layer.attention.scores
@@ -140,7 +140,7 @@ def softmax_refusal(softmax: ItaSoftmax, core: Ita) -> str | None:
     return None
 
 
-def heads_are_alike(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+def heads_are_alike(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     """Heads that one product takes side by side are requantized alike."""
     if not isinstance(layer, MultiHeadAttention) or not layer.attention.joined:
         return ACCEPTED
@@ -151,11 +151,11 @@ def heads_are_alike(layer: Layer, core: Ita, soc: Soc) -> Verdict:
     return ACCEPTED
 
 
-def tiles_fit(layer: Layer, core: Ita, soc: Soc) -> Verdict:
+def tiles_fit(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     """The smallest tile fits L1."""
-    for part, name in core.expand(layer, soc):
+    for part, name in core.expand(soc, layer):
         home = soc.accelerator(name)
-        verdict = smallest_tile_fits(part, home, soc)
+        verdict = smallest_tile_fits(soc, home, part)
         if isinstance(verdict, Refused):
             return verdict
     return ACCEPTED

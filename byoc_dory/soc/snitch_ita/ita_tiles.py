@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-def aligned(layer: Layer, core: Ita) -> bool:
+def aligned(core: Ita, layer: Layer) -> bool:
     """Whether nothing of the layer is padded."""
     sizes = [layer.oy, layer.K, layer.C]
     if isinstance(layer, Attend):
@@ -40,13 +40,13 @@ def aligned(layer: Layer, core: Ita) -> bool:
     return all(size % core.tile == 0 for size in sizes)
 
 
-def tiling_problem(layer: Layer, core: Ita, soc: Soc, l1_budget: int) -> TilingProblem:
+def tiling_problem(soc: Soc, core: Ita, layer: Layer, l1_budget: int) -> TilingProblem:
     """Return a tile's use of L1, with the limit.
 
     Products are tiled by rows and columns; a transposed result has rows where others have columns.
     Attention is tiled by queries; keys and values are in L1 as a whole.
     """
-    whole = aligned(layer, core)
+    whole = aligned(core, layer)
     common: dict[str, Any] = {
         "name": layer.name,
         "l1_limit": min(l1_budget, soc.memory(core.l1).size),
@@ -85,17 +85,17 @@ def _transposed(layer: Layer) -> bool:
     return isinstance(layer, Gemm) and layer.transposed
 
 
-def block_bytes(layer: Gemm, tile_k: int, core: Ita) -> int:
+def block_bytes(core: Ita, layer: Gemm, tile_k: int) -> int:
     """Return the bytes of the packed weights and biases of ``tile_k`` columns."""
     return round_up(tile_k, core.tile) * (round_up(layer.C, core.tile) + core.bias_bytes)
 
 
-def bias_at(layer: Layer, tile_k: int, core: Ita) -> int:
+def bias_at(core: Ita, layer: Layer, tile_k: int) -> int:
     """Return the byte offset of the biases in a block: after the weights."""
     return round_up(tile_k, core.tile) * round_up(layer.C, core.tile)
 
 
-def pack(layer: Gemm, tile_k: int, core: Ita) -> Array:
+def pack(core: Ita, layer: Gemm, tile_k: int) -> Array:
     """Weights ``[k][c]`` and 24-bit biases in blocks of ``tile_k`` columns, padded; uint8."""
     columns, channels = round_up(tile_k, core.tile), round_up(layer.C, core.tile)
     blocks = []

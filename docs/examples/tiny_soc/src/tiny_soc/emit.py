@@ -42,7 +42,7 @@ class MacEmitter:
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """The function that runs ``layer`` tile by tile."""
         assert isinstance(layer, Weighted)
-        program = self.core.tile_program(layer, plan, self.soc, options)
+        program = self.core.tile_program(self.soc, layer, plan, options)
         packed = pack(layer, plan.solution.tile.k)
         weights = Constant(
             part_name(symbol, "weights"), packed, f"biases and weights of {layer.name}"
@@ -55,7 +55,7 @@ class MacEmitter:
             wait_all="tiny_wait_all()",
             finish="tiny_finish()",
         )
-        cycles = self.core.plan_cost(layer, plan, self.soc, options)
+        cycles = self.core.plan_cost(self.soc, layer, plan, options)
         core = self.core.name, self.core.title
         return staged_kernel(layer, plan, program, writer, calls, core, symbol, cycles, weights)
 

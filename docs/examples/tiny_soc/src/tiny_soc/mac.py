@@ -45,7 +45,7 @@ BIAS = 4
 """Bytes of a bias; one lies before the weights of each output channel."""
 
 
-def operator_is_a_product(layer: Layer, core: Mac, soc: Soc) -> Verdict:
+def operator_is_a_product(soc: Soc, core: Mac, layer: Layer) -> Verdict:
     """The operator is dense, or a 1x1 convolution of stride 1 without padding and groups."""
     # The first line is what users read; a refusal says the value that it objects to.
     depthwise = isinstance(layer, Convolution) and layer.depthwise
@@ -135,7 +135,7 @@ class Mac(Accelerator):
         """What a good tile is, by name."""
         return {"none": Objective("none"), "array": Objective("array", (FEW_LOADS,))}
 
-    def tiling_problem(self, layer: Layer, soc: Soc, options: TilingOptions) -> TilingProblem:
+    def tiling_problem(self, soc: Soc, layer: Layer, options: TilingOptions) -> TilingProblem:
         """Return what a tile needs of L1: rows of pixels, and output channels with their weights.
 
         Input channels are never tiled, so that no sum has to be kept.
@@ -154,7 +154,7 @@ class Mac(Accelerator):
         )
 
     def tile_program(
-        self, layer: Layer, plan: LayerPlan, soc: Soc, options: TilingOptions
+        self, soc: Soc, layer: Layer, plan: LayerPlan, options: TilingOptions
     ) -> TileProgram:
         """Return the tiles of a layer: rows of pixels (y) by blocks of output channels (k)."""
         assert isinstance(layer.requant, Shift)  # judged before
@@ -195,7 +195,7 @@ class Mac(Accelerator):
             overlapped=BESIDE if plan.buffers > 1 else None,
         )
 
-    def costs(self, layer: Layer, program: TileProgram, soc: Soc, options: TilingOptions) -> Costs:
+    def costs(self, soc: Soc, layer: Layer, program: TileProgram, options: TilingOptions) -> Costs:
         """Return the cycles of products and of transfers, and the host's for starting them."""
         dma = soc.dma
         assert dma is not None
