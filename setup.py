@@ -13,8 +13,8 @@ HERE = Path(__file__).parent
 DATA = ["**/*.c", "**/*.h", "**/*.S", "**/*.ld", "**/*.jinja", "**/*.in", "py.typed"]
 # Trained weights.
 DATA += ["**/*.onnx"]
-# Boards.
-DATA += ["soc/boards/data/*.json"]
+# Boards, and cycles of cores and kernels.
+DATA += ["soc/**/*.json"]
 
 EXPLORE = ["pandas>=2.2,<4", "matplotlib>=3.8,<4"]
 

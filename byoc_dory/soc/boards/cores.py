@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from byoc_dory.soc.board import boards
 from byoc_dory.soc.cores import ArmCore, ArmCycles, Host, HostCost, QemuMachine
@@ -14,96 +16,25 @@ __all__ = ["CORES"]
 # assumed: generous for generated code, which is not recursive (runs measure what is used).
 _STACK = 4_096
 
-# Estimates for verdicts only, in instructions: derived on ResNet-8 in the emulator.
-_DSP = HostCost(
-    conv_mac=1.5,
-    pointwise_mac=1.5,
-    dense_mac=1.6,
-    depthwise_mac=4.0,
-    add_element=15.0,
-    pool_element=4.0,
-    softmax_element=100.0,
-    move_element=3.0,
-    real_element=200.0,
-    layout_byte=3.0,
-)
-_MVE = HostCost(
-    conv_mac=0.25,
-    pointwise_mac=0.25,
-    dense_mac=0.25,
-    depthwise_mac=1.0,
-    add_element=5.0,
-    pool_element=3.0,
-    softmax_element=100.0,
-    move_element=0.5,
-    real_element=200.0,
-    layout_byte=3.0,
-)
-_SCALAR = HostCost(
-    conv_mac=3.0,
-    pointwise_mac=3.0,
-    dense_mac=3.5,
-    depthwise_mac=5.0,
-    add_element=25.0,
-    pool_element=4.0,
-    softmax_element=120.0,
-    move_element=3.0,
-    real_element=250.0,
-    layout_byte=3.0,
-)
-_SMALL = HostCost(
-    conv_mac=6.0,
-    pointwise_mac=6.0,
-    dense_mac=6.5,
-    depthwise_mac=9.0,
-    add_element=60.0,
-    pool_element=6.0,
-    softmax_element=300.0,
-    move_element=4.0,
-    real_element=400.0,
-    layout_byte=4.0,
+_NUMBERS: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("cores.json").read_text("utf-8")
 )
 
-# Published: Cortex-M0+ TRM r0p1 (DDI 0484C), table 3-1; with the multiplier of one cycle, as the
-# STM32G0 has it.
-_M0PLUS = ArmCycles(
-    source="Cortex-M0+ TRM r0p1, table 3-1",
-    load=(2, 2),
-    next_load=(2, 2),
-    store=(2, 2),
-    multiple=(1, 1),
-    multiply=(1, 1),
-    accumulate=(1, 1),
-    long_multiply=(1, 1),
-    long_accumulate=(1, 1),
-    divide=(1, 1),
-    refill=(1, 1),
-    call=(1, 1),
-    return_load=(1, 1),
-)
-# Published: Cortex-M3 TRM r2p1 (DDI 0337I), table 3-1; a refill takes one to three cycles, a store
-# at a constant distance one.
-_M3 = ArmCycles(
-    source="Cortex-M3 TRM r2p1, table 3-1",
-    load=(2, 2),
-    next_load=(1, 1),
-    store=(1, 2),
-    multiple=(1, 1),
-    multiply=(1, 1),
-    accumulate=(2, 2),
-    long_multiply=(3, 5),
-    long_accumulate=(4, 7),
-    divide=(2, 12),
-    refill=(1, 3),
-)
-# Published: Cortex-M4 TRM r0p1 (100166), table 3-1; products of halfwords take one cycle, too.
-_M4 = replace(
-    _M3,
-    source="Cortex-M4 TRM r0p1, table 3-1",
-    accumulate=(1, 1),
-    long_multiply=(1, 1),
-    long_accumulate=(1, 1),
-)
+
+def _cost(name: str) -> HostCost:
+    """Return estimates for verdicts only, in instructions: derived on ResNet-8 in the emulator."""
+    return HostCost(**_NUMBERS["costs"][name])
+
+
+def _cycles(name: str) -> ArmCycles:
+    """Return cycles as published by the core's manual, whose table they name.
+
+    The M0+ is that with the multiplier of one cycle, as the STM32G0 has it.  On the M3, a refill
+    takes one to three cycles, a store at a constant distance one; on the M4, products of halfwords
+    take one cycle, too.
+    """
+    given = dict(_NUMBERS["cycles"][name])
+    return ArmCycles(given.pop("source"), **{key: tuple(each) for key, each in given.items()})
 
 
 def _riscv(isa: str) -> Host:
@@ -134,16 +65,27 @@ def _arm(name: str, isa: str, cost: HostCost, arm: ArmCore) -> Host:
 CORES: dict[str, Host] = {
     # The M0 has the M0+'s instructions (both are Armv6-M).
     "cortex_m0plus": _arm(
-        "Cortex-M0+", "armv6-m", _SMALL, _core("cortex-m0plus", "", "cortex-m0", _M0PLUS)
+        "Cortex-M0+",
+        "armv6-m",
+        _cost("small"),
+        _core("cortex-m0plus", "", "cortex-m0", _cycles("m0plus")),
     ),
-    "cortex_m3": _arm("Cortex-M3", "armv7-m", _SCALAR, _core("cortex-m3", "", "cortex-m3", _M3)),
-    "cortex_m4": _arm("Cortex-M4", "armv7e-m", _DSP, _core("cortex-m4", "dsp", "cortex-m4", _M4)),
-    "cortex_m7": _arm("Cortex-M7", "armv7e-m", _DSP, _core("cortex-m7", "dsp", "cortex-m7")),
+    "cortex_m3": _arm(
+        "Cortex-M3", "armv7-m", _cost("scalar"), _core("cortex-m3", "", "cortex-m3", _cycles("m3"))
+    ),
+    "cortex_m4": _arm(
+        "Cortex-M4", "armv7e-m", _cost("dsp"), _core("cortex-m4", "dsp", "cortex-m4", _cycles("m4"))
+    ),
+    "cortex_m7": _arm(
+        "Cortex-M7", "armv7e-m", _cost("dsp"), _core("cortex-m7", "dsp", "cortex-m7")
+    ),
     "cortex_m33": _arm(
-        "Cortex-M33", "armv8-m.main", _DSP, _core("cortex-m33", "dsp", "cortex-m33")
+        "Cortex-M33", "armv8-m.main", _cost("dsp"), _core("cortex-m33", "dsp", "cortex-m33")
     ),
     # The emulator of the others has no such core; QEMU has.
-    "cortex_m55": _arm("Cortex-M55", "armv8.1-m.main", _MVE, _core("cortex-m55", "mve", "")),
+    "cortex_m55": _arm(
+        "Cortex-M55", "armv8.1-m.main", _cost("mve"), _core("cortex-m55", "mve", "")
+    ),
     "rv32imc": _riscv("rv32imc"),
     "rv32imac": _riscv("rv32imac"),
 }

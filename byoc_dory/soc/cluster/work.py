@@ -7,11 +7,13 @@ Functions that distribute work return a `Work` for each core with a different am
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 __all__ = [
     "ConvolutionTile",
@@ -21,6 +23,7 @@ __all__ = [
     "elementwise",
     "product",
     "products",
+    "read_cycles",
     "rowwise",
     "slowest",
     "transposition",
@@ -35,6 +38,12 @@ Cycles: TypeAlias = tuple[tuple[str, float], ...]
 _STRIP = 16  # number of rows that norms scale together
 _SKEW = 32  # distance in elements between the starts of two cores
 _FEW = 4  # rows of a block: with fewer rows per core, cores share the results by columns
+
+
+def read_cycles(path: Path) -> dict[str, Any]:
+    """Return `Cycles` by the name of the kernel, as fields of `ClusterCores`, from a JSON file."""
+    kernels: dict[str, dict[str, float]] = json.loads(path.read_text("utf-8"))
+    return {name: tuple(cycles.items()) for name, cycles in kernels.items()}
 
 
 def slowest(works: Iterable[Work], cycles: Cycles) -> float:
