@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from byoc_dory.emit.conversion import Conversion
+from byoc_dory.emit.symbols import part_name
 from byoc_dory.layers import Array, Tensor
-from byoc_dory.region import BorderMap, Kernel
+from byoc_dory.region import BorderMap, Constant, Kernel
 
 __all__ = ["TensorLayout"]
 
@@ -39,6 +41,13 @@ class TensorLayout(ABC):
         """
 
     @abstractmethod
+    def convert(self, conversion: Conversion) -> Kernel:
+        """Return the function that converts a tensor into this layout, or out of it."""
+
+    def table_comment(self, tensor: Tensor, source: str) -> str:
+        """Return the comment of a table that is applied to the bytes of ``source`` on the way."""
+        return f"of each byte of {source}"
+
     def prologue(
         self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
     ) -> Kernel:
@@ -50,7 +59,13 @@ class TensorLayout(ABC):
             symbol: C name.
             mapped: a function of bytes to apply on the way.
         """
+        source, table = tensor.name, None
+        if mapped is not None:
+            source = mapped.source
+            comment = self.table_comment(tensor, source)
+            table = Constant(part_name(symbol, "table"), mapped.table, comment)
+        return self.convert(Conversion(tensor, symbol, "prologue", source, target, table))
 
-    @abstractmethod
     def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
         """Return the function that converts a result to its layout outside of the region."""
+        return self.convert(Conversion(tensor, symbol, "epilogue", source, tensor.name))

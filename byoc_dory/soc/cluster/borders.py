@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Literal
 
-from byoc_dory.emit.conversion import conversion_kernel
-from byoc_dory.emit.row_layout import RowLayout, native
-from byoc_dory.emit.symbols import part_name
-from byoc_dory.layers import Tensor
-from byoc_dory.region import BorderMap, Constant, Kernel
+from byoc_dory.emit.conversion import Conversion
+from byoc_dory.emit.row_layout import RowLayout
+from byoc_dory.region import Kernel
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster import simd_work, work
 from byoc_dory.soc.cluster.core import ClusterCores
@@ -39,59 +36,33 @@ class ClusterLayout(RowLayout):
 
     soc: Soc
 
-    def prologue(
-        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
-    ) -> Kernel:
-        """Return the function that converts a source tensor to rows."""
-        source = tensor.name if mapped is None else mapped.source
-        table = None
-        if mapped is not None:
-            table = Constant(part_name(symbol, "table"), mapped.table, f"of each byte of {source}")
-        found = _conversion(tensor, symbol, "prologue", source, target, table, self.soc)
-        return found or super().prologue(tensor, target, symbol, mapped)
-
-    def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
-        """Return the function that converts a result to the layout of ``tensor``."""
-        found = _conversion(tensor, symbol, "epilogue", source, tensor.name, None, self.soc)
-        return found or super().epilogue(tensor, source, symbol)
-
-
-def _conversion(
-    tensor: Tensor,
-    symbol: str,
-    kind: Literal["prologue", "epilogue"],
-    source: str,
-    target: str,
-    table: Constant | None,
-    soc: Soc,
-) -> Kernel | None:
-    """Return the conversion, or ``None`` if the channels of a few pixels exceed L1."""
-    assert soc.dma is not None
-    planes = 1 if native(tensor) else tensor.shape[0]
-    pixels = tensor.elements // planes
-    room = soc.memory("L1").size - _TABLE - _BEHIND
-    most = room // (2 * planes) // _PIXELS * _PIXELS
-    if most == 0:
-        return None
-    step = min(most, pixels)
-    signature = f"int32_t {symbol}(const int8_t *in, int8_t *out)"
-    text = ENVIRONMENT.get_template("border.c.jinja").render(
-        what=kind,
-        tensor=tensor,
-        direction=f"{source} to {target}",
-        table=table,
-        signature=signature,
-        planes=planes,
-        pixels=pixels,
-        step=step,
-        inward=kind == "prologue",
-        second=_TABLE + -(-step * planes // _PIXELS) * _PIXELS,
-    )
-    cycles = _cycles(planes, pixels, step, kind == "prologue", table is not None, soc)
-    return conversion_kernel(tensor, symbol, kind, source, target, table, text, cycles)
+    def convert(self, conversion: Conversion) -> Kernel:
+        """Return the cluster's conversion; the host's if the channels of a few pixels exceed L1."""
+        tensor, table = conversion.tensor, conversion.table
+        planes = 1 if self.native(tensor) else tensor.shape[0]
+        pixels = tensor.elements // planes
+        room = self.soc.memory("L1").size - _TABLE - _BEHIND
+        most = room // (2 * planes) // _PIXELS * _PIXELS
+        if most == 0:
+            return super().convert(conversion)
+        step = min(most, pixels)
+        text = ENVIRONMENT.get_template("border.c.jinja").render(
+            what=conversion.kind,
+            tensor=tensor,
+            direction=f"{conversion.source} to {conversion.target}",
+            table=table,
+            signature=conversion.signature,
+            planes=planes,
+            pixels=pixels,
+            step=step,
+            inward=conversion.inward,
+            second=_TABLE + -(-step * planes // _PIXELS) * _PIXELS,
+        )
+        cycles = _cycles(self.soc, planes, pixels, step, conversion.inward, table is not None)
+        return conversion.kernel(text, cycles)
 
 
-def _cycles(planes: int, pixels: int, step: int, inward: bool, has_table: bool, soc: Soc) -> int:
+def _cycles(soc: Soc, planes: int, pixels: int, step: int, inward: bool, has_table: bool) -> int:
     """Return the cycles of each range's transfers and kernels, one after another.
 
     The DMA stores the previous range, and then loads this one.

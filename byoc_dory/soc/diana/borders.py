@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from byoc_dory.emit.conversion import conversion_kernel
-from byoc_dory.emit.symbols import part_name
+from byoc_dory.emit.conversion import Conversion
 from byoc_dory.emit.tensor_layout import TensorLayout
 from byoc_dory.emit.text import environment
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array, Tensor
-from byoc_dory.region import BorderMap, Constant, Kernel
+from byoc_dory.region import Kernel
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.cost import Core
 from byoc_dory.soc.diana.layout import stored_bytes, stored_offsets
@@ -47,52 +46,32 @@ class PaddedLayout(TensorLayout):
         """Return the byte offset of each element from the tensor's first byte."""
         return stored_offsets(tensor.shape, self.core.row_pitch, self.core.group)
 
-    def prologue(
-        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
-    ) -> Kernel:
-        """Return the function that converts a source tensor to this layout."""
-        source = tensor.name if mapped is None else mapped.source
-        table = None
-        if mapped is not None:
-            comment = f"{tensor.name}: what each byte of {source} becomes"
-            table = Constant(part_name(symbol, "table"), mapped.table, comment)
-        return _conversion(tensor, self.core, symbol, "prologue", source, target, table)
+    def table_comment(self, tensor: Tensor, source: str) -> str:
+        """Return the comment of a table that is applied to the bytes of ``source`` on the way."""
+        return f"{tensor.name}: what each byte of {source} becomes"
 
-    def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
-        """Return the function that converts a result to the layout of ``tensor``."""
-        return _conversion(tensor, self.core, symbol, "epilogue", source, tensor.name)
-
-
-def _conversion(
-    tensor: Tensor,
-    core: Core,
-    symbol: str,
-    kind: Literal["prologue", "epilogue"],
-    source: str,
-    target: str,
-    table: Constant | None = None,
-) -> Kernel:
-    signature = f"int32_t {symbol}(const int8_t *in, int8_t *out)"
-    template = "to_accelerator" if kind == "prologue" else "from_accelerator"
-    walk = _walk(tensor, core)
-    text = _ENVIRONMENT.get_template(f"{template}.c.jinja").render(
-        signature=signature,
-        tensor=tensor,
-        core=core,
-        stored=stored_bytes(tensor.shape, core.row_pitch),
-        source=source,
-        table=table,
-        **walk,
-    )
-    cycles = _walk_cycles(walk, kind, table is not None)
-    return conversion_kernel(tensor, symbol, kind, source, target, table, text, cycles)
+    def convert(self, conversion: Conversion) -> Kernel:
+        """Return the host's function that converts a tensor."""
+        tensor, table = conversion.tensor, conversion.table
+        template = "to_accelerator" if conversion.inward else "from_accelerator"
+        walk = _walk(self.core, tensor)
+        text = _ENVIRONMENT.get_template(f"{template}.c.jinja").render(
+            signature=conversion.signature,
+            tensor=tensor,
+            core=self.core,
+            stored=self.stored_bytes(tensor),
+            source=conversion.source,
+            table=table,
+            **walk,
+        )
+        return conversion.kernel(text, _walk_cycles(walk, conversion.inward, table is not None))
 
 
 # Cycles of a loop's end per iteration, and number of rows that the compiler unrolls.
 _LOOP, _UNROLLED_ROWS = 5, 8
 
 
-def _walk_cycles(walk: dict[str, Any], kind: str, looked_up: bool) -> int:
+def _walk_cycles(walk: dict[str, Any], inward: bool, looked_up: bool) -> int:
     """Return the host cycles of a conversion, counted from its loops' instructions (RV32IMC).
 
     A byte takes a load and a store, and with a table another addition and load.  Rows and groups of
@@ -102,7 +81,7 @@ def _walk_cycles(walk: dict[str, Any], kind: str, looked_up: bool) -> int:
     byte = 4 if looked_up else 2
     words = walk["groups"] * walk["unroll"] + walk["left"]
     row = byte * (4 * words + walk["rest"]) + 5 * walk["groups"]
-    if kind == "prologue":
+    if inward:
         row += walk["void_words"] + (4 - walk["rest"]) % 4
     channels, rows = walk["channels"], walk["rows"]
     # A few rows inside the loop over channels become straight-line code; others keep their own
@@ -111,7 +90,7 @@ def _walk_cycles(walk: dict[str, Any], kind: str, looked_up: bool) -> int:
     return int(channels * (rows * row + loop))
 
 
-def _walk(tensor: Tensor, core: Core) -> dict[str, Any]:
+def _walk(core: Core, tensor: Tensor) -> dict[str, Any]:
     """Return how a conversion walks a source tensor.
 
     There are ``channels`` passes, each starting at its own first element, with ``step`` elements
