@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from byoc_dory.layers.layer import INT8, Layer, Requant, Tensor
 
@@ -16,10 +17,7 @@ class Add(Layer):
     Operands of different shapes are possible here; rules decide whether they are accepted.
     """
 
-    @property
-    def op(self) -> str:
-        """The name in reports, ``add``."""
-        return "add"
+    op: ClassVar[str] = "add"
 
     @property
     def operands(self) -> int:
@@ -46,10 +44,8 @@ class Add(Layer):
         """Width of the operands, equal to the output's."""
         return self.ox
 
-    @property
-    def macs(self) -> int:
-        """Always 0: there are no multiplications."""
-        return 0
+    macs: ClassVar[int] = 0
+    """Always 0: there are no multiplications."""
 
     @property
     def shape_text(self) -> str:

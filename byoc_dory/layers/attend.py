@@ -28,16 +28,10 @@ class Attend(Layer):
     requant: Requant = Shift(0)
 
     of_matrices: ClassVar[bool] = True
+    op: ClassVar[str] = "attend"
 
-    @property
-    def op(self) -> str:
-        """The name in reports, ``attend``."""
-        return "attend"
-
-    @property
-    def operands(self) -> int:
-        """Three: query, key and value."""
-        return 3
+    operands: ClassVar[int] = 3
+    """Three: query, key and value."""
 
     @property
     def keys(self) -> int:

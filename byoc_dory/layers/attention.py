@@ -132,11 +132,7 @@ class MultiHeadAttention(Layer):
     requant: Requant = Shift(0)
 
     of_matrices: ClassVar[bool] = True
-
-    @property
-    def op(self) -> str:
-        """The name in reports, ``mha``."""
-        return "mha"
+    op: ClassVar[str] = "mha"
 
     @property
     def macs(self) -> int:

@@ -78,11 +78,7 @@ class CachedAttention(Layer):
     weighing: Weighing
 
     of_matrices: ClassVar[bool] = True
-
-    @property
-    def op(self) -> str:
-        """The name in reports, ``attention``."""
-        return "attention"
+    op: ClassVar[str] = "attention"
 
     @property
     def operands(self) -> int:

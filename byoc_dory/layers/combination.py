@@ -30,15 +30,11 @@ class Combination(Layer):
         """The name in reports, ``add`` or ``multiply``."""
         return self.function
 
-    @property
-    def operands(self) -> int:
-        """Two."""
-        return 2
+    operands: ClassVar[int] = 2
+    """Two."""
 
-    @property
-    def macs(self) -> int:
-        """Always 0: products of two elements are not counted."""
-        return 0
+    macs: ClassVar[int] = 0
+    """Always 0: products of two elements are not counted."""
 
     @property
     def shape_text(self) -> str:

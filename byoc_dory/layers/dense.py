@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from byoc_dory.layers.layer import INT8, Requant, Tensor
 from byoc_dory.layers.tensor import Array
@@ -17,10 +18,7 @@ _HINT = "dense layers take and give vectors (C,)"
 class Dense(Weighted):
     """``clip(requant(weight x + bias))`` for a vector ``(C,)``; the weight is ``[K, C, 1, 1]``."""
 
-    @property
-    def op(self) -> str:
-        """The name in reports, ``dense``."""
-        return "dense"
+    op: ClassVar[str] = "dense"
 
     @property
     def shape_text(self) -> str:

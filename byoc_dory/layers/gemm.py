@@ -28,11 +28,7 @@ class Gemm(Weighted):
     transposed: bool = False
 
     of_matrices: ClassVar[bool] = True
-
-    @property
-    def op(self) -> str:
-        """The name in reports, ``gemm``."""
-        return "gemm"
+    op: ClassVar[str] = "gemm"
 
     @property
     def oy(self) -> int:

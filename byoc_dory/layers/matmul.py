@@ -26,16 +26,10 @@ class Matmul(Layer):
     transposed: bool = False
 
     of_matrices: ClassVar[bool] = True
+    op: ClassVar[str] = "matmul"
 
-    @property
-    def op(self) -> str:
-        """The name in reports, ``matmul``."""
-        return "matmul"
-
-    @property
-    def operands(self) -> int:
-        """Two: both matrices are activations."""
-        return 2
+    operands: ClassVar[int] = 2
+    """Two: both matrices are activations."""
 
     @property
     def rows(self) -> int:

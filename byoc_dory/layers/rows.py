@@ -24,16 +24,10 @@ class Rows(Layer):
     requant: Requant = Shift(0)
 
     of_matrices: ClassVar[bool] = True
+    op: ClassVar[str] = "rows"
 
-    @property
-    def op(self) -> str:
-        """The name in reports, ``rows``."""
-        return "rows"
-
-    @property
-    def macs(self) -> int:
-        """Always 0: multiplications inside the function are not counted."""
-        return 0
+    macs: ClassVar[int] = 0
+    """Always 0: multiplications inside the function are not counted."""
 
     @property
     def shape_text(self) -> str:
