@@ -22,7 +22,7 @@ from benchmarks.artefact import Artefact, main, write
 from benchmarks.made_of import RowSource, program
 from benchmarks.measure import measure_model
 from benchmarks.published import CONV_LOSS, DENSE_LOSS, DEPTHWISE_LOSS
-from byoc_dory.soc.diana.published import PUBLISHED_HOST
+from benchmarks.published_host import PUBLISHED_HOST
 from htvm.model import Model
 from htvm.progress import Progress
 from htvm.report.table import Column, Table, text

@@ -3,7 +3,7 @@
 The paper's "Peak" is what layers spend in triggers (weights included) plus what the host does
 otherwise; its "HTVM" adds transfers and what a layer costs beside its driver calls.  Both come from
 the run of the generated C here.  The host's share is given twice: as measured on the simulated
-host, and at the cost the published runs have by the fit (`byoc_dory.soc.diana.published`).
+host, and at the cost the published runs have by the fit (`benchmarks.published_host`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 
 import htvm
 from benchmarks.made_of import RowSource, program
+from benchmarks.published_host import PUBLISHED_HOST
 from byoc_dory.errors import L2OverflowError
 from byoc_dory.layers import Dense, Weighted
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.layout import stored_bytes
-from byoc_dory.soc.diana.published import PUBLISHED_HOST
 from byoc_dory.soc.diana.triggers import AnalogTrigger, ConvTrigger, DenseTrigger
 from byoc_dory.tileloop.steps import Load, Store
 from byoc_dory.tileloop.unroll import steps_of

@@ -13,8 +13,8 @@ from byoc_dory.soc.siracusa.neureka_packing import (
     pack_weights,
     packed_bytes,
     smallest_bits,
-    unpack_weights,
 )
+from tests.byoc_dory.unpacking import unpack_weights
 from tests.reference.neureka import CODE, Job, Kind, stored_weights
 
 KINDS: tuple[Kind, ...] = ("3x3", "depthwise", "1x1")

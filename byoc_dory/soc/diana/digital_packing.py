@@ -10,8 +10,6 @@ The core's depthwise operation computes one channel, in lane 0.  Four channels s
 after the block's start, which moves its lane to lane 0.  The reversal does not affect this, as 4
 bytes are a whole group.  Where a trigger computes several channels, their weights are those of a
 convolution, zero between different channels.
-
-The ``unpack`` functions are for tests and for reading dumps.
 """
 
 from __future__ import annotations
@@ -23,13 +21,10 @@ from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.digital_core import DigitalCore
 
 __all__ = [
-    "activation_from_l2",
     "activation_to_l2",
     "pack_weights",
     "pad_filter",
     "reverse_groups",
-    "unpack_conv_block",
-    "unpack_dense_block",
 ]
 
 
@@ -52,13 +47,6 @@ def activation_to_l2(values: Array, core: DigitalCore) -> Array:
     padding = [(0, 0)] * (values.ndim - 1) + [(0, round_up(columns, core.row_pitch) - columns)]
     padded = np.pad(values.astype(np.int8), padding)
     return reverse_groups(padded.reshape(-1).view(np.uint8), core.group)
-
-
-def activation_from_l2(data: Array, shape: tuple[int, ...], core: DigitalCore) -> Array:
-    """Return the inverse of `activation_to_l2`: int8 values of ``shape``, without padding."""
-    stored = (*shape[:-1], round_up(shape[-1], core.row_pitch))
-    values = reverse_groups(np.asarray(data, dtype=np.uint8), core.group).view(np.int8)
-    return values.reshape(stored)[..., : shape[-1]].copy()
 
 
 # ---------------------------------------------------------------------- weights
@@ -152,24 +140,3 @@ def _dense_block(weight: Array, bias: Array, core: DigitalCore) -> Array:
     biases = np.zeros((core.lanes, core.dense_bias_bytes // core.lanes // 4), np.dtype("<i4"))
     biases[:used, 0] = bias
     return np.concatenate([blocked.reshape(-1).view(np.uint8), biases.reshape(-1).view(np.uint8)])
-
-
-def unpack_conv_block(
-    data: Array, c: int, fy: int, fx: int, core: DigitalCore
-) -> tuple[Array, Array]:
-    """Return one block of a convolution as ``(weight[lanes, C, fy, fx], bias[lanes])``."""
-    size = core.lanes * c * fy * fx
-    raw = reverse_groups(np.asarray(data, np.uint8)[: size + core.bias_bytes], core.group)
-    weight = raw[:size].view(np.int8).reshape(c, fy, fx, core.lanes).transpose(3, 0, 1, 2)
-    planes = raw[size:].reshape(4, core.lanes).T
-    return weight.copy(), np.asarray(planes, order="C").view("<i4").reshape(-1).astype(np.int32)
-
-
-def unpack_dense_block(data: Array, c: int, core: DigitalCore) -> tuple[Array, Array]:
-    """Return one block of a dense layer as ``(weight[lanes, C], bias[lanes])``."""
-    size = core.lanes * round_up(c, core.columns)
-    raw = reverse_groups(np.asarray(data, np.uint8)[: size + core.dense_bias_bytes], core.group)
-    blocked = raw[:size].view(np.int8).reshape(-1, core.lanes, core.columns)
-    weight = blocked.transpose(1, 0, 2).reshape(core.lanes, -1)[:, :c]
-    biases = raw[size:].view("<i4").reshape(core.lanes, -1)[:, 0]
-    return weight.copy(), biases.astype(np.int32)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
 
-__all__ = ["NeurekaJob", "job_cycles", "job_macs"]
+__all__ = ["NeurekaJob", "job_cycles"]
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,6 @@ class _Block:
     rows: int
     columns: int
     pixels: int
-
-
-def job_macs(job: NeurekaJob, core: Neureka) -> int:
-    """Return the multiply-accumulates of a job, those with padding included."""
-    inputs = 1 if job.mode == Mode.DEPTHWISE3X3 else job.inputs
-    return job.rows * job.columns * job.outputs * inputs * core.taps(job.mode)
 
 
 def job_cycles(job: NeurekaJob, core: Neureka) -> int:

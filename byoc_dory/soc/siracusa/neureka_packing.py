@@ -24,7 +24,7 @@ import numpy as np
 from byoc_dory.layers import Array
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
 
-__all__ = ["PackedWeights", "pack_weights", "packed_bytes", "smallest_bits", "unpack_weights"]
+__all__ = ["PackedWeights", "pack_weights", "packed_bytes", "smallest_bits"]
 
 # Channels of a 1x1 word whose bits of one plane are side by side.
 _GROUP = 4
@@ -111,27 +111,6 @@ def pack_weights(
     tiled = padded.reshape(outputs * tiles, channels, -1)
     data = _pointwise_words(tiled) if mode == Mode.CONV1X1 else _plane_words(tiled, bits, core)
     return PackedWeights(data, offset, bits)
-
-
-def unpack_weights(
-    packed: PackedWeights, shape: tuple[int, int, int, int], mode: Mode, core: Neureka
-) -> Array:
-    """Return the weights of `pack_weights`, int64 of ``shape``; for tests and reading dumps."""
-    outputs, inputs = (1, shape[0]) if mode == Mode.DEPTHWISE3X3 else shape[:2]
-    channels, taps = core.input_channels[mode], core.taps(mode)
-    tiles = outputs * -(-inputs // channels)
-    if mode == Mode.CONV1X1:
-        bits = np.unpackbits(packed.data, bitorder="little")
-        planes = bits.reshape(tiles, channels // _GROUP, core.max_weight_bits, _GROUP)
-        planes = planes.transpose(2, 0, 1, 3).reshape(core.max_weight_bits, tiles, channels, 1)
-    else:
-        words = packed.data.reshape(tiles, packed.bits, core.word_bytes)
-        used = np.unpackbits(words, axis=2, bitorder="little")[:, :, : taps * channels]
-        planes = used.reshape(tiles, packed.bits, taps, channels).transpose(1, 0, 3, 2)
-    powers = 1 << np.arange(len(planes), dtype=np.int64)
-    stored = np.tensordot(powers, planes.astype(np.int64), axes=1)
-    values = stored.reshape(outputs, -1, taps)[:, :inputs] + packed.offset
-    return np.asarray(values.reshape(shape))
 
 
 def _check_shape(weights: Array, mode: Mode, core: Neureka) -> None:
