@@ -20,22 +20,24 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from byoc_dory.layers import Add, Weighted
 from htvm.opening import load
 from htvm.quantization import RetargetOptions, retarget
+from htvm.quantization.annotated import Annotated
+from htvm.quantization.effects import factors
 from htvm.quantization.forward import forward
-from htvm.quantization.graph import Net
-from htvm.quantization.operators import AddOperator, Operator
-from htvm.quantization.passing import AverageOperator
-from htvm.quantization.products import ConvolutionOperator, DepthwiseOperator, ProductOperator
-from htvm.quantization.read import read_net
+from htvm.quantization.kinds import is_end
+from htvm.quantization.products import factor, product_of
 from htvm.quantization.report import sqnr_db
+from htvm.quantization.units import annotated
 from htvm.report.table import Column, Table, text
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.reading.node import Node
 
 _ROOT = Path(__file__).resolve().parents[1]
 MODELS = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")
@@ -53,66 +55,65 @@ BATCH = 25
 Array = Any
 
 
-def inputs_of(net: Net, count: int, seed: int = SEED) -> Array:
+def inputs_of(net: Annotated, count: int, seed: int = SEED) -> Array:
     """``count`` inputs, alternately uniform and normal, from seeds of their own."""
     (name, shape), *_ = net.inputs.items()
     samples = []
     for index in range(count):
         rng = np.random.default_rng(seed + index)
-        normal = np.rint(rng.normal(net.zero_points[name], 32, shape))
+        normal = np.rint(rng.normal(net.zeros[name], 32, shape))
         samples.append(normal if index % 2 else rng.integers(-128, 128, shape))
     return np.clip(np.stack(samples), -128, 127).astype(np.int8)
 
 
-def last_of(net: Net) -> ProductOperator:
+def last_of(net: Annotated) -> Node:
     """The last layer before the softmax."""
     return net.products[-1]
 
 
-def integer_outputs(net: Net, x: Array) -> Array:
+def integer_outputs(net: Annotated, x: Array) -> Array:
     """Outputs of the last layer, relative to nothing, int8."""
     (name,) = net.inputs
     parts = [forward(net, {name: x[i : i + BATCH]}) for i in range(0, len(x), BATCH)]
     return np.concatenate([part[last_of(net).name] for part in parts])
 
 
-def in_reals(net: Net, x: Array, *, rounded: bool) -> Array:
+def in_reals(net: Annotated, x: Array, *, rounded: bool) -> Array:
     """Outputs of the last layer of the source, each operator real, or rounded once; relative to
     zero."""
     (name,) = net.inputs
     results = []
     for start in range(0, len(x), BATCH):
-        values = {name: x[start : start + BATCH].astype(np.float64) - net.zero_points[name]}
-        for op in net.operators:
-            if not op.ends:
-                values[op.name] = real_operator(net, op, [values[i] for i in op.inputs])
+        values = {name: x[start : start + BATCH].astype(np.float64) - net.zeros[name]}
+        for node in net.nodes:
+            if not is_end(node):
+                values[node.name] = real_operator(net, node, [values[i] for i in node.inputs])
                 if rounded:
-                    values[op.name] = np.rint(values[op.name])
+                    values[node.name] = np.rint(values[node.name])
         results.append(values[last_of(net).name])
     return np.concatenate(results)
 
 
-def real_operator(net: Net, op: Operator, inputs: list[Array]) -> Array:
+def real_operator(net: Annotated, node: Node, inputs: list[Array]) -> Array:
     """One operator of the source in real numbers; values relative to the zero points."""
     x = inputs[0]
-    if isinstance(op, ProductOperator):
-        weight = op.weight.astype(np.float64)
-        rows = weight.reshape(len(weight), -1)
-        bias = op.bias + net.zero_point(op.inputs[0]) * rows.sum(axis=1)
-        at_zero = replace(op, pad_value=0) if isinstance(op, ConvolutionOperator) else op
-        if isinstance(op, DepthwiseOperator):
-            out = np.einsum("nyxcij,cij->nyxc", at_zero.windows(x), weight[:, 0])
-        else:
-            out = (at_zero.columns(x) @ rows.T).reshape(len(x), *op.shape)
-        out = (out + bias) * op.factor()
-    elif isinstance(op, AddOperator):
-        first, second = op.factors()
-        out = inputs[0] * first + inputs[1] * second
-    elif isinstance(op, AverageOperator):
-        out = x.mean(axis=(1, 2), keepdims=True)
-    else:
-        out = x.reshape(len(x), *op.shape)
-    return np.clip(out, op.clip[0] - op.zero_point, op.clip[1] - op.zero_point)
+    match node.scaled or node.op:
+        case Weighted() as layer:
+            weight = layer.weight.astype(np.float64)
+            bias = layer.bias + net.zeros[node.inputs[0]] * weight.reshape(layer.K, -1).sum(axis=1)
+            operands = product_of(node).operands(x)
+            parts = weight.reshape(len(operands), -1, operands.shape[-1])
+            sums = np.einsum("b...d,bkd->...bk", operands, parts)
+            out = (sums.reshape(*sums.shape[:-2], -1) + bias) * factor(layer)
+        case Add():
+            first, second = factors(node)
+            out = inputs[0] * first + inputs[1] * second
+        case AveragePool():
+            out = x.mean(axis=(1, 2), keepdims=True)
+        case _:
+            out = x.reshape(len(x), *net.shape(node.name))
+    zero, (low, high) = net.zeros[node.name], net.clip(node.name)
+    return np.clip(out, low - zero, high - zero)
 
 
 def top1(first: Array, second: Array) -> str:
@@ -134,14 +135,14 @@ def row(
     model = load(path)
     data = None
     if label.endswith("calibration data"):
-        data = inputs_of(read_net(model), DATA_COUNT, DATA_SEED)
+        data = inputs_of(annotated(model), DATA_COUNT, DATA_SEED)
     start = time.perf_counter()
     result = retarget(model, data=data, options=options)
     if layers:
         print(result.report, end="\n\n")
     seconds = time.perf_counter() - start
-    nets = [read_net(m) for m in (model, result.model)]
-    zero = last_of(nets[0]).zero_point
+    nets = [annotated(m) for m in (model, result.model)]
+    zero = nets[0].zeros[last_of(nets[0]).name]
     with np.load(path.with_name("golden.npz")) as arrays:
         wanted = arrays["logits_tflm" if "logits_tflm" in arrays else "out_tflm"][:, 0]
         golden = arrays["inputs"][:, 0]
@@ -149,7 +150,7 @@ def row(
     x = inputs_of(nets[0], count)
     before, after = (integer_outputs(net, x).astype(float) - zero for net in nets)
     real, once = (in_reals(nets[0], x, rounded=rounded) for rounded in (False, True))
-    decides = any(op.ends for op in nets[0].operators)
+    decides = any(is_end(node) for node in nets[0].nodes)
     return (
         label,
         top1(wanted, found) if decides else "",

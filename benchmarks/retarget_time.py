@@ -23,8 +23,8 @@ from htvm.progress import Progress
 from htvm.quantization.as_planned import as_planned
 from htvm.quantization.calibrate import noise_inputs, observe
 from htvm.quantization.noise import NoiseModel
-from htvm.quantization.read import read_net
 from htvm.quantization.search import Search
+from htvm.quantization.units import annotated
 
 __all__ = ["measured", "run"]
 
@@ -41,11 +41,11 @@ def measured(shape: str, size: int, target: str = TARGET) -> dict[str, Any]:
     begin = time.process_time()
     report = as_planned(model, planned, resolved).retargeted.report
     seconds = time.process_time() - begin
-    net = read_net(model)
+    net = annotated(model)
     noise = NoiseModel(net, observe(net, noise_inputs(net, 6, 0), 0))
     search = Search(net, noise, per_channel=True, grid=1.0)
     search.run()
-    count = len(net.operators)
+    count = len(net.nodes)
     return {
         "operators": count,
         "seconds": round(seconds, 2),

@@ -1,10 +1,10 @@
 """`Op`: an operator of the integer form; one frozen class has everything about it.
 
-A class has the operator's fields, its only definition, the range of its results, and traits that
-tell the other stages how to treat it: the kind of work (cost, code size), its effect on scales
-(retargeting), on layout, and on padding.  It writes itself into a Relax module, and an equal object
-is read back from there (`patterns.reading`).  No code compares operators' names; it uses these
-methods and traits instead.
+A class has the operator's fields, its only definition (and the same in numpy, if retargeting
+computes many of its results), the range of its results, and traits that tell the other stages how
+to treat it: the kind of work (cost, code size), its effect on scales (retargeting), on layout, and
+on padding.  It writes itself into a Relax module, and an equal object is read back from there
+(`patterns.reading`).  No code compares operators' names; it uses these methods and traits instead.
 
 To add an operator, write its class in a file below `patterns/ops` and a handler in a frontend that
 returns it.  `patterns.ops.classes` finds the class automatically.
@@ -26,7 +26,7 @@ from patterns.fields import check_fields, key_of
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
-    from byoc_dory.layers import Layer, Layout
+    from byoc_dory.layers import Array, Layer, Layout
 
 __all__ = ["INT8", "Op", "Range", "Scale", "TensorType", "Work", "operator", "union"]
 
@@ -116,6 +116,16 @@ class Op:
         """The range of the result, given the ranges of the inputs: by default that of ``clip``."""
         clip = getattr(self, "clip", None)
         return (int(clip[0]), int(clip[1])) if clip is not None else INT8
+
+    def compute(self, inputs: Sequence[Array]) -> Array:
+        """Return the results for a batch of inputs, in numpy.
+
+        Only operators that calibration computes for many inputs have such a definition.
+
+        Args:
+            inputs: ``[N, ...]`` each; maps are ``[N, y, x, C]``, whatever the operator's layout.
+        """
+        raise NotImplementedError
 
     def layer(
         self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType

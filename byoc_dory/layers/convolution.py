@@ -31,11 +31,6 @@ class Convolution(Weighted):
     groups: int = 1
 
     @property
-    def depthwise(self) -> bool:
-        """Whether every input channel is filtered separately into one output channel."""
-        return self.groups > 1 and self.groups == self.C == self.K
-
-    @property
     def full(self) -> bool:
         """Whether every output channel sums all input channels."""
         return self.groups == 1

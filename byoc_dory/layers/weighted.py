@@ -33,6 +33,11 @@ class Weighted(Layer):
         return int(self.weight.shape[1]) * self.groups
 
     @property
+    def depthwise(self) -> bool:
+        """Whether every input channel is filtered separately into one output channel."""
+        return self.groups > 1 and self.groups == self.C == self.K
+
+    @property
     def macs(self) -> int:
         """Multiply-accumulates, not counting padding."""
         return int(self.weight.size) * self.oy * self.ox

@@ -15,8 +15,11 @@ import numpy as np
 
 from byoc_dory.errors import InputError
 from byoc_dory.layers import Array
+from htvm.quantization.annotated import Annotated
+from htvm.quantization.effects import before_clip
 from htvm.quantization.forward import forward
-from htvm.quantization.graph import Net
+from htvm.quantization.islands import Island
+from htvm.quantization.products import weighted
 
 __all__ = ["Statistics", "check_data", "noise_inputs", "observe", "sample_count"]
 
@@ -25,19 +28,20 @@ _ROWS = 1024  # positions kept per tensor for the clipping error
 _REACH = 4.0  # standard deviations: one value in 16,000 of a normal distribution lies beyond
 
 
-def sample_count(net: Net) -> int:
+def sample_count(net: Annotated) -> int:
     """How many inputs to draw for calibration to take seconds: 24 to 512, a multiple of 3."""
-    macs = sum(op.macs for op in net.operators)
+    macs = sum(weighted(node).macs for node in net.products)
+    macs += sum(node.op.macs for node in net.nodes if isinstance(node.op, Island))
     return int(np.clip(_BUDGET // max(macs, 1), 24, 512)) // 3 * 3
 
 
-def noise_inputs(net: Net, count: int, seed: int) -> dict[str, Array]:
+def noise_inputs(net: Annotated, count: int, seed: int) -> dict[str, Array]:
     """Return ``count`` int8 inputs, a third of each kind of noise; equal on every run."""
     rng = np.random.default_rng(seed)
     samples: dict[str, list[Array]] = {name: [] for name in net.inputs}
     for index in range(count):
         for name, shape in net.inputs.items():
-            zero = net.zero_points[name]
+            zero = net.zeros[name]
             if index % 3 == 0:
                 x = rng.integers(-128, 128, shape).astype(np.float64)
             elif index % 3 == 1:
@@ -60,7 +64,7 @@ def _waves(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     return np.asarray(total * rng.uniform(15.0, 50.0) + rng.uniform(-90.0, 90.0))
 
 
-def check_data(net: Net, data: Mapping[str, Array]) -> dict[str, Array]:
+def check_data(net: Annotated, data: Mapping[str, Array]) -> dict[str, Array]:
     """Return the user's inputs after checking them.
 
     Args:
@@ -108,13 +112,13 @@ class Statistics:
     extremes: Mapping[str, Array]
 
 
-def observe(net: Net, inputs: Mapping[str, Array], seed: int) -> Statistics:
+def observe(net: Annotated, inputs: Mapping[str, Array], seed: int) -> Statistics:
     """Run the source and collect its statistics."""
     tensors = forward(net, inputs)
     rng = np.random.default_rng(seed)
     variance, active, before, extremes = {}, {}, {}, {}
     for name, values in tensors.items():
-        real = values.reshape(-1, values.shape[-1]).astype(np.float32) - net.zero_point(name)
+        real = values.reshape(-1, values.shape[-1]).astype(np.float32) - net.zeros[name]
         # The bias can correct the mean; a small part of it remains.
         variance[name] = real.var(axis=0) + 0.05 * np.square(real).mean(axis=0)
         rectified = net.rectified(name)
@@ -124,17 +128,17 @@ def observe(net: Net, inputs: Mapping[str, Array], seed: int) -> Statistics:
         before[name] = rows.astype(np.float32)
         mean, reach = exact.mean(axis=0), _REACH * exact.std(axis=0)
         ends = np.stack([exact.min(axis=0), exact.max(axis=0), mean - reach, mean + reach])
-        op = net.producer(name)
-        if op is None or not op.requantizes:
-            ends = np.clip(ends, -128 - net.zero_point(name), 127 - net.zero_point(name))
+        node = net.producer(name)
+        if node is None or node.scaled is None:
+            ends = np.clip(ends, -128 - net.zeros[name], 127 - net.zeros[name])
         extremes[name] = ends.astype(np.float32)
     return Statistics(tensors, variance, active, before, extremes)
 
 
-def _before_clip(net: Net, name: str, tensors: Mapping[str, Array]) -> Array:
-    op = net.producer(name)
-    if op is None:
-        real = tensors[name].astype(np.float64) - net.zero_point(name)
+def _before_clip(net: Annotated, name: str, tensors: Mapping[str, Array]) -> Array:
+    node = net.producer(name)
+    if node is None:
+        real = tensors[name].astype(np.float64) - net.zeros[name]
     else:
-        real = op.before_clip(tensors, net.zeros)
+        real = before_clip(net, node, tensors)
     return np.asarray(real.reshape(-1, real.shape[-1]))

@@ -9,10 +9,10 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
 from htvm.quantization.add_choices import AddChoice, add_choices, zero_points, zero_points_of
-from htvm.quantization.graph import Net
-from htvm.quantization.operators import AddOperator
-from htvm.quantization.passing import AverageOperator
+from htvm.quantization.annotated import Annotated
 from htvm.quantization.ties import Tie, find_ties
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.reading.node import Node
 
 __all__ = ["COARSEST", "FINEST", "STEPS_PER_OCTAVE", "Chosen"]
 
@@ -42,7 +42,7 @@ class Chosen:
         UnsupportedError: the network's adds cannot be tied by powers of two.
     """
 
-    def __init__(self, net: Net, per_channel: bool) -> None:
+    def __init__(self, net: Annotated, per_channel: bool) -> None:
         self.net = net
         self.ties = find_ties(net, per_channel=per_channel)
         self.adds = self._consistent()
@@ -56,7 +56,7 @@ class Chosen:
 
     def _consistent(self) -> dict[str, AddChoice]:
         """Return for each add the first choice that does not contradict the others."""
-        possible = {op.name: add_choices(self.net, op) for op in self.net.adds}
+        possible = {node.name: add_choices(self.net, node) for node in self.net.adds}
         chosen = {name: choices[0] for name, choices in possible.items()}
         for name, choices in possible.items():
             error: UnsupportedError | None = None
@@ -73,23 +73,23 @@ class Chosen:
                 raise error
         return chosen
 
-    def choose(self, op: AddOperator, choice: AddChoice) -> bool:
+    def choose(self, node: Node, choice: AddChoice) -> bool:
         """Execute an add in this way; return whether the others allow it (if not, nothing changes).
 
         The zero points and steps that it decides about change, units do not.
         """
-        before = self.adds[op.name]
-        self.adds[op.name] = choice
+        before = self.adds[node.name]
+        self.adds[node.name] = choice
         try:
             self.ties.check(self.adds)
         except UnsupportedError:
-            self.adds[op.name] = before
+            self.adds[node.name] = before
             return False
-        tie = self.ties.of[op.name]
+        tie = self.ties.of[node.name]
         if choice.shift != before.shift:
-            doubled = tie.doublings[op.name].astype(np.int64)
+            doubled = tie.doublings[node.name].astype(np.int64)
             self._octaves[tie] = self._octaves[tie] + (choice.shift - before.shift) * doubled
-        self.zeros |= zero_points_of(self.net, op, choice)
+        self.zeros |= zero_points_of(self.net, node, choice)
         self._anchor[tie] = tie.anchor(self.net, self.zeros)
         return True
 
@@ -106,15 +106,15 @@ class Chosen:
             wanted = reach[name] / reach[first]
             return abs(math.log2(self.factor(name) / self.factor(first) / wanted))
 
-        for op in self.net.adds:
-            if op.name not in tie.members:
+        for node in self.net.adds:
+            if node.name not in tie.members:
                 continue
-            found = {choice.shift: choice for choice in reversed(add_choices(self.net, op))}
+            found = {choice.shift: choice for choice in reversed(add_choices(self.net, node))}
             outcomes = []
-            for choice in (self.adds[op.name], *found.values()):
-                if self.choose(op, choice):
-                    outcomes.append((drift(op.name), choice))
-            self.choose(op, min(outcomes, key=lambda outcome: outcome[0])[1])
+            for choice in (self.adds[node.name], *found.values()):
+                if self.choose(node, choice):
+                    outcomes.append((drift(node.name), choice))
+            self.choose(node, min(outcomes, key=lambda outcome: outcome[0])[1])
         self._base[tie] = self._covering_unit(tie)
 
     # -------------------------------------------------------------------- steps
@@ -153,7 +153,7 @@ class Chosen:
     def _needed_input_shift(self, name: str) -> int:
         """Return the smallest power of two with which the input's range fits its new zero point."""
         low, high = self.bounds(name)
-        zero, (least, most) = self.net.zero_point(name), self.net.clip(name)
+        zero, (least, most) = self.net.zeros[name], self.net.clip(name)
         shift = 0
         while (least - zero) < low << shift or (most - zero) > ((high + 1) << shift) - 1:
             shift += 1
@@ -162,7 +162,7 @@ class Chosen:
     def _reach(self, name: str) -> float:
         """Return the step with which a tensor holds all of the source's values."""
         low, high = self.bounds(name)
-        zero, clip = self.net.zero_point(name), self.net.clip(name)
+        zero, clip = self.net.zeros[name], self.net.clip(name)
         ends = zip(clip, (low, high), strict=True)
         # A zero point at an end leaves no values on its other side.
         return max((end - zero) / bound for end, bound in ends if bound)
@@ -179,8 +179,7 @@ class Chosen:
                 continue
             need = max(need, self._reach(name) / factor)
         for name, factor in factors.items():
-            op = self.net.producer(name)
-            if isinstance(op, AverageOperator):
+            if self.net.graph.made_by(name, AveragePool):
                 # An average benefits from the source's grid: let step 1 be on ours.
                 return 2.0 ** math.ceil(math.log2(need * factor) - 0.1) / factor
         return need

@@ -35,7 +35,7 @@ def evaluate(op: Op, parts: Sequence[Array]) -> Array:
     """
     if isinstance(op, TableLookup) and op.rows == 1:
         # Unrolled networks have hundreds of tables, each of which would be compiled.
-        return np.asarray(op.table.reshape(-1)[parts[0].astype(np.int64) + 128])
+        return op.compute(parts)
     count = _TOGETHER if _is_elementwise(op, parts) else 1
     types = tuple(((count, *part.shape[1:]), part.dtype.name) for part in parts)
     return run_each(_compiled(op, types), parts, count)

@@ -3,71 +3,70 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byoc_dory.layers import MulShift, Shift
-from htvm.quantization.graph import Net
-from htvm.quantization.operators import KeptOperator, Operator
-from htvm.quantization.passing import ConvertOperator
+from htvm.quantization.islands import Island
+from patterns.ops.convert import Convert
 from patterns.ops.table_map import TableLookup
+from patterns.reading.building import GraphBuilder
+
+if TYPE_CHECKING:
+    from htvm.quantization.annotated import Annotated
+    from patterns.op import Op
 
 __all__ = ["fold_tables"]
 
-_EVERY = np.arange(-128, 128).astype(np.int8).reshape(-1, 1)
+_EVERY = np.arange(-128, 128).astype(np.int8)
 
 
-def fold_tables(net: Net) -> Net:
+def fold_tables(net: Annotated) -> Annotated:
     """Merge every conversion that only a table reads, or that is a table's only reader, into it.
 
     The table keeps its name.
     """
-    while (folded := _fold_one(net)) is not None:
-        net = folded
-    return net
+    graph, zeros = net.graph, dict(net.zeros)
+    units: dict[str, tuple[Op, tuple[str, ...]]] = {}
+    known: dict[str, str] = {}  # a conversion -> the table that it is part of
+    for node in graph.in_order:
+        op, name = node.op, node.name
+        inputs = tuple(known.get(each, each) for each in node.inputs)
+        read = node.inputs[0]
+        if inputs[0] in units and not graph.is_result(read) and len(graph.read_by(read)) == 1:
+            joined = _joined(units[inputs[0]][0], op, zeros[name])
+            if joined is not None:
+                (_, inputs), op = units.pop(inputs[0]), joined
+                name = known[node.name] = joined.nodes[0].name
+                zeros[name] = zeros[node.name]
+        units[name] = op, inputs
+    if not known:
+        return net
+    builder = GraphBuilder(graph.inputs)
+    for name, (op, inputs) in units.items():
+        builder.apply(op, inputs, name)
+    results = [known.get(name, name) for name in graph.results]
+    return replace(net, graph=builder.graph(results), zeros=zeros)
 
 
-def _fold_one(net: Net) -> Net | None:
-    for op in net.operators:
-        source = net.producer(op.inputs[0])
-        if source is None or source.name in net.outputs or len(net.consumers(source.name)) > 1:
-            continue
-        if (_is_table(op) and _is_conversion(source)) or (_is_conversion(op) and _is_table(source)):
-            table = op if _is_table(op) else source
-            assert isinstance(table, KeptOperator), table
-            values = op.run([source.run([_EVERY])]).reshape(-1)
-            (node,) = table.island.nodes
-            node = replace(node, op=TableLookup(values, zero_point=op.zero_point))
-            joined = replace(
-                table, inputs=source.inputs, clip=op.clip, zero_point=op.zero_point, home=op.home,
-                island=replace(table.island, nodes=(node,)),
-            )  # fmt: skip
-            return _with(net, source, op, joined)
-    return None
+def _joined(first: Op, second: Op, zero_point: int) -> Island | None:
+    """Return one table instead of a table and a conversion, in any order; ``None`` for others."""
+    before, after = _table(first) or _conversion(first), _table(second) or _conversion(second)
+    kept = first if isinstance(first, Island) else second
+    if before is None or after is None or type(before) is type(after):
+        return None
+    assert isinstance(kept, Island), kept
+    values = after.compute([before.compute([_EVERY])])
+    table = replace(kept.nodes[0], op=TableLookup(values, zero_point=zero_point))
+    clip = after.clip if isinstance(after, Convert) else kept.clip
+    return replace(kept, nodes=(table,), clip=clip)
 
 
-def _is_table(op: Operator) -> bool:
-    if not isinstance(op, KeptOperator) or len(op.island.nodes) != 1:
-        return False
-    table = op.island.nodes[0].op
-    return isinstance(table, TableLookup) and table.rows == 1
+def _table(op: Op) -> TableLookup | None:
+    inside = op.nodes[0].op if isinstance(op, Island) and len(op.nodes) == 1 else None
+    return inside if isinstance(inside, TableLookup) and inside.rows == 1 else None
 
 
-def _is_conversion(op: Operator) -> bool:
-    return isinstance(op, ConvertOperator) and isinstance(op.requant, Shift | MulShift)
-
-
-def _with(net: Net, first: Operator, last: Operator, joined: Operator) -> Net:
-    """Return the network with two operators replaced by one, at the place of the last."""
-
-    def renamed(name: str) -> str:
-        return joined.name if name == last.name else name
-
-    operators = []
-    for op in net.operators:
-        if op is last:
-            operators.append(joined)
-        elif op is not first:
-            operators.append(replace(op, inputs=tuple(renamed(name) for name in op.inputs)))
-    outputs = tuple(renamed(name) for name in net.outputs)
-    return Net(net.inputs, net.zero_points, tuple(operators), outputs, net.channel_first)
+def _conversion(op: Op) -> Convert | None:
+    return op if isinstance(op, Convert) and isinstance(op.requant, Shift | MulShift) else None

@@ -3,8 +3,8 @@
 An island computes one int8 tensor from other int8 tensors through reals, wider integers, tensors
 with a batch other than 1, or operators that no accelerator's scheme has: a layer norm between
 dequantization and quantization, a product of two activations, a dense layer over many rows.  It is
-copied from the source, runs on the host in the source's own quantization, and is a single
-``kept`` operator to everything else here.  Parts that two islands share are computed once.
+copied from the source, runs on the host in the source's own quantization, and is a single operator
+to everything else here.  Parts that two islands share are computed once.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Array, OnnxRequant, TfliteRequant
 from htvm.quantization.evaluate import evaluate, run_each
+from patterns.op import INT8, Op, Range
 from patterns.ops.convert import Convert
 from patterns.ops.dense import Linear, LinearSums
 from patterns.ops.float32.dequantize import Dequantize
@@ -36,10 +37,11 @@ from patterns.ops.tflite.binary import TfliteBinary
 from patterns.ops.tflite.mean import TfliteMean
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.reading.building import GraphBuilder
+from patterns.reading.node import Node
 
 if TYPE_CHECKING:
     from htvm.aot.reference import Reference
-    from patterns.reading.read import Node
+    from patterns.op import TensorType
 
 __all__ = ["KEPT", "SOFTMAXES", "Island", "find_islands", "is_foreign", "zero_point_of"]
 
@@ -81,20 +83,31 @@ def _is_end(node: Node) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Island:
+class Island(Op):
     """The operators that compute one int8 tensor; one alone is kept as it is.
 
+    Its inputs are converted to the source's quantization, as outputs of the network are, and its
+    result is converted back, as inputs are.  The scales in between are free.
+
     Attributes:
-        inputs: names of the int8 tensors that it is computed from, each once.
+        inputs: names of the int8 tensors that it is computed from.
         nodes: all operators inside, in execution order.
         macs: multiply-accumulates of its matrix products.
+        clip: inclusive range of the result.
     """
+
+    kind = "island"
 
     inputs: tuple[str, ...]
     nodes: tuple[Node, ...]
-    macs: int
+    macs: int = 0
+    clip: Range = INT8
 
-    def apply(self, builder: GraphBuilder, inputs: Sequence[str]) -> None:
+    def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `Op.result_of`."""
+        return self.nodes[-1].result
+
+    def add_to(self, builder: GraphBuilder, inputs: Sequence[str]) -> None:
         """Add to a graph those of its operators that no other island has added, which read
         ``inputs`` there."""
         known = dict(zip(self.inputs, inputs, strict=True))
@@ -114,7 +127,7 @@ class Island:
 
         types = {name: kind for node in self.nodes for name, kind in node.read}
         builder = GraphBuilder((name, types[name]) for name in self.inputs)
-        self.apply(builder, self.inputs)
+        self.add_to(builder, self.inputs)
         return build_llvm_reference(builder.graph([self.nodes[-1].name]).module)
 
 

@@ -12,12 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.quantization.graph import Net
+from htvm.quantization.annotated import Annotated
+from htvm.quantization.kinds import is_padded
 from htvm.quantization.noise import WEIGHT_LIMIT
-from htvm.quantization.products import ProductOperator
 from htvm.quantization.rewrite import scaled_parameters
 from htvm.quantization.search import Scales
 from htvm.quantization.ties import Tie, find_ties
+from patterns.reading.node import Node
 
 __all__ = ["readers_of_wide", "widen"]
 
@@ -25,7 +26,7 @@ _MARGIN = 1.04  # margin for rounding of the weights and mean errors in the bias
 _SWEEPS = 4
 
 
-def widen(net: Net, scales: Scales, *, per_channel: bool = True) -> Scales:
+def widen(net: Annotated, scales: Scales, *, per_channel: bool = True) -> Scales:
     """Return scales with which every sum of an 8-bit layer fits where fewer bits are read.
 
     Tensors whose step is fixed (results of the network) are not changed (see `readers_of_wide`).
@@ -41,61 +42,61 @@ def widen(net: Net, scales: Scales, *, per_channel: bool = True) -> Scales:
     ties = find_ties(net, per_channel=per_channel)
     for _ in range(_SWEEPS):
         changed = False
-        for op in tight:
-            tie = ties.of[op.name]
-            excess = _excess(net, op, scales)
+        for node in tight:
+            tie = ties.of[node.name]
+            excess = _excess(net, node, scales)
             anchored = tie.anchor(net, scales.zero_point) is not None
             if anchored or (excess <= 1.0).all():
                 continue
-            scales = _coarser(net, scales, tie, _by_lane(tie, op.name, excess * _MARGIN))
+            scales = _coarser(net, scales, tie, _by_lane(tie, node.name, excess * _MARGIN))
             changed = True
         if not changed:
             break
     return scales
 
 
-def readers_of_wide(net: Net, scales: Scales) -> tuple[str, ...]:
+def readers_of_wide(net: Annotated, scales: Scales) -> tuple[str, ...]:
     """Return the ternary layers whose inputs could not be kept small enough.
 
     Args:
         net: the source.
         scales: scales returned by `widen`.
     """
-    wide = [op.name for op in _tight(net) if (_excess(net, op, scales) > 1.0).any()]
+    wide = [node.name for node in _tight(net) if (_excess(net, node, scales) > 1.0).any()]
     found: dict[str, None] = {}
     while wide:
-        for op in net.consumers(wide.pop()):
-            if op.core is not None:
-                found[op.name] = None
-            elif op.hands_limits_on:
-                wide.append(op.name)
+        for node in net.graph.read_by(wide.pop()):
+            if net.core(node) is not None:
+                found[node.name] = None
+            elif net.hands_limits_on(node):
+                wide.append(node.name)
     return tuple(found)
 
 
-def _tight(net: Net) -> list[ProductOperator]:
+def _tight(net: Annotated) -> list[Node]:
     """Return the layers that cannot clip to the fewer bits in which they are read."""
-    return [op for op in net.products if not op.clips_freely and net.narrow(op.name)]
+    return [node for node in net.products if not net.clips_freely(node) and net.narrow(node.name)]
 
 
-def _excess(net: Net, op: ProductOperator, scales: Scales) -> Array:
+def _excess(net: Annotated, node: Node, scales: Scales) -> Array:
     """Return by which factor the sums of each output channel may exceed the limits, ``[K]``."""
-    weight, bias, shift = scaled_parameters(net, op, scales)
-    zero_in, zero_out = scales.zero_point[op.inputs[0]], scales.zero_point[op.name]
-    low, high = (bound - zero_in for bound in _held(net, op.inputs[0], zero_in))
-    if op.padded:
+    weight, bias, shift = scaled_parameters(net, node, scales)
+    zero_in, zero_out = scales.zero_point[node.inputs[0]], scales.zero_point[node.name]
+    low, high = (bound - zero_in for bound in _held(net, node.inputs[0], zero_in))
+    if is_padded(node):
         low, high = min(low, 0), max(high, 0)
     rows = weight.reshape(len(weight), -1)
     up, down = np.maximum(rows, 0).sum(axis=1), np.minimum(rows, 0).sum(axis=1)
     most = (bias + up * high + down * low) / 2.0**shift - zero_out
     least = (bias + up * low + down * high) / 2.0**shift - zero_out
-    bottom, top = (bound - zero_out for bound in net.limits(op.name))
+    bottom, top = (bound - zero_out for bound in net.limits(node.name))
     result = np.maximum(most / top, 0.0)
-    if not (op.rectifies and zero_out == 0):
+    if not (net.rectifies(node) and zero_out == 0):
         result = np.maximum(result, least / bottom)
     return np.asarray(result)
 
 
-def _held(net: Net, tensor: str, zero: int) -> tuple[int, int]:
+def _held(net: Annotated, tensor: str, zero: int) -> tuple[int, int]:
     """Return the inclusive bounds of a tensor of the result."""
     low, high = net.limits(tensor)
     return (0 if zero == 0 and net.rectified(tensor) else low), high
@@ -109,24 +110,24 @@ def _by_lane(tie: Tie, name: str, factor: Array) -> Array:
     return result
 
 
-def _coarser(net: Net, scales: Scales, tie: Tie, factor: Array) -> Scales:
+def _coarser(net: Annotated, scales: Scales, tie: Tie, factor: Array) -> Scales:
     """Return the scales with the steps of a tie multiplied, and suitable shifts."""
     step = dict(scales.step)
     for name, lanes in tie.members.items():
         step[name] = step[name] * factor[lanes]
     scales = replace(scales, step=step)
     shift = dict(scales.shift)
-    touched = {op for name in tie.members for op in (net.producer(name), *net.consumers(name))}
-    for op in touched:
-        if isinstance(op, ProductOperator) and op.name in shift:
-            shift[op.name] = _fitting(net, op, scales)
+    for name in tie.members:
+        for node in (net.producer(name), *net.graph.read_by(name)):
+            if node is not None and node.name in shift:
+                shift[node.name] = _fitting(net, node, scales)
     return replace(scales, shift=shift)
 
 
-def _fitting(net: Net, op: ProductOperator, scales: Scales) -> int:
+def _fitting(net: Annotated, node: Node, scales: Scales) -> int:
     """Return the largest shift with which a layer's weights fit int8."""
-    plain = replace(scales, shift={**scales.shift, op.name: 0})
-    largest = float(np.abs(scaled_parameters(net, op, plain)[0]).max())
+    plain = replace(scales, shift={**scales.shift, node.name: 0})
+    largest = float(np.abs(scaled_parameters(net, node, plain)[0]).max())
     if largest <= 0.0:
         return 0
     return int(np.clip(np.floor(np.log2(WEIGHT_LIMIT / largest)), 0, 31))

@@ -16,9 +16,18 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.quantization.add_choices import AddChoice
+from htvm.quantization.annotated import Annotated
 from htvm.quantization.calibrate import Statistics
-from htvm.quantization.graph import Net
-from htvm.quantization.products import ProductOperator
+from htvm.quantization.effects import pass_back, rounding
+from htvm.quantization.kinds import is_end, is_kept
+from htvm.quantization.products import (
+    magnitude,
+    over_inputs,
+    over_outputs,
+    per_input,
+    weighted,
+)
+from patterns.reading.node import Node
 
 __all__ = ["WEIGHT_LIMIT", "NoiseModel"]
 
@@ -38,12 +47,12 @@ class NoiseModel:
         statistics: statistics of the source on the calibration inputs.
     """
 
-    def __init__(self, net: Net, statistics: Statistics) -> None:
+    def __init__(self, net: Annotated, statistics: Statistics) -> None:
         self.net = net
         self.statistics = statistics
-        magnitude = {op.name: op.magnitude() for op in net.products}
-        self._taps = {name: values.shape[2] for name, values in magnitude.items()}
-        self._peak = {name: values.max(axis=2) for name, values in magnitude.items()}
+        weights = {node.name: magnitude(weighted(node)) for node in net.products}
+        self._taps = {name: values.shape[2] for name, values in weights.items()}
+        self._peak = {name: values.max(axis=2) for name, values in weights.items()}
         self.gain = self._gains()
 
     def _gains(self) -> dict[str, Array]:
@@ -52,11 +61,11 @@ class NoiseModel:
         gain = {name: np.zeros(net.channels(name)) for name in net.tensors}
         for name in net.anchors:
             gain[name] += 1.0
-        for op in reversed(net.operators):
-            if not op.ends and not op.kept:
-                through = gain[op.name] * self.statistics.active[op.name]
-                back = op.pass_back(through, net.shapes(op))
-                for source, part in zip(op.inputs, back, strict=True):
+        for node in reversed(net.nodes):
+            if not is_end(node) and not is_kept(node):
+                through = gain[node.name] * self.statistics.active[node.name]
+                back = pass_back(net, node, through)
+                for source, part in zip(node.inputs, back, strict=True):
                     gain[source] += part
         positions = {name: int(np.prod(net.shape(name)[:-1])) for name in net.tensors}
         return {name: values * positions[name] for name, values in gain.items()}
@@ -68,11 +77,11 @@ class NoiseModel:
 
         The source rounds as well; usually that is independent noise, the same for all choices.
         """
-        op = self.net.producer(name)
-        if choice is not None or op is None or op.kept:
+        node = self.net.producer(name)
+        if choice is not None or node is None or is_kept(node):
             shift = input_shift if choice is None else choice.shift
             return np.asarray(step**2 * (1 - 4.0**-shift) / 12)
-        return op.rounding(step)
+        return rounding(node, step)
 
     def clipping(self, name: str, step: Array, low: int, high: int) -> Array:
         """Return the mean squared error of clipping a tensor's values to ``low..high`` steps.
@@ -82,12 +91,12 @@ class NoiseModel:
             step: ``[C, G]``, candidates.
             low, high: inclusive bounds, relative to the zero point.
         """
-        zero, (least, most) = self.net.zero_point(name), self.net.clip(name)
+        zero, (least, most) = self.net.zeros[name], self.net.clip(name)
         values, rare = self.statistics.before_clip[name], self.statistics.extremes[name]
         wanted, rare_wanted = (np.clip(v, least - zero, most - zero) for v in (values, rare))
         # The result has the bounds of activations, but not those of the source's saturation.
-        op = self.net.producer(name)
-        floor, ceiling = (-np.inf, np.inf) if op is None else op.activation
+        node = self.net.producer(name)
+        floor, ceiling = (-np.inf, np.inf) if node is None else self.net.activation(node)
         result = np.empty(step.shape)
         for index in range(step.shape[1]):
             scale = step[:, index].astype(np.float32)
@@ -104,59 +113,55 @@ class NoiseModel:
 
     # -------------------------------------------------------------------- weights
 
-    def largest_weight(self, op: ProductOperator, step_in: Array, step_out: Array) -> float:
+    def largest_weight(self, node: Node, step_in: Array, step_out: Array) -> float:
         """Return the largest weight in steps of 2**-m, for m = 0."""
-        peak = self._peak[op.name]
-        return float(((peak * op.per_input(step_in)).max(axis=1) / step_out).max())
+        peak = self._peak[node.name]
+        return float(((peak * per_input(weighted(node), step_in)).max(axis=1) / step_out).max())
 
-    def row_noise(
-        self, op: ProductOperator, shift: float, step_in: Array, step_out: Array
-    ) -> Array:
+    def row_noise(self, node: Node, shift: float, step_in: Array, step_out: Array) -> Array:
         """Return the noise ``[K, G]`` of the weights of each output channel.
 
         Args:
-            op: the layer.
+            node: the layer.
             shift: its shift m.
             step_in: ``[C]``.
             step_out: ``[K, G]``, candidates.
         """
-        variance = self.statistics.variance[op.inputs[0]] / step_in**2
-        peak, taps = self._peak[op.name], self._taps[op.name]
-        scaled = peak * op.per_input(step_in) * 2.0**shift
+        variance = self.statistics.variance[node.inputs[0]] / step_in**2
+        peak, taps = self._peak[node.name], self._taps[node.name]
+        scaled = peak * per_input(weighted(node), step_in) * 2.0**shift
         excess = _by_candidate(
             scaled,
             step_out,
-            lambda steps: op.over_inputs(_excess(scaled / steps[..., None]), variance),
+            lambda steps: over_inputs(weighted(node), _excess(scaled / steps[..., None]), variance),
         )
-        ordinary = _FEEDBACK * taps * op.over_inputs(np.ones_like(peak), variance) / 12
+        ordinary = _FEEDBACK * taps * over_inputs(weighted(node), np.ones_like(peak), variance) / 12
         noise = ordinary[:, None] + excess
-        return np.asarray(self._at_output(op)[:, None] * 4.0**-shift * step_out**2 * noise)
+        return np.asarray(self._at_output(node)[:, None] * 4.0**-shift * step_out**2 * noise)
 
-    def column_noise(
-        self, op: ProductOperator, shift: float, step_in: Array, step_out: Array
-    ) -> Array:
+    def column_noise(self, node: Node, shift: float, step_in: Array, step_out: Array) -> Array:
         """Return the noise ``[C, G]`` of the weights of each input channel.
 
         Args:
-            op: the layer.
+            node: the layer.
             shift: its shift m.
             step_in: ``[C, G]``, candidates.
             step_out: ``[K]``.
         """
-        weight = self._at_output(op) * 4.0**-shift * step_out**2
-        peak, taps = self._peak[op.name], self._taps[op.name]
-        variance = self.statistics.variance[op.inputs[0]][:, None] / step_in**2
+        layer, weight = weighted(node), self._at_output(node) * 4.0**-shift * step_out**2
+        peak, taps = self._peak[node.name], self._taps[node.name]
+        variance = self.statistics.variance[node.inputs[0]][:, None] / step_in**2
         scaled = peak / step_out[:, None] * 2.0**shift
         excess = _by_candidate(
             scaled,
             step_in,
-            lambda steps: op.over_outputs(weight, _excess(scaled * op.per_input(steps))),
+            lambda steps: over_outputs(layer, weight, _excess(scaled * per_input(layer, steps))),
         )
-        ordinary = _FEEDBACK * taps * op.over_outputs(weight, np.ones_like(peak)) / 12
+        ordinary = _FEEDBACK * taps * over_outputs(layer, weight, np.ones_like(peak)) / 12
         return np.asarray(variance * (ordinary[:, None] + excess))
 
-    def _at_output(self, op: ProductOperator) -> Array:
-        return np.asarray(self.gain[op.name] * self.statistics.active[op.name])
+    def _at_output(self, node: Node) -> Array:
+        return np.asarray(self.gain[node.name] * self.statistics.active[node.name])
 
 
 def _by_candidate(weights: Array, steps: Array, excess: Callable[[Array], Array]) -> Array:

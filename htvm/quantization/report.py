@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layers import Array
-from htvm.quantization.graph import Net
-from htvm.quantization.products import DenseOperator
+from byoc_dory.layers import Array, Dense
+from htvm.quantization.annotated import Annotated
+from htvm.quantization.kinds import computes, is_end
 from htvm.quantization.rewrite import Rewritten
 from htvm.quantization.search import Scales
 
@@ -124,7 +124,7 @@ def sqnr_db(reference: Array, result: Array) -> float:
 
 def measure(
     name: str,
-    net: Net,
+    net: Annotated,
     scales: Scales,
     result: Rewritten,
     before: Mapping[str, Array],
@@ -142,14 +142,13 @@ def measure(
         inputs: a description of the inputs, in a few words.
     """
     costs = []
-    for op in net.operators:
-        if op.computes:
-            wanted = before[op.name].astype(np.float64) - op.zero_point
-            found = after[result.tensors[op.name]].astype(np.float64) - scales.zero_point[op.name]
-            costs.append(LayerCost(op.name, sqnr_db(wanted, found * scales.step[op.name])))
+    for op in (node.name for node in net.nodes if computes(node)):
+        wanted = before[op].astype(np.float64) - net.zeros[op]
+        found = after[result.tensors[op]].astype(np.float64) - scales.zero_point[op]
+        costs.append(LayerCost(op, sqnr_db(wanted, found * scales.step[op])))
     found, differences = [], []
     for anchor in net.ends:
-        zero = net.zero_point(anchor)
+        zero = net.zeros[anchor]
         wanted, exported = (
             array.astype(np.int64) for array in (before[anchor], after[result.exported[anchor]])
         )
@@ -163,13 +162,13 @@ def measure(
         output_sqnr_db=min(found, default=None),
         output_largest=max(differences, default=None),
         agreement=_agreement(net, result, before, after),
-        ternary=tuple(op.name for op in net.operators if op.core is not None),
+        ternary=tuple(node.name for node in net.nodes if net.core(node) is not None),
         clips=result.clips,
     )
 
 
 def _agreement(
-    net: Net, result: Rewritten, before: Mapping[str, Array], after: Mapping[str, Array]
+    net: Annotated, result: Rewritten, before: Mapping[str, Array], after: Mapping[str, Array]
 ) -> float | None:
     decided = _scores(net)
     if decided is None:
@@ -178,11 +177,12 @@ def _agreement(
     return float((wanted.argmax(axis=-1) == found.argmax(axis=-1)).mean())
 
 
-def _scores(net: Net) -> str | None:
+def _scores(net: Annotated) -> str | None:
     """Return the tensor whose largest element is the decision."""
-    softmaxes = [op for op in net.operators if op.ends]
+    softmaxes = [node for node in net.nodes if is_end(node)]
     if softmaxes:
         return softmaxes[-1].inputs[0]
-    op = net.producer(net.outputs[0])
-    classes = len(net.outputs) == 1 and isinstance(op, DenseOperator)
-    return net.outputs[0] if classes and 2 <= net.channels(net.outputs[0]) <= 100 else None
+    name, *others = net.graph.results
+    node = net.producer(name)
+    classes = not others and node is not None and isinstance(node.scaled, Dense)
+    return name if classes and 2 <= net.channels(name) <= 100 else None

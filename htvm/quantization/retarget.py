@@ -12,20 +12,22 @@ import numpy as np
 from byoc_dory.errors import DefectError, InputError
 from byoc_dory.layers import Array
 from byoc_dory.soc.schemes import MulShiftScheme, TernaryScheme, all_multiply
+from htvm.quantization.annotated import Annotated, within
 from htvm.quantization.calibrate import Statistics, check_data, noise_inputs, observe, sample_count
 from htvm.quantization.forward import forward
-from htvm.quantization.graph import Net, within
 from htvm.quantization.mul_shift import GRID
 from htvm.quantization.narrow import readers_of_wide, widen
 from htvm.quantization.noise import NoiseModel
 from htvm.quantization.report import RetargetReport, measure, unchanged
 from htvm.quantization.rewrite import Rewritten, rewrite
 from htvm.quantization.search import Scales, choose_scales
+from htvm.quantization.units import annotated, plain
 from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator
     from htvm.model import Model
+    from patterns.reading.graph import Graph
 
 __all__ = ["SOURCE", "Calibration", "RetargetOptions", "Retargeted", "retarget"]
 
@@ -112,8 +114,6 @@ def retarget(
         InputError: ``data`` do not fit the model's inputs, or ``options.scheme`` the places.
     """
     from htvm.quantization.borders import inside, outside
-    from htvm.quantization.emit import emitted
-    from htvm.quantization.read import read_net
 
     options = options or RetargetOptions()
     data = model.calibration if data is None else data
@@ -145,27 +145,26 @@ def retarget(
             inner, accelerators, places=places, data=converted, options=options, cache=cache
         )
         return replace(found, model=outside(found.model, borders))
-    plain = read_net(model)
+    source = annotated(model)
     if places is None:
         wide = (entry for entry in homes.values() if not isinstance(entry.scheme, TernaryScheme))
         first = next(wide, None)
-        wanted = {op.name: first for op in plain.operators} if first is not None else {}
-    net = plain.at(wanted)
+        wanted = dict.fromkeys(source.graph.nodes, first) if first is not None else {}
+    net = source.at(wanted)
     given = None if data is None else check_data(net, _by_name(model, net, data))
     cache = cache if cache is not None else StageCache(None)
-    seen = _seen(plain, given, options, cache)
+    seen = _seen(source, given, options, cache)
     written, report = cache.get(
         "retargeting",
         cache.key(model.name, net, given, options) if cache else "",
         lambda: _retarget(model.name, net, seen, options),
     )
     _log.info("%s", report)
-    kept = {op.name for op in written.operators}
     result = replace(
         model,
-        graph=emitted(written),
+        graph=written,
         scheme=report.scheme,
-        sources={name: source for name, source in model.sources.items() if name in kept},
+        sources={name: origin for name, origin in model.sources.items() if name in written.nodes},
     )
     return Retargeted(result, report)
 
@@ -198,7 +197,7 @@ class _Source:
 
 
 def _seen(
-    net: Net, data: Mapping[str, Array] | None, options: RetargetOptions, cache: StageCache
+    net: Annotated, data: Mapping[str, Array] | None, options: RetargetOptions, cache: StageCache
 ) -> Callable[[], _Source]:
     """Return a function that runs the source, or returns what the last plan of it has seen."""
 
@@ -219,8 +218,8 @@ def _seen(
 
 
 def _retarget(
-    name: str, net: Net, seen: Callable[[], _Source], options: RetargetOptions
-) -> tuple[Net, RetargetReport]:
+    name: str, net: Annotated, seen: Callable[[], _Source], options: RetargetOptions
+) -> tuple[Graph, RetargetReport]:
     """Return the network in its new numbers, and the loss of accuracy."""
     source = seen()
     statistics = source.statistics
@@ -237,10 +236,10 @@ def _retarget(
     after = forward(result.net, source.held_out)
     report = measure(name, net, scales, result, source.before, after, source.words)
     scheme = _scheme(net) if options.scheme is None else "mul_shift"
-    return result.net, replace(report, scheme=scheme)
+    return plain(result.net), replace(report, scheme=scheme)
 
 
-def _check_ranges(net: Net, result: Rewritten) -> None:
+def _check_ranges(net: Annotated, result: Rewritten) -> None:
     """Check that no output can leave the range that the source's own clips leave it.
 
     Raises:
@@ -256,7 +255,9 @@ def _check_ranges(net: Net, result: Rewritten) -> None:
             )
 
 
-def _scales(net: Net, statistics: Statistics, options: RetargetOptions) -> tuple[Net, Scales]:
+def _scales(
+    net: Annotated, statistics: Statistics, options: RetargetOptions
+) -> tuple[Annotated, Scales]:
     """The scales, and the network without ternary layers whose inputs cannot be kept small."""
     while True:
         noise = NoiseModel(net, statistics)
@@ -267,13 +268,12 @@ def _scales(net: Net, statistics: Statistics, options: RetargetOptions) -> tuple
         if not wide:
             return net, scales
         _log.info("written for 8 bits, as inputs may exceed what is read: %s", ", ".join(wide))
-        homes = {op.name: op.home for op in net.operators if op.home and op.name not in wide}
-        net = net.at(homes)
+        net = net.at({name: home for name, home in net.homes.items() if name not in wide})
 
 
-def _scheme(net: Net) -> str:
+def _scheme(net: Annotated) -> str:
     """Return `Model.scheme` for a network written for its homes."""
-    ternary = [op.core is not None for op in (*net.products, *net.adds)]
+    ternary = [net.core(node) is not None for node in (*net.products, *net.adds)]
     return "shift" if not any(ternary) else "ternary" if all(ternary) else "mixed"
 
 
@@ -281,7 +281,7 @@ def _scheme(net: Net) -> str:
 
 
 def _inputs(
-    net: Net, arrays: Mapping[str, Array] | None, options: RetargetOptions
+    net: Annotated, arrays: Mapping[str, Array] | None, options: RetargetOptions
 ) -> tuple[dict[str, Array], dict[str, Array], str]:
     """Return inputs to calibrate with, inputs to measure with, and a description of the latter."""
     if arrays is None:
@@ -325,7 +325,7 @@ def _named(model: Model, data: Calibration) -> dict[str, Array]:
     return {model.inputs[0].name: _stacked(data)}
 
 
-def _by_name(model: Model, net: Net, data: Calibration) -> dict[str, Array]:
+def _by_name(model: Model, net: Annotated, data: Calibration) -> dict[str, Array]:
     """Return data by the name of the network's input, channel-last, without the batch axis of 1."""
     infos = {info.name: info.shape for info in model.inputs}
     given = _named(model, data)

@@ -12,17 +12,26 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers import Array, MulShift, Shift
+from byoc_dory.layers import Add as AddLayer
+from byoc_dory.layers import Array, MulShift, Shift, Weighted
 from byoc_dory.soc.schemes import MulShiftScheme
+from htvm.quantization.annotated import Annotated, within
 from htvm.quantization.folding import fold_tables
-from htvm.quantization.graph import Net, missing_zero, within
+from htvm.quantization.forward import run
+from htvm.quantization.kinds import is_end, is_kept, range_of
 from htvm.quantization.mul_shift import for_own_integers, multiplier_and_shift, row_units
-from htvm.quantization.operators import INT8, AddOperator, Operator
-from htvm.quantization.passing import ConvertOperator, GatherOperator
-from htvm.quantization.products import ConvolutionOperator, ProductOperator
+from htvm.quantization.products import bias_of, factor, per_input, product_of, real, weighted
 from htvm.quantization.rounding import round_nearest, round_with_feedback
 from htvm.quantization.search import Scales
 from htvm.quantization.ternary import ternary_layer
+from patterns.op import INT8, Op, Range
+from patterns.ops.add import Add
+from patterns.ops.convert import Convert
+from patterns.ops.moves.base import Filling
+from patterns.ops.scaling import factors_of
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.reading.building import GraphBuilder
+from patterns.reading.node import Node
 
 __all__ = ["Rewritten", "rewrite", "scaled_parameters"]
 
@@ -45,14 +54,14 @@ class Rewritten:
         clips: what each ``clip_<n>`` does, and why, as sentences.
     """
 
-    net: Net
+    net: Annotated
     tensors: Mapping[str, str]
     exported: Mapping[str, str]
     clips: tuple[str, ...] = ()
 
 
 def rewrite(
-    net: Net,
+    net: Annotated,
     scales: Scales,
     tensors: Mapping[str, Array],
     *,
@@ -74,12 +83,12 @@ def rewrite(
     writer = _Writer(net, scales, tensors, feedback, correct, scheme)
     for name in net.inputs:
         writer.bring_in(name, tensors[name])
-    for op in net.operators:
-        writer.write(op)
+    for node in net.nodes:
+        writer.write(node)
     return writer.finish()
 
 
-def scaled_parameters(net: Net, op: ProductOperator, scales: Scales) -> tuple[Array, Array, float]:
+def scaled_parameters(net: Annotated, node: Node, scales: Scales) -> tuple[Array, Array, float]:
     """Return a layer's real weights and biases in steps of 2**-m, and m, not yet rounded.
 
     The bias includes the new zero point and half a step, so that flooring rounds, but not yet the
@@ -88,17 +97,18 @@ def scaled_parameters(net: Net, op: ProductOperator, scales: Scales) -> tuple[Ar
     Raises:
         UnsupportedError: no m is small enough.
     """
-    step_in, step_out = scales.step[op.inputs[0]], scales.step[op.name]
-    weight = op.weight * (op.factor() / step_out)[:, None, None, None]
-    weight = weight * op.per_input(step_in)[..., None, None]
-    bias = net.real_bias(op) / step_out + scales.zero_point[op.name] + 0.5
-    shift = scales.shift[op.name]
+    layer, read = weighted(node), node.inputs[0]
+    step_in, step_out = scales.step[read], scales.step[node.name]
+    weight = layer.weight * (factor(layer) / step_out)[:, None, None, None]
+    weight = weight * per_input(layer, step_in)[..., None, None]
+    bias = bias_of(layer, net.zeros[read]) / step_out + scales.zero_point[node.name] + 0.5
+    shift = scales.shift[node.name]
     while shift > 0 and _reach(weight, bias, shift) > _INT32_MAX:
         shift = max(shift - 1, 0)
     if _reach(weight, bias, shift) > _INT32_MAX:
         raise UnsupportedError(
             "a bias so large that no right shift keeps the sums within int32",
-            where=f"operator '{op.name}'",
+            where=f"operator '{node.name}'",
         )
     return weight * 2.0**shift, bias * 2.0**shift, shift
 
@@ -113,7 +123,7 @@ def _reach(weight: Array, bias: Array, shift: float) -> float:
 class _Writer:
     def __init__(
         self,
-        net: Net,
+        net: Annotated,
         scales: Scales,
         tensors: Mapping[str, Array],
         feedback: bool,
@@ -126,14 +136,15 @@ class _Writer:
         self.feedback = feedback
         self.correct = correct
         self.scheme = scheme
-        self.operators: list[Operator] = []
+        self.builder = GraphBuilder(net.graph.inputs)
         self.values: dict[str, Array] = {}  # of the new network, by the source's tensor
         self.name: dict[str, str] = {}  # source's tensor -> new tensor
         self.given: dict[str, Array] = {}  # of tensors in the source's own quantization
-        self.taken = {*net.inputs, *(op.name for op in net.operators)}
+        self.taken = {*net.inputs, *net.graph.nodes}
         self.clips: list[str] = []
         self.counts: dict[str, int] = {}  # of names of operators that the source has not
-        self.ranges: dict[str, tuple[int, int]] = dict.fromkeys(net.inputs, INT8)  # by new tensor
+        self.zeros = {name: net.zeros[name] for name in net.inputs}  # by new tensor
+        self.ranges: dict[str, Range] = dict.fromkeys(net.inputs, INT8)  # likewise
         self.exported: dict[str, str] = {}  # anchor -> tensor in the source's quantization
 
     # -------------------------------------------------------------------- borders
@@ -142,39 +153,34 @@ class _Writer:
         """Convert a tensor from the source's own quantization to its new scale."""
         self.given[name] = self.values[name] = values
         step, zero = float(self.scales.step[name][0]), self.scales.zero_point[name]
-        source = self.net.zero_point(name)
-        limits = self.net.limits(name)
+        source, limits = self.net.zeros[name], self.net.limits(name)
         self.name[name] = self.exported[name] = name
         if step == 1.0 and zero == source and limits == INT8:
             return
-        convert = replace(self._convert(name, name, 1.0 / step, source, zero), clip=limits)
-        self.values[name] = convert.run([self.given[name]])
-        self._append(convert)
-        self.name[name] = convert.name
+        self.name[name] = self._convert(name, 1.0 / step, source, zero, limits)
+        self.values[name] = self._run([self.given[name]])
 
     def _export(self, name: str) -> str:
         """Return the tensor that holds an anchor in the source's own quantization."""
         if name not in self.exported:
             step, zero = self.scales.step[name], self.scales.zero_point[name]
+            target, allowed = self.net.zeros[name], self.net.ranges[name]
             self.exported[name] = self.name[name]
             self.given[name] = self.values[name]
-            if not (step == 1.0).all() or zero != self.net.zero_point(name):
+            if not (step == 1.0).all() or zero != target:
                 assert (step == step[0]).all(), name
-                target = self.net.zero_point(name)
-                convert = self._convert(self.name[name], name, float(step[0]), zero, target)
-                self._append(replace(convert, clip=self.net.ranges[name]))
-                self.exported[name] = convert.name
-                self.given[name] = self.operators[-1].run([self.values[name]])
-            elif not within(self.ranges[self.name[name]], self.net.ranges[name]):
-                self._clip_behind(name, self.net.ranges[name])
+                self.exported[name] = self._convert(
+                    self.name[name], float(step[0]), zero, target, allowed
+                )
+                self.given[name] = self._run([self.values[name]])
+            elif not within(self.ranges[self.name[name]], allowed):
+                self._clip_behind(name, allowed)
                 self.exported[name] = self.name[name]
                 self.given[name] = self.values[name]
         return self.exported[name]
 
-    def _convert(
-        self, source: str, like: str, factor: float, old: int, new: int
-    ) -> ConvertOperator:
-        """Return ``round((x - old) * factor) + new``: one shift if the factor is a power of two."""
+    def _convert(self, source: str, factor: float, old: int, new: int, clip: Range) -> str:
+        """Append ``round((x - old) * factor) + new``: one shift if the factor is a power of two."""
         shift = -int(np.floor(np.log2(factor)))
         mul = 1
         if factor != 2.0**-shift or shift < 0:
@@ -186,10 +192,7 @@ class _Writer:
         if mul != 1:
             requant = MulShift((mul,), (shift,), ((new << shift) + half,))
             offset = -old
-        name, shape = self._fresh("convert"), self.net.shape(like)
-        return ConvertOperator(
-            name, (source,), shape, requant=requant, offset=offset, zero_point=new
-        )
+        return self._append(Convert(requant, clip, offset), (source,), self._fresh("convert"), new)
 
     def _fresh(self, kind: str) -> str:
         """Return the first name ``<kind>_<n>`` that nothing has."""
@@ -199,134 +202,146 @@ class _Writer:
         self.counts[kind] = count + 1
         return f"{kind}_{count}"
 
-    def _append(self, op: Operator) -> None:
-        self.operators.append(op)
-        self.ranges[op.name] = op.range([self.ranges[name] for name in op.inputs])
+    def _append(self, op: Op, inputs: tuple[str, ...], name: str, zero_point: int) -> str:
+        """Append an operator; return its name."""
+        self.builder.apply(op, inputs, name)
+        ranges = [self.ranges[each] for each in inputs]
+        self.ranges[name] = range_of(self.builder.last, ranges)
+        self.zeros[name] = zero_point
+        return name
+
+    def _run(self, parts: list[Array]) -> Array:
+        """Return the results of the operator appended last."""
+        node = self.builder.last
+        return run(node, parts, self.net.channel_first, self.zeros[node.inputs[0]])
 
     # -------------------------------------------------------------------- operators
 
-    def write(self, op: Operator) -> None:
+    def write(self, node: Node) -> None:
         """Write one operator of the source."""
-        if op.ends:
-            new = replace(op, inputs=(self._export(op.inputs[0]),))
-            self._append(new)
-            self.name[op.name] = self.exported[op.name] = op.name
+        name, source = node.name, self.net.zeros[node.name]
+        if is_end(node):
+            self._append(node.op, (self._export(node.inputs[0]),), name, source)
+            self.name[name] = self.exported[name] = name
             return
-        if op.kept:
-            inputs = tuple(self._export(name) for name in op.inputs)
-            self._append(replace(op, inputs=inputs))
-            values = [self.given[name] for name in op.inputs]
-            self.bring_in(op.name, op.run(values))
+        if is_kept(node):
+            inputs = tuple(self._export(each) for each in node.inputs)
+            self._append(node.op, inputs, name, source)
+            self.bring_in(name, self._run([self.given[each] for each in node.inputs]))
             return
-        bounds = self._activation(op)
-        if isinstance(op, ConvertOperator) and bounds == INT8:
+        bounds = self._activation(node)
+        if isinstance(node.op, Convert) and bounds == INT8:
             # Only the scale differs, which needs no operator if scales are free.
-            self.name[op.name] = self.name[op.inputs[0]]
-            self.values[op.name] = self.values[op.inputs[0]]
+            self.name[name] = self.name[node.inputs[0]]
+            self.values[name] = self.values[node.inputs[0]]
             return
-        inputs = tuple(self.name[name] for name in op.inputs)
-        zero = self.scales.zero_point[op.name]
-        new = replace(op, inputs=inputs, zero_point=zero, clip=self._clip(op, bounds))
-        match new:
-            case ProductOperator():
-                assert isinstance(op, ProductOperator)
-                new = self._linear(op, new)
-            case AddOperator():
-                shift = self.scales.adds[op.name].shift
-                # An exact factor of two loses less than a rounded multiplier would.
-                requant = Shift(shift) if self.scheme is None else MulShift((1,), (shift,))
-                new = replace(new, requant=requant)
-            case GatherOperator():
-                new = replace(new, fill=zero)
-            case ConvertOperator():
-                new = replace(new, requant=Shift(0), offset=0)
-        values = [self.values[name] for name in op.inputs]
-        self.values[op.name] = new.run(values)
-        self.name[op.name] = op.name
-        self._append(new)
+        inputs = tuple(self.name[each] for each in node.inputs)
+        zero, clip = self.scales.zero_point[name], self._clip(node, bounds)
+        self.name[name] = self._append(self._written(node, zero, clip), inputs, name, zero)
+        self.values[name] = self._run([self.values[each] for each in node.inputs])
         # A conversion to the source's quantization, which others read, clips by itself.
-        inside = any(not (user.kept or user.ends) for user in self.net.consumers(op.name))
-        if inside and not within(self.ranges[op.name], bounds):
-            self._clip_behind(op.name, bounds)
+        readers = self.net.graph.read_by(name)
+        inside = any(not (is_kept(user) or is_end(user)) for user in readers)
+        if inside and not within(self.ranges[name], bounds):
+            self._clip_behind(name, bounds)
 
-    def _activation(self, op: Operator) -> tuple[int, int]:
+    def _written(self, node: Node, zero_point: int, clip: Range) -> Op:
+        """Return an operator in its new numbers."""
+        match node.scaled or node.op:
+            case Weighted():
+                return self._linear(node, clip)
+            case AddLayer():
+                shift = self.scales.adds[node.name].shift
+                # An exact factor of two loses less than a rounded multiplier would.
+                return Add(Shift(shift) if self.scheme is None else MulShift((1,), (shift,)), clip)
+            case Filling() as op:
+                return replace(op, value=zero_point)
+            case Convert():
+                return Convert(Shift(0), clip)
+            case AveragePool() as op:
+                return replace(op, clip=clip)
+        return node.op
+
+    def _activation(self, node: Node) -> Range:
         """Return the bounds that an operator's activation sets in its new quantization."""
-        zero, step = self.scales.zero_point[op.name], float(self.scales.step[op.name][0])
-        low, high = np.clip(np.rint(zero + np.array(op.activation) / step), *INT8)
+        zero, step = self.scales.zero_point[node.name], float(self.scales.step[node.name][0])
+        low, high = np.clip(np.rint(zero + np.array(self.net.activation(node)) / step), *INT8)
         return int(low), int(high)
 
-    def _clip(self, op: Operator, bounds: tuple[int, int]) -> tuple[int, int]:
+    def _clip(self, node: Node, bounds: Range) -> Range:
         """Return what an operator shall clip to: its activation's bounds where its home can."""
-        limits = self.net.limits(op.name) if op.clips_freely else INT8
+        limits = self.net.limits(node.name) if self.net.clips_freely(node) else INT8
         clip = max(limits[0], bounds[0]), min(limits[1], bounds[1])
-        return clip if op.home is None or op.home.can_clip_to(clip) else limits
+        home = self.net.homes.get(node.name)
+        return clip if home is None or home.can_clip_to(clip) else limits
 
-    def _clip_behind(self, name: str, bounds: tuple[int, int]) -> None:
+    def _clip_behind(self, name: str, bounds: Range) -> None:
         """Clip a tensor on the CPU, because the core that computes it cannot."""
-        clip = ConvertOperator(
-            self._fresh("clip"), (self.name[name],), self.net.shape(name), requant=Shift(0),
-            clip=bounds, zero_point=self.scales.zero_point[name],
-        )  # fmt: skip
-        self.values[name] = clip.run([self.values[name]])
-        self.name[name] = clip.name
-        self._append(clip)
-        op = self.net.producer(name)
-        core = "its core" if op is None or op.home is None else op.home.name
+        convert, zero = Convert(Shift(0), bounds), self.scales.zero_point[name]
+        clip = self._append(convert, (self.name[name],), self._fresh("clip"), zero)
+        self.values[name] = self._run([self.values[name]])
+        self.name[name] = clip
+        home = self.net.homes.get(name)
+        core = "its core" if home is None else home.name
         self.clips.append(
-            f"{clip.name}: clips {name} to [{bounds[0]}, {bounds[1]}] on the CPU, as {core} cannot"
+            f"{clip}: clips {name} to [{bounds[0]}, {bounds[1]}] on the CPU, as {core} cannot"
         )
 
-    def _linear(self, op: ProductOperator, new: ProductOperator) -> ProductOperator:
-        if op.core is not None:
-            new = _padding_with(0, new)
-            source, x = self.source[op.inputs[0]], self.values[op.inputs[0]]
-            return ternary_layer(self.net, op, new, self.scales, source, x)
-        weight, bias, requant = self._scaled(op)
-        source = op.inputs[0]
-        zero = self.scales.zero_point[source]
-        new = _padding_with(zero, replace(new, requant=requant))
-        x = self.values[source]
+    def _linear(self, node: Node, clip: Range) -> Op:
+        read = node.inputs[0]
+        x = self.values[read]
+        if self.net.core(node) is not None:
+            return ternary_layer(self.net, node, clip, self.scales, self.source[read], x)
+        weight, bias, requant = self._scaled(node)
+        zero = self.scales.zero_point[read]
         if self.feedback:
-            rounded = round_with_feedback(weight, new, x, zero)
+            rounded = round_with_feedback(weight, product_of(node), x, zero)
         else:
             rounded = round_nearest(weight)
-        new = replace(new, weight=rounded)
+        new = replace(product_of(node), weight=rounded)
         folded = zero * rounded.astype(np.int64).reshape(len(rounded), -1).sum(axis=1)
         bias = bias - folded
-        corrected = bias + self._mean_error(op, new, bias) if self.correct else bias
-        largest = 128 * np.abs(rounded.astype(np.int64)).reshape(len(rounded), -1).sum(axis=1)
-        # A correction must not break the bounds that `scaled_parameters` ensured.
-        fits = np.abs(corrected) + largest < _INT32_MAX
-        return replace(new, bias=np.rint(np.where(fits, corrected, bias)).astype(np.int64))
+        if self.correct:
+            have = new.accumulate(x, zero).astype(np.float64) + bias
+            corrected = bias + self._mean_error(node, have, requant)
+            largest = 128 * np.abs(rounded.astype(np.int64)).reshape(len(rounded), -1).sum(axis=1)
+            # A correction must not break the bounds that `scaled_parameters` ensured.
+            bias = np.where(np.abs(corrected) + largest < _INT32_MAX, corrected, bias)
+        return replace(new, bias=np.rint(bias).astype(np.int64), requant=requant, clip=clip)
 
-    def _scaled(self, op: ProductOperator) -> tuple[Array, Array, Shift | MulShift]:
+    def _scaled(self, node: Node) -> tuple[Array, Array, Shift | MulShift]:
         """Return a layer's real weights and biases in the steps of its requantization."""
-        weight, bias, shift = scaled_parameters(self.net, op, self.scales)
+        weight, bias, shift = scaled_parameters(self.net, node, self.scales)
         if self.scheme is None:
             return weight, bias, Shift(int(shift))
+        integers = weighted(node).weight
         step, bits, units, own = 2.0**-shift, self.scheme.multiplier_bits, np.ones(1), None
         if self.scheme.per_channel:
-            own = for_own_integers(op.weight, weight, step, bits)
+            own = for_own_integers(integers, weight, step, bits)
             units = row_units(weight, bias)
         requant = own or multiplier_and_shift(units * step, bits)
         made = np.array(requant.mul) * 2.0 ** (shift - requant.shift[0])
         steps = made.reshape(-1, 1, 1, 1)
-        return op.weight.astype(np.float64) if own else weight / steps, bias / made, requant
+        return integers.astype(np.float64) if own else weight / steps, bias / made, requant
 
-    def _mean_error(self, op: ProductOperator, new: ProductOperator, bias: Array) -> Array:
+    def _mean_error(self, node: Node, have: Array, requant: Shift | MulShift) -> Array:
         """Return the mean of source minus result before the clip, in accumulator steps.
 
         It is taken over the positions where the rectifier is open in either.
+
+        Args:
+            node: the layer in the source.
+            have: accumulators of the result.
+            requant: requantization of the result.
         """
-        step_out = self.scales.step[op.name]
-        lift = 1.0 / new.factor()
-        wanted = op.real(self.source[op.inputs[0]], missing_zero(op))
-        goal = (wanted / step_out + self.scales.zero_point[op.name] + 0.5) * lift
-        have = new.accumulate(self.values[op.inputs[0]]).astype(np.float64) + bias
+        read, zero = node.inputs[0], self.scales.zero_point[node.name]
+        lift = 1.0 / np.broadcast_to(factors_of(requant), have.shape[-1:])
+        wanted = real(node, self.source[read], self.net.zeros[read])
+        goal = (wanted / self.scales.step[node.name] + zero + 0.5) * lift
         axes = tuple(range(have.ndim - 1))
-        if not op.rectifies:
+        if not self.net.rectifies(node):
             return np.asarray((goal - have).mean(axis=axes))
-        open_ = (wanted > 0) | (have > (self.scales.zero_point[op.name] + 0.5) * lift)
+        open_ = (wanted > 0) | (have > (zero + 0.5) * lift)
         count = open_.sum(axis=axes)
         mean = ((goal - have) * open_).sum(axis=axes) / np.maximum(count, 1)
         return np.where(count >= _FEW, mean, 0.0)
@@ -337,11 +352,6 @@ class _Writer:
         """Return the whole network."""
         for name in self.net.anchors:
             self._export(name)
-        outputs = tuple(self.exported.get(name, name) for name in self.net.outputs)
-        zeros = dict(self.net.zero_points)
-        net = Net(self.net.inputs, zeros, tuple(self.operators), outputs, self.net.channel_first)
+        results = [self.exported.get(name, name) for name in self.net.graph.results]
+        net = Annotated(self.builder.graph(results), self.zeros, self.net.channel_first)
         return Rewritten(fold_tables(net), dict(self.name), dict(self.exported), tuple(self.clips))
-
-
-def _padding_with(value: int, op: ProductOperator) -> ProductOperator:
-    return replace(op, pad_value=value) if isinstance(op, ConvolutionOperator) else op

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.quantization.products import ProductOperator
+from patterns.ops.weighted import WeightedOp
 
 __all__ = ["round_nearest", "round_with_feedback"]
 
@@ -25,7 +25,7 @@ def round_nearest(weight: Array) -> Array:
     return np.clip(np.rint(weight), -128, 127).astype(np.int8)
 
 
-def round_with_feedback(weight: Array, op: ProductOperator, x: Array, zero_point: int) -> Array:
+def round_with_feedback(weight: Array, op: WeightedOp, x: Array, zero_point: int) -> Array:
     """Return real weights as int8 such that the layer's sums change little on given inputs.
 
     Args:
@@ -34,8 +34,10 @@ def round_with_feedback(weight: Array, op: ProductOperator, x: Array, zero_point
         x: int8 inputs ``[N, y, x, C]`` or ``[N, C]`` in the new scale.
         zero_point: zero point of the inputs.
     """
-    x = _thin_samples(x, int(np.prod(op.shape[:-1])))
-    rows = _thin(op.operands(x.astype(np.float64)) - zero_point)
+    (_, _, *places, _) = op.operands(x[:1], zero_point).shape
+    x = _thin_samples(x, int(np.prod(places)))
+    operands = op.operands(x.astype(np.float64), zero_point) - zero_point
+    rows = _thin(operands.reshape(len(operands), -1, operands.shape[-1]))
     each = weight.reshape(len(rows), -1, rows.shape[2])
     if rows.shape[2] > _WIDE:
         few = rows[:, :: -(-rows.shape[1] // _FEW)]

@@ -17,12 +17,11 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.quantization.add_choices import AddChoice, add_choices
+from htvm.quantization.annotated import Annotated
 from htvm.quantization.chosen import COARSEST, FINEST, Chosen
-from htvm.quantization.graph import Net
 from htvm.quantization.noise import WEIGHT_LIMIT, NoiseModel
-from htvm.quantization.operators import AddOperator
-from htvm.quantization.products import ProductOperator
 from htvm.quantization.terms import WIDE, Scope, Terms
+from patterns.reading.node import Node
 
 __all__ = ["Scales", "choose_scales"]
 
@@ -51,7 +50,7 @@ class Scales:
 
 
 def choose_scales(
-    net: Net, noise: NoiseModel, *, per_channel: bool = True, grid: float = 1.0
+    net: Annotated, noise: NoiseModel, *, per_channel: bool = True, grid: float = 1.0
 ) -> Scales:
     """Return the scales with the least noise at the outputs.
 
@@ -80,7 +79,7 @@ class Search:
         terms: the noise of it.
     """
 
-    def __init__(self, net: Net, noise: NoiseModel, per_channel: bool, grid: float) -> None:
+    def __init__(self, net: Annotated, noise: NoiseModel, per_channel: bool, grid: float) -> None:
         self.net = net
         self.noise = noise
         self.grid = grid
@@ -102,10 +101,10 @@ class Search:
             for layer in self.net.shifted:
                 self.improve_shift(layer)
 
-    def _fitting_shift(self, op: ProductOperator) -> float:
+    def _fitting_shift(self, node: Node) -> float:
         """Return the largest shift with which the weights fit int8."""
-        step_in, step_out = self.chosen.step(op.inputs[0]), self.chosen.step(op.name)
-        largest = self.noise.largest_weight(op, step_in, step_out)
+        step_in, step_out = self.chosen.step(node.inputs[0]), self.chosen.step(node.name)
+        largest = self.noise.largest_weight(node, step_in, step_out)
         if largest <= 0.0:
             return 0
         fitting = math.floor(math.log2(WEIGHT_LIMIT / largest) / self.grid) * self.grid
@@ -137,40 +136,40 @@ class Search:
             total += float(noise.sum())
         return total
 
-    def improve_shift(self, op: ProductOperator) -> None:
+    def improve_shift(self, node: Node) -> None:
         """Try a layer's next shifts up and down, adapting the ties around each time."""
-        around = self.terms.around_layer(op)
+        around = self.terms.around_layer(node)
         before = {scope.tie: self.chosen.exponent[scope.tie] for scope in around}
-        start = self.chosen.shift[op.name]
+        start = self.chosen.shift[node.name]
         outcomes = []
         steps = dict.fromkeys((0.0, 1.0, -1.0, self.grid, -self.grid))
         for shift in (start + step for step in steps):
             if not 0 <= shift <= 31:
                 continue
             self.chosen.exponent.update(before)
-            self.chosen.shift[op.name] = shift
+            self.chosen.shift[node.name] = shift
             for scope in around * 2:
                 self.improve(scope, _NEAR)
             exponents = {tie: self.chosen.exponent[tie] for tie in before}
             outcomes.append((self._remaining(around), shift, exponents))
         least = min(noise for noise, _, _ in outcomes)
         _, shift, exponents = next(o for o in outcomes if o[0] <= least * (1 + 1e-6))
-        self.chosen.shift[op.name] = shift
+        self.chosen.shift[node.name] = shift
         self.chosen.exponent.update(exponents)
 
-    def improve_add(self, op: AddOperator) -> None:
+    def improve_add(self, node: Node) -> None:
         """Try every way to execute an add, adapting its tie each time."""
-        scope = self.terms.around_add(op)
-        before, exponent = self.chosen.adds[op.name], self.chosen.exponent[scope.tie]
+        scope = self.terms.around_add(node)
+        before, exponent = self.chosen.adds[node.name], self.chosen.exponent[scope.tie]
         outcomes = []
-        for choice in (before, *add_choices(self.net, op)):
-            if self.chosen.choose(op, choice):
+        for choice in (before, *add_choices(self.net, node)):
+            if self.chosen.choose(node, choice):
                 self.chosen.exponent[scope.tie] = exponent
                 noise = self.improve(scope, WIDE)
                 outcomes.append((noise, choice, self.chosen.exponent[scope.tie]))
         least = min(noise for noise, _, _ in outcomes)
         _, choice, found = next(o for o in outcomes if o[0] <= least * (1 + 1e-6))
-        self.chosen.choose(op, choice)
+        self.chosen.choose(node, choice)
         # The units of a large tie are not those that are best for what is near one add.
         self.chosen.exponent[scope.tie] = exponent if self.terms.is_large(scope.tie) else found
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.layers import Array
+from byoc_dory.layers import Add, Array, Weighted
 from htvm.quantization.chosen import COARSEST, FINEST, Chosen
+from htvm.quantization.kinds import passes
 from htvm.quantization.noise import NoiseModel
-from htvm.quantization.operators import AddOperator
-from htvm.quantization.products import ProductOperator
 from htvm.quantization.ties import Tie
+from patterns.reading.node import Node
 
 __all__ = ["EXHAUSTIVE", "WIDE", "Scope", "Terms"]
 
@@ -92,12 +92,12 @@ class Terms:
         net, found = self.chosen.net, []
         for name in tensors:
             found.append(Term(name))
-            around = (net.producer(name), *net.consumers(name))
+            around = (net.producer(name), *net.graph.read_by(name))
             # The cost of ternary weights does not depend on steps, which their scales absorb.
             found += [
-                Term(name, op.name)
-                for op in around
-                if isinstance(op, ProductOperator) and op.core is None
+                Term(name, node.name)
+                for node in around
+                if node is not None and isinstance(node.scaled, Weighted) and net.core(node) is None
             ]
         return found
 
@@ -113,18 +113,18 @@ class Terms:
         """Whether a tie has more than `EXHAUSTIVE` terms."""
         return len(self._of[tie]) > EXHAUSTIVE
 
-    def around_layer(self, op: ProductOperator) -> list[Scope]:
+    def around_layer(self, node: Node) -> list[Scope]:
         """Return what a layer's shift is chosen by: the ties of its input and its output.
 
         Of a large tie only the lanes of these tensors and the terms that touch them; if even these
         are too many, the lanes are held, and only the layer's own terms count.
         """
         found: dict[Tie, list[str]] = {}
-        for name in (op.inputs[0], op.name):
+        for name in (node.inputs[0], node.name):
             found.setdefault(self.chosen.ties.of[name], []).append(name)
-        return [self._beside(tie, names, op) for tie, names in found.items()]
+        return [self._beside(tie, names, node) for tie, names in found.items()]
 
-    def _beside(self, tie: Tie, tensors: Sequence[str], op: ProductOperator) -> Scope:
+    def _beside(self, tie: Tie, tensors: Sequence[str], node: Node) -> Scope:
         if not self.is_large(tie):
             return self.whole(tie)
         lanes = np.unique(np.concatenate([tie.members[name] for name in tensors]))
@@ -132,7 +132,7 @@ class Terms:
         for lane in lanes:
             terms |= dict.fromkeys(self._touching_lane(tie, int(lane)))
             if len(terms) > EXHAUSTIVE:
-                own = [Term(name, op.name) for name in tensors]
+                own = [Term(name, node.name) for name in tensors]
                 return self._scope(tie, lanes, own, held=True)
         return self._scope(tie, lanes, list(terms))
 
@@ -145,16 +145,16 @@ class Terms:
             self._touching[tie] = found
         return self._touching[tie][lane]
 
-    def around_add(self, op: AddOperator) -> Scope:
+    def around_add(self, node: Node) -> Scope:
         """Return what the execution of an add is chosen by: its tie.
 
         Of a large tie only the terms that the fewest adds, pools and moves are between.
         """
-        tie = self.chosen.ties.of[op.name]
+        tie = self.chosen.ties.of[node.name]
         if not self.is_large(tie):
             return self.whole(tie)
         net, terms = self.chosen.net, list[Term]()
-        near = dict.fromkeys((op.name, *op.inputs))
+        near = dict.fromkeys((node.name, *node.inputs))
         waiting = list(near)
         for name in waiting:
             terms += self._terms_of([name])
@@ -162,7 +162,7 @@ class Terms:
                 break
             maker = net.producer(name)
             behind = maker.inputs if maker is not None and maker.name in tie.members else ()
-            ahead = [reader.name for reader in net.consumers(name)]
+            ahead = [reader.name for reader in net.graph.read_by(name)]
             for other in (*behind, *ahead):
                 if other in tie.members and other not in near and self._ties(name, other):
                     near[other] = None
@@ -173,9 +173,9 @@ class Terms:
         """Whether an add or an operator that passes scales through is what is between tensors."""
         net = self.chosen.net
         for name, other in ((first, second), (second, first)):
-            op = net.producer(name)
-            if op is not None and other in op.inputs:
-                return op.passes or isinstance(op, AddOperator)
+            node = net.producer(name)
+            if node is not None and other in node.inputs:
+                return passes(node) or isinstance(node.scaled, Add)
         return False
 
     def _scope(self, tie: Tie, lanes: Array, terms: Sequence[Term], *, held: bool = False) -> Scope:
@@ -213,9 +213,9 @@ class Terms:
         if not term.layer:
             key = chosen.factor(name), chosen.bounds(name), chosen.adds.get(name)
         else:
-            op = chosen.net.producer(term.layer)
-            assert op is not None
-            other = op.inputs[0] if term.layer == name else term.layer
+            other = (
+                chosen.net.graph.nodes[term.layer].inputs[0] if term.layer == name else term.layer
+            )
             depends = chosen.exponent[chosen.ties.of[other]]
             shift = chosen.shift[term.layer]
             # Arrays are told apart by identity: `depends` is kept, so that its number is its own.
@@ -234,17 +234,16 @@ class Terms:
         tie = chosen.ties.of[name]
         step = chosen.step(name, np.broadcast_to(WIDE, (tie.lanes, len(WIDE))))
         if term.layer:
-            op = chosen.net.producer(term.layer)
-            assert isinstance(op, ProductOperator)
+            node = chosen.net.graph.nodes[term.layer]
             shift = chosen.shift[term.layer]
             if term.layer == name:
-                return noise.row_noise(op, shift, chosen.step(op.inputs[0]), step)
-            return noise.column_noise(op, shift, step, chosen.step(op.name))
+                return noise.row_noise(node, shift, chosen.step(node.inputs[0]), step)
+            return noise.column_noise(node, shift, step, chosen.step(node.name))
         choice = chosen.adds.get(name)
         rounding = noise.rounding(name, step, choice, chosen.input_shift.get(name, 0))
         maker = chosen.net.producer(name)
         clipping = np.zeros(step.shape)
-        if maker is None or not maker.passes:
+        if maker is None or not passes(maker):
             clipping = noise.clipping(name, step, *chosen.bounds(name))
         return noise.activation_noise(name, rounding, clipping)
 

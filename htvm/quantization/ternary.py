@@ -17,13 +17,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import AnalogRequant, Array
-from htvm.quantization.graph import Net, missing_zero
-from htvm.quantization.products import ProductOperator
-from htvm.quantization.scaling import converted
+from htvm.quantization.annotated import Annotated
+from htvm.quantization.products import bias_of, factor, real, weighted
+from patterns.ops.analog.convolution import AnalogConv2d
+from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.convolution import Conv2d
+from patterns.ops.scaling import converted
 
 if TYPE_CHECKING:
     from byoc_dory.soc.schemes import TernaryScheme
     from htvm.quantization.search import Scales
+    from patterns.reading.node import Node
 
 __all__ = ["ternarize", "ternary_layer"]
 
@@ -82,36 +86,43 @@ class _Goal:
 
 
 def ternary_layer(
-    net: Net, op: ProductOperator, new: ProductOperator, scales: Scales, source: Array, x: Array
-) -> ProductOperator:
-    """Write one layer for its ternary core.
+    net: Annotated,
+    node: Node,
+    clip: tuple[int, int],
+    scales: Scales,
+    source: Array,
+    x: Array,
+) -> AnalogConv2d | AnalogDense:
+    """Return one layer written for its ternary core.
 
     Args:
         net: the source.
-        op: the layer in it.
-        new: the layer as written so far: inputs, zero point, clip.
+        node: the layer in it.
+        clip: inclusive bounds of the result.
         scales: scales of all tensors.
         source: the layer's inputs in the source, int8 ``[N, y, x, C]`` or ``[N, C]``.
         x: its inputs in the result, with zero point 0.
     """
-    core = op.core
-    assert core is not None and scales.zero_point[op.inputs[0]] == 0, op.name
-    step_in, step_out = float(scales.step[op.inputs[0]][0]), scales.step[op.name]
+    core, layer, read = net.core(node), weighted(node), node.inputs[0]
+    assert core is not None and scales.zero_point[read] == 0, node.name
+    step_in, step_out = float(scales.step[read][0]), scales.step[node.name]
     few = np.linspace(0, len(x) - 1, min(len(x), _SAMPLES)).astype(np.int64)
     source, x = source[few], x[few]
     power = np.square(x.astype(np.float64)).reshape(-1, x.shape[-1]).mean(axis=0)
-    ternary, scale = ternarize(op.weight, power)
-    factor, zero = op.factor(), scales.zero_point[op.name]
+    ternary, scale = ternarize(layer.weight, power)
+    zero = scales.zero_point[node.name]
     goal = _Goal(
-        wanted=op.real(source, missing_zero(op)) / step_out + zero,
-        bias=net.real_bias(op) / step_out + zero,
-        slope=scale * factor * step_in / step_out,
-        clip=new.clip,
+        wanted=real(node, source, net.zeros[read]) / step_out + zero,
+        bias=bias_of(layer, net.zeros[read]) / step_out + zero,
+        slope=scale * factor(layer) * step_in / step_out,
+        clip=clip,
         weight=np.square(step_out),
     )
-    written = replace(new, weight=ternary, bias=np.zeros(len(ternary), np.int64))
-    requant = _requantization(written.pass_sums(x, core.rows), goal, core)
-    return replace(written, requant=requant)
+    requant = AnalogRequant(1, (1,), (0,), 0, core.rows, core.adc_range)
+    written: AnalogConv2d | AnalogDense = AnalogDense(ternary, requant, clip)
+    if isinstance(node.op, Conv2d):
+        written = AnalogConv2d(ternary, requant, clip, node.op.window)
+    return replace(written, requant=_requantization(written.pass_sums(x), goal, core))
 
 
 def _requantization(sums: list[Array], goal: _Goal, core: TernaryScheme) -> AnalogRequant:
@@ -178,4 +189,6 @@ def _integers(
         np.clip(np.rint(values * 2.0**shift), -_INT16_MAX - 1, _INT16_MAX).astype(np.int64)
         for values in (slope, addend)
     )
-    return AnalogRequant(gain, tuple(mul.tolist()), tuple(add.tolist()), shift, core.rows)
+    return AnalogRequant(
+        gain, tuple(mul.tolist()), tuple(add.tolist()), shift, core.rows, core.adc_range
+    )

@@ -20,10 +20,11 @@ from functools import cached_property
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers import Array
+from byoc_dory.layers import Add, Array
 from htvm.quantization.add_choices import AddChoice
-from htvm.quantization.graph import Net
-from htvm.quantization.operators import AddOperator
+from htvm.quantization.annotated import Annotated
+from htvm.quantization.effects import factors, lanes, ratio
+from htvm.quantization.kinds import passes
 
 __all__ = ["Tie", "Ties", "find_ties"]
 
@@ -62,10 +63,10 @@ class Tie:
             result += choices[name].shift * doubled
         return result
 
-    def anchor(self, net: Net, zeros: Mapping[str, int]) -> str | None:
+    def anchor(self, net: Annotated, zeros: Mapping[str, int]) -> str | None:
         """The member with the source's own step and zero point, given all zero points."""
         # An anchor that cannot have its own zero point gets a conversion, and any step.
-        return next((name for name in self.anchors if zeros[name] == net.zero_point(name)), None)
+        return next((name for name in self.anchors if zeros[name] == net.zeros[name]), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +124,7 @@ class Ties:
                 )
 
 
-def find_ties(net: Net, *, per_channel: bool = True) -> Ties:
+def find_ties(net: Annotated, *, per_channel: bool = True) -> Ties:
     """Return the ties of a network.
 
     Args:
@@ -131,17 +132,17 @@ def find_ties(net: Net, *, per_channel: bool = True) -> Ties:
         per_channel: whether channels may have different steps.
     """
     joining = _Joining(net)
-    for op in net.operators:
-        if op.passes:
-            for operand, lanes in zip(op.inputs, op.lanes(net.shapes(op)), strict=True):
-                if len(op.inputs) == 1:
-                    joining.join(operand, op.name, op.ratio(), lanes)
+    for node in net.nodes:
+        if passes(node):
+            for operand, through in zip(node.inputs, lanes(net, node), strict=True):
+                if len(node.inputs) == 1:
+                    joining.join(operand, node.name, ratio(node), through)
                 else:
-                    joining.join(op.name, operand, op.ratio(), lanes)
-        elif isinstance(op, AddOperator):
-            for operand, factor in zip(op.inputs, op.factors(), strict=True):
+                    joining.join(node.name, operand, ratio(node), through)
+        elif isinstance(node.scaled, Add):
+            for operand, factor in zip(node.inputs, factors(node), strict=True):
                 # step_out = 2**shift * factor * step_operand
-                joining.join(operand, op.name, float(factor[0]), None, op.name)
+                joining.join(operand, node.name, float(factor[0]), None, node.name)
     return Ties(joining.ties(per_channel), tuple(joining.adds), tuple(joining.cycles))
 
 
@@ -161,9 +162,9 @@ class _Member:
 class _Joining:
     """Groups of tensors, which are joined one after the other."""
 
-    def __init__(self, net: Net) -> None:
+    def __init__(self, net: Annotated) -> None:
         self.net = net
-        self.adds = {op.name: place for place, op in enumerate(net.adds)}
+        self.adds = {node.name: place for place, node in enumerate(net.adds)}
         self.groups: dict[str, dict[str, _Member]] = {}
         self.home: dict[str, str] = {}
         self.lanes: dict[str, int] = {}  # group -> number of its lanes
@@ -182,7 +183,7 @@ class _Joining:
         Args:
             first, second: tensors.
             ratio: of their steps; the shift of ``add``, if any, doubles it.
-            through: the channel of ``first`` for each of ``second``; see `Operator.lanes`.
+            through: the channel of ``first`` for each of ``second``; see `effects.lanes`.
             add: the add that ties them.
         """
         target, other = self.home[first], self.home[second]
@@ -246,9 +247,10 @@ class _Joining:
         net = self.net
         border = bool(anchors) or any(name in net.given for name in members)
         # Ternary weights cannot absorb scales of their input channels.
-        border = border or any(op.core is not None for n in members for op in net.consumers(n))
+        read = (node for name in members for node in net.graph.read_by(name))
+        border = border or any(net.core(node) is not None for node in read)
         producers = (net.producer(name) for name in members)
-        border = border or any(op is not None and op.needs_one_step for op in producers)
+        border = border or any(node is not None and net.needs_one_step(node) for node in producers)
         mixed = any(member.lanes.size == 0 for member in members.values())
         if per_channel and not border and not mixed:
             lanes = {name: member.lanes for name, member in members.items()}

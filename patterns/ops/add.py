@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from tvm.relax import op as R
 from tvm.relax.dpl import is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers import MulShift, Shift
+from byoc_dory.layers import Array, MulShift, Shift
 from patterns.composed_op import ComposedOp
 from patterns.match import Match
 from patterns.names import emit
@@ -23,6 +24,7 @@ from patterns.ops.requantize import (
     requantize_pattern,
     shifted,
 )
+from patterns.ops.scaling import requantized
 from patterns.ops.sums import sum_layer
 from patterns.primitive import dtype_of
 
@@ -71,6 +73,11 @@ class Add(ComposedOp):
         second = emit(bb, R.astype(inputs[-1], "int32"), name)
         acc = emit(bb, R.add(first, second), name)
         return requantize(bb, acc, self.requant, self.clip, name, bound=_BOUND, dtype=self.dtype)
+
+    def compute(self, inputs: Sequence[Array]) -> Array:
+        """See `Op.compute`."""
+        first, second = (x.astype(np.int64) for x in inputs)
+        return requantized(first + second, self.requant, self.clip, self.dtype)
 
     @classmethod
     def matches(cls) -> tuple[Match, ...]:

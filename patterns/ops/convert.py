@@ -28,6 +28,7 @@ from patterns.ops.requantize import (
     requantize,
     requantize_pattern,
 )
+from patterns.ops.scaling import requantized
 from patterns.primitive import dtype_of
 
 if TYPE_CHECKING:
@@ -97,6 +98,11 @@ class Convert(ComposedOp):
         acc = emit(bb, R.add(wide, int_constant(self.offset)), name)
         return requantize(bb, acc, self.requant, self.clip, name, bound=largest, dtype=self.dtype)
 
+    def compute(self, inputs: Sequence[Array]) -> Array:
+        """See `Op.compute`."""
+        total = inputs[0].astype(np.int64) + self.offset
+        return requantized(total, self.requant, self.clip, self.dtype)
+
     @classmethod
     def matches(cls) -> tuple[Match, ...]:
         """See `ComposedOp.matches`; slots ``x``, ``offset``, ``sum`` and the requantization's."""
@@ -117,19 +123,13 @@ class Convert(ComposedOp):
         ``None`` if channels differ, if it does not round like a shift, or if the output is not
         int8.
         """
-        requant = self.requant
-        values = np.arange(256, dtype="uint8").view("int8").astype("int64") + self.offset
-        if isinstance(requant, MulShift):
-            if max(len(requant.mul), len(requant.shift), len(requant.add)) > 1:
+        if not isinstance(self.requant, Shift | MulShift) or self.dtype != "int8":
+            return None
+        if isinstance(self.requant, MulShift):
+            fields = self.requant.mul, self.requant.shift, self.requant.add
+            if any(len(each) > 1 for each in fields):
                 return None
-            values = (values * requant.mul[0] + requant.add[0]) >> requant.shift[0]
-        elif isinstance(requant, Shift):
-            values = values >> requant.shift
-        else:
-            return None
-        if self.dtype != "int8":
-            return None
-        return np.clip(values, *self.clip).astype("int8").view("uint8")
+        return self.compute([np.arange(256, dtype="uint8").view("int8")]).view("uint8")
 
     def layer(
         self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType

@@ -19,10 +19,9 @@ from byoc_dory.layers import (
     Shift,
     Tensor,
 )
-from patterns.composed_op import ComposedOp
 from patterns.match import Match
 from patterns.names import emit
-from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.op import INT8, Range, Scale, TensorType, operator
 from patterns.ops.requantize import (
     Scaling,
     check_int32,
@@ -33,7 +32,9 @@ from patterns.ops.requantize import (
     requantize,
     requantize_pattern,
 )
-from patterns.ops.weighted import accumulator_bound, weighted_range
+from patterns.ops.scaling import requantized
+from patterns.ops.weighted import WeightedOp, accumulator_bound, weighted_range
+from patterns.ops.windows import windows
 from patterns.primitive import dtype_of
 
 if TYPE_CHECKING:
@@ -96,6 +97,21 @@ class Window:
             )
         )
         return (batch, oy, ox, k) if nhwc else (batch, k, oy, ox)
+
+    def views(self, x: Array, weight: Array, pad: int) -> Array:
+        """Return a view of the operands of each position, ``[N, oy, ox, C, fy, fx]``.
+
+        Args:
+            x: ``[N, y, x, C]``.
+            weight: ``[K, C / groups, fy, fx]``.
+            pad: value of the padding.
+        """
+        return windows(x, weight.shape[2:], self.strides, self.padding, pad, self.dilation)
+
+    def operands(self, x: Array, weight: Array, pad: int) -> Array:
+        """Return the same as rows: ``[1, N, oy, ox, C * fy * fx]``."""
+        view = np.asarray(self.views(x, weight, pad), order="C")
+        return view.reshape(1, *view.shape[:3], -1)
 
     def call(self, x: Expr, weight: Array) -> Expr:
         """Return the int32 product of ``x`` with a ``weight`` ``[K, C / groups, fy, fx]``."""
@@ -165,7 +181,7 @@ def _integers(values: Any) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Convolution(ComposedOp):
+class _Convolution(WeightedOp):
     """Base of convolutions with and without requantization.
 
     Attributes:
@@ -174,9 +190,6 @@ class _Convolution(ComposedOp):
         window: strides, padding, dilation, groups, layout.
     """
 
-    work = Work.PRODUCT
-
-    weight: Array
     bias: Array
     window: Window
 
@@ -186,6 +199,10 @@ class _Convolution(ComposedOp):
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `Op.result_of`."""
         return TensorType(self.window.result(inputs[0].shape, self.weight), "int32")
+
+    def operands(self, x: Array, pad: int = 0) -> Array:
+        """See `WeightedOp.operands`."""
+        return self.window.operands(x, self.weight, pad)
 
     def sums(self, bb: BlockBuilder, x: Expr, name: str, *, last: bool) -> Var:
         """Write the int32 sums; ``last``: whether they are the operator's result."""
@@ -243,6 +260,11 @@ class Conv2d(_Convolution):
             dtype=self.dtype,
         )
 
+    def compute(self, inputs: Sequence[Array], pad: int = 0) -> Array:
+        """See `WeightedOp.compute`."""
+        sums = self.accumulate(inputs[0], pad).astype(np.int64) + self.bias
+        return requantized(sums, self.requant, self.clip, self.dtype)
+
     @classmethod
     def matches(cls) -> tuple[Match, ...]:
         """See `ComposedOp.matches`; slots ``x``, ``weight``, ``bias``, ``conv`` and the
@@ -289,6 +311,21 @@ class Depthwise(Conv2d):
 
     kind = "depthwise"
     form = Conv2d
+
+    def operands(self, x: Array, pad: int = 0) -> Array:
+        """See `WeightedOp.operands`: those of each channel."""
+        view = np.moveaxis(self.window.views(x, self.weight, pad), 3, 0)
+        return view.reshape(*view.shape[:4], -1)
+
+    def accumulate(self, x: Array, pad: int = 0) -> Array:
+        """See `WeightedOp.accumulate`: tap by tap, without a copy of the operands."""
+        dtype = self._float(x)
+        view = self.window.views(x.astype(dtype), self.weight, pad)
+        taps = self.weight[:, 0].astype(dtype)
+        out = np.zeros(view.shape[:4], dtype)
+        for i, j in np.ndindex(*taps.shape[1:]):
+            out += view[..., i, j] * taps[:, i, j]
+        return out
 
     @classmethod
     def matches(cls) -> tuple[Match, ...]:

@@ -16,10 +16,9 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array, OnnxRequant, Shift, Tensor, TfliteRequant, matrix
 from byoc_dory.layers import Dense as DenseLayer
 from byoc_dory.layers.gemm import gemm_layer
-from patterns.composed_op import ComposedOp
 from patterns.match import Match
 from patterns.names import emit
-from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.op import INT8, Range, Scale, TensorType, operator
 from patterns.ops.requantize import (
     Scaling,
     check_int32,
@@ -30,7 +29,8 @@ from patterns.ops.requantize import (
     requantize,
     requantize_pattern,
 )
-from patterns.ops.weighted import accumulator_bound, weighted_range
+from patterns.ops.scaling import requantized
+from patterns.ops.weighted import WeightedOp, accumulator_bound, weighted_range
 from patterns.primitive import dtype_of, shape_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ __all__ = ["Dense", "Linear", "LinearSums", "dense_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Product(ComposedOp):
+class _Product(WeightedOp):
     """Base of products with and without requantization.
 
     Attributes:
@@ -50,9 +50,6 @@ class _Product(ComposedOp):
         bias: int32 ``[K]``, with the input's zero point folded in.
     """
 
-    work = Work.PRODUCT
-
-    weight: Array
     bias: Array
 
     def __post_init__(self) -> None:
@@ -100,6 +97,11 @@ class _Requantized(_Product):
         bound = accumulator_bound(self.weight, self.bias, dtype_of(inputs[0]))
         sums = self.sums(bb, inputs[0], name, last=False)
         return requantize(bb, sums, self.requant, self.clip, name, bound=bound, dtype=self.dtype)
+
+    def compute(self, inputs: Sequence[Array], pad: int = 0) -> Array:
+        """See `WeightedOp.compute`."""
+        sums = self.accumulate(inputs[0], pad).astype(np.int64) + self.bias
+        return requantized(sums, self.requant, self.clip, self.dtype)
 
     def range(self, inputs: Sequence[Range]) -> Range:
         """See `Op.range`: weights and bias bound the sums of a right shift."""

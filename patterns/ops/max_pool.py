@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError
+from byoc_dory.layers import Array
 from patterns.call_op import CallOp
 from patterns.op import Range, Scale, TensorType, Work, operator, union
+from patterns.ops.windows import windows
 
 if TYPE_CHECKING:
     from tvm.relax import Call, Expr
@@ -60,6 +63,12 @@ class MaxPool(CallOp):
             layout=self.layout,
             out_layout=self.layout,
         )
+
+    def compute(self, inputs: Sequence[Array]) -> Array:
+        """See `Op.compute`; the lowest number, as padding, never wins."""
+        least = np.iinfo(inputs[0].dtype).min
+        shape = (self.kernel, self.strides, self.padding, least, self.dilation)
+        return np.asarray(windows(inputs[0], *shape).max(axis=(-2, -1)))
 
     @classmethod
     def read(cls, call: Any) -> MaxPool:

@@ -1,18 +1,76 @@
-"""Bounds from weights and biases: accumulators of products, and their shifted sums."""
+"""Products with constant weights: their sums in numpy, and bounds of these.
+
+Everything is exact integer arithmetic.  Sums are a floating-point matrix product whose partial sums
+provably stay integers below 2**24 (float32) or 2**53 (float64), so the result depends neither on
+the library behind numpy nor on its number of threads.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from byoc_dory.layers import Array
+from patterns.composed_op import ComposedOp
+from patterns.op import Work
 from patterns.ops.requantize import shifted
 
 if TYPE_CHECKING:
-    from byoc_dory.layers import Array, Shift
+    from byoc_dory.layers import Shift
     from patterns.op import Range
 
-__all__ = ["accumulator_bound", "weighted_range"]
+__all__ = ["WeightedOp", "accumulator_bound", "weighted_range"]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedOp(ComposedOp):
+    """Base of products with constant weights.
+
+    Attributes:
+        weight: ``[K, C / groups, ...]``.
+    """
+
+    work = Work.PRODUCT
+
+    weight: Array
+
+    def compute(self, inputs: Sequence[Array], pad: int = 0) -> Array:
+        """See `Op.compute`; ``pad`` is the value of the padding."""
+        raise NotImplementedError
+
+    def operands(self, x: Array, pad: int = 0) -> Array:
+        """Return the operands of every sum.
+
+        Args:
+            x: ``[N, C]``, or ``[N, y, x, C]`` for a convolution.
+            pad: value of the padding.
+
+        Returns:
+            ``[B, N, ..., D]`` for B parts of the weights that read operands of their own, in the
+            order of ``weight.reshape(B, -1, D)``.
+        """
+        return x[None]
+
+    def accumulate(self, x: Array, pad: int = 0) -> Array:
+        """Return the sums without bias: integers in a floating-point array ``[N, ..., K]``.
+
+        Args:
+            x: integers as for `operands`.
+            pad: value of the padding.
+        """
+        matrix = self.weight.reshape(len(self.weight), -1).T
+        dtype = self._float(x)
+        (rows,) = self.operands(x.astype(dtype), pad)
+        sums = rows.reshape(-1, len(matrix)) @ matrix.astype(dtype)
+        return np.asarray(sums.reshape(*rows.shape[:-1], -1))
+
+    def _float(self, x: Array) -> str:
+        """A type that holds every partial sum exactly."""
+        bound = accumulator_bound(self.weight, np.zeros(1), x.dtype.name)
+        return "float32" if bound < 1 << 24 else "float64"
 
 
 def accumulator_bound(weight: Array, bias: Array, dtype: str = "int8") -> int:

@@ -34,6 +34,11 @@ class GraphBuilder:
         """The type of each tensor so far."""
         return self._types
 
+    @property
+    def last(self) -> Node:
+        """The operator that was applied last."""
+        return self._nodes[-1]
+
     def apply(
         self, op: Op, inputs: Sequence[str], name: str, result: TensorType | None = None
     ) -> str:

@@ -15,14 +15,12 @@ from htvm.quantization import Retargeted, RetargetOptions, retarget
 from htvm.quantization.calibrate import noise_inputs, observe
 from htvm.quantization.forward import forward
 from htvm.quantization.noise import NoiseModel
-from htvm.quantization.operators import AddOperator
-from htvm.quantization.passing import ConvertOperator
-from htvm.quantization.products import ProductOperator
-from htvm.quantization.read import read_net
 from htvm.quantization.report import sqnr_db
 from htvm.quantization.retarget import _check_ranges
 from htvm.quantization.rewrite import rewrite
 from htvm.quantization.search import choose_scales
+from htvm.quantization.units import annotated
+from patterns.ops.convert import Convert
 from patterns.reading.read import graph_of
 from tests.quantization.sources import LINEAR, RELU, SAME, Activation, Source
 from tests.reference.interpreter import interpret
@@ -140,7 +138,7 @@ def check_outputs(core: str, drawn: Source) -> None:
 @given(drawn=sources())
 def test_the_printed_loss_is_the_difference_from_the_source(core: str, drawn: Source) -> None:
     source, result = drawn.model(), retargeted(core, drawn)
-    samples = noise_inputs(read_net(source), 24, FEW.seed + 1)["input"][:, None]
+    samples = noise_inputs(annotated(source), 24, FEW.seed + 1)["input"][:, None]
     wanted, found = (
         np.stack([interpret(module, [x]).outputs[0] for x in samples]).astype(int)
         for module in (source.module, result.model.module)
@@ -158,23 +156,22 @@ def test_bounds_inside_hold_to_half_a_step(core: str, drawn: Source) -> None:
     accelerators, name = CORES[core]
     homes = {entry.name: entry for entry in accelerators}
     places = places_of(drawn, name)
-    net = read_net(drawn.model()).at({n: homes[p] for n, p in places.items() if p in homes})
+    net = annotated(drawn.model()).at({n: homes[p] for n, p in places.items() if p in homes})
     inputs = noise_inputs(net, 24, 5)
     statistics = observe(net, inputs, 5)
     scales = choose_scales(net, NoiseModel(net, statistics))
     written = rewrite(net, scales, statistics.tensors)
     values = forward(written.net, inputs)
-    read = {tensor for op in net.operators for tensor in op.inputs}
-    for op in net.operators:
-        if not isinstance(op, ProductOperator | AddOperator) or op.name not in read:
+    for node in net.nodes:
+        if node.scaled is None or not net.graph.read_by(node.name):
             continue
-        zero, step = scales.zero_point[op.name], scales.step[op.name]
-        real = (values[written.tensors[op.name]].astype(float) - zero) * step
-        low, high = (np.array(bound) - op.zero_point for bound in op.clip)
-        if low == 0 or op.clip[0] > -128:
-            assert (real >= low - step / 2 - 1e-9).all(), op.name
-        if op.clip[1] < 127:
-            assert (real <= high + step / 2 + 1e-9).all(), op.name
+        zero, step, clip = scales.zero_point[node.name], scales.step[node.name], node.scaled.clip
+        real = (values[written.tensors[node.name]].astype(float) - zero) * step
+        low, high = (np.array(bound) - net.zeros[node.name] for bound in clip)
+        if low == 0 or clip[0] > -128:
+            assert (real >= low - step / 2 - 1e-9).all(), node.name
+        if clip[1] < 127:
+            assert (real <= high + step / 2 + 1e-9).all(), node.name
 
 
 @pytest.mark.parametrize("zero", [-128, -20, 0, 40])
@@ -202,15 +199,15 @@ def test_a_clip_of_its_own_is_written_only_where_the_core_has_none(kind: str, ze
 def test_a_result_that_could_leave_the_range_of_the_source_is_an_error() -> None:
     drawn = Source(3, (4, 4, 3))
     drawn.linear("conv2d", 4, relu=RELU, zero=-20)
-    net = read_net(drawn.model()).at(
+    net = annotated(drawn.model()).at(
         {"conv2d_0": registry.resolve("diana.digital").accelerators[0]}
     )
     inputs = noise_inputs(net, 24, 5)
     statistics = observe(net, inputs, 5)
     written = rewrite(net, choose_scales(net, NoiseModel(net, statistics)), statistics.tensors)
     _check_ranges(net, written)
-    conv, clip = written.net.operators[-2:]
-    assert isinstance(clip, ConvertOperator) and clip.clip == (-20, 127)
+    conv, clip = written.net.nodes[-2:]
+    assert isinstance(clip.op, Convert) and clip.op.clip == (-20, 127)
     lost = replace(written, exported={"conv2d_0": conv.name})
     with pytest.raises(DefectError, match="-128 to 127 where the source clips to"):
         _check_ranges(net, lost)

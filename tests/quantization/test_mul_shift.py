@@ -17,8 +17,9 @@ from htvm.model import Model
 from htvm.opening import load
 from htvm.quantization import MulShiftScheme, RetargetOptions, RetargetReport, retarget
 from htvm.quantization.forward import forward
+from htvm.quantization.kinds import is_end
 from htvm.quantization.mul_shift import multiplier_and_shift
-from htvm.quantization.read import read_net
+from htvm.quantization.units import annotated
 from tests.models import golden
 from tests.quantization.sources import FAMILIES, Source, encoder, mobile, residual
 from tests.reference.interpreter import interpret
@@ -65,14 +66,14 @@ def test_emitted_module_is_the_network_that_was_measured(scheme: str) -> None:
     drawn = residual(3)
     result = retarget(drawn.model(), options=with_scheme(SCHEMES[scheme])).model
     assert_form(result, SCHEMES[scheme])
-    net = read_net(result)
+    net = annotated(result)
     x = drawn.inputs(2, 7)
     ours = forward(net, {"input": x[:, 0]})
     for index in range(len(x)):
         found = interpret(result.module, [x[index]]).tensors
-        for op in net.operators:
-            if not op.ends:
-                assert np.array_equal(ours[op.name][index], found[op.name][0]), op.name
+        for node in net.nodes:
+            if not is_end(node):
+                assert np.array_equal(ours[node.name][index], found[node.name][0]), node.name
 
 
 def sqnr(report: RetargetReport) -> float:

@@ -11,33 +11,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers import MulShift, Shift
+from byoc_dory.layers import MulShift, Shift, Weighted
 from htvm.quantization.add_choices import add_choices, zero_points
+from htvm.quantization.annotated import Annotated
 from htvm.quantization.calibrate import noise_inputs, observe, sample_count
+from htvm.quantization.effects import factors
 from htvm.quantization.forward import forward
-from htvm.quantization.graph import Net
 from htvm.quantization.noise import NoiseModel
-from htvm.quantization.products import (
-    ConvolutionOperator,
-    DenseOperator,
-    DepthwiseOperator,
-)
-from htvm.quantization.read import read_net
+from htvm.quantization.products import factor, product_of, weighted
 from htvm.quantization.report import sqnr_db
 from htvm.quantization.rewrite import rewrite, scaled_parameters
 from htvm.quantization.rounding import round_nearest, round_with_feedback
-from htvm.quantization.scaling import requantize
 from htvm.quantization.search import Scales, choose_scales
 from htvm.quantization.ties import find_ties
+from htvm.quantization.units import annotated
+from patterns.op import TensorType
+from patterns.ops.dense import Dense
+from patterns.ops.scaling import requantized
+from patterns.reading.building import GraphBuilder
 from tests.quantization.sources import Source, encoder, mobile, residual
 
 
-def net_of(drawn: Source) -> Net:
+def net_of(drawn: Source) -> Annotated:
     model = drawn.model()
-    return read_net(model)
+    return annotated(model)
 
 
-def scales_of(net: Net, samples: int = 24) -> tuple[Scales, Any]:
+def scales_of(net: Annotated, samples: int = 24) -> tuple[Scales, Any]:
     statistics = observe(net, noise_inputs(net, samples, 5), 5)
     return choose_scales(net, NoiseModel(net, statistics)), statistics
 
@@ -49,24 +49,24 @@ def test_adds_are_tied_by_powers_of_two() -> None:
     net = net_of(residual(1))
     scales, _ = scales_of(net)
     assert net.adds
-    for op in net.adds:
-        choice = scales.adds[op.name]
-        for operand, factor in zip(op.inputs, op.factors(), strict=True):
+    for node in net.adds:
+        choice = scales.adds[node.name]
+        for operand, part in zip(node.inputs, factors(node), strict=True):
             # In the output's units both operands have one step, the output 2**shift of them.
-            ratio = scales.step[op.name] / (scales.step[operand] * factor)
+            ratio = scales.step[node.name] / (scales.step[operand] * part)
             assert ratio == pytest.approx(2.0**choice.shift)
-        zeros = [scales.zero_point[name] for name in op.inputs]
+        zeros = [scales.zero_point[name] for name in node.inputs]
         half = (1 << choice.shift) >> 1
-        assert sum(zeros) - (scales.zero_point[op.name] << choice.shift) in (0, half)
+        assert sum(zeros) - (scales.zero_point[node.name] << choice.shift) in (0, half)
 
 
 def test_padded_tensors_have_zero_point_zero() -> None:
     for drawn in (mobile(2), residual(2)):
         net = net_of(drawn)
         scales, _ = scales_of(net)
-        for op in net.products:
-            if op.padded:
-                assert scales.zero_point[op.inputs[0]] == 0, op.name
+        for node in net.products:
+            if any(weighted(node).pad):
+                assert scales.zero_point[node.inputs[0]] == 0, node.name
         assert "input" in net.symmetric
         assert any(name not in net.symmetric for name in net.tensors)
 
@@ -90,7 +90,7 @@ def test_softmax_inputs_keep_the_quantization_of_the_source() -> None:
     scales, _ = scales_of(net)
     assert tuple(net.anchors) == ("dense_0",)
     assert (scales.step["dense_0"] == 1.0).all()
-    assert scales.zero_point["dense_0"] == net.zero_point("dense_0")
+    assert scales.zero_point["dense_0"] == net.zeros["dense_0"]
 
 
 def test_contradicting_ties_are_refused_and_avoided() -> None:
@@ -100,7 +100,7 @@ def test_contradicting_ties_are_refused_and_avoided() -> None:
     drawn.add(total, "input", relu=False)
     net = net_of(drawn)
     # A shift of 1 makes the sum's step twice the input's, and then both are added.
-    doubled = {op.name: add_choices(net, op)[-1] for op in net.adds}
+    doubled = {node.name: add_choices(net, node)[-1] for node in net.adds}
     assert doubled["add_0"].shift == 1
     with pytest.raises(UnsupportedError, match="two different ratios"):
         find_ties(net).check(doubled)
@@ -129,25 +129,23 @@ def test_any_steps_compute_the_same_real_numbers(seed: int, pad: bool) -> None:
     scales = Scales(step, zeros, {name: int(rng.integers(0, 9)) for name in net.tensors}, {}, 0.0)
     exact = scaled = rng.integers(-128, 128, (2, 5, 5, 2)).astype(np.float64)
     scaled = scaled / step["input"]
-    for op in net.products:
-        assert isinstance(op, ConvolutionOperator)
-        factor = op.factor()
-        exact = _real(exact, op, op.weight * factor[:, None, None, None])
-        plain = op.weight.astype(np.int64).reshape(len(factor), -1).sum(axis=1)
-        exact = exact + (op.bias + net.zero_point(op.inputs[0]) * plain) * factor
-        weight, bias, shift = scaled_parameters(net, op, scales)
-        scaled = (_real(scaled, op, weight) + bias) / 2.0**shift - zeros[op.name] - 0.5
-        if op.rectifies:
+    for node in net.products:
+        layer = weighted(node)
+        exact = _real(exact, layer, layer.weight * factor(layer)[:, None, None, None])
+        plain = layer.weight.astype(np.int64).reshape(layer.K, -1).sum(axis=1)
+        exact = exact + (layer.bias + net.zeros[node.inputs[0]] * plain) * factor(layer)
+        weight, bias, shift = scaled_parameters(net, node, scales)
+        scaled = (_real(scaled, layer, weight) + bias) / 2.0**shift - zeros[node.name] - 0.5
+        if net.rectifies(node):
             exact, scaled = np.maximum(exact, 0), np.maximum(scaled, 0)
-        assert np.allclose(exact, scaled * step[op.name], rtol=1e-9, atol=1e-9)
+        assert np.allclose(exact, scaled * step[node.name], rtol=1e-9, atol=1e-9)
 
 
-def _real(x: Any, op: ConvolutionOperator, weight: Any) -> Any:
-    top, left, bottom, right = op.window.padding
+def _real(x: Any, layer: Weighted, weight: Any) -> Any:
+    top, left, bottom, right = layer.pad
     padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
     view = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2:], axis=(1, 2))
-    depthwise = isinstance(op, DepthwiseOperator)
-    equation = "nyxcij,coij->nyxc" if depthwise else "nyxcij,kcij->nyxk"
+    equation = "nyxcij,coij->nyxc" if layer.depthwise else "nyxcij,kcij->nyxk"
     return np.einsum(equation, view, weight)
 
 
@@ -165,9 +163,8 @@ def test_channels_get_steps_of_their_own_where_layers_can_absorb_them() -> None:
 # ------------------------------------------------------------------------------ rounding
 
 
-def dense(weight: Any) -> DenseOperator:
-    bias = np.zeros(len(weight), np.int64)
-    return DenseOperator("d", ("x",), (len(weight),), weight=weight, bias=bias, requant=Shift(0))
+def dense(weight: Any) -> Dense:
+    return Dense(weight, np.zeros(len(weight), np.int64), Shift(0))
 
 
 def test_feedback_rounds_the_sum_better_than_each_weight() -> None:
@@ -211,15 +208,18 @@ def test_predicted_noise_is_of_the_measured_order() -> None:
 def test_shift_is_lowered_until_int32_holds_the_sums() -> None:
     net = net_of(encoder(9))
     scales, statistics = scales_of(net)
-    op = net.products[0]
+    node = net.products[0]
+    op = product_of(node)
     large = replace(op, bias=op.bias + 2**30)
-    shifts = {**scales.shift, op.name: 20}
+    shifts = {**scales.shift, node.name: 20}
     tight = replace(scales, shift=shifts)
-    _, bias, shift = scaled_parameters(net, large, tight)
+    builder = GraphBuilder(net.graph.inputs)
+    for each in net.nodes:
+        builder.apply(large if each is node else each.op, each.inputs, each.name)
+    whole = replace(net, graph=builder.graph(net.graph.results))
+    _, bias, shift = scaled_parameters(whole, whole.products[0], tight)
     assert shift < 20 and np.abs(bias).max() < 2**31
-    operators = (large, *net.operators[1:])
-    whole = Net(net.inputs, net.zero_points, operators, net.outputs)
-    written = rewrite(whole, tight, statistics.tensors).net.products[0]
+    written = weighted(rewrite(whole, tight, statistics.tensors).net.products[0])
     rows = np.abs(written.weight.astype(np.int64)).reshape(len(bias), -1).sum(axis=1)
     assert (np.abs(written.bias) + 128 * rows).max() < 2**31
 
@@ -227,8 +227,10 @@ def test_shift_is_lowered_until_int32_holds_the_sums() -> None:
 def test_hopeless_bias_is_refused() -> None:
     net = net_of(encoder(10))
     scales, _ = scales_of(net)
-    op = net.products[0]
-    hopeless = replace(op, bias=op.bias + 2**62)
+    node = net.products[0]
+    layer = weighted(node)
+    assert layer.bias is not None
+    hopeless = replace(node, layer=replace(layer, bias=layer.bias.astype(np.int64) + 2**62))
     with pytest.raises(UnsupportedError, match="int32"):
         scaled_parameters(net, hopeless, scales)
 
@@ -244,7 +246,7 @@ def test_a_forward_pass_does_not_depend_on_how_many_samples_it_takes_at_a_time(
     net = net_of(source)
     x = noise_inputs(net, 7, 1)
     whole = forward(net, x)
-    monkeypatch.setattr("htvm.quantization.products._TOGETHER", together)
+    monkeypatch.setattr("htvm.quantization.forward._TOGETHER", together)
     parts = forward(net, x)
     assert whole.keys() == parts.keys()
     for name, values in whole.items():
@@ -253,8 +255,16 @@ def test_a_forward_pass_does_not_depend_on_how_many_samples_it_takes_at_a_time(
 
 def test_requantizations() -> None:
     acc = np.array([-9, -8, -7, 7, 8, 9, 5000])
-    assert requantize(acc, Shift(3), (-128, 127)).tolist() == [-2, -1, -1, 0, 1, 1, 127]
-    assert requantize(acc, MulShift((3,), (4,), (8,)), (0, 127)).tolist() == [0, 0, 0, 1, 2, 2, 127]
+    assert requantized(acc, Shift(3), (-128, 127)).tolist() == [-2, -1, -1, 0, 1, 1, 127]
+    assert requantized(acc, MulShift((3,), (4,), (8,)), (0, 127)).tolist() == [
+        0,
+        0,
+        0,
+        1,
+        2,
+        2,
+        127,
+    ]
 
 
 def test_calibration_inputs_are_seeded_and_of_three_kinds() -> None:
@@ -272,21 +282,14 @@ def test_other_integer_schemes_are_understood() -> None:
     first = rng.integers(-127, 128, (16, 20, 1, 1)).astype(np.int8)
     second = rng.integers(-127, 128, (10, 16, 1, 1)).astype(np.int8)
     zeros = np.zeros(16, np.int64)
-    net = Net(
-        {"x": (20,)},
-        {"x": 0},
-        (
-            DenseOperator(
-                "a", ("x",), (16,), weight=first, bias=zeros,
-                requant=MulShift((3, 5) * 8, (12,), (77,)), clip=(0, 127),
-            ),
-            DenseOperator("b", ("a",), (10,), weight=second, bias=zeros[:10], requant=Shift(7)),
-        ),
-        ("b",),
-    )  # fmt: skip
+    builder = GraphBuilder([("x", TensorType((1, 20)))])
+    requant = MulShift((3, 5) * 8, (12,), (77,))
+    builder.apply(Dense(first, zeros, requant, (0, 127)), ["x"], "a")
+    builder.apply(Dense(second, zeros[:10], Shift(7)), ["a"], "b")
+    net = Annotated(builder.graph(["b"]), {"x": 0, "a": 0, "b": 0})
     scales, statistics = scales_of(net, 240)
     result = rewrite(net, scales, statistics.tensors, correct=False).net
-    assert all(isinstance(op.requant, Shift) for op in result.products)
+    assert all(isinstance(weighted(node).requant, Shift) for node in result.products)
     x = noise_inputs(net, 100, 9)
     before, after = forward(net, x)["b"].astype(float), forward(result, x)["b"].astype(float)
     assert sqnr_db(before, after) > 26.0

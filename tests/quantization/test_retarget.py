@@ -15,8 +15,9 @@ from htvm.model import Model, TensorInfo
 from htvm.opening import load
 from htvm.quantization import RetargetOptions, retarget
 from htvm.quantization.forward import forward
-from htvm.quantization.read import read_net
+from htvm.quantization.kinds import is_end
 from htvm.quantization.report import EXACT_DB, sqnr_db
+from htvm.quantization.units import annotated
 from patterns.reading.read import Node, graph_of
 from tests.models import golden
 from tests.quantization.sources import FAMILIES, Source, encoder, mobile, residual
@@ -62,26 +63,26 @@ def test_emitted_module_is_the_network_that_was_measured(family: str, layout: st
     # The interpreter also asserts that no int32 overflows.
     drawn = FAMILIES[family](3, layout)  # type: ignore[operator]
     result = retarget(drawn.model(), options=FEW).model
-    net = read_net(result)
+    net = annotated(result)
     x = drawn.inputs(4, 7)
     last = x[:, 0] if layout == "NHWC" else np.moveaxis(x[:, 0], 1, -1)
     ours = forward(net, {"input": last})
     for index in range(len(x)):
         found = interpret(result.module, [x[index]]).tensors
-        for op in net.operators:
-            if op.ends:
+        for node in net.nodes:
+            if is_end(node):
                 continue
-            theirs = found[op.name][0]
+            theirs = found[node.name][0]
             if layout == "NCHW" and theirs.ndim == 3:
                 theirs = np.moveaxis(theirs, 0, -1)
-            assert np.array_equal(ours[op.name][index], theirs), op.name
+            assert np.array_equal(ours[node.name][index], theirs), node.name
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 def test_source_forward_equals_the_interpreter(layout: str) -> None:
     for drawn in (mobile(4, layout), residual(4, layout)):
         model = drawn.model()
-        net = read_net(model)
+        net = annotated(model)
         x = drawn.inputs(3, 8)
         last = x[:, 0] if layout == "NHWC" else np.moveaxis(x[:, 0], 1, -1)
         ours = forward(net, {"input": last})
@@ -99,10 +100,10 @@ def output_sqnr(drawn: Source, options: RetargetOptions) -> float:
     source = drawn.model()
     result = retarget(source, options=options).model
     last = [name for name in nodes_of(source) if name.startswith("dense")][-1]
-    nets = [read_net(model) for model in (source, result)]
+    nets = [annotated(model) for model in (source, result)]
     x = drawn.inputs(64, 99)
     before, after = (forward(net, {"input": x[:, 0]})[last].astype(float) for net in nets)
-    zero = nets[0].zero_point(last)
+    zero = nets[0].zeros[last]
     return sqnr_db(before - zero, after - zero)
 
 

@@ -12,23 +12,19 @@ from hypothesis import strategies as st
 
 from byoc_dory.layers import AnalogRequant
 from byoc_dory.soc.diana.description import ANALOG, DIGITAL
+from htvm.quantization.annotated import Annotated
 from htvm.quantization.calibrate import noise_inputs, observe
 from htvm.quantization.forward import forward
-from htvm.quantization.graph import Net
 from htvm.quantization.narrow import readers_of_wide, widen
 from htvm.quantization.noise import NoiseModel
-from htvm.quantization.operators import AddOperator
-from htvm.quantization.products import (
-    ConvolutionOperator,
-    DepthwiseOperator,
-    ProductOperator,
-)
-from htvm.quantization.read import read_net
+from htvm.quantization.products import factor, weighted
 from htvm.quantization.report import measure
 from htvm.quantization.rewrite import Rewritten, rewrite
 from htvm.quantization.search import Scales, choose_scales
 from htvm.quantization.ternary import ternarize
-from patterns.ops.convolution import Window
+from htvm.quantization.units import annotated
+from patterns.ops.analog.convolution import AnalogConv2d
+from patterns.ops.convolution import Depthwise, Window
 from tests.quantization.sources import FAMILIES, Source
 
 # ------------------------------------------------------------------------------ weights
@@ -78,12 +74,9 @@ def test_a_ternary_layer_computes_its_definition(seed: int, rows: int) -> None:
     gain, shift = int(2 ** rng.integers(0, 5)), int(rng.integers(0, 6))
     mul, add = rng.integers(-40, 40, 3), rng.integers(-900, 900, 3)
     requant = AnalogRequant(gain, tuple(mul.tolist()), tuple(add.tolist()), shift, rows)
-    op = ConvolutionOperator(
-        "l", ("x",), (4, 5, 3), weight=weight, bias=np.zeros(3, np.int64),
-        window=Window(padding=(1, 1, 1, 0)), requant=requant, clip=(-64, 63), home=ANALOG,
-    )  # fmt: skip
+    op = AnalogConv2d(weight, requant, (-64, 63), Window(padding=(1, 1, 1, 0)))
     x = rng.integers(-64, 64, (2, 4, 5, 5)).astype(np.int8)
-    found = op.run([x])
+    found = op.compute([x])
     padded = np.pad(x.astype(int), ((0, 0), (1, 1), (1, 0), (0, 0)))
     each = rows // 6
     for n, oy, ox, k in np.ndindex(*found.shape):
@@ -100,20 +93,18 @@ def test_a_ternary_layer_computes_its_definition(seed: int, rows: int) -> None:
 # ------------------------------------------------------------------------------ networks
 
 
-def places(net: Net, scheme: str) -> Net:
+def places(net: Annotated, scheme: str) -> Annotated:
     """All products on the analog core, or the first and the last on the digital one."""
-    products = [op.name for op in net.products if not isinstance(op, DepthwiseOperator)]
+    products = [node.name for node in net.products if not isinstance(node.op, Depthwise)]
     if scheme == "analog":
         return net.at(dict.fromkeys(products, ANALOG))
-    digital = {
-        op.name: DIGITAL for op in net.operators if isinstance(op, ProductOperator | AddOperator)
-    }
+    digital = {node.name: DIGITAL for node in (*net.products, *net.adds)}
     return net.at({**digital, **dict.fromkeys(products[1:-1], ANALOG)})
 
 
-def retargeted(drawn: Source, scheme: str) -> tuple[Net, Scales, Rewritten]:
+def retargeted(drawn: Source, scheme: str) -> tuple[Annotated, Scales, Rewritten]:
     model = drawn.model()
-    net = places(read_net(model), scheme)
+    net = places(annotated(model), scheme)
     statistics = observe(net, noise_inputs(net, 24, 5), 5)
     scales = widen(net, choose_scales(net, NoiseModel(net, statistics)))
     return net, scales, rewrite(net, scales, statistics.tensors)
@@ -124,19 +115,20 @@ def retargeted(drawn: Source, scheme: str) -> tuple[Net, Scales, Rewritten]:
 def test_every_layer_is_in_its_cores_form(family: str, scheme: str) -> None:
     net, _, result = retargeted(FAMILIES[family](1), scheme)
     held = forward(result.net, noise_inputs(net, 6, 9))
-    for op in result.net.products:
-        if op.core is not None:
-            requant = op.requant
+    for node in result.net.products:
+        layer = weighted(node)
+        if net.homes.get(node.name) is ANALOG:
+            requant = layer.requant
             assert isinstance(requant, AnalogRequant)
-            assert set(np.unique(op.weight)) <= {-1, 0, 1}
-            assert not op.bias.any()
-            assert ANALOG.can_clip_to(op.clip)
+            assert set(np.unique(layer.weight)) <= {-1, 0, 1}
+            assert layer.bias is None
+            assert ANALOG.can_clip_to(layer.clip)
             assert requant.gain & (requant.gain - 1) == 0
             assert max(map(abs, (*requant.mul, *requant.add))) < 1 << 15
-            x = held[op.inputs[0]]
-            assert x.min() >= -64 and x.max() <= 63, op.name
-        elif op.home is DIGITAL:
-            assert op.clip in ((-128, 127), (0, 127))
+            x = held[node.inputs[0]]
+            assert x.min() >= -64 and x.max() <= 63, node.name
+        elif net.homes.get(node.name) is DIGITAL:
+            assert layer.clip in ((-128, 127), (0, 127))
 
 
 @pytest.mark.parametrize("scheme", ["analog", "mixed"])
@@ -145,7 +137,9 @@ def test_what_it_cost_is_measured(scheme: str) -> None:
     inputs = noise_inputs(net, 12, 7)
     before, after = forward(net, inputs), forward(result.net, inputs)
     report = measure("net", net, scales, result, before, after, "noise")
-    assert report.ternary == tuple(op.name for op in net.operators if op.core is not None)
+    assert report.ternary == tuple(
+        node.name for node in net.nodes if net.homes.get(node.name) is ANALOG
+    )
     assert f"ternary weights in {len(report.ternary)} layers" in str(report)
     assert "train with ternary weights" in str(report)
     assert report.output_sqnr_db is not None and report.output_sqnr_db > 0.0
@@ -158,7 +152,7 @@ def test_only_tensors_that_a_ternary_core_reads_are_narrow() -> None:
     drawn.add(first, second)
     last = drawn.linear("conv2d", 4, 1, relu=False)
     model = drawn.model()
-    net = read_net(model).at({last: ANALOG})
+    net = annotated(model).at({last: ANALOG})
     assert net.limits("add_0") == (-64, 63)
     assert net.limits(first) == net.limits(second) == (-128, 127), "the CPU clips the sum"
     net = net.at({last: ANALOG, "add_0": DIGITAL})
@@ -172,7 +166,7 @@ def test_an_eight_bit_layer_before_a_ternary_one_is_proved_small() -> None:
     first = drawn.linear("conv2d", 8, 3, pad=(1, 1, 1, 1))
     last = drawn.linear("conv2d", 4, 1, relu=False)
     model = drawn.model()
-    plain = read_net(model)
+    plain = annotated(model)
     net = plain.at({first: DIGITAL, last: ANALOG})
     statistics = observe(net, noise_inputs(net, 24, 5), 5)
     result = rewrite(
@@ -180,11 +174,11 @@ def test_an_eight_bit_layer_before_a_ternary_one_is_proved_small() -> None:
         widen(net, choose_scales(net, NoiseModel(net, statistics))),
         statistics.tensors,
     ).net
-    op = next(op for op in result.products if op.name == first)
-    assert op.clip == (0, 127)
-    weight = op.weight.astype(int).reshape(8, -1)
-    worst = op.bias + np.where(weight > 0, weight * 127, weight * -128).sum(axis=1)
-    made = worst >> op.requant.shift  # type: ignore[union-attr]
+    layer = weighted(result.graph.nodes[first])
+    assert layer.clip == (0, 127)
+    weight = layer.weight.astype(int).reshape(8, -1)
+    worst = layer.bias + np.where(weight > 0, weight * 127, weight * -128).sum(axis=1)
+    made = worst >> layer.requant.shift  # type: ignore[union-attr]
     assert made.max() <= 63
     assert made.max() >= 48, "and no smaller than it need be"
 
@@ -195,11 +189,11 @@ def test_a_layer_whose_input_cannot_be_kept_small_is_written_for_eight_bits() ->
     first = drawn.linear("conv2d", 8, 3, pad=(1, 1, 1, 1), relu=False, zero=0)
     second = drawn.linear("conv2d", 4, 1, relu=False)
     model = drawn.model()
-    net = read_net(model).at({first: DIGITAL, second: ANALOG})
+    net = annotated(model).at({first: DIGITAL, second: ANALOG})
     statistics = observe(net, noise_inputs(net, 24, 5), 5)
     scales = widen(net, choose_scales(net, NoiseModel(net, statistics)))
     assert readers_of_wide(net, scales) == ()
-    exposed = replace(net, outputs=(first, second))
+    exposed = replace(net, graph=replace(net.graph, results=(first, second)))
     scales = widen(exposed, choose_scales(exposed, NoiseModel(exposed, statistics)))
     assert readers_of_wide(exposed, scales) == (second,)
 
@@ -216,32 +210,26 @@ def test_ternary_weights_come_out_of_a_network_as_they_went_in() -> None:
     steps[index][3] = (ternary * sizes).astype(np.int8)
     drawn.steps = [tuple(step) for step in steps]
     net, scales, result = retargeted(drawn, "analog")
-    written = next(op for op in result.net.products if op.name == name)
+    written = weighted(result.net.graph.nodes[name])
     np.testing.assert_array_equal(written.weight, ternary)
-    source = next(op for op in net.products if op.name == name)
+    source = net.graph.nodes[name]
     requant = written.requant
     assert isinstance(requant, AnalogRequant)
     step_in = scales.step[source.inputs[0]][0]
-    exact = sizes.reshape(-1) * source.factor() * step_in / scales.step[name] * requant.gain
+    exact = (
+        sizes.reshape(-1) * factor(weighted(source)) * step_in / scales.step[name] * requant.gain
+    )
     np.testing.assert_allclose(np.array(requant.mul) / 2**requant.shift, exact, rtol=0.02)
 
 
 def test_networks_without_a_ternary_core_are_written_as_before() -> None:
     model = FAMILIES["mobile"](3).model()
-    net = read_net(model)
+    net = annotated(model)
     statistics = observe(net, noise_inputs(net, 24, 5), 5)
     scales = choose_scales(net, NoiseModel(net, statistics))
     plain = rewrite(net, scales, statistics.tensors).net
-    homes = {
-        op.name: DIGITAL for op in net.operators if isinstance(op, ProductOperator | AddOperator)
-    }
-    placed = net.at(homes)
+    placed = net.at({node.name: DIGITAL for node in (*net.products, *net.adds)})
     assert widen(placed, scales) is scales
-    for a, b in zip(
-        plain.operators, rewrite(placed, scales, statistics.tensors).net.operators, strict=True
-    ):
-        b = replace(b, home=None)
-        assert (type(a), a.name, a.clip) == (type(b), b.name, b.clip)
-        if isinstance(a, ProductOperator) and isinstance(b, ProductOperator):
-            assert a.requant == b.requant
-            np.testing.assert_array_equal(a.weight, b.weight)
+    written = rewrite(placed, scales, statistics.tensors).net
+    for a, b in zip(plain.nodes, written.nodes, strict=True):
+        assert (a.name, a.inputs, a.op) == (b.name, b.inputs, b.op)

@@ -40,6 +40,10 @@ class AnalogConv2d(InPasses):
         """See `Op.prescribed`."""
         return "NHWC" if self.window.layout == "NHWC" else "NCHW"
 
+    def operands(self, x: Array, pad: int = 0) -> Array:
+        """See `WeightedOp.operands`."""
+        return self.window.operands(x, self.weight, pad)
+
     @property
     def channel_axis(self) -> int:
         """See `InPasses.channel_axis`."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,11 +23,12 @@ from tvm.relax.dpl import is_const, is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import AnalogRequant, Array, MulShift
-from patterns.composed_op import ComposedOp
 from patterns.match import Match
 from patterns.names import emit
-from patterns.op import Range, Scale, TensorType, Work
+from patterns.op import Range, Scale, TensorType
 from patterns.ops.requantize import check_int32, int_constant, multiply_shift
+from patterns.ops.scaling import converted, requantized
+from patterns.ops.weighted import WeightedOp
 from patterns.primitive import shape_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ MAX_PASSES = 8
 
 
 @dataclass(frozen=True, eq=False)
-class InPasses(ComposedOp):
+class InPasses(WeightedOp):
     """Base of products of int8 with constant weights on an in-memory array.
 
     The core's rules decide which weights and inputs are allowed.
@@ -52,10 +53,8 @@ class InPasses(ComposedOp):
         clip: inclusive range of the output.
     """
 
-    work = Work.PRODUCT
     scale = Scale.FREE
 
-    weight: Array
     requant: AnalogRequant
     clip: Range = (-64, 63)
 
@@ -111,6 +110,24 @@ class InPasses(ComposedOp):
         scaled = multiply_shift(bb, total, factors, name, axis)
         clipped = emit(bb, R.clip(scaled, *self.clip), name)
         return emit(bb, R.astype(clipped, "int8"), name, last=True)
+
+    def pass_sums(self, x: Array, pad: int = 0) -> list[Array]:
+        """Return the int64 sums ``[N, ..., K]`` of each pass; see `WeightedOp.accumulate`.
+
+        A pass takes as many whole input channels as the rows hold.
+        """
+        channels = self.requant.rows // int(np.prod(self.weight.shape[2:]))
+        return [
+            replace(self, weight=self.weight[:, first : first + channels])
+            .accumulate(x[..., first : first + channels], pad)
+            .astype(np.int64)
+            for first in range(0, self.weight.shape[1], channels)
+        ]
+
+    def compute(self, inputs: Sequence[Array], pad: int = 0) -> Array:
+        """See `WeightedOp.compute`."""
+        sums = converted(self.pass_sums(inputs[0], pad), self.requant.gain, self.requant.adc)
+        return requantized(sums, self.requant, self.clip)
 
     def _channels_of_a_pass(self) -> int:
         _, channels, fy, fx = self.filters.shape

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tvm import te, tirx
 
-from byoc_dory.layers import Add, TfliteRequant
+from byoc_dory.layers import Add, Array, TfliteRequant
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator
 from patterns.ops.broadcast import pair
+from patterns.ops.scaling import tflite_scale
 from patterns.ops.sums import sum_layer
 from patterns.ops.tflite.binary import summed
 from patterns.ops.tflite.factors import AddFactors
@@ -71,6 +72,15 @@ class TfliteAdd(PrimitiveOp):
             return tirx.Cast("int8", tirx.max(tirx.min(result, high), low))
 
         return te.compute(first.shape, element, name="sum")
+
+    def compute(self, inputs: Sequence[Array]) -> Array:
+        """See `Op.compute`."""
+        factors, total = self.factors, np.zeros((), np.int64)
+        *scales, last = zip(factors.multipliers, factors.shifts, strict=True)
+        for x, zero, scale in zip(inputs, factors.zero_points[:2], scales, strict=True):
+            total = total + tflite_scale((x.astype(np.int64) - zero) << factors.bits, *scale)
+        out = tflite_scale(total, *last) + self.zero_point
+        return np.clip(out, *self.clip).astype(np.int8)
 
     def layer(self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType) -> Add:
         """See `Op.layer`; the requantization has the three multipliers of `AddFactors`."""

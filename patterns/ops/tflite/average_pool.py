@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
+from byoc_dory.layers import Array
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator, union
 from patterns.ops.moves.base import y_axis
+from patterns.ops.windows import windows
 from patterns.primitive import sizes_of
 from patterns.primitive_op import PrimitiveOp
 
@@ -102,10 +105,18 @@ class AveragePool(PrimitiveOp):
 
         return te.compute(out, average, name="average")
 
+    def compute(self, inputs: Sequence[Array]) -> Array:
+        """See `Op.compute`."""
+        x, shape = inputs[0], (self.kernel, self.strides, self.padding, 0)
+        total = windows(x.astype(np.int64), *shape).sum(axis=(-2, -1))
+        count = windows(np.ones_like(x[:1], np.int64), *shape).sum(axis=(-2, -1))
+        away = (np.abs(total) + count // 2) // count
+        return np.clip(np.where(total < 0, -away, away), *self.clip).astype(x.dtype)
+
     def range(self, inputs: Sequence[Range]) -> Range:
         """See `Op.range`: a mean lies within the range of its inputs."""
-        low, high = union(inputs)
-        return max(self.clip[0], low), min(self.clip[1], high)
+        low, high = np.clip(union(inputs), *self.clip)
+        return int(low), int(high)
 
     def elements_read(self, inputs: Sequence[TensorType], output: TensorType) -> int:
         """See `Op.elements_read`: all elements of each window."""

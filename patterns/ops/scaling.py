@@ -1,17 +1,15 @@
-"""Requantizations over a batch, in numpy: exact integer arithmetic.
+"""Requantizations in numpy, in exact integers, and the real numbers that they stand for.
 
-Calibrating runs a network on hundreds of samples.  Compiling each operator for this
-(`htvm.quantization.evaluate`) would take longer than everything else.
+They are part of operators' definitions in numpy (`Op.compute`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import (
     AnalogRequant,
     Array,
@@ -23,18 +21,13 @@ from byoc_dory.layers import (
 )
 
 __all__ = [
-    "Scheme",
-    "as_scheme",
     "converted",
     "factors_of",
     "offset_of",
-    "requantize",
+    "requantized",
     "tflite_scale",
     "zero_point_of",
 ]
-
-Scheme: TypeAlias = Shift | MulShift
-"""Requantizations of 8-bit accelerators, which a retargeted network has."""
 
 
 def factors_of(requant: Requant) -> Array:
@@ -69,19 +62,8 @@ def zero_point_of(requant: Requant) -> int:
     return requant.output_zero_point if isinstance(requant, TfliteRequant | OnnxRequant) else 0
 
 
-def as_scheme(requant: Requant, name: str) -> Scheme:
-    """Return a requantization that must be an accelerator's; ``name`` is the operator's.
-
-    Raises:
-        UnsupportedError: it is not an accelerator's.
-    """
-    if not isinstance(requant, Shift | MulShift):
-        raise UnsupportedError("not in the shift scheme", where=f"operator '{name}'")
-    return requant
-
-
-def requantize(acc: Array, requant: Requant, clip: tuple[int, int]) -> Array:
-    """Return int64 accumulators, including the bias, as clipped int8.
+def requantized(acc: Array, requant: Requant, clip: tuple[int, int], dtype: str = "int8") -> Array:
+    """Return int64 accumulators, including the bias, clipped and in the type of the output.
 
     For a ternary layer, the accumulators are the summed results of its converters.
     """
@@ -97,7 +79,7 @@ def requantize(acc: Array, requant: Requant, clip: tuple[int, int]) -> Array:
         case OnnxRequant():
             scale = factors_of(requant).astype(np.float32)
             out = np.rint(acc.astype(np.float32) * scale) + requant.output_zero_point
-    return np.clip(out, *clip).astype(np.int8)
+    return np.clip(out, *clip).astype(dtype)
 
 
 def tflite_scale(value: Array, multiplier: Any, shift: Any) -> Array:

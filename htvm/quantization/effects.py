@@ -1,0 +1,155 @@
+"""What each kind of operator does to scales and to noise: all that retargeting adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.layers import Add, Array, OnnxRequant, TfliteRequant, Weighted
+from htvm.quantization.annotated import Annotated
+from htvm.quantization.forward import index_of
+from htvm.quantization.kinds import passes
+from htvm.quantization.products import magnitude, over_outputs, real
+from patterns.ops.convert import Convert
+from patterns.ops.max_pool import MaxPool
+from patterns.ops.moves.base import Move
+from patterns.ops.moves.reshape import Reshape
+from patterns.ops.scaling import factors_of
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.factors import ADD_LEFT_SHIFT
+
+if TYPE_CHECKING:
+    from patterns.reading.node import Node
+
+__all__ = [
+    "before_clip",
+    "factors",
+    "lanes",
+    "pass_back",
+    "ratio",
+    "rounding",
+]
+
+_ALIGNED = 0.5  # what is left of the rounding of an average on the source's own grid, of 1 + 1
+
+
+def factors(node: Node) -> tuple[Array, Array]:
+    """Return real factors ``[1]`` from steps of each operand of an add to output steps."""
+    assert isinstance(node.scaled, Add), node.name
+    found = factors_of(node.scaled.requant)
+    if isinstance(node.scaled.requant, TfliteRequant):
+        first, second, out = found[:, None]
+        lift = 2.0**ADD_LEFT_SHIFT
+        return first * out * lift, second * out * lift
+    if isinstance(node.scaled.requant, OnnxRequant):
+        return found[:1], found[1:]
+    return found, found
+
+
+def before_clip(net: Annotated, node: Node, tensors: Mapping[str, Array]) -> Array:
+    """Return the output relative to its zero point, before it is clipped, in real numbers.
+
+    Args:
+        net: the network.
+        node: one of its operators.
+        tensors: tensors of the network by name.
+    """
+    if isinstance(node.scaled, Weighted):
+        return real(node, tensors[node.inputs[0]], net.zeros[node.inputs[0]])
+    if isinstance(node.scaled, Add):
+        parts = zip(node.inputs, factors(node), strict=True)
+        first, second = ((tensors[t].astype(np.float64) - net.zeros[t]) * f for t, f in parts)
+        return np.asarray(first + second)
+    return np.asarray(tensors[node.name].astype(np.float64) - net.zeros[node.name])
+
+
+def rounding(node: Node, step: Array) -> Array:
+    """The variance of rounding the output to steps ``[C, G]``, in squared source steps.
+
+    An average varies so little between source and result that on the same grid both round alike,
+    and on different grids the source's rounding adds to ours.
+    """
+    if isinstance(node.op, AveragePool):
+        return np.where(step == 1.0, _ALIGNED, 1.0 + step**2) / 12
+    return np.zeros(step.shape) if passes(node) else np.asarray(step**2 / 12)
+
+
+def pass_back(net: Annotated, node: Node, through: Array) -> list[Array]:
+    """Return gains ``[C]`` of each input from those of the output.
+
+    Args:
+        net: the network.
+        node: one of its operators.
+        through: per channel, output noise power per unit of variance of the output.
+    """
+    match node.scaled or node.op:
+        case Weighted() as layer:
+            squares = np.square(magnitude(layer)).sum(axis=-1)
+            return [over_outputs(layer, through, squares) / np.prod(layer.stride)]
+        case Add():
+            return [through * factor**2 for factor in factors(node)]
+        case Convert(requant=requant):
+            return [through * factors_of(requant) ** 2]
+        case AveragePool(kernel=kernel, strides=strides):
+            return [through / (np.prod(kernel) * np.prod(strides))]
+        case MaxPool(strides=strides):
+            return [through / np.prod(strides)]
+        case Reshape():
+            channels = net.shapes(node)[0][-1]
+            if not net.channel_first and len(through) % channels == 0:
+                return [through.reshape(-1, channels).mean(axis=0)]
+            return [np.full(channels, through.mean())]
+    found = []
+    for shape, taken, target in _taken(net, node):  # each element counts as often as it is taken
+        back = np.zeros(shape[-1])
+        np.add.at(back, taken % shape[-1], through[target])
+        found.append(back * shape[-1] / int(np.prod(shape)))
+    return found
+
+
+def ratio(node: Node) -> float:
+    """The factor between input and output steps of an operator that passes scales through."""
+    return float(factors_of(node.op.requant)[0]) if isinstance(node.op, Convert) else 1.0
+
+
+def lanes(net: Annotated, node: Node) -> list[Array | None]:
+    """Which channels of inputs and output belong together, for each input.
+
+    With one input: the input channel that each output channel comes from; with several: for each,
+    the output channel that each of its channels goes to.  ``None`` if channels are unchanged, empty
+    if they are mixed.
+    """
+    after = net.shape(node.name)
+    if isinstance(node.op, Reshape):
+        (before,) = net.shapes(node)
+        if before[-1] == after[-1]:
+            return [None]
+        if len(after) == 1 and after[0] == int(np.prod(before)):
+            own = np.arange(before[-1])
+            places = int(np.prod(before[:-1]))
+            return [np.repeat(own, places) if net.channel_first else np.tile(own, places)]
+        return [np.zeros(0, np.int64)]  # channels get mixed: one lane for all
+    found: list[Array | None] = []
+    for shape, taken, target in _taken(net, node) if isinstance(node.op, Move) else ():
+        source, size = taken % shape[-1], after[-1]
+        if len(node.inputs) > 1:
+            source, target, size = target, source, shape[-1]
+        own = np.full(size, -1)
+        own[target] = source
+        whole = bool((own >= 0).all() and (own[target] == source).all())
+        found.append(own if whole else np.zeros(0, np.int64))
+    return found or [None] * len(node.inputs)
+
+
+def _taken(net: Annotated, node: Node) -> Iterator[tuple[tuple[int, ...], Array, Array]]:
+    """Yield for each input of a move its shape, the elements that are taken of it, and the channels
+    they go to."""
+    index, start = index_of(node, net.channel_first), 0
+    channels = np.arange(index.size) % net.channels(node.name)
+    for shape in net.shapes(node):
+        size = int(np.prod(shape))
+        taken = (index >= start) & (index < start + size)
+        yield shape, index[taken] - start, channels[taken]
+        start += size

@@ -1,0 +1,243 @@
+"""Networks as retargeting sees them: each operator one unit, and back.
+
+An explicit padding becomes part of the convolutions after it, an average that changes the scale
+becomes an average and a conversion, and what is kept as it is becomes an `Island`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byoc_dory.errors import UnsupportedError
+from byoc_dory.layers import Add, AnalogRequant, Convolution, OnnxRequant, TfliteRequant
+from htvm.quantization.annotated import Annotated
+from htvm.quantization.islands import (
+    KEPT,
+    SOFTMAXES,
+    Island,
+    find_islands,
+    is_foreign,
+    zero_point_of,
+)
+from patterns.op import INT8, Scale
+from patterns.ops.convert import Convert
+from patterns.ops.convolution import Conv2d
+from patterns.ops.moves.base import Filling
+from patterns.ops.moves.pad import Pad
+from patterns.ops.onnxruntime.average import OnnxAverage
+from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.ops.scaling import factors_of, offset_of
+from patterns.ops.scaling import zero_point_of as zero_point_of_requant
+from patterns.ops.tflite.average_pool import AveragePool
+from patterns.reading.building import GraphBuilder
+
+if TYPE_CHECKING:
+    from htvm.model import Model
+    from patterns.reading.graph import Graph
+    from patterns.reading.node import Node
+
+__all__ = ["annotated", "plain"]
+
+
+def annotated(model: Model) -> Annotated:
+    """Return the network of a model.
+
+    Args:
+        model: model in the integer form.
+
+    Raises:
+        UnsupportedError: retargeting does not support an operator, or a padding has a value other
+            than the number zero.
+    """
+    graph = model.graph
+    for info in model.inputs:
+        if info.dtype != "int8":
+            raise UnsupportedError(
+                f"an input of type {info.dtype}",
+                where=f"input '{info.name}'",
+                hint="only int8 models can be retargeted",
+            )
+    channel_first = _is_channel_first(graph)
+    softmaxes = [node.name for node in graph.in_order if isinstance(node.op, SOFTMAXES)]
+    inner = [name for name in softmaxes if graph.read_by(name)]
+    islands, inside = find_islands(graph.in_order, inner)
+    for name in set(graph.results) & inside:
+        raise UnsupportedError(
+            "an output that is not int8 with a batch of 1", where=f"output '{name}'"
+        )
+    builder, pads = GraphBuilder(graph.inputs), dict[str, tuple[Pad, str]]()
+    given = zip(graph.inputs, model.inputs, strict=True)
+    zeros = {name: info.zero_point or 0 for (name, _), info in given}
+    for node in (each for each in graph.in_order if each.name not in inside):
+        op, inputs = node.op, node.inputs
+        if node.name in islands:
+            zeros[node.name] = zero_point_of(node, graph.nodes, zeros)
+            builder.apply(islands[node.name], islands[node.name].inputs, node.name)
+            continue
+        zeros[node.name] = _zero_point(node, zeros)
+        if isinstance(op, Pad) and _is_absorbed(op, node, graph, zeros):
+            pads[node.name] = op, inputs[0]
+            continue
+        if isinstance(op, OnnxAverage):
+            zeros[f"{node.name}_mean"] = zeros[inputs[0]]
+            _average(builder, node, op, zeros[inputs[0]])
+            continue
+        if _is_kept(node, zeros):
+            op = Island(inputs, (node,), clip=INT8 if node.scaled is None else node.scaled.clip)
+        else:
+            _check(node, zeros)
+        if isinstance(op, Conv2d) and inputs[0] in pads:
+            pad, source = pads[inputs[0]]
+            op, inputs = replace(op, window=replace(op.window, padding=pad.padding)), (source,)
+        builder.apply(op, inputs, node.name)
+    for info in model.inputs:
+        if info.shape[0] != 1:
+            raise UnsupportedError(
+                f"a batch of {info.shape[0]}", hint="only batch size 1 is supported"
+            )
+    return Annotated(builder.graph(graph.results), zeros, channel_first)
+
+
+def plain(net: Annotated) -> Graph:
+    """Return the graph without islands, and without what outputs do not depend on.
+
+    Conversions for kept operators may be useless.
+    """
+    wanted, needed = set(net.graph.results), []
+    for node in reversed(net.nodes):
+        if node.name in wanted:
+            needed.append(node)
+            wanted.update(node.inputs)
+    builder = GraphBuilder(net.graph.inputs)
+    for node in reversed(needed):
+        if isinstance(node.op, Island):
+            node.op.add_to(builder, node.inputs)
+        else:
+            builder.apply(node.op, node.inputs, node.name)
+    return builder.graph(net.graph.results)
+
+
+def _is_channel_first(graph: Graph) -> bool:
+    layouts = {str(node.op.layout) for node in graph.in_order if hasattr(node.op, "layout")}
+    for node in graph.in_order:
+        if isinstance(node.layer, Convolution):
+            layouts.add(str(node.layer.inputs[0].layout))
+    if len(layouts) > 1:
+        raise UnsupportedError(
+            f"layouts {', '.join(sorted(layouts))} in one network",
+            hint="retargeting needs one layout for all convolutions and pools",
+        )
+    return layouts == {"NCHW"}
+
+
+def _zero_point(node: Node, zeros: Mapping[str, int]) -> int:
+    """Return the zero point of an operator that is no island, given those of its inputs."""
+    if node.scaled is not None:
+        return zero_point_of_requant(node.scaled.requant)
+    if isinstance(node.op, Convert):
+        return zero_point_of_requant(node.op.requant)
+    if node.op.scale is Scale.PASSES:
+        return zeros[node.inputs[0]]
+    return node.op.zero_point or 0
+
+
+def _is_absorbed(pad: Pad, node: Node, graph: Graph, zeros: Mapping[str, int]) -> bool:
+    """Whether a padding is with the number zero, and only convolutions read it."""
+    readers = graph.read_by(node.name)
+    convolutions = all(
+        isinstance(other.layer, Convolution)
+        and not any(other.layer.pad)
+        and not _is_grouped(other)
+        and not is_foreign(other)
+        for other in readers
+    )
+    zero = pad.value == zeros[node.inputs[0]]
+    return bool(readers) and convolutions and zero and not graph.is_result(node.name)
+
+
+def _is_grouped(node: Node) -> bool:
+    """Whether it is a convolution with several groups of several channels, which no scheme has."""
+    layer = node.layer
+    return isinstance(layer, Convolution) and not layer.depthwise and layer.groups != 1
+
+
+def _is_kept(node: Node, zeros: Mapping[str, int]) -> bool:
+    """Whether retargeting knows an operator, but keeps it as it is."""
+    filled = isinstance(node.op, Filling) and node.op.value != zeros[node.inputs[0]]
+    return filled or isinstance(node.op, KEPT) or _is_grouped(node)
+
+
+def _average(builder: GraphBuilder, node: Node, op: OnnxAverage, zero_point: int) -> None:
+    """Add an average and a conversion, which has the name of the whole.
+
+    The conversion is left out if scales are free.  On integers, the two round once each, where the
+    original rounds only once: at most one step of difference.
+
+    Args:
+        builder: to add them to.
+        node: the average.
+        op: its operator.
+        zero_point: zero point of its input.
+
+    Raises:
+        UnsupportedError: it is padded.
+    """
+    if any(op.padding):
+        raise UnsupportedError(
+            "an average that counts its padding",
+            where=f"operator '{node.name}'",
+            hint="leave the padding out",
+        )
+    scale = math.ldexp(op.requant.multiplier[0], -op.requant.shift[0]) * math.prod(op.kernel)
+    multiplier, shift = float_scale(scale)
+    pool = AveragePool(op.kernel, op.strides, layout=op.layout)
+    builder.apply(pool, node.inputs, mean := f"{node.name}_mean")
+    requant = OnnxRequant((multiplier,), (shift,), op.zero_point)
+    builder.apply(Convert(requant, op.clip, -zero_point), [mean], node.name)
+
+
+def _check(node: Node, zeros: Mapping[str, int]) -> None:
+    """Check that an operator fits what retargeting assumes.
+
+    Raises:
+        UnsupportedError: it does not.
+    """
+    where, zero = f"operator '{node.name}'", zeros[node.inputs[0]]
+    if isinstance(node.op, Convert):
+        _check_conversion(node.op, where, zero)
+    if node.scaled is None:
+        return
+    requant, padding = node.scaled.requant, node.scaled.pad
+    plain = not isinstance(requant, TfliteRequant | OnnxRequant)
+    if isinstance(node.scaled, Add) and plain and any(zeros[name] for name in node.inputs):
+        raise UnsupportedError("an add of integers whose zero points are not 0", where=where)
+    if isinstance(requant, AnalogRequant):
+        raise UnsupportedError(
+            "a layer that already is in the analog core's scheme",
+            where=where,
+            hint="retarget the model it was made from",
+        )
+    if any(padding) and zero:
+        raise UnsupportedError(f"padding with 0 where the number zero is {zero}", where=where)
+
+
+def _check_conversion(op: Convert, where: str, zero: int) -> None:
+    reason = ""
+    if any(isinstance(item, tuple) and len(item) > 1 for item in vars(op.requant).values()):
+        reason = "each channel has a scale of its own"
+    else:
+        # What is left of rounding is below one step.
+        moved = (op.offset + zero) * factors_of(op.requant) + offset_of(op.requant)
+        if float(np.max(np.abs(moved))) >= 1:
+            reason = "it does not take the number zero to zero"
+    if reason:
+        raise UnsupportedError(
+            f"a conversion that is not a change of scale: {reason}",
+            where=where,
+            hint="retargeting chooses scales itself, and leaves only the clip of a conversion",
+        )
