@@ -163,8 +163,7 @@ def with_samples(
 
     model = opened(model)
     if data is not None:
-        wanted = [(info.name, info.shape, info.dtype) for info in model.inputs]
-        model = replace(model, calibration=stacked_samples(data, wanted), labels=None)
+        model = replace(model, calibration=stacked_samples(data, model.inputs), labels=None)
     if labels is None:
         return model
     if model.calibration is None:

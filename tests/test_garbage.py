@@ -111,7 +111,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "inputs": lambda path: read_inputs(str(path), [INFO]),
     "golden": lambda path: bind_golden([INFO], path),
     "labels": lambda path: checked_labels(path, 2, [INFO]),
-    "samples": lambda path: stacked_samples(path, [("x", (1, 4), "int8")]),
+    "samples": lambda path: stacked_samples(path, [INFO]),
     "report": htvm.report.load,
     "exploration": htvm.report.load_exploration,
     "tiling": read_tiling,

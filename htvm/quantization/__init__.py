@@ -9,10 +9,9 @@ from __future__ import annotations
 from byoc_dory.soc.schemes import MulShiftScheme
 from htvm.quantization.float_model import calibrated, quantize
 from htvm.quantization.report import LayerCost, RetargetReport
-from htvm.quantization.retarget import Calibration, Retargeted, RetargetOptions, retarget
+from htvm.quantization.retarget import Retargeted, RetargetOptions, retarget
 
 __all__ = [
-    "Calibration",
     "LayerCost",
     "MulShiftScheme",
     "RetargetOptions",

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
     from htvm.model import Model
     from htvm.placement.plan import Placement
-    from htvm.quantization.retarget import Calibration, Retargeted
+    from htvm.quantization.retarget import Retargeted
+    from htvm.quantization.samples import Data
     from htvm.rewriting.filters import Rewritten
     from htvm.stage_cache import StageCache
 
@@ -43,7 +44,7 @@ def as_planned(
     planned: Placement,
     target: Target,
     *,
-    data: Calibration | None = None,
+    data: Data | None = None,
     cache: StageCache | None = None,
 ) -> Executed:
     """Rewrite and retarget a model as planned.

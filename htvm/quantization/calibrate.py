@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.errors import InputError
 from byoc_dory.layers import Array
 from htvm.quantization.annotated import Annotated
 from htvm.quantization.effects import before_clip
@@ -21,7 +20,7 @@ from htvm.quantization.forward import forward
 from htvm.quantization.islands import Island
 from htvm.quantization.products import weighted
 
-__all__ = ["Statistics", "check_data", "noise_inputs", "observe", "sample_count"]
+__all__ = ["Statistics", "noise_inputs", "observe", "sample_count"]
 
 _BUDGET = 400_000_000  # multiply-accumulates spent on one forward pass of all samples
 _ROWS = 1024  # positions kept per tensor for the clipping error
@@ -62,33 +61,6 @@ def _waves(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         wave = np.sin(2 * np.pi * (grid @ direction + rng.uniform()))
         total += wave[..., None] * rng.normal(size=shape[-1]) if len(shape) > 1 else wave
     return np.asarray(total * rng.uniform(15.0, 50.0) + rng.uniform(-90.0, 90.0))
-
-
-def check_data(net: Annotated, data: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the user's inputs after checking them.
-
-    Args:
-        net: the network.
-        data: name -> int8 ``[N, y, x, C]`` or ``[N, C]``.
-
-    Raises:
-        InputError: a name, shape or type is wrong, or the counts differ.
-    """
-    if set(data) != set(net.inputs):
-        raise InputError(
-            f"data for {sorted(data)}", hint=f"the model's inputs are {sorted(net.inputs)}"
-        )
-    counts = {len(array) for array in data.values()}
-    if len(counts) != 1 or 0 in counts:
-        raise InputError(f"inputs with {sorted(counts)} samples", hint="give as many of each")
-    for name, array in data.items():
-        if array.dtype != np.int8 or array.shape[1:] != tuple(net.inputs[name]):
-            raise InputError(
-                f"data of shape {array.shape} and type {array.dtype}",
-                where=f"input '{name}'",
-                hint=f"int8 of shape (N, {', '.join(str(n) for n in net.inputs[name])})",
-            )
-    return dict(data)
 
 
 @dataclass(frozen=True, eq=False)

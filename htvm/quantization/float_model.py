@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import DependencyError, ModelError, UnsupportedError
+from htvm.model import TensorInfo
 from htvm.progress import Progress
 from htvm.progress_bar import with_progress
 from htvm.public import public
@@ -165,7 +166,8 @@ def _quantized(
         path = _single(path, dimensions or {}, folder)
         graph = read_file(path, dimensions, limits=limits)
         _refuse_quantized(graph)
-        samples = stacked_samples(data, [_wanted(item) for item in graph.inputs])
+        infos = [TensorInfo(item.name, item.shape or (), item.dtype) for item in graph.inputs]
+        samples = stacked_samples(data, infos)
     count = len(next(iter(samples.values())))
     made = folder / f"{Path(called).stem}_int8.onnx"
     with progress.stage(f"calibrating with {count} samples"):
@@ -208,10 +210,6 @@ def _retargeted(model: Model, target: Target) -> Retargeted:
 
     planned = place(model.graph, target, Cost(target.soc, TilingOptions()), None)
     return retarget(model, target.accelerators, places=planned.places)
-
-
-def _wanted(item: Any) -> tuple[str, tuple[int, ...], str]:
-    return item.name, item.shape, item.dtype
 
 
 def _refuse_quantized(graph: OnnxGraph) -> None:

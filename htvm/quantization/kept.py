@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import UnsupportedError
 from htvm.quantization.report import unchanged
-from htvm.quantization.retarget import Calibration, Retargeted, retarget
+from htvm.quantization.retarget import Retargeted, retarget
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator
     from htvm.model import Model
+    from htvm.quantization.samples import Data
     from htvm.stage_cache import StageCache
 
 __all__ = ["retarget_or_keep"]
@@ -26,7 +27,7 @@ def retarget_or_keep(
     accelerators: Sequence[Accelerator],
     *,
     places: Mapping[str, str],
-    data: Calibration | None = None,
+    data: Data | None = None,
     binding: bool = False,
     cache: StageCache | None = None,
 ) -> Retargeted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,13 +13,15 @@ from byoc_dory.errors import DefectError, InputError
 from byoc_dory.layers import Array
 from byoc_dory.soc.schemes import MulShiftScheme, TernaryScheme, all_multiply
 from htvm.quantization.annotated import Annotated, within
-from htvm.quantization.calibrate import Statistics, check_data, noise_inputs, observe, sample_count
+from htvm.quantization.borders import inside, outside
+from htvm.quantization.calibrate import Statistics, noise_inputs, observe, sample_count
 from htvm.quantization.forward import forward
 from htvm.quantization.mul_shift import GRID
 from htvm.quantization.narrow import readers_of_wide, widen
 from htvm.quantization.noise import NoiseModel
 from htvm.quantization.report import RetargetReport, measure, unchanged
 from htvm.quantization.rewrite import Rewritten, rewrite
+from htvm.quantization.samples import Data, stacked_samples
 from htvm.quantization.search import Scales, choose_scales
 from htvm.quantization.units import annotated, plain
 from htvm.stage_cache import StageCache
@@ -29,14 +31,12 @@ if TYPE_CHECKING:
     from htvm.model import Model
     from patterns.reading.graph import Graph
 
-__all__ = ["SOURCE", "Calibration", "RetargetOptions", "Retargeted", "retarget"]
+__all__ = ["SOURCE", "RetargetOptions", "Retargeted", "retarget"]
 
 _log = logging.getLogger(__name__)
 
 SOURCE = "what the source computes"
 """Name of what plans of one network share (`StageCache.shared`)."""
-
-Calibration: TypeAlias = "Array | Sequence[Array] | Mapping[str, Array]"
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def retarget(
     accelerators: Sequence[Accelerator] | None = None,
     *,
     places: Mapping[str, str] | None = None,
-    data: Calibration | None = None,
+    data: Data | None = None,
     options: RetargetOptions | None = None,
     cache: StageCache | None = None,
 ) -> Retargeted:
@@ -102,9 +102,7 @@ def retarget(
         places: layer -> name of the accelerator that will run it, or ``"cpu"``; by default, all
             layers are written for the first accelerator with 8 bits.
         data: real inputs for calibrating and measuring, instead of those that the model was
-            quantized with, or seeded ones: an array ``[N, ...]`` or a sequence of samples for a
-            model with one input, or arrays ``[N, ...]`` by input name; in the input's own integers
-            and layout.
+            quantized with, or seeded ones; in the input's own numbers and layout.
         options: see `RetargetOptions`.
         cache: where results are kept; nothing is by default.
 
@@ -113,10 +111,8 @@ def retarget(
         DefectError: an output could leave the range that the source clips it to.
         InputError: ``data`` do not fit the model's inputs, or ``options.scheme`` the places.
     """
-    from htvm.quantization.borders import inside, outside
 
     options = options or RetargetOptions()
-    data = model.calibration if data is None else data
     if accelerators is not None and not accelerators:
         return Retargeted(model, unchanged(model.name, "the target has no accelerator"))
     if model.graph.has_ternary:
@@ -139,19 +135,16 @@ def retarget(
             )
         options = replace(options, scheme=_shared_scheme(accelerators or ()))
     inner, borders = inside(model)
-    if borders is not None:
-        converted = None if data is None else borders.converted(_named(model, data))
-        found = retarget(
-            inner, accelerators, places=places, data=converted, options=options, cache=cache
-        )
-        return replace(found, model=outside(found.model, borders))
-    source = annotated(model)
+    samples = model.calibration if data is None else stacked_samples(data, model.inputs)
+    if samples is not None and borders is not None:
+        samples = borders.converted(samples)
+    source = annotated(inner)
     if places is None:
         wide = (entry for entry in homes.values() if not isinstance(entry.scheme, TernaryScheme))
         first = next(wide, None)
         wanted = dict.fromkeys(source.graph.nodes, first) if first is not None else {}
     net = source.at(wanted)
-    given = None if data is None else check_data(net, _by_name(model, net, data))
+    given = None if samples is None else _by_name(inner, net, samples)
     cache = cache if cache is not None else StageCache(None)
     seen = _seen(source, given, options, cache)
     written, report = cache.get(
@@ -161,12 +154,12 @@ def retarget(
     )
     _log.info("%s", report)
     result = replace(
-        model,
+        inner,
         graph=written,
         scheme=report.scheme,
         sources={name: origin for name, origin in model.sources.items() if name in written.nodes},
     )
-    return Retargeted(result, report)
+    return Retargeted(result if borders is None else outside(result, borders), report)
 
 
 def _shared_scheme(accelerators: Sequence[Accelerator]) -> MulShiftScheme:
@@ -301,42 +294,10 @@ def _inputs(
     return calibration, held_out, f"{int(measured.sum())} of the given inputs, held out"
 
 
-def _stacked(data: object) -> Array:
-    """Return samples as one array, with the first axis over them."""
-    try:
-        return data if isinstance(data, np.ndarray) and data.ndim else np.stack(list(data))  # type: ignore[call-overload]
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"calibration data of type {type(data).__name__} are no samples of one shape",
-            where="option 'data'",
-            hint="give an int8 array with a leading axis over samples, or a list of such samples",
-        ) from error
-
-
-def _named(model: Model, data: Calibration) -> dict[str, Array]:
-    """Return samples by the name of the input."""
-    if isinstance(data, Mapping):
-        return {name: _stacked(array) for name, array in data.items()}
-    if len(model.inputs) != 1:
-        raise InputError(
-            "calibration data without names for a model of several inputs",
-            hint=f"give a dict with {', '.join(sorted(info.name for info in model.inputs))}",
-        )
-    return {model.inputs[0].name: _stacked(data)}
-
-
-def _by_name(model: Model, net: Annotated, data: Calibration) -> dict[str, Array]:
-    """Return data by the name of the network's input, channel-last, without the batch axis of 1."""
-    infos = {info.name: info.shape for info in model.inputs}
-    given = _named(model, data)
-    if set(given) != set(infos):
-        raise InputError(f"data for {sorted(given)}", hint=f"the inputs are {sorted(infos)}")
+def _by_name(model: Model, net: Annotated, samples: Mapping[str, Array]) -> dict[str, Array]:
+    """Return samples by the name of the network's input, channel-last, without the batch axis."""
     result = {}
-    for key, info in zip(net.inputs, model.inputs, strict=True):
-        array = given[info.name]
-        if array.shape[1:] == tuple(info.shape):  # N samples, each with its batch axis
-            array = array[:, 0]
-        if net.channel_first and array.ndim == 4:
-            array = np.moveaxis(array, 1, -1)
-        result[key] = array
+    for name, info in zip(net.inputs, model.inputs, strict=True):
+        array = samples[info.name][:, 0]
+        result[name] = np.moveaxis(array, 1, -1) if net.channel_first and array.ndim == 4 else array
     return result

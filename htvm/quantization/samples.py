@@ -16,7 +16,9 @@ from htvm.arrays import read_arrays
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Data", "Wanted", "stacked_samples"]
+    from htvm.model import TensorInfo
+
+__all__ = ["Data", "stacked_samples"]
 
 _log = logging.getLogger(__name__)
 
@@ -26,11 +28,8 @@ Data: TypeAlias = (
 )
 """An array ``[N, ...]``, arrays by input name, an iterable of samples, or an npz or npy file."""
 
-Wanted: TypeAlias = "Sequence[tuple[str, tuple[int, ...], str]]"
-"""Name, shape with the batch axis, and numpy type of each input of a model."""
 
-
-def stacked_samples(data: Data, wanted: Wanted) -> dict[str, Array]:
+def stacked_samples(data: Data, infos: Sequence[TensorInfo]) -> dict[str, Array]:
     """The samples by input, ``[N, *shape]`` of the input's type; constant ones are warned of.
 
     The batch axis of a sample may be left out where it is 1.
@@ -41,17 +40,17 @@ def stacked_samples(data: Data, wanted: Wanted) -> dict[str, Array]:
     """
     if isinstance(data, (str, PathLike)):
         data = read_arrays(Path(data), "give an .npz file with one array [N, ...] for each input")
-        if len(data) == 1 and len(wanted) == 1:
+        if len(data) == 1 and len(infos) == 1:
             data = next(iter(data.values()))
     if isinstance(data, Mapping):
         named = dict(data)
     elif isinstance(data, np.ndarray):
-        named = {_only(wanted): data}
+        named = {_only(infos): data}
     elif isinstance(data, Iterable):
-        named = _collected(data, wanted)
+        named = _collected(data, infos)
     else:
         raise _no_samples(f"calibration data of type {type(data).__name__}")
-    names = [name for name, _, _ in wanted]
+    names = [info.name for info in infos]
     if set(named) != set(names):
         given = ", ".join(map(repr, named)) or "nothing"
         raise InputError(
@@ -59,7 +58,7 @@ def stacked_samples(data: Data, wanted: Wanted) -> dict[str, Array]:
             where="option 'data'",
             hint=f"the model's inputs are {', '.join(map(repr, names))}",
         )
-    result = {name: _checked(named[name], name, shape, dtype) for name, shape, dtype in wanted}
+    result = {info.name: _checked(named[info.name], info) for info in infos}
     counts = {name: len(array) for name, array in result.items()}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{count} of '{name}'" for name, count in counts.items())
@@ -90,23 +89,23 @@ def _question(samples: Mapping[str, Array]) -> None:
         )
 
 
-def _only(wanted: Wanted) -> str:
-    if len(wanted) != 1:
+def _only(infos: Sequence[TensorInfo]) -> str:
+    if len(infos) != 1:
         raise InputError(
             "calibration data without names for a model of several inputs",
             where="option 'data'",
-            hint=f"give a dict with {', '.join(repr(name) for name, _, _ in wanted)}",
+            hint=f"give a dict with {', '.join(repr(info.name) for info in infos)}",
         )
-    return wanted[0][0]
+    return infos[0].name
 
 
-def _collected(data: Iterable[Any], wanted: Wanted) -> dict[str, Array]:
+def _collected(data: Iterable[Any], infos: Sequence[TensorInfo]) -> dict[str, Array]:
     """Samples that come one by one."""
     samples = list(data)
     if not samples:
         raise _no_samples("no calibration data")
     if not isinstance(samples[0], Mapping):
-        name = _only(wanted)
+        name = _only(infos)
         samples = [{name: sample} for sample in samples]
     found: dict[str, list[Any]] = {name: [] for name in samples[0]}
     for index, sample in enumerate(samples):
@@ -124,14 +123,15 @@ def _collected(data: Iterable[Any], wanted: Wanted) -> dict[str, Array]:
         raise _no_samples("calibration samples of several shapes") from error
 
 
-def _checked(given: Any, name: str, shape: tuple[int, ...], dtype: str) -> Array:
+def _checked(given: Any, info: TensorInfo) -> Array:
     """One input's samples ``[N, *shape]``."""
-    where = f"option 'data', input '{name}'"
+    shape, dtype = info.shape, info.dtype
+    where = f"option 'data', input '{info.name}'"
     try:
         array = np.asarray(given)
     except ValueError as error:  # a ragged list
         raise _no_samples(f"no array, but a {type(given).__name__}") from error
-    if array.shape[1:] == shape[1:] and shape[0] == 1:
+    if array.shape[1:] == shape[1:] and shape[:1] == (1,):
         array = array[:, None]
     if array.ndim != len(shape) + 1 or array.shape[1:] != shape:
         raise InputError(

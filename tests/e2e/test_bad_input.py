@@ -162,10 +162,10 @@ def test_options_of_a_build(option: str, given: object) -> None:
     "data", [3, [], None.__class__, [np.zeros(2), np.zeros(3)], {"input": None}, np.int8(3)]
 )
 def test_calibration_data(data: object) -> None:
-    from htvm.quantization.retarget import _stacked
+    from htvm.quantization.samples import stacked_samples
 
     with pytest.raises(errors.InputError, match="option 'data'"):
-        _stacked(data["input"] if isinstance(data, dict) else data)
+        stacked_samples(data, htvm.zoo.build("toyadmos").inputs)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["stdint", "a" * 300, "htvm_hal", "diana_driver", "main", "int"])

@@ -19,7 +19,7 @@ import htvm
 from htvm.aot.reference import build_llvm_reference
 from htvm.errors import DependencyError, InputError, ModelError, TargetError, UnsupportedError
 from htvm.frontend.check import check
-from htvm.model import Model
+from htvm.model import Model, TensorInfo
 from htvm.quantization import retarget
 
 SAMPLES = np.random.default_rng(1).normal(0, 1, (24, 3, 8, 8)).astype(np.float32)
@@ -132,13 +132,13 @@ def test_data_that_do_not_fit(
 def test_unequal_numbers_of_samples() -> None:
     from htvm.quantization.samples import stacked_samples
 
-    wanted = [("a", (1, 2), "float32"), ("b", (1, 3), "int8")]
+    infos = [TensorInfo("a", (1, 2), "float32"), TensorInfo("b", (1, 3), "int8")]
     with pytest.raises(InputError, match="5 of 'a', 4 of 'b'"):
-        stacked_samples({"a": np.zeros((5, 2)), "b": np.zeros((4, 3), int)}, wanted)
+        stacked_samples({"a": np.zeros((5, 2)), "b": np.zeros((4, 3), int)}, infos)
     with pytest.raises(InputError, match="outside the range of int8"):
-        stacked_samples({"a": np.zeros((4, 2)), "b": np.full((4, 3), 200)}, wanted)
+        stacked_samples({"a": np.zeros((4, 2)), "b": np.full((4, 3), 200)}, infos)
     with pytest.raises(InputError, match="without names"):
-        stacked_samples(np.zeros((5, 2)), wanted)
+        stacked_samples(np.zeros((5, 2)), infos)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_samples_that_say_nothing_are_questioned(
     from htvm.quantization.samples import stacked_samples
 
     with caplog.at_level(logging.WARNING):
-        stacked_samples(samples, [("x", (1, 3), "float32")])
+        stacked_samples(samples, [TensorInfo("x", (1, 3), "float32")])
     assert said in caplog.text if said else not caplog.text
 
 
