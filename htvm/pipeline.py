@@ -379,7 +379,7 @@ class _Work:
                 model.graph, soc, accelerators, executed.places, executed.binding, budget
             )
             # Without accelerators, there is nothing to group and to generate.
-            parts = partition(model.module, placed, soc, accelerators) if accelerators else None
+            parts = partition(model.graph, placed, soc, accelerators) if accelerators else None
         with progress.stage("generating accelerator code", (5, _STAGES)):
             regions = Generated(model.module, {}, WeightPlan())
             if parts is not None:

@@ -113,7 +113,7 @@ class RegionMachine:
         from patterns.byoc.partition import partition
 
         compiled, target = self._compiled, self._compiled.target
-        executed = compiled.retargeted.model.module
+        executed = compiled.retargeted.model.graph
         parts = partition(executed, compiled.dispatch, target.soc, target.accelerators)
         generated = run_codegen(parts, compiled.cost, target.accelerators, compiled.source.name)
         module = generated.module

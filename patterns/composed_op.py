@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,7 +13,7 @@ from patterns.op import Op
 if TYPE_CHECKING:
     from tvm.relax import Expr
 
-__all__ = ["ComposedOp"]
+__all__ = ["ComposedOp", "compositions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,3 +42,14 @@ class ComposedOp(Op):
         Raises:
             IntegerFormError: its parameters are not allowed in the integer form.
         """
+
+
+def compositions(classes: Iterable[type[Op]]) -> tuple[tuple[type[ComposedOp], Match], ...]:
+    """Return every pattern that finds operators of these classes, those with a single form first.
+
+    Operators that are one call need none.
+    """
+    forms = {cls.form or cls for cls in classes if issubclass(cls, ComposedOp)}
+    ordered = sorted(forms, key=lambda cls: f"{cls.__module__}.{cls.__name__}")
+    found = sorted(((cls, cls.matches()) for cls in ordered), key=lambda entry: len(entry[1]))
+    return tuple((cls, match) for cls, matches in found for match in matches)

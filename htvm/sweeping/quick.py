@@ -76,7 +76,7 @@ def _network(
     compiled = compile_model(model, target, whole)
     inputs = seeded_inputs(model.inputs, seed)
     executed = compiled.retargeted.model
-    parts = partition(executed.module, compiled.dispatch, target.soc, target.accelerators)
+    parts = partition(executed.graph, compiled.dispatch, target.soc, target.accelerators)
     known = operator_results(executed.module, _interface(executed, inputs))
     cases = tuple(
         Case(

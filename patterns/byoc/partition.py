@@ -16,9 +16,10 @@ from byoc_dory.layers import Layer, Tensor
 from byoc_dory.region import BorderMap, Region
 from patterns.byoc.composite import LayerForm, shapes_of
 from patterns.byoc.table import LAYER_ATTRIBUTE, pattern_table
+from patterns.composed_op import compositions
 from patterns.dispatch.dispatching import CPU, Dispatch
 from patterns.names import name_of
-from patterns.reading.kinds import primitive_kinds
+from patterns.primitive_op import PrimitiveOp
 from patterns.reading.walk import bindings_of, main_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tvm.relax import Function, Var
 
     from byoc_dory.soc.base import Accelerator, Soc
+    from patterns.reading.graph import Graph
 
 __all__ = ["Partition", "codegen_name", "partition"]
 
@@ -53,13 +55,13 @@ def codegen_name(soc: Soc, accelerator: Accelerator) -> str:
 
 
 def partition(
-    module: IRModule, placed: Dispatch, soc: Soc, accelerators: Sequence[Accelerator]
+    graph: Graph, placed: Dispatch, soc: Soc, accelerators: Sequence[Accelerator]
 ) -> Partition:
     """Group the placed operators into regions.
 
     Args:
-        module: module in the integer form, with the function "main".
-        placed: result of `patterns.dispatch.dispatching.dispatch` for this module.
+        graph: the operators.
+        placed: result of `patterns.dispatch.dispatching.dispatch` for them.
         soc: SoC that gives the codegens their names.
         accelerators: the accelerators of ``placed``.
 
@@ -69,7 +71,7 @@ def partition(
     """
     renamed = dict(placed.renamed)
     while True:
-        parts, leaving = _partition(module, placed, renamed, soc, accelerators)
+        parts, leaving = _partition(graph, placed, renamed, soc, accelerators)
         if parts is not None:
             return parts
         # These results leave a region, so they need tensors of their own.
@@ -77,7 +79,7 @@ def partition(
 
 
 def _partition(
-    module: IRModule,
+    graph: Graph,
     placed: Dispatch,
     renamed: Mapping[str, str],
     soc: Soc,
@@ -95,10 +97,11 @@ def _partition(
         if name not in placed.inner
     } | {**placed.absorbed, **renamed}
     # Otherwise a result that is also read would leave its region twice, under two names.
-    module = relax.transform.CanonicalizeBindings()(module)
-    shapes = _shapes(module, placed, renamed)
+    module = relax.transform.CanonicalizeBindings()(graph.module)
+    shapes = _shapes(graph, module, placed, renamed)
+    patterns = compositions({type(node.op) for node in graph.in_order})
     for codegen, family in codegens.items():
-        table = pattern_table(codegen, _taken_by(family, homes), shapes)
+        table = pattern_table(codegen, _taken_by(family, homes), patterns, shapes)
         module = relax.transform.FuseOpsByPattern(table, bind_constants=True)(module)
     if any("Composite" in function.attrs for function in module.functions.values()):
         # Its memory grows with the square of the operators, whether or not they are composites.
@@ -112,7 +115,9 @@ def _partition(
     return Partition(module, regions), ()
 
 
-def _shapes(module: IRModule, placed: Dispatch, renamed: Collection[str]) -> tuple[LayerForm, ...]:
+def _shapes(
+    graph: Graph, module: IRModule, placed: Dispatch, renamed: Collection[str]
+) -> tuple[LayerForm, ...]:
     """Return the forms of the layers that no builder's pattern describes."""
     found: dict[str, tuple[str, ...]] = {name: (name,) for name in renamed}
     found |= {
@@ -120,10 +125,7 @@ def _shapes(module: IRModule, placed: Dispatch, renamed: Collection[str]) -> tup
         for name, place in placed.placement.items()
         if place != CPU
         and name not in placed.inner
-        and (
-            name in placed.groups
-            or (placed.kinds[name] in primitive_kinds() and placed.kinds[name] != "add")
-        )
+        and (name in placed.groups or isinstance(graph.nodes[name].op, PrimitiveOp))
     }
     return shapes_of(found, dict(bindings_of(main_of(module)))) if found else ()
 

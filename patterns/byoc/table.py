@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from patterns.names import name_of
 from patterns.op import Scale
-from patterns.reading.recognise import compositions
 
 if TYPE_CHECKING:
     from tvm.ir import RelaxExpr
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from tvm.relax.transform import FusionPattern, PatternCheckContext
 
     from patterns.byoc.composite import LayerForm
+    from patterns.composed_op import ComposedOp
+    from patterns.match import Match
 
 __all__ = ["LAYER_ATTRIBUTE", "pattern_table"]
 
@@ -28,17 +29,21 @@ LAYER_ATTRIBUTE = "layer"
 
 
 def pattern_table(
-    prefix: str, takes: Callable[[str], bool], shapes: Sequence[LayerForm] = ()
+    prefix: str,
+    takes: Callable[[str], bool],
+    patterns: Sequence[tuple[type[ComposedOp], Match]],
+    shapes: Sequence[LayerForm] = (),
 ) -> list[FusionPattern]:
     """Return the fusion patterns for one family of accelerators.
 
     Args:
         prefix: composites are named ``<prefix>.<operator>``; TVM uses the prefix as their codegen.
         takes: whether the operator with this name belongs to a region of this family.
+        patterns: from `patterns.composed_op.compositions`, of the operators that there are.
         shapes: patterns of layers without a builder's pattern, with the names of these layers.
     """
     special = {name for shape in shapes for name in shape.names}
-    matches = [match for cls, match in compositions() if cls.scale is not Scale.OWN]
+    matches = [match for cls, match in patterns if cls.scale is not Scale.OWN]
 
     def taken_as(names: Collection[str]) -> Callable[[str], bool]:
         return lambda name: name in names and takes(name)

@@ -10,10 +10,10 @@ from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Add, Layer, MultiHeadAttention, Tensor
 from byoc_dory.soc.rules import fits_budget
 from byoc_dory.verdict import OperatorVerdict, Refused
+from patterns.composed_op import ComposedOp, compositions
 from patterns.dispatch.arrange import is_arranged
 from patterns.dispatch.groups import Group
 from patterns.ops.moves.base import Filling
-from patterns.reading.recognise import has_pattern
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator, Soc
@@ -63,6 +63,7 @@ class Rules:
         self._binding = binding
         self._l1_budget = l1_budget
         self._turned = _channels_first(graph.in_order)
+        self._forms = {cls for cls, _ in compositions({type(node.op) for node in graph.in_order})}
         self._refused = {
             entry.softmax: [
                 OperatorVerdict(
@@ -108,13 +109,25 @@ class Rules:
         places = {}
         for node in nodes:
             said = [
-                _judge(as_seen(node, self._soc, entry), self._soc, entry, self._turned)
+                self._of_operator(as_seen(node, self._soc, entry), entry)
                 for entry in self._accelerators
             ]
             said = self.verdicts[node.name] = self._with_refusals(node, said)
             wanted = self._wanted.get(node.name)
             places[node.name] = _placed(said, wanted, node.name in self._binding)
         return places
+
+    def _of_operator(self, node: Node, accelerator: Accelerator) -> OperatorVerdict:
+        """Return an accelerator's verdict about an operator, which patterns must find to take."""
+        op = node.op
+        is_found = not isinstance(op, ComposedOp) or (op.form or type(op)) in self._forms
+        if node.layer is None or not is_found:
+            reason = f"no pattern for {node.kind}"
+            if isinstance(op, Filling):
+                reason += f" with {op.value}"
+            return OperatorVerdict(accelerator.name, False, reason, layer=node.name, kind=node.kind)
+        matrices = () if node.scaled is not None else self._turned
+        return _verdict(self._soc, accelerator, node.layer, node.kind, matrices)
 
     def _with_refusals(self, node: Node, said: list[OperatorVerdict]) -> list[OperatorVerdict]:
         """Return an operator's verdicts, with those of the refused groups that it belongs to.
@@ -201,18 +214,6 @@ def _channels_first(nodes: Iterable[Node]) -> frozenset[str]:
         for tensor in (*node.scaled.inputs, node.scaled.output)
         if tensor.layout == "NCHW"
     )
-
-
-def _judge(
-    node: Node, soc: Soc, accelerator: Accelerator, turned: Container[str]
-) -> OperatorVerdict:
-    if node.layer is None or not has_pattern(node.op):
-        reason = f"no pattern for {node.kind}"
-        if isinstance(node.op, Filling):
-            reason += f" with {node.op.value}"
-        return OperatorVerdict(accelerator.name, False, reason, layer=node.name, kind=node.kind)
-    matrices = () if node.scaled is not None else turned
-    return _verdict(soc, accelerator, node.layer, node.kind, matrices)
 
 
 def _verdict(

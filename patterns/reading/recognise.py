@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tvm import relax
 
 from byoc_dory.errors import IntegerFormError
-from patterns.composed_op import ComposedOp
+from patterns.call_op import CallOp
+from patterns.composed_op import ComposedOp, compositions
 from patterns.match import Match, find
 from patterns.ops import classes
 from patterns.primitive import kind_of, parameters_of
-from patterns.primitive_op import read_primitive
-from patterns.reading.kinds import calls, primitives
+from patterns.primitive_op import PrimitiveOp, read_primitive
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -22,24 +22,17 @@ if TYPE_CHECKING:
 
     from patterns.op import Op
 
-__all__ = ["compositions", "has_pattern", "recognised"]
+__all__ = ["primitives", "recognised"]
+
+_Class = TypeVar("_Class")
 
 _ENDS = ("relax.astype", "relax.add")
 """Name of the operation or the PrimFunc of a composition's last call."""
 
 
 @cache
-def compositions() -> tuple[tuple[type[ComposedOp], Match], ...]:
-    """Return every pattern of operators with several calls, those with a single form first."""
-    found = [(cls, cls.matches()) for cls in classes() if issubclass(cls, ComposedOp)]
-    found.sort(key=lambda entry: len(entry[1]))
-    return tuple((cls, match) for cls, matches in found for match in matches)
-
-
-def has_pattern(op: Op) -> bool:
-    """Whether a pattern finds such operators in a module; what is one call needs none."""
-    known = {cls for cls, _ in compositions()}
-    return not isinstance(op, ComposedOp) or (type(op).form or type(op)) in known
+def _compositions() -> tuple[tuple[type[ComposedOp], Match], ...]:
+    return compositions(classes())
 
 
 def recognised(module: IRModule, value: Expr, values: Mapping[Var, Expr]) -> Op:
@@ -56,11 +49,11 @@ def recognised(module: IRModule, value: Expr, values: Mapping[Var, Expr]) -> Op:
     """
     if isinstance(value, relax.Call):
         operation = str(getattr(value.op, "name", ""))
-        if (call := calls().get(operation)) is not None:
+        if (call := _calls().get(operation)) is not None:
             return call.read(value)
         if (written := primitives().get(kind_of(module, value) or "")) is not None:
             return read_primitive(written, parameters_of(module, value), value)
-        for cls, match in compositions() if operation in _ENDS else ():
+        for cls, match in _compositions() if operation in _ENDS else ():
             slots = find(match, value, values)
             if slots is not None:
                 return cls.read(slots)
@@ -69,6 +62,43 @@ def recognised(module: IRModule, value: Expr, values: Mapping[Var, Expr]) -> Op:
         where=f"value '{_brief(value)}'",
         hint="write operators with the classes of the package 'patterns'",
     )
+
+
+@cache
+def primitives() -> Mapping[str, type[PrimitiveOp]]:
+    """Return the classes of operators that are PrimFuncs, by the PrimFunc's kind.
+
+    Raises:
+        IntegerFormError: two classes write PrimFuncs of the same kind.
+    """
+    return _by_name((cls.tag or cls.kind, cls) for cls in _derived(PrimitiveOp))
+
+
+@cache
+def _calls() -> Mapping[str, type[CallOp]]:
+    """Return the classes of operators that are Relax calls, by the name of the Relax operator.
+
+    Raises:
+        IntegerFormError: two classes write the same call.
+    """
+    return _by_name((cls.operation, cls) for cls in _derived(CallOp))
+
+
+def _derived(base: Any) -> Iterator[type[Any]]:
+    return (cls for cls in classes() if issubclass(cls, base))
+
+
+def _by_name(named: Iterable[tuple[str, type[_Class]]]) -> Mapping[str, type[_Class]]:
+    found: dict[str, type[_Class]] = {}
+    for name, cls in named:
+        other = found.setdefault(name, cls)
+        if other is not cls:
+            raise IntegerFormError(
+                f"two classes of operators are '{name}' in a module",
+                where=f"{other.__module__} and {cls.__module__}",
+                hint="give one of them a name of its own",
+            )
+    return found
 
 
 def _brief(value: Any) -> str:

@@ -17,7 +17,7 @@ from byoc_dory.errors import IntegerFormError
 from patterns.match import is_slice, variables
 from patterns.names import name_of
 from patterns.primitive import dtype_of, kind_of
-from patterns.reading.kinds import primitives
+from patterns.reading.recognise import primitives
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule

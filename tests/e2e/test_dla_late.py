@@ -91,8 +91,8 @@ def test_streams_of_networks_on_200_designs(name: str) -> None:
     """Python's assembler and the component's: the same words, or the same refusal."""
     target = resolve("dla")
     compiled = htvm.build(zoo.build(name), target=target, platform="host").compiled
-    module = compiled.retargeted.model.module
-    regions = partition(module, compiled.dispatch, target.soc, target.accelerators).regions
+    graph = compiled.retargeted.model.graph
+    regions = partition(graph, compiled.dispatch, target.soc, target.accelerators).regions
     files = [lower(region) for region in regions.values()]
     assembler = LateAssembler(native_library(target.soc))
     rng = np.random.default_rng(7)

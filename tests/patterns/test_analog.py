@@ -23,7 +23,7 @@ from patterns.ops.analog.passes import MAX_PASSES
 from patterns.ops.convolution import Window
 from patterns.ops.requantize import int_constant
 from patterns.reading.graph import Graph
-from patterns.reading.read import Node, graph_of, output_names
+from patterns.reading.read import Node, graph_of
 from tests.byoc_dory.analog import seven_bits, ternary
 from tests.patterns.build import Writer, module_of, run_tvm
 from tests.reference.diana_layers import run_analog
@@ -131,13 +131,14 @@ def chain(bb: relax.BlockBuilder, x: relax.Var) -> relax.Var:
 def test_partition_finds_all_passes() -> None:
     module = module_of([(1, 6, 6, 16)], chain)
     analog = DIANA.accelerator("analog")
-    nodes = graph_of(module).in_order
-    nodes = tuple(_with_range(node) if node.name == "first" else node for node in nodes)
-    placed = dispatch(Graph(nodes, output_names(module)), DIANA, (analog,))
+    graph = graph_of(module)
+    nodes = (_with_range(node) if node.name == "first" else node for node in graph.in_order)
+    graph = replace(graph, in_order=tuple(nodes))
+    placed = dispatch(graph, DIANA, (analog,))
     assert {name: place for name, place in placed.placement.items() if place == "analog"} == {
         "first": "analog", "second": "analog", "head": "analog",
     }  # fmt: skip
-    parts = partition(module, placed, DIANA, (analog,))
+    parts = partition(graph, placed, DIANA, (analog,))
     layers = [layer.name for region in parts.regions.values() for layer in region.layers]
     assert layers == ["first", "second", "head"]
 

@@ -54,8 +54,9 @@ class Net:
 
 def cut(module: relax.IRModule, target: str = "diana.digital") -> Partition:
     place = resolve(target)
-    placed = dispatch(graph_of(module), place.soc, place.accelerators)
-    return partition(module, placed, place.soc, place.accelerators)
+    graph = graph_of(module)
+    placed = dispatch(graph, place.soc, place.accelerators)
+    return partition(graph, placed, place.soc, place.accelerators)
 
 
 def layers_of(parts: Partition) -> list[list[str]]:
@@ -162,7 +163,7 @@ def test_the_first_accelerator_that_accepts_gets_the_operator() -> None:
     soc = replace(place.soc, accelerators=(twin, core))
     placed = dispatch(graph_of(module), soc, (twin, core))
     assert placed.placement == {"conv2d_0": "twin"}
-    parts = partition(module, placed, soc, (twin, core))
+    parts = partition(graph_of(module), placed, soc, (twin, core))
     assert [set(region.homes) for region in parts.regions.values()] == [{"twin"}]
     for order in ((twin, core), (core, twin)):
         ordered = replace(soc, accelerators=order)

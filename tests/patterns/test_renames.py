@@ -169,7 +169,7 @@ def test_a_network_from_a_file() -> None:
     placed = dispatch(model.graph, soc, cores)
     from patterns.byoc.partition import partition
 
-    parts = partition(model.module, placed, soc, cores)
+    parts = partition(model.graph, placed, soc, cores)
     (region,) = parts.regions.values()
     assert len(region.layers) == 12
     known = dict(interpret(model.module, inputs).tensors)
