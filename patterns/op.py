@@ -6,7 +6,7 @@ to treat it: the kind of work (cost, code size), its effect on scales (retargeti
 on padding.  It writes itself into a Relax module, and an equal object is read back from there
 (`patterns.reading`).  No code compares operators' names; it uses these methods and traits instead.
 
-To add an operator, write its class in a file below `patterns/ops` and a handler in a frontend that
+To add an operator, write its class below `patterns/ops` and a handler in a frontend that
 returns it.  `patterns.ops.classes` finds the class automatically.
 """
 

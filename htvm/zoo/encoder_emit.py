@@ -19,9 +19,9 @@ from patterns.ops.dense import dense_of
 from patterns.ops.integer.matmul import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.pulp.accumulate import Accumulate
-from patterns.ops.pulp.affine_norm import PulpAffineNorm
 from patterns.ops.pulp.ita_gelu import ItaActivation
 from patterns.ops.pulp.ita_softmax import ItaMax
+from patterns.ops.pulp.norm import PulpAffineNorm
 from patterns.reading.building import GraphBuilder
 
 if TYPE_CHECKING:

@@ -27,9 +27,8 @@ from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.transpose import Transpose
-from patterns.ops.pulp.divide import PulpDivide
-from patterns.ops.pulp.hard_swish import PulpHardSwish
-from patterns.ops.pulp.rms_norm import PulpRmsNorm
+from patterns.ops.pulp.elementwise import PulpDivide, PulpHardSwish
+from patterns.ops.pulp.norm import PulpRmsNorm
 from patterns.ops.pulp.softmax import PulpSoftmax
 from patterns.reading.building import GraphBuilder
 

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Scaling",
-    "array_constant",
     "check_int32",
     "check_requantization",
     "fixed_point",
@@ -188,11 +187,6 @@ def int_constant(values: int | tuple[int, ...], shape: tuple[int, ...] | None = 
     """Return an int32 constant: a scalar, or a tensor of ``shape`` (default: one axis)."""
     array = check_int32(values)
     return relax.const(array if shape is None else array.reshape(shape), "int32")
-
-
-def array_constant(values: Array) -> Expr:
-    """Return a constant with the array's own type and shape."""
-    return relax.const(values, values.dtype.name)
 
 
 def requantize(

@@ -23,22 +23,17 @@ from patterns.ops.float32.average import RealAverage
 from patterns.ops.float32.combine import RealCombine
 from patterns.ops.float32.conv2d import RealConv2d
 from patterns.ops.float32.dequantize import Dequantize
-from patterns.ops.float32.exp import RealExp
-from patterns.ops.float32.log import RealLog
-from patterns.ops.float32.map import RealMap
+from patterns.ops.float32.elementary import RealExp, RealLog, RealMap, RealRound, RealSqrt
 from patterns.ops.float32.matmul import RealMatmul
 from patterns.ops.float32.place import RealArgExtreme
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.float32.reduce import RealReduce
-from patterns.ops.float32.round import RealRound
-from patterns.ops.float32.sqrt import RealSqrt
 from patterns.ops.integer.cast import Cast
 from patterns.ops.integer.combine import Combine
 from patterns.ops.integer.extreme import ArgExtreme, Extreme, ReduceExtreme
 from patterns.ops.integer.matmul import IntegerMatmul
-from patterns.ops.integer.mean import IntegerMean
+from patterns.ops.integer.reduction import IntegerMean, Total
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.integer.total import Total
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.attach import Attach
 from patterns.ops.moves.concat import Concat
@@ -58,14 +53,10 @@ from patterns.ops.onnxruntime.quantize import OnnxQuantize
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.onnxruntime.softmax import OnnxSoftmax
 from patterns.ops.pulp.accumulate import Accumulate
-from patterns.ops.pulp.affine_norm import PulpAffineNorm
-from patterns.ops.pulp.divide import PulpDivide
-from patterns.ops.pulp.gelu import PulpGelu
-from patterns.ops.pulp.hard_swish import PulpHardSwish
+from patterns.ops.pulp.elementwise import PulpDivide, PulpGelu, PulpHardSwish
 from patterns.ops.pulp.ita_gelu import ItaActivation
 from patterns.ops.pulp.ita_softmax import ItaMax
-from patterns.ops.pulp.layer_norm import PulpLayerNorm
-from patterns.ops.pulp.rms_norm import PulpRmsNorm
+from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm
 from patterns.ops.pulp.softmax import PulpSoftmax
 from patterns.ops.table_map import TableLookup
 from patterns.ops.tflite.add import TfliteAdd

@@ -14,25 +14,19 @@ from patterns.op import TensorType
 from patterns.ops.convolution import Conv2dSums, Window
 from patterns.ops.dense import LinearSums
 from patterns.ops.float32.combine import RealCombine
+from patterns.ops.float32.elementary import RealRound
 from patterns.ops.float32.matmul import RealMatmul
-from patterns.ops.float32.round import RealRound
 from patterns.ops.integer.cast import Cast
 from patterns.ops.integer.combine import Combine
 from patterns.ops.integer.matmul import IntegerMatmul
-from patterns.ops.integer.mean import IntegerMean
+from patterns.ops.integer.reduction import IntegerMean, Total
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.integer.total import Total
 from patterns.ops.pulp.accumulate import Accumulate
-from patterns.ops.pulp.affine_norm import PulpAffineNorm
-from patterns.ops.pulp.divide import PulpDivide
-from patterns.ops.pulp.elementwise import ElementWise
-from patterns.ops.pulp.gelu import PulpGelu
-from patterns.ops.pulp.hard_swish import PulpHardSwish
+from patterns.ops.pulp.elementwise import ElementWise, PulpDivide, PulpGelu, PulpHardSwish
 from patterns.ops.pulp.ita_gelu import ItaActivation
 from patterns.ops.pulp.ita_softmax import ItaMax
-from patterns.ops.pulp.layer_norm import PulpLayerNorm
+from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm
 from patterns.ops.pulp.quotient import PulpQuotient
-from patterns.ops.pulp.rms_norm import PulpRmsNorm
 from patterns.ops.pulp.softmax import PulpSoftmax
 from patterns.primitive_op import PrimitiveOp
 from patterns.reading.read import graph_of

@@ -21,13 +21,10 @@ from patterns.ops.integer.matmul import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.pulp.accumulate import Accumulate
-from patterns.ops.pulp.affine_norm import PulpAffineNorm
-from patterns.ops.pulp.gelu import PulpGelu
-from patterns.ops.pulp.hard_swish import PulpHardSwish
+from patterns.ops.pulp.elementwise import PulpGelu, PulpHardSwish
 from patterns.ops.pulp.ita_gelu import ItaActivation
 from patterns.ops.pulp.ita_softmax import ItaMax
-from patterns.ops.pulp.layer_norm import PulpLayerNorm
-from patterns.ops.pulp.rms_norm import PulpRmsNorm
+from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm
 from patterns.ops.pulp.softmax import PulpSoftmax
 from tests.patterns.fake import cut, fake, layers_of, placed_on
 from tests.patterns.test_types import drawn, module_of

@@ -14,13 +14,10 @@ from patterns.ops.float32.average import RealAverage
 from patterns.ops.float32.combine import RealCombine
 from patterns.ops.float32.conv2d import RealConv2d
 from patterns.ops.float32.dequantize import Dequantize
-from patterns.ops.float32.exp import RealExp
-from patterns.ops.float32.map import RealMap
+from patterns.ops.float32.elementary import RealExp, RealMap, RealRound, RealSqrt
 from patterns.ops.float32.matmul import RealMatmul
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.float32.reduce import RealReduce
-from patterns.ops.float32.round import RealRound
-from patterns.ops.float32.sqrt import RealSqrt
 from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.quantize import OnnxQuantize
 from patterns.ops.onnxruntime.real import OnnxReal

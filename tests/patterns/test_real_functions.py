@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 import htvm
-from patterns.ops.float32.exp import RealExp
-from patterns.ops.float32.map import RealMap
+from patterns.ops.float32.elementary import RealExp, RealMap, RealSqrt
 from patterns.ops.float32.reduce import RealReduce
-from patterns.ops.float32.sqrt import RealSqrt
 from tests.patterns.build import module_of
 from tests.reference.interpreter import interpret
 

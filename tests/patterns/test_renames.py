@@ -16,7 +16,7 @@ from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.transpose import Transpose
-from patterns.ops.pulp.layer_norm import PulpLayerNorm
+from patterns.ops.pulp.norm import PulpLayerNorm
 from tests.models_onnx import golden, onnx_path
 from tests.patterns.fake import cut, fake, layers_of, soc_of
 from tests.patterns.test_types import drawn, module_of

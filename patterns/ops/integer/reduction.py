@@ -1,20 +1,22 @@
-"""`IntegerReduction`: the base of sums and means of integers over axes."""
+"""Sums and means of integers over axes."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tvm import te, tirx
 
-from patterns.op import Work
-from patterns.ops.integer.limits import magnitude
+from byoc_dory.errors import UnsupportedError
+from patterns.op import TensorType, Work, operator
+from patterns.ops.integer.limits import INT32_MAX, magnitude, wrapping_type
 from patterns.primitive import sizes_of
 from patterns.primitive_op import PrimitiveOp
 
-__all__ = ["IntegerReduction"]
+__all__ = ["IntegerMean", "IntegerReduction", "Total"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,3 +85,53 @@ class IntegerReduction(PrimitiveOp):
         return te.compute(
             out, lambda *i: self.finished(sums(*i), count, accumulator, dtype), name=self.kind
         )
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class IntegerMean(IntegerReduction):
+    """``(sum + n / 2) // n`` over n elements, a power of two, in the type of the input."""
+
+    kind = "mean"
+    tag = "integer_mean"
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        count = self.count(inputs[0].shape)
+        if count & (count - 1):
+            raise UnsupportedError(
+                f"a mean of {count} integers",
+                hint="the rounding of integer means is defined for powers of two",
+            )
+        return TensorType(self.shape(inputs[0].shape), inputs[0].dtype)
+
+    def accumulator(self, worst: int) -> str:
+        """See `IntegerReduction.accumulator`."""
+        return "int32" if worst <= INT32_MAX else "int64"
+
+    def finished(self, total: Any, count: int, accumulator: str, dtype: str) -> Any:
+        """See `IntegerReduction.finished`."""
+        value = total + tirx.const(count // 2, accumulator)
+        bits = count.bit_length() - 1
+        return tirx.Cast(dtype, value >> tirx.const(bits, accumulator))
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Total(IntegerReduction):
+    """The int32 sum over some axes; sums that exceed 32 bits wrap around."""
+
+    kind = "total"
+    tag = "integer_total"
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        return TensorType(self.shape(inputs[0].shape), "int32")
+
+    def accumulator(self, worst: int) -> str:
+        """See `IntegerReduction.accumulator`."""
+        return wrapping_type(worst)
+
+    def finished(self, total: Any, count: int, accumulator: str, dtype: str) -> Any:
+        """See `IntegerReduction.finished`."""
+        return tirx.Cast("int32", total)

@@ -48,6 +48,7 @@ class OnnxAverage(PrimitiveOp):
     """
 
     kind = "onnx_average"
+    stem = "average"
     work = Work.WINDOW
     scale = Scale.FREE
 
@@ -58,11 +59,6 @@ class OnnxAverage(PrimitiveOp):
     clip: Range = INT8
     layout: str = "NCHW"
     steps: tuple[float, ...] = ()
-
-    @property
-    def stem(self) -> str:
-        """See `Op.stem`."""
-        return "average"
 
     @property
     def zero_point(self) -> int:

@@ -49,17 +49,13 @@ class OnnxSoftmax(PrimitiveOp):
     """
 
     kind = "onnx_softmax"
+    stem = "softmax"
     work = Work.SOFTMAX
 
     input_step: float
     output_step: float
     zero_point: int = 0
     clip: Range = INT8
-
-    @property
-    def stem(self) -> str:
-        """See `Op.stem`."""
-        return "softmax"
 
     @property
     def _steps(self) -> int:

@@ -1,4 +1,4 @@
-"""`ElementWise`: the base of the PULP flow's functions of one integer."""
+"""The PULP flow's functions of one integer: GELU, hard swish, and division by a constant."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from tvm import sym, te, tirx
 
 from byoc_dory.errors import UnsupportedError
-from patterns.op import TensorType
+from patterns.op import TensorType, operator
 from patterns.ops.integer.limits import INT32_MAX, magnitude
 from patterns.primitive_op import PrimitiveOp
 
-__all__ = ["ElementWise", "check_fits"]
+__all__ = ["ElementWise", "PulpDivide", "PulpGelu", "PulpHardSwish", "check_fits"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,3 +92,111 @@ def check_fits(worst: int, what: str) -> None:
             f"{what} may reach {worst}",
             hint="its result is kept in 32 bits; narrow its input, or its factors",
         )
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class PulpGelu(ElementWise):
+    """``x * ((one + L) >> 1)``, ``L = sgn(x) * (one - (min(|x|, -b) + b)**2)``; int32.
+
+    Attributes:
+        b: negated argument where the error function becomes flat; not positive.
+        one: the integer that represents 1.0.
+    """
+
+    kind = "gelu"
+    tag = "integer_gelu"
+    offered = True
+
+    b: int
+    one: int
+
+    def check(self, largest: int) -> None:
+        """See `ElementWise.check`."""
+        if self.b > 0:
+            raise UnsupportedError(f"b = {self.b}", hint="b is negative")
+        check_fits(largest * (abs(self.one) + self.b * self.b), "a GELU")
+
+    def of(self, value: Any) -> Any:
+        """See `ElementWise.of`."""
+        zero, bit, one, b = (tirx.const(n, "int32") for n in (0, 1, self.one, self.b))
+        inner = tirx.min(tirx.max(value, -value), tirx.const(-self.b, "int32")) + b
+        flat = one - inner * inner
+        signed = tirx.Select(value > 0, flat, tirx.Select(value < 0, -flat, zero))
+        return value * ((one + signed) >> bit)
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class PulpHardSwish(ElementWise):
+    """``x * clip(x + three, 0, six) * sixth``, int32.
+
+    Attributes:
+        three, six, sixth: the integers that represent 3.0, 6.0 and 1 / 6.
+    """
+
+    kind = "hard_swish"
+    tag = "integer_hard_swish"
+    offered = True
+
+    three: int
+    six: int
+    sixth: int
+
+    def check(self, largest: int) -> None:
+        """See `ElementWise.check`."""
+        check_fits(largest * max(self.six, 1) * max(abs(self.sixth), 1), "a hard swish")
+        check_fits(largest + abs(self.three), "a hard swish")
+
+    def of(self, value: Any) -> Any:
+        """See `ElementWise.of`."""
+        zero, three, six, sixth = (
+            tirx.const(n, "int32") for n in (0, self.three, self.six, self.sixth)
+        )
+        gate = tirx.max(tirx.min(value + three, six), zero)
+        return value * gate * sixth
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class PulpDivide(ElementWise):
+    """``(numerator * x) // denominator``, which floors; int32.
+
+    Its cycles have no estimate, because they depend on the input's type: where `working` is int64,
+    an element takes about ten times as long as in int32.
+
+    Attributes:
+        numerator: its product with the input is below 2**62 in magnitude.
+        denominator: positive integer that fits int32.
+    """
+
+    kind = "divide"
+    tag = "integer_divide"
+    offered = True
+
+    numerator: int
+    denominator: int
+
+    def check(self, largest: int) -> None:
+        """See `ElementWise.check`."""
+        worst = largest * abs(self.numerator)
+        if not 0 < self.denominator <= INT32_MAX or worst + self.denominator >= 2**62:
+            raise UnsupportedError(
+                f"a division of up to {worst} by {self.denominator}",
+                hint="the divisor must be positive and fit int32, the dividend 62 bits",
+            )
+        check_fits(-(-worst // self.denominator), "a quotient")
+
+    def working(self, largest: int) -> str:
+        """See `ElementWise.working`."""
+        worst = largest * abs(self.numerator)
+        return "int32" if worst + self.denominator <= INT32_MAX else "int64"
+
+    def of(self, value: Any) -> Any:
+        """See `ElementWise.of`."""
+        working = str(value.ty.dtype)
+        divisor, one = tirx.const(self.denominator, working), tirx.const(1, working)
+        product = value * tirx.const(self.numerator, working)
+        # TVM lowers this before C's division, which rounds toward zero.
+        lowered = tirx.Select(product < 0, product - (divisor - one), product)
+        return tirx.truncdiv(lowered, divisor)

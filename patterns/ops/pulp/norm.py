@@ -1,4 +1,4 @@
-"""`Norm`: the base of the PULP flow's normalizations of rows.
+"""The PULP flow's normalizations of rows in integers.
 
 ``trunc`` rounds toward zero, ``//`` rounds down, ``isqrt`` is the integer square root.  Divisors
 are powers of two.  Results saturate at the bounds of int8.
@@ -17,17 +17,29 @@ from tvm import te, tirx
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.rowwise import AffineNorm, LayerNorm, RmsNorm
 from byoc_dory.layers.tensor import Array
-from patterns.op import INT8, TensorType
-from patterns.ops.integer.limits import INT32_MAX, constant_of
+from patterns.op import INT8, TensorType, operator
+from patterns.ops.integer.limits import INT32_MAX, constant_of, magnitude
 from patterns.ops.rows import row_layer
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
     from tvm.relax import Expr
+    from typing_extensions import Self
 
     from byoc_dory.layers import Rows
 
-__all__ = ["Norm", "exponent_of", "roots", "row_sum", "saturated", "sum_type", "vector"]
+__all__ = [
+    "Norm",
+    "PulpAffineNorm",
+    "PulpLayerNorm",
+    "PulpRmsNorm",
+    "exponent_of",
+    "roots",
+    "row_sum",
+    "saturated",
+    "sum_type",
+    "vector",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,3 +135,153 @@ def roots(squares: te.Tensor, worst: int, kind: str) -> te.Tensor:
         return te.sum(tirx.Cast(kind, candidate * candidate <= squares(*index)), axis=k)
 
     return te.compute(squares.shape, counted, name="isqrt")
+
+
+_SPREAD = 255
+"""The largest distance of a byte from a mean."""
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class PulpLayerNorm(Norm):
+    """Each row minus its mean, divided by its deviation, scaled and shifted by column."""
+
+    kind = "layer_norm"
+    tag = "integer_layer_norm"
+
+    function: LayerNorm
+
+    @classmethod
+    def of(cls, weight: Array, bias: Array, divisor: int) -> Self:
+        """Return the operator for the parameters in a file.
+
+        Args:
+            weight, bias: one integer per column that fits int32.
+            divisor: a power of two.
+
+        Raises:
+            UnsupportedError: a number is not allowed.
+        """
+        return cls(LayerNorm(vector(weight), vector(bias), exponent_of(divisor)))
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, factor, summand = tensors
+        length = int(source.shape[-1])
+        w, b = (
+            int(np.abs(part.astype("int64")).max())
+            for part in (self.function.weight, self.function.bias)
+        )
+        kind = sum_type(max(_SPREAD * w + b, _SPREAD * _SPREAD * length))
+        sums = row_sum(source, source, kind, "sums")
+        count = tirx.const(length, kind)
+        middle = te.compute(sums.shape, lambda *i: tirx.truncdiv(sums(*i), count), name="middle")
+
+        def centred(*index: Any) -> Any:
+            return tirx.Cast(kind, source(*index)) - middle(*index[:-1])
+
+        squares = row_sum(source, lambda *i: centred(*i) * centred(*i), kind, "squares")
+        variance = te.compute(
+            sums.shape,
+            lambda *i: tirx.truncdiv(squares(*i), count) + tirx.const(1, kind),
+            name="variance",
+        )
+        root = roots(variance, _SPREAD * _SPREAD + 1, kind)
+
+        def element(*index: Any) -> Any:
+            scaled = centred(*index) * tirx.Cast(kind, factor[index[-1]])
+            value = tirx.truncdiv(scaled, root(*index[:-1]))
+            value = value + tirx.Cast(kind, summand[index[-1]])
+            return saturated(value >> tirx.const(self.function.shift, kind), kind)
+
+        return te.compute(source.shape, element, name="normed")
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class PulpRmsNorm(Norm):
+    """Each row divided by the root of its mean square, and scaled by column."""
+
+    kind = "rms_norm"
+    tag = "integer_rms_norm"
+
+    function: RmsNorm
+
+    @classmethod
+    def of(cls, weight: Array, divisor: int) -> Self:
+        """Return the operator for the parameters in a file.
+
+        Args:
+            weight: one integer per column that fits int32.
+            divisor: a power of two.
+
+        Raises:
+            UnsupportedError: a number is not allowed.
+        """
+        return cls(RmsNorm(vector(weight), exponent_of(divisor)))
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, factor = tensors
+        length, most = int(source.shape[-1]), magnitude(str(source.dtype))
+        w = int(np.abs(self.function.weight.astype("int64")).max())
+        kind = sum_type(max(most * w, most * most * length))
+
+        def squared(*index: Any) -> Any:
+            return tirx.Cast(kind, source(*index)) * tirx.Cast(kind, source(*index))
+
+        squares = row_sum(source, squared, kind, "squares")
+        count, one = tirx.const(length, kind), tirx.const(1, kind)
+        mean = te.compute(
+            squares.shape, lambda *i: tirx.truncdiv(squares(*i), count) + one, name="mean"
+        )
+        root = roots(mean, most * most + 1, kind)
+
+        def element(*index: Any) -> Any:
+            scaled = tirx.Cast(kind, source(*index)) * tirx.Cast(kind, factor[index[-1]])
+            value = tirx.truncdiv(scaled, root(*index[:-1]))
+            return saturated(value >> tirx.const(self.function.shift, kind), kind)
+
+        return te.compute(source.shape, element, name="normed")
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class PulpAffineNorm(Norm):
+    """Each row scaled and shifted by column, without statistics."""
+
+    kind = "affine_norm"
+    tag = "integer_affine_norm"
+
+    function: AffineNorm
+
+    @classmethod
+    def of(cls, weight: Array, bias: Array, mul: int, divisor: int) -> Self:
+        """Return the operator for the parameters in a file.
+
+        Args:
+            weight, bias: one integer per column that fits int32.
+            mul: a factor for all columns.
+            divisor: a power of two.
+
+        Raises:
+            UnsupportedError: a number is not allowed.
+        """
+        return cls(AffineNorm(vector(weight), vector(bias), mul, exponent_of(divisor)))
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, factor, summand = tensors
+        mul = self.function.mul
+        w, b = (
+            int(np.abs(part.astype("int64")).max())
+            for part in (self.function.weight, self.function.bias)
+        )
+        kind = sum_type((magnitude(str(source.dtype)) * w + b) * max(abs(mul), 1))
+
+        def element(*index: Any) -> Any:
+            value = tirx.Cast(kind, source(*index)) * tirx.Cast(kind, factor[index[-1]])
+            value = (value + tirx.Cast(kind, summand[index[-1]])) * tirx.const(mul, kind)
+            return saturated(value >> tirx.const(self.function.shift, kind), kind)
+
+        return te.compute(source.shape, element, name="normed")

@@ -32,6 +32,7 @@ class TfliteBilinear(PrimitiveOp):
     """
 
     kind = "tflite_bilinear"
+    stem = "bilinear"
     work = Work.WINDOW
     opaque = True
 
@@ -39,11 +40,6 @@ class TfliteBilinear(PrimitiveOp):
     columns: Array
     row_weights: Array
     column_weights: Array
-
-    @property
-    def stem(self) -> str:
-        """See `Op.stem`."""
-        return "bilinear"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""

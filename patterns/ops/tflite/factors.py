@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from byoc_dory.errors import UnsupportedError
 from patterns.ops.requantize import fixed_point
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "ADD_LEFT_SHIFT",
@@ -59,21 +63,26 @@ class AddFactors:
         """
         first, second, output = scales
         twice_largest = 2.0 * max(first, second)
-        parts = (
-            fixed_point(first / twice_largest),
-            fixed_point(second / twice_largest),
-            fixed_point(twice_largest / ((1 << bits) * output)),
+        ratios = (
+            first / twice_largest,
+            second / twice_largest,
+            twice_largest / ((1 << bits) * output),
         )
-        if parts[2][1] > 0:
-            raise UnsupportedError(
-                f"an add whose output step {output:g} is 2**{bits} times finer than its inputs'"
-            )
-        return cls(
-            (parts[0][0], parts[1][0], parts[2][0]),
-            (parts[0][1], parts[1][1], parts[2][1]),
-            zero_points,
-            bits,
-        )
+        refusal = f"an add whose output step {output:g} is 2**{bits} times finer than its inputs'"
+        return cls._of_ratios(ratios, zero_points, bits, refusal)
+
+    @classmethod
+    def _of_ratios(
+        cls,
+        ratios: tuple[float, float, float],
+        zero_points: tuple[int, int, int],
+        bits: int,
+        refusal: str,
+    ) -> Self:
+        (a, i), (b, j), (c, k) = (fixed_point(ratio) for ratio in ratios)
+        if k > 0:
+            raise UnsupportedError(refusal)
+        return cls((a, b, c), (i, j, k), zero_points, bits)
 
 
 @dataclass(frozen=True)
@@ -115,18 +124,9 @@ class MultiplyFactors:
 
 
 @dataclass(frozen=True)
-class SquareFactors:
-    """TFLite's squared difference: operands scaled to a common step, subtracted, squared, scaled.
+class SquareFactors(AddFactors):
+    """TFLite's squared difference: operands in a common step, subtracted, squared, scaled."""
 
-    Attributes:
-        multipliers, shifts: those of first operand, second operand and output.
-        zero_points: those of first operand, second operand and output.
-        bits: number of fraction bits of the operands.
-    """
-
-    multipliers: tuple[int, int, int]
-    shifts: tuple[int, int, int]
-    zero_points: tuple[int, int, int]
     bits: int = SQUARE_LEFT_SHIFT
 
     @classmethod
@@ -136,27 +136,17 @@ class SquareFactors:
         zero_points: tuple[int, int, int],
         bits: int = SQUARE_LEFT_SHIFT,
     ) -> SquareFactors:
-        """Return the factors for the real scales of first operand, second operand and output.
-
-        Raises:
-            UnsupportedError: the output's step is absurdly small.
-        """
+        """See `AddFactors.from_scales`."""
         first, second, output = scales
         twice_largest = 2.0 * max(first, second)
         fine = (1 << 2 * bits) * output
-        parts = (
-            fixed_point(first / twice_largest),
-            fixed_point(second / twice_largest),
-            fixed_point(twice_largest * twice_largest / fine),
+        ratios = (
+            first / twice_largest,
+            second / twice_largest,
+            twice_largest * twice_largest / fine,
         )
-        if parts[2][1] > 0:
-            raise UnsupportedError(
-                f"a squared difference whose output step is {output:g}, with operands' steps of "
-                f"{first:g} and {second:g}"
-            )
-        return cls(
-            (parts[0][0], parts[1][0], parts[2][0]),
-            (parts[0][1], parts[1][1], parts[2][1]),
-            zero_points,
-            bits,
+        refusal = (
+            f"a squared difference whose output step is {output:g}, with operands' steps of "
+            f"{first:g} and {second:g}"
         )
+        return cls._of_ratios(ratios, zero_points, bits, refusal)

@@ -41,19 +41,11 @@ class TfliteL2Normalization(PrimitiveOp):
     """
 
     kind = "tflite_l2_normalization"
+    zero_point = 0
+    stem = "l2_normalization"
     work = Work.WINDOW
 
     input_zero_point: int
-
-    @property
-    def stem(self) -> str:
-        """See `Op.stem`."""
-        return "l2_normalization"
-
-    @property
-    def zero_point(self) -> int:
-        """See `Op.zero_point`."""
-        return 0
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`; the sum of a row's squares must fit int32."""

@@ -63,6 +63,8 @@ class TfliteLogSoftmax(PrimitiveOp):
     """
 
     kind = "tflite_log_softmax"
+    zero_point = 127
+    stem = "log_softmax"
     work = Work.SOFTMAX
 
     multiplier: int
@@ -76,16 +78,6 @@ class TfliteLogSoftmax(PrimitiveOp):
             UnsupportedError: the scale is too small for TFLite's arithmetic.
         """
         return cls(*softmax_multiplier(scale))
-
-    @property
-    def stem(self) -> str:
-        """See `Op.stem`."""
-        return "log_softmax"
-
-    @property
-    def zero_point(self) -> int:
-        """See `Op.zero_point`."""
-        return 127
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`; a row must not be too long for the sum's format."""

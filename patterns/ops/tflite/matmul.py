@@ -39,6 +39,7 @@ class TfliteMatmul(PrimitiveOp):
     """
 
     kind = "tflite_matmul"
+    stem = "batch_matmul"
     opaque = True
     sums: ClassVar[str] = "int32"
     """Type of the sums."""
@@ -50,11 +51,6 @@ class TfliteMatmul(PrimitiveOp):
     transposed: tuple[bool, bool] = (False, False)
     a: Array | None = None
     b: Array | None = None
-
-    @property
-    def stem(self) -> str:
-        """See `Op.stem`."""
-        return "batch_matmul"
 
     @property
     def zero_point(self) -> int:

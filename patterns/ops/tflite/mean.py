@@ -41,6 +41,7 @@ class TfliteMean(PrimitiveOp):
     """
 
     kind = "tflite_mean"
+    stem = "mean"
     work = Work.WINDOW
 
     axes: tuple[int, ...]
@@ -48,11 +49,6 @@ class TfliteMean(PrimitiveOp):
     shift: int
     zero_points: tuple[int, int]
     keep_dims: bool = False
-
-    @property
-    def stem(self) -> str:
-        """See `Op.stem`."""
-        return "mean"
 
     @property
     def zero_point(self) -> int:

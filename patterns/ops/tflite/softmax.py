@@ -90,6 +90,7 @@ class TfliteSoftmax(PrimitiveOp):
     """
 
     kind = "softmax"
+    zero_point = -128
     tag = "tflite_softmax"
     work = Work.SOFTMAX
     scale = Scale.OWN
@@ -110,11 +111,6 @@ class TfliteSoftmax(PrimitiveOp):
             UnsupportedError: the scale is too small for TFLite's arithmetic.
         """
         return cls(*softmax_multiplier(scale, beta))
-
-    @property
-    def zero_point(self) -> int:
-        """See `Op.zero_point`."""
-        return -128
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`; a row must not be too long for the sum's format."""

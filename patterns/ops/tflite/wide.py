@@ -73,6 +73,7 @@ class WideConv2d(PrimitiveOp):
     """
 
     kind = "wide_conv2d"
+    stem = "conv2d"
     work = Work.PRODUCT
     opaque = True
 
@@ -84,11 +85,6 @@ class WideConv2d(PrimitiveOp):
     strides: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
-
-    @property
-    def stem(self) -> str:
-        """See `Op.stem`."""
-        return "conv2d"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""
@@ -179,6 +175,7 @@ class PiecewiseRescale(PrimitiveOp):
     """
 
     kind = "piecewise_rescale"
+    stem = "rescale"
 
     above: tuple[int, int]
     below: tuple[int, int]
@@ -186,11 +183,6 @@ class PiecewiseRescale(PrimitiveOp):
     clip: Range = INT16
     dtype: str = "int16"
     slopes: Array | None = None
-
-    @property
-    def stem(self) -> str:
-        """See `Op.stem`."""
-        return "rescale"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`."""

@@ -47,6 +47,7 @@ class WideSoftmax(PrimitiveOp):
     """
 
     kind = "wide_softmax"
+    stem = "softmax"
     work = Work.SOFTMAX
 
     multiplier: int
@@ -69,11 +70,6 @@ class WideSoftmax(PrimitiveOp):
                 f"a softmax whose input scale times beta is {scale * beta:g}", hint="use below 5"
             )
         return cls(multiplier, shift)
-
-    @property
-    def stem(self) -> str:
-        """See `Op.stem`."""
-        return "softmax"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `PrimitiveOp.result`; a row must not be too long for the sum's format."""

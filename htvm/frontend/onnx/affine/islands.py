@@ -24,8 +24,8 @@ from htvm.frontend.onnx.affine.real_norms import reduced
 from htvm.frontend.onnx.affine.unary import Function, limited, mapped
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
+from patterns.ops.float32.elementary import RealSqrt
 from patterns.ops.float32.matmul import RealMatmul
-from patterns.ops.float32.sqrt import RealSqrt
 from patterns.ops.integer.matmul import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.onnxruntime.quantize import OnnxQuantize

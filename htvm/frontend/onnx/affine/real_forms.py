@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from htvm.frontend.onnx.affine.reader import NodeReader
 from htvm.frontend.onnx.affine.unary import celu_width
 from htvm.frontend.operators import Activation
-from patterns.ops.float32.exp import RealExp
-from patterns.ops.float32.log import RealLog
-from patterns.ops.float32.map import RealMap
-from patterns.ops.float32.round import RealRound
-from patterns.ops.float32.sqrt import RealSqrt
+from patterns.ops.float32.elementary import RealExp, RealLog, RealMap, RealRound, RealSqrt
 
 if TYPE_CHECKING:
     from patterns.op import Op

@@ -14,8 +14,7 @@ from htvm.frontend.onnx.affine.real_forms import magnitude
 from htvm.frontend.onnx.affine.real_layers import epsilon_of
 from htvm.frontend.onnx.affine.values import Real, Value
 from htvm.frontend.operators import Activation
-from patterns.ops.float32.log import RealLog
-from patterns.ops.float32.sqrt import RealSqrt
+from patterns.ops.float32.elementary import RealLog, RealSqrt
 
 __all__ = ["HANDLERS", "reduced"]
 

@@ -11,8 +11,7 @@ from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, Value
 from htvm.frontend.onnx.dialects.write import live
 from htvm.frontend.onnx.windows import windows_of
-from patterns.ops.integer.mean import IntegerMean
-from patterns.ops.integer.total import Total
+from patterns.ops.integer.reduction import IntegerMean, Total
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad

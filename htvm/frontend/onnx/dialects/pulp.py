@@ -25,14 +25,10 @@ from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.registration import registered
 from patterns.op import INT8
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.pulp.affine_norm import PulpAffineNorm
-from patterns.ops.pulp.divide import PulpDivide
-from patterns.ops.pulp.gelu import PulpGelu
-from patterns.ops.pulp.hard_swish import PulpHardSwish
+from patterns.ops.pulp.elementwise import PulpDivide, PulpGelu, PulpHardSwish
 from patterns.ops.pulp.ita_softmax import ItaMax
-from patterns.ops.pulp.layer_norm import PulpLayerNorm
+from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm
 from patterns.ops.pulp.quotient import PulpQuotient
-from patterns.ops.pulp.rms_norm import PulpRmsNorm
 from patterns.ops.pulp.softmax import PulpSoftmax
 
 __all__ = ["HANDLERS", "marks", "read"]
