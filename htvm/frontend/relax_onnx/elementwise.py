@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tvm import relax
@@ -60,8 +60,8 @@ _SAME = {
 }
 
 
-def _same(op: str, writer: Writer, call: Call) -> str:
-    return writer.node(op, [writer.name(arg) for arg in call.args])
+def _same(op: str, writer: Writer, call: Call, **attributes: Any) -> str:
+    return writer.same(op, call, **attributes)
 
 
 def _add(writer: Writer, call: Call) -> str:
@@ -79,7 +79,7 @@ def _add(writer: Writer, call: Call) -> str:
         if vector:
             op = "Gemm" if dense else made.op_type
             return writer.replace(made, op, [*made.input, vector])
-    return _same("Add", writer, call)
+    return writer.same("Add", call)
 
 
 def _astype(writer: Writer, call: Call) -> str:
@@ -106,10 +106,6 @@ def _relu6(writer: Writer, call: Call) -> str:
     return writer.node("Clip", [writer.name(call.args[0]), *bounds])
 
 
-def _gelu(approximate: str, writer: Writer, call: Call) -> str:
-    return writer.node("Gelu", [writer.name(call.args[0])], approximate=approximate)
-
-
 def _silu(writer: Writer, call: Call) -> str:
     source = writer.name(call.args[0])
     return writer.node("Mul", [source, writer.node("Sigmoid", [source])])
@@ -118,7 +114,7 @@ def _silu(writer: Writer, call: Call) -> str:
 def _softplus(writer: Writer, call: Call) -> str:
     if float(call.attrs.beta) != 1:
         raise writer.unsupported(f"a softplus with beta {call.attrs.beta}")
-    return writer.node("Softplus", [writer.name(call.args[0])])
+    return writer.same("Softplus", call)
 
 
 def _square(writer: Writer, call: Call) -> str:
@@ -127,17 +123,12 @@ def _square(writer: Writer, call: Call) -> str:
 
 
 def _rsqrt(writer: Writer, call: Call) -> str:
-    return writer.node("Reciprocal", [writer.node("Sqrt", [writer.name(call.args[0])])])
+    return writer.node("Reciprocal", [writer.same("Sqrt", call)])
 
 
 def _isfinite(writer: Writer, call: Call) -> str:
-    source = writer.name(call.args[0])
-    checks = [writer.node(op, [source]) for op in ("IsNaN", "IsInf")]
+    checks = [writer.same(op, call) for op in ("IsNaN", "IsInf")]
     return writer.node("Not", [writer.node("Or", checks)])
-
-
-def _leaky(writer: Writer, call: Call) -> str:
-    return writer.node("LeakyRelu", [writer.name(call.args[0])], alpha=float(call.attrs.alpha))
 
 
 def _prelu(writer: Writer, call: Call) -> str:
@@ -203,9 +194,9 @@ HANDLERS: Mapping[str, Handler] = {
     "relax.full_like": _full,
     "relax.isfinite": _isfinite,
     "relax.nn.dropout": _dropout,
-    "relax.nn.gelu": partial(_gelu, "none"),
-    "relax.nn.gelu_tanh": partial(_gelu, "tanh"),
-    "relax.nn.leakyrelu": _leaky,
+    "relax.nn.gelu": partial(_same, "Gelu", approximate="none"),
+    "relax.nn.gelu_tanh": partial(_same, "Gelu", approximate="tanh"),
+    "relax.nn.leakyrelu": partial(_same, "LeakyRelu", alpha=float),
     "relax.nn.prelu": _prelu,
     "relax.nn.relu6": _relu6,
     "relax.nn.silu": _silu,

@@ -30,12 +30,7 @@ def _convolution(op: str, writer: Writer, call: Call) -> str:
     axes = [found.index(letter) for letter in kernel]
     if found != kernel:
         weight = writer.node("Transpose", [weight], perm=axes)
-    more: dict[str, Any] = {
-        "strides": _integers(attrs.strides),
-        "pads": _integers(attrs.padding),
-        "dilations": _integers(attrs.dilation),
-        "group": int(attrs.groups),
-    }
+    more = {**_windows(attrs), "group": int(attrs.groups)}
     if op == "ConvTranspose":
         more["output_padding"] = _integers(attrs.output_padding)
     return writer.node(
@@ -60,19 +55,19 @@ def _matmul(writer: Writer, call: Call) -> str:
 def _pool(op: str, writer: Writer, call: Call) -> str:
     attrs = call.attrs
     domain = _domain(writer, attrs.layout, attrs.out_layout, len(shape_of(call)))
-    more: dict[str, Any] = {"ceil_mode": int(attrs.ceil_mode)}
+    more = {**_windows(attrs), "kernel_shape": _integers(attrs.pool_size), "ceil_mode": int}
     if op == "AveragePool":
-        more["count_include_pad"] = int(attrs.count_include_pad)
-    return writer.node(
-        op,
-        [writer.name(call.args[0])],
-        kernel_shape=_integers(attrs.pool_size),
-        strides=_integers(attrs.strides),
-        pads=_integers(attrs.padding),
-        dilations=_integers(attrs.dilation),
-        domain=domain,
-        **more,
-    )
+        more["count_include_pad"] = int
+    return writer.same(op, call, domain=domain, **more)
+
+
+def _windows(attrs: Any) -> dict[str, Any]:
+    """Return the attributes that convolutions and pools have in common."""
+    return {
+        "strides": _integers(attrs.strides),
+        "pads": _integers(attrs.padding),
+        "dilations": _integers(attrs.dilation),
+    }
 
 
 def _adaptive(writer: Writer, call: Call) -> str:
@@ -80,15 +75,13 @@ def _adaptive(writer: Writer, call: Call) -> str:
     shape, found = shape_of(call.args[0])[2:], shape_of(call)[2:]
     _check_layout(writer, call.attrs.layout, "NC" + _SPATIAL[len(shape) + 2])
     if set(found) == {1}:
-        return writer.node("GlobalAveragePool", [writer.name(call.args[0])])
+        return writer.same("GlobalAveragePool", call)
     if any(size % parts for size, parts in zip(shape, found, strict=True)):
         raise writer.unsupported(
             f"an average of {shape} to {found}", "windows of different sizes are not supported"
         )
     kernel = [size // parts for size, parts in zip(shape, found, strict=True)]
-    return writer.node(
-        "AveragePool", [writer.name(call.args[0])], kernel_shape=kernel, strides=kernel
-    )
+    return writer.same("AveragePool", call, kernel_shape=kernel, strides=kernel)
 
 
 def _resize(writer: Writer, call: Call) -> str:

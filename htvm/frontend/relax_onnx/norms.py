@@ -17,7 +17,7 @@ __all__ = ["HANDLERS"]
 
 
 def _softmax(op: str, writer: Writer, call: Call) -> str:
-    return writer.node(op, [writer.name(call.args[0])], axis=int(call.attrs.axis))
+    return writer.same(op, call, axis=int)
 
 
 def _layer_norm(writer: Writer, call: Call) -> str:
@@ -25,26 +25,17 @@ def _layer_norm(writer: Writer, call: Call) -> str:
     axes = sorted(int(axis) % rank for axis in call.attrs.axes)
     if axes != list(range(axes[0], rank)):
         raise writer.unsupported(f"a layer norm over axes {axes}", "use the last ones")
-    names = [writer.name(arg) for arg in call.args]
-    return writer.node(
-        "LayerNormalization", names, axis=axes[0] - rank, epsilon=float(call.attrs.epsilon)
-    )
+    return writer.same("LayerNormalization", call, axis=axes[0] - rank, epsilon=float)
 
 
 def _group_norm(writer: Writer, call: Call) -> str:
     _check_channels(writer, call)
-    return writer.node(
-        "GroupNormalization",
-        [writer.name(arg) for arg in call.args],
-        num_groups=int(call.attrs.num_groups),
-        epsilon=float(call.attrs.epsilon),
-    )
+    return writer.same("GroupNormalization", call, num_groups=int, epsilon=float)
 
 
 def _instance_norm(writer: Writer, call: Call) -> str:
     _check_channels(writer, call)
-    names = [writer.name(arg) for arg in call.args]
-    return writer.node("InstanceNormalization", names, epsilon=float(call.attrs.epsilon))
+    return writer.same("InstanceNormalization", call, epsilon=float)
 
 
 def _check_channels(writer: Writer, call: Call) -> None:
@@ -61,9 +52,8 @@ def _batch_norm(writer: Writer, call: Call) -> tuple[str, ...]:
     """Write a batch norm of inference; the statistics that it returns stay as they are."""
     if int(call.attrs.axis) % len(shape_of(call.args[0])) != 1:
         raise writer.unsupported(f"a batch norm over axis {call.attrs.axis}", "use the second")
-    names = [writer.name(arg) for arg in call.args]
-    result = writer.node("BatchNormalization", names, epsilon=float(call.attrs.epsilon))
-    return (result, *names[3:])
+    result = writer.same("BatchNormalization", call, epsilon=float)
+    return (result, *(writer.name(arg) for arg in call.args[3:]))
 
 
 def _reduce(op: str, writer: Writer, call: Call) -> str:
@@ -101,8 +91,7 @@ def _variance(writer: Writer, call: Call) -> str:
 def _extreme(op: str, writer: Writer, call: Call) -> str:
     if call.attrs.axis is None:
         raise writer.unsupported("an index into all of a tensor", "give an axis")
-    axis, keep = int(call.attrs.axis), int(call.attrs.keepdims)
-    return writer.node(op, [writer.name(call.args[0])], axis=axis, keepdims=keep)
+    return writer.same(op, call, axis=int, keepdims=int)
 
 
 HANDLERS: Mapping[str, Handler] = {

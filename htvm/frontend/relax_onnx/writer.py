@@ -100,6 +100,20 @@ class Writer:
         """Write a node with one result, and return the result's name."""
         return self.nodes(op, inputs, 1, **attributes)[0]
 
+    def same(self, op: str, call: Call, **attributes: Any) -> str:
+        """Write a call as a node with the same arguments, and return the result's name.
+
+        Args:
+            op: the node's operator.
+            call: the call.
+            attributes: those of the node: values, or types, which those of the call are made.
+        """
+        made = {
+            name: kind(getattr(call.attrs, name)) if isinstance(kind, type) else kind
+            for name, kind in attributes.items()
+        }
+        return self.node(op, [self.name(arg) for arg in call.args], **made)
+
     def nodes(self, op: str, inputs: Sequence[str], count: int, **attributes: Any) -> _Several:
         """Write a node with several results, and return their names."""
         from onnx import helper
