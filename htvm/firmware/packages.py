@@ -9,7 +9,8 @@ Format.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import TargetError
@@ -116,7 +117,7 @@ def package_files(kind: str, program: Program, soc: Soc, golden: Golden) -> dict
         InputError: the golden does not have the model's shapes and dtypes.
     """
     refuse_kind(kind, soc)
-    return _Package(program, soc, golden).files(kind)
+    return _Package(kind, program, soc, golden).files()
 
 
 def library_files(program: Program, soc: Soc) -> dict[str, str]:
@@ -140,206 +141,152 @@ def _headers_of(files: Mapping[str, str], known: Mapping[str, str]) -> list[str]
     return found
 
 
-class _Package:
-    """The texts that all kinds share."""
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of package.
 
-    def __init__(self, program: Program, soc: Soc, golden: Golden) -> None:
-        self.program, self.soc = program, soc
-        self.name = program.name
-        self.library = library_files(program, soc)
-        self.golden = golden_files(program, golden)
-        self.known = template_fields(program)
-        self.board = board_of(soc)
+    Attributes:
+        title: of what it is, for its README.
+        sample: folder of the stored sample.
+        templates: path inside the package -> template.
+        flat: whether all of the library's files are in one folder.
+    """
 
-    def files(self, kind: str) -> dict[str, str]:
-        """Return the files of a kind."""
-        facts = PackageManifest.of(self.program, kind, self.soc.host.name)
-        return dict(sorted({**KINDS[kind](self), FILE: manifest_text(facts)}.items()))
-
-    def placed(self) -> dict[str, str]:
-        """Return the library's files in two folders, as projects have them."""
-        return {network_path(self.name, name): text for name, text in self.library.items()}
-
-    def sources(self) -> list[str]:
-        """Return the C files as they are placed by default."""
-        return sorted(name for name in self.placed() if name.endswith(".c"))
-
-    def sample(self, folder: str) -> dict[str, str]:
-        """Return the stored sample."""
-        return {f"{folder}/{name}": text for name, text in self.golden.items()}
-
-    def check(self, head: str = "int main(void)", *, returns: bool = True) -> str:
-        """Return a program that compares the network with the sample."""
-        return self.text("check.c", head=head, returns=returns)
-
-    def sketch(self, *, sketch: bool) -> str:
-        """Return the same program for Arduino's framework: a sketch, or plain C++."""
-        line = " ".join(origin_lines(self.program.origin).replace("*", "").split())
-        return self.text("arduino_check.ino", origin_line=f" {line}", sketch=sketch)
-
-    def text(self, template: str, **fields: Any) -> str:
-        """Fill in a template of this kind of files."""
-        values: dict[str, Any] = {
-            **self.known,
-            "version": __version__,
-            "package_version": _VERSION,
-            "sources": self.sources(),
-            "flags": " ".join(FLAGS),
-            "flag_list": ", ".join(json.dumps(flag) for flag in FLAGS),
-            "flash": self.program.constant_bytes,
-            "arena": self.program.plan.peak,
-            "stack": self.soc.host.stack,
-            "core": self.soc.host.name,
-        }
-        return render(f"package/{template}.jinja", **{**values, **fields})
-
-    def readme(self, title: str, use: str) -> dict[str, str]:
-        """Return the page that says how to use the package."""
-        source = self.program.origin.source if self.program.origin is not None else self.name
-        loops = any("__asm__" in text for text in self.library.values())
-        text = self.text("README.md", title=title, use=use, network=source, loops=loops)
-        return {"README.md": text}
+    title: str
+    sample: str
+    templates: Mapping[str, str]
+    flat: bool = False
 
 
-def _cmake(package: _Package) -> dict[str, str]:
-    use = (
-        f"`add_subdirectory` this folder and link `{package.name}`; or build it alone:\n\n"
-        "    cmake -B build && cmake --build build && ctest --test-dir build"
-    )
-    board, files = package.board, dict[str, str]()
-    if board is not None and package.soc.host.arm is not None:
-        flags = " ".join(gcc_flags(package.soc, board))
-        files = {
-            "toolchain.cmake": package.text("toolchain.cmake", board=board, gcc_flags=flags),
-            "example/startup.c": package.text("startup.c", board=board),
-            "example/link.ld": linker_script(package.soc),
-        }
-        use += (
-            f"\n\nFor {board.title}, with Arm's GCC (`{flags}`):\n\n"
-            "    cmake -B build -DCMAKE_TOOLCHAIN_FILE=toolchain.cmake && cmake --build build\n\n"
-            "The example prints by semihosting: to the debugger that runs it. It starts where the "
-            "core finds its vectors at the begin of flash, with the clock it has after reset; a "
-            "board that boots another way (Raspberry Pi, i.MX RT) needs its SDK's start-up code "
-            "and linker script."
-        )
-    return {
-        **package.placed(),
-        **package.sample("example"),
-        **package.readme("a CMake library", use),
-        **files,
-        "example/check.c": package.check(),
-        "CMakeLists.txt": package.text("cmake.txt", bare=bool(files)),
-    }
-
-
-def _zephyr(package: _Package) -> dict[str, str]:
-    use = (
-        "Add this folder to `ZEPHYR_EXTRA_MODULES` (or to your west manifest), set "
-        f"`CONFIG_{package.name.upper()}=y`, and include `{package.name}.h`. The sample:\n\n"
-        "    west build -b <board> samples/check\n\n"
-        f"It prints over the console that Zephyr has chosen{console(package.board)}."
-    )
-    return {
-        **package.placed(),
-        **package.sample("samples/check/src"),
-        **package.readme("a Zephyr module", use),
-        "zephyr/module.yml": package.text("zephyr_module.yml"),
-        "zephyr/CMakeLists.txt": package.text("zephyr_cmake.txt"),
-        "zephyr/Kconfig": package.text("zephyr_kconfig"),
-        "samples/check/CMakeLists.txt": package.text("zephyr_sample_cmake.txt"),
-        "samples/check/prj.conf": package.text("zephyr_prj.conf", module=True),
-        "samples/check/sample.yaml": package.text("zephyr_sample.yaml"),
-        "samples/check/src/main.c": package.check(),
-    }
-
-
-def _esp_idf(package: _Package) -> dict[str, str]:
-    use = (
-        f"Copy this folder to `components/{package.name}` of your project. The example:\n\n"
-        "    idf.py -C examples/check set-target <chip> build flash monitor\n\n"
-        f"It prints over ESP-IDF's console{console(package.board)}."
-    )
-    return {
-        **package.placed(),
-        **package.sample("examples/check/main"),
-        **package.readme("an ESP-IDF component", use),
-        "CMakeLists.txt": package.text("idf_cmake.txt"),
-        "idf_component.yml": package.text("idf_component.yml"),
-        "examples/check/CMakeLists.txt": package.text("idf_example_cmake.txt"),
-        "examples/check/main/CMakeLists.txt": package.text("idf_main_cmake.txt"),
-        "examples/check/main/main.c": package.check(
-            "void app_main(void);\n\nvoid app_main(void)", returns=False
-        ),
-    }
-
-
-def _arduino(package: _Package) -> dict[str, str]:
-    use = (
-        f"Copy this folder to `libraries/{package.name}` of your sketchbook, or zip it and choose "
-        "Sketch > Include Library > Add .ZIP Library. The example is the sketch Check; it prints "
-        f"over `Serial`{console(package.board)}."
-    )
-    return {
-        # Sketches find headers in this folder only.
-        **{f"src/{name}": text for name, text in package.library.items()},
-        **package.sample("examples/Check"),
-        **package.readme("an Arduino library", use),
-        "library.properties": package.text("arduino.properties"),
-        "examples/Check/Check.ino": package.sketch(sketch=True),
-    }
-
-
-def _platformio(package: _Package) -> dict[str, str]:
-    pio, folder = pio_names(package.board), "examples/check"
-    use = (
-        f"Copy this folder to `lib/{package.name}` of your project, or name it in `lib_deps`. "
-        f"The example:\n\n    pio run -d {folder} -t upload -t monitor\n\n"
-    )
-    if pio.framework == "arduino":
-        main, text, more = "main.cpp", package.sketch(sketch=False), dict[str, str]()
-        use += f"It prints over Arduino's `Serial`{console(package.board)}."
-    else:
-        main, text = "main.c", package.check()
-        more = {f"{folder}/zephyr/prj.conf": package.text("zephyr_prj.conf", module=False)}
-        use += f"It prints over the console that Zephyr has chosen{console(package.board)}."
-    if not pio.platform:
-        use += " First write `platform` and `board` of yours into its `platformio.ini`."
-    return {
-        **package.placed(),
-        **package.sample(f"{folder}/src"),
-        **package.readme("a PlatformIO library", use),
-        **more,
-        "library.json": package.text("platformio.json", main=main),
-        f"{folder}/platformio.ini": package.text("platformio.ini", pio=pio),
-        f"{folder}/src/{main}": text,
-    }
-
-
-def _cmsis(package: _Package) -> dict[str, str]:
-    arm = package.soc.host.arm
-    assert arm is not None, "refuse_kind"
-    core = "-".join(part[:1].upper() + part[1:] for part in arm.cpu.split("-"))
-    dcore = core.replace("M0plus", "M0+")
-    use = (
-        f"Zip this folder as `HTVM.{package.name}.{_VERSION}.pack`, and add it with `cpackget add`."
-        " The example prints with `printf`, which a project retargets, as with CMSIS-Compiler's "
-        "STDOUT."
-    )
-    return {
-        **package.placed(),
-        **package.sample("examples/check"),
-        **package.readme("a CMSIS pack", use),
-        f"HTVM.{package.name}.pdsc": package.text("cmsis.pdsc", dcore=dcore),
-        "examples/check/main.c": package.check(),
-    }
-
-
-KINDS: dict[str, Callable[[_Package], dict[str, str]]] = {
-    "zephyr": _zephyr,
-    "esp-idf": _esp_idf,
-    "arduino": _arduino,
-    "platformio": _platformio,
-    "cmsis": _cmsis,
-    "cmake": _cmake,
+KINDS: Mapping[str, _Kind] = {
+    "zephyr": _Kind(
+        "a Zephyr module",
+        "samples/check/src",
+        {
+            "zephyr/module.yml": "zephyr_module.yml",
+            "zephyr/CMakeLists.txt": "zephyr_cmake.txt",
+            "zephyr/Kconfig": "zephyr_kconfig",
+            "samples/check/CMakeLists.txt": "zephyr_sample_cmake.txt",
+            "samples/check/prj.conf": "zephyr_prj.conf",
+            "samples/check/sample.yaml": "zephyr_sample.yaml",
+            "samples/check/src/main.c": "check.c",
+        },
+    ),
+    "esp-idf": _Kind(
+        "an ESP-IDF component",
+        "examples/check/main",
+        {
+            "CMakeLists.txt": "idf_cmake.txt",
+            "idf_component.yml": "idf_component.yml",
+            "examples/check/CMakeLists.txt": "idf_example_cmake.txt",
+            "examples/check/main/CMakeLists.txt": "idf_main_cmake.txt",
+            "examples/check/main/main.c": "check.c",
+        },
+    ),
+    "arduino": _Kind(
+        "an Arduino library",
+        "examples/Check",
+        {
+            "library.properties": "arduino.properties",
+            "examples/Check/Check.ino": "arduino_check.ino",
+        },
+        flat=True,  # sketches find headers in src only
+    ),
+    "platformio": _Kind(
+        "a PlatformIO library",
+        "examples/check/src",
+        {"library.json": "platformio.json", "examples/check/platformio.ini": "platformio.ini"},
+    ),
+    "cmsis": _Kind("a CMSIS pack", "examples/check", {"examples/check/main.c": "check.c"}),
+    "cmake": _Kind(
+        "a CMake library", "example", {"example/check.c": "check.c", "CMakeLists.txt": "cmake.txt"}
+    ),
 }
 """Each kind of package that is a folder, by its name."""
+
+
+class _Package:
+    """The files of a package."""
+
+    def __init__(self, kind: str, program: Program, soc: Soc, golden: Golden) -> None:
+        self.kind, self.program, self.soc = kind, program, soc
+        self.board, self.pio = board_of(soc), pio_names(board_of(soc))
+        self.golden, self.library = golden_files(program, golden), library_files(program, soc)
+        name, flat = program.name, KINDS[kind].flat
+        self.placed = {
+            f"src/{file}" if flat else network_path(name, file): text
+            for file, text in self.library.items()
+        }
+        self.arduino = kind == "arduino" or self.pio.framework == "arduino"
+        # A program for the board alone, which needs start-up code and a linker script.
+        self.bare = kind == "cmake" and self.board is not None and soc.host.arm is not None
+
+    def files(self) -> dict[str, str]:
+        """Return path inside the package -> text."""
+        kind, fields = KINDS[self.kind], self._fields()
+        templates = {"README.md": "README.md", **kind.templates, **self._further()}
+        facts = PackageManifest.of(self.program, self.kind, self.soc.host.name)
+        files = {
+            **self.placed,
+            **{f"{kind.sample}/{name}": text for name, text in self.golden.items()},
+            **{
+                path: render(f"package/{template}.jinja", **fields)
+                for path, template in templates.items()
+            },
+            FILE: manifest_text(facts),
+        }
+        if self.bare:
+            files["example/link.ld"] = linker_script(self.soc)
+        return dict(sorted(files.items()))
+
+    def _further(self) -> dict[str, str]:
+        """Return the files that depend on the board, or are named after the network."""
+        if self.kind == "cmsis":
+            return {f"HTVM.{self.program.name}.pdsc": "cmsis.pdsc"}
+        if self.bare:
+            return {"toolchain.cmake": "toolchain.cmake", "example/startup.c": "startup.c"}
+        if self.kind == "platformio" and self.arduino:
+            return {"examples/check/src/main.cpp": "arduino_check.ino"}
+        if self.kind == "platformio":
+            return {
+                "examples/check/src/main.c": "check.c",
+                "examples/check/zephyr/prj.conf": "zephyr_prj.conf",
+            }
+        return {}
+
+    def _fields(self) -> dict[str, Any]:
+        """Return the fields of the templates."""
+        program, host = self.program, self.soc.host
+        origin = origin_lines(program.origin)
+        core = "" if host.arm is None else "-".join(p.capitalize() for p in host.arm.cpu.split("-"))
+        flags = () if self.board is None or host.arm is None else gcc_flags(self.soc, self.board)
+        idf = self.kind == "esp-idf"
+        return {
+            **template_fields(program),
+            "kind": self.kind,
+            "title": KINDS[self.kind].title,
+            "version": __version__,
+            "package_version": _VERSION,
+            "network": program.name if program.origin is None else program.origin.source,
+            "sources": sorted(name for name in self.placed if name.endswith(".c")),
+            "flags": " ".join(FLAGS),
+            "flag_list": ", ".join(json.dumps(flag) for flag in FLAGS),
+            "flash": program.constant_bytes,
+            "arena": program.plan.peak,
+            "stack": self.soc.host.stack,
+            "core": host.name,
+            "loops": any("__asm__" in text for text in self.library.values()),
+            "board": self.board,
+            "console": console(self.board),
+            "gcc_flags": " ".join(flags),
+            "bare": self.bare,
+            "dcore": core.replace("M0plus", "M0+"),
+            "pio": self.pio,
+            # The example: its function, and whether a framework of C++ has another.
+            "head": "void app_main(void);\n\nvoid app_main(void)" if idf else "int main(void)",
+            "returns": not idf,
+            "main": "main.cpp" if self.arduino else "main.c",
+            "sketch": self.kind == "arduino",
+            "origin_line": f" {' '.join(origin.replace('*', '').split())}",
+            "module": self.kind == "zephyr",
+        }
