@@ -9,7 +9,6 @@ variable, which the C compiler keeps in a register.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "name_wide_operands",
-    "scaled_requantize",
     "short_add",
     "short_requantize",
     "widening_add",
@@ -137,6 +135,7 @@ def short_requantize(
     shift: np.ndarray,
     axis: int,
     narrow: bool = False,
+    magnitude: int | None = None,
 ) -> tuple[PrimFunc, list[relax.Expr]] | None:
     """Return TFLite's requantization for factors below 1/2, in about ten instructions.
 
@@ -145,6 +144,8 @@ def short_requantize(
         multiplier, shift: int32, one per channel or one for all.
         axis: channel axis of ``acc``.
         narrow: whether shifts are bytes.
+        magnitude: largest absolute value of the elements of ``acc``, if products may be calls of
+            ``htvm_scale``; they are unless it might overflow.
 
     Returns:
         A PrimFunc and its arguments; ``None`` if a shift is not negative, or if
@@ -152,54 +153,17 @@ def short_requantize(
     """
     if shift.size != multiplier.size or shift.max() >= 0 or multiplier.min() < 0:
         return None
+    normalized = multiplier.min() >= NORMALIZED and shift.min() >= -SCALE_SHIFT
+    called = magnitude is not None and magnitude < SCALE_SUMS and normalized
 
     def scaled(value: Any, factor: Any, drop: Any) -> Any:
+        if called:
+            numbers = tirx.Cast("uint32", factor), tirx.Cast("uint32", drop)
+            return tirx.call_extern("int32", "htvm_scale", value, *numbers)
         less_one = tirx.Cast("int32", drop) if narrow else drop
         return _rounded(_high_product(value, factor), less_one)
 
-    return _requantized(acc, multiplier, -shift - 1, axis, narrow, scaled)
-
-
-def scaled_requantize(
-    acc: relax.Expr,
-    magnitude: int,
-    multiplier: np.ndarray,
-    shift: np.ndarray,
-    axis: int,
-    narrow: bool = False,
-) -> tuple[PrimFunc, list[relax.Expr]] | None:
-    """Return TFLite's requantization for factors below 1/2 as a call of ``htvm_scale``.
-
-    Args:
-        acc: int32 tensor.
-        magnitude: largest absolute value of its elements.
-        multiplier, shift, axis, narrow: as for `short_requantize`.
-
-    Returns:
-        As for `short_requantize`; ``None`` also if ``htvm_scale`` might overflow.
-    """
-    if shift.size != multiplier.size or shift.max() >= 0 or multiplier.min() < NORMALIZED:
-        return None
-    if magnitude >= SCALE_SUMS or shift.min() < -SCALE_SHIFT:
-        return None
-
-    def scaled(value: Any, factor: Any, drop: Any) -> Any:
-        numbers = tirx.Cast("uint32", factor), tirx.Cast("uint32", drop)
-        return tirx.call_extern("int32", "htvm_scale", value, *numbers)
-
-    return _requantized(acc, multiplier, 1 - shift, axis, narrow, scaled)
-
-
-def _requantized(
-    acc: relax.Expr,
-    multiplier: np.ndarray,
-    drop: np.ndarray,
-    axis: int,
-    narrow: bool,
-    scaled: Callable[[Any, Any, Any], Any],
-) -> tuple[PrimFunc, list[relax.Expr]]:
-    """Return ``scaled(element, twice its multiplier, drop)`` of each element, and the arguments."""
-    shape, channels = shape_of(acc), int(drop.size)
+    shape, channels = shape_of(acc), int(shift.size)
 
     def element(*index: Any) -> Any:
         channel = index[axis] if channels > 1 else 0
@@ -211,6 +175,7 @@ def _requantized(
     drops = te.placeholder(extents((channels,)), dtype, "shift")
     result = te.compute(extents(shape), element, name="requantized")
     func = te.create_prim_func([value, factor, drops, result]).without_attr("global_symbol")
+    drop = 1 - shift if called else -shift - 1
     return func, [acc, _doubled(multiplier), relax.const(drop.astype(dtype), dtype)]
 
 

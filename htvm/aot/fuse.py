@@ -23,7 +23,6 @@ from tvm.tirx.stmt import BufferStore
 from byoc_dory.errors import IntegerFormError
 from htvm.aot.conversions import Conversions
 from htvm.aot.fixed_point import (
-    scaled_requantize,
     short_add,
     short_requantize,
     widening_add,
@@ -262,17 +261,13 @@ def _short_form(
         simd: whether it may call intrinsics.
         narrow: whether shifts are bytes.
     """
-    kind = kind_of(module, call)
-    write = _SHORT_FORMS.get(kind or "")
-    short = None
+    kind, short = kind_of(module, call), None
     if kind == "tflite_requantize":
-        short = _scaled_sum(module, call, bounds, narrow) or _short_fixed_point(
-            module, call, narrow
-        )
-    if kind == TfliteAdd.tag and simd:
-        short = _short_sum(module, call, simd=True)
-    if short is None and write is not None:
-        short = write(module, call)
+        short = _short_fixed_point(module, call, bounds, narrow)
+    elif kind == "onnx_requantize":
+        short = _short_float(module, call)
+    elif kind == TfliteAdd.tag:
+        short = _short_sum(module, call, simd)
     if short is None:
         return call
     func, args = short
@@ -283,25 +278,18 @@ def _short_form(
 _Short: TypeAlias = "tuple[PrimFunc, list[Expr]] | None"
 
 
-def _scaled_sum(module: IRModule, call: Call, bounds: Mapping[Var, int], narrow: bool) -> _Short:
-    acc, *constants = call.args[1]
-    if acc not in bounds or not all(isinstance(arg, GenericConst) for arg in constants):
-        return None
-    multiplier, shift = (arg.value.numpy() for arg in constants)
-    axis = int(str(parameters_of(module, call)["axis"]))
-    return scaled_requantize(acc, bounds[acc], multiplier, shift, axis, narrow)
-
-
-def _short_fixed_point(module: IRModule, call: Call, narrow: bool) -> _Short:
+def _short_fixed_point(
+    module: IRModule, call: Call, bounds: Mapping[Var, int], narrow: bool
+) -> _Short:
     acc, *constants = call.args[1]
     if not all(isinstance(arg, GenericConst) for arg in constants):
         return None
     multiplier, shift = (arg.value.numpy() for arg in constants)
-    axis = parameters_of(module, call)["axis"]
-    return short_requantize(acc, multiplier, shift, int(str(axis)), narrow)
+    axis = int(str(parameters_of(module, call)["axis"]))
+    return short_requantize(acc, multiplier, shift, axis, narrow, bounds.get(acc))
 
 
-def _short_sum(module: IRModule, call: Call, *, simd: bool = False) -> _Short:
+def _short_sum(module: IRModule, call: Call, simd: bool) -> _Short:
     add = read_primitive(TfliteAdd, parameters_of(module, call), call)
     assert isinstance(add, TfliteAdd)
     first, second, *_ = call.args[1]
@@ -313,13 +301,6 @@ def _short_float(module: IRModule, call: Call) -> _Short:
     axis, large = int(str(parameters["axis"])), bool(parameters["large"])
     short = short_float_product(acc, factors.value.numpy(), axis, large)
     return short or (module[call.args[0]], [acc, factors])
-
-
-_SHORT_FORMS: Mapping[str, Callable[[IRModule, Call], _Short]] = {
-    "onnx_requantize": _short_float,
-    TfliteAdd.tag: _short_sum,
-}
-"""By what a PrimFunc is called; ``None`` where there is no shorter form."""
 
 
 def _padding(call: Call, layer: str) -> Call:
