@@ -6,7 +6,7 @@ Used only by :func:`htvm.aot.program.assemble`, which determines the order.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from byoc_dory.errors import ModelError
 from byoc_dory.memory.arena import ALIGNMENT, BufferUse
 from byoc_dory.region import Constant
 from byoc_dory.sharing import Sharing
+from htvm.aot.constants import FreshNames
 from htvm.aot.steps import (
     Alias,
     CpuKernel,
@@ -38,22 +39,6 @@ __all__ = ["Assembler", "Assembly"]
 
 # Longest names of locals: the name of a tensor that was fused from many must not fill the page.
 _LONGEST_NAME = 48
-
-
-class _Names:
-    """Generates distinct C identifiers."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
-
-    def fresh(self, wish: str) -> str:
-        base = local_name(wish)[:_LONGEST_NAME]
-        name, number = base, 1
-        while name in self._taken:
-            number += 1
-            name = f"{base}_{number}"
-        self._taken.add(name)
-        return name
 
 
 @dataclass
@@ -317,7 +302,7 @@ class Assembler:
         """Return the buffers left for the arena, in the order of first use."""
         taken = [f"input_{i}" for i in range(len(self.inputs))]
         taken += [f"output_{i}" for i in range(len(self.outputs))]
-        names = _Names([*taken, *self.constants, *(step.symbol for step in self.steps)])
+        names = FreshNames([*taken, *self.constants, *(step.symbol for step in self.steps)])
         waiting = [
             (tensor, storage)
             for tensor, storage in self.storages.items()
@@ -325,7 +310,7 @@ class Assembler:
         ]
         found = []
         for tensor, storage in sorted(waiting, key=lambda entry: entry[1].first):
-            name = names.fresh(storage.label)
+            name = names.fresh(local_name(storage.label)[:_LONGEST_NAME])
             storage.operand = StepOperand("buffer", name)
             use = BufferUse(name, storage.bytes, storage.first, storage.last)
             found.append(self._overlaid(use, tensor))

@@ -16,6 +16,7 @@ import tvm
 from byoc_dory.definition import Definition
 from byoc_dory.emit.text import comment as harmless
 from byoc_dory.errors import UnsupportedError
+from htvm.aot import float_product, intrinsics
 from htvm.aot.compared import COMPARED, bind_compared
 from htvm.aot.float_product import FLOAT_PRODUCT
 from htvm.aot.intrinsics import INTRINSICS
@@ -26,7 +27,16 @@ from htvm.aot.signs import compare_signs
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["UNROLL_MACRO", "About", "body_of", "c_type_of", "declarations", "define", "definition"]
+__all__ = [
+    "UNROLL_MACRO",
+    "About",
+    "body_of",
+    "c_type_of",
+    "declarations",
+    "define",
+    "definition",
+    "headers_of",
+]
 
 _INSIDE = {"uint64": "uint64_t", "bool": "_Bool"}  # no types of a program's tensors
 
@@ -121,6 +131,14 @@ def body_of(func: PrimFunc, symbol: str) -> str:
             hint="only operators without calls into a runtime or a mathematical library have one",
         )
     return body
+
+
+def headers_of(kernel: Definition) -> tuple[str, ...]:
+    """Return the headers of the runtime that a kernel for one core needs."""
+    needed = ((float_product.HEADER, (FLOAT_PRODUCT,)), (intrinsics.HEADER, INTRINSICS))
+    return tuple(
+        header for header, names in needed if any(f"{name}(" in kernel.body for name in names)
+    )
 
 
 UNROLL_MACRO = "HTVM_UNROLL"

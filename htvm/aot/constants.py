@@ -1,4 +1,4 @@
-"""Names for the constants of CPU kernels: ``conv2d_0_weight`` instead of ``param_3``."""
+"""Distinct names, and the constants of CPU kernels: ``conv2d_0_weight``, no ``param_3``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from byoc_dory.region import Constant
 
-__all__ = ["ConstantPool", "distinct"]
+__all__ = ["ConstantPool", "FreshNames", "distinct"]
 
 
 def distinct(names: Iterable[str]) -> list[str]:
@@ -22,6 +22,28 @@ def distinct(names: Iterable[str]) -> list[str]:
         result.append(f"{name}_{seen[name]}" if seen[name] else name)
         seen[name] += 1
     return result
+
+
+class FreshNames:
+    """Hands out distinct names.
+
+    Args:
+        taken: names that are in use.
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._numbers: dict[str, int] = {}  # the last one behind a name, all before it are taken
+
+    def fresh(self, wish: str) -> str:
+        """Return a name that nothing has, with a number behind it if need be."""
+        name, number = wish, self._numbers.get(wish, 1)
+        while name in self._taken:
+            number += 1
+            name = f"{wish}_{number}"
+        self._numbers[wish] = number
+        self._taken.add(name)
+        return name
 
 
 @dataclass

@@ -8,29 +8,25 @@ code generator (`htvm.aot.codegen_c`).  A reshape is not a kernel but an alias.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import tvm
 import tvm_ffi
-from tvm import relax, tirx
+from tvm import relax
 from tvm.ir import GenericConst
-from tvm.s_tir import SBlock
 
 from byoc_dory.emit.symbols import Symbols
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from htvm.aot.codegen_c import About, body_of, define
-from htvm.aot.constants import ConstantPool, distinct
+from htvm.aot.codegen_c import About, body_of, define, headers_of
+from htvm.aot.constants import ConstantPool, FreshNames, distinct
 from htvm.aot.fixed_point import name_wide_operands
 from htvm.aot.flags import RV32_CFLAGS
-from htvm.aot.float_product import FLOAT_PRODUCT
-from htvm.aot.float_product import HEADER as HEADER_OF_PRODUCT
 from htvm.aot.fuse import Fused, FusedGroup, fuse
-from htvm.aot.intrinsics import HEADER as HEADER_OF_INTRINSICS
-from htvm.aot.intrinsics import INTRINSICS, SIMD, call_clip
+from htvm.aot.intrinsics import SIMD, call_clip
+from htvm.aot.loops import macs_of
 from htvm.aot.lower import SMALL_STACK_BYTES, STACK_BYTES, lower
 from htvm.aot.native import SUMS
 from htvm.aot.parallel import HEADER, Cores, share
@@ -43,7 +39,6 @@ if TYPE_CHECKING:
     from tvm.relax import Expr, Var
     from tvm.tirx import PrimFunc
 
-    from byoc_dory.definition import Definition
     from byoc_dory.region import Constant
 
 __all__ = ["RV32_CFLAGS", "CpuCode", "CpuKernel", "Kernels", "compile_cpu"]
@@ -145,13 +140,12 @@ class _Compiler:
         self.scheduled: dict[str, Scheduled] = {}
         self.calls: list[ModelCall | Alias] = []
         self.names: dict[Var, tuple[str, ...]] = {}  # shape of a tensor, or of a tuple's fields
-        self.taken: set[str] = set()
-        self.numbers: dict[str, int] = {}  # the last number behind a name, all before it are taken
+        self.fresh = FreshNames().fresh
 
     def run(self) -> CpuCode:
         main = self.fused.module["main"]
         for param in main.params:
-            self.names[param] = (self._fresh(str(param.name)),)
+            self.names[param] = (self.fresh(str(param.name)),)
         for block in main.body.blocks:
             for binding in block.bindings:
                 self._binding(binding.var, binding.value)
@@ -167,15 +161,6 @@ class _Compiler:
             results,
             self.pool.constants,
         )
-
-    def _fresh(self, wish: str) -> str:
-        name, number = wish, self.numbers.get(wish, 1)
-        while name in self.taken:
-            number += 1
-            name = f"{wish}_{number}"
-        self.numbers[wish] = number
-        self.taken.add(name)
-        return name
 
     # --- main --------------------------------------------------------------------------------
 
@@ -222,7 +207,7 @@ class _Compiler:
 
     def _constant(self, wish: str, value: Any, comment: str) -> str:
         """Enter an array; return the name that calls use for it."""
-        return self.pool.add(self._fresh(wish), self.symbols.constant(wish), value, comment)
+        return self.pool.add(self.fresh(wish), self.symbols.constant(wish), value, comment)
 
     def _value(self, var: Var, wish: str) -> Value:
         (value,) = self._values(var, wish)
@@ -232,7 +217,7 @@ class _Compiler:
         """Enter the tensor or tensors that ``var`` stands for."""
         fields = var.ty.fields if isinstance(var.ty, relax.TupleType) else [var.ty]
         values = tuple(
-            Value(self._fresh(wish), tuple(int(n) for n in ty.shape), str(ty.dtype.dtype))
+            Value(self.fresh(wish), tuple(int(n) for n in ty.shape), str(ty.dtype.dtype))
             for ty in fields
         )
         self.names[var] = tuple(value.name for value in values)
@@ -276,7 +261,7 @@ class _Compiler:
                 kernel = overlaid if kernel.overlays else apart
             self.kernels[callee.name_hint] = kernel
         symbol = self.kernels[callee.name_hint].symbol
-        macs = _macs(func) if group.macs is None else group.macs
+        macs = macs_of(func) if group.macs is None else group.macs
         self.calls.append(ModelCall(symbol, tuple(inputs), outputs, macs))
 
     def _over(self, args: list[Any]) -> tuple[int, ...]:
@@ -361,7 +346,7 @@ class _Compiler:
             group.layers,
             group.operators,
             note,
-            (*(() if shared is None else (HEADER,)), *_headers(found)),
+            (*(() if shared is None else (HEADER,)), *headers_of(found)),
             found,
             scheduled.plain,
             lowered.overlays,
@@ -381,13 +366,6 @@ def _constants(module: IRModule) -> dict[str, Constants]:
 
     tvm_ffi.structural_walk(module["main"].body, (tvm.ir.Call, visit))
     return dict(found)
-
-
-def _headers(kernel: Definition) -> tuple[str, ...]:
-    needed = ((HEADER_OF_PRODUCT, (FLOAT_PRODUCT,)), (HEADER_OF_INTRINSICS, INTRINSICS))
-    return tuple(
-        header for header, names in needed if any(f"{name}(" in kernel.body for name in names)
-    )
 
 
 def _check_size(size: int, group: FusedGroup) -> None:
@@ -414,18 +392,3 @@ def _base_name(group: FusedGroup) -> str:
     if group.operators == ("pad",) and not base.startswith("pad_"):
         base += "_pad"
     return base
-
-
-def _macs(func: PrimFunc) -> int:
-    """Return the multiply-accumulates of all sums of products in an unscheduled PrimFunc."""
-    total = 0
-
-    def visit(block: Any) -> None:
-        nonlocal total
-        reduces = any(int(axis.iter_type) == 2 for axis in block.iter_vars)
-        value = getattr(block.body, "value", None)
-        if reduces and isinstance(value, tirx.Add) and isinstance(value.b, tirx.Mul):
-            total += math.prod(int(axis.dom.extent) for axis in block.iter_vars)
-
-    tvm_ffi.structural_walk(func.body, (SBlock, visit))
-    return total

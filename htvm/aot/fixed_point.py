@@ -9,25 +9,33 @@ variable, which the C compiler keeps in a register.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import tvm
 import tvm_ffi
 from tvm import relax, te, tirx
+from tvm.ir import GenericConst
 from tvm.s_tir import SBlock
 from tvm.tirx.stmt import BufferStore, SeqStmt
 
+from htvm.aot.float_product import short_float_product
 from htvm.aot.loops import changed_block
 from patterns.ops.tflite.add import TfliteAdd
 from patterns.ops.tflite.factors import ADD_LEFT_SHIFT
-from patterns.primitive import extents, shape_of
+from patterns.primitive import extents, kind_of, parameters_of, shape_of
+from patterns.primitive_op import read_primitive
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tvm.ir import IRModule
+    from tvm.relax import BlockBuilder, Call, Expr, Var
     from tvm.tirx import PrimFunc
 
 __all__ = [
     "name_wide_operands",
+    "short_form",
     "short_add",
     "short_requantize",
     "widening_add",
@@ -244,3 +252,63 @@ def short_add(
     result = te.compute(shape, element, name="sum")
     func = te.create_prim_func([*sources, factor, result]).without_attr("global_symbol")
     return func, [a, b, _doubled(np.asarray(multipliers))]
+
+
+def short_form(
+    builder: BlockBuilder,
+    module: IRModule,
+    call: Call,
+    bounds: Mapping[Var, int],
+    simd: bool,
+    narrow: bool,
+) -> Call:
+    """Return the same call, of a PrimFunc with fewer instructions if there is one.
+
+    Args:
+        builder: receives the PrimFunc.
+        module: with the PrimFuncs that are called now.
+        call: of a PrimFunc, or of an operator.
+        bounds: largest absolute values of variables; empty for cores without SIMD.
+        simd: whether it may call intrinsics.
+        narrow: whether shifts are bytes.
+    """
+    kind, short = kind_of(module, call), None
+    if kind == "tflite_requantize":
+        short = _short_fixed_point(module, call, bounds, narrow)
+    elif kind == "onnx_requantize":
+        short = _short_float(module, call)
+    elif kind == TfliteAdd.tag:
+        short = _short_sum(module, call, simd)
+    if short is None:
+        return call
+    func, args = short
+    callee = builder.add_func(func.with_attr("htvm.kind", kind), kind)
+    return relax.Call(call.op, [callee, relax.Tuple(args)], call.attrs, call.ty_args, call.span)
+
+
+_Short: TypeAlias = "tuple[PrimFunc, list[Expr]] | None"
+
+
+def _short_fixed_point(
+    module: IRModule, call: Call, bounds: Mapping[Var, int], narrow: bool
+) -> _Short:
+    acc, *constants = call.args[1]
+    if not all(isinstance(arg, GenericConst) for arg in constants):
+        return None
+    multiplier, shift = (arg.value.numpy() for arg in constants)
+    axis = int(str(parameters_of(module, call)["axis"]))
+    return short_requantize(acc, multiplier, shift, axis, narrow, bounds.get(acc))
+
+
+def _short_sum(module: IRModule, call: Call, simd: bool) -> _Short:
+    add = read_primitive(TfliteAdd, parameters_of(module, call), call)
+    assert isinstance(add, TfliteAdd)
+    first, second, *_ = call.args[1]
+    return short_add(first, second, add, simd=simd)
+
+
+def _short_float(module: IRModule, call: Call) -> _Short:
+    (acc, factors), parameters = call.args[1], parameters_of(module, call)
+    axis, large = int(str(parameters["axis"])), bool(parameters["large"])
+    short = short_float_product(acc, factors.value.numpy(), axis, large)
+    return short or (module[call.args[0]], [acc, factors])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import tvm
 import tvm_ffi
@@ -22,18 +22,11 @@ from tvm.tirx.stmt import BufferStore
 
 from byoc_dory.errors import IntegerFormError
 from htvm.aot.conversions import Conversions
-from htvm.aot.fixed_point import (
-    short_add,
-    short_requantize,
-    widening_add,
-)
-from htvm.aot.float_product import short_float_product
+from htvm.aot.fixed_point import short_form, widening_add
 from htvm.aot.ranges import Interval
 from htvm.aot.words import in_words
 from patterns.names import name_of, with_name
-from patterns.ops.tflite.add import TfliteAdd
-from patterns.primitive import kind_of, parameters_of, shape_of
-from patterns.primitive_op import read_primitive
+from patterns.primitive import shape_of
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -206,7 +199,7 @@ def _named(
                 padded = builder.emit(words.padding, label(words.layer, "pad"))
                 call = _without_padding(call, padded, words.weight, layer)
         elif rewrite:
-            call = _short_form(builder, module, call, bounds, intervals is not None, narrow)
+            call = short_form(builder, module, call, bounds, intervals is not None, narrow)
             if operator == "add" and all(arg in widened for arg in call.args):
                 call = _narrow_add(builder, [widened[arg] for arg in call.args], call, layer)
         labelled = label(layer, operator)
@@ -241,66 +234,6 @@ def _narrow_add(builder: BlockBuilder, operands: list[Expr], call: Call, layer: 
         return call
     callee = builder.add_func(widening_add(shape).with_attr("htvm.kind", "add"), "add")
     return with_name(relax.call_tir(callee, operands, relax.TensorType(shape, "int32")), layer)
-
-
-def _short_form(
-    builder: BlockBuilder,
-    module: IRModule,
-    call: Call,
-    bounds: Mapping[Var, int],
-    simd: bool,
-    narrow: bool,
-) -> Call:
-    """Return the same call, of a PrimFunc with fewer instructions if there is one.
-
-    Args:
-        builder: receives the PrimFunc.
-        module: with the PrimFuncs that are called now.
-        call: of a PrimFunc, or of an operator.
-        bounds: largest absolute values of variables; empty for cores without SIMD.
-        simd: whether it may call intrinsics.
-        narrow: whether shifts are bytes.
-    """
-    kind, short = kind_of(module, call), None
-    if kind == "tflite_requantize":
-        short = _short_fixed_point(module, call, bounds, narrow)
-    elif kind == "onnx_requantize":
-        short = _short_float(module, call)
-    elif kind == TfliteAdd.tag:
-        short = _short_sum(module, call, simd)
-    if short is None:
-        return call
-    func, args = short
-    callee = builder.add_func(func.with_attr("htvm.kind", kind), kind)
-    return relax.Call(call.op, [callee, relax.Tuple(args)], call.attrs, call.ty_args, call.span)
-
-
-_Short: TypeAlias = "tuple[PrimFunc, list[Expr]] | None"
-
-
-def _short_fixed_point(
-    module: IRModule, call: Call, bounds: Mapping[Var, int], narrow: bool
-) -> _Short:
-    acc, *constants = call.args[1]
-    if not all(isinstance(arg, GenericConst) for arg in constants):
-        return None
-    multiplier, shift = (arg.value.numpy() for arg in constants)
-    axis = int(str(parameters_of(module, call)["axis"]))
-    return short_requantize(acc, multiplier, shift, axis, narrow, bounds.get(acc))
-
-
-def _short_sum(module: IRModule, call: Call, simd: bool) -> _Short:
-    add = read_primitive(TfliteAdd, parameters_of(module, call), call)
-    assert isinstance(add, TfliteAdd)
-    first, second, *_ = call.args[1]
-    return short_add(first, second, add, simd=simd)
-
-
-def _short_float(module: IRModule, call: Call) -> _Short:
-    (acc, factors), parameters = call.args[1], parameters_of(module, call)
-    axis, large = int(str(parameters["axis"])), bool(parameters["large"])
-    short = short_float_product(acc, factors.value.numpy(), axis, large)
-    return short or (module[call.args[0]], [acc, factors])
 
 
 def _padding(call: Call, layer: str) -> Call:

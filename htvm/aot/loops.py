@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ __all__ = [
     "call",
     "changed_block",
     "factors_of",
+    "macs_of",
     "nest_of",
     "products_of",
     "step_of",
@@ -119,3 +121,18 @@ def products_of(loop: Any) -> ProductLoops | None:
     loops, store = nest_of(loop)
     factors = factors_of(store)
     return None if factors is None else ProductLoops(loops, store, *factors)
+
+
+def macs_of(func: tirx.PrimFunc) -> int:
+    """Return the multiply-accumulates of all sums of products in an unscheduled PrimFunc."""
+    total = 0
+
+    def visit(block: Any) -> None:
+        nonlocal total
+        reduces = any(int(axis.iter_type) == 2 for axis in block.iter_vars)
+        value = getattr(block.body, "value", None)
+        if reduces and isinstance(value, tirx.Add) and isinstance(value.b, tirx.Mul):
+            total += math.prod(int(axis.dom.extent) for axis in block.iter_vars)
+
+    tvm_ffi.structural_walk(func.body, (SBlock, visit))
+    return total

@@ -16,6 +16,7 @@ from tvm import tirx
 from tvm.ir import PointerType, PrimType, Var
 from tvm.tirx.stmt import AllocBuffer, Bind, DeclBuffer, For, ForKind, SeqStmt
 
+from htvm.aot.constants import FreshNames
 from htvm.aot.loops import substituted
 from htvm.aot.lower import OVERLAPS, UNROLL_SUFFIX, Parameter
 from htvm.aot.parallel.accesses import Access, Unknown, accesses_of, statements_of, viewed
@@ -204,16 +205,11 @@ class _Cutter:
     def _views(self, shared: Sequence[Var]) -> tuple[list[tuple[Any, Any, str]], list[Parameter]]:
         """Return views of all buffers that parts share: (declaration, pointer, name)."""
         views = [(view, view.data, self.parameters[view.buffer].name) for view in self.views]
-        taken = {parameter.name for parameter in self.parameters.values()}
+        names = FreshNames(parameter.name for parameter in self.parameters.values())
         locals_ = []
         for buffer in shared:
             # TVM's names have that ending, which is removed when a body is printed.
-            base = buffer.name.split("_intermediate")[0]
-            name, number = base, 1
-            while name in taken:
-                number += 1
-                name = f"{base}_{number}"
-            taken.add(name)
+            name = names.fresh(buffer.name.split("_intermediate")[0])
             dtype = str(buffer.ty.dtype)
             pointer = Var(name, PointerType(PrimType(dtype)))
             views.append((DeclBuffer(buffer, data=pointer), pointer, name))
