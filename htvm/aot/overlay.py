@@ -20,6 +20,7 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx.stmt import AllocBuffer, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, SeqStmt
 
+from htvm.aot.accesses import Unknown, depends_on, value_of
 from htvm.aot.runs import RUN
 
 if TYPE_CHECKING:
@@ -88,10 +89,6 @@ class _Access:
     group: int = 0
 
 
-class _Unknown(Exception):
-    """The order of accesses, or an index, cannot be told."""
-
-
 def overlays(func: PrimFunc, inputs: int) -> tuple[Overlay, ...]:
     """Return the inputs over which a function with one output may write it.
 
@@ -109,7 +106,7 @@ def overlays(func: PrimFunc, inputs: int) -> tuple[Overlay, ...]:
             number: _spans(accesses, number, groups, sizes[number] // _elements(buffers[number]))
             for number in {access.parameter for access in accesses}
         }
-    except _Unknown:
+    except Unknown:
         return ()
     if inputs not in spans:
         return ()
@@ -166,12 +163,12 @@ class _Walk:
             return 1, []
         if isinstance(stmt, AllocBuffer):
             return 1, []
-        raise _Unknown
+        raise Unknown
 
     def _loop(self, loop: Any, groups: int) -> tuple[int, list[_Access]]:
         extent = int(loop.extent)
         if int(loop.min) != 0:
-            raise _Unknown
+            raise Unknown
         # A run is one call, in which source and destination must not overlap.
         apart = extent <= groups and RUN not in (loop.annotations or {})
         count, accesses = self.visit(loop.body, groups // extent if apart else 0)
@@ -201,7 +198,7 @@ class _Walk:
         tvm_ffi.structural_walk(value, (TensorLoad, loads.append))
         tvm_ffi.structural_walk(value, (tvm.ir.Call, calls.append))
         if any("address_of" in str(getattr(call.op, "name", "")) for call in calls):
-            raise _Unknown
+            raise Unknown
         for load in loads:
             number = self._parameter(load.source)
             if number is not None:
@@ -232,19 +229,22 @@ def _spans(accesses: list[_Access], number: int, groups: int, itemsize: int) -> 
 
 def _indices(access: _Access) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the index of an access in all iterations, and the group of each."""
-    used = _Values(access.index)
-    loops = [loop for loop in access.loops if loop.stride or used.has(loop.variable)]
+    loops = [
+        loop
+        for loop in access.loops
+        if loop.stride or depends_on(access.index, {loop.variable}, {})
+    ]
     # An index of sums and products only is largest and smallest at the ends of a loop.
+    every = _bends(access.index)
     ends = [
-        np.unique([0, loop.extent - 1])
-        if not loop.stride and not used.bends
-        else np.arange(loop.extent)
+        np.arange(loop.extent) if loop.stride or every else np.unique([0, loop.extent - 1])
         for loop in loops
     ]
     if np.prod([len(values) for values in ends], dtype=np.int64) > _ELEMENTS:
-        raise _Unknown
+        raise Unknown
     grids = np.meshgrid(*ends, indexing="ij", sparse=True)
-    index = used.at([(loop.variable, grid) for loop, grid in zip(loops, grids, strict=True)])
+    values = {loop.variable: grid for loop, grid in zip(loops, grids, strict=True)}
+    index = value_of(access.index, values, {})
     group: Any = np.int64(access.group)
     for loop, grid in zip(loops, grids, strict=True):
         group = group + grid * loop.stride
@@ -252,50 +252,12 @@ def _indices(access: _Access) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
     return index.reshape(-1), group.reshape(-1)
 
 
-class _Values:
-    """An index as a function of loop variables."""
-
-    def __init__(self, index: Any) -> None:
-        self.index = index
-        self.variables: list[Any] = []
-        others: list[Any] = []
-        tvm_ffi.structural_walk(index, (tvm.ir.Var, self.variables.append))
-        for kind in (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod, tirx.Min, tirx.Max):
-            tvm_ffi.structural_walk(index, (kind, others.append))
-        self.bends = bool(others)
-
-    def has(self, variable: Any) -> bool:
-        return any(variable.same_as(used) for used in self.variables)
-
-    def at(self, given: list[tuple[Any, Any]]) -> Any:
-        """Return the values of the index for arrays of the variables' values."""
-
-        def value(node: Any) -> Any:
-            if isinstance(node, tirx.IntImm):
-                return np.int64(int(node))
-            if isinstance(node, tvm.ir.Var):
-                for variable, numbers in given:
-                    if node.same_as(variable):
-                        return numbers
-            if isinstance(node, tirx.Cast):
-                return value(node.value)
-            for kind, function in _FUNCTIONS:
-                if isinstance(node, kind):
-                    return function(value(node.a), value(node.b))
-            raise _Unknown
-
-        return value(self.index)
-
-
-_FUNCTIONS: tuple[tuple[Any, Any], ...] = (
-    (tirx.Add, np.add),
-    (tirx.Sub, np.subtract),
-    (tirx.Mul, np.multiply),
-    (tirx.Min, np.minimum),
-    (tirx.Max, np.maximum),
-    (tirx.FloorDiv, np.floor_divide),
-    (tirx.FloorMod, np.mod),
-)
+def _bends(index: Any) -> bool:
+    """Whether an index has more than sums and products."""
+    found: list[Any] = []
+    kinds = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod, tirx.Min, tirx.Max)
+    tvm_ffi.structural_walk(index, (kinds, found.append))
+    return bool(found)
 
 
 def _distances(number: int, writes: _Spans, reads: _Spans) -> Overlay:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from tvm.ir import Var
 
-from htvm.aot.parallel.accesses import Access, Indices, depends_on, elements
+from htvm.aot.accesses import Access, Indices, depends_on, elements
 
 __all__ = ["Footprint", "footprint", "independent", "meet", "repeats"]
 

@@ -16,10 +16,10 @@ from tvm import tirx
 from tvm.ir import PointerType, PrimType, Var
 from tvm.tirx.stmt import AllocBuffer, Bind, DeclBuffer, For, ForKind, SeqStmt
 
+from htvm.aot.accesses import Access, Unknown, accesses_of, statements_of, viewed
 from htvm.aot.constants import FreshNames
 from htvm.aot.loops import substituted
 from htvm.aot.lower import OVERLAPS, UNROLL_SUFFIX, Parameter
-from htvm.aot.parallel.accesses import Access, Unknown, accesses_of, statements_of, viewed
 from htvm.aot.parallel.dependence import Footprint, footprint, independent, meet, repeats
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from tvm import tirx
 from tvm.ir import PointerType, PrimType, Var
 from tvm.tirx.stmt import AllocBuffer, BufferStore, DeclBuffer, For, ForKind, SeqStmt
 
+from htvm.aot.accesses import accesses_of, elements
 from htvm.aot.lower import OVERLAPS, Parameter, PointerFunc
-from htvm.aot.parallel.accesses import accesses_of, elements
 from htvm.aot.parallel.cores import Cores
 from htvm.aot.parallel.phases import cut
 

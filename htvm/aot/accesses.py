@@ -31,6 +31,7 @@ __all__ = [
     "depends_on",
     "elements",
     "statements_of",
+    "value_of",
     "viewed",
 ]
 
@@ -267,11 +268,11 @@ def elements(access: Access, outer: int) -> tuple[Indices, npt.NDArray[np.bool_]
         spread = [1] * len(axes)
         spread[axis] = names[var]
         values[var] = np.arange(names[var], dtype=np.int64).reshape(spread)
-    index = np.broadcast_to(_value(access.index, values, access.known), shape)
+    index = np.broadcast_to(value_of(access.index, values, access.known), shape)
     happens = np.ones(shape, bool)
     for guard in access.guards:
         try:
-            happens = happens & (_value(guard, values, access.known) != 0)
+            happens = happens & (value_of(guard, values, access.known) != 0)
         except Unknown:
             continue
     rows = math.prod(shape[:outer])
@@ -301,24 +302,33 @@ _BINARY = {
 }
 
 
-def _value(expr: Any, values: Mapping[Var, Indices], known: Mapping[Var, Expr]) -> Any:
-    """Evaluate an integer expression for all values of the loop variables."""
+def value_of(expr: Any, values: Mapping[Var, Any], known: Mapping[Var, Expr]) -> Any:
+    """Evaluate an integer expression for all values of the loop variables.
+
+    Args:
+        expr: the expression.
+        values: of loop variables, as arrays that broadcast.
+        known: values of variables bound around it.
+
+    Raises:
+        Unknown: it depends on something else.
+    """
     if isinstance(expr, tirx.IntImm):
         return np.int64(int(expr.value))
     if isinstance(expr, Var):
         if expr in values:
             return values[expr]
         if expr in known:
-            return _value(known[expr], values, known)
+            return value_of(known[expr], values, known)
         raise Unknown(f"the variable '{expr.name}'")
     if isinstance(expr, tirx.Cast):
-        return _value(expr.value, values, known)  # indices are small enough for any type
+        return value_of(expr.value, values, known)  # indices are small enough for any type
     if isinstance(expr, tirx.Not):
-        return np.logical_not(_value(expr.a, values, known))
+        return np.logical_not(value_of(expr.a, values, known))
     function = _BINARY.get(type(expr))
     if function is None and not isinstance(expr, (tirx.Div, tirx.Mod)):
         raise Unknown(f"an index with a {type(expr).__name__}")
-    a, b = (_value(part, values, known) for part in (expr.a, expr.b))
+    a, b = (value_of(part, values, known) for part in (expr.a, expr.b))
     if function is not None:
         return function(a, b)
     if np.any(np.asarray(a) < 0) or np.any(np.asarray(b) <= 0):
