@@ -6,11 +6,9 @@ writes it.  The same program, SoC and golden give the same bytes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +19,6 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.header import render as render_soc_header
 from htvm.aot.entry import (
     model_sources,
-    origin_lines,
     place,
     render,
     template_fields,
@@ -36,6 +33,7 @@ from htvm.firmware.host import model_sources as device_sources
 from htvm.firmware.isa import compiled_isa, march, rv32_flags
 from htvm.firmware.linking import linker_script
 from htvm.firmware.paths import network_path, runtime_c, simd_folders, soc_folder
+from htvm.firmware.sizes import tensor_bytes
 from htvm.firmware.socs import machine_of
 
 if TYPE_CHECKING:
@@ -44,11 +42,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Arrays",
     "Golden",
-    "Layout",
     "check_arrays",
     "golden_files",
     "project_files",
-    "runtime_layout",
 ]
 
 Arrays: TypeAlias = Sequence[npt.NDArray[np.generic]]
@@ -56,58 +52,6 @@ Golden: TypeAlias = tuple[Arrays, Arrays]
 
 _CODE = (".c", ".h", ".S")
 _LINKER_SCRIPT = "runtime/platform/rv32/link.ld"
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The runtime's files that a project needs, relative to the runtime's folder.
-
-    Attributes:
-        driver, devices: C files of the SoC's drivers and device models.
-        host, rv32: sources of the two platforms.
-        rv32_includes: include folders of the firmware.
-        port: sources of the skeleton of a board's port.
-        folders: folders copied in addition to the SoC's own, including headers.
-        model_includes: include folders of the model's own code besides HAL and driver.
-    """
-
-    driver: tuple[str, ...]
-    devices: tuple[str, ...]
-    host: tuple[str, ...]
-    rv32: tuple[str, ...]
-    rv32_includes: tuple[str, ...]
-    port: tuple[str, ...]
-    folders: tuple[str, ...]
-    model_includes: tuple[str, ...]
-
-
-def runtime_layout(soc: Soc) -> Layout:
-    """Return which files of the runtime a SoC needs."""
-    root, own = runtime_c(), soc_folder(soc)
-
-    def names(paths: Iterable[Path]) -> tuple[str, ...]:
-        return tuple(
-            f"soc/{soc.driver}/{path.relative_to(own).as_posix()}"
-            if path.is_relative_to(own)
-            else path.relative_to(root).as_posix()
-            for path in paths
-        )
-
-    own_includes = tuple(name for name in names(simd_folders(soc)) if name not in soc.libraries)
-    return Layout(
-        driver=names(driver_sources(soc)),
-        devices=names(device_sources(soc)),
-        host=names(sorted((root / "platform" / "host").glob("*.c"))),
-        rv32=names(rv32.platform_sources()),
-        rv32_includes=names(rv32.include_folders()),
-        port=names(sorted((root / "platform" / "port").glob("*.c"))),
-        folders=(
-            *("include", "soc/common", "platform/host", "platform/rv32", "platform/port"),
-            *soc.libraries,
-            *own_includes,
-        ),
-        model_includes=own_includes,
-    )
 
 
 def check_arrays(what: str, infos: Sequence[TensorLike], arrays: Arrays) -> None:
@@ -154,8 +98,9 @@ def project_files(
     # What a device may also read from a file system instead of from constants.
     files |= {f"src/{c.file}": c.data.tobytes() for c in program.constants if c.file}
     files |= {f"example/{name}": text for name, text in _golden_files(program, golden).items()}
-    layout = runtime_layout(soc)
-    carried = {folder: runtime_c() / folder for folder in layout.folders}
+    own = [name for name in _relative(soc, simd_folders(soc)) if name not in soc.libraries]
+    folders = ("include", "soc/common", "platform/host", "platform/rv32", "platform/port")
+    carried = {name: runtime_c() / name for name in (*folders, *soc.libraries, *own)}
     carried[f"soc/{soc.driver}"] = soc_folder(soc)
     for name, folder in carried.items():
         found = folder.glob("*") if name in soc.libraries else folder.rglob("*")
@@ -172,10 +117,29 @@ def project_files(
         for name in files
         if name == golden_file or (name.startswith("src/") and name.endswith(".c"))
     )
-    files["Makefile"] = _makefile(program, soc, layout, sources, bool(loop))
-    files["CMakeLists.txt"] = _cmake(program, soc, layout, sources)
-    files["README.md"] = _readme(program, soc, layout, report, bool(loop))
+    fields = {
+        **template_fields(program),
+        "stack_bytes": soc.host.stack,
+        "loop": bool(loop),
+        "host_title": soc.host.name,
+        **_sources(program, soc, sources, golden_file, own),
+        **_flags(soc),
+        **_facts(program, soc, report),
+    }
+    for name in ("Makefile", "CMakeLists.txt", "README.md"):
+        files[name] = render(f"{name}.jinja", **fields)
     return files
+
+
+def _relative(soc: Soc, paths: Iterable[Path]) -> list[str]:
+    """Return paths of the runtime relative to its folder."""
+    root, own = runtime_c(), soc_folder(soc)
+    return [
+        f"soc/{soc.driver}/{path.relative_to(own).as_posix()}"
+        if path.is_relative_to(own)
+        else path.relative_to(root).as_posix()
+        for path in paths
+    ]
 
 
 def _golden_files(program: Program, golden: Golden) -> dict[str, str]:
@@ -218,93 +182,82 @@ def placed(name: str) -> str:
     return f"{'simulator' if simulated else 'runtime'}/{name}"
 
 
-def _all_placed(names: Iterable[str]) -> list[str]:
-    return [placed(name) for name in names]
+def _sources(
+    program: Program, soc: Soc, sources: Sequence[str], golden: str, own: Sequence[str]
+) -> dict[str, Any]:
+    """Return the C files of each part, their include folders, and flags of their own.
 
+    Args:
+        program, soc: as for `project_files`.
+        sources: the model's C files, and that with the golden.
+        golden: the latter.
+        own: include folders of the model's own code besides HAL and driver.
+    """
 
-def _own_includes(soc: Soc, layout: Layout) -> list[str]:
-    """Return the include folders of driver and model besides that of the HAL."""
-    folders = [f"soc/{soc.driver}", *soc.libraries] if layout.driver else []
-    return [f"runtime/{name}" for name in (*folders, *layout.model_includes)]
+    def files(paths: Iterable[Path]) -> list[str]:
+        return [placed(name) for name in _relative(soc, paths)]
 
-
-def _makefile(
-    program: Program, soc: Soc, layout: Layout, sources: Sequence[str], loop: bool
-) -> str:
     kernels = [name for name in sources if name == f"src/{program.name}_cpu.c"]
-    own_flags = kernel_flags(soc.host) if kernels else ()
+    driver, rv32_sources = files(driver_sources(soc)), files(rv32.platform_sources())
+    drivers = [f"soc/{soc.driver}", *soc.libraries] if driver else []
+    includes = [f"runtime/{name}" for name in (*drivers, *own)]
+    return {
+        "model_sources": [name for name in sources if name not in kernels],
+        "kernel_sources": kernels,
+        "kernel_flags": " ".join(kernel_flags(soc.host) if kernels else ()),
+        "library_sources": [*(name for name in sources if name != golden), *driver],
+        "golden": golden,
+        "driver_sources": driver,
+        "device_sources": files(device_sources(soc)),
+        "host_sources": files(sorted((runtime_c() / "platform" / "host").glob("*.c"))),
+        "rv32_sources": rv32_sources,
+        # A board ends its runs in its own way.
+        "bare_sources": [name for name in rv32_sources if not name.endswith("/platform.c")],
+        "includes": ["include", "runtime/include", *includes],
+        "driver_include": "".join(f" -I{folder}" for folder in includes),
+        # The driver's and HAL's own folders are among those of both platforms.
+        "rv32_includes": [
+            f"runtime/{name}"
+            for name in _relative(soc, rv32.include_folders())
+            if name != "include"
+        ],
+        "linker_script": _LINKER_SCRIPT,
+    }
+
+
+def _flags(soc: Soc) -> dict[str, str]:
+    """Return the compilers of the simulated core, and their flags."""
     isa = compiled_isa(soc.host)
     flags = rv32_flags(isa)
     split = flags.index("-std=c11")
     # The Makefile adds these itself, or leaves them to the user.
     own = {"-std=c11", "-O2", "-Wl,--gc-sections"}
-    return render(
-        "Makefile.jinja",
-        name=program.name,
-        loop=loop,
-        origin=origin_lines(program.origin),
-        host_title=soc.host.name,
-        driver_include="".join(f" -I{folder}" for folder in _own_includes(soc, layout)),
-        model_sources=[name for name in sources if name not in kernels],
-        kernel_sources=kernels,
-        kernel_flags=" ".join(own_flags),
-        driver_sources=_all_placed(layout.driver),
-        device_sources=_all_placed(layout.devices),
-        host_sources=_all_placed(layout.host),
-        rv32_sources=_all_placed(layout.rv32),
-        # A board ends its runs in its own way.
-        bare_sources=[f for f in _all_placed(layout.rv32) if not f.endswith("/platform.c")],
-        # The driver's and HAL's own folders are among those of both platforms.
-        rv32_includes=[f"runtime/{f}" for f in layout.rv32_includes if f != "include"],
-        march=march(isa),
-        linker_script=_LINKER_SCRIPT,
-        rv32_compilers="riscv32-unknown-elf-gcc riscv64-unknown-elf-gcc riscv-none-elf-gcc",
-        zig_target=" ".join(flags[:split]),
-        rv32_flags=" ".join(flag for flag in flags[split:] if flag not in own),
-    )
+    return {
+        "march": march(isa),
+        "rv32_compilers": "riscv32-unknown-elf-gcc riscv64-unknown-elf-gcc riscv-none-elf-gcc",
+        "zig_target": " ".join(flags[:split]),
+        "rv32_flags": " ".join(flag for flag in flags[split:] if flag not in own),
+    }
 
 
-def _cmake(program: Program, soc: Soc, layout: Layout, sources: Sequence[str]) -> str:
-    golden = f"example/{program.name}_golden.c"
-    return render(
-        "CMakeLists.txt.jinja",
-        name=program.name,
-        origin=origin_lines(program.origin),
-        NAME=program.name.upper(),
-        library_sources=[*(s for s in sources if s != golden), *_all_placed(layout.driver)],
-        golden=golden,
-        includes=["include", "runtime/include", *_own_includes(soc, layout)],
-        device_sources=_all_placed(layout.devices),
-        host_sources=_all_placed(layout.host),
-    )
-
-
-def _readme(program: Program, soc: Soc, layout: Layout, report: Report | None, loop: bool) -> str:
-    known = template_fields(program)
-    tensors = (*program.inputs, *program.outputs)
-    io_bytes = sum(math.prod(t.shape) * np.dtype(t.dtype).itemsize for t in tensors)
+def _facts(program: Program, soc: Soc, report: Report | None) -> dict[str, Any]:
+    """Return what the README says of the build."""
     rows = [None] * len(program.steps) if report is None else report.layers
-    table = [
-        {
-            "layer": markdown(step.layer),
-            "where": place(step),
-            "comment": markdown(step.comment),
-            "macs": step.macs,
-            "tile": "" if row is None else row.tile,
-            "tiles": "" if row is None or row.tiles is None else row.tiles,
-            "l1": "" if row is None or row.l1_bytes is None else row.l1_bytes,
-        }
-        for step, row in zip(program.steps, rows, strict=True)
-    ]
-    return render(
-        "README.md.jinja",
-        **{**known, "stack_bytes": soc.host.stack},
-        loop=loop,
-        soc_title=soc.title,
-        host_title=soc.host.name,
-        device_sources=layout.devices,
-        method=program.plan.method,
-        io_bytes=io_bytes,
-        report=report,
-        table=table,
-    )
+    return {
+        "soc_title": soc.title,
+        "method": program.plan.method,
+        "io_bytes": tensor_bytes((*program.inputs, *program.outputs)),
+        "report": report,
+        "table": [
+            {
+                "layer": markdown(step.layer),
+                "where": place(step),
+                "comment": markdown(step.comment),
+                "macs": step.macs,
+                "tile": "" if row is None else row.tile,
+                "tiles": "" if row is None or row.tiles is None else row.tiles,
+                "l1": "" if row is None or row.l1_bytes is None else row.l1_bytes,
+            }
+            for step, row in zip(program.steps, rows, strict=True)
+        ],
+    }
