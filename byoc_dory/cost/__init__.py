@@ -1,6 +1,7 @@
 """How many cycles things take: one object answers, for a SoC and options of the tiler."""
 
+from byoc_dory.cost.basis import Basis
 from byoc_dory.cost.cost import Cost
 from byoc_dory.cost.host import HostEstimates
 
-__all__ = ["Cost", "HostEstimates"]
+__all__ = ["Basis", "Cost", "HostEstimates"]

@@ -11,7 +11,7 @@ the accelerator's tile programs.  On the host (`Cost.host`) they are estimates f
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from byoc_dory.cost.host import HostEstimates
 from byoc_dory.plan import alone
@@ -22,6 +22,7 @@ from byoc_dory.tiling.named import objective_named
 from byoc_dory.tiling.problem import solution_of
 
 if TYPE_CHECKING:
+    from byoc_dory.cost.basis import Basis
     from byoc_dory.layers import Layer
     from byoc_dory.options import TilingOptions
     from byoc_dory.plan import LayerPlan
@@ -48,6 +49,9 @@ class Cost:
         host: estimates of cycles on the host.
         choices: the choices of layers in regions that were planned with these options.
     """
+
+    basis: ClassVar[Basis] = "predicted"
+    """Of all answers but those of ``host``."""
 
     def __init__(self, soc: Soc, options: TilingOptions, other: Cost | None = None) -> None:
         self.soc = soc

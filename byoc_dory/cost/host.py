@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from byoc_dory.layers import (
     Add,
@@ -18,6 +18,7 @@ from byoc_dory.layers.rowwise import ItaGelu, TableMap
 from byoc_dory.work import Work
 
 if TYPE_CHECKING:
+    from byoc_dory.cost.basis import Basis
     from byoc_dory.soc.base import Soc
 
 __all__ = ["HostEstimates"]
@@ -29,6 +30,9 @@ class HostEstimates:
     Args:
         soc: description of the SoC.
     """
+
+    basis: ClassVar[Basis] = "estimated"
+    """Of all answers."""
 
     def __init__(self, soc: Soc) -> None:
         self._cost = soc.host.cost

@@ -97,7 +97,9 @@ def _explanation(
 def _own_cycles(costs: BuildCosts) -> dict[str, tuple[int, str]]:
     """Return layer -> its cycles and what they are based on."""
     basis = {name: step.basis for step in costs.steps if step.kind == CPU for name in step.layers}
-    own = {name: (cycles, basis[name]) for name, cycles in costs.layers.items()}
+    own: dict[str, tuple[int, str]] = {
+        name: (cycles, basis[name]) for name, cycles in costs.layers.items()
+    }
     for step in costs.steps:
         if step.kind == "layer" and step.cycles is not None:
             for name in step.layers:

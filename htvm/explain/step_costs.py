@@ -16,6 +16,7 @@ from htvm.aot.parallel import cores_of
 from htvm.report.explain import StepCost
 
 if TYPE_CHECKING:
+    from byoc_dory.cost import Basis
     from htvm.aot.steps import Step
     from htvm.compiled import Compiled
 
@@ -63,13 +64,13 @@ def build_costs(compiled: Compiled, *, measure: bool = True) -> BuildCosts:
     costs = []
     for step, cycles in zip(steps, found, strict=True):
         if step.kind == "layer":
-            costs.append(_cost(step, step.predicted_cycles, "predicted"))
+            costs.append(_cost(step, step.predicted_cycles, compiled.cost.basis))
         elif cycles is not None:
             costs.append(_cost(step, cycles, "measured"))
         elif step.kind == "cpu":
-            costs.append(_cost(step, _estimate(compiled, step), "estimated"))
+            costs.append(_cost(step, _estimate(compiled, step), compiled.cost.host.basis))
         else:
-            costs.append(_cost(step, step.predicted_cycles, "estimated"))
+            costs.append(_cost(step, step.predicted_cycles, compiled.cost.host.basis))
     return BuildCosts(tuple(costs), _shares(compiled, costs), missing)
 
 
@@ -93,7 +94,7 @@ def _of_the_host(compiled: Compiled, measure: bool) -> tuple[Sequence[int | None
         return nothing, error.what
 
 
-def _cost(step: Step, cycles: int | None, basis: str) -> StepCost:
+def _cost(step: Step, cycles: int | None, basis: Basis) -> StepCost:
     return StepCost(step.layers, step.accelerator, step.kind, cycles, basis)
 
 

@@ -29,6 +29,8 @@ from htvm.shown import Shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from byoc_dory.cost.basis import Basis
+
 __all__ = [
     "PLAIN",
     "Explanation",
@@ -98,7 +100,7 @@ class StepCost:
     runs_on: str
     kind: str
     cycles: int | None
-    basis: str
+    basis: Basis
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def test_rules_are_judged_in_order() -> None:
         """Never."""
         return Refused("first")
 
-    rules = (yes, no, lambda layer, core, soc: Refused("second"))
+    rules = (yes, no, lambda soc, core, layer: Refused("second"))
     assert judge(DIANA, core(), None, rules) == Refused("first", "Never.")  # type: ignore[arg-type]
 
 
@@ -198,6 +198,23 @@ def test_an_accelerator_without_its_methods_is_a_typed_error(
     point = importlib.metadata.EntryPoint("half", "half_a_soc:soc", registry.GROUP)
     monkeypatch.setattr(registry, "entry_points", lambda group: [point])
     with pytest.raises(TargetError, match="'half' cannot be loaded.*abstract.*emitter"):
+        registry.socs()
+
+
+def test_an_accelerator_that_answers_no_cost_is_a_typed_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "costless_soc.py").write_text(
+        "from byoc_dory.soc.base import Accelerator\n"
+        "class Mac(Accelerator):\n"
+        "    rules = objectives = tiling_problem = tile_program = emitter = None\n"
+        "def soc():\n    return Mac('mac', 'a mac', 0, 'L1', 'mac')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    point = importlib.metadata.EntryPoint("costless", "costless_soc:soc", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    said = r"'costless' cannot be loaded from costless_soc:soc: .*abstract.*\bcosts\b"
+    with pytest.raises(TargetError, match=said):
         registry.socs()
 
 
