@@ -65,62 +65,62 @@ class Expression:
         raise NotImplementedError
 
     @property
+    def parts(self) -> tuple[Value, ...]:
+        """The values that it is computed from."""
+        return ()
+
+    @property
     def axes(self) -> frozenset[str]:
         """The axes along which it differs between tiles, not considering places."""
-        return _NO_AXES
+        return axes_of(*self.parts)
 
     @property
     def places(self) -> frozenset[str]:
         """The operands whose places in L1 it contains."""
-        return _NO_AXES
+        return places_of(*self.parts)
 
 
-_NO_AXES: frozenset[str] = frozenset()
+_NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class Of(Expression):
-    """A field of the tile's range along an axis."""
+class _Along(Expression):
+    """An expression that differs between tiles along one axis."""
 
     axis: str
+
+    @property
+    def axes(self) -> frozenset[str]:
+        return frozenset((self.axis,))
+
+
+@dataclass(frozen=True)
+class Of(_Along):
+    """A field of the tile's range along an axis."""
+
     field: Field
 
     def at(self, tile: Current) -> int:
         value: int = getattr(tile.spans[self.axis], self.field)
         return value
 
-    @property
-    def axes(self) -> frozenset[str]:
-        return frozenset((self.axis,))
-
 
 @dataclass(frozen=True)
-class Index(Expression):
+class Index(_Along):
     """The index of the tile's range along an axis, from 0."""
-
-    axis: str
 
     def at(self, tile: Current) -> int:
         return tile.index(self.axis)
 
-    @property
-    def axes(self) -> frozenset[str]:
-        return frozenset((self.axis,))
-
 
 @dataclass(frozen=True)
-class Pick(Expression):
+class Pick(_Along):
     """A number for each tile along an axis."""
 
-    axis: str
     values: tuple[int, ...]
 
     def at(self, tile: Current) -> int:
         return self.values[tile.index(self.axis)]
-
-    @property
-    def axes(self) -> frozenset[str]:
-        return frozenset((self.axis,))
 
 
 @dataclass(frozen=True)
@@ -187,12 +187,8 @@ class Sum(Expression):
         return evaluate(self.a, tile) + evaluate(self.b, tile)
 
     @property
-    def axes(self) -> frozenset[str]:
-        return axes_of(self.a, self.b)
-
-    @property
-    def places(self) -> frozenset[str]:
-        return places_of(self.a, self.b)
+    def parts(self) -> tuple[Value, ...]:
+        return self.a, self.b
 
 
 @dataclass(frozen=True)
@@ -206,12 +202,8 @@ class Product(Expression):
         return evaluate(self.a, tile) * evaluate(self.b, tile)
 
     @property
-    def axes(self) -> frozenset[str]:
-        return axes_of(self.a, self.b)
-
-    @property
-    def places(self) -> frozenset[str]:
-        return places_of(self.a, self.b)
+    def parts(self) -> tuple[Value, ...]:
+        return self.a, self.b
 
 
 @dataclass(frozen=True)
@@ -225,12 +217,8 @@ class RoundUp(Expression):
         return -(-evaluate(self.value, tile) // self.step) * self.step
 
     @property
-    def axes(self) -> frozenset[str]:
-        return axes_of(self.value)
-
-    @property
-    def places(self) -> frozenset[str]:
-        return places_of(self.value)
+    def parts(self) -> tuple[Value, ...]:
+        return (self.value,)
 
 
 Value: TypeAlias = int | Expression
@@ -287,12 +275,12 @@ def values_of(*entries: Entry) -> tuple[Value, ...]:
 
 def axes_of(*values: Value) -> frozenset[str]:
     """Return the axes along which any of these differ between tiles, not considering places."""
-    return _NO_AXES.union(*[value.axes for value in values if isinstance(value, Expression)])
+    return _NONE.union(*[value.axes for value in values if isinstance(value, Expression)])
 
 
 def places_of(*values: Value) -> frozenset[str]:
     """Return the operands whose places in L1 these values contain."""
-    return _NO_AXES.union(*[value.places for value in values if isinstance(value, Expression)])
+    return _NONE.union(*[value.places for value in values if isinstance(value, Expression)])
 
 
 class Current(Protocol):

@@ -87,7 +87,7 @@ def test_layer_table(network: str, index: int) -> None:
 
 def test_depthwise_peak() -> None:
     """A depthwise 3x3 inside the image: 144 MACs in 38 cycles (published: 3.75 MAC/cycle)."""
-    inner = ConvTrigger(1, 1, 18, 18, 16, 16, 3, 3, 1, 0, 0, 0, False, 0, 0, 0, True)
+    inner = ConvTrigger(1, 1, 18, 18, 16, 16, 3, 3, 1, 0, 0, 0, 0, 0, 0, False, True)
     assert array_cycles(inner, CORE) == 16 * 38
 
 
@@ -96,7 +96,7 @@ def test_filter_rows_inside_the_tile(stride: int) -> None:
     """Counted row by row: padding above and below, tiles that start inside, rows to skip."""
     sizes = itertools.product(range(1, 9), range(1, 9), (1, 3, 7), range(-3, 7))
     for oy, iy, fy, pad in sizes:
-        tile = ConvTrigger(1, 5, iy, 16, oy, 16, fy, 3, stride, pad, 0, 0, False, 0, 0, 0, False)
+        tile = ConvTrigger(1, 5, iy, 16, oy, 16, fy, 3, stride, pad, 0, 0, 0, 0, 0, False, False)
         starts = [row * stride - pad for row in range(oy)]
         inside = [max(0, min(iy, start + fy) - max(0, start)) for start in starts]
         expected = sum(5 * rows * (3 + CORE.row_cycles) + CORE.output_cycles for rows in inside)

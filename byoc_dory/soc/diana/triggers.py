@@ -9,15 +9,12 @@ from dataclasses import dataclass
 
 from byoc_dory.tileloop.steps import Trigger
 
-__all__ = ["AddTrigger", "AnalogTrigger", "ConvTrigger", "DenseTrigger"]
+__all__ = ["AddTrigger", "AnalogTrigger", "ConvTrigger", "DenseTrigger", "MapTrigger"]
 
 
 @dataclass(frozen=True)
-class ConvTrigger(Trigger):
-    """A convolution of one tile.
-
-    If ``depthwise``, there is one trigger per ``channels`` channels: if these are several, each is
-    a convolution over them whose weights between different channels are zero.
+class MapTrigger(Trigger):
+    """The convolution of one tile.
 
     ``pad_top`` and ``pad_left`` are numbers of zeros before the tile; negative values skip rows or
     columns.
@@ -35,10 +32,20 @@ class ConvTrigger(Trigger):
     pad_top: int
     pad_left: int
     shift: int
-    relu: bool
     l1_in: int
     l1_out: int
     weight_offset: int
+
+
+@dataclass(frozen=True)
+class ConvTrigger(MapTrigger):
+    """A convolution on the digital core.
+
+    If ``depthwise``, there is one trigger per ``channels`` channels: if these are several, each is
+    a convolution over them whose weights between different channels are zero.
+    """
+
+    relu: bool
     depthwise: bool
     channels: int = 1
 
@@ -74,34 +81,18 @@ class AddTrigger(Trigger):
 
 
 @dataclass(frozen=True)
-class AnalogTrigger(Trigger):
-    """A convolution of one tile on an in-memory array, or a matrix times a vector (``vector``).
+class AnalogTrigger(MapTrigger):
+    """A convolution on an in-memory array, or a matrix times a vector (``vector``).
 
     The array sums ``c_pass`` channels and computes ``unroll`` output columns at a time; a vector's
     outputs take one trigger per ``slice`` of them. ``gain`` is the right shift before the
-    converters.  ``pad_top`` and ``pad_left`` are numbers of zeros before the tile; negative values
-    skip rows or columns.
+    converters.
     """
 
-    k: int
-    c: int
-    iy: int
-    ix: int
-    oy: int
-    ox: int
-    fy: int
-    fx: int
-    stride: int
-    pad_top: int
-    pad_left: int
     gain: int
-    shift: int
     clip: tuple[int, int]
     c_pass: int
     unroll: int
     vector: bool
     slice: int
-    l1_in: int
-    l1_out: int
     l1_sums: int
-    weight_offset: int

@@ -1,8 +1,8 @@
 """The instruction set of the accelerator as data (Sponner et al., Table 2 and Appendix B).
 
-Everything that knows the instruction set is made from `REGISTERS` and `INSTRUCTIONS`: `encode` and
-`decode`, the disassembler, the C header that driver and simulator include (`header.py`), and the
-page of the documentation (`page.py`).
+Everything that knows the instruction set is made from `REGISTERS` and `INSTRUCTIONS`, which are in
+``isa.json``: `encode` and `decode`, the disassembler, the C header that driver and simulator
+include (`header.py`), and the page of the documentation (`page.py`).
 
 A command stream is a sequence of 32-bit words.  Bits 31 to 24 of a word are its opcode.  `SET`
 names a configuration register in bits 7 to 0 and is followed by its new value; every other word is
@@ -16,8 +16,11 @@ requantization (one right shift, which floors, and a clip) and rounding are ours
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from byoc_dory.errors import UnsupportedError
 
@@ -56,48 +59,19 @@ class Register:
     Attributes:
         name: its name; the number is its place in `REGISTERS`.
         meaning: what it holds.
-        signed: whether the value is shown as a signed number.
         halves: whether it holds two numbers of 16 bits, the first one above.
     """
 
     name: str
     meaning: str
-    signed: bool = False
     halves: bool = False
 
 
-REGISTERS = (
-    Register("IN0", "SRAM address of the first operand"),
-    Register("IN1", "SRAM address of the second operand"),
-    Register("WEIGHTS", "SRAM address of the weights, K x fy x fx x C; depthwise C x fy x fx"),
-    Register("BIAS", "SRAM address of the biases, int32 [K], a multiple of 4"),
-    Register("OUT", "SRAM address of the result; of int32, a multiple of 4"),
-    Register("CHANNELS", "channels of the input that are summed"),
-    Register("IN_HEIGHT", "rows of the input"),
-    Register("IN_WIDTH", "columns of the input"),
-    Register("IN_PIXEL", "bytes from pixel to pixel of the first operand"),
-    Register("IN_ROW", "bytes from row to row of the first operand"),
-    Register("IN1_PIXEL", "bytes from pixel to pixel of the second operand"),
-    Register("IN1_ROW", "bytes from row to row of the second operand"),
-    Register("OUT_CHANNELS", "channels of the result"),
-    Register("OUT_HEIGHT", "rows of the result"),
-    Register("OUT_WIDTH", "columns of the result"),
-    Register("OUT_PIXEL", "bytes from pixel to pixel of the result"),
-    Register("OUT_ROW", "bytes from row to row of the result"),
-    Register("KERNEL", "height and width of the window", halves=True),
-    Register("STRIDE", "stride in y and x", halves=True),
-    Register("PAD", "zeros above and left of the input; all others follow from sizes", halves=True),
-    Register("SHIFT", "bits of a shift, 0 to 31"),
-    Register("CLIP", "smallest and largest result of a requantization, int8 each", halves=True),
-    Register("ALPHA", "bits of the right shift of negative values (leaky ReLU), 0 to 7"),
-    Register("SLOT", "number of the slot whose system address a transfer starts from"),
-    Register("OFFSET", "bytes from there"),
-    Register("LOCAL", "SRAM address of a transfer"),
-    Register("ROWS", "rows of a transfer"),
-    Register("BYTES", "bytes of a row"),
-    Register("FAR_PITCH", "bytes from row to row in system memory"),
-    Register("LOCAL_PITCH", "bytes from row to row in SRAM"),
+_TABLES: dict[str, list[dict[str, Any]]] = json.loads(
+    Path(__file__).with_name("isa.json").read_text("utf-8")
 )
+
+REGISTERS = tuple(Register(**entry) for entry in _TABLES["registers"])
 
 NUMBER = {register.name: number for number, register in enumerate(REGISTERS)}
 """Number of each register by its name."""
@@ -121,13 +95,6 @@ REQUANT = Flag("REQUANT", 0, "the result is int8: clip(sum >> SHIFT); otherwise 
 AVERAGE = Flag("AVERAGE", 1, "the average instead of the maximum, halves rounded up")
 BIAS = Flag("BIAS", 2, "sums start with the biases; otherwise with zero")
 FLAGS = (REQUANT, AVERAGE, BIAS)
-
-_WINDOW = ("IN_HEIGHT", "IN_WIDTH", "KERNEL", "STRIDE", "PAD")
-_MAP = ("OUT_CHANNELS", "OUT_HEIGHT", "OUT_WIDTH", "IN_PIXEL", "IN_ROW", "OUT_PIXEL", "OUT_ROW")
-_ONE = ("IN0", "OUT", *_MAP)
-_TWO = ("IN0", "IN1", "IN1_PIXEL", "IN1_ROW", "OUT", *_MAP)
-_CONV = ("IN0", "WEIGHTS", "OUT", "CHANNELS", *_MAP, *_WINDOW)
-_MOVE = ("SLOT", "OFFSET", "LOCAL", "ROWS", "BYTES", "FAR_PITCH", "LOCAL_PITCH")
 
 
 @dataclass(frozen=True)
@@ -163,61 +130,12 @@ class Instruction:
         return tuple(register.name for register in REGISTERS if register.name in names)
 
 
-INSTRUCTIONS = (
-    Instruction(
-        "OP_CONV", 0x10, "CONV", "int8", "int32 or int8", _CONV, (REQUANT, BIAS),
-        "convolution over all input channels, optionally requantized",
-    ),
-    Instruction(
-        "OP_CONV_RELU", 0x11, "CONV", "int8", "int8", _CONV, (BIAS,),
-        "convolution, requantized, negative results become zero",
-    ),
-    Instruction(
-        "OP_DEPTH_CONV", 0x12, "DEPTH", "int8", "int32 or int8",
-        tuple(name for name in _CONV if name != "CHANNELS"), (REQUANT, BIAS),
-        "depthwise convolution of OUT_CHANNELS channels, optionally requantized",
-    ),
-    Instruction(
-        "OP_MAT_MUL", 0x13, "CONV", "int8", "int32", ("IN0", "WEIGHTS", "OUT", "CHANNELS", *_MAP),
-        (BIAS,),
-        "product of a matrix, whose rows are the pixels of the operand, with weights K x C",
-    ),
-    Instruction(
-        "OP_ACT_RELU", 0x20, "OTHER", "int8", "int8", _ONE, (), "max(x, 0)",
-    ),
-    Instruction(
-        "OP_ACT_LRELU", 0x21, "OTHER", "int8", "int8", (*_ONE, "ALPHA"), (),
-        "x, or x >> ALPHA if it is negative",
-    ),
-    Instruction(
-        "OP_POOL", 0x22, "OTHER", "int8", "int8", (*_ONE, *_WINDOW), (AVERAGE,),
-        "maximum, or average, of the elements of each window that are inside the input",
-    ),
-    Instruction("OP_E_ABS", 0x30, "OTHER", "int8", "int8", _ONE, (), "|x|, at most 127"),
-    Instruction("OP_C_MIN", 0x31, "OTHER", "int8", "int8", _TWO, (), "the smaller one"),
-    Instruction("OP_C_MAX", 0x32, "OTHER", "int8", "int8", _TWO, (), "the larger one"),
-    Instruction(
-        "OP_E_ADD", 0x33, "OTHER", "int8", "int8", (*_TWO, "SHIFT", "CLIP"), (),
-        "clip((a + b) >> SHIFT)",
-    ),
-    Instruction(
-        "OP_E32_ADD", 0x34, "OTHER", "int32", "int32", _TWO, (), "a + b, which wraps",
-    ),
-    Instruction(
-        "OP_E32_SHR", 0x35, "REQUANT", "int32", "int32 or int8", (*_ONE, "SHIFT"), (REQUANT,),
-        "x >> SHIFT, which floors; requantized, clip(x >> SHIFT)",
-    ),
-    Instruction(
-        "OP_E32_SHL", 0x36, "REQUANT", "int32", "int32", (*_ONE, "SHIFT"), (),
-        "x << SHIFT, which wraps",
-    ),
-    Instruction(
-        "OP_DMA_READ", 0x40, "DMA", "-", "-", _MOVE, (), "moves rows from system memory to SRAM",
-    ),
-    Instruction(
-        "OP_DMA_WRITE", 0x41, "DMA", "-", "-", _MOVE, (), "moves rows from SRAM to system memory",
-    ),
-)  # fmt: skip
+def _instruction(*, reads: Sequence[str], flags: Sequence[str], **rest: Any) -> Instruction:
+    own = tuple(flag for flag in FLAGS if flag.name in flags)
+    return Instruction(reads=tuple(reads), flags=own, **rest)
+
+
+INSTRUCTIONS = tuple(_instruction(**entry) for entry in _TABLES["instructions"])
 
 BY_NAME = {instruction.name: instruction for instruction in INSTRUCTIONS}
 """Instructions by mnemonic."""
