@@ -14,13 +14,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
 from byoc_dory.errors import ModelError
 from byoc_dory.nearest import nearest
 from htvm.public import boundary
 from htvm.zoo.llama import LENGTH, PROMPT, microllama, microllama_prompt
-from htvm.zoo.schemes import SCHEMES
+from htvm.zoo.schemes import SCHEMES, check_number
 from htvm.zoo.trained import TRAINED, load_trained
 from htvm.zoo.transformers import LAYERS, encoder, gemm, single_head_attention
 
@@ -95,12 +93,7 @@ def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
             where="htvm.zoo",
             hint=f"{nearest(name, DESCRIBED)}one of {', '.join(DESCRIBED)}",
         )
-    if not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ModelError(
-            f"the seed cannot be {seed!r}",
-            where=f"htvm.zoo, network '{name}'",
-            hint="give a whole number from 0 on",
-        )
+    check_number("the seed", seed, least=0, where=f"htvm.zoo, network '{name}'")
     from htvm.zoo import topologies  # the compiler, which takes a second to import
 
     drawn: Sketch = getattr(topologies, name)(seed, scheme)

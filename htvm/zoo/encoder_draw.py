@@ -22,6 +22,7 @@ from byoc_dory.errors import ModelError
 from byoc_dory.layers import Array, Attention, Projection, Scores
 from byoc_dory.layers.rowwise import AffineNorm, ItaGelu, ItaSoftmax
 from htvm.zoo import forward
+from htvm.zoo.schemes import bell_shaped, check_number
 
 __all__ = ["Drawer", "EncoderLayer", "FeedForward", "Scale", "EncoderShape"]
 
@@ -68,13 +69,7 @@ class EncoderShape:
     def __post_init__(self) -> None:
         sizes = ("sequence", "embedding", "projection", "heads", "feed_forward", "stacked")
         for role in sizes:
-            size, least = getattr(self, role), 0 if role == "stacked" else 1
-            if not isinstance(size, (int, np.integer)) or size < least:
-                raise ModelError(
-                    f"{role} cannot be {size!r}",
-                    where="htvm.zoo",
-                    hint=f"a whole number from {least} on",
-                )
+            check_number(role, getattr(self, role), least=0 if role == "stacked" else 1)
         check_activation(self.activation)
 
 
@@ -160,7 +155,7 @@ class Drawer:
 
     def product(self, x: Array, k: int, clip: tuple[int, int] = _INT8) -> tuple[Projection, Array]:
         """Return a product of ``x`` with random weights to ``k`` columns, and its results."""
-        weight = self._weights(k, x.shape[-1])
+        weight = bell_shaped(self._rng, (k, x.shape[-1]))
         acc = forward.matmul(x, weight.T)
         mean = _mean(acc)
         deviation = _mean(np.abs(acc - mean))
@@ -226,11 +221,6 @@ class Drawer:
         bias += add // mul
         self.x = np.clip(((total * weight + bias) * mul) >> shift, *_INT8)
         return residual, AffineNorm(weight.astype("int32"), bias.astype("int32"), mul, shift)
-
-    def _weights(self, k: int, channels: int) -> Array:
-        # The sum of four uniform integers: bell-shaped, within int8, and no floating point.
-        drawn = self._rng.integers(-31, 32, (4, k, channels), dtype="int8")
-        return drawn.sum(axis=0, dtype="int8")
 
 
 def check_activation(activation: str | None) -> None:

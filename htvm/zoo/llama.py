@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from byoc_dory.errors import ModelError
 from htvm.language.model import POSITIONS, VOCABULARY, LanguageModel
 from htvm.zoo.llama_draw import drawn_layers, final_norm
+from htvm.zoo.schemes import check_number
 
 if TYPE_CHECKING:
     from htvm.model import Model
@@ -95,9 +93,4 @@ def microllama_prompt(tokens: int = PROMPT, *, layers: int = LAYERS, seed: int =
 
 
 def _check(role: str, size: int, least: int = 1) -> None:
-    if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < least:
-        raise ModelError(
-            f"{role} cannot be {size!r}",
-            where="htvm.zoo.microllama",
-            hint=f"a whole number from {least} on",
-        )
+    check_number(role, size, least, where="htvm.zoo.microllama")

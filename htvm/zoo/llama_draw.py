@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from htvm.zoo.schemes import bell_shaped
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -47,9 +49,7 @@ def drawn_layers(layers: int, seed: int) -> Iterator[LlamaLayer]:
     rng = np.random.default_rng([6, seed])
 
     def matrix(k: int, channels: int) -> Array:
-        # The sum of four uniform integers: bell-shaped, within int8, and no floating point.
-        drawn: Array = rng.integers(-31, 32, (4, k, channels), dtype="int8")
-        return drawn.sum(axis=0, dtype="int8")
+        return bell_shaped(rng, (k, channels))
 
     def norm() -> Array:
         factors: Array = rng.integers(32 << 16, 48 << 16, WIDTH, dtype="int32")

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from byoc_dory.errors import ModelError
 from htvm.zoo.encoder_draw import Drawer, EncoderShape
+from htvm.zoo.schemes import check_number
 
 if TYPE_CHECKING:
     from htvm.model import Model
@@ -55,9 +53,10 @@ def encoder(
     Raises:
         ModelError: a size is not positive, or there is no such activation.
     """
-    _checked("layers", layers)
+    check_number("layers", layers)
+    check_number("the seed", seed, least=0)
     shape = EncoderShape(sequence, embedding, projection, heads, feed_forward, stacked, activation)
-    drawer = Drawer(_seed(seed), sequence, embedding)
+    drawer = Drawer(seed, sequence, embedding)
     from htvm.zoo.encoder_emit import encoder_model
 
     name = "encoder" if layers == LAYERS else f"encoder_{layers}"
@@ -73,7 +72,8 @@ def single_head_attention(
         ModelError: a size is not positive.
     """
     shape = EncoderShape(sequence, embedding, projection, heads=1)
-    attention = Drawer(_seed(seed), sequence, embedding).attention(shape)
+    check_number("the seed", seed, least=0)
+    attention = Drawer(seed, sequence, embedding).attention(shape)
     from htvm.zoo.encoder_emit import attention_model
 
     return attention_model("single_head_attention", sequence, embedding, attention)
@@ -91,24 +91,10 @@ def gemm(rows: int, C: int, K: int, activation: str | None = None, seed: int = 0
         ModelError: a size is not positive, or there is no such activation.
     """
     for role, size in (("rows", rows), ("C", C), ("K", K)):
-        _checked(role, size)
-    drawer = Drawer(_seed(seed), rows, C)
+        check_number(role, size)
+    check_number("the seed", seed, least=0)
+    drawer = Drawer(seed, rows, C)
     product, clip, gelu = drawer.activated(drawer.x, K, activation)
     from htvm.zoo.encoder_emit import gemm_model
 
     return gemm_model(f"gemm_{rows}x{C}x{K}", rows, product, clip, gelu)
-
-
-def _checked(role: str, size: int) -> None:
-    if not isinstance(size, (int, np.integer)) or size < 1:
-        raise ModelError(
-            f"{role} cannot be {size!r}", where="htvm.zoo", hint="a whole number from 1 on"
-        )
-
-
-def _seed(seed: int) -> int:
-    if not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ModelError(
-            f"the seed cannot be {seed!r}", where="htvm.zoo", hint="give a whole number from 0 on"
-        )
-    return int(seed)
