@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.cost import Cost
     from byoc_dory.pinning import WeightPlan
-    from byoc_dory.region import RegionCode
+    from byoc_dory.region import Kernel, RegionCode
     from byoc_dory.soc.base import Accelerator, Target
     from htvm.aot.cpu import CpuKernel
     from htvm.aot.program import Program
@@ -120,6 +120,15 @@ class Compiled:
     def tiling(self) -> TilingOptions:
         """The options of the tiler, with the L1 that inputs kept there leave."""
         return self.state.options(self.options.tiling)
+
+    @property
+    def kernels(self) -> dict[str, tuple[RegionCode, Kernel]]:
+        """The kernels of all regions, each with its region, by symbol."""
+        return {
+            kernel.symbol: (code, kernel)
+            for code in self.regions.values()
+            for kernel in code.kernels
+        }
 
     def home(self, layer: str, accelerator: str) -> Accelerator:
         """Return an accelerator with a layer's weights where they are, given the names of both."""

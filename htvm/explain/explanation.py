@@ -65,7 +65,6 @@ def _explanation(
     compile_with: Callable[[BuildOptions], Compiled] | None,
 ) -> Explanation:
     dispatch = compiled.dispatch
-    offers = _Offers(compiled)
     own = _own_cycles(costs)
     kernels = _kernels(compiled)
     rows = [
@@ -73,7 +72,7 @@ def _explanation(
             layer=name,
             op=dispatch.kinds[name],
             placed=place,
-            offers=offers.of(name),
+            offers=_offers(compiled, name),
             cpu_cycles=one_core_cycles(compiled, name),
             shape=dispatch.layers[name].sizes_text if name in dispatch.layers else "",
             source=compiled.source.sources.get(name, ""),
@@ -118,42 +117,34 @@ def _kernels(compiled: Compiled) -> dict[str, str]:
     return found
 
 
-class _Offers:
-    """The accelerators' answers to each operator of a build, with estimates."""
+def _offers(compiled: Compiled, name: str) -> tuple[OperatorVerdict, ...]:
+    """Return the answers to an operator, one per accelerator of the target, with estimates."""
+    verdicts = compiled.dispatch.verdicts
+    return tuple(_offer(compiled, name, each) for each in verdicts if each.layer == name)
 
-    def __init__(self, compiled: Compiled) -> None:
-        self._compiled = compiled
 
-    def of(self, name: str) -> tuple[OperatorVerdict, ...]:
-        """Return one answer per accelerator of the target."""
-        return tuple(
-            self._offer(name, verdict)
-            for verdict in self._compiled.dispatch.verdicts
-            if verdict.layer == name
-        )
+def _offer(compiled: Compiled, name: str, verdict: OperatorVerdict) -> OperatorVerdict:
+    planned, where = compiled.planned, verdict.accelerator
+    if verdict.kind != compiled.dispatch.kinds[name] or name not in planned.places:
+        # The verdict is about a group of operators that contains this one.
+        return verdict
+    candidate = next(
+        (offer for offer in planned.candidates.get(name, ()) if offer.accelerator == where), None
+    )
+    if candidate is None or (planned.places[name] == where and not verdict.accepted):
+        return verdict
+    if not candidate.accepted or candidate.rewrite:
+        return candidate
+    return replace(candidate, cycles=_estimate(compiled, name, where))
 
-    def _offer(self, name: str, verdict: OperatorVerdict) -> OperatorVerdict:
-        planned, where = self._compiled.planned, verdict.accelerator
-        if verdict.kind != self._compiled.dispatch.kinds[name] or name not in planned.places:
-            # The verdict is about a group of operators that contains this one.
-            return verdict
-        candidate = next(
-            (offer for offer in planned.candidates.get(name, ()) if offer.accelerator == where),
-            None,
-        )
-        if candidate is None or (planned.places[name] == where and not verdict.accepted):
-            return verdict
-        if not candidate.accepted or candidate.rewrite:
-            return candidate
-        return replace(candidate, cycles=self._estimate(name, where))
 
-    def _estimate(self, name: str, where: str) -> int | None:
-        """Return the cycles of the layer alone, for comparison; ``None`` if L1 is too small."""
-        accelerator = self._compiled.target.soc.accelerator(where)
-        layer = self._compiled.dispatch.layers[name]
-        if not self._compiled.planned.final:
-            layer = accelerator.scheme.form_of(layer)
-        try:
-            return self._compiled.cost.alone(accelerator, layer)
-        except TilingError:
-            return None
+def _estimate(compiled: Compiled, name: str, where: str) -> int | None:
+    """Return the cycles of the layer alone, for comparison; ``None`` if L1 is too small."""
+    accelerator = compiled.target.soc.accelerator(where)
+    layer = compiled.dispatch.layers[name]
+    if not compiled.planned.final:
+        layer = accelerator.scheme.form_of(layer)
+    try:
+        return compiled.cost.alone(accelerator, layer)
+    except TilingError:
+        return None

@@ -173,23 +173,22 @@ def _other_strides(layer: Layer) -> Iterator[Variant]:
 
 def _full(layer: Convolution) -> Iterator[Variant]:
     """Yield a convolution over all channels, which can compute everything a depthwise one can."""
-    weight = np.zeros((layer.K, layer.K, layer.fy, layer.fx), np.int8)
-    changed = conv2d_layer(
-        layer.name, layer.inputs[0], layer.output.name, weight, layer.bias,
-        stride=layer.stride, pad=layer.pad, requant=layer.requant, clip=layer.clip,
-    )  # fmt: skip
-    yield Variant("make the depthwise convolution a full one", changed, False)
+    words = "make the depthwise convolution a full one"
+    yield Variant(words, _over_all_channels(layer, layer.K), False)
 
 
 def _ungrouped(layer: Convolution) -> Iterator[Variant]:
-    weight = np.zeros((layer.K, layer.C, layer.fy, layer.fx), np.int8)
     if layer.dilation == (1, 1):
-        changed = conv2d_layer(
-            layer.name, layer.inputs[0], layer.output.name, weight, layer.bias,
-            stride=layer.stride, pad=layer.pad, requant=layer.requant, clip=layer.clip,
-        )  # fmt: skip
         words = f"make the convolution of {layer.groups} groups one of a single group"
-        yield Variant(words, changed, False)
+        yield Variant(words, _over_all_channels(layer, layer.C), False)
+
+
+def _over_all_channels(layer: Convolution, channels: int) -> Layer:
+    return conv2d_layer(
+        layer.name, layer.inputs[0], layer.output.name,
+        np.zeros((layer.K, channels, layer.fy, layer.fx), np.int8), layer.bias,
+        stride=layer.stride, pad=layer.pad, requant=layer.requant, clip=layer.clip,
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------ gains
@@ -219,8 +218,7 @@ def _groups(compiled: Compiled, judge: _Judge) -> list[tuple[str, ...]]:
 def _plans(compiled: Compiled) -> dict[str, LayerPlan]:
     return {
         kernel.layer_name: kernel.plan
-        for code in compiled.regions.values()
-        for kernel in code.kernels
+        for _, kernel in compiled.kernels.values()
         if kernel.plan is not None
     }
 
@@ -236,8 +234,7 @@ class _Judge:
         self._plans = _plans(compiled)
         self._predicted = {
             kernel.layer_name: kernel.predicted_cycles
-            for code in compiled.regions.values()
-            for kernel in code.kernels
+            for _, kernel in compiled.kernels.values()
             if kernel.layer is not None
         }
         program = compiled.program

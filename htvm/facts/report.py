@@ -9,13 +9,14 @@ from htvm.facts.maps import memory_maps
 from htvm.facts.network import machine_of, network_graph
 from htvm.facts.recipe import recipe_of
 from htvm.facts.rerun import with_run
-from htvm.facts.traffic import StepTraffic, traffic_of
+from htvm.facts.traffic import traffic_of
 from htvm.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
-    from byoc_dory.region import Kernel
+    from byoc_dory.region import Kernel, RegionCode
     from byoc_dory.soc.base import Host
+    from byoc_dory.tileloop.traffic import Traffic
     from htvm.aot.program import Step
     from htvm.compiled import Compiled, Platform
     from htvm.firmware.sizes import Sizes
@@ -47,13 +48,10 @@ def memory_of(compiled: Compiled, sizes: Sizes, result: RunResult | None) -> L2U
 
 def layer_rows(compiled: Compiled) -> tuple[LayerRow, ...]:
     """Return one row per step of the entry function, in execution order, without a run."""
-    kernels = {
-        kernel.symbol: kernel for code in compiled.regions.values() for kernel in code.kernels
-    }
-    used = {symbol: n for code in compiled.regions.values() for symbol, n in code.l1_used.items()}
-    moved = traffic_of(compiled.program, kernels)
+    known = compiled.kernels
+    moved = traffic_of(compiled.program, {symbol: kernel for symbol, (_, kernel) in known.items()})
     return tuple(
-        _layer_row(compiled, step, kernels.get(step.symbol), used.get(step.symbol), traffic)
+        _layer_row(compiled, step, known.get(step.symbol, (None, None)), traffic)
         for step, traffic in zip(compiled.program.steps, moved, strict=True)
     )
 
@@ -61,11 +59,10 @@ def layer_rows(compiled: Compiled) -> tuple[LayerRow, ...]:
 def _layer_row(
     compiled: Compiled,
     step: Step,
-    kernel: Kernel | None,
-    l1_bytes: int | None,
-    traffic: StepTraffic,
+    found: tuple[RegionCode, Kernel] | tuple[None, None],
+    traffic: Traffic,
 ) -> LayerRow:
-    names, known = step.layers, compiled.dispatch.layers
+    (region, kernel), names, known = found, step.layers, compiled.dispatch.layers
     layers = [known[name] for name in names if name in known]
     plan = None if kernel is None else kernel.plan
     tiles = None if kernel is None else kernel.program
@@ -82,12 +79,12 @@ def _layer_row(
         tiles=None if tiles is None else tiles.tiles,
         double_buffered=tiles is not None and tiles.pipelined,
         resident="" if plan is None else _resident(plan),
-        l1_bytes=l1_bytes,
+        l1_bytes=None if region is None else region.l1_used.get(step.symbol),
         source=compiled.source.sources.get(names[-1], ""),
         kind=step.kind,
         l2_read=traffic.read,
         l2_written=traffic.written,
-        l2_weights=traffic.weights,
+        l2_weights=traffic.constants,
     )
 
 

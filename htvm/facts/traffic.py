@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from byoc_dory.tileloop.traffic import traffic_of as bytes_of_tiles
+from byoc_dory.tileloop.traffic import Traffic
+from byoc_dory.tileloop.traffic import traffic_of as traffic_of_tiles
 from htvm.firmware.sizes import tensor_bytes
 
 if TYPE_CHECKING:
     from byoc_dory.region import Kernel
-    from byoc_dory.tileloop.program import TileProgram
     from htvm.aot.program import Program, Step
 
-__all__ = ["StepTraffic", "traffic_of"]
+__all__ = ["traffic_of"]
 
 
-@dataclass(frozen=True)
-class StepTraffic:
-    """Bytes that a step moves to and from L2.
-
-    Attributes:
-        read, written: bytes of activations; None if unknown.
-        weights: bytes of weights, biases and tables, counting repeated reads.
-    """
-
-    read: int | None = None
-    written: int | None = None
-    weights: int | None = None
-
-
-def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[StepTraffic]:
+def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[Traffic]:
     """Return the bytes that each step of a program moves.
 
     A layer on an accelerator moves its tiles, including halos; any other step is charged the sizes
@@ -50,16 +35,10 @@ def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[StepTraf
     for index, step in enumerate(program.steps):
         kernel = kernels.get(step.symbol)
         if kernel is not None and kernel.program is not None:
-            found.append(_of_tiles(kernel.program))
+            found.append(traffic_of_tiles(kernel.program))
         else:
             found.append(_of_operands(step, index, kernel, sizes, lives))
     return found
-
-
-def _of_tiles(program: TileProgram) -> StepTraffic:
-    """Return the bytes of all transfers, including halos, and of the accelerator's own fetches."""
-    moved = bytes_of_tiles(program)
-    return StepTraffic(moved.read, moved.written, moved.constants)
 
 
 def _constant_bytes(kernel: Kernel) -> int:
@@ -72,7 +51,7 @@ def _of_operands(
     kernel: Kernel | None,
     sizes: Mapping[tuple[str, str], int],
     lives: Mapping[str, tuple[int, int]],
-) -> StepTraffic:
+) -> Traffic:
     """Return the operands' sizes; the first step that touches a buffer of the arena writes it."""
     read = written = 0
     weights = 0 if kernel is None else _constant_bytes(kernel)
@@ -85,4 +64,4 @@ def _of_operands(
             read += size
         elif operand.kind == "output" or first < last:  # else it is a workspace
             written += size
-    return StepTraffic(read, written, weights)
+    return Traffic(read, written, weights)

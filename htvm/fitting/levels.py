@@ -75,8 +75,7 @@ def constants_by_layer(compiled: Compiled) -> dict[str, int]:
     """Return the bytes of constants in L2 by the layers that read them, with alignment gaps."""
     owner = {
         constant.name: kernel.layer_name
-        for code in compiled.regions.values()
-        for kernel in code.kernels
+        for _, kernel in compiled.kernels.values()
         for constant in kernel.constants
     }
     for step in compiled.program.steps:
@@ -140,11 +139,9 @@ def layer_demands(compiled: Compiled, budget: int | None) -> tuple[LayerDemand, 
     """
     planned = budget == compiled.options.tiling.l1_budget
     budget = compiled.tiling.l1_budget if planned else budget
-    used = {symbol: n for code in compiled.regions.values() for symbol, n in code.l1_used.items()}
     return tuple(
-        _layer_demand(compiled, kernel, used.get(kernel.symbol), budget, planned)
-        for code in compiled.regions.values()
-        for kernel in code.kernels
+        _layer_demand(compiled, kernel, code.l1_used.get(symbol), budget, planned)
+        for symbol, (code, kernel) in compiled.kernels.items()
         if kernel.layer is not None
     )
 

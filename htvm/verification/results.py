@@ -82,11 +82,7 @@ class _Finder:
         self.compiled = compiled
         self.reference = reference
         self.steps = compiled.program.steps
-        self.regions = {
-            kernel.symbol: (code, kernel)
-            for code in compiled.regions.values()
-            for kernel in code.kernels
-        }
+        self.regions = compiled.kernels
         self.cpu = {kernel.symbol: kernel for kernel in compiled.cpu_kernels}
         # An operator may have several kernels; the last one writes its result.
         self.final = {step.layers[-1]: i for i, step in enumerate(self.steps) if step.kind == "cpu"}

@@ -63,11 +63,7 @@ class Zones:
         self._compiled = compiled
         self._machine = machine
         self._program = compiled.program
-        self._kernels = {
-            kernel.symbol: (code, kernel)
-            for code in compiled.regions.values()
-            for kernel in code.kernels
-        }
+        self._kernels = compiled.kernels
         self._cpu = {kernel.symbol: kernel for kernel in compiled.cpu_kernels}
         self._objects = tuple(self._in_l2())
         own = {each.start for each in self._objects}
