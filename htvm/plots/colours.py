@@ -18,62 +18,41 @@ __all__ = ["CLASSES", "DARK", "LIGHT", "UNITS", "Painted", "painted", "unit_clas
 Painted: TypeAlias = "str | tuple[str, float]"
 """A colour for matplotlib, with its opacity where it lets the paper through."""
 
-LIGHT: Mapping[str, str] = {
+_COLOURS: Mapping[str, tuple[str, str]] = {
     # Paper, and what is written on it; ``on`` is written on colours.
-    "paper": "#fdfdfc",
-    "card": "#ffffff",
-    "hover": "#f2f5fa",
-    "ink": "#1d2330",
-    "dim": "#626b7c",
-    "line": "#dfe3ea",
-    "on": "#ffffff",
+    "paper": ("#fdfdfc", "#12151c"),
+    "card": ("#ffffff", "#191d26"),
+    "hover": ("#f2f5fa", "#212734"),
+    "ink": ("#1d2330", "#e4e8f0"),
+    "dim": ("#626b7c", "#98a2b5"),
+    "line": ("#dfe3ea", "#2c3341"),
+    "on": ("#ffffff", "#10131a"),
     # Units.
-    "host": "#717b8d",
-    "dma": "#e08a1e",
-    "u0": "#7a8b2c",
-    "u1": "#2a93b8",
-    "u2": "#1c9a7c",
-    "u3": "#b0413e",
-    "u4": "#c2497f",
+    "host": ("#717b8d", "#7c8698"),
+    "dma": ("#e08a1e", "#f0a648"),
+    "u0": ("#7a8b2c", "#a9bb57"),
+    "u1": ("#2a93b8", "#5cbcdc"),
+    "u2": ("#1c9a7c", "#46c3a3"),
+    "u3": ("#b0413e", "#e8807a"),
+    "u4": ("#c2497f", "#e377a6"),
     # What an accelerator does.
-    "array": "#2f6fde",
-    "weights": "#8a5cd1",
-    "trigger": "#8fb4f2",
+    "array": ("#2f6fde", "#5b93f5"),
+    "weights": ("#8a5cd1", "#ab85e8"),
+    "trigger": ("#8fb4f2", "#3d5d94"),
     # What bytes of a memory hold.
-    "code": "#4e4038",
-    "constants": "#86694f",
-    "arena": "#b58f62",
-    "io": "#d9bf94",
-    "stack": "#a99c92",
-    "stays": "#9b6a93",
+    "code": ("#4e4038", "#e6d9cd"),
+    "constants": ("#86694f", "#bd9d80"),
+    "arena": ("#b58f62", "#94744f"),
+    "io": ("#d9bf94", "#5f4f38"),
+    "stack": ("#a99c92", "#7d736b"),
+    "stays": ("#9b6a93", "#b888b0"),
 }
+"""Meaning -> its colour on light and on dark paper."""
+
+LIGHT: Mapping[str, str] = {name: light for name, (light, _) in _COLOURS.items()}
 """Colours on light paper, and of all figures of matplotlib: meaning -> colour."""
 
-DARK: Mapping[str, str] = {
-    "paper": "#12151c",
-    "card": "#191d26",
-    "hover": "#212734",
-    "ink": "#e4e8f0",
-    "dim": "#98a2b5",
-    "line": "#2c3341",
-    "on": "#10131a",
-    "host": "#7c8698",
-    "dma": "#f0a648",
-    "u0": "#a9bb57",
-    "u1": "#5cbcdc",
-    "u2": "#46c3a3",
-    "u3": "#e8807a",
-    "u4": "#e377a6",
-    "array": "#5b93f5",
-    "weights": "#ab85e8",
-    "trigger": "#3d5d94",
-    "code": "#e6d9cd",
-    "constants": "#bd9d80",
-    "arena": "#94744f",
-    "io": "#5f4f38",
-    "stack": "#7d736b",
-    "stays": "#b888b0",
-}
+DARK: Mapping[str, str] = {name: dark for name, (_, dark) in _COLOURS.items()}
 """Colours on dark paper, of the same meanings."""
 
 UNITS = 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -15,6 +15,8 @@ from htvm.report.types import Report
 
 if TYPE_CHECKING:
     from htvm.report.sweep import Exploration
+
+Kind = TypeVar("Kind")
 
 __all__ = ["load", "load_exploration", "schema"]
 
@@ -29,14 +31,8 @@ def load(path: str | Path) -> Report:
     """
     where = f"file '{path}'"
     data = _checked(_document(Path(path), where), where)
-    try:
-        report: Report = msgspec.convert(data, Report)
-    except msgspec.ValidationError as error:
-        raise InputError(
-            f"this is not a report: {str(error)[:200]}",
-            where=where,
-            hint=f"the fields are those of schema {SCHEMA} (htvm.report.schema())",
-        ) from error
+    hint = f"the fields are those of schema {SCHEMA} (htvm.report.schema())"
+    report = _converted(data, Report, "this is not a report", where, hint)
     objection = _contradiction(report)
     if objection:
         raise InputError(
@@ -58,15 +54,15 @@ def load_exploration(path: str | Path) -> Exploration:
 
     where = f"file '{path}'"
     data = _document(Path(path), where)
+    hint = "give a file that `Exploration.save` or `htvm explore --out` wrote"
+    return _converted(data, Exploration, "this is no exploration", where, hint)
+
+
+def _converted(data: Any, kind: type[Kind], what: str, where: str, hint: str) -> Kind:
     try:
-        found: Exploration = msgspec.convert(data, Exploration)
+        return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
-        raise InputError(
-            f"this is no exploration: {str(error)[:200]}",
-            where=where,
-            hint="give a file that `Exploration.save` or `htvm explore --out` wrote",
-        ) from error
-    return found
+        raise InputError(f"{what}: {str(error)[:200]}", where=where, hint=hint) from error
 
 
 def _contradiction(report: Report) -> str:

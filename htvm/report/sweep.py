@@ -273,37 +273,24 @@ def _sizes(row: Tried) -> tuple[int, int, int, int] | None:
 
 def _record(row: Tried) -> dict[str, object]:
     """Return one row of the data frame, with separate columns for the heuristics' weights."""
-    lacking = row.shortage
-    sizes = _sizes(row) or (None,) * 4
+    lacking, sizes = row.shortage, _sizes(row) or (None,) * 4
     return {
-        "layer": row.layer,
-        "op": row.op,
-        "shape": row.shape,
-        "accelerator": row.accelerator,
-        "objective": row.objective,
-        "alpha": row.alpha,
-        "l1_budget": row.l1_budget,
+        **{name: getattr(row, name) for name in _BEFORE_TILE},
         **dict(zip("kcyx", sizes, strict=True)),
-        "tiles": row.tiles,
-        "buffers": row.buffers,
-        "cycles": row.cycles,
-        "energy_uj": row.energy_uj,
-        "utilisation": row.utilisation,
-        "l1_in": row.l1_in,
-        "l1_out": row.l1_out,
-        "l1_weights": row.l1_weights,
-        "l1_bytes": row.l1_bytes,
-        "optimum": row.optimum,
-        "gap": row.gap,
-        "status": row.status,
-        "solver": row.solver,
-        "seconds": row.seconds,
+        **{name: getattr(row, name) for name in _OF_TILE},
         "memory": lacking.memory if lacking else "",
         "limit": lacking.limit if lacking else None,
         "demand": lacking.demand if lacking else None,
         "smallest_demand": lacking.smallest if lacking else None,
         "levers": "; ".join(lacking.levers) if lacking else "",
     }
+
+
+_BEFORE_TILE = ("layer", "op", "shape", "accelerator", "objective", "alpha", "l1_budget")
+_OF_TILE = (
+    "tiles", "buffers", "cycles", "energy_uj", "utilisation", "l1_in", "l1_out", "l1_weights",
+    "l1_bytes", "optimum", "gap", "status", "solver", "seconds",
+)  # fmt: skip
 
 
 def _weighted(row: Tried, rows: Sequence[Tried]) -> str:

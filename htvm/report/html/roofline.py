@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from htvm.report.html.svg import Drawing
-from htvm.report.roof import Point, points_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +37,36 @@ class _Scale:
         )
 
 
+@dataclass(frozen=True)
+class _Point:
+    """One layer on an accelerator.
+
+    Attributes:
+        intensity: multiply-accumulates per byte moved to or from L2.
+        rate: multiply-accumulates per cycle.
+    """
+
+    name: str
+    accelerator: str
+    intensity: float
+    rate: float
+    cycles: int
+
+
+def _points(report: ReportData) -> tuple[_Point, ...]:
+    """The layers that multiply on an accelerator, were simulated, and whose bytes are known."""
+    points = []
+    for row in report.layers:
+        moved = [row.l2_read, row.l2_written, row.l2_weights]
+        total = sum(size for size in moved if size is not None)
+        if row.kind != "layer" or not row.cycles or not row.macs or not total:
+            continue
+        points.append(
+            _Point(row.name, row.accelerator, row.macs / total, row.macs / row.cycles, row.cycles)
+        )
+    return tuple(points)
+
+
 def roofline_of(
     report: ReportData, classes: Mapping[str, str], steps: Mapping[str, int]
 ) -> Drawing | None:
@@ -48,7 +77,7 @@ def roofline_of(
         classes: colour class of each accelerator.
         steps: index of each layer's step.
     """
-    points, machine = points_of(report), report.machine
+    points, machine = _points(report), report.machine
     if not points or machine is None:
         return None
     used = dict.fromkeys(point.accelerator for point in points)
@@ -70,7 +99,7 @@ def _decades(values: list[float]) -> tuple[int, int]:
     return low, max(high, low + 1)
 
 
-def _scale(points: tuple[Point, ...], peaks: list[float], width: float | None) -> _Scale:
+def _scale(points: tuple[_Point, ...], peaks: list[float], width: float | None) -> _Scale:
     """Return axes whose decades contain all points and peaks, with room for the peaks' names."""
     knees = [8 * peak / width for peak in peaks] if width else []
     return _Scale(
@@ -131,7 +160,7 @@ def _ceiling(
 
 
 def _dots(
-    drawing: Drawing, scale: _Scale, points: tuple[Point, ...], classes: Mapping[str, str],
+    drawing: Drawing, scale: _Scale, points: tuple[_Point, ...], classes: Mapping[str, str],
     steps: Mapping[str, int],
 ) -> None:  # fmt: skip
     """Draw the layers, with names where there is room."""
