@@ -7,6 +7,7 @@ import hashlib
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from htvm.errors import ExportError, ModelError
@@ -19,6 +20,7 @@ __all__ = [
     "is_pipe",
     "model_bytes",
     "sha256_of",
+    "write_folder",
     "write_whole",
 ]
 
@@ -194,3 +196,25 @@ def write_whole(path: str | Path, data: bytes, what: str, where: str = "") -> Pa
             f"cannot write {what}: {_reason(error)}", where=where, hint=_HINT
         ) from error
     return Path(path)
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes], what: str, where: str) -> list[Path]:
+    """Write files into a folder, which is made if it does not exist; return their paths.
+
+    Args:
+        folder: the folder.
+        files: file name -> contents; each is written completely or not at all.
+        what, where: as for `write_whole`.
+
+    Raises:
+        ExportError: the folder or a file cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:  # an impossible name
+        raise ExportError(
+            f"cannot write {what}: {_reason(error)}",
+            where=where,
+            hint="name a folder that is writable",
+        ) from error
+    return [write_whole(folder / name, data, what, where) for name, data in files.items()]

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htvm.arrays import read_arrays
+from htvm.cli.limits import read_named
 from htvm.errors import InputError
-from htvm.inputs import seeded_inputs
+from htvm.inputs import bind_inputs, seeded_inputs
 from htvm.integer_io import with_integer_io
 from htvm.opening import with_samples
 from htvm.zoo import SEED_DIGITS
@@ -21,7 +22,17 @@ if TYPE_CHECKING:
     from htvm.inputs import Inputs
     from htvm.model import Model, TensorInfo
 
-__all__ = ["Reading", "open_model", "read_inputs", "read_samples", "read_shape", "shape_text"]
+__all__ = [
+    "Network",
+    "Reading",
+    "open_model",
+    "read_inputs",
+    "read_samples",
+    "read_shape",
+    "read_size",
+    "read_type",
+    "shape_text",
+]
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,33 @@ class Reading:
     sizes: Mapping[str, tuple[int, ...]]
     types: Mapping[str, str]
     limits: Limits | None
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network that a command line names, and how it is opened; fields as of `open_model`."""
+
+    text: str
+    reading: Reading
+    io: str
+    data: Path | None
+    labels: Path | None = None
+
+    def open(self) -> Model:
+        """Open it; raises what `open_model` does."""
+        return open_model(self.text, self.reading, self.io, self.data, self.labels)
+
+    def open_with(self, given: str) -> tuple[Model, list[NDArray[Any]]]:
+        """Open it, and read the inputs of one inference.
+
+        Args:
+            given: as for `read_inputs`.
+
+        Raises:
+            What `open_model`, `read_inputs` and `htvm.inputs.bind_inputs` do.
+        """
+        opened = self.open()
+        return opened, bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
 
 
 _ZOO = "zoo:"
@@ -104,15 +142,37 @@ def read_shape(text: str) -> tuple[str, tuple[int, ...]]:
     Raises:
         InputError: it is not written so.
     """
-    name, _, sizes = text.rpartition("=")
-    parts = sizes.lower().split("x")
-    if not name or not all(part.isdecimal() and len(part) <= _SIZE_DIGITS for part in parts):
-        raise InputError(
-            f"{text[:60]!r} is no shape of an input",
-            where="--input-shape",
-            hint="e.g. image=1x3x224x224",
-        )
-    return name, tuple(int(part) for part in parts)
+
+    def sizes(value: str) -> tuple[int, ...]:
+        return tuple(read_size(part) for part in value.lower().split("x"))
+
+    return read_named(text, sizes, "shape of an input", "--input-shape", "image=1x3x224x224")
+
+
+def read_type(text: str) -> tuple[str, str]:
+    """Read ``NAME=uint8``: the name of an input, and its type.
+
+    Raises:
+        InputError: it is not written so.
+    """
+
+    def kind(value: str) -> str:
+        if not value:
+            raise ValueError
+        return value
+
+    return read_named(text, kind, "type of an input", "--input-type", "image=uint8")
+
+
+def read_size(text: str) -> int:
+    """Read a size of a few digits.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not text.isdecimal() or len(text) > _SIZE_DIGITS:
+        raise ValueError
+    return int(text)
 
 
 def shape_text(name: str, shape: tuple[int, ...]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -80,24 +81,24 @@ def _show(name: str, progress: Progress) -> bool:
         native = htvm.build(shown.model, TARGET, "host", progress=progress)
     with progress.stage("simulating"):
         result = module.run(shown.samples[0])
-    titles = _Titles()
+    number = count(1)
     if len(shown.labels):
-        titles.show(f"a handwritten digit on {TARGET}, simulated")
+        _title(next(number), f"a handwritten digit on {TARGET}, simulated")
         _recognise(shown, result, native, progress)
 
-    titles.show(f"{name} on the CPU and on {TARGET}, {shown.words}, simulated")
+    _title(next(number), f"{name} on the CPU and on {TARGET}, {shown.words}, simulated")
     comparison = htvm.compare(shown.model, TARGET, shown.samples, progress=progress)
     echo(comparison_text(comparison, terminal_width()))
 
-    titles.show(f"where the time goes on {TARGET}")
+    _title(next(number), f"where the time goes on {TARGET}")
     echo(module.report().screen())
 
-    titles.show("where each operator runs, and why")
+    _title(next(number), "where each operator runs, and why")
     echo(explain_screen(module.explain()))
     word = model_word(name)
     echo(f"\nall tables: htvm report {word} --all\neach operator: htvm explain {word}")
 
-    titles.show("is it right?")
+    _title(next(number), "is it right?")
     with progress.stage("running the same C natively"):
         again = native.run(shown.samples[0])
     same = all(map(np.array_equal, result.outputs, again.outputs))
@@ -134,16 +135,9 @@ def _recognise(shown: _Shown, result: RunResult, native: htvm.Module, progress: 
     echo(f"of all {len(found)} held-out digits {right} are recognised, {share:.1f} %")
 
 
-class _Titles:
-    """Numbered, underlined headings."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def show(self, text: str) -> None:
-        self._count += 1
-        line = f"{self._count}. {text}"
-        echo(f"\n{line}\n{'=' * len(line)}\n")
+def _title(number: int, text: str) -> None:
+    line = f"{number}. {text}"
+    echo(f"\n{line}\n{'=' * len(line)}\n")
 
 
 def main() -> int:

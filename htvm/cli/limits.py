@@ -1,8 +1,8 @@
-"""Reading ``NAME=VALUE`` of limits, such as those of reading a file."""
+"""Reading ``NAME=VALUE``, and limits such as those of reading a file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,7 +15,34 @@ if TYPE_CHECKING:
 
     Kind = TypeVar("Kind", bound=DataclassInstance)
 
-__all__ = ["read_limits"]
+Value = TypeVar("Value")
+
+__all__ = ["read_limits", "read_named"]
+
+
+def read_named(
+    text: str, convert: Callable[[str], Value], what: str, option: str, example: str
+) -> tuple[str, Value]:
+    """Return a name and its value, from ``NAME=VALUE``.
+
+    Args:
+        text: the text.
+        convert: returns the value of its part of the text, or raises `ValueError`.
+        what, option, example: what the text should be, where it was given, and such a text, for
+            messages.
+
+    Raises:
+        InputError: it is not written so.
+    """
+    name, _, value = text.rpartition("=")
+    try:
+        if not name:
+            raise ValueError
+        return name, convert(value)
+    except ValueError as error:
+        raise InputError(
+            f"{text[:60]!r} is no {what}", where=option, hint=f"e.g. {example}"
+        ) from error
 
 
 def read_limits(kind: type[Kind], given: Sequence[str], option: str) -> Kind:

@@ -19,7 +19,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 import click
 
@@ -34,6 +34,7 @@ from htvm.integer_io import IO_KINDS
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from htvm.cli.arguments import Reading
     from htvm.frontend.limits import Limits
     from htvm.report.conditions import Condition
 
@@ -46,6 +47,7 @@ else:
 __all__ = [
     "Bytes",
     "EXPORT_FOLDER",
+    "Placed",
     "all_tables",
     "common",
     "complete_board",
@@ -89,34 +91,26 @@ def l2(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
-def _shapes(
-    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
-) -> dict[str, tuple[int, ...]]:
-    from htvm.cli.arguments import read_shape
+def _of_inputs(reader: str, what: str) -> Callable[..., dict[str, Any]]:
+    """Return a callback for an option that says something of inputs, by name, each once.
 
-    found: dict[str, tuple[int, ...]] = {}
-    for text in given:
-        name, shape = read_shape(text)
-        if found.setdefault(name, shape) != shape:
-            raise InputError(f"two shapes for input '{name}'", where="--input-shape")
-    return found
+    Args:
+        reader: function of `htvm.cli.arguments` that reads the option's texts.
+        what: what it says, for messages.
+    """
 
+    def read(
+        _context: click.Context, option: click.Parameter, given: tuple[str, ...]
+    ) -> dict[str, Any]:
+        from htvm.cli import arguments
 
-def _types(
-    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
-) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in given:
-        name, _, kind = text.rpartition("=")
-        if not name or not kind:
-            raise InputError(
-                f"{text[:60]!r} is no type of an input",
-                where="--input-type",
-                hint="e.g. image=uint8",
-            )
-        if found.setdefault(name, kind) != kind:
-            raise InputError(f"two types for input '{name}'", where="--input-type")
-    return found
+        found: dict[str, Any] = {}
+        for name, value in map(getattr(arguments, reader), given):
+            if found.setdefault(name, value) != value:
+                raise InputError(f"two {what} for input '{name}'", where=option.opts[0])
+        return found
+
+    return read
 
 
 def _limits(
@@ -139,12 +133,14 @@ def reading(command: Command) -> Command:
     """Add ``--input-shape``, ``--input-type`` and ``--limit`` (as ``reading``, a `Reading`)."""
 
     @click.option(
-        "--input-shape", "input_shapes", multiple=True, metavar="NAME=SIZExSIZE", callback=_shapes,
+        "--input-shape", "input_shapes", multiple=True, metavar="NAME=SIZExSIZE",
+        callback=_of_inputs("read_shape", "shapes"),
         help="Shape of an input whose sizes an ONNX file leaves open, e.g. image=1x3x224x224; may "
         "be repeated.  By default that of the array in inputs.npz beside the file.",
     )  # fmt: skip
     @click.option(
-        "--input-type", "input_types", multiple=True, metavar="NAME=TYPE", callback=_types,
+        "--input-type", "input_types", multiple=True, metavar="NAME=TYPE",
+        callback=_of_inputs("read_type", "types"),
         help="Integers that an input holds which an ONNX file declares as real, e.g. image=uint8; "
         "may be repeated.",
     )  # fmt: skip
@@ -178,7 +174,15 @@ class Bytes(_Number):
 
 def fail_if(command: Command) -> Command:
     """Add ``--fail-if`` (as ``conditions``) to a verb with one report."""
+    return _fail_if(earlier=False)(command)
 
+
+def fail_if_changed(command: Command) -> Command:
+    """Add ``--fail-if`` (as ``conditions``) to a verb with an earlier report."""
+    return _fail_if(earlier=True)(command)
+
+
+def _fail_if(*, earlier: bool) -> Callable[[Command], Command]:
     def conditions(
         _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
     ) -> tuple[Condition, ...]:
@@ -186,29 +190,12 @@ def fail_if(command: Command) -> Command:
 
         found = tuple(map(read_condition, given))
         for each in found:
-            if each.relative:  # before anything is built
+            if each.relative and not earlier:  # before anything is built
                 raise no_earlier_report(each)
         return found
 
-    return _fail_if(conditions)(command)
-
-
-def fail_if_changed(command: Command) -> Command:
-    """Add ``--fail-if`` (as ``conditions``) to a verb with an earlier report."""
-
-    def conditions(
-        _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
-    ) -> tuple[Condition, ...]:
-        from htvm.report.conditions import read_condition
-
-        return tuple(map(read_condition, given))
-
-    return _fail_if(conditions)(command)
-
-
-def _fail_if(callback: Callable[..., tuple[Condition, ...]]) -> Callable[[Command], Command]:
     return click.option(
-        "--fail-if", "conditions", multiple=True, metavar="CONDITION", callback=callback,
+        "--fail-if", "conditions", multiple=True, metavar="CONDITION", callback=conditions,
         help="Exit code 1 if this holds, e.g. 'cycles > 200000' or 'memory_bytes > 65536'; may be "
         "repeated.",
     )  # fmt: skip
@@ -307,7 +294,7 @@ def common(command: Command) -> Command:
 
 _OF_ACCELERATORS = {
     "policy": "--policy", "schedule": "--schedule", "objective": "--objective",
-    "l1_budget": "--l1", "budgets": "--l1", "tiling_file": "--tiling",
+    "l1_budget": "--l1", "l1_budgets": "--l1", "tiling_file": "--tiling",
 }  # fmt: skip
 """Options that say something about accelerators only, by the names of their parameters."""
 
@@ -454,13 +441,40 @@ rewrites = click.option(
 
 
 def network(command: Command) -> Command:
-    """Add `model`, `reading` and `interface`: what `open_model` takes."""
-    return model(reading(interface(command)))
+    """Add `model`, `reading` and `interface` (as ``network``, a `Network`, with `labels`)."""
+
+    @functools.wraps(command)
+    def wrapped(
+        model: str,
+        reading: Reading,
+        io: str,
+        data: Path | None,
+        labels: Path | None = None,
+        **others: Any,
+    ) -> None:
+        from htvm.cli.arguments import Network
+
+        command(network=Network(model, reading, io, data, labels), **others)
+
+    return model(reading(interface(wrapped)))  # type: ignore[return-value]
+
+
+class Placed(TypedDict):
+    """Options of a build: where layers run, and how."""
+
+    policy: str | None
+    tiling: TilingOptions
+    rewrites: Literal["on", "off"]
 
 
 def placed(command: Command) -> Command:
-    """Add `target`, `policy`, `tiling` and `rewrites`: where layers run, and how."""
-    return target(policy(tiling(rewrites(command))))
+    """Add `target`, and `policy`, `tiling` and `rewrites` (as ``placed``, a `Placed`)."""
+
+    @functools.wraps(command)
+    def wrapped(policy: str | None, tiling: TilingOptions, rewrites: Any, **others: Any) -> None:
+        command(placed=Placed(policy=policy, tiling=tiling, rewrites=rewrites), **others)
+
+    return target(policy(tiling(rewrites(wrapped))))  # type: ignore[return-value]
 
 
 platform = click.option(

@@ -102,9 +102,10 @@ def save_figure(figure: Figure, path: Path) -> None:
     Raises:
         ExportError: the file cannot be written.
     """
-    stream = io.BytesIO()
-    figure.savefig(stream, format=path.suffix[1:].lower(), dpi=150)
-    write_whole(path, stream.getvalue(), "the figure", f"--out {path}")
+    from htvm.plots.bars import picture
+
+    data = picture(figure, path.suffix[1:].lower(), dpi=150)
+    write_whole(path, data, "the figure", f"--out {path}")
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

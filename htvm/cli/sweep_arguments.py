@@ -9,6 +9,7 @@ from typing import Any
 from byoc_dory.soc.numbers import known_parameters
 from byoc_dory.soc.parameters import Parameter, parse_size
 from byoc_dory.soc.registry import resolve
+from htvm.cli.limits import read_named
 from htvm.errors import TargetError
 from htvm.shown import optional
 
@@ -87,18 +88,10 @@ def area_of(texts: Sequence[str]) -> dict[str, float]:
     """Return the area of each unit of a parameter, from ``NAME=AREA``.
 
     Raises:
-        TargetError: a text has another form.
+        InputError: a text has another form.
     """
-    found = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        try:
-            found[name] = float(value)
-        except ValueError as error:
-            raise TargetError(
-                f"{text!r} is not a parameter with an area", where="--area", hint="e.g. pes=310"
-            ) from error
-    return found
+    what = "parameter with an area"
+    return dict(read_named(text, float, what, "--area", "pes=310") for text in texts)
 
 
 @contextmanager

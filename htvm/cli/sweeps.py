@@ -1,71 +1,34 @@
-"""The arguments of ``htvm explore``, and the files it writes."""
+"""The weights that ``htvm explore`` tries, and the files it writes."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import htvm
-from byoc_dory.options import ScheduleKind, TilingOptions
-from htvm.errors import ExportError, TargetError
-from htvm.files import write_whole
-from htvm.progress import Progress
+from htvm.cli.limits import read_named
+from htvm.files import write_folder
+from htvm.plots.bars import picture
 from htvm.report.table import csv_text
 from htvm.tiling_file import write_tiling
 
 if TYPE_CHECKING:
-    from htvm.model import Model
     from htvm.report.sweep import Exploration
 
-__all__ = ["explored", "write_sweep"]
+__all__ = ["weights_of", "write_sweep"]
 
 
-def explored(
-    model: Model,
-    target: str,
-    policy: str | None,
-    objectives: Sequence[str],
-    budgets: Sequence[int],
-    alphas: Sequence[int],
-    betas: Sequence[str],
-    schedule: ScheduleKind | None,
-    progress: Progress,
-) -> Exploration:
-    """Carry out the sweep; raises the errors of `htvm.explore`."""
-    tiling = TilingOptions()
-    return htvm.explore(
-        model,
-        target,
-        objectives=objectives,
-        alphas=alphas,
-        betas=dict(map(_weights, betas)),
-        l1_budgets=budgets,
-        policy=policy,
-        tiling=tiling if schedule is None else replace(tiling, schedule=schedule),
-        progress=progress,
-    )
-
-
-def _weights(text: str) -> tuple[str, tuple[int, ...]]:
+def weights_of(text: str) -> tuple[str, tuple[int, ...]]:
     """Return a heuristic and its weights, from ``NAME=1,2``.
 
     Raises:
-        TargetError: the text has another form.
+        InputError: the text has another form.
     """
-    name, equals, weights = text.rpartition("=")
-    try:
-        if not equals:
-            raise ValueError
-        return name, tuple(int(weight) for weight in weights.split(","))
-    except ValueError as error:
-        raise TargetError(
-            f"{text!r} is not a heuristic with weights",
-            where="--beta",
-            hint="e.g. --beta 'long DMA=0,400000'",
-        ) from error
+
+    def weights(value: str) -> tuple[int, ...]:
+        return tuple(map(int, value.split(",")))
+
+    what, example = "heuristic with weights", "--beta 'long DMA=0,400000'"
+    return read_named(text, weights, what, "--beta", example)
 
 
 def write_sweep(found: Exploration, folder: Path) -> list[Path]:
@@ -86,20 +49,8 @@ def write_sweep(found: Exploration, folder: Path) -> list[Path]:
     columns = list(records[0]) if records else []
     table = csv_text(columns, [list(record.values()) for record in records])
     files = {"tilings.csv": table.encode()}
-    for name, figure in figures.items():
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format="png", dpi=110)
-        files[name] = drawn.getvalue()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:  # an impossible name
-        raise ExportError(
-            f"cannot write the sweep: {getattr(error, 'strerror', None) or error}",
-            where=f"--out {folder}",
-            hint="name a folder that is writable",
-        ) from error
-    where = f"--out {folder}"
-    written = [write_whole(folder / name, data, "the sweep", where) for name, data in files.items()]
+    files |= {name: picture(figure) for name, figure in figures.items()}
+    written = write_folder(folder, files, "the sweep", f"--out {folder}")
     written.append(found.save(folder / "exploration.json"))
     if any(total.cycles is not None for total in found.totals):
         written.append(write_tiling(found.tiling(), folder / "tiling.json"))

@@ -15,11 +15,11 @@ from htvm.shown import optional
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MARKERS", "SMALL", "Bar", "bar_figure", "counted", "new_figure", "readable"]
+__all__ = ["MARKERS", "SMALL", "Bar", "bar_figure", "counted", "new_figure", "picture", "readable"]
 
 SMALL = 7  # points of text
 _WIDTH = 8.0  # inches
-_DPI = 110  # in notebooks
+_DPI = 110  # in notebooks, and in files of sweeps
 _BAR = 0.34  # inches for each bar
 _ROOM = 1.3  # times the longest bar: room for the words beside it
 _WIDE = 8  # times the least value: a linear axis would not show it
@@ -59,14 +59,16 @@ def new_figure(width: float, height: float, extra: str = "explore") -> Figure:
     """
     figures: Any = optional("matplotlib.figure", "figures", extra)
     figure: Any = figures.Figure(figsize=(width, height), layout="constrained")
-    figure._repr_png_ = partial(_png, figure)
+    figure._repr_png_ = partial(picture, figure)
     shown: Figure = figure
     return shown
 
 
-def _png(figure: Any) -> bytes:
+def picture(figure: Figure, form: str = "png", dpi: int = _DPI) -> bytes:
+    """Return a figure as a file's contents; as PNG the same bytes for the same figure."""
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=_DPI)
+    metadata = {"Software": None} if form == "png" else None  # without matplotlib's version
+    figure.savefig(stream, format=form, dpi=dpi, metadata=metadata)
     return stream.getvalue()
 
 

@@ -7,14 +7,13 @@ measured is ``None``, never zero.
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from htvm.errors import InputError
 from htvm.plots.bars import Bar, bar_figure
 from htvm.report.data import L2Use
-from htvm.report.table import Column, Table, count, csv_text, milliseconds, ratio, text, wrapped
+from htvm.report.table import Column, Table, count, milliseconds, ratio, text, wrapped
 from htvm.shown import Shown
 
 if TYPE_CHECKING:
@@ -27,8 +26,7 @@ __all__ = [
     "Comparison",
     "ComparisonRow",
     "Published",
-    "comparison_csv",
-    "comparison_json",
+    "comparison_data",
     "comparison_table",
     "comparison_text",
 ]
@@ -316,32 +314,12 @@ def comparison_text(comparison: Comparison, width: int = _LINE) -> str:
     return "\n".join(lines)
 
 
-def comparison_json(comparison: Comparison) -> str:
-    """Return the comparison as JSON: the fields of `Comparison`, and values derived per row."""
+def comparison_data(comparison: Comparison) -> dict[str, Any]:
+    """Return the fields of `Comparison` for JSON, and values derived per row."""
     data = dataclasses.asdict(comparison)
     for row, entry in zip(comparison.rows, data["rows"], strict=True):
         entry["latency_ms"] = comparison.latency_ms(row)
         entry["speed_up"] = comparison.speed_up(row)
         if row.memory is not None:
             entry["memory"]["total"] = row.memory.total
-    return json.dumps(data, indent=2)
-
-
-def comparison_csv(comparison: Comparison) -> str:
-    """The configurations as CSV, with unrounded numbers; published ones name their source."""
-    columns = ["configuration", "target", "cycles", "latency_ms", "speed_up", "code", "constants"]
-    columns += ["arena", "stack", "io", "l2_peak", "failure", "source"]
-    rows: list[list[object]] = []
-    for row in comparison.rows:
-        ms = comparison.latency_ms(row)
-        memory = row.memory
-        sizes: list[object] = [None] * 6
-        if memory is not None:
-            sizes = [memory.code, memory.constants, memory.arena, memory.stack]
-            sizes += [memory.io, memory.total]
-        head = [row.configuration, row.target, row.cycles, ms, comparison.speed_up(row)]
-        rows.append([*head, *sizes, row.failure, ""])
-    for entry in comparison.published:
-        head = [entry.configuration, None, None, entry.latency_ms, None]
-        rows.append([*head, *[None] * 6, "", entry.source])
-    return csv_text(columns, rows)
+    return data

@@ -6,7 +6,6 @@ Estimated times are in cycles of the SoC's clock; unknown values are ``None``, n
 from __future__ import annotations
 
 import dataclasses
-import json
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from htvm.report.table import (
     Column,
     Table,
     count,
-    csv_text,
     short_source,
     table_of,
     text,
@@ -38,9 +36,7 @@ __all__ = [
     "StepCost",
     "VerdictRow",
     "cost_table",
-    "explain_csv",
     "explain_data",
-    "explain_json",
     "explain_screen",
     "explain_text",
     "verdict_table",
@@ -475,11 +471,6 @@ def _gain(entry: Improvement, total: int | None) -> str:
     )
 
 
-def explain_json(rows: Sequence[VerdictRow]) -> str:
-    """Return the verdicts as a JSON list (the fields of `VerdictRow`)."""
-    return json.dumps([dataclasses.asdict(row) for row in rows], indent=2)
-
-
 def explain_data(found: Explanation) -> dict[str, Any]:
     """Return everything for JSON: ``operators``, ``improvements``, ``steps``, their total."""
     return {
@@ -506,17 +497,3 @@ def _offer_data(offer: OperatorVerdict) -> dict[str, Any]:
     """Return a verdict without the fields that its row already has."""
     fields = ("accelerator", "accepted", "reason", "rule", "cycles")
     return {name: getattr(offer, name) for name in fields}
-
-
-def explain_csv(rows: Sequence[VerdictRow]) -> str:
-    """Return the verdicts as CSV, one line per operator and accelerator."""
-    columns = ["layer", "op", "placed", "cpu_cycles", "accelerator", "accepted", "reason", "cycles"]
-    lines = []
-    for row in rows:
-        head = [row.layer, row.op, row.placed, row.cpu_cycles]
-        for offer in row.offers:
-            tail = [offer.accelerator, offer.accepted, offer.reason, offer.cycles]
-            lines.append([*head, *tail])
-        if not row.offers:
-            lines.append([*head, None, None, None, None])
-    return csv_text(columns, lines)

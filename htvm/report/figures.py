@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from htvm.errors import InputError
-from htvm.plots.bars import SMALL, Bar, bar_figure, new_figure
+from htvm.plots.bars import SMALL, Bar, bar_figure, new_figure, picture
 from htvm.plots.causes import draw_causes
 from htvm.plots.colours import LIGHT, painted
 from htvm.plots.memory import Area, draw_memory
@@ -38,11 +37,7 @@ def report_png(report: ReportData) -> bytes:
     Raises:
         DependencyError: matplotlib is not installed.
     """
-    figure = _figure(report, _panels(report))
-    stream = io.BytesIO()
-    # Without the date and version, so that the same report gives the same bytes.
-    figure.savefig(stream, format="png", dpi=_DPI, metadata={"Software": None})
-    return stream.getvalue()
+    return picture(_figure(report, _panels(report)), dpi=_DPI)
 
 
 def report_figure(report: ReportData, part: str) -> Figure:

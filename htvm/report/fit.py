@@ -6,7 +6,6 @@ All sizes are in bytes.
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -25,7 +24,6 @@ __all__ = [
     "MemoryItem",
     "WeightRow",
     "fit_data",
-    "fit_json",
     "fit_screen",
     "fit_text",
 ]
@@ -223,10 +221,6 @@ class Fit(Shown):
         ]
         return memory_figure(f"{self.network} on {self.target}", levels)
 
-    def to_json(self) -> str:
-        """Return the answer as JSON."""
-        return fit_json(self)
-
 
 _SHOWN = 5
 
@@ -393,8 +387,3 @@ def fit_data(fit: Fit) -> dict[str, Any]:
     for level, entry in zip(fit.levels, data["levels"], strict=True):
         entry["fits"] = level.fits
     return data
-
-
-def fit_json(fit: Fit) -> str:
-    """Return the answer as JSON."""
-    return json.dumps(fit_data(fit), indent=2)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.errors import ExportError, TargetError
-from htvm.files import write_whole
+from byoc_dory.errors import TargetError
+from htvm.files import write_folder
+from htvm.plots.bars import picture
 from htvm.public import public
 from htvm.report.table import Column, frame_csv, table_of, text, wrapped
 from htvm.shown import Shown, optional
@@ -248,28 +249,17 @@ class Designs(Shown):
             DependencyError: matplotlib or pandas is not installed; nothing is written.
             ExportError: the folder cannot be written.
         """
-        from htvm.sweeping.figures import png
-
         files = {"rows.csv": frame_csv(self.frame).encode()}
         if len(self.totals):
             numbers = [axis.parameter.name for axis in self.space.axes
                        if axis.parameter.kind in ("integer", "bytes", "number")]  # fmt: skip
             priced = not self.totals["area"].isna().any()
             if priced or numbers:
-                files["pareto.png"] = png(self.plot_pareto("area" if priced else numbers[0]))
-            files["parallel.png"] = png(self.plot_parallel())
+                files["pareto.png"] = picture(self.plot_pareto("area" if priced else numbers[0]))
+            files["parallel.png"] = picture(self.plot_parallel())
             if len(self.axes) > 1:
-                files["heat.png"] = png(self.plot_heat(*self.axes[:2]))
-        place = Path(folder)
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-        except (OSError, ValueError) as error:  # an impossible name
-            raise ExportError(
-                f"cannot write the sweep: {getattr(error, 'strerror', None) or error}",
-                where=str(folder),
-                hint="name a folder that is writable",
-            ) from error
-        return [write_whole(place / name, data, "the sweep") for name, data in files.items()]
+                files["heat.png"] = picture(self.plot_heat(*self.axes[:2]))
+        return write_folder(Path(folder), files, "the sweep", str(folder))
 
 
 def front(values: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from htvm.sweeping.space import Axis, Space
 
-__all__ = ["heat", "parallel", "pareto", "png"]
+__all__ = ["heat", "parallel", "pareto"]
 
 _LABELS = {
     "area": "area, in the unit of the costs",
@@ -28,13 +27,6 @@ _LABELS = {
     "energy_uj": "energy in µJ, all networks",
     "moved_bytes": "bytes to and from L2, all networks",
 }
-
-
-def png(figure: Figure) -> bytes:
-    """Return a figure as PNG, the same bytes for the same figure."""
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=110, metadata={"Software": None})
-    return stream.getvalue()
 
 
 def pareto(

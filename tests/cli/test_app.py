@@ -86,14 +86,14 @@ def test_interrupted_is_130(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("htvm.cli.verbs.explain.open_model", interrupt)
+    monkeypatch.setattr("htvm.cli.arguments.open_model", interrupt)
     assert main(["explain", "zoo:toyadmos"]) == 130
     shown = capsys.readouterr()
     assert "interrupted" in shown.err and shown.out == ""
 
 
 SWALLOWED = """
-import os, signal, sys, htvm.cli.app as app, htvm.cli.verbs.explain as verb
+import os, signal, sys, htvm.cli.app as app, htvm.cli.arguments as arguments
 from htvm.errors import ModelError
 def broken(*_):
     try:
@@ -101,7 +101,7 @@ def broken(*_):
         while True: pass
     except KeyboardInterrupt:
         raise ModelError("the importer failed")
-verb.open_model = broken
+arguments.open_model = broken
 sys.argv = ["htvm", "explain", "m"]
 sys.exit(app.main())
 """
@@ -125,9 +125,9 @@ def test_interrupts_that_come_out_as_something_else(code: str) -> None:
 
 
 DEFECT = """
-import sys, htvm.cli.app as app, htvm.cli.verbs.explain as verb
+import sys, htvm.cli.app as app, htvm.cli.arguments as arguments
 def broken(*_): raise IndexError("a defect")
-verb.open_model = broken
+arguments.open_model = broken
 sys.argv = ["htvm", *sys.argv[1:]]
 sys.exit(app.main())
 """

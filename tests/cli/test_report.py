@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import htvm
+from htvm.cli import arguments
 from htvm.cli.app import main
-from htvm.cli.verbs import report as verb
 from tests.report.whole import WHOLE
 
 MODEL = "zoo:toyadmos"
@@ -27,7 +27,7 @@ def no_build(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a model was opened")
 
-    monkeypatch.setattr(verb, "open_model", refuse)
+    monkeypatch.setattr(arguments, "open_model", refuse)
     monkeypatch.setattr(htvm, "build", refuse)
 
 

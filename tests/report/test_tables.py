@@ -15,15 +15,13 @@ from htvm.report.compare import (
     Agreement,
     Comparison,
     ComparisonRow,
-    comparison_csv,
-    comparison_json,
+    comparison_data,
 )
 from htvm.report.explain import (
     Explanation,
     StepCost,
     VerdictRow,
-    explain_csv,
-    explain_json,
+    explain_data,
     explain_screen,
     explain_text,
 )
@@ -189,14 +187,15 @@ def test_no_speed_up_over_a_baseline_that_did_not_run() -> None:
     assert "200.0x" not in str(broken)
 
 
-def test_comparison_json_and_csv() -> None:
-    data = json.loads(comparison_json(COMPARISON))
-    assert [row["speed_up"] for row in data["rows"]] == [1.0, 200.0, None]
-    rows = list(csv.DictReader(io.StringIO(comparison_csv(COMPARISON))))
-    assert [row["l2_peak"] for row in rows] == ["181248", "181248", "", "", ""]
+def test_comparison_as_data() -> None:
+    data = json.loads(json.dumps(comparison_data(COMPARISON)))
+    rows = data["rows"]
+    assert [row["speed_up"] for row in rows] == [1.0, 200.0, None]
+    assert [row["memory"] and row["memory"]["total"] for row in rows] == [181_248, 181_248, None]
     parts = ("code", "constants", "arena", "stack", "io")
-    assert sum(int(rows[0][part]) for part in parts) == 181_248
-    assert rows[4]["latency_ms"] == "1.19" and "Table I" in rows[4]["source"]
+    assert sum(rows[0]["memory"][part] for part in parts) == 181_248
+    assert data["published"][1]["latency_ms"] == 1.19
+    assert "Table I" in data["published"][1]["source"]
 
 
 def test_every_network_of_the_zoo_has_published_figures() -> None:
@@ -261,11 +260,10 @@ def test_an_explanation_fits_its_width_and_says_what_numbers_are(width: int) -> 
     assert "reshape_0" in explain_text(COSTS)
 
 
-def test_explain_json_and_csv() -> None:
-    data = json.loads(explain_json(VERDICTS.rows))
-    assert data[1]["offers"][0]["rule"] == "Stride is 1x1 or 2x2."
-    rows = list(csv.DictReader(io.StringIO(explain_csv(VERDICTS.rows))))
-    assert [row["accepted"] for row in rows] == ["True", "False", "False"]
+def test_explanation_as_data() -> None:
+    rows = json.loads(json.dumps(explain_data(VERDICTS)))["operators"]
+    assert rows[1]["offers"][0]["rule"] == "Stride is 1x1 or 2x2."
+    assert [row["offers"][0]["accepted"] for row in rows] == [True, False, False]
 
 
 def test_tables_are_ascii_aligned_and_drop_empty_columns() -> None:

@@ -115,7 +115,7 @@ def test_run_check_names_layer_and_buffer_of_an_overrun(
 ) -> None:
     module = module_of(overrun())
     monkeypatch.setattr("htvm.build", lambda *_, **__: module, raising=False)
-    monkeypatch.setattr("htvm.cli.verbs.run.open_model", lambda *_: probe())
+    monkeypatch.setattr("htvm.cli.arguments.open_model", lambda *_: probe())
     assert main(["run", "probe.tflite", "--check"]) == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "equal to the reference: yes a step writes OUTSIDE of its results" in shown
@@ -133,7 +133,7 @@ def test_run_check_says_that_nothing_is_written_outside(
 ) -> None:
     module = module_of(compiled(probe()))
     monkeypatch.setattr("htvm.build", lambda *_, **__: module, raising=False)
-    monkeypatch.setattr("htvm.cli.verbs.run.open_model", lambda *_: probe())
+    monkeypatch.setattr("htvm.cli.arguments.open_model", lambda *_: probe())
     assert main(["run", "probe.tflite", "--check"]) == 0
     assert "red zones around all buffers: untouched" in capsys.readouterr().out
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import Reading, open_model, read_samples
+from htvm.cli.arguments import Network, read_samples
 from htvm.cli.output import print_json, save_figure
 from htvm.cli.places import PATH, picture_to_write
 from htvm.cli.terminal import echo, terminal_width
@@ -48,11 +47,7 @@ __all__ = ["command"]
 )
 @options.common
 def command(
-    model: str,
-    reading: Reading,
-    io: str,
-    data: Path | None,
-    labels: Path | None,
+    network: Network,
     target: str,
     policy: str | None,
     schedule: Any,
@@ -62,9 +57,9 @@ def command(
     as_json: bool,
 ) -> None:
     """Compare MODEL on a target with plain TVM, and with a cluster's cores, on the same SoC."""
-    from htvm.report.compare import comparison_json, comparison_text
+    from htvm.report.compare import comparison_data, comparison_text
 
-    opened = open_model(model, reading, io, data, labels)
+    opened = network.open()
     samples = read_samples(given, opened.inputs, count)
     with shown_progress() as progress:
         found = htvm.compare(
@@ -74,7 +69,7 @@ def command(
     if out is not None:
         save_figure(found.plot_latency(), out)
     if as_json:
-        print_json("compare", json.loads(comparison_json(found)))
+        print_json("compare", comparison_data(found))
     else:
         echo(comparison_text(found, terminal_width()))
     if out is not None:

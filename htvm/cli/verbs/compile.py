@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import Reading, open_model, read_inputs
+from htvm.cli.arguments import Network
 from htvm.cli.output import model_word, print_json, print_report
 from htvm.cli.places import PATH, refuse_file_name
 from htvm.cli.terminal import echo
 from htvm.errors import InputError
-from htvm.inputs import bind_inputs
 from htvm.progress_bar import shown_progress
-
-if TYPE_CHECKING:
-    from byoc_dory.options import TilingOptions
 
 __all__ = ["command"]
 
@@ -55,15 +51,9 @@ __all__ = ["command"]
 )
 @options.common
 def command(
-    model: str,
-    reading: Reading,
-    io: str,
-    data: Path | None,
-    labels: Path | None,
+    network: Network,
     target: str,
-    policy: str | None,
-    tiling: TilingOptions,
-    rewrites: Any,
+    placed: options.Placed,
     l2_bytes: int | None,
     given: str,
     cc: str | None,
@@ -96,15 +86,12 @@ def command(
     else:
         refuse_file_name(out, "--out")
         check_folder(out, kind)
-    opened = open_model(model, reading, io, data, labels)
-    inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
+    opened, inputs = network.open_with(given)
     with shown_progress() as progress:
         module = htvm.build(
             opened,
             target=target,
-            policy=policy,
-            tiling=tiling,
-            rewrites=rewrites,
+            **placed,
             l2_bytes=l2_bytes,
             cc=cc,
             assembly=assembly,
@@ -117,6 +104,6 @@ def command(
         print_json("compile", {"folder": str(folder), "report": json.loads(report_json(report))})
     else:
         counted = "instructions" if report.summary.platform in ("arm", "qemu") else "cycles"
-        more = f"all tables: --all   {counted}: htvm run {model_word(model)} -t {target}"
+        more = f"all tables: --all   {counted}: htvm run {model_word(network.text)} -t {target}"
         print_report(report, everything, wide, more)
         echo(f"\nwritten to {folder}")

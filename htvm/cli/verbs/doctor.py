@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -108,22 +109,8 @@ def _extras() -> Iterator[tuple[str, str, str]]:
         package, _, marker = line.partition(";")
         if "extra ==" in marker:
             extra = marker.split("==")[-1].strip().strip("\"'")
-            known.setdefault(extra, []).append(_name(package))
+            known.setdefault(extra, []).append(re.split("[<>=!~[ ]", package)[0])
     for extra in ("explore", "quantize", "digits", "sweep", "search", "cluster"):
-        missing = [each for each in known.get(extra, ()) if not _installed(each)]
+        missing = [each for each in known.get(extra, ()) if _package(each)[0] != "ok"]
         hint = f"without {', '.join(missing)}: pip install 'htvm[{extra}]'"
         yield f"extra {extra}", "missing" if missing else "ok", hint if missing else ""
-
-
-def _name(requirement: str) -> str:
-    for mark in "<>=!~[ ":
-        requirement = requirement.split(mark)[0]
-    return requirement.strip()
-
-
-def _installed(package: str) -> bool:
-    try:
-        version(package)
-    except PackageNotFoundError:
-        return False
-    return True

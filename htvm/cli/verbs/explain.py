@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from htvm.cli import options
-from htvm.cli.arguments import Reading, open_model
+from htvm.cli.arguments import Network
 from htvm.cli.output import print_json
 from htvm.cli.terminal import echo, terminal_width
 from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
-    from byoc_dory.options import TilingOptions
     from htvm.compiled import Compiled
 
 __all__ = ["command"]
@@ -38,14 +36,9 @@ __all__ = ["command"]
 @options.wide
 @options.common
 def command(
-    model: str,
-    reading: Reading,
-    io: str,
-    data: Path | None,
+    network: Network,
     target: str,
-    policy: str | None,
-    tiling: TilingOptions,
-    rewrites: Any,
+    placed: options.Placed,
     changes: int,
     wide: bool,
     as_json: bool,
@@ -61,10 +54,10 @@ def command(
     from htvm.report.explain import explain_data, explain_text
     from htvm.stage_cache import StageCache
 
-    opened = open_model(model, reading, io, data)
+    opened = network.open()
     with shown_progress() as progress:
         # Verdicts need no C compiler, and no memory that is large enough.
-        options = BuildOptions(tiling=tiling, policy=policy, rewrites=rewrites)
+        options = BuildOptions(**placed)
         cache = StageCache.of_user()
 
         def compiled_with(options: BuildOptions) -> Compiled:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+import htvm
+from byoc_dory.options import TilingOptions
 from htvm.cli import options
-from htvm.cli.arguments import Reading, open_model
+from htvm.cli.arguments import Network
 from htvm.cli.output import print_json
 from htvm.cli.places import PATH, folder_to_write
 from htvm.cli.terminal import EXIT_INTERRUPTED, echo, terminal_width
@@ -28,7 +31,7 @@ __all__ = ["command"]
 @options.policy
 @options.schedule
 @click.option("--objective", "objectives", multiple=True, help="Which to try; all by default.")
-@click.option("--l1", "budgets", multiple=True, type=options.Bytes(), help="Bytes of L1.")
+@click.option("--l1", "l1_budgets", multiple=True, type=options.Bytes(), help="Bytes of L1.")
 @click.option(
     "--alpha", "alphas", multiple=True, type=click.IntRange(0), help="Weight of a byte of L1."
 )
@@ -42,19 +45,22 @@ __all__ = ["command"]
 )
 @options.common
 def command(
-    model: str,
-    reading: Reading,
-    io: str,
-    data: Path | None,
+    network: Network,
+    schedule: Any,
+    betas: Sequence[str],
     as_json: bool,
     out: Path | None,
     **choices: Any,
 ) -> None:
     """Tile the layers of MODEL under every choice of objective, weights and L1 budget."""
-    from htvm.cli.sweeps import explored, write_sweep
+    from htvm.cli.sweeps import weights_of, write_sweep
 
+    tiling = TilingOptions() if schedule is None else TilingOptions(schedule=schedule)
+    weights = dict(map(weights_of, betas))
     with shown_progress() as progress:
-        found = explored(open_model(model, reading, io, data), progress=progress, **choices)
+        found = htvm.explore(
+            network.open(), betas=weights, tiling=tiling, progress=progress, **choices
+        )
     files = [] if out is None else write_sweep(found, out)
     if as_json:
         print_json("explore", {"tilings": found.records})

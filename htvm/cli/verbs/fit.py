@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from htvm.cli import options
-from htvm.cli.arguments import Reading, open_model
+from htvm.cli.arguments import Network
 from htvm.cli.output import print_json
 from htvm.cli.terminal import echo, terminal_width
 from htvm.progress_bar import shown_progress
@@ -35,10 +34,7 @@ __all__ = ["command"]
 @options.cc
 @options.common
 def command(
-    model: str,
-    reading: Reading,
-    io: str,
-    data: Path | None,
+    network: Network,
     target: str,
     policy: Any,
     tiling: TilingOptions,
@@ -56,7 +52,7 @@ def command(
 
     with shown_progress() as progress:
         found = fit(
-            open_model(model, reading, io, data),
+            network.open(),
             target,
             policy=policy,
             tiling=tiling,

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from htvm.cli import options
-from htvm.cli.arguments import Reading, open_model
+from htvm.cli.arguments import Network
 from htvm.cli.output import print_json
 from htvm.cli.terminal import echo
 from htvm.progress_bar import shown_progress
-
-if TYPE_CHECKING:
-    from byoc_dory.options import TilingOptions
 
 __all__ = ["command"]
 
@@ -38,14 +32,9 @@ __all__ = ["command"]
 )
 @options.common
 def command(
-    model: str,
-    reading: Reading,
-    io: str,
-    data: Path | None,
+    network: Network,
     target: str,
-    policy: str | None,
-    tiling: TilingOptions,
-    rewrites: Any,
+    placed: options.Placed,
     after: str,
     as_json: bool,
 ) -> None:
@@ -56,9 +45,9 @@ def command(
     from htvm.compiled import BuildOptions
     from htvm.printing.stages import print as printed
 
-    opened = open_model(model, reading, io, data)
+    opened = network.open()
     with shown_progress() as progress:
-        built = BuildOptions(tiling=tiling, policy=policy, rewrites=rewrites)
+        built = BuildOptions(**placed)
         text = printed(opened, target, after, options=built, progress=progress)
     if as_json:
         print_json("print", {"after": after, "lines": text.splitlines()})

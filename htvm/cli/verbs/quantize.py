@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from htvm.cli import options
+from htvm.cli.arguments import read_size
+from htvm.cli.limits import read_named
 from htvm.cli.output import print_json
 from htvm.cli.places import PATH, file_to_write
 from htvm.cli.terminal import echo
-from htvm.errors import InputError
 from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
     from htvm.frontend.limits import Limits
 
 __all__ = ["command"]
-
-_DIGITS = 9
 
 
 @click.command(
@@ -86,9 +85,9 @@ def command(
 
 
 def _size(text: str) -> tuple[str, int]:
-    name, _, size = text.rpartition("=")
-    if not name or not size.isdecimal() or len(size) > _DIGITS or int(size) < 1:
-        raise InputError(
-            f"{text[:60]!r} is no size of a dimension", where="--dimension", hint="e.g. batch=1"
-        )
-    return name, int(size)
+    def size(value: str) -> int:
+        if (found := read_size(value)) < 1:
+            raise ValueError
+        return found
+
+    return read_named(text, size, "size of a dimension", "--dimension", "batch=1")

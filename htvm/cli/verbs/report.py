@@ -14,18 +14,16 @@ from click.core import ParameterSource
 import htvm
 from byoc_dory.plain import plain
 from htvm.cli import options
-from htvm.cli.arguments import Reading, open_model, read_inputs, shape_text
+from htvm.cli.arguments import Network, shape_text
 from htvm.cli.output import fail_if_any, model_word, print_report
 from htvm.cli.places import PATH, file_to_write
 from htvm.cli.terminal import echo
 from htvm.errors import ExportError, InputError
-from htvm.inputs import bind_inputs
 from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from byoc_dory.options import TilingOptions
     from htvm.report.conditions import Condition
     from htvm.report.types import Report
 
@@ -77,15 +75,9 @@ _BUILD = (
 @click.option("--format", "form", type=click.Choice(list(_FORMS)), help="Instead of the suffix.")
 @options.common
 def command(
-    model: str,
-    reading: Reading,
-    io: str,
-    data: Path | None,
-    labels: Path | None,
+    network: Network,
     target: str,
-    policy: str | None,
-    tiling: TilingOptions,
-    rewrites: Any,
+    placed: options.Placed,
     platform: Any,
     given: str,
     everything: bool,
@@ -102,19 +94,14 @@ def command(
     from htvm.report.conditions import figures_of
     from htvm.report.json_file import report_json
 
-    suffixes = _suffixes(outs, form)
+    suffixes, model = _suffixes(outs, form), network.text
     if model.lower().endswith(".json"):
         _refuse_build_options()
         report = htvm.report.load(model)
     else:
-        opened = open_model(model, reading, io, data, labels)
-        inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
+        opened, inputs = network.open_with(given)
         with shown_progress() as progress:
-            module = htvm.build(
-                opened, target=target, platform=platform, policy=policy, tiling=tiling,
-                rewrites=rewrites,
-                progress=progress,
-            )  # fmt: skip
+            module = htvm.build(opened, target, platform, **placed, progress=progress)
             with progress.stage("simulating"):
                 module.run(inputs)
         report = _with_command(module.report(_ADVICE), model)

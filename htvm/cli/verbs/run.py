@@ -12,15 +12,13 @@ import numpy as np
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import Reading, open_model, read_inputs
+from htvm.cli.arguments import Network
 from htvm.cli.output import fail_if_any, model_word, print_json, print_report, save_arrays
 from htvm.cli.places import PATH, file_to_write
 from htvm.cli.terminal import echo, terminal_width
-from htvm.inputs import bind_inputs
 from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
-    from byoc_dory.options import TilingOptions
     from htvm.report.conditions import Condition
     from htvm.result import RunResult
     from htvm.verification.types import Stray
@@ -60,15 +58,9 @@ __all__ = ["command"]
 )
 @options.common
 def command(
-    model: str,
-    reading: Reading,
-    io: str,
-    data: Path | None,
-    labels: Path | None,
+    network: Network,
     target: str,
-    policy: str | None,
-    tiling: TilingOptions,
-    rewrites: Any,
+    placed: options.Placed,
     l2_bytes: int | None,
     cc: str | None,
     platform: Any,
@@ -84,14 +76,11 @@ def command(
     from htvm.report.conditions import figures_of
     from htvm.report.table import wrapped
 
-    opened = open_model(model, reading, io, data, labels)
-    inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
+    opened, inputs = network.open_with(given)
     with shown_progress() as progress:
         module = htvm.build(
-            opened, target=target, platform=platform, policy=policy, tiling=tiling,
-            rewrites=rewrites,
-            l2_bytes=l2_bytes, cc=cc, progress=progress,
-        )  # fmt: skip
+            opened, target, platform, **placed, l2_bytes=l2_bytes, cc=cc, progress=progress
+        )
         with progress.stage("simulating"):
             result = module.run(inputs)
         equal, stray, guarded = None, None, check and module.platform == "rv32"
@@ -109,7 +98,7 @@ def command(
         found = {"guarded": guarded, "stray": None if stray is None else asdict(stray)}
         print_json("run", {**_run_data(outputs, result, equal), **found})
     else:
-        more = f"all tables: --all   reasons: htvm explain {model_word(model)} -t {target}"
+        more = f"all tables: --all   reasons: htvm explain {model_word(network.text)} -t {target}"
         print_report(module.report(), everything, wide, more)
         echo()
         for name, array in outputs.items():

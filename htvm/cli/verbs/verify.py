@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 import htvm
 from htvm.cli import options
-from htvm.cli.arguments import Reading, open_model, read_inputs
+from htvm.cli.arguments import Network
 from htvm.cli.output import print_json
 from htvm.cli.places import PATH
 from htvm.cli.terminal import echo
 from htvm.errors import TargetError
-from htvm.inputs import bind_inputs
 from htvm.progress_bar import shown_progress
 
 if TYPE_CHECKING:
-    from byoc_dory.options import TilingOptions
     from byoc_dory.soc.base import Soc
 
 __all__ = ["command"]
@@ -43,14 +41,9 @@ __all__ = ["command"]
 )
 @options.common
 def command(
-    model: str,
-    reading: Reading,
-    io: str,
-    data: Path | None,
+    network: Network,
     target: str,
-    policy: str | None,
-    tiling: TilingOptions,
-    rewrites: Any,
+    placed: options.Placed,
     given: str,
     golden: Path | None,
     as_json: bool,
@@ -64,18 +57,10 @@ def command(
     from htvm.verification.golden import bind_golden
 
     _refuse_unwatched(resolve(target).soc)
-    opened = open_model(model, reading, io, data)
-    inputs = bind_inputs(opened.inputs, read_inputs(given, opened.inputs))
+    opened, inputs = network.open_with(given)
     own = None if golden is None else bind_golden(opened.outputs, golden)
     with shown_progress() as progress:
-        module = htvm.build(
-            opened,
-            target=target,
-            policy=policy,
-            tiling=tiling,
-            rewrites=rewrites,
-            progress=progress,
-        )
+        module = htvm.build(opened, target, **placed, progress=progress)
         found = module.verify(inputs, own, progress=progress)
     if as_json:
         printed = {
