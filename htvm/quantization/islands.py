@@ -19,20 +19,17 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Array, OnnxRequant, TfliteRequant
 from htvm.quantization.evaluate import evaluate, run_each
-from patterns.op import INT8, Op, Range
+from patterns.op import INT8, Op, Range, Scale
 from patterns.ops.convert import Convert
 from patterns.ops.dense import Linear, LinearSums
 from patterns.ops.float32.dequantize import Dequantize
 from patterns.ops.float32.matmul import RealMatmul
 from patterns.ops.integer.matmul import IntegerMatmul
-from patterns.ops.max_pool import MaxPool
-from patterns.ops.moves.base import Move
-from patterns.ops.moves.reshape import Reshape
 from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.binary import OnnxBinary
 from patterns.ops.onnxruntime.softmax import OnnxSoftmax
+from patterns.ops.scaling import zero_point_of as zero_point_of_requant
 from patterns.ops.table_map import TableLookup
-from patterns.ops.tflite.average_pool import AveragePool
 from patterns.ops.tflite.binary import TfliteBinary
 from patterns.ops.tflite.mean import TfliteMean
 from patterns.ops.tflite.softmax import TfliteSoftmax
@@ -55,8 +52,6 @@ zero.
 SOFTMAXES = (OnnxSoftmax, TfliteSoftmax)
 """Softmaxes that retargeting supports as the last operators of a network."""
 
-_HANDING_ON = (AveragePool, MaxPool, Move, Reshape)
-_KNOWN = (*_HANDING_ON, *KEPT, *SOFTMAXES, Convert, OnnxAverage)
 _PRODUCTS = (IntegerMatmul, Linear, LinearSums, RealMatmul)
 
 
@@ -69,12 +64,13 @@ def is_foreign(node: Node) -> bool:
         return True
     if any(shape[:1] != (1,) for shape in (*node.input_shapes, node.output_shape)):
         return True
-    return node.scaled is None and not isinstance(node.op, _KNOWN)
+    known = node.scaled is not None or node.op.scale is Scale.PASSES
+    return not known and not isinstance(node.op, (*KEPT, *SOFTMAXES, OnnxAverage))
 
 
 def _hands_on(node: Node) -> bool:
     """Whether its result has the same scale and zero point as its input."""
-    return isinstance(node.op, _HANDING_ON)
+    return node.op.scale is Scale.PASSES and not isinstance(node.op, Convert)
 
 
 def _is_end(node: Node) -> bool:
@@ -180,12 +176,13 @@ def _macs(node: Node) -> int:
 
 
 def zero_point_of(node: Node, nodes: Mapping[str, Node], zeros: Mapping[str, int]) -> int:
-    """Return the zero point of an island's result.
+    """Return the zero point of a result.
 
-    It comes from the operators that compute it, else from those that read it, else it is 0.
+    It comes from the operator, or from its input; for an island also from those before, else from
+    those that read it; else it is 0.
 
     Args:
-        node: the last operator.
+        node: the operator.
         nodes: all operators of the network, by name.
         zeros: zero points of the tensors known so far.
     """
@@ -194,12 +191,13 @@ def zero_point_of(node: Node, nodes: Mapping[str, Node], zeros: Mapping[str, int
     if node.op.zero_point is not None:
         return node.op.zero_point
     requant = getattr(node.op, "requant", None)
-    if isinstance(requant, TfliteRequant | OnnxRequant):
-        return requant.output_zero_point
+    found = None if requant is None else zero_point_of_requant(requant)
+    if found is not None:
+        return found
     if _hands_on(node):
         source = node.inputs[0]
         return zeros[source] if source in zeros else zero_point_of(nodes[source], nodes, zeros)
-    return next(_taken_as(node.name, nodes), 0)
+    return next(_taken_as(node.name, nodes), 0) if is_foreign(node) else 0
 
 
 def _taken_as(name: str, nodes: Mapping[str, Node]) -> Iterator[int]:

@@ -24,7 +24,7 @@ from htvm.quantization.islands import (
     is_foreign,
     zero_point_of,
 )
-from patterns.op import INT8, Scale
+from patterns.op import INT8
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Conv2d
 from patterns.ops.moves.base import Filling
@@ -32,7 +32,6 @@ from patterns.ops.moves.pad import Pad
 from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.scaling import factors_of, offset_of
-from patterns.ops.scaling import zero_point_of as zero_point_of_requant
 from patterns.ops.tflite.average_pool import AveragePool
 from patterns.reading.building import GraphBuilder
 
@@ -75,11 +74,10 @@ def annotated(model: Model) -> Annotated:
     zeros = {name: info.zero_point or 0 for (name, _), info in given}
     for node in (each for each in graph.in_order if each.name not in inside):
         op, inputs = node.op, node.inputs
+        zeros[node.name] = zero_point_of(node, graph.nodes, zeros)
         if node.name in islands:
-            zeros[node.name] = zero_point_of(node, graph.nodes, zeros)
             builder.apply(islands[node.name], islands[node.name].inputs, node.name)
             continue
-        zeros[node.name] = _zero_point(node, zeros)
         if isinstance(op, Pad) and _is_absorbed(op, node, graph, zeros):
             pads[node.name] = op, inputs[0]
             continue
@@ -133,17 +131,6 @@ def _is_channel_first(graph: Graph) -> bool:
             hint="retargeting needs one layout for all convolutions and pools",
         )
     return layouts == {"NCHW"}
-
-
-def _zero_point(node: Node, zeros: Mapping[str, int]) -> int:
-    """Return the zero point of an operator that is no island, given those of its inputs."""
-    if node.scaled is not None:
-        return zero_point_of_requant(node.scaled.requant)
-    if isinstance(node.op, Convert):
-        return zero_point_of_requant(node.op.requant)
-    if node.op.scale is Scale.PASSES:
-        return zeros[node.inputs[0]]
-    return node.op.zero_point or 0
 
 
 def _is_absorbed(pad: Pad, node: Node, graph: Graph, zeros: Mapping[str, int]) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_op, wildcard
 
-from byoc_dory.layers import Array, MulShift, OnnxRequant, Shift, TfliteRequant, matrix, rows_layer
+from byoc_dory.layers import Array, MulShift, Shift, TfliteRequant, matrix, rows_layer
 from byoc_dory.layers.rowwise import TableMap
 from patterns.composed_op import ComposedOp
 from patterns.match import Match
@@ -28,7 +28,7 @@ from patterns.ops.requantize import (
     requantize,
     requantize_pattern,
 )
-from patterns.ops.scaling import requantized
+from patterns.ops.scaling import requantized, zero_point_of
 from patterns.primitive import dtype_of
 
 if TYPE_CHECKING:
@@ -81,9 +81,7 @@ class Convert(ComposedOp):
     @property
     def zero_point(self) -> int | None:
         """See `Op.zero_point`."""
-        if isinstance(self.requant, TfliteRequant | OnnxRequant):
-            return self.requant.output_zero_point
-        return None
+        return zero_point_of(self.requant)
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `Op.result_of`."""

@@ -13,7 +13,7 @@ from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers import Array, OnnxRequant, Shift, Tensor, TfliteRequant, matrix
+from byoc_dory.layers import Array, Shift, Tensor, matrix
 from byoc_dory.layers import Dense as DenseLayer
 from byoc_dory.layers.gemm import gemm_layer
 from patterns.match import Match
@@ -29,7 +29,7 @@ from patterns.ops.requantize import (
     requantize,
     requantize_pattern,
 )
-from patterns.ops.scaling import requantized
+from patterns.ops.scaling import requantized, zero_point_of
 from patterns.ops.weighted import WeightedOp, accumulator_bound, weighted_range
 from patterns.primitive import dtype_of, shape_of
 
@@ -182,9 +182,7 @@ class Linear(_Requantized):
     @property
     def zero_point(self) -> int | None:
         """See `Op.zero_point`."""
-        if isinstance(self.requant, TfliteRequant | OnnxRequant):
-            return self.requant.output_zero_point
-        return None
+        return zero_point_of(self.requant)
 
     @classmethod
     def matches(cls) -> tuple[Match, ...]:

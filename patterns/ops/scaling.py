@@ -57,9 +57,9 @@ def offset_of(requant: Requant) -> float | Array:
     return 0.0
 
 
-def zero_point_of(requant: Requant) -> int:
-    """Return the output's zero point, if the requantization adds it."""
-    return requant.output_zero_point if isinstance(requant, TfliteRequant | OnnxRequant) else 0
+def zero_point_of(requant: Requant) -> int | None:
+    """Return the output's zero point; ``None`` if the requantization does not add it."""
+    return requant.output_zero_point if isinstance(requant, TfliteRequant | OnnxRequant) else None
 
 
 def requantized(acc: Array, requant: Requant, clip: tuple[int, int], dtype: str = "int8") -> Array:

@@ -9,7 +9,7 @@ import pytest
 
 import htvm
 from htvm.errors import PolicyError, UnsupportedError
-from htvm.quantization.kept import retarget_or_keep
+from htvm.quantization.as_planned import retarget_or_keep
 from tests.models_onnx import golden, onnx_path
 
 UNSIGNED = "deeploy_kernels/Integer/Conv/Regular_3x3_RQ"
