@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from byoc_dory.layers import AnalogRequant, Tensor, conv2d_layer
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.analog_packing import (
-    decode_image,
     encode_image,
     pack_weights,
     tile_bytes,
@@ -18,6 +17,7 @@ from byoc_dory.soc.diana.analog_packing import (
 )
 from byoc_dory.soc.diana.description import DIANA
 from tests.byoc_dory.analog import requant, ternary
+from tests.byoc_dory.unpacking import decode_image
 
 CORE = DIANA.accelerator("analog")
 assert isinstance(CORE, AnalogCore)

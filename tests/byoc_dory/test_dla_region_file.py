@@ -16,8 +16,8 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.soc.dla.design import Design
 from byoc_dory.soc.dla.lowering import lower
 from byoc_dory.soc.dla.memory import plan
-from byoc_dory.soc.dla.region_file import read_region, write_region
 from tests.byoc_dory.dla_draws import draw_region
+from tests.byoc_dory.region_reading import read_region, write_region
 
 
 def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:

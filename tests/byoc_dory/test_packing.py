@@ -12,12 +12,16 @@ from byoc_dory.layers import Shift, Tensor, conv2d_layer, dense_layer, depthwise
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital import DigitalAccelerator
 from byoc_dory.soc.diana.digital_packing import (
-    activation_to_l2,
     pack_weights,
     pad_filter,
 )
 from tests.byoc_dory.layers import int8, int32
-from tests.byoc_dory.unpacking import activation_from_l2, unpack_conv_block, unpack_dense_block
+from tests.byoc_dory.unpacking import (
+    activation_from_l2,
+    activation_to_l2,
+    unpack_conv_block,
+    unpack_dense_block,
+)
 
 CORE = cast(DigitalAccelerator, DIANA.accelerator("digital"))
 

@@ -6,12 +6,22 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from byoc_dory.soc.base import round_up
+from byoc_dory.soc.diana.analog_core import AnalogCore
+from byoc_dory.soc.diana.analog_packing import signs_of
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.digital_packing import reverse_groups
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
 from byoc_dory.soc.siracusa.neureka_packing import PackedWeights
 
 GROUP = 4
+
+
+def activation_to_l2(values: Array, core: DigitalCore) -> Array:
+    """Return int8 values ``(C, y, x)`` or ``(C,)`` as uint8 bytes of L2, rows padded with zeros."""
+    columns = values.shape[-1]
+    padding = [(0, 0)] * (values.ndim - 1) + [(0, round_up(columns, core.row_pitch) - columns)]
+    padded = np.pad(values.astype(np.int8), padding)
+    return reverse_groups(padded.reshape(-1).view(np.uint8), core.group)
 
 
 def activation_from_l2(data: Array, shape: tuple[int, ...], core: DigitalCore) -> Array:
@@ -61,3 +71,12 @@ def unpack_weights(
     stored = np.tensordot(powers, planes.astype(np.int64), axes=1)
     values = stored.reshape(outputs, -1, taps)[:, :inputs] + packed.offset
     return np.asarray(values.reshape(shape))
+
+
+def decode_image(image: Array, rows: int, columns: int, core: AnalogCore) -> Array:
+    """Return the used cells of an image: int8 [rows, columns]."""
+    stored_rows = round_up(rows, core.row_step)
+    planes = np.asarray(image, np.uint8).reshape(2, stored_rows, -1)
+    bits = np.unpackbits(planes, axis=2, bitorder="little").astype(np.int8)
+    cells = (bits[0] - bits[1])[::-1][:rows, :columns]
+    return np.asarray(cells * signs_of(rows, columns, core), np.int8)

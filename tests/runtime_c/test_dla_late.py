@@ -20,11 +20,12 @@ from byoc_dory.soc.dla.design import Design
 from byoc_dory.soc.dla.late import LateAssembler, arena_bytes
 from byoc_dory.soc.dla.lowering import lower
 from byoc_dory.soc.dla.memory import plan
-from byoc_dory.soc.dla.region_file import RegionFile, read_region
+from byoc_dory.soc.dla.region_file import RegionFile
 from byoc_dory.soc.dla.tiles import need, smallest
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from tests.byoc_dory.dla_draws import draw_design, draw_region, library
+from tests.byoc_dory.region_reading import read_region
 from tests.tools import tool
 
 ROOMY = Design(4, 8, 1 << 20)

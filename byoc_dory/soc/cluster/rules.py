@@ -17,7 +17,11 @@ from byoc_dory.soc.base import Rule, Soc
 from byoc_dory.soc.cluster.attention import attention_obstacle
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
-from byoc_dory.soc.cluster.shared_rules import data_is_8_bits, padding_is_below_kernel
+from byoc_dory.soc.cluster.shared_rules import (
+    data_is_8_bits,
+    groups_are_one_or_depthwise,
+    padding_is_below_kernel,
+)
 from byoc_dory.soc.rules import ACCEPTED, dilation_is_one, smallest_tile_fits
 from byoc_dory.verdict import Refused, Verdict
 
@@ -33,13 +37,6 @@ def operator_is_known(soc: Soc, core: ClusterCores, layer: Layer) -> Verdict:
     ):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
-
-
-def groups_are_one_or_depthwise(soc: Soc, core: ClusterCores, layer: Layer) -> Verdict:
-    """A convolution has one group, or is depthwise with as many input as output channels."""
-    if not isinstance(layer, Convolution) or layer.full or layer.depthwise:
-        return ACCEPTED
-    return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
 
 
 def requantization_is_mul_shift(soc: Soc, core: ClusterCores, layer: Layer) -> Verdict:

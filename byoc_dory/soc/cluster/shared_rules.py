@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from byoc_dory.layers import Layer, Matmul, Weighted
+from byoc_dory.layers import Convolution, Layer, Matmul, Weighted
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.soc.rules import ACCEPTED
 from byoc_dory.verdict import Refused, Verdict
 
-__all__ = ["data_is_8_bits", "padding_is_below_kernel"]
+__all__ = ["data_is_8_bits", "groups_are_one_or_depthwise", "padding_is_below_kernel"]
 
 
 def data_is_8_bits(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
@@ -23,6 +23,13 @@ def data_is_8_bits(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
         if layer.bias is not None and layer.bias.dtype != "int32":
             return Refused(f"the bias is {layer.bias.dtype}")
     return ACCEPTED
+
+
+def groups_are_one_or_depthwise(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
+    """A convolution has one group, or is depthwise with as many input as output channels."""
+    if not isinstance(layer, Convolution) or layer.full or layer.depthwise:
+        return ACCEPTED
+    return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
 
 
 def padding_is_below_kernel(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:

@@ -10,8 +10,6 @@ stored as row ``rows - 1 - r``.  A cell has the sign of its weight, or the oppos
 + row // row_block`` is odd; a positive cell has its bit in the first plane, a negative one in the
 second.  Sizes and kind of encoding are those of DORY's DIANA target; which cells exactly are
 flipped is assumed.
-
-`decode_image` is the inverse, for tests and for reading dumps.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from byoc_dory.layers import AnalogRequant, Array, Layer, Weighted
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.analog_core import AnalogCore
 
-__all__ = ["decode_image", "encode_image", "pack_weights", "tile_bytes", "unrolled"]
+__all__ = ["encode_image", "pack_weights", "tile_bytes", "unrolled"]
 
 # mul and add of a channel, both int16.
 _FACTOR_BYTES = 4
@@ -32,22 +30,13 @@ def encode_image(cells: Array, core: AnalogCore) -> Array:
     """Return the image of an array whose used part holds ``cells`` (-1, 0, 1; [rows, columns])."""
     rows, columns = cells.shape
     stored = np.zeros((round_up(rows, core.row_step), round_up(columns, core.column_step)), np.int8)
-    stored[:rows, :columns] = cells * _signs(rows, columns, core)
+    stored[:rows, :columns] = cells * signs_of(rows, columns, core)
     stored = stored[::-1]
     planes = [np.packbits(stored == sign, axis=1, bitorder="little") for sign in (1, -1)]
     return np.concatenate([plane.reshape(-1) for plane in planes])
 
 
-def decode_image(image: Array, rows: int, columns: int, core: AnalogCore) -> Array:
-    """Return the used cells of an image: int8 [rows, columns]."""
-    stored_rows = round_up(rows, core.row_step)
-    planes = np.asarray(image, np.uint8).reshape(2, stored_rows, -1)
-    bits = np.unpackbits(planes, axis=2, bitorder="little").astype(np.int8)
-    cells = (bits[0] - bits[1])[::-1][:rows, :columns]
-    return np.asarray(cells * _signs(rows, columns, core), np.int8)
-
-
-def _signs(rows: int, columns: int, core: AnalogCore) -> Array:
+def signs_of(rows: int, columns: int, core: AnalogCore) -> Array:
     """Return 1, or -1 for cells stored with the opposite sign."""
     odd = (np.arange(rows)[:, None] // core.row_block + np.arange(columns)[None]) % 2
     return np.where(odd == 1, -1, 1).astype(np.int8)

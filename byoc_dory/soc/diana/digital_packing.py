@@ -21,7 +21,6 @@ from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.digital_core import DigitalCore
 
 __all__ = [
-    "activation_to_l2",
     "pack_weights",
     "pad_filter",
     "reverse_groups",
@@ -36,20 +35,6 @@ def pad_filter(size: int, filters: tuple[int, ...]) -> int:
 def reverse_groups(data: Array, group: int = 4) -> Array:
     """Reverse each aligned group of bytes (its own inverse); the length is a multiple of it."""
     return np.asarray(data.reshape(-1, group)[:, ::-1], order="C").reshape(-1)
-
-
-# ---------------------------------------------------------------------- activations
-
-
-def activation_to_l2(values: Array, core: DigitalCore) -> Array:
-    """Return int8 values ``(C, y, x)`` or ``(C,)`` as uint8 bytes of L2, rows padded with zeros."""
-    columns = values.shape[-1]
-    padding = [(0, 0)] * (values.ndim - 1) + [(0, round_up(columns, core.row_pitch) - columns)]
-    padded = np.pad(values.astype(np.int8), padding)
-    return reverse_groups(padded.reshape(-1).view(np.uint8), core.group)
-
-
-# ---------------------------------------------------------------------- weights
 
 
 def pack_weights(core: DigitalCore, layer: Weighted, k_tile: int) -> Array:

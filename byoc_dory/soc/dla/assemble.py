@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from byoc_dory.soc.dla.design import Design
 from byoc_dory.soc.dla.isa import BIAS, BY_NAME, NUMBER, REQUANT, SET, pair
 from byoc_dory.soc.dla.memory import LayerMemory, MemoryPlan
-from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile, round_up
+from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile
 from byoc_dory.soc.dla.tiles import input_rows
+from byoc_dory.soc.parts import round_up
 
 __all__ = ["SLOT_RESULT", "SLOT_WEIGHTS", "Stream", "assemble", "slot_of"]
 

@@ -18,8 +18,8 @@ from byoc_dory.soc.dla.region_file import (
     LayerEntry,
     RegionFile,
     TensorEntry,
-    round_up,
 )
+from byoc_dory.soc.parts import round_up
 
 __all__ = ["alone", "block_of", "lower"]
 

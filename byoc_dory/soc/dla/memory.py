@@ -17,8 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from byoc_dory.soc.dla.design import Design
-from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile, round_up
+from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile
 from byoc_dory.soc.dla.tiles import Tiling, need, tiles
+from byoc_dory.soc.parts import round_up
 
 __all__ = ["NOWHERE", "LayerMemory", "MemoryPlan", "plan"]
 

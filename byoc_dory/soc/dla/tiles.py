@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from byoc_dory.errors import TilingError
 from byoc_dory.soc.dla.cycles import conv_cycles, depth_cycles, dma_cycles, element_cycles, groups
 from byoc_dory.soc.dla.design import Design
-from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile, round_up
+from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile
+from byoc_dory.soc.parts import round_up
 
 __all__ = [
     "Need",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from byoc_dory.layers import Convolution, Dense, Gemm, Layer, Weighted
 from byoc_dory.soc.base import Rule, Soc
 from byoc_dory.soc.cluster.requant import mul_shift
-from byoc_dory.soc.cluster.shared_rules import data_is_8_bits
+from byoc_dory.soc.cluster.shared_rules import data_is_8_bits, groups_are_one_or_depthwise
 from byoc_dory.soc.rules import ACCEPTED, dilation_is_one, smallest_tile_fits
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_factors import factors_of
@@ -24,13 +24,6 @@ def operator_is_known(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     if isinstance(layer, Convolution | Dense | Gemm):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
-
-
-def groups_are_one_or_depthwise(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
-    """A convolution has one group, or is depthwise with as many input as output channels."""
-    if not isinstance(layer, Convolution) or layer.full or layer.depthwise:
-        return ACCEPTED
-    return Refused(f"groups are {layer.groups} with C={layer.C} and K={layer.K}")
 
 
 def depthwise_is_3x3(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
