@@ -24,11 +24,10 @@ from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.layout import stored_bytes
 from byoc_dory.soc.diana.triggers import AnalogTrigger, ConvTrigger, DenseTrigger
-from byoc_dory.tileloop.steps import Load, Store
-from byoc_dory.tileloop.unroll import steps_of
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from patterns.ops.convert import Convert
+from tests.byoc_dory.driver_calls import Load, Store, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

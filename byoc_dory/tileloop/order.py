@@ -7,17 +7,16 @@ data in its buffer, or touches a buffer that a transfer or the device may still 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from byoc_dory.errors import TileProgramError
-from byoc_dory.tileloop.pipeline import Pipeline, Verb
+from byoc_dory.tileloop.pipeline import Action, Pipeline, Verb
 from byoc_dory.tileloop.program import LoopTile, Operand, TileProgram
-from byoc_dory.tileloop.unroll import performed
 
-__all__ = ["check_order"]
+__all__ = ["check_order", "performed"]
 
 _DISTANCE = "distances must not be negative"
 _ONCE = (Verb.LOAD, Verb.PREPARE, Verb.START, Verb.COMPUTE, Verb.STORE)
@@ -47,6 +46,17 @@ def check_order(program: TileProgram) -> None:
             f"pipeline '{program.pipeline.name}': the result is never stored", "add 'store'"
         )
     _rehearse(_Shape.of(_first_tiles(program, _reach(program))))
+
+
+def performed(program: TileProgram) -> Iterator[tuple[LoopTile, Action]]:
+    """Yield every action of a layer's pipeline with its tile, in order."""
+    pipeline = program.pipeline
+    tiles = list(program.order())
+    for round_ in range(len(tiles) + pipeline.distance):
+        for action in pipeline.actions:
+            number = round_ - action.distance
+            if 0 <= number < len(tiles):
+                yield tiles[number], action
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,8 @@
 The author of an accelerator specifies the axes along which a layer is tiled, the tile of each
 operand (an offset in L2, a block to move, a place in L1), the computation, and the order of the
 actions (`byoc_dory.tileloop.pipeline`).  Everything else is derived: when an operand is loaded
-again (`TileProgram.depth`), the sequence of steps (`unroll`), the predicted cycles (`cycles`), the
-bytes moved (`traffic`), which tile an element belongs to (`elements`), and the C
-(`byoc_dory.emit.staged`).
+again (`TileProgram.depth`), the predicted cycles (`cycles`), the bytes moved (`traffic`), which
+tile an element belongs to (`elements`), and the C (`byoc_dory.emit.staged`).
 """
 
 from __future__ import annotations

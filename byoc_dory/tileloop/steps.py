@@ -1,29 +1,10 @@
-"""The steps of a tile loop as plain data: transfers and triggers.
-
-A transfer or trigger by itself is a driver call that ends when it is done.  If devices work in
-parallel, `Queue`, `Prepare`, `Start`, `Finish` and `Wait` say when each of them begins and when it
-must have ended.  Offsets are logical bytes, in L2 relative to the tensor, in L1 relative to its
-start.
-"""
+"""What a tile program gives a driver for one tile, as plain data: blocks to move, and triggers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
-__all__ = [
-    "Block",
-    "Call",
-    "Finish",
-    "Load",
-    "Prepare",
-    "Queue",
-    "Start",
-    "Step",
-    "Store",
-    "Trigger",
-    "Wait",
-]
+__all__ = ["Block", "Call", "Trigger"]
 
 
 @dataclass(frozen=True)
@@ -58,29 +39,6 @@ class Block:
         return self.channels * rows, size
 
 
-@dataclass(frozen=True)
-class Load:
-    """Move a block of input operand ``operand`` from L2 to L1.
-
-    ``by_rows``: whether there is one command per row, even if rows are contiguous.
-    """
-
-    operand: int
-    l2_offset: int
-    l1_offset: int
-    block: Block
-    by_rows: bool = False
-
-
-@dataclass(frozen=True)
-class Store:
-    """Move a block of the output from L1 to L2."""
-
-    l2_offset: int
-    l1_offset: int
-    block: Block
-
-
 class Trigger:
     """The computation of one tile on an accelerator: a `Call`, or a subclass of its own."""
 
@@ -97,39 +55,3 @@ class Call(Trigger):
         value = self.fields[name]
         assert isinstance(value, int), (self.name, name)
         return value
-
-
-@dataclass(frozen=True)
-class Queue:
-    """Hand a transfer to the DMA, which executes its transfers in order."""
-
-    transfer: Load | Store
-
-
-@dataclass(frozen=True)
-class Wait:
-    """Wait until the DMA has done all transfers queued."""
-
-
-@dataclass(frozen=True)
-class Prepare:
-    """Write the registers of the core, which may still be working on something else."""
-
-    trigger: Trigger
-
-
-@dataclass(frozen=True)
-class Start:
-    """Start the prepared computation; if it takes several triggers, the first of them."""
-
-    trigger: Trigger
-
-
-@dataclass(frozen=True)
-class Finish:
-    """Run the other triggers, and wait for the core."""
-
-    trigger: Trigger
-
-
-Step: TypeAlias = Load | Store | Trigger | Queue | Wait | Prepare | Start | Finish

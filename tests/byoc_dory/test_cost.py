@@ -19,16 +19,16 @@ from byoc_dory.soc.diana.cost import (
     costs_of,
     dma_cycles,
     queued,
-    step_cycles,
+    trigger_cycles,
 )
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.triggers import ConvTrigger
 from byoc_dory.tileloop.cycles import predicted_cycles, simulated_cycles
 from byoc_dory.tileloop.program import TileProgram
-from byoc_dory.tileloop.steps import Block, Finish, Prepare, Queue, Start, Step, Wait
-from byoc_dory.tileloop.unroll import steps_of
+from byoc_dory.tileloop.steps import Block, Trigger
 from byoc_dory.tiling.problem import Tile, solution_of
+from tests.byoc_dory.driver_calls import Load, Queue, Start, Step, Store, steps_of
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer
 from tests.byoc_dory.plans import plan_of, program_of
 
@@ -53,9 +53,9 @@ def whole(layer: Layer):
     return _scheduled(layer, problem.whole)
 
 
-def trigger_cycles(layer: Layer) -> list[int]:
+def cycles_of_triggers(layer: Layer) -> list[int]:
     steps = steps_of(whole(layer))
-    return [step_cycles(s, DMA, CORE) for s in steps if not hasattr(s, "block")]
+    return [trigger_cycles(CORE, s) for s in steps if isinstance(s, Trigger)]
 
 
 # (network, layer) -> (array, weight, overhead) cycles, derived from the published totals.
@@ -78,7 +78,7 @@ TABLE = {
 def test_layer_table(network: str, index: int) -> None:
     array, weights, overhead = TABLE[network, index]
     layer = NETWORKS[network]()[index]
-    cycles = trigger_cycles(layer)
+    cycles = cycles_of_triggers(layer)
     if array is not None:
         assert sum(cycles) == array + weights + overhead
     if layer.op == "conv2d":
@@ -143,8 +143,12 @@ def alone_cycles(step: Step) -> int:
     if isinstance(step, Queue):
         return queued(step.transfer.block, DMA).cycles
     if isinstance(step, Start):
-        return step_cycles(step.trigger, DMA, CORE, ahead=True)
-    return 0 if isinstance(step, Prepare | Finish | Wait) else step_cycles(step, DMA, CORE)
+        return trigger_cycles(CORE, step.trigger, ahead=True)
+    if isinstance(step, Trigger):
+        return trigger_cycles(CORE, step)
+    if isinstance(step, Load):
+        return dma_cycles(step.block, DMA, step.by_rows)
+    return dma_cycles(step.block, DMA) if isinstance(step, Store) else 0
 
 
 @pytest.mark.parametrize("op", OPS)

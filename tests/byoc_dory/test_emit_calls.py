@@ -12,10 +12,20 @@ from byoc_dory.region import Kernel
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.triggers import AddTrigger, ConvTrigger, DenseTrigger
 from byoc_dory.soc.header import render
-from byoc_dory.tileloop.steps import Finish, Load, Prepare, Queue, Start, Step, Store, Trigger, Wait
-from byoc_dory.tileloop.unroll import steps_of
+from byoc_dory.tileloop.steps import Trigger
 from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
+from tests.byoc_dory.driver_calls import (
+    Finish,
+    Load,
+    Prepare,
+    Queue,
+    Start,
+    Step,
+    Store,
+    Wait,
+    steps_of,
+)
 from tests.byoc_dory.program import Case, planned_cases, random_cases, sources
 
 RECORD = 20

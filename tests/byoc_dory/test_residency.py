@@ -32,9 +32,8 @@ from byoc_dory.residency.problem import Choice, RegionProblem, Stay
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.soc.siracusa.description import SIRACUSA
-from byoc_dory.tileloop.steps import Load, Queue
-from byoc_dory.tileloop.unroll import steps_of
 from byoc_dory.tiling import Tile
+from tests.byoc_dory.driver_calls import Load, Queue, steps_of
 from tests.byoc_dory.layers import NETWORKS, int8
 from tests.byoc_dory.plans import program_of
 from tests.stopwatch import yardsticks

@@ -21,9 +21,8 @@ from byoc_dory.soc.diana.digital_packing import pack_weights
 from byoc_dory.soc.diana.digital_program import digital_loop, digital_program
 from byoc_dory.soc.diana.layout import stored_bytes
 from byoc_dory.tileloop.program import TileProgram
-from byoc_dory.tileloop.steps import Load, Queue
-from byoc_dory.tileloop.unroll import steps_of
 from byoc_dory.tiling import Solution
+from tests.byoc_dory.driver_calls import Load, Queue, steps_of
 from tests.byoc_dory.layers import OPS, int8, random_layer
 from tests.byoc_dory.plans import all_plans, may_stay, plan_of, program_of
 from tests.reference.diana_core import Core

@@ -17,10 +17,10 @@ from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads, pred
 from byoc_dory.tileloop.elements import elements_of_tiles
 from byoc_dory.tileloop.pipeline import HOST_BESIDE, HOST_IN_TURN, Action, Pipeline, Verb
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
-from byoc_dory.tileloop.steps import Load, Queue, Store, Trigger, Wait
+from byoc_dory.tileloop.steps import Trigger
 from byoc_dory.tileloop.traffic import traffic_of
-from byoc_dory.tileloop.unroll import loads_of, steps_of
 from byoc_dory.tileloop.values import Of, Place, Value, round_up
+from tests.byoc_dory.driver_calls import Load, Queue, Store, Wait, loads_of, steps_of
 
 AHEAD = Pipeline(
     "ahead",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from byoc_dory.soc.diana.triggers import AddTrigger, ConvTrigger, DenseTrigger
-from byoc_dory.tileloop.steps import Finish, Load, Prepare, Queue, Start, Store, Wait
+from tests.byoc_dory.driver_calls import Finish, Load, Prepare, Queue, Start, Store, Wait
 
 WEIGHT_MEMORY = 64_000
 

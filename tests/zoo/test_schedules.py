@@ -10,12 +10,11 @@ import pytest
 
 import htvm
 from byoc_dory.options import ScheduleKind
-from byoc_dory.tileloop.steps import Load, Step, Store
-from byoc_dory.tileloop.unroll import steps_of
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from htvm.module import Module
 from htvm.result import RunResult
+from tests.byoc_dory.driver_calls import Load, Step, Store, steps_of
 
 # Bytes (each command rounded up to 32), calls and row commands of the DMA that the published
 # latencies of HTVM (DAC 2023, Table I) were fitted with, and the published ms without them

@@ -22,7 +22,7 @@ from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.triggers import AddTrigger, AnalogTrigger, ConvTrigger, DenseTrigger
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved
-from byoc_dory.tileloop.steps import Block, Load, Store, Trigger
+from byoc_dory.tileloop.steps import Block, Trigger
 
 __all__ = [
     "Core",
@@ -31,7 +31,7 @@ __all__ = [
     "costs_of",
     "dma_cycles",
     "queued",
-    "step_cycles",
+    "trigger_cycles",
 ]
 
 Core: TypeAlias = DigitalCore | AnalogCore
@@ -108,16 +108,12 @@ def _full(trigger: ConvTrigger, k: int, channels: int, core: DigitalCore) -> int
     return core.conv_trigger_cycles + fetching + _array(trigger, k, channels, core)
 
 
-def step_cycles(step: Load | Store | Trigger, dma: Dma, core: Core, ahead: bool = False) -> int:
-    """Return the cycles of one DMA call or one driver call of the core, including host code.
+def trigger_cycles(core: Core, step: Trigger, *, ahead: bool = False) -> int:
+    """Return the cycles of one driver call of the core, including host code.
 
     ``ahead``: whether the registers of each trigger except the first are written while the previous
     one runs.
     """
-    if isinstance(step, Load):
-        return dma_cycles(step.block, dma, step.by_rows)
-    if isinstance(step, Store):
-        return dma_cycles(step.block, dma)
     if isinstance(step, AnalogTrigger):
         assert isinstance(core, AnalogCore)
         return analog_cycles(step, core)
@@ -165,7 +161,7 @@ def costs_of(soc: Soc, core: Core, published: bool) -> Costs:
         raise ValueError(f"SoC '{soc.name}' has no DMA to feed '{core.name}'")
 
     def compute(trigger: Trigger) -> ComputeCost:
-        cycles = step_cycles(trigger, dma, core, ahead=not published)
+        cycles = trigger_cycles(core, trigger, ahead=not published)
         return ComputeCost(cycles, first=cycles // _triggers(trigger, core))
 
     def move(block: Block, by_rows: bool) -> Moved:

@@ -1,15 +1,81 @@
-"""A tile program as a flat sequence of steps: every driver call, in order."""
+"""A tile program as a flat sequence of steps: every driver call, in order.
+
+A transfer or trigger by itself is a driver call that ends when it is done.  If devices work in
+parallel, `Queue`, `Prepare`, `Start`, `Finish` and `Wait` say when each of them begins and when it
+must have ended.  Offsets are logical bytes, in L2 relative to the tensor, in L1 relative to its
+start.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
 
+from byoc_dory.tileloop.order import performed
 from byoc_dory.tileloop.pipeline import Action, Verb
 from byoc_dory.tileloop.program import LoopTile, TileProgram
-from byoc_dory.tileloop.steps import Finish, Load, Prepare, Queue, Start, Step, Store, Wait
+from byoc_dory.tileloop.steps import Block, Trigger
 from byoc_dory.tileloop.values import evaluate
 
-__all__ = ["loads_of", "performed", "steps_of", "store_of"]
+
+@dataclass(frozen=True)
+class Load:
+    """Move a block of input operand ``operand`` from L2 to L1.
+
+    ``by_rows``: whether there is one command per row, even if rows are contiguous.
+    """
+
+    operand: int
+    l2_offset: int
+    l1_offset: int
+    block: Block
+    by_rows: bool = False
+
+
+@dataclass(frozen=True)
+class Store:
+    """Move a block of the output from L1 to L2."""
+
+    l2_offset: int
+    l1_offset: int
+    block: Block
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Hand a transfer to the DMA, which executes its transfers in order."""
+
+    transfer: Load | Store
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Wait until the DMA has done all transfers queued."""
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Write the registers of the core, which may still be working on something else."""
+
+    trigger: Trigger
+
+
+@dataclass(frozen=True)
+class Start:
+    """Start the prepared computation; if it takes several triggers, the first of them."""
+
+    trigger: Trigger
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Run the other triggers, and wait for the core."""
+
+    trigger: Trigger
+
+
+Step: TypeAlias = Load | Store | Trigger | Queue | Wait | Prepare | Start | Finish
 
 
 def loads_of(program: TileProgram, tile: LoopTile) -> tuple[Load, ...]:
@@ -35,17 +101,6 @@ def store_of(program: TileProgram, tile: LoopTile) -> Store | None:
     return Store(
         evaluate(result.offset, tile), tile.place(result.name), program.block(result, tile)
     )
-
-
-def performed(program: TileProgram) -> Iterator[tuple[LoopTile, Action]]:
-    """Yield every action of a layer's pipeline with its tile, in order."""
-    pipeline = program.pipeline
-    tiles = list(program.order())
-    for round_ in range(len(tiles) + pipeline.distance):
-        for action in pipeline.actions:
-            number = round_ - action.distance
-            if 0 <= number < len(tiles):
-                yield tiles[number], action
 
 
 def steps_of(program: TileProgram) -> Iterator[Step]:
