@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TOLERANCE", "WORD_BYTES", "CodeSize", "code_size"]
 
-TOLERANCE = 0.7
+TOLERANCE = 0.75
 """Largest relative error of the estimate."""
 
 WORD_BYTES = 4.5

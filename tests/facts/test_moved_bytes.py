@@ -42,7 +42,7 @@ def test_bytes_and_places_are_those_of_the_devices(network: str, schedule: str) 
                 ), step.layer
         cores = sum(event["bytes"] for event in events if event["unit"] in ("digital", "analog"))
         assert (found[number].read, found[number].written) == (moved["in"], moved["out"])
-        assert found[number].weights == cores, step.layer
+        assert found[number].constants == cores, step.layer
         seen.add(step.accelerator)
     assert seen == {"digital", "analog"}
 
