@@ -58,23 +58,8 @@ class Segment:
 class Elf:
     """An executable: its sections and symbols."""
 
-    path: Path
     sections: tuple[Section, ...]
     symbols: dict[str, Symbol]
-
-    def symbol(self, name: str) -> Symbol:
-        """Return a symbol.
-
-        Raises:
-            SimulationError: the program has no such symbol.
-        """
-        if name not in self.symbols:
-            raise SimulationError(
-                f"the program has no symbol {name!r}",
-                where=str(self.path),
-                hint="unused functions and data are dropped when linking",
-            )
-        return self.symbols[name]
 
 
 def read_elf(path: Path) -> Elf:
@@ -94,12 +79,12 @@ def read_elf(path: Path) -> Elf:
     if data[:6] != b"\x7fELF\x01\x01":
         raise SimulationError("not a 32-bit little-endian ELF file", where=str(path))
     try:
-        return _parse(path, data)
+        return _parse(data)
     except (ELFError, *_CORRUPT) as error:
         raise SimulationError("the ELF file is corrupt or truncated", where=str(path)) from error
 
 
-def _parse(path: Path, data: bytes) -> Elf:
+def _parse(data: bytes) -> Elf:
     from elftools.elf.constants import SH_FLAGS
     from elftools.elf.elffile import ELFFile
 
@@ -111,12 +96,11 @@ def _parse(path: Path, data: bytes) -> Elf:
     )
     table = elf.get_section_by_name(".symtab")
     if table is None:
-        return Elf(path, sections, {})
+        return Elf(sections, {})
     strings = elf.get_section(table["sh_link"])
     found = {name: place for name, *place in _SYMBOL.iter_unpack(table.data())}
     symbols = {strings.get_string(name): place for name, place in found.items() if name}
     return Elf(
-        path,
         sections,
         {name: Symbol(name, address, size) for name, (address, size, *_) in symbols.items()},
     )

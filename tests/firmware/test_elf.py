@@ -35,16 +35,11 @@ def elf(tmp_path_factory: pytest.TempPathFactory, compiler: Compiler) -> Path:
 
 def test_sections_and_symbols(elf: Path) -> None:
     facts = read_elf(elf)
-    assert facts.symbol("_start").address == RAM
-    assert facts.symbol("table").size == 12
+    assert facts.symbols["_start"].address == RAM
+    assert facts.symbols["table"].size == 12
     sections = {section.name: section for section in facts.sections}
-    assert sections[".data"].address == facts.symbol("table").address
+    assert sections[".data"].address == facts.symbols["table"].address
     assert sections[".bss"].size == 64
-
-
-def test_missing_symbol(elf: Path) -> None:
-    with pytest.raises(SimulationError, match="no symbol 'nowhere'"):
-        read_elf(elf).symbol("nowhere")
 
 
 def test_unreadable(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_polls_in_a_loop(rounds: int, compiler: Compiler, tmp_path: Path) -> Non
     elf = assemble(FRAME.format(body=text), tmp_path, compiler)
     soc_model = SocModel(sources=(MODEL,), headers=COREV_HEADERS)
     machine = replace(BARE, name="timers-corev", soc_model=soc_model)
-    memory = read_elf(elf).symbol("memory").address
+    memory = read_elf(elf).symbols["memory"].address
     stepped, skipped = (
         run_elf(
             elf,

@@ -137,7 +137,7 @@ def test_same_as_one_hart(seed: int, tmp_path: Path, compiler: Compiler) -> None
     harts = 9
     elf = assemble(random_text(seed), tmp_path, compiler)
     symbols = read_elf(elf)
-    which, alone = symbols.symbol("which").address, symbols.symbol("alone").address
+    which, alone = symbols.symbols["which"].address, symbols.symbols["alone"].address
     rng = random.Random(seed + 100)
     start = rng.randbytes(harts * AREA_BYTES)
     many = run_elf(

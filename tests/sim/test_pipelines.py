@@ -135,7 +135,7 @@ sleep:
 def test_same_as_one_hart(seed: int, place: int, tmp_path: Path, compiler: Compiler) -> None:
     harts = 9
     elf = bare.assemble(shared_text(seed), tmp_path, compiler)
-    which = read_elf(elf).symbol("which").address
+    which = read_elf(elf).symbols["which"].address
     start = random.Random(seed).randbytes(harts * 512)
     here = {which: struct.pack("<3I", 0, 0, place), place: start}
     many = run_elf(elf, machine(harts), pokes=here, peeks={place: len(start)}, compiler=compiler)

@@ -114,7 +114,7 @@ def on_the_cores(product: Product, cores: int, folder: Path) -> tuple[list[int],
         script,
         ("-Wall", "-Wextra", "-Werror"),
     )
-    places = {name: read_elf(elf).symbol(name).address for name in ("cores", "wrong", "spent_by")}
+    places = {name: read_elf(elf).symbols[name].address for name in ("cores", "wrong", "spent_by")}
     run = run_elf(
         elf,
         machine(9),

@@ -89,7 +89,7 @@ def run(elf: Path, first: int, second: int, *, step: bool) -> IssResult:
 def elf_memory(elf: Path) -> int:
     from htvm.firmware.elf import read_elf
 
-    return read_elf(elf).symbol("memory").address
+    return read_elf(elf).symbols["memory"].address
 
 
 @pytest.mark.parametrize("name", LOOPS)

@@ -83,7 +83,7 @@ def test_memory_names_its_last_writer(
         store = seen[i]
         assert store is not None and store.address == place + 8 * i
         assert store.hart == word & 0xFF
-        assert store.pcs[0] == symbols.symbol(f"site_{word >> 8 & 0xFF}").address
+        assert store.pcs[0] == symbols.symbols[f"site_{word >> 8 & 0xFF}"].address
 
 
 def earlier_stores(
@@ -131,7 +131,7 @@ inner:
     symbols = read_elf(elf)
     found = earlier_stores(elf, kind.machine(HARTS), Range(DATA, 4), ALL, compiler)
     assert [store.hart for store in found] == list(range(HARTS))[::-1]
-    inner = symbols.symbol("inner").address
+    inner = symbols.symbols["inner"].address
     for store in found:
         assert store.pcs[0] == inner
         # Hart 0 jumps, which looks like a part of its function: no names of functions were given.
@@ -190,7 +190,7 @@ sleep:
 def test_whose_order_it_was(kind: Kind, tmp_path: Path, compiler: Compiler) -> None:
     elf = kind.assemble(ORDERS, tmp_path, compiler)
     symbols = read_elf(elf)
-    wakes = [symbols.symbol(f"wake_{n}").address for n in (1, 2, 3)]
+    wakes = [symbols.symbols[f"wake_{n}"].address for n in (1, 2, 3)]
     look = Look(
         watches=tuple(Watch(Range(DATA + 4 * n, 4), ALL) for n in range(4)), wakes=(3, 1, 2, 4)
     )
