@@ -7,22 +7,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tvm
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import TensorLoad
 from tvm.s_tir import SBlock
-from tvm.tirx.stmt import BufferStore, Evaluate, For, ForKind
+from tvm.tirx.stmt import BufferStore, Evaluate, For, ForKind, SeqStmt
 
 __all__ = [
     "ProductLoops",
     "address_of",
+    "bytes_of",
     "call",
     "changed_block",
+    "elements_of",
     "factors_of",
     "macs_of",
     "nest_of",
     "products_of",
+    "sequence",
     "step_of",
     "substituted",
     "without_note",
@@ -71,6 +75,21 @@ def changed_block(block: SBlock, body: Any, buffers: Sequence[Any] = ()) -> SBlo
         block.match_buffers,
         block.annotations,
     )
+
+
+def elements_of(buffer: Any) -> int:
+    """Return the number of a buffer's elements."""
+    return math.prod(int(size) for size in buffer.ty.shape)
+
+
+def bytes_of(buffer: Any) -> int:
+    """Return the bytes of a buffer."""
+    return elements_of(buffer) * int(np.dtype(str(buffer.ty.dtype)).itemsize)
+
+
+def sequence(statements: Sequence[Any]) -> Any:
+    """Return statements, at least one, as one."""
+    return statements[0] if len(statements) == 1 else SeqStmt(statements)
 
 
 def nest_of(stmt: Any) -> tuple[list[For], Any]:

@@ -12,7 +12,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
@@ -23,7 +22,7 @@ from byoc_dory.errors import UnsupportedError
 from htvm.aot.columns import call_columns
 from htvm.aot.intrinsics import SIMD, call_dot4, call_mac
 from htvm.aot.lanes import call_lanes
-from htvm.aot.loops import substituted
+from htvm.aot.loops import bytes_of, elements_of, substituted
 from htvm.aot.overlay import Overlay, overlays
 from htvm.aot.rows import call_rows
 from htvm.aot.runs import call_runs
@@ -300,8 +299,7 @@ class _Pointers:
     def allocate(self, stmt: Any) -> Any:
         """Turn a large allocation into a workspace parameter."""
         dtype = str(stmt.buffer.ty.dtype)
-        elements = int(np.prod([int(size) for size in stmt.buffer.ty.shape], dtype=np.int64))
-        size = elements * np.dtype(dtype).itemsize
+        elements, size = elements_of(stmt.buffer), bytes_of(stmt.buffer)
         if size <= self.stack_bytes:
             return stmt
         number = len(self.workspaces)

@@ -21,6 +21,7 @@ from tvm.ir import TensorLoad
 from tvm.tirx.stmt import AllocBuffer, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, SeqStmt
 
 from htvm.aot.accesses import Unknown, depends_on, value_of
+from htvm.aot.loops import bytes_of, elements_of
 from htvm.aot.runs import RUN
 
 if TYPE_CHECKING:
@@ -101,9 +102,9 @@ def overlays(func: PrimFunc, inputs: int) -> tuple[Overlay, ...]:
         return ()
     try:
         groups, accesses = _Walk(buffers).visit(func.body, _STEPS)
-        sizes = [_bytes(buffer) for buffer in buffers]
+        sizes = [bytes_of(buffer) for buffer in buffers]
         spans = {
-            number: _spans(accesses, number, groups, sizes[number] // _elements(buffers[number]))
+            number: _spans(accesses, number, groups, sizes[number] // elements_of(buffers[number]))
             for number in {access.parameter for access in accesses}
         }
     except Unknown:
@@ -116,14 +117,6 @@ def overlays(func: PrimFunc, inputs: int) -> tuple[Overlay, ...]:
         if overlay.below < sizes[inputs] or overlay.above < sizes[number]:
             found.append(overlay)
     return tuple(found)
-
-
-def _elements(buffer: Any) -> int:
-    return int(np.prod([int(size) for size in buffer.ty.shape], dtype=np.int64))
-
-
-def _bytes(buffer: Any) -> int:
-    return _elements(buffer) * int(np.dtype(str(buffer.ty.dtype)).itemsize)
 
 
 class _Walk:

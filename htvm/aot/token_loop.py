@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
+from byoc_dory.soc.base import round_up
 from htvm.aot.entry import render, template_fields
 from htvm.aot.literals import c_array
 from htvm.language import MASKED
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["exported_loop", "loop_fields", "loop_files", "loop_parts"]
 
-_ALIGN = 16
+_ALIGN = 16  # of each cache
 _WORD = 4
 _FIXED = 3  # inputs before the caches
 _PARTS = ("_generate.h", "_generate.c", "_tokens.h", "_tokens.c")
@@ -112,8 +113,8 @@ def loop_fields(program: Program, language: LanguageModel) -> dict[str, Any]:
         "cell": "uint32_t" if size == _WORD else "int8_t",
         "cells": f" Words of {_WORD} bytes." if size == _WORD else "",
         "head_cells": sizes.head // size,
-        "cache_cells": _aligned(row * sizes.length) // size,
-        "own_cells": _aligned(row) // size,
+        "cache_cells": round_up(row * sizes.length, _ALIGN) // size,
+        "own_cells": round_up(row, _ALIGN) // size,
         "masked": MASKED,
         "prompt_room": sizes.length + 1,  # one more than allowed, so that the loop can refuse it
         "sharpness_one": 65536 * language.score_scale * math.log2(math.e),
@@ -136,8 +137,3 @@ def _homes(program: Program, sizes: StepInterface) -> list[tuple[bool, int]]:
     places, row = dict(program.places), itertools.count()
     numbers = range(_FIXED, _FIXED + sizes.caches)
     return [(True, places[n]) if n in places else (False, next(row)) for n in numbers]
-
-
-def _aligned(size: int) -> int:
-    """Round up to whole lines, so that each cache is aligned."""
-    return -(-size // _ALIGN) * _ALIGN

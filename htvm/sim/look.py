@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 __all__ = ["Look", "Range", "Seen", "Store", "Wake", "Watch"]
 
 
@@ -85,12 +87,9 @@ class Look:
         }
         return Seen(
             moments,
-            tuple(_store(one) if one else None for one in facts.get("last_stores", ())),
-            tuple(_store(store) for store in facts.get("stores", ())),
-            tuple(
-                Wake(wake["hart"], wake["number"], tuple(wake["pcs"]))
-                for wake in facts.get("wakes", ())
-            ),
+            msgspec.convert(facts.get("last_stores", ()), tuple[Store | None, ...]),
+            msgspec.convert(facts.get("stores", ()), tuple[Store, ...]),
+            msgspec.convert(facts.get("wakes", ()), tuple[Wake, ...]),
             tuple(facts.get("woken", ())),
         )
 
@@ -155,13 +154,3 @@ def _cut(data: bytes, ranges: Sequence[Range]) -> tuple[bytes, ...]:
         parts.append(data[at : at + area.size])
         at += area.size
     return tuple(parts)
-
-
-def _store(facts: Mapping[str, Any]) -> Store:
-    return Store(
-        facts["cycle"],
-        facts["address"],
-        facts["hart"],
-        tuple(facts["pcs"]),
-        tuple(facts["order"]),
-    )

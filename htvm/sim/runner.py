@@ -24,6 +24,8 @@ from htvm.sim.thumb import estimate
 
 __all__ = ["RawResult", "failure", "run"]
 
+_CODE = "htvm_run_code"  # symbol of what the entry function returned
+
 Array: TypeAlias = npt.NDArray[np.generic]
 
 
@@ -87,26 +89,24 @@ def run(
         events: list[dict[str, Any]] = []
         raw = run_host(built.native, data, sizes, events=events, settings=settings)
         return RawResult(_arrays(program, raw), None, (), tuple(events), None)
+    wanted = {f"htvm_run_output_{i}": size for i, size in enumerate(sizes)} | {_CODE: 4}
     if built.arm is not None:
-        return _run_arm(built, data, sizes)
+        return _run_arm(built, data, wanted)
     assert built.firmware is not None
-    outputs = {f"htvm_run_output_{i}": size for i, size in enumerate(sizes)}
     places = dict(program.places)
     written = {f"htvm_run_input_{i}": value for i, value in enumerate(data) if i not in places}
     result = run_rv32(
         built.firmware,
         written if arena is None else {**written, "htvm_run_arena": arena},
-        {**outputs, "htvm_run_code": 4},
+        wanted,
         settings=settings,
         compiler=built.compiler,
         placed={address: data[i] for i, address in places.items()},
     )
-    code = int.from_bytes(result.outputs["htvm_run_code"], "little", signed=True)
-    if code != 0:
-        raise failure(built, code, result.marks)
+    outputs = _outputs(built, result.outputs, result.marks)
     begin, end, spans = _spans(program, result.marks)
     return RawResult(
-        outputs=_arrays(program, [result.outputs[name] for name in outputs]),
+        outputs=outputs,
         cycles=end - begin,
         spans=spans,
         events=tuple(
@@ -117,25 +117,21 @@ def run(
     )
 
 
-def _run_arm(built: Built, data: Sequence[bytes], sizes: Sequence[int]) -> RawResult:
-    program = built.program
+def _run_arm(built: Built, data: Sequence[bytes], wanted: Mapping[str, int]) -> RawResult:
+    program, entry = built.program, f"{built.program.name}_run"
     assert built.arm is not None
-    outputs = {f"htvm_run_output_{i}": size for i, size in enumerate(sizes)}
     called = [step.function or step.symbol for step in program.steps if step.kind != "copy"]
     given = {f"htvm_run_input_{i}": value for i, value in enumerate(data)}
-    wanted, entry = {**outputs, "htvm_run_code": 4}, f"{program.name}_run"
     if built.platform == "qemu":
         result = run_qemu(built.arm, given, wanted, entry=entry, kernels=called)
     else:
         result = run_arm(
             built.arm, given, wanted, entry=entry, kernels=called, compiler=built.compiler
         )
-    code = int.from_bytes(result.outputs["htvm_run_code"], "little", signed=True)
-    if code != 0:
-        raise failure(built, code, ())
+    outputs = _outputs(built, result.outputs, ())
     cycles, executed = core_of(built.soc).cycles, result.executed
     return RawResult(
-        outputs=_arrays(program, [result.outputs[name] for name in outputs]),
+        outputs=outputs,
         cycles=None,
         spans=(),
         events=(),
@@ -161,6 +157,17 @@ def _step_instructions(
     for step in program.steps:
         spans.append(None if step.kind == "copy" else next(counted)[1:])
     return tuple(spans)
+
+
+def _outputs(
+    built: Built, found: Mapping[str, bytes], marks: Sequence[tuple[int, int]]
+) -> tuple[Array, ...]:
+    """Return the outputs that a firmware has left, unless its entry function returned an error."""
+    code = int.from_bytes(found[_CODE], "little", signed=True)
+    if code != 0:
+        raise failure(built, code, marks)
+    names = (f"htvm_run_output_{i}" for i in range(len(built.program.outputs)))
+    return _arrays(built.program, [found[name] for name in names])
 
 
 def _arrays(program: Program, raw: Sequence[bytes]) -> tuple[Array, ...]:

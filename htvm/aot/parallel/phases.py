@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from tvm import tirx
 from tvm.ir import PointerType, PrimType, Var
 from tvm.tirx.stmt import AllocBuffer, Bind, DeclBuffer, For, ForKind, SeqStmt
 
 from htvm.aot.accesses import Access, Unknown, accesses_of, statements_of, viewed
 from htvm.aot.constants import FreshNames
-from htvm.aot.loops import substituted
+from htvm.aot.loops import bytes_of, elements_of, sequence, substituted
 from htvm.aot.lower import OVERLAPS, UNROLL_SUFFIX, Parameter
 from htvm.aot.parallel.dependence import Footprint, footprint, independent, meet, repeats
 
@@ -108,8 +107,7 @@ class _Cutter:
                 self.body.append(stmt)
                 continue
             named = self.named(stmt.buffer)
-            shape = [int(size) for size in stmt.buffer.ty.shape]
-            self.sizes[named] = max(self.sizes.get(named, 0), math.prod(shape))
+            self.sizes[named] = max(self.sizes.get(named, 0), elements_of(stmt.buffer))
 
     def _declare(self, stmt: DeclBuffer, by_pointer: dict[Any, Parameter]) -> None:
         """Enter a view: a parameter's first view stands for it, all others for their buffers."""
@@ -173,7 +171,7 @@ class _Cutter:
             for buffer in self.allocated
             if buffer in alone and buffer in touched and repeats(piece.accesses, buffer, depth)
         )
-        room = sum(_bytes(self.allocated[buffer]) for buffer in private)
+        room = sum(bytes_of(self.allocated[buffer].buffer) for buffer in private)
         if room > self.cores.stack // 4:
             return None
         written = {access.buffer for access in piece.accesses if access.store} - set(private)
@@ -235,7 +233,7 @@ class _Cutter:
             bounds += [begin, end]
             counts.append(count)
         parameters = [*(pointer for _, pointer, _ in used), *bounds]
-        func = tirx.PrimFunc(parameters, _sequence(body), attrs=self.func.attrs)
+        func = tirx.PrimFunc(parameters, sequence(body), attrs=self.func.attrs)
         return KernelPart(func, tuple(name for _, _, name in used), tuple(counts))
 
     def _traffic(self, pieces: Sequence[_Piece]) -> dict[str, int]:
@@ -247,15 +245,6 @@ class _Cutter:
                     times = math.prod(extent for _, extent in access.loops)
                     total[parameter.name] = total.get(parameter.name, 0) + times
         return total
-
-
-def _sequence(statements: list[Any]) -> Any:
-    return statements[0] if len(statements) == 1 else SeqStmt(statements)
-
-
-def _bytes(alloc: AllocBuffer) -> int:
-    shape = [int(size) for size in alloc.buffer.ty.shape]
-    return math.prod(shape) * int(np.dtype(str(alloc.buffer.ty.dtype)).itemsize)
 
 
 def _joins(before: _Piece, piece: _Piece) -> bool:

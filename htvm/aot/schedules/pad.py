@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import sym, tirx
 from tvm.ir import TensorLoad
-from tvm.tirx.stmt import BufferStore, For, ForKind, SeqStmt
+from tvm.tirx.stmt import BufferStore, For, ForKind
 
+from htvm.aot.loops import sequence
 from htvm.aot.runs import RUN
 from htvm.aot.schedules.blocks import Scheduled, blocks_of, start
 
@@ -42,7 +43,7 @@ def schedule_pad(func: PrimFunc, *, runs: bool = False, backward: bool = False) 
         return None
     before, value = read
     writer = _Writer(inner, outer, before, value, runs, backward)
-    body = _sequence(writer.axis(0, 0, 0))
+    body = sequence(writer.axis(0, 0, 0))
     rewritten = tirx.PrimFunc([writer.source, writer.target], body, attrs=func.attrs)
     order = ", the last one first: the output may lie over the input" if backward else ""
     return Scheduled(rewritten, f"borders filled, rows copied{order}")
@@ -63,10 +64,6 @@ def _read_padding(store: Any) -> tuple[list[int], Any] | None:
             return None
         before.append(int(offset.value))
     return before, border
-
-
-def _sequence(statements: list[Any]) -> Any:
-    return statements[0] if len(statements) == 1 else SeqStmt(statements)
 
 
 class _Writer:
@@ -101,7 +98,7 @@ class _Writer:
             number = tirx.Var("nyxc"[axis % 4], "int32")
             at = count - 1 - number if self.backward else number
             place = (source + at * step_in, first + at * step_out)
-            body = _sequence(self.axis(axis + 1, *place))
+            body = sequence(self.axis(axis + 1, *place))
             middle = [For(number, 0, count, ForKind.SERIAL, body)]
         head = self.fill(before * step_out, target)
         tail = self.fill(after * step_out, first + count * step_out)
