@@ -14,7 +14,7 @@ from htvm.frontend.limits import Budget
 from htvm.frontend.onnx.looks import Looks, Watched
 from htvm.frontend.operators import MOST_AXES
 
-__all__ = ["Attribute", "OnnxGraph", "OnnxNode", "OnnxTensor"]
+__all__ = ["Attribute", "OnnxGraph", "OnnxNode", "OnnxTensor", "brief"]
 
 Attribute: TypeAlias = (
     "int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Array"
@@ -129,7 +129,7 @@ class OnnxNode:
         if isinstance(value, tuple) and len(value) == 1:
             value = value[0]
         if not isinstance(value, int | float) or not np.isfinite(value):
-            raise self.damaged(f"attribute '{name}' is {_brief(value)}", "it must be a number")
+            raise self.damaged(f"attribute '{name}' is {brief(value)}", "it must be a number")
         return value
 
     def integer(self, name: str, default: int | None = None) -> int:
@@ -160,7 +160,7 @@ class OnnxNode:
         if isinstance(value, np.ndarray):
             value = tuple(value.reshape(-1).tolist())
         if not isinstance(value, tuple) or not all(isinstance(item, int) for item in value):
-            raise self.damaged(f"attribute '{name}' is {_brief(value)}", "a list of integers")
+            raise self.damaged(f"attribute '{name}' is {brief(value)}", "a list of integers")
         return tuple(int(item) for item in value)
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -171,11 +171,12 @@ class OnnxNode:
         """
         value = self.attributes.get(name, default)
         if not isinstance(value, str):
-            raise self.damaged(f"attribute '{name}' is {_brief(value)}", "it must be a text")
+            raise self.damaged(f"attribute '{name}' is {brief(value)}", "it must be a text")
         return value
 
 
-def _brief(value: object) -> str:
+def brief(value: object) -> str:
+    """Return an attribute's value as messages show it."""
     if value is None:
         return "missing"
     text = str(value)

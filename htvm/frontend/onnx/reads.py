@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from byoc_dory.errors import HtvmError, IntegerFormError, ModelError
+from htvm.frontend.onnx.graph import brief
 
 if TYPE_CHECKING:
     from byoc_dory.errors import UnsupportedError
@@ -69,7 +70,7 @@ def read_whole(node: OnnxNode, opset: int, handle: Callable[[], _Result]) -> _Re
         )
     value = node.set_attributes[attributes[0]]
     raise node.unsupported(
-        f"attribute '{attributes[0]}' is {_brief(value)}, and not supported",
+        f"attribute '{attributes[0]}' is {brief(value)}, and not supported",
         f"export {node.op} without it",
     )
 
@@ -93,11 +94,6 @@ def unknown_operator(
         f"operator {node.op}{domain} is not supported {where}",
         f"{hint}supported are {', '.join(sorted(known))}",
     )
-
-
-def _brief(value: object) -> str:
-    text = str(value)
-    return text if len(text) < 60 else text[:57] + "..."
 
 
 def _is_default(node: OnnxNode, opset: int, name: str, value: object) -> bool:

@@ -31,9 +31,7 @@ _SIGNED: Mapping[str, Clip] = {"int8": INT8, "int16": INT16, "int32": (-(2**31),
 
 def quantize(op: OperatorReader) -> Sequence[Applied]:
     """QUANTIZE: from float32, or from one scale to another; also among int8, int16 and int32."""
-    op.count((1,))
-    source, result = op.tensor(0), op.operator.outputs[0]
-    _computed(op, source)
+    source, result = _ends(op)
     limits = _BYTES if op.dtype == "int8" else _SIGNED
     if result.dtype not in limits:
         raise op.unsupported(f"{result.dtype} activations ({result.place})", FULL_INT8)
@@ -60,9 +58,7 @@ def quantize(op: OperatorReader) -> Sequence[Applied]:
 
 def dequantize(op: OperatorReader) -> Sequence[Applied]:
     """DEQUANTIZE: a tensor of 8 or 16 bits to float32."""
-    op.count((1,))
-    source, result = op.tensor(0), op.operator.outputs[0]
-    _computed(op, source)
+    source, result = _ends(op)
     if source.dtype not in (*_BYTES, "int16"):
         raise op.unsupported(f"{source.dtype} activations ({source.place})", FULL_INT8)
     if result.dtype != "float32":
@@ -74,9 +70,7 @@ def dequantize(op: OperatorReader) -> Sequence[Applied]:
 
 def negate(op: OperatorReader) -> Sequence[Applied]:
     """NEG of float32, as the converter writes it between DEQUANTIZE and QUANTIZE."""
-    op.count((1,))
-    source, result = op.tensor(0), op.operator.outputs[0]
-    _computed(op, source)
+    source, result = _ends(op)
     for tensor in (source, result):
         if tensor.dtype != "float32":
             raise op.unsupported(f"{tensor.dtype} activations ({tensor.place})", "float32")
@@ -85,6 +79,10 @@ def negate(op: OperatorReader) -> Sequence[Applied]:
     return [op.apply(turned, op.value(source))]
 
 
-def _computed(op: OperatorReader, tensor: TfliteTensor) -> None:
-    if tensor.data is not None:
-        raise op.unsupported(f"{tensor.place} is constant, not an activation")
+def _ends(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor]:
+    """Return the only input, which must be computed, and the output."""
+    op.count((1,))
+    source = op.tensor(0)
+    if source.data is not None:
+        raise op.unsupported(f"{source.place} is constant, not an activation")
+    return source, op.operator.outputs[0]

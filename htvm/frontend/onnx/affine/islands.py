@@ -21,7 +21,7 @@ from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader, split
 from htvm.frontend.onnx.affine.real_forms import FORMS, Form
 from htvm.frontend.onnx.affine.real_norms import reduced
-from htvm.frontend.onnx.affine.unary import Function, limited, mapped
+from htvm.frontend.onnx.affine.unary import Function, limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.float32.elementary import RealSqrt
@@ -50,13 +50,11 @@ def _curve(value: Value) -> tuple[View, Function] | None:
 def _table(
     node: NodeReader, view: View, function: Function, make: Callable[[], Activation]
 ) -> Pending:
-    def finish(step: Quantization, clip: Clip, _: Constant | None) -> Activation:
-        return mapped(node, view, step, function, clip)
-
     def real_form(bound: Bound, _: Constant | None) -> Activation:
         return limited(node, make(), bound)
 
-    return Pending(view.shape, finish, real_form, of=(view, function))
+    pending = unary.pending_map(node, view, function)
+    return replace(pending, real=real_form, of=(view, function))
 
 
 def _mapped(node: NodeReader, outer: Function, form: Form | None) -> Value:
