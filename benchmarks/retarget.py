@@ -36,7 +36,7 @@ from htvm.quantization.products import factor, product_of
 from htvm.quantization.report import sqnr_db
 from htvm.quantization.units import annotated
 from htvm.report.table import Column, Table, text
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool
 from patterns.reading.node import Node
 
 _ROOT = Path(__file__).resolve().parents[1]

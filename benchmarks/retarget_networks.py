@@ -21,8 +21,7 @@ from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.slice import Slice
 from patterns.ops.requantize import fixed_point
 from patterns.ops.table_map import TableLookup, tabulate
-from patterns.ops.tflite.add import TfliteAdd
-from patterns.ops.tflite.binary import TfliteBinary
+from patterns.ops.tflite.binary import TfliteAdd, TfliteBinary
 from patterns.ops.tflite.factors import AddFactors, MultiplyFactors
 from patterns.reading.read import graph_of
 

@@ -102,7 +102,7 @@ def _input(info: TensorInfo, node: Node) -> TensorInfo:
 
 
 def _output(info: TensorInfo, node: Node) -> TensorInfo:
-    from patterns.ops.float32.dequantize import Dequantize
+    from patterns.ops.float32.quantize import Dequantize
 
     (shape,) = node.input_shapes
     if isinstance(node.op, Dequantize):

@@ -33,8 +33,7 @@ def _conversions(compiled: Compiled, costs: BuildCosts) -> Iterator[Improvement]
 
     They can be removed if a sensor or a caller provides integers anyway.
     """
-    from patterns.ops.float32.dequantize import Dequantize
-    from patterns.ops.float32.quantize import Quantize
+    from patterns.ops.float32.quantize import Dequantize, Quantize
 
     graph = compiled.retargeted.model.graph
     for step in compiled.program.steps:

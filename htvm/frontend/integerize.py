@@ -1,9 +1,11 @@
-"""The operators of a quantized network as a `Graph`, in the source's order."""
+"""The operators of a quantized network as a `Graph`, in the source's order, and their scheme."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from byoc_dory.layers import AnalogRequant, MulShift, OnnxRequant, Shift, TfliteRequant
 from htvm.frontend.bounds import check_sizes
 from htvm.frontend.check import check_graph
 from htvm.frontend.operators import Activation, Applied
@@ -11,7 +13,10 @@ from patterns.names import NameCounter
 from patterns.reading.building import GraphBuilder
 from patterns.reading.graph import Graph
 
-__all__ = ["integer_graph"]
+if TYPE_CHECKING:
+    from patterns.reading.read import Node
+
+__all__ = ["integer_graph", "scheme_of"]
 
 
 def integer_graph(
@@ -55,3 +60,18 @@ def _in_order(outputs: Sequence[Activation]) -> list[tuple[Applied, Activation]]
         found[activation] = activation.origin
         waiting.extend(activation.origin.inputs)
     return [(found[item], item) for item in sorted(found, key=lambda item: found[item].position)]
+
+
+def scheme_of(nodes: Sequence[Node]) -> str:
+    """The requantization that the layers use: one of the schemes of `Model`, or ``"mixed"``."""
+    names = {
+        Shift: "shift",
+        MulShift: "mul_shift",
+        TfliteRequant: "tflite",
+        OnnxRequant: "onnx",
+        AnalogRequant: "ternary",
+    }
+    found = {names[type(node.scaled.requant)] for node in nodes if node.scaled is not None}
+    if len(found) > 1:
+        return "mixed"
+    return found.pop() if found else "tflite"

@@ -15,8 +15,7 @@ from htvm.frontend.operators import Activation, Applied, Clip, Pair
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense, dense_of
 from patterns.ops.integer.limits import check_int32
-from patterns.ops.moves.pad import Pad
-from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.pad import Pad, PadAxes
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.requantize import fixed_point, tflite_reach
 from patterns.ops.tflite.wide import WideConv2d, narrowed, uniform

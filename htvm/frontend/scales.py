@@ -8,7 +8,7 @@ import numpy as np
 
 from htvm.frontend.operators import Clip, Quantization
 from patterns.ops.convert import Convert
-from patterns.ops.tflite.add import TfliteAdd
+from patterns.ops.tflite.binary import TfliteAdd
 from patterns.ops.tflite.factors import AddFactors
 
 __all__ = ["bound", "converted", "summed"]

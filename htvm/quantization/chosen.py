@@ -11,7 +11,7 @@ from byoc_dory.layers import Array
 from htvm.quantization.add_choices import AddChoice, add_choices, zero_points, zero_points_of
 from htvm.quantization.annotated import Annotated
 from htvm.quantization.ties import Tie, find_ties
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool
 from patterns.reading.node import Node
 
 __all__ = ["COARSEST", "FINEST", "STEPS_PER_OCTAVE", "Chosen"]

@@ -17,7 +17,7 @@ from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.base import Move
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.scaling import factors_of
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool
 from patterns.ops.tflite.factors import ADD_LEFT_SHIFT
 
 if TYPE_CHECKING:

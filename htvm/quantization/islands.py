@@ -22,16 +22,16 @@ from htvm.quantization.evaluate import evaluate, run_each
 from patterns.op import INT8, Op, Range, Scale
 from patterns.ops.convert import Convert
 from patterns.ops.dense import Linear, LinearSums
-from patterns.ops.float32.dequantize import Dequantize
-from patterns.ops.float32.matmul import RealMatmul
-from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.float32.combine import RealMatmul
+from patterns.ops.float32.quantize import Dequantize
+from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.binary import OnnxBinary
 from patterns.ops.onnxruntime.softmax import OnnxSoftmax
 from patterns.ops.scaling import zero_point_of as zero_point_of_requant
 from patterns.ops.table_map import TableLookup
+from patterns.ops.tflite.averages import TfliteMean
 from patterns.ops.tflite.binary import TfliteBinary
-from patterns.ops.tflite.mean import TfliteMean
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.reading.building import GraphBuilder
 from patterns.reading.node import Node

@@ -11,7 +11,7 @@ from byoc_dory.layers import Weighted
 from htvm.quantization.islands import SOFTMAXES, Island
 from patterns.op import Range, Scale
 from patterns.ops.convert import Convert
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool
 
 if TYPE_CHECKING:
     from patterns.reading.node import Node

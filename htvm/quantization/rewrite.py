@@ -29,7 +29,7 @@ from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.moves.base import Filling
 from patterns.ops.scaling import factors_of
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool
 from patterns.reading.building import GraphBuilder
 from patterns.reading.node import Node
 

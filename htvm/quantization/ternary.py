@@ -19,8 +19,7 @@ import numpy as np
 from byoc_dory.layers import AnalogRequant, Array
 from htvm.quantization.annotated import Annotated
 from htvm.quantization.products import bias_of, factor, real, weighted
-from patterns.ops.analog.convolution import AnalogConv2d
-from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 from patterns.ops.convolution import Conv2d
 from patterns.ops.scaling import converted
 

@@ -32,7 +32,7 @@ from patterns.ops.moves.pad import Pad
 from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.scaling import factors_of, offset_of
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool
 from patterns.reading.building import GraphBuilder
 
 if TYPE_CHECKING:

@@ -36,13 +36,12 @@ from htvm.zoo.narrow import Range, array, narrowing, passes, peaked, proven, thi
 from htvm.zoo.schemes import SCHEMES, Scheme
 from patterns.op import Op
 from patterns.ops.add import Add
-from patterns.ops.analog.convolution import AnalogConv2d
-from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Conv2d, Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
 __all__ = ["LOGITS_SCALE", "Handle", "Place", "Sketch", "SketchStep"]

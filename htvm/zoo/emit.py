@@ -10,10 +10,9 @@ from htvm.zoo.drawing import LOGITS_SCALE, Sketch
 from patterns.names import NameCounter
 from patterns.op import TensorType
 from patterns.ops.add import Add
-from patterns.ops.analog.convolution import AnalogConv2d
-from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 from patterns.ops.convolution import Conv2d
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.reading.building import GraphBuilder
 

@@ -16,11 +16,10 @@ from htvm.model import Model, TensorInfo
 from patterns.op import TensorType
 from patterns.ops.add import Add
 from patterns.ops.dense import dense_of
-from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.pulp.accumulate import Accumulate
-from patterns.ops.pulp.ita_gelu import ItaActivation
-from patterns.ops.pulp.ita_softmax import ItaMax
+from patterns.ops.pulp.ita import ItaActivation, ItaMax
 from patterns.ops.pulp.norm import PulpAffineNorm
 from patterns.reading.building import GraphBuilder
 

@@ -21,8 +21,7 @@ from patterns.op import TensorType
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.dense import dense_of
-from patterns.ops.integer.combine import Combine
-from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.combine import Combine, IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.reshape import Reshape

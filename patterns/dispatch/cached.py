@@ -26,8 +26,7 @@ from byoc_dory.layers import (
 from byoc_dory.layers.rows import Rows
 from byoc_dory.layers.rowwise import TableMap, TableSoftmax
 from patterns.dispatch.groups import Group, byte_function
-from patterns.ops.integer.combine import Combine
-from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.combine import Combine, IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.concat import Concat
 

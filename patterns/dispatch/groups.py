@@ -17,10 +17,10 @@ from byoc_dory.layers import Gemm, Layer, MulShift, Rows, matmul_layer
 from byoc_dory.layers.rowwise import ItaGelu, TableMap
 from patterns.op import TensorType
 from patterns.ops.dense import Linear
-from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.pulp.elementwise import ElementWise
-from patterns.ops.pulp.ita_gelu import ItaActivation
+from patterns.ops.pulp.ita import ItaActivation
 from patterns.ops.rows import matrix_of, row_layer
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from byoc_dory.layers.rowwise import ItaSoftmax
 from patterns.dispatch.arrange import Arranged, arranged
 from patterns.op import INT8, Work
 from patterns.ops.dense import Linear
-from patterns.ops.integer.combine import Combine
-from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.combine import Combine, IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.onnxruntime.binary import OnnxBinary
 from patterns.ops.tflite.binary import TfliteBinary

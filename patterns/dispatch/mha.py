@@ -31,7 +31,7 @@ from patterns.dispatch.heads import (
 )
 from patterns.op import INT8
 from patterns.ops.dense import Linear
-from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.pulp.accumulate import Accumulate
 

@@ -16,8 +16,7 @@ from byoc_dory.layers import AnalogRequant
 from byoc_dory.options import TilingOptions
 from htvm.errors import TargetError
 from patterns.names import emit
-from patterns.ops.analog.convolution import AnalogConv2d
-from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 from patterns.ops.convolution import Window
 from tests.byoc_dory.analog import requant, seven_bits, ternary
 from tests.patterns.build import module_of

@@ -10,8 +10,7 @@ from tvm import relax
 
 import htvm
 from byoc_dory.layers import AnalogRequant, Shift
-from patterns.ops.analog.convolution import AnalogConv2d
-from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense

@@ -24,8 +24,7 @@ from htvm.zoo.drawing import Sketch
 from htvm.zoo.emit import model as drawn_model
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
-from patterns.ops.float32.dequantize import Dequantize
-from patterns.ops.float32.quantize import Quantize
+from patterns.ops.float32.quantize import Dequantize, Quantize
 from patterns.ops.moves.transpose import Transpose
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.reading.read import graph_of

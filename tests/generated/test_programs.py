@@ -24,7 +24,7 @@ from patterns.ops.add import Add
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from tests.generated.golden import check_golden
 from tests.generated.operators import GROUPS, module_of

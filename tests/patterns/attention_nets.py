@@ -11,14 +11,14 @@ import numpy as np
 from byoc_dory.layers.layer import MulShift
 from byoc_dory.layers.rowwise import ItaSoftmax
 from patterns.ops.dense import Dense
-from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
 from patterns.ops.pulp.accumulate import Accumulate
-from patterns.ops.pulp.ita_softmax import ItaMax
+from patterns.ops.pulp.ita import ItaMax
 from patterns.ops.pulp.softmax import PulpSoftmax
 
 STYLES = ("apart", "fused", "interleaved", "per head")

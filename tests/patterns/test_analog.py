@@ -17,9 +17,8 @@ from htvm.frontend.check import check
 from patterns.byoc.partition import partition
 from patterns.dispatch.dispatching import dispatch
 from patterns.names import emit
-from patterns.ops.analog.convolution import AnalogConv2d
-from patterns.ops.analog.dense import AnalogDense
 from patterns.ops.analog.passes import MAX_PASSES
+from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 from patterns.ops.convolution import Window
 from patterns.ops.requantize import int_constant
 from patterns.reading.graph import Graph

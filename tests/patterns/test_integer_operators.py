@@ -13,18 +13,14 @@ from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from patterns.op import TensorType
 from patterns.ops.convolution import Conv2dSums, Window
 from patterns.ops.dense import LinearSums
-from patterns.ops.float32.combine import RealCombine
+from patterns.ops.float32.combine import RealCombine, RealMatmul
 from patterns.ops.float32.elementary import RealRound
-from patterns.ops.float32.matmul import RealMatmul
-from patterns.ops.integer.cast import Cast
-from patterns.ops.integer.combine import Combine
-from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.combine import Combine, IntegerMatmul
 from patterns.ops.integer.reduction import IntegerMean, Total
-from patterns.ops.integer.rescale import Rescale
+from patterns.ops.integer.rescale import Cast, Rescale
 from patterns.ops.pulp.accumulate import Accumulate
 from patterns.ops.pulp.elementwise import ElementWise, PulpDivide, PulpGelu, PulpHardSwish
-from patterns.ops.pulp.ita_gelu import ItaActivation
-from patterns.ops.pulp.ita_softmax import ItaMax
+from patterns.ops.pulp.ita import ItaActivation, ItaMax
 from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm
 from patterns.ops.pulp.quotient import PulpQuotient
 from patterns.ops.pulp.softmax import PulpSoftmax

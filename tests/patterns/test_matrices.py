@@ -17,13 +17,12 @@ from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.dense import Dense
-from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.pulp.accumulate import Accumulate
 from patterns.ops.pulp.elementwise import PulpGelu, PulpHardSwish
-from patterns.ops.pulp.ita_gelu import ItaActivation
-from patterns.ops.pulp.ita_softmax import ItaMax
+from patterns.ops.pulp.ita import ItaActivation, ItaMax
 from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm
 from patterns.ops.pulp.softmax import PulpSoftmax
 from tests.patterns.fake import cut, fake, layers_of, placed_on

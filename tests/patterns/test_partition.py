@@ -21,7 +21,7 @@ from patterns.dispatch.dispatching import CPU, dispatch
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Window, conv2d_of
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool
 from patterns.reading.read import graph_of
 
 RNG = np.random.default_rng(3)

@@ -15,14 +15,14 @@ from byoc_dory.errors import IntegerFormError, UnsupportedError
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.interleave import Interleave
-from patterns.ops.moves.nearest import Nearest
-from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.pad import PadAxes
 from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.take import Nearest
 from patterns.ops.moves.transpose import Transpose
 from patterns.ops.table_map import TableLookup, tabulate
+from patterns.ops.tflite.averages import TfliteMean, mean_factor
 from patterns.ops.tflite.binary import MultiplyFactors, TfliteBinary
 from patterns.ops.tflite.factors import AddFactors
-from patterns.ops.tflite.mean import TfliteMean, mean_factor
 from patterns.reading.read import Node, graph_of
 from tests.patterns.build import module_of, run_tvm
 from tests.reference.interpreter import Array, interpret

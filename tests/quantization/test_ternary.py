@@ -23,7 +23,7 @@ from htvm.quantization.rewrite import Rewritten, rewrite
 from htvm.quantization.search import Scales, choose_scales
 from htvm.quantization.ternary import ternarize
 from htvm.quantization.units import annotated
-from patterns.ops.analog.convolution import AnalogConv2d
+from patterns.ops.analog.products import AnalogConv2d
 from patterns.ops.convolution import Depthwise, Window
 from tests.quantization.sources import FAMILIES, Source
 

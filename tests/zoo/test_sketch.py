@@ -11,11 +11,10 @@ from htvm import zoo
 from htvm.zoo import forward
 from htvm.zoo.drawing import SketchStep
 from htvm.zoo.schemes import Scheme
-from patterns.ops.analog.convolution import AnalogConv2d
-from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 from patterns.ops.dense import Dense
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
 ANALOG = (AnalogConv2d, AnalogDense)

@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.limits import Budget
-from htvm.frontend.onnx.looks import Looks, Watched
 from htvm.frontend.operators import MOST_AXES
 
-__all__ = ["Attribute", "OnnxGraph", "OnnxNode", "OnnxTensor", "brief"]
+__all__ = ["Attribute", "Looks", "OnnxGraph", "OnnxNode", "OnnxTensor", "Watched", "brief"]
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The inputs (numbers) and attributes (names) of a node that have been looked at."""
+
+    inputs: set[int] = field(default_factory=set[int])
+    attributes: set[str] = field(default_factory=set[str])
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.inputs.clear()
+        self.attributes.clear()
+
+
+class Watched(Mapping[str, Any]):
+    """Attributes that record which of them have been looked at."""
+
+    def __init__(self, values: Mapping[str, Any], looks: Looks) -> None:
+        self._values = dict(values)
+        self._looks = looks
+
+    def __getitem__(self, name: str) -> Any:
+        self._looks.attributes.add(name)
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def set(self) -> Mapping[str, Any]:
+        """Return the attributes without recording it."""
+        return self._values
+
 
 Attribute: TypeAlias = (
     "int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Array"

@@ -12,13 +12,12 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.plain import plain
 from htvm.files import file_sha256
-from htvm.frontend.integerize import integer_graph
+from htvm.frontend.integerize import integer_graph, scheme_of
 from htvm.frontend.onnx.dialect import reader_of
 from htvm.frontend.onnx.file import read_file
 from htvm.frontend.onnx.schema import check_node
 from htvm.frontend.onnx.types import input_types_of
 from htvm.frontend.operators import info_of
-from htvm.frontend.scheme import scheme_of
 from htvm.model import Model, model_name
 
 if TYPE_CHECKING:

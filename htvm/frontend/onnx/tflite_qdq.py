@@ -23,7 +23,7 @@ from htvm.frontend.onnx.windows import sizes_of, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
 from htvm.frontend.registration import registered
 from htvm.frontend.scales import summed
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from htvm.frontend.scales import converted
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import FULL_INT8, INT8, INT16, OperatorReader
 from patterns.ops.float32.combine import RealCombine
-from patterns.ops.float32.dequantize import Dequantize
-from patterns.ops.float32.quantize import Quantize
+from patterns.ops.float32.quantize import Dequantize, Quantize
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.wide import PiecewiseRescale

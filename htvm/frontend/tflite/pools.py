@@ -15,11 +15,10 @@ from htvm.frontend.tflite.products import window
 from htvm.frontend.tflite.reader import OperatorReader
 from patterns.ops.integer.extreme import ArgExtreme, ReduceExtreme, Which
 from patterns.ops.max_pool import MaxPool
-from patterns.ops.moves.nearest import Nearest
+from patterns.ops.moves.take import Nearest
 from patterns.ops.requantize import fixed_point
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool, TfliteMean, mean_factor
 from patterns.ops.tflite.bilinear import TfliteBilinear
-from patterns.ops.tflite.mean import TfliteMean, mean_factor
 
 __all__ = [
     "arg_max",

@@ -14,7 +14,7 @@ from htvm.frontend.tflite.reader import OperatorReader, constant_array
 from htvm.frontend.tflite.shapes import part_of, reshaped
 from patterns.op import Op
 from patterns.ops.moves.concat import Concat
-from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.pad import PadAxes
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.take import Take

@@ -16,10 +16,8 @@ from htvm.frontend.tflite.flatbuffer import FlatTable
 from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
 from htvm.frontend.tflite.strided import strided
 from patterns.op import Op
-from patterns.ops.moves.attach import Attach
-from patterns.ops.moves.concat import Concat
-from patterns.ops.moves.pad import Pad
-from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.concat import Attach, Concat
+from patterns.ops.moves.pad import Pad, PadAxes
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.space_to_depth import SpaceToDepth

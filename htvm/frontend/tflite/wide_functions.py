@@ -9,8 +9,7 @@ from htvm.frontend.operators import Activation, Applied, Quantization
 from htvm.frontend.tflite.activations import unary
 from htvm.frontend.tflite.reader import OperatorReader
 from patterns.ops.requantize import fixed_point
-from patterns.ops.tflite.wide import PiecewiseRescale
-from patterns.ops.tflite.wide_sigmoid import WideSigmoid
+from patterns.ops.tflite.wide import PiecewiseRescale, WideSigmoid
 from patterns.ops.tflite.wide_softmax import WideSoftmax
 
 __all__ = ["absolute", "logistic", "softmax", "tanh"]

@@ -1,4 +1,4 @@
-"""Sums, differences and products of integer tensors, element by element, without scales."""
+"""Sums, differences and products of integer tensors without scales, and products of matrices."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 from tvm import te, tirx
 
+from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers.tensor import Array
 from patterns.op import TensorType, operator
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.integer.limits import constant_of, magnitude, wrapping_type
+from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
     from tvm.relax import Expr
 
-__all__ = ["Combine", "Function"]
+__all__ = ["Combine", "Function", "IntegerMatmul"]
 
 Function: TypeAlias = Literal["add", "subtract", "multiply"]
 
@@ -59,3 +62,61 @@ class Combine(PrimitiveOp):
             return tirx.Cast("int32", result)
 
         return te.compute(self.extents(tensors), element, name="combined")
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class IntegerMatmul(PrimitiveOp):
+    """The int32 product of two tensors of matrices; leading axes are broadcast.
+
+    The tensors are (..., M, C) and (..., C, K), of any integer types.  Sums that exceed 32 bits
+    wrap around.
+
+    Attributes:
+        transpose_b: whether the second tensor is (..., K, C) instead.
+    """
+
+    kind = "matmul"
+    tag = "integer_matmul"
+
+    transpose_b: bool = False
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        first, second = (part.shape for part in inputs)
+        inner, columns = (-1, -2) if self.transpose_b else (-2, -1)
+        try:
+            if min(len(first), len(second)) < 2 or first[-1] != second[inner]:
+                raise ValueError("the inner sizes differ")
+            outer = np.broadcast_shapes(first[:-2], second[:-2])
+        except ValueError as error:
+            transposed = " transposed" if self.transpose_b else ""
+            raise IntegerFormError(f"a product of shapes {first} and {second}{transposed}") from (
+                error
+            )
+        return TensorType((*outer, first[-2], second[columns]), "int32")
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: both operands."""
+        return pair(inputs)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        left, right = tensors
+        length = sizes_of(left)[-1]
+        worst = magnitude(str(left.dtype)) * magnitude(str(right.dtype)) * length
+        kind = wrapping_type(worst)
+        k = te.reduce_axis((0, tirx.const(length, "int64")), "k")
+
+        def element(*index: Any) -> Any:
+            *batch, row, column = index
+            x = tirx.Cast(kind, broadcast_load(left, [*batch, row, k]))
+            place = [column, k] if self.transpose_b else [k, column]
+            y = tirx.Cast(kind, broadcast_load(right, [*batch, *place]))
+            return te.sum(x * y, axis=[k])
+
+        shape = self.extents(tensors)
+        sums = te.compute(shape, element, name="matmul")
+        if kind == "int32":
+            return sums
+        return te.compute(shape, lambda *i: tirx.Cast("int32", sums(*i)), name="product")

@@ -1,7 +1,7 @@
-"""Requantization as a separate operator: ``clip((x * mul + add) >> shift)``, with broadcasting.
+"""Integers in another type: cast, or ``clip((x * mul + add) >> shift)``, with broadcasting.
 
 A requantization that follows a layer is part of that layer (`patterns.ops.requantize`), and one
-from int8 to int8 is a conversion (`patterns.ops.convert`); this operator is for all other cases:
+from int8 to int8 is a conversion (`patterns.ops.convert`); a rescaling is for all other cases:
 wide tensors, factors per row, other types.
 """
 
@@ -25,7 +25,7 @@ from patterns.primitive_op import Argument, PrimitiveOp, type_of
 if TYPE_CHECKING:
     from tvm.relax import Expr
 
-__all__ = ["Rescale"]
+__all__ = ["Cast", "Rescale"]
 
 
 @operator
@@ -99,3 +99,27 @@ class Rescale(PrimitiveOp):
             return tirx.Cast(self.dtype, tirx.max(tirx.min(value, high), low))
 
         return te.compute(source.shape, element, name="rescaled")
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Cast(PrimitiveOp):
+    """The same integers in another type, which must be able to hold them.
+
+    Attributes:
+        dtype: type of the result.
+    """
+
+    kind = "cast"
+    work = Work.MOVE
+
+    dtype: str
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        return TensorType(inputs[0].shape, self.dtype)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        (source,) = tensors
+        return te.compute(source.shape, lambda *i: tirx.Cast(self.dtype, source(*i)), name="cast")

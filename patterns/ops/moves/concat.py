@@ -1,4 +1,4 @@
-"""Concatenation of tensors along an axis."""
+"""Concatenation of tensors along an axis, and of a tensor and a constant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
-from patterns.op import TensorType, operator
+from byoc_dory.layers import Array
+from patterns.op import TensorType, Work, operator
 from patterns.ops.moves.base import Move
 from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
@@ -18,9 +19,7 @@ from patterns.primitive_op import Argument, PrimitiveOp
 if TYPE_CHECKING:
     from tvm.relax import Expr
 
-    from byoc_dory.layers import Array
-
-__all__ = ["Concat"]
+__all__ = ["Attach", "Concat"]
 
 _IN_A_ROW = 16
 """Parts that are told apart one after the other."""
@@ -86,3 +85,48 @@ class Concat(Move, PrimitiveOp):
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         """See `Move.moved`."""
         return np.concatenate(parts, axis=self.axis)
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Attach(PrimitiveOp):
+    """A tensor and a constant concatenated along an axis; both have the same type and scale.
+
+    Its scale is the source's, because the constant's integers are in it.
+
+    Attributes:
+        constant: the constant.
+        axis: axis of both.
+        first: whether the constant comes first.
+    """
+
+    kind = "attach"
+    work = Work.MOVE
+
+    constant: Array
+    axis: int
+    first: bool
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        source, axis = inputs[0], self.axis
+        other = self.constant.shape
+        frames = {(*shape[:axis], *shape[axis + 1 :]) for shape in (other, source.shape)}
+        same = len(other) == len(source.shape) and 0 <= axis < len(other) and len(frames) == 1
+        if not same or source.dtype != self.constant.dtype.name:
+            raise IntegerFormError(f"a constant of shape {other} beside {source.shape}")
+        size = source.shape[axis] + other[axis]
+        return TensorType((*other[:axis], size, *other[axis + 1 :]), source.dtype)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        parts = tensors[::-1] if self.first else tensors
+        axis, start = self.axis, sizes_of(parts[0])[self.axis]
+
+        def element(*index: Any) -> Any:
+            at = index[axis]
+            early = parts[0](*index)
+            late = parts[1](*index[:axis], at - start, *index[axis + 1 :])
+            return tirx.if_then_else(at < start, early, late)
+
+        return te.compute(self.extents(tensors), element, name="attached")

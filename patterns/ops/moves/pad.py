@@ -1,4 +1,4 @@
-"""Padding of maps in height and width; `patterns.ops.moves.pad_axes` pads any axes."""
+"""Padding: of maps in height and width, which layers may take for their own, and of any axes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tvm import te, tirx
 from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError
 from patterns.call_op import CallOp
-from patterns.op import operator
+from patterns.op import TensorType, operator
 from patterns.ops.moves.base import Filling, y_axis
+from patterns.primitive import sizes_of
+from patterns.primitive_op import PrimitiveOp
 
 if TYPE_CHECKING:
     from tvm.relax import Call, Expr
 
     from byoc_dory.layers import Array
 
-__all__ = ["Pad"]
+__all__ = ["Pad", "PadAxes"]
 
 
 @operator
@@ -76,3 +79,45 @@ class Pad(Filling, CallOp):
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         """See `Move.moved`."""
         return np.pad(parts[0], self._widths(), constant_values=fill)
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class PadAxes(Filling, PrimitiveOp):
+    """A tensor of any rank and type, padded with ``value``.
+
+    Attributes:
+        value: value of the padding, usually the zero point.
+        widths: number of elements (before, after) per axis.
+    """
+
+    kind = "pad_axes"
+
+    widths: tuple[tuple[int, int], ...]
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        sizes = (n + sum(pair) for n, pair in zip(inputs[0].shape, self.widths, strict=True))
+        return TensorType(tuple(sizes), inputs[0].dtype)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        (source,), widths = tensors, self.widths
+        shape = sizes_of(source)
+
+        def element(*index: Any) -> Any:
+            places = [at - before for at, (before, _) in zip(index, widths, strict=True)]
+            inside = []
+            for place, size, (before, after) in zip(places, shape, widths, strict=True):
+                inside += [place >= 0] if before else []
+                inside += [place < size] if after else []
+            taken = source(*places)
+            if not inside:
+                return taken
+            return tirx.if_then_else(tirx.all(*inside), taken, tirx.const(self.value, source.dtype))
+
+        return te.compute(self.extents(tensors), element, name="padded")
+
+    def moved(self, parts: Sequence[Array], fill: int) -> Array:
+        """See `Move.moved`."""
+        return np.pad(parts[0], self.widths, constant_values=fill)

@@ -1,4 +1,4 @@
-"""Chosen elements along one axis, in any order, any number of times."""
+"""Chosen elements along axes, at places that are known or computed."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tvm import te
+from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
-from patterns.op import TensorType, operator
-from patterns.ops.moves.base import Move
+from byoc_dory.layers import Array
+from patterns.op import Range, TensorType, Work, operator
+from patterns.ops.moves.base import Move, y_axis
+from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 
 if TYPE_CHECKING:
     from tvm.relax import Expr
 
-    from byoc_dory.layers import Array
 
-__all__ = ["Take"]
+__all__ = ["Gather", "Nearest", "Take"]
 
 
 @operator
@@ -64,3 +65,114 @@ class Take(Move, PrimitiveOp):
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         """See `Move.moved`."""
         return np.take(parts[0], self.places, axis=self.axis)
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Nearest(Move, PrimitiveOp):
+    """A map whose element (y, x) is the source's element (``rows[y]``, ``columns[x]``).
+
+    Attributes:
+        rows, columns: the source's row and column for each row and column of the result.
+        layout: layout of the maps, ``"NHWC"`` or ``"NCHW"``.
+    """
+
+    kind = "nearest"
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    layout: str = "NHWC"
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        source, y = inputs[0].shape, y_axis(self.layout)
+        shape = (*source[:y], len(self.rows), len(self.columns), *source[y + 2 :])
+        return TensorType(shape, inputs[0].dtype)
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the input, rows and columns."""
+        rows, columns = np.asarray(self.rows, "int32"), np.asarray(self.columns, "int32")
+        return Argument("x", inputs[0]), Argument("rows", rows), Argument("columns", columns)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, row, column = tensors
+        y = y_axis(self.layout)
+
+        def element(*index: Any) -> Any:
+            place = (row[index[y]], column[index[y + 1]])
+            return source(*index[:y], *place, *index[y + 2 :])
+
+        return te.compute(self.extents(tensors), element, name="nearest")
+
+    def moved(self, parts: Sequence[Array], fill: int) -> Array:
+        """See `Move.moved`."""
+        y = y_axis(self.layout)
+        return np.take(np.take(parts[0], self.rows, axis=y), self.columns, axis=y + 1)
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class Gather(PrimitiveOp):
+    """``take(x, places, axis)`` for int32 places of any shape, the second input.
+
+    A negative place counts from the end.  What is still outside counts as the nearer end, so that
+    no place reads other memory.
+
+    Attributes:
+        axis: axis of the tensor that the places are on.
+        zero_point: integer of the elements that represents 0.0.
+        table: the tensor if it is constant; the places are then the only input.
+    """
+
+    kind = "gather"
+    work = Work.MOVE
+
+    axis: int
+    zero_point: int = 0
+    table: Array | None = None
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        source, places = inputs
+        if not 0 <= self.axis < len(source.shape) or places.dtype != "int32":
+            raise IntegerFormError(
+                f"places of {places.dtype} on axis {self.axis} of {source.shape}"
+            )
+        before, after = source.shape[: self.axis], source.shape[self.axis + 1 :]
+        return TensorType((*before, *places.shape, *after), source.dtype)
+
+    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+        """See `PrimitiveOp.arguments`: the tensor and the places."""
+        if self.table is None:
+            return super().arguments(inputs)
+        return Argument("table", self.table, "table"), Argument("places", inputs[0])
+
+    def range(self, inputs: Sequence[Range]) -> Range:
+        """See `Op.range`: that of the elements."""
+        if self.table is None:
+            return inputs[0]
+        if self.table.dtype.kind != "i":
+            return super().range(inputs)
+        return int(self.table.min()), int(self.table.max())
+
+    def looked_up(self, places: Array) -> Array:
+        """Return the elements of the table at places of any integer type, in numpy."""
+        assert self.table is not None
+        size = self.table.shape[self.axis]
+        inside = np.where(places < 0, places + size, places)
+        return np.take(self.table, np.clip(inside, 0, size - 1), self.axis)
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, places = tensors
+        shapes, axis = [sizes_of(part) for part in tensors], self.axis
+        size, end = shapes[0][axis], axis + len(shapes[1])
+
+        def element(*index: Any) -> Any:
+            place = places(*index[axis:end])
+            place = tirx.Select(place < 0, place + size, place)
+            place = tirx.max(tirx.min(place, size - 1), 0)
+            return source(*index[:axis], place, *index[end:])
+
+        return te.compute(self.extents(tensors), element, name="gathered")

@@ -18,8 +18,7 @@ from byoc_dory.layers import OnnxRequant
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator
 from patterns.ops.float32.let import Definitions
 from patterns.ops.moves.base import y_axis
-from patterns.ops.onnxruntime.reals import ROUNDING, rounded
-from patterns.ops.onnxruntime.rounding import EXACT_BELOW, float_product
+from patterns.ops.onnxruntime.rounding import EXACT_BELOW, ROUNDING, float_product, rounded
 from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp
 

@@ -2,7 +2,7 @@
 
 Its kernel of sums (for AVX2 and later) adds two products to a constant with the zero points, that
 of products scales and adds the zero point; both round to float32 after each step, and the result to
-an integer, ties to even.  `patterns.ops.onnxruntime.two_steps` does the same in integers.  (Kernels
+an integer, ties to even.  `patterns.ops.onnxruntime.rounding` does the same in integers.  (Kernels
 for other CPUs add the same terms in another order, and differ in one of some thousand elements.)
 
 Where onnxruntime has no kernel of its own, it dequantizes both tensors, computes in reals, and
@@ -27,8 +27,7 @@ from byoc_dory.layers import Add, Array, OnnxRequant
 from patterns.op import INT8, Range, Scale, TensorType, Work, operator
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.float32.let import Definitions
-from patterns.ops.onnxruntime.reals import ROUNDING, rounded
-from patterns.ops.onnxruntime.two_steps import TwoSteps, nearest
+from patterns.ops.onnxruntime.rounding import ROUNDING, TwoSteps, nearest, rounded
 from patterns.ops.sums import sum_layer
 from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, PrimitiveOp

@@ -1,17 +1,23 @@
-"""Conversion of float32 to 8 bits as in onnxruntime's CPU kernels: ties to even."""
+"""Conversion of float32 to 8 bits, ties to even, and of int32 sums to float32, as in onnxruntime's
+kernels.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from tvm import te, tirx
 
-from patterns.op import operator
+from byoc_dory.layers import Array
+from patterns.op import TensorType, operator
+from patterns.ops.broadcast import broadcast_load
 from patterns.ops.float32.quantize import BEYOND, Quantize
+from patterns.primitive_op import PrimitiveOp
 
-__all__ = ["OnnxQuantize"]
+__all__ = ["OnnxQuantize", "OnnxReal"]
 
 _COARSE = 1.2e7  # near this number float32 values are 1 apart; it is even and printed exactly
 
@@ -50,3 +56,30 @@ class OnnxQuantize(Quantize):
             return tirx.Let(ratio, source(*index) / step[0], result)
 
         return te.compute(source.shape, element, name="quantized")
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class OnnxReal(PrimitiveOp):
+    """``float32(x) * factors`` of int32 sums of any shape.
+
+    Attributes:
+        factors: float32 factors with the rank of ``x``; axes of size 1 are broadcast.
+    """
+
+    kind = "onnx_real"
+
+    factors: Array
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        """See `PrimitiveOp.result`."""
+        return TensorType(inputs[0].shape, "float32")
+
+    def body(self, *tensors: te.Tensor) -> te.Tensor:
+        """See `PrimitiveOp.body`."""
+        source, factor = tensors
+
+        def element(*index: Any) -> Any:
+            return tirx.Cast("float32", source(*index)) * broadcast_load(factor, index)
+
+        return te.compute(source.shape, element, name="real")

@@ -10,11 +10,17 @@ exactly.  The rounding of the product can only affect whether the result is a ti
 onto ``f + 1/2`` that are within half a unit of the last of 24 bits.  This distance depends on the
 magnitude of ``f + 1/2``; the test for a tie takes it into account, so the integers equal the floats
 for every accumulator.
+
+A float32 has 24 bits, so that a term and its sum with another one may each be rounded before the
+sum is rounded to an integer (`TwoSteps`).  This matters only close to a tie: elsewhere the exact
+sum has the same nearest integer.  Hosts round in 64 bits, and as float32 does only where it can
+matter, which is for about one of ten thousand elements.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,19 +29,25 @@ from tvm import relax, te, tirx
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import OnnxRequant
+from patterns.ops.float32.let import Definitions, within
 from patterns.primitive import call_primitive, extents, primitive, shape_of
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
     from byoc_dory.layers import Array
+    from patterns.op import Range
 
 __all__ = [
     "EXACT_BELOW",
+    "ROUNDING",
+    "TwoSteps",
     "float_product",
     "float_scale",
+    "nearest",
     "onnx_requantize",
     "read_factors",
+    "rounded",
 ]
 
 EXACT_BELOW = 1 << 24
@@ -165,3 +177,77 @@ def read_factors(factors: Array, output_zero_point: int) -> OnnxRequant:
     """Return the requantization with these constant ``factors``."""
     multipliers, shifts = (tuple(int(value) for value in row) for row in factors)
     return OnnxRequant(multipliers, shifts, output_zero_point)
+
+
+_BITS = 24
+
+
+def nearest(value: int) -> int:
+    """Return an integer rounded to 24 bits, ties to even, as float32 does."""
+    excess = abs(value).bit_length() - _BITS
+    if excess <= 0:
+        return value
+    odd = (value >> excess) & 1
+    return (value + (1 << (excess - 1)) - 1 + odd) >> excess << excess
+
+
+@dataclass(frozen=True)
+class TwoSteps:
+    """``rint(float32(float32(first) + second))`` of int64 terms in steps of ``2**-exponent``.
+
+    Attributes:
+        exponent: number of fraction bits, 1 to 40.
+        first, total: largest magnitudes of the first term and of the sum.
+    """
+
+    exponent: int
+    first: int
+    total: int
+
+    @property
+    def reach(self) -> int:
+        """The largest distance by which both roundings to float32 move a sum."""
+        return sum((1 << max(n.bit_length() - _BITS, 0)) >> 1 for n in (self.first, self.total))
+
+    def rounded(self, block: Definitions, first: Any, second: Any) -> Any:
+        """Return the nearest integer, int64, with definitions in a block."""
+        amount, half = _constant(self.exponent), 1 << (self.exponent - 1)
+        first = block.bind("first", first, "int64")
+        second = block.bind("second", second, "int64")
+        total = block.bind("total", first + second, "int64")
+        # One less, so that a tie is between the two even where nothing moves.
+        low = block.bind("low", (total + _constant(half - self.reach - 1)) >> amount, "int64")
+        high = (total + _constant(half + self.reach)) >> amount
+        close = Definitions()
+        moved = close.bind("moved", _float32(_float32(first) + second), "int64")
+        odd = (moved >> amount) & _constant(1)
+        even = close.around((moved + _constant(half - 1) + odd) >> amount)
+        return tirx.Select(low == high, low, even)
+
+
+def _float32(value: Any) -> Any:
+    return tirx.Cast("int64", tirx.Cast("float32", value))
+
+
+ROUNDING = (-2000.0, 2000.0, 1.5 * 2**23, 1.5 * 2**23)
+"""What `rounded` reads: bounds beyond 8 bits, whatever the zero point, and a number that rounds to
+integers when it is added, twice, so that nothing is cancelled."""
+
+
+def rounded(
+    block: Definitions, value: Any, figures: te.Tensor, first: int, zero_point: int, clip: Range
+) -> Any:
+    """Return ``rint(value) + zero_point`` as int8, ties to even, clipped.
+
+    Args:
+        block: definitions in front of the result.
+        value: float32.
+        figures: float32, with `ROUNDING` from ``first`` on.
+        first: see ``figures``.
+        zero_point, clip: of the result.
+    """
+    inside = within(block, value, figures[first], figures[first + 1])
+    near = block.bind("near", (inside + figures[first + 2]) - figures[first + 3])
+    low, high = (tirx.const(bound, "int32") for bound in clip)
+    moved = tirx.Cast("int32", near) + zero_point
+    return block.around(tirx.Cast("int8", tirx.max(tirx.min(moved, high), low)))

@@ -1,6 +1,6 @@
 """Softmax in integers, as in the PULP flow: a polynomial.
 
-`patterns.ops.pulp.ita_softmax` has the one with powers of two.
+`patterns.ops.pulp.ita` has the one with powers of two.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from htvm.firmware.paths import runtime_c
 from patterns.ops.dense import Dense
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
-from patterns.ops.tflite.add import TfliteAdd
-from patterns.ops.tflite.average_pool import AveragePool
+from patterns.ops.tflite.averages import AveragePool
+from patterns.ops.tflite.binary import TfliteAdd
 from patterns.ops.tflite.factors import AddFactors
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from tests.aot.cpu import native

@@ -12,7 +12,7 @@ from htvm.frontend.onnx.affine.shapes import in_shape, moved, tensor_of
 from htvm.frontend.onnx.affine.values import Constant, Real, Sums, Value
 from htvm.frontend.operators import Activation
 from patterns.ops.broadcast import broadcast
-from patterns.ops.float32.place import RealArgExtreme
+from patterns.ops.float32.reduce import RealArgExtreme
 from patterns.ops.integer.extreme import ArgExtreme, Which
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.select import Select

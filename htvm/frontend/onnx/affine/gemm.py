@@ -13,7 +13,7 @@ from htvm.frontend.onnx.affine.reader import NodeReader, split
 from htvm.frontend.onnx.affine.shapes import in_shape, moved
 from htvm.frontend.onnx.affine.values import Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Quantization
-from patterns.ops.float32.matmul import RealMatmul
+from patterns.ops.float32.combine import RealMatmul
 from patterns.ops.moves.transpose import Transpose
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from htvm.frontend.onnx.affine.real_norms import reduced
 from htvm.frontend.onnx.affine.unary import Function, limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
+from patterns.ops.float32.combine import RealMatmul
 from patterns.ops.float32.elementary import RealSqrt
-from patterns.ops.float32.matmul import RealMatmul
-from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.onnxruntime.quantize import OnnxQuantize
 

@@ -17,10 +17,8 @@ from htvm.frontend.onnx.affine.unary import requantized
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.op import TensorType
-from patterns.ops.moves.attach import Attach
-from patterns.ops.moves.concat import Concat
-from patterns.ops.moves.pad import Pad
-from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.concat import Attach, Concat
+from patterns.ops.moves.pad import Pad, PadAxes
 from patterns.ops.moves.take import Take
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from htvm.frontend.onnx.affine.reader import Handler, NodeReader, offset_of
 from htvm.frontend.onnx.affine.shapes import Movable, movable_of, move, reshape, tensor_of
 from htvm.frontend.onnx.affine.values import Constant, Quantized, Real, Sums, Value, View
 from htvm.frontend.operators import Activation
-from patterns.ops.moves.gather import Gather
 from patterns.ops.moves.slice import Slice
-from patterns.ops.moves.take import Take
+from patterns.ops.moves.take import Gather, Take
 from patterns.ops.moves.transpose import Transpose
 
 __all__ = ["HANDLERS"]

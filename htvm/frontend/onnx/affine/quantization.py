@@ -23,8 +23,7 @@ from htvm.frontend.operators import Activation, Applied, Quantization
 from patterns.op import Scale
 from patterns.ops.convert import Convert
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.onnxruntime.quantize import OnnxQuantize
-from patterns.ops.onnxruntime.real import OnnxReal
+from patterns.ops.onnxruntime.quantize import OnnxQuantize, OnnxReal
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode

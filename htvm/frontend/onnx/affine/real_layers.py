@@ -15,11 +15,10 @@ from htvm.frontend.onnx.affine.shapes import in_shape, moved, pending_move, tens
 from htvm.frontend.onnx.affine.values import Pending, Real, Sums, Value
 from htvm.frontend.onnx.windows import check_storage_order, sizes_of, windows_of
 from htvm.frontend.operators import Activation
-from patterns.ops.float32.average import RealAverage
 from patterns.ops.float32.combine import Function
-from patterns.ops.float32.conv2d import RealConv2d
+from patterns.ops.float32.maps import RealAverage, RealConv2d
 from patterns.ops.max_pool import MaxPool
-from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.pad import PadAxes
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode

@@ -10,9 +10,9 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.shapes import moved, tensor_of
 from htvm.frontend.onnx.affine.values import Constant, Real, Value
-from patterns.ops.float32.bilinear import RealBilinear
-from patterns.ops.float32.matmul import RealMatmul
-from patterns.ops.moves.nearest import Nearest
+from patterns.ops.float32.combine import RealMatmul
+from patterns.ops.float32.maps import RealBilinear
+from patterns.ops.moves.take import Nearest
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.affine.reader import NodeReader

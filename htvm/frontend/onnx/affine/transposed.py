@@ -24,9 +24,9 @@ from htvm.frontend.onnx.affine.real_layers import (
 from htvm.frontend.onnx.affine.values import Constant, Value, View
 from htvm.frontend.onnx.windows import Windows
 from htvm.frontend.operators import Activation, Pair
-from patterns.ops.float32.conv2d import RealConv2d
+from patterns.ops.float32.maps import RealConv2d
 from patterns.ops.moves.interleave import Interleave
-from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.pad import PadAxes
 from patterns.ops.moves.slice import Slice
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from byoc_dory.layers import AnalogRequant, Array
 from htvm.frontend.onnx.dialects.values import Converted, IntegerNode, Live, Products, Scaled
 from htvm.frontend.onnx.dialects.write import CONVERTER, per_channel
 from patterns.op import Op
-from patterns.ops.analog.convolution import AnalogConv2d
-from patterns.ops.analog.dense import AnalogDense
+from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 
 if TYPE_CHECKING:
     pass

@@ -14,8 +14,7 @@ from htvm.frontend.onnx.windows import windows_of
 from patterns.ops.integer.reduction import IntegerMean, Total
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.concat import Concat
-from patterns.ops.moves.pad import Pad
-from patterns.ops.moves.pad_axes import PadAxes
+from patterns.ops.moves.pad import Pad, PadAxes
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
 

@@ -11,7 +11,7 @@ from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, Produ
 from htvm.frontend.onnx.dialects.write import live, written
 from htvm.frontend.onnx.windows import windows_of
 from htvm.frontend.operators import Activation
-from patterns.ops.integer.matmul import IntegerMatmul
+from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.moves.transpose import Transpose
 
 _INT32_MAX = 2**31 - 1

@@ -26,7 +26,7 @@ from htvm.frontend.registration import registered
 from patterns.op import INT8
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.pulp.elementwise import PulpDivide, PulpGelu, PulpHardSwish
-from patterns.ops.pulp.ita_softmax import ItaMax
+from patterns.ops.pulp.ita import ItaMax
 from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm
 from patterns.ops.pulp.quotient import PulpQuotient
 from patterns.ops.pulp.softmax import PulpSoftmax

@@ -18,7 +18,7 @@ from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.onnx.reads import read_whole, unknown_operator
 from htvm.frontend.onnx.schema import is_standard
 from htvm.frontend.operators import Activation
-from patterns.ops.integer.cast import Cast
+from patterns.ops.integer.rescale import Cast
 
 if TYPE_CHECKING:
     pass

@@ -1,4 +1,4 @@
-"""Convolutions on an in-memory array."""
+"""Convolutions and fully connected layers on an in-memory array."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+from tvm import relax
+from tvm.relax import op as R
+
 from byoc_dory.errors import IntegerFormError
+from byoc_dory.layers import Dense as DenseLayer
+from byoc_dory.layers import Tensor
 from patterns.match import Match
 from patterns.op import TensorType, operator
 from patterns.ops.analog.passes import InPasses, check_alike, passes_of, read_passes
 from patterns.ops.convolution import Window, image_layer, read_weight
+from patterns.ops.dense import vector
 from patterns.ops.requantize import read_clip
 from patterns.primitive import shape_of
 
@@ -19,7 +26,8 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array, Convolution, Layout
 
-__all__ = ["AnalogConv2d"]
+
+__all__ = ["AnalogConv2d", "AnalogDense"]
 
 
 @operator
@@ -83,4 +91,54 @@ class AnalogConv2d(InPasses):
         """See `Op.layer`."""
         return image_layer(
             self.window, name, inputs, output, self.weight, None, self.requant, self.clip
+        )
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class AnalogDense(InPasses):
+    """A fully connected layer of int8 (1, C) in passes over an in-memory array."""
+
+    kind = "dense"
+
+    @property
+    def channel_axis(self) -> int:
+        """See `InPasses.channel_axis`."""
+        return 1
+
+    def result_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """See `InPasses.result_shape`."""
+        return (*shape[:-1], len(self.weight))
+
+    def product(self, part: Expr, weight: Array) -> Expr:
+        """See `InPasses.product`."""
+        constant = np.asarray(weight[:, :, 0, 0].T, order="C")
+        return R.matmul(part, relax.const(constant, "int8"), out_dtype="int32")
+
+    @classmethod
+    def matches(cls) -> tuple[Match, ...]:
+        """See `ComposedOp.matches`, and `InPasses.matches_of`."""
+        return cls.matches_of("relax.matmul")
+
+    @classmethod
+    def read(cls, slots: Mapping[str, Expr]) -> AnalogDense:
+        """See `ComposedOp.read`."""
+        matrices = [part.value.numpy().T for part in passes_of(slots, "weight")]
+        weights = [part.reshape(*part.shape, 1, 1) for part in matrices]
+        weight, requant = read_passes(slots, weights, 1)
+        return cls(weight, requant, read_clip(slots))
+
+    def layer(
+        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
+    ) -> DenseLayer:
+        """See `Op.layer`."""
+        ((source, kind),) = inputs
+        return DenseLayer(
+            name=name,
+            inputs=(Tensor(source, vector(kind)[1:], kind.dtype, "C"),),
+            output=Tensor(name, (len(self.weight),), output.dtype, "C"),
+            weight=self.filters,
+            bias=None,
+            requant=self.requant,
+            clip=self.clip,
         )
