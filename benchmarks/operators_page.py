@@ -61,7 +61,8 @@ def _relax_names(handlers: Iterable[str]) -> str:
 
 def first_lines(things: Iterable[Any]) -> list[str]:
     """Return the public statements of functions, each once."""
-    return list(dict.fromkeys((thing.__doc__ or "").strip().split("\n")[0] for thing in things))
+    functions = (thing.func if isinstance(thing, partial) else thing for thing in things)
+    return list(dict.fromkeys((each.__doc__ or "").strip().split("\n")[0] for each in functions))
 
 
 def _entries(handlers: Mapping[str, Any]) -> str:

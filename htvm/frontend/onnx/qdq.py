@@ -33,12 +33,7 @@ def marks(graph: OnnxGraph, _: Options) -> tuple[OnnxNode, ...]:
 
 
 def read(graph: OnnxGraph, _: Options) -> Network:
-    """Return the network.
-
-    Raises:
-        UnsupportedError: a node is not supported; the message names it.
-        ModelError: the file contradicts itself.
-    """
+    """Return the network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
     return Reader(graph, HANDLERS).read()
 
 

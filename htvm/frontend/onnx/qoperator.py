@@ -42,7 +42,6 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.onnx.windows import windows_of
-from htvm.frontend.operators import Quantization
 from htvm.frontend.products import folded_bias, padded
 from htvm.frontend.registration import registered
 from patterns.ops.convolution import Conv2dSums
@@ -61,12 +60,7 @@ def marks(graph: OnnxGraph, _: Options) -> tuple[OnnxNode, ...]:
 
 
 def read(graph: OnnxGraph, _: Options) -> Network:
-    """Return the network.
-
-    Raises:
-        UnsupportedError: a node is not supported; the message names it.
-        ModelError: the file contradicts itself.
-    """
+    """Return the network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
     return Reader(graph, HANDLERS).read()
 
 
@@ -80,13 +74,7 @@ def _view(node: NodeReader, index: int) -> View:
         raise node.unsupported(
             f"input {index} is no 8-bit tensor", "quantize it with QuantizeLinear before"
         )
-    step, dtype = step_of(node, index + 1)
-    if not node.input(index + 2):
-        dtype, step = value.dtype, Quantization(step.scale, -offset_of(value.dtype))
-    if dtype != value.dtype:
-        raise node.damaged(f"data of type {value.dtype} with a zero point of type {dtype}")
-    quantization.learn(node, value.activation, step)
-    return View(value.activation, step, dtype)
+    return quantization.view_of(node, value, index + 1)
 
 
 def _operand(node: NodeReader, index: int) -> pointwise.Operand:

@@ -15,7 +15,7 @@ from patterns.ops.convolution import Window
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["CHANNELS_LAST", "Windows", "check_storage_order", "sizes_of", "windows_of"]
+__all__ = ["CHANNELS_LAST", "Windows", "check_storage_order", "groups_of", "sizes_of", "windows_of"]
 
 CHANNELS_LAST = "com.ms.internal.nhwc"
 """onnxruntime's domain of the standard's operators on maps (N, y, x, C)."""
@@ -89,6 +89,20 @@ class Windows:
     def filter(self, groups: int = 1) -> Window:
         """Return the window of a filter over maps."""
         return Window(self.strides, self.padding, self.dilation, groups, self.layout)
+
+
+def groups_of(node: OnnxNode, channels: int, weight: Sequence[int]) -> int:
+    """Return the number of groups of a convolution with weights of shape (K, C / groups, ...).
+
+    Raises:
+        ModelError: the weights are for another number of channels, or do not divide into groups.
+    """
+    groups = node.integer("group", 1)
+    if groups < 1 or channels != weight[1] * groups or weight[0] % groups:
+        raise node.damaged(
+            f"{channels} input channels in {groups} groups, and weights of shape {list(weight)}"
+        )
+    return groups
 
 
 def check_storage_order(node: OnnxNode) -> None:

@@ -27,15 +27,7 @@ from patterns.ops.tflite.factors import (
 from patterns.ops.tflite.matmul import TfliteMatmul, WideMatmul
 from patterns.ops.tflite.wide import narrowed
 
-__all__ = [
-    "add",
-    "batch_matmul",
-    "maximum",
-    "minimum",
-    "multiply",
-    "squared_difference",
-    "subtract",
-]
+__all__ = ["add", "batch_matmul", "binary", "extreme"]
 
 
 def add(op: OperatorReader) -> Sequence[Applied]:
@@ -46,35 +38,11 @@ def add(op: OperatorReader) -> Sequence[Applied]:
             steps = (op.step(op.tensor(0)), op.step(op.tensor(1)), op.step(op.result()))
             clip = op.clip(op.options(11), 0)
             return [op.apply(summed(*steps, clip), first, second)]
-    return _binary(op, "add", 11, first, second)
+    return binary(op, "add", 11)
 
 
-def subtract(op: OperatorReader) -> Sequence[Applied]:
-    """SUB."""
-    return _binary(op, "subtract", 28, *_operands(op))
-
-
-def multiply(op: OperatorReader) -> Sequence[Applied]:
-    """MUL."""
-    return _binary(op, "multiply", 21, *_operands(op))
-
-
-def squared_difference(op: OperatorReader) -> Sequence[Applied]:
-    """SQUARED_DIFFERENCE."""
-    return _binary(op, "squared_difference", 0, *_operands(op))
-
-
-def maximum(op: OperatorReader) -> Sequence[Applied]:
-    """MAXIMUM of tensors of one scale."""
-    return _extreme(op, "maximum")
-
-
-def minimum(op: OperatorReader) -> Sequence[Applied]:
-    """MINIMUM of tensors of one scale."""
-    return _extreme(op, "minimum")
-
-
-def _extreme(op: OperatorReader, which: Which) -> Sequence[Applied]:
+def extreme(op: OperatorReader, which: Which) -> Sequence[Applied]:
+    """MAXIMUM and MINIMUM of tensors of one scale."""
     first, second = _operands(op)
     result = op.result()
     if not all(op.close(op.tensor(at), result) for at in (0, 1)):
@@ -123,13 +91,9 @@ def _operands(op: OperatorReader) -> tuple[Activation | Array, Activation | Arra
     return first, second
 
 
-def _binary(
-    op: OperatorReader,
-    function: Function,
-    options: int,
-    first: Activation | Array,
-    second: Activation | Array,
-) -> Sequence[Applied]:
+def binary(op: OperatorReader, function: Function, options: int) -> Sequence[Applied]:
+    """SUB, MUL and SQUARED_DIFFERENCE."""
+    first, second = _operands(op)
     clip = op.clip(op.options(options), 0) if options else op.limits
     steps = (op.step(op.tensor(0)), op.step(op.tensor(1)), op.step(op.result()))
     scales = (steps[0].scale, steps[1].scale, steps[2].scale)

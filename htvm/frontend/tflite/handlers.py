@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from htvm.frontend.operators import Applied
 from htvm.frontend.registration import registered
@@ -24,8 +25,8 @@ __all__ = ["HANDLERS", "WIDE_HANDLERS"]
 _HANDLERS: Mapping[str, Handler] = {
     "ABS": functions.absolute,
     "ADD": arithmetic.add,
-    "ARG_MAX": pools.arg_max,
-    "ARG_MIN": pools.arg_min,
+    "ARG_MAX": partial(pools.place, which="maximum", options=40),
+    "ARG_MIN": partial(pools.place, which="minimum", options=57),
     "AVERAGE_POOL_2D": pools.average_pool,
     "BATCH_MATMUL": arithmetic.batch_matmul,
     "BATCH_TO_SPACE_ND": rearranging.batch_to_space,
@@ -37,7 +38,7 @@ _HANDLERS: Mapping[str, Handler] = {
     "DEQUANTIZE": borders.dequantize,
     "ELU": functions.elu,
     "EXP": functions.exponential,
-    "EXPAND_DIMS": shapes.expand_dims,
+    "EXPAND_DIMS": partial(shapes.same_elements, count=2),
     "FULLY_CONNECTED": products.fully_connected,
     "GATHER": rearranging.gather,
     "GELU": functions.gelu,
@@ -46,20 +47,20 @@ _HANDLERS: Mapping[str, Handler] = {
     "LEAKY_RELU": activations.leaky_relu,
     "LOGISTIC": activations.logistic,
     "LOG_SOFTMAX": activations.log_softmax,
-    "MAXIMUM": arithmetic.maximum,
+    "MAXIMUM": partial(arithmetic.extreme, which="maximum"),
     "MAX_POOL_2D": pools.max_pool,
-    "MEAN": pools.mean,
-    "MINIMUM": arithmetic.minimum,
+    "MEAN": partial(pools.summed, stem="mean"),
+    "MINIMUM": partial(arithmetic.extreme, which="minimum"),
     "MIRROR_PAD": rearranging.mirror_pad,
-    "MUL": arithmetic.multiply,
+    "MUL": partial(arithmetic.binary, function="multiply", options=21),
     "NEG": borders.negate,
     "PACK": rearranging.pack,
-    "PAD": shapes.pad,
-    "PADV2": shapes.pad_v2,
+    "PAD": partial(shapes.pad, count=2),
+    "PADV2": partial(shapes.pad, count=3),
     "PRELU": activations.prelu,
     "QUANTIZE": borders.quantize,
-    "REDUCE_MAX": pools.reduce_max,
-    "REDUCE_MIN": pools.reduce_min,
+    "REDUCE_MAX": partial(pools.extreme, which="maximum"),
+    "REDUCE_MIN": partial(pools.extreme, which="minimum"),
     "RELU": activations.relu,
     "RELU6": activations.relu_6,
     "RESHAPE": shapes.reshape,
@@ -73,11 +74,11 @@ _HANDLERS: Mapping[str, Handler] = {
     "SPACE_TO_DEPTH": shapes.space_to_depth,
     "SPLIT": shapes.split,
     "SPLIT_V": shapes.split_v,
-    "SQUARED_DIFFERENCE": arithmetic.squared_difference,
-    "SQUEEZE": shapes.squeeze,
+    "SQUARED_DIFFERENCE": partial(arithmetic.binary, function="squared_difference", options=0),
+    "SQUEEZE": partial(shapes.same_elements, count=1),
     "STRIDED_SLICE": shapes.strided_slice,
-    "SUB": arithmetic.subtract,
-    "SUM": pools.total,
+    "SUB": partial(arithmetic.binary, function="subtract", options=28),
+    "SUM": partial(pools.summed, stem="sum"),
     "TANH": activations.tanh,
     "TILE": rearranging.tile,
     "TRANSPOSE": shapes.transpose,
@@ -101,9 +102,9 @@ _OF_BOTH = (
 _WIDE: Mapping[str, Handler] = {
     **{name: _HANDLERS[name] for name in _OF_BOTH},
     "ABS": wide_functions.absolute,
-    "LOGISTIC": wide_functions.logistic,
+    "LOGISTIC": partial(wide_functions.sigmoid, function="logistic"),
     "SOFTMAX": wide_functions.softmax,
-    "TANH": wide_functions.tanh,
+    "TANH": partial(wide_functions.sigmoid, function="tanh"),
 }
 
 WIDE_HANDLERS = registered("TFLite, int16", _WIDE, Applied)

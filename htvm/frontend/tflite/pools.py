@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -21,18 +22,15 @@ from patterns.ops.tflite.averages import AveragePool, TfliteMean, mean_factor
 from patterns.ops.tflite.bilinear import TfliteBilinear
 
 __all__ = [
-    "arg_max",
-    "arg_min",
     "average_pool",
+    "extreme",
     "max_pool",
-    "mean",
     "nearest_place",
+    "place",
     "pool_window",
-    "reduce_max",
-    "reduce_min",
     "resize_bilinear",
     "resize_nearest",
-    "total",
+    "summed",
 ]
 
 _LARGEST = 1 << 12  # of rows and columns
@@ -70,41 +68,22 @@ def max_pool(op: OperatorReader) -> Sequence[Applied]:
     return [clipped(op, Activation.of(pool), clip, sub=1)]
 
 
-def mean(op: OperatorReader) -> Sequence[Applied]:
-    """MEAN over constant axes."""
-    return _summed(op, "mean", mean_factor)
-
-
-def total(op: OperatorReader) -> Sequence[Applied]:
-    """SUM over constant axes."""
-    return _summed(op, "sum", lambda scales, _: fixed_point(scales[0] / scales[1]))
-
-
-def _summed(
-    op: OperatorReader, stem: str, factor_of: Callable[[tuple[float, float], int], Pair]
-) -> Sequence[Applied]:
-    """Return sums over axes, times a factor of both scales and the number of summands."""
+def summed(op: OperatorReader, stem: Literal["mean", "sum"]) -> Sequence[Applied]:
+    """MEAN and SUM over constant axes."""
     source, result = op.source(), op.result()
     axes, keep = _reduced(op, source)
     first, last = op.step(source), op.step(result)
     count = math.prod(source.shape[axis] for axis in axes)
-    factor = factor_of((first.scale, last.scale), count)
+    mean = stem == "mean"
+    scales = (first.scale, last.scale)
+    factor = mean_factor(scales, count) if mean else fixed_point(scales[0] / scales[1])
     zeros = (first.zero_point, last.zero_point)
     made = TfliteMean(tuple(axes), *factor, zeros, keep)
     return [op.apply(made, op.value(source), stem=stem)]
 
 
-def reduce_max(op: OperatorReader) -> Sequence[Applied]:
-    """REDUCE_MAX over constant axes."""
-    return _extreme(op, "maximum")
-
-
-def reduce_min(op: OperatorReader) -> Sequence[Applied]:
-    """REDUCE_MIN over constant axes."""
-    return _extreme(op, "minimum")
-
-
-def _extreme(op: OperatorReader, which: Which) -> Sequence[Applied]:
+def extreme(op: OperatorReader, which: Which) -> Sequence[Applied]:
+    """REDUCE_MAX and REDUCE_MIN over constant axes."""
     source = op.same_step()
     axes, keep = _reduced(op, source)
     made = ReduceExtreme(which, tuple(axes), keep)
@@ -124,17 +103,8 @@ def _reduced(op: OperatorReader, source: TfliteTensor) -> tuple[list[int], bool]
     return axes, keep
 
 
-def arg_max(op: OperatorReader) -> Sequence[Applied]:
-    """ARG_MAX along a constant axis, as int32."""
-    return _place(op, "maximum", 40)
-
-
-def arg_min(op: OperatorReader) -> Sequence[Applied]:
-    """ARG_MIN along a constant axis, as int32."""
-    return _place(op, "minimum", 57)
-
-
-def _place(op: OperatorReader, which: Which, options: int) -> Sequence[Applied]:
+def place(op: OperatorReader, which: Which, options: int) -> Sequence[Applied]:
+    """ARG_MAX and ARG_MIN along a constant axis, as int32."""
     op.count((2,))
     source, result = op.source(), op.operator.outputs[0]
     op.options(options)

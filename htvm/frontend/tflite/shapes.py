@@ -27,18 +27,16 @@ __all__ = [
     "check_reshape",
     "concatenation",
     "joined",
-    "expand_dims",
     "pad",
-    "pad_v2",
     "part_of",
     "rescaled",
     "reshape",
     "reshaped",
+    "same_elements",
     "slices",
     "space_to_depth",
     "split",
     "split_v",
-    "squeeze",
     "strided_slice",
     "transpose",
 ]
@@ -74,17 +72,8 @@ def check_reshape(op: OperatorReader, source: TfliteTensor, result: TfliteTensor
     op.result_shape([whole // known if size == -1 else size for size in target])
 
 
-def squeeze(op: OperatorReader) -> Sequence[Applied]:
-    """SQUEEZE removes axes of size 1."""
-    return _same_elements(op, 1)
-
-
-def expand_dims(op: OperatorReader) -> Sequence[Applied]:
-    """EXPAND_DIMS adds an axis of size 1."""
-    return _same_elements(op, 2)
-
-
-def _same_elements(op: OperatorReader, count: int) -> Sequence[Applied]:
+def same_elements(op: OperatorReader, count: int) -> Sequence[Applied]:
+    """SQUEEZE removes axes of size 1, EXPAND_DIMS adds one."""
     op.count((count,))
     source, result = op.same_step(), op.result()
     op.ignore(1)  # the axes
@@ -114,17 +103,8 @@ def transpose(op: OperatorReader) -> Sequence[Applied]:
 # ------------------------------------------------------------------------------ paddings
 
 
-def pad(op: OperatorReader) -> Sequence[Applied]:
-    """PAD with the number zero."""
-    return _padded(op, 2)
-
-
-def pad_v2(op: OperatorReader) -> Sequence[Applied]:
-    """PADV2 with a constant."""
-    return _padded(op, 3)
-
-
-def _padded(op: OperatorReader, count: int) -> Sequence[Applied]:
+def pad(op: OperatorReader, count: int) -> Sequence[Applied]:
+    """PAD with the number zero, PADV2 with a constant."""
     op.count((count,))
     source = op.same_step()
     rank = len(source.shape)

@@ -12,23 +12,14 @@ from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.wide import PiecewiseRescale, WideSigmoid
 from patterns.ops.tflite.wide_softmax import WideSoftmax
 
-__all__ = ["absolute", "logistic", "softmax", "tanh"]
+__all__ = ["absolute", "sigmoid", "softmax"]
 
 _FRACTION = Quantization(1 / 32768, 0)
 _INT32 = (-(2**31), 2**31 - 1)
 
 
-def logistic(op: OperatorReader) -> Sequence[Applied]:
-    """LOGISTIC of int16: output scale 1/32768."""
-    return _sigmoid(op, "logistic")
-
-
-def tanh(op: OperatorReader) -> Sequence[Applied]:
-    """TANH of int16: output scale 1/32768."""
-    return _sigmoid(op, "tanh")
-
-
-def _sigmoid(op: OperatorReader, function: Literal["logistic", "tanh"]) -> Sequence[Applied]:
+def sigmoid(op: OperatorReader, function: Literal["logistic", "tanh"]) -> Sequence[Applied]:
+    """LOGISTIC and TANH of int16: output scale 1/32768."""
     source, step, made = unary(op)
     _check_fraction(op, function, made)
     sigmoid = WideSigmoid.of_scale(function, step.scale)

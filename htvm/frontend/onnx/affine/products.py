@@ -14,7 +14,7 @@ from htvm.frontend.onnx.affine.reader import NodeReader
 from htvm.frontend.onnx.affine.shapes import in_shape, pending_reshape
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
-from htvm.frontend.onnx.windows import Windows, sizes_of, windows_of
+from htvm.frontend.onnx.windows import Windows, groups_of, sizes_of, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
 from htvm.frontend.products import (
     BIAS_TOLERANCE,
@@ -209,13 +209,7 @@ def convolution(
         )
     axis = 3 if windows.layout == "NHWC" else 1
     batch, channels = source.shape[0], source.shape[axis]
-    groups = node.integer("group", 1)
-    k, per_group = weight.data.shape[:2]
-    if groups < 1 or channels != per_group * groups or k % groups:
-        raise node.damaged(
-            f"{channels} input channels in {groups} groups, and weights of shape "
-            f"{list(weight.data.shape)}"
-        )
+    groups, k = groups_of(node, channels, weight.data.shape), len(weight.data)
     if batch != 1:
         raise node.unsupported(f"a batch of {batch}", "only a batch of 1 is supported")
     shape, window = windows.results(source.shape, k), windows.filter(groups)

@@ -32,11 +32,11 @@ __all__ = [
     "HANDLERS",
     "constant_of",
     "dequantized",
-    "learn",
     "quantized",
     "real_of_sums",
     "scale_of",
     "step_of",
+    "view_of",
 ]
 
 
@@ -168,12 +168,21 @@ def _dequantize(node: NodeReader) -> Value:
         return _dequantized_sums(node, value)
     if not isinstance(value, Quantized):
         raise node.unsupported(f"it dequantizes {_brief(value)}", "quantize the tensor before")
-    step, dtype = step_of(node, 1)
-    if not node.input(2):  # an omitted zero point has the type of the data
+    return view_of(node, value, 1)
+
+
+def view_of(node: NodeReader, value: Quantized, index: int) -> View:
+    """Return an 8-bit tensor with its scale (input ``index``) and zero point (the next input).
+
+    Raises:
+        ModelError: the zero point has another type than the data.
+    """
+    step, dtype = step_of(node, index)
+    if not node.input(index + 1):  # an omitted zero point has the type of the data
         dtype, step = value.dtype, Quantization(step.scale, -offset_of(value.dtype))
     if dtype != value.dtype:
         raise node.damaged(f"data of type {value.dtype} with a zero point of type {dtype}")
-    learn(node, value.activation, step)
+    _learn(node, value.activation, step)
     return View(value.activation, step, dtype)
 
 
@@ -205,7 +214,7 @@ def _of_blocks(node: NodeReader, data: Array) -> Constant:
     return Constant.along_axes(wide, scale, zeros, node.where, blocks=True)
 
 
-def learn(node: NodeReader, activation: Activation, step: Quantization) -> None:
+def _learn(node: NodeReader, activation: Activation, step: Quantization) -> None:
     """Record the quantization of a tensor, and of those that it has its values from."""
     node.reader.steps.setdefault(activation, step)
     origin = activation.origin
@@ -213,10 +222,10 @@ def learn(node: NodeReader, activation: Activation, step: Quantization) -> None:
         return
     moved = origin.op.offset if isinstance(origin.op, Rescale) else None
     if moved is not None:
-        learn(node, origin.inputs[0], Quantization(step.scale, step.zero_point - moved))
+        _learn(node, origin.inputs[0], Quantization(step.scale, step.zero_point - moved))
     elif origin.op.scale is Scale.PASSES and not isinstance(origin.op, Convert):
         for source in origin.inputs:
-            learn(node, source, step)
+            _learn(node, source, step)
 
 
 def _dequantized_sums(node: NodeReader, value: Sums) -> Real:

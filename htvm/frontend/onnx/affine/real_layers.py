@@ -13,7 +13,7 @@ from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader
 from htvm.frontend.onnx.affine.shapes import in_shape, moved, pending_move, tensor_of
 from htvm.frontend.onnx.affine.values import Pending, Real, Sums, Value
-from htvm.frontend.onnx.windows import check_storage_order, sizes_of, windows_of
+from htvm.frontend.onnx.windows import check_storage_order, groups_of, sizes_of, windows_of
 from htvm.frontend.operators import Activation
 from patterns.ops.float32.combine import Function
 from patterns.ops.float32.maps import RealAverage, RealConv2d
@@ -75,12 +75,7 @@ def _conv(node: NodeReader) -> Value:
         raise node.unsupported(f"weights of shape {list(weight.shape)}")
     windows = windows_of(node, source.shape[3 if flat else 2 :], weight.shape[2:], one_axis=flat)
     weight = weight[:, :, None] if flat else weight
-    groups, k = node.integer("group", 1), weight.shape[0]
-    if groups < 1 or source.shape[1] != weight.shape[1] * groups or k % groups:
-        raise node.damaged(
-            f"{source.shape[1]} input channels in {groups} groups, and weights of shape "
-            f"{list(weight.shape)}"
-        )
+    groups, k = groups_of(node, source.shape[1], weight.shape), len(weight)
     bias = node.vector(2, k, "bias") if node.input(2) else np.zeros(k, "float32")
     op = RealConv2d(
         np.asarray(weight, order="C"), bias, windows.strides, windows.padding, windows.dilation,

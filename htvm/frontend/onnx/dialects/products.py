@@ -9,7 +9,7 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, Products
 from htvm.frontend.onnx.dialects.write import live, written
-from htvm.frontend.onnx.windows import windows_of
+from htvm.frontend.onnx.windows import groups_of, windows_of
 from htvm.frontend.operators import Activation
 from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.moves.transpose import Transpose
@@ -67,11 +67,7 @@ def _conv(node: IntegerNode) -> Products:
             f"weights of shape {list(weight.shape)} on a tensor of shape {list(shape)}",
             "convolutions over one or two axes",
         )
-    groups = node.integer("group", 1)
-    if groups < 1 or weight.shape[1] * groups != shape[1] or weight.shape[0] % groups:
-        raise node.damaged(
-            f"weights of shape {list(weight.shape)} in {groups} groups for {shape[1]} channels"
-        )
+    groups = groups_of(node, shape[1], weight.shape)
     windows = windows_of(node, shape[2:], weight.shape[2:], one_axis=True)
     bias = _bias(node, 2, weight.shape[0])
     result = (shape[0], weight.shape[0], *windows.outputs[-len(shape[2:]) :])
