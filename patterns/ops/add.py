@@ -60,7 +60,6 @@ class Add(ComposedOp):
     dtype: str = "int8"
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `Op.result_of`."""
         check_requantization(self.requant)
         if len({item.shape for item in inputs}) != 1:
             shapes = " and ".join(str(item.shape) for item in inputs)
@@ -68,14 +67,12 @@ class Add(ComposedOp):
         return TensorType(inputs[0].shape, self.dtype)
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
-        """See `Op.write`."""
         first = emit(bb, R.astype(inputs[0], "int32"), name)
         second = emit(bb, R.astype(inputs[-1], "int32"), name)
         acc = emit(bb, R.add(first, second), name)
         return requantize(bb, acc, self.requant, self.clip, name, bound=_BOUND, dtype=self.dtype)
 
     def compute(self, inputs: Sequence[Array]) -> Array:
-        """See `Op.compute`."""
         first, second = (x.astype(np.int64) for x in inputs)
         return requantized(first + second, self.requant, self.clip, self.dtype)
 
@@ -89,7 +86,6 @@ class Add(ComposedOp):
 
     @classmethod
     def read(cls, slots: Mapping[str, Expr]) -> Add:
-        """See `ComposedOp.read`."""
         requant = read_requantize(slots)
         assert isinstance(requant, Shift | MulShift), requant
         return cls(requant, read_clip(slots), dtype_of(slots["cast"]))
@@ -97,7 +93,6 @@ class Add(ComposedOp):
     def layer(
         self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
     ) -> Layer:
-        """See `Op.layer`."""
         operands = inputs if len(inputs) == 2 else [inputs[0], inputs[0]]
         return sum_layer(name, operands, output, self.requant, self.clip)
 

@@ -80,24 +80,20 @@ class Convert(ComposedOp):
 
     @property
     def zero_point(self) -> int | None:
-        """See `Op.zero_point`."""
         return zero_point_of(self.requant)
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `Op.result_of`."""
         check_int32(self.offset)
         check_requantization(self.requant)
         return TensorType(inputs[0].shape, self.dtype)
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
-        """See `Op.write`."""
         largest = (128 if dtype_of(inputs[0]) == "int8" else 255) + abs(self.offset)
         wide = emit(bb, R.astype(inputs[0], "int32"), name)
         acc = emit(bb, R.add(wide, int_constant(self.offset)), name)
         return requantize(bb, acc, self.requant, self.clip, name, bound=largest, dtype=self.dtype)
 
     def compute(self, inputs: Sequence[Array]) -> Array:
-        """See `Op.compute`."""
         total = inputs[0].astype(np.int64) + self.offset
         return requantized(total, self.requant, self.clip, self.dtype)
 
@@ -111,7 +107,6 @@ class Convert(ComposedOp):
 
     @classmethod
     def read(cls, slots: Mapping[str, Expr]) -> Convert:
-        """See `ComposedOp.read`."""
         offset = int(slots["offset"].value.numpy())
         return cls(read_requantize(slots), read_clip(slots), offset, dtype_of(slots["cast"]))
 

@@ -197,7 +197,6 @@ class _Convolution(WeightedOp):
         object.__setattr__(self, "bias", check_int32(self.bias))
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `Op.result_of`."""
         return TensorType(self.window.result(inputs[0].shape, self.weight), "int32")
 
     def operands(self, x: Array, pad: int = 0) -> Array:
@@ -232,22 +231,18 @@ class Conv2d(_Convolution):
 
     @property
     def stem(self) -> str:
-        """See `Op.stem`."""
         groups = self.window.groups
         return "depthwise" if groups > 1 and groups == len(self.weight) else "conv2d"
 
     @property
     def prescribed(self) -> Layout:
-        """See `Op.prescribed`."""
         return "NHWC" if self.window.layout == "NHWC" else "NCHW"
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `Op.result_of`."""
         check_requantization(self.requant)
         return replace(super().result_of(inputs), dtype=self.dtype)
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
-        """See `Op.write`."""
         bound = accumulator_bound(self.weight, self.bias, dtype_of(inputs[0]))
         return requantize(
             bb,
@@ -277,7 +272,6 @@ class Conv2d(_Convolution):
 
     @classmethod
     def read(cls, slots: Mapping[str, Expr]) -> Conv2d:
-        """See `ComposedOp.read`."""
         conv = slots["conv"]
         window = Window.read(conv)
         return conv2d_of(
@@ -292,7 +286,6 @@ class Conv2d(_Convolution):
     def layer(
         self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
     ) -> Convolution:
-        """See `Op.layer`."""
         return image_layer(self.window, name, inputs, output, self.weight, self.bias, self.requant,
                            self.clip)  # fmt: skip
 
@@ -384,7 +377,6 @@ class Conv2dSums(_Convolution):
     kind = "conv2d_sums"
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
-        """See `Op.write`."""
         return self.sums(bb, inputs[0], name, last=True)
 
     @classmethod
@@ -397,7 +389,6 @@ class Conv2dSums(_Convolution):
 
     @classmethod
     def read(cls, slots: Mapping[str, Expr]) -> Conv2dSums:
-        """See `ComposedOp.read`."""
         conv = slots["conv"]
         window = Window.read(conv)
         bias = slots["bias"].value.numpy().reshape(-1)

@@ -58,7 +58,6 @@ class _Product(WeightedOp):
         object.__setattr__(self, "bias", check_int32(self.bias))
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `Op.result_of`."""
         *rows, channels = inputs[0].shape
         if channels != self.weight.shape[1]:
             raise IntegerFormError(
@@ -88,12 +87,10 @@ class _Requantized(_Product):
     dtype: str = "int8"
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `Op.result_of`."""
         check_requantization(self.requant)
         return replace(super().result_of(inputs), dtype=self.dtype)
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
-        """See `Op.write`."""
         bound = accumulator_bound(self.weight, self.bias, dtype_of(inputs[0]))
         sums = self.sums(bb, inputs[0], name, last=False)
         return requantize(bb, sums, self.requant, self.clip, name, bound=bound, dtype=self.dtype)
@@ -181,7 +178,6 @@ class Linear(_Requantized):
 
     @property
     def zero_point(self) -> int | None:
-        """See `Op.zero_point`."""
         return zero_point_of(self.requant)
 
     @classmethod
@@ -191,7 +187,6 @@ class Linear(_Requantized):
 
     @classmethod
     def read(cls, slots: Mapping[str, Expr]) -> Dense | Linear:
-        """See `ComposedOp.read`."""
         return Dense.read(slots)
 
     def layer(
@@ -231,7 +226,6 @@ class LinearSums(_Product):
     kind = "linear_sums"
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
-        """See `Op.write`."""
         return self.sums(bb, inputs[0], name, last=True)
 
     @classmethod
@@ -244,6 +238,5 @@ class LinearSums(_Product):
 
     @classmethod
     def read(cls, slots: Mapping[str, Expr]) -> LinearSums:
-        """See `ComposedOp.read`."""
         weight = np.asarray(slots["weight"].value.numpy().T, order="C")
         return cls(weight, slots["bias"].value.numpy().reshape(-1))

@@ -49,11 +49,9 @@ class MaxPool(CallOp):
 
     @property
     def prescribed(self) -> Layout:
-        """See `Op.prescribed`."""
         return "NHWC" if self.layout == "NHWC" else "NCHW"
 
     def call(self, x: Expr) -> Call:
-        """See `CallOp.call`."""
         return R.nn.max_pool2d(
             x,
             pool_size=self.kernel,
@@ -72,7 +70,6 @@ class MaxPool(CallOp):
 
     @classmethod
     def read(cls, call: Any) -> MaxPool:
-        """See `CallOp.read`."""
         attrs = call.attrs
         if attrs.ceil_mode:
             raise IntegerFormError("a maximum pool with ceil_mode")

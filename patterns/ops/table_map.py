@@ -60,7 +60,6 @@ class TableLookup(PrimitiveOp):
         return int(self.table.size) // _ENTRIES
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shape, table = inputs[0].shape, self.table.shape
         if table != (_ENTRIES,) and (not shape or table != (shape[self.axis], _ENTRIES)):
             raise IntegerFormError(
@@ -75,7 +74,6 @@ class TableLookup(PrimitiveOp):
         return Argument("x", inputs[0]), Argument("table", flat, "table")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, values = tensors
         axis = self.axis % max(len(source.shape), 1)
 

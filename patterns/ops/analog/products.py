@@ -45,7 +45,6 @@ class AnalogConv2d(InPasses):
 
     @property
     def prescribed(self) -> Layout:
-        """See `Op.prescribed`."""
         return "NHWC" if self.window.layout == "NHWC" else "NCHW"
 
     def operands(self, x: Array, pad: int = 0) -> Array:
@@ -54,15 +53,12 @@ class AnalogConv2d(InPasses):
 
     @property
     def channel_axis(self) -> int:
-        """See `InPasses.channel_axis`."""
         return self.window.channel_axis
 
     def result_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """See `InPasses.result_shape`."""
         return self.window.result(shape, self.weight)
 
     def product(self, part: Expr, weight: Array) -> Expr:
-        """See `InPasses.product`."""
         return self.window.call(part, weight)
 
     @classmethod
@@ -72,7 +68,6 @@ class AnalogConv2d(InPasses):
 
     @classmethod
     def read(cls, slots: Mapping[str, Expr]) -> AnalogConv2d:
-        """See `ComposedOp.read`."""
         products = passes_of(slots, "product")
         window = Window.read(products[0])
         if window.groups != 1:
@@ -88,7 +83,6 @@ class AnalogConv2d(InPasses):
     def layer(
         self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
     ) -> Convolution:
-        """See `Op.layer`."""
         return image_layer(
             self.window, name, inputs, output, self.weight, None, self.requant, self.clip
         )
@@ -103,15 +97,12 @@ class AnalogDense(InPasses):
 
     @property
     def channel_axis(self) -> int:
-        """See `InPasses.channel_axis`."""
         return 1
 
     def result_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """See `InPasses.result_shape`."""
         return (*shape[:-1], len(self.weight))
 
     def product(self, part: Expr, weight: Array) -> Expr:
-        """See `InPasses.product`."""
         constant = np.asarray(weight[:, :, 0, 0].T, order="C")
         return R.matmul(part, relax.const(constant, "int8"), out_dtype="int32")
 
@@ -122,7 +113,6 @@ class AnalogDense(InPasses):
 
     @classmethod
     def read(cls, slots: Mapping[str, Expr]) -> AnalogDense:
-        """See `ComposedOp.read`."""
         matrices = [part.value.numpy().T for part in passes_of(slots, "weight")]
         weights = [part.reshape(*part.shape, 1, 1) for part in matrices]
         weight, requant = read_passes(slots, weights, 1)
@@ -131,7 +121,6 @@ class AnalogDense(InPasses):
     def layer(
         self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
     ) -> DenseLayer:
-        """See `Op.layer`."""
         ((source, kind),) = inputs
         return DenseLayer(
             name=name,

@@ -41,7 +41,6 @@ class RealOp(PrimitiveOp):
     work = Work.REAL
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         check_reals(inputs)
         return inputs[0]
 

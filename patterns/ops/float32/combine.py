@@ -48,17 +48,13 @@ class RealCombine(RealPair):
 
     @property
     def stem(self) -> str:
-        """See `Op.stem`."""
         return f"real_{self.function}"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         check_reals(inputs)
         return TensorType(broadcast(*(part.shape for part in inputs)), "float32")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
-
         def element(*index: Any) -> Any:
             x, y = (broadcast_load(part, index) for part in tensors)
             return _COMBINE[self.function](x, y)
@@ -74,7 +70,6 @@ class RealMatmul(RealPair):
     kind = "real_matmul"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         check_reals(inputs)
         first, second = (part.shape for part in inputs)
         if min(len(first), len(second)) < 2 or first[-1] != second[-2]:
@@ -83,7 +78,6 @@ class RealMatmul(RealPair):
         return TensorType((*outer, first[-2], second[-1]), "float32")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         left, right = tensors
         k = te.reduce_axis((0, tirx.const(sizes_of(left)[-1], "int64")), "k")
 

@@ -51,7 +51,6 @@ class RealExp(RealOp):
         )  # fmt: skip
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, figures, scales = tensors
         shape = source.shape
 
@@ -107,7 +106,6 @@ class RealLog(RealOp):
         )
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, figures, powers = tensors
         low, high, root, half, one, zero, least, most = (figures[at] for at in range(8))
 
@@ -178,7 +176,6 @@ class RealMap(RealOp):
 
     @property
     def stem(self) -> str:
-        """See `Op.stem`."""
         return f"real_{self.function}"
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
@@ -188,7 +185,6 @@ class RealMap(RealOp):
         return Argument("x", inputs[0]), Argument("figures", figures)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, figures = tensors
         _, above, below = _RATIONAL[self.function]
 
@@ -227,7 +223,6 @@ class RealSqrt(RealOp):
         )  # fmt: skip
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, limits, roots = tensors
         shape = source.shape
         zero, half = tirx.const(0.0, "float32"), tirx.const(0.5, "float32")
@@ -269,7 +264,6 @@ class RealRound(RealOp):
         return Argument("x", inputs[0]), Argument("ends", ends)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, ends = tensors
 
         def element(*index: Any) -> Any:

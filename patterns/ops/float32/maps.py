@@ -50,7 +50,6 @@ class RealConv2d(RealOp):
     groups: int = 1
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         check_reals(inputs)
         source = inputs[0].shape
         k, each = self.weight.shape[:2]
@@ -69,7 +68,6 @@ class RealConv2d(RealOp):
         return TensorType((source[0], k, *sizes), "float32")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, kernel, summand = tensors
         k, each, fy, fx = self.weight.shape
         sizes, padding = sizes_of(source)[2:], self.padding
@@ -111,7 +109,6 @@ class RealAverage(RealOp):
     dilation: tuple[int, int] = (1, 1)
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         check_reals(inputs)
         source = inputs[0].shape
         spans = [
@@ -129,7 +126,6 @@ class RealAverage(RealOp):
         return Argument("x", inputs[0]), Argument("count", count)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, count = tensors
         i = te.reduce_axis((0, self.kernel[0]), "i")
         j = te.reduce_axis((0, self.kernel[1]), "j")
@@ -165,7 +161,6 @@ class RealBilinear(RealOp):
     column_weights: Array
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         check_reals(inputs[:1])
         shape = inputs[0].shape
         for size, places in zip(shape[2:], (self.rows, self.columns), strict=True):
@@ -179,7 +174,6 @@ class RealBilinear(RealOp):
         return 4 * n * c * y * x
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, rows, columns, row_weights, column_weights = tensors
 
         def element(n: Any, c: Any, y: Any, x: Any) -> Any:

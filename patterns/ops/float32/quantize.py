@@ -44,7 +44,6 @@ class Quantize(PrimitiveOp):
     dtype: str = "int8"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         return TensorType(inputs[0].shape, self.dtype)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
@@ -57,7 +56,6 @@ class Quantize(PrimitiveOp):
         return Argument("x", inputs[0]), Argument("scale", scale)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, step = tensors
 
         def element(*index: Any) -> Any:
@@ -105,7 +103,6 @@ class Dequantize(PrimitiveOp):
     input_zero_point: int = 0
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         return TensorType(inputs[0].shape, "float32")
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
@@ -118,7 +115,6 @@ class Dequantize(PrimitiveOp):
         return Argument("x", inputs[0]), Argument("scale", scale)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, step = tensors
 
         def element(*index: Any) -> Any:

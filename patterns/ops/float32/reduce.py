@@ -36,7 +36,6 @@ class RealReduce(RealOp):
     axes: tuple[int, ...]
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         check_reals(inputs)
         shape = inputs[0].shape
         axes = self._counted(len(shape))
@@ -48,7 +47,6 @@ class RealReduce(RealOp):
         return sorted({axis % rank for axis in self.axes})
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (source,) = tensors
         shape = sizes_of(source)
         combine = te.sum if self.function == "add" else te.max
@@ -81,11 +79,9 @@ class RealArgExtreme(RealOp):
 
     @property
     def stem(self) -> str:
-        """See `Op.stem`."""
         return f"arg_{self.function}"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         check_reals(inputs)
         shape = inputs[0].shape
         if not 0 <= self.axis < len(shape) or len(shape) < 2:
@@ -97,7 +93,6 @@ class RealArgExtreme(RealOp):
         return 0, INT32_MAX
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (source,), axis = tensors, self.axis
         length = sizes_of(source)[axis]
         out = self.extents(tensors)

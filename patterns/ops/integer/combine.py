@@ -44,7 +44,6 @@ class Combine(PrimitiveOp):
     b: Array | None = None
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         return TensorType(broadcast(*(part.shape for part in inputs)), "int32")
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
@@ -52,7 +51,6 @@ class Combine(PrimitiveOp):
         return pair(inputs, b=None if self.b is None else constant_of(self.b, 1))
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         one, two = (magnitude(str(part.dtype)) for part in tensors)
         kind = wrapping_type(one * two if self.function == "multiply" else one + two)
 
@@ -82,7 +80,6 @@ class IntegerMatmul(PrimitiveOp):
     transpose_b: bool = False
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         first, second = (part.shape for part in inputs)
         inner, columns = (-1, -2) if self.transpose_b else (-2, -1)
         try:
@@ -101,7 +98,6 @@ class IntegerMatmul(PrimitiveOp):
         return pair(inputs)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         left, right = tensors
         length = sizes_of(left)[-1]
         worst = magnitude(str(left.dtype)) * magnitude(str(right.dtype)) * length

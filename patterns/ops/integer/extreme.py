@@ -44,11 +44,9 @@ class ReduceExtreme(PrimitiveOp):
 
     @property
     def stem(self) -> str:
-        """See `Op.stem`."""
         return f"reduce_{self.function}"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shape = inputs[0].shape
         if not self.axes or not 0 <= min(self.axes) <= max(self.axes) < len(shape):
             raise IntegerFormError(f"axes {self.axes} of a tensor of shape {shape}")
@@ -63,7 +61,6 @@ class ReduceExtreme(PrimitiveOp):
         return union(inputs)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (source,), reduce = tensors, te.max if self.function == "maximum" else te.min
         shape = sizes_of(source)
         spans = {
@@ -95,11 +92,9 @@ class Extreme(PrimitiveOp):
 
     @property
     def stem(self) -> str:
-        """See `Op.stem`."""
         return self.function
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         first, second = inputs[0], inputs[1]
         if first.dtype != second.dtype:
             raise IntegerFormError(f"operands of types {first.dtype} and {second.dtype}")
@@ -110,14 +105,12 @@ class Extreme(PrimitiveOp):
         return pair(inputs, b=self.b)
 
     def range(self, inputs: Sequence[Range]) -> Range:
-        """See `Op.range`."""
         own = [] if self.b is None else [(int(self.b.min()), int(self.b.max()))]
         ranges = [*inputs, *own]
         pick = max if self.function == "maximum" else min
         return pick(low for low, _ in ranges), pick(high for _, high in ranges)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         pick = tirx.max if self.function == "maximum" else tirx.min
 
         def element(*index: Any) -> Any:
@@ -144,11 +137,9 @@ class ArgExtreme(PrimitiveOp):
 
     @property
     def stem(self) -> str:
-        """See `Op.stem`."""
         return f"arg_{self.function}"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shape = inputs[0].shape
         if not 0 <= self.axis < len(shape) or len(shape) < 2:
             raise IntegerFormError(f"axis {self.axis} of a tensor of shape {shape}")
@@ -161,7 +152,6 @@ class ArgExtreme(PrimitiveOp):
         return 0, INT32_MAX >> 9
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (source,), axis = tensors, self.axis
         shape = sizes_of(source)
         length, most = shape[axis], self.function == "maximum"

@@ -66,7 +66,6 @@ class IntegerReduction(PrimitiveOp):
         return [axis for axis in range(rank) if self.keepdims or axis not in reduced]
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (source,) = tensors
         shape, dtype = sizes_of(source), str(source.dtype)
         rank, count, out = len(shape), self.count(shape), self.extents(tensors)
@@ -96,7 +95,6 @@ class IntegerMean(IntegerReduction):
     tag = "integer_mean"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         count = self.count(inputs[0].shape)
         if count & (count - 1):
             raise UnsupportedError(
@@ -106,11 +104,9 @@ class IntegerMean(IntegerReduction):
         return TensorType(self.shape(inputs[0].shape), inputs[0].dtype)
 
     def accumulator(self, worst: int) -> str:
-        """See `IntegerReduction.accumulator`."""
         return "int32" if worst <= INT32_MAX else "int64"
 
     def finished(self, total: Any, count: int, accumulator: str, dtype: str) -> Any:
-        """See `IntegerReduction.finished`."""
         value = total + tirx.const(count // 2, accumulator)
         bits = count.bit_length() - 1
         return tirx.Cast(dtype, value >> tirx.const(bits, accumulator))
@@ -125,13 +121,10 @@ class Total(IntegerReduction):
     tag = "integer_total"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         return TensorType(self.shape(inputs[0].shape), "int32")
 
     def accumulator(self, worst: int) -> str:
-        """See `IntegerReduction.accumulator`."""
         return wrapping_type(worst)
 
     def finished(self, total: Any, count: int, accumulator: str, dtype: str) -> Any:
-        """See `IntegerReduction.finished`."""
         return tirx.Cast("int32", total)

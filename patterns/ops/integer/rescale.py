@@ -71,7 +71,6 @@ class Rescale(PrimitiveOp):
         return MulShift((int(self.mul.item()),), (self.shift,), (int(self.add.item()),))
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         if not 0 <= self.shift <= 31:
             raise UnsupportedError(f"a shift by {self.shift}", hint="0 to 31")
         return TensorType(inputs[0].shape, self.dtype)
@@ -83,7 +82,6 @@ class Rescale(PrimitiveOp):
         return Argument("x", inputs[0]), Argument("mul", mul, "mul"), Argument("add", add, "add")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, factor, summand = tensors
         largest = magnitude(str(source.dtype)) if self.bound is None else self.bound
         worst = largest * int(np.abs(self.mul.astype("int64")).max())
@@ -116,10 +114,8 @@ class Cast(PrimitiveOp):
     dtype: str
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         return TensorType(inputs[0].shape, self.dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (source,) = tensors
         return te.compute(source.shape, lambda *i: tirx.Cast(self.dtype, source(*i)), name="cast")

@@ -39,7 +39,6 @@ class Concat(Move, PrimitiveOp):
     axis: int
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shapes, dtypes = [part.shape for part in inputs], {part.dtype for part in inputs}
         axis = self.axis % len(shapes[0])
         frames = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
@@ -51,11 +50,9 @@ class Concat(Move, PrimitiveOp):
         return TensorType((*shapes[0][:axis], size, *shapes[0][axis + 1 :]), inputs[0].dtype)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`."""
         return tuple(Argument(f"part_{at}", part) for at, part in enumerate(inputs))
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         shapes = [sizes_of(tensor) for tensor in tensors]
         axis = self.axis % len(shapes[0])
         sizes = [shape[axis] for shape in shapes]
@@ -83,7 +80,6 @@ class Concat(Move, PrimitiveOp):
         return te.compute(self.extents(tensors), element, name="joined")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
-        """See `Move.moved`."""
         return np.concatenate(parts, axis=self.axis)
 
 
@@ -108,7 +104,6 @@ class Attach(PrimitiveOp):
     first: bool
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         source, axis = inputs[0], self.axis
         other = self.constant.shape
         frames = {(*shape[:axis], *shape[axis + 1 :]) for shape in (other, source.shape)}
@@ -119,7 +114,6 @@ class Attach(PrimitiveOp):
         return TensorType((*other[:axis], size, *other[axis + 1 :]), source.dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         parts = tensors[::-1] if self.first else tensors
         axis, start = self.axis, sizes_of(parts[0])[self.axis]
 

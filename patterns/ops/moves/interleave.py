@@ -45,12 +45,10 @@ class Interleave(Filling, PrimitiveOp):
     layout: str = "NHWC"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         source, y = inputs[0].shape, y_axis(self.layout)
         return TensorType((*source[:y], *self.size, *source[y + 2 :]), inputs[0].dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (source,) = tensors
         shape, y, start, strides = sizes_of(source), y_axis(self.layout), self.start, self.strides
 
@@ -71,7 +69,6 @@ class Interleave(Filling, PrimitiveOp):
         return te.compute(self.extents(tensors), element, name="spread")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
-        """See `Move.moved`."""
         y, x = y_axis(self.layout), parts[0]
         out = np.full((*x.shape[:y], *self.size, *x.shape[y + 2 :]), fill, x.dtype)
         places: list[Array] = [np.arange(size) for size in x.shape]

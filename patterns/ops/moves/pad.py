@@ -44,7 +44,6 @@ class Pad(Filling, CallOp):
     layout: str = "NHWC"
 
     def call(self, x: Expr) -> Call:
-        """See `CallOp.call`."""
         widths = [width for pair in self._widths() for width in pair]
         return R.nn.pad(x, widths, "constant", self.value)
 
@@ -77,7 +76,6 @@ class Pad(Filling, CallOp):
         return self
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
-        """See `Move.moved`."""
         return np.pad(parts[0], self._widths(), constant_values=fill)
 
 
@@ -96,12 +94,10 @@ class PadAxes(Filling, PrimitiveOp):
     widths: tuple[tuple[int, int], ...]
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         sizes = (n + sum(pair) for n, pair in zip(inputs[0].shape, self.widths, strict=True))
         return TensorType(tuple(sizes), inputs[0].dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (source,), widths = tensors, self.widths
         shape = sizes_of(source)
 
@@ -119,5 +115,4 @@ class PadAxes(Filling, PrimitiveOp):
         return te.compute(self.extents(tensors), element, name="padded")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
-        """See `Move.moved`."""
         return np.pad(parts[0], self.widths, constant_values=fill)

@@ -31,12 +31,10 @@ class Reshape(CallOp):
     shape: tuple[int, ...]
 
     def call(self, x: Expr) -> Call:
-        """See `CallOp.call`."""
         return R.reshape(x, self.shape)
 
     @classmethod
     def read(cls, call: Any) -> Reshape:
-        """See `CallOp.read`."""
         return cls(shape_of(call))
 
     def range(self, inputs: Sequence[Range]) -> Range:

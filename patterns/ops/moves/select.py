@@ -40,7 +40,6 @@ class Select(PrimitiveOp):
     b: Array | None = None
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         _, first, second = inputs
         if first.dtype != second.dtype:
             raise IntegerFormError(f"a choice between {first.dtype} and {second.dtype}")
@@ -56,7 +55,6 @@ class Select(PrimitiveOp):
         return union([*inputs, *((int(part.min()), int(part.max())) for part in known)])
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         mask, *operands = tensors
 
         def element(*index: Any) -> Any:

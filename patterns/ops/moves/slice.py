@@ -48,7 +48,6 @@ class Slice(Move, PrimitiveOp):
         return cls(tuple(begin), tuple(sizes), tuple(strides))
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shape = inputs[0].shape
         parts = zip(shape, self.begin, self.sizes, self.strides, strict=True)
         for size, first, count, step in parts:
@@ -61,8 +60,6 @@ class Slice(Move, PrimitiveOp):
         return TensorType(self.sizes, inputs[0].dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
-
         def element(*index: Any) -> Any:
             parts = zip(index, self.begin, self.strides, strict=True)
             return tensors[0](*(at * step + first for at, first, step in parts))
@@ -70,7 +67,6 @@ class Slice(Move, PrimitiveOp):
         return te.compute(self.extents(tensors), element, name="part")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
-        """See `Move.moved`."""
         bounds = zip(self.begin, self.sizes, self.strides, strict=True)
         places = [begin + np.arange(size) * stride for begin, size, stride in bounds]
         return np.asarray(parts[0][np.ix_(*places)])

@@ -38,11 +38,9 @@ class SpaceToDepth(Move, PrimitiveOp):
 
     @property
     def prescribed(self) -> Layout:
-        """See `Op.prescribed`."""
         return "NHWC"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shape, block = inputs[0].shape, self.block
         if len(shape) != 4 or block < 1 or shape[1] % block or shape[2] % block:
             raise IntegerFormError(f"blocks of {block}x{block} of a map of shape {list(shape)}")
@@ -51,7 +49,6 @@ class SpaceToDepth(Move, PrimitiveOp):
         return TensorType(blocks, inputs[0].dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (source,) = tensors
         shape, block = sizes_of(source), self.block
 
@@ -63,7 +60,6 @@ class SpaceToDepth(Move, PrimitiveOp):
         return te.compute(self.extents(tensors), element, name="blocks")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
-        """See `Move.moved`."""
         (n, y, x, _), block = parts[0].shape, self.block
         rows = parts[0].reshape(n, y // block, block, x // block, block, -1)
         return rows.transpose(0, 1, 3, 2, 4, 5).reshape(n, y // block, x // block, -1)

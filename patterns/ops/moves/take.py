@@ -39,7 +39,6 @@ class Take(Move, PrimitiveOp):
     places: tuple[int, ...]
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shape = inputs[0].shape
         if not 0 <= self.axis < len(shape) or not self.places:
             raise IntegerFormError(f"axis {self.axis} of {shape}, {len(self.places)} elements")
@@ -53,7 +52,6 @@ class Take(Move, PrimitiveOp):
         return Argument("x", inputs[0]), Argument("places", np.asarray(self.places, "int32"))
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, places = tensors
         axis = self.axis
 
@@ -63,7 +61,6 @@ class Take(Move, PrimitiveOp):
         return te.compute(self.extents(tensors), element, name="taken")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
-        """See `Move.moved`."""
         return np.take(parts[0], self.places, axis=self.axis)
 
 
@@ -84,7 +81,6 @@ class Nearest(Move, PrimitiveOp):
     layout: str = "NHWC"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         source, y = inputs[0].shape, y_axis(self.layout)
         shape = (*source[:y], len(self.rows), len(self.columns), *source[y + 2 :])
         return TensorType(shape, inputs[0].dtype)
@@ -95,7 +91,6 @@ class Nearest(Move, PrimitiveOp):
         return Argument("x", inputs[0]), Argument("rows", rows), Argument("columns", columns)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, row, column = tensors
         y = y_axis(self.layout)
 
@@ -106,7 +101,6 @@ class Nearest(Move, PrimitiveOp):
         return te.compute(self.extents(tensors), element, name="nearest")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
-        """See `Move.moved`."""
         y = y_axis(self.layout)
         return np.take(np.take(parts[0], self.rows, axis=y), self.columns, axis=y + 1)
 
@@ -133,7 +127,6 @@ class Gather(PrimitiveOp):
     table: Array | None = None
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         source, places = inputs
         if not 0 <= self.axis < len(source.shape) or places.dtype != "int32":
             raise IntegerFormError(
@@ -164,7 +157,6 @@ class Gather(PrimitiveOp):
         return np.take(self.table, np.clip(inside, 0, size - 1), self.axis)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, places = tensors
         shapes, axis = [sizes_of(part) for part in tensors], self.axis
         size, end = shapes[0][axis], axis + len(shapes[1])

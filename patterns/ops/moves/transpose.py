@@ -28,12 +28,10 @@ class Transpose(Move, PrimitiveOp):
     axes: tuple[int, ...]
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shape = tuple(inputs[0].shape[axis] for axis in self.axes)
         return TensorType(shape, inputs[0].dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (source,), axes = tensors, self.axes
 
         def element(*index: Any) -> Any:
@@ -42,5 +40,4 @@ class Transpose(Move, PrimitiveOp):
         return te.compute(self.extents(tensors), element, name="transposed")
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
-        """See `Move.moved`."""
         return parts[0].transpose(self.axes)

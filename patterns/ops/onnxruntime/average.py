@@ -65,7 +65,6 @@ class OnnxAverage(PrimitiveOp):
         return self.requant.output_zero_point
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         source, y = inputs[0].shape, y_axis(self.layout)
         maps, sizes = source[y : y + 2], []
         for axis in (0, 1):
@@ -89,7 +88,6 @@ class OnnxAverage(PrimitiveOp):
         return Argument("x", inputs[0]), Argument("factors", factors)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, factor = tensors
         if self.steps:
             return self._in_reals(source, factor)

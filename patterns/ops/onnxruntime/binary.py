@@ -109,7 +109,6 @@ class _Pair(PrimitiveOp):
         return self.requant.output_zero_point
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         factors, _ = aligned(self.requant)
         largest = 2**16 if self.computes == "multiply" else 2**10
         if max(factors) * largest >= 2**62:
@@ -133,7 +132,6 @@ class _Pair(PrimitiveOp):
         return pair(inputs)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         parts, factors, figures = tensors[:2], tensors[2], tensors[-1]
         turned = self.computes != "multiply" and _is_one_along_rows(*map(sizes_of, parts))
         kernel = _Kernel.of(self.requant, self.computes, self.kernel, turned)
@@ -274,7 +272,6 @@ class OnnxBinary(_Pair):
 
     @property
     def stem(self) -> str:
-        """See `Op.stem`."""
         return self.function
 
     @property

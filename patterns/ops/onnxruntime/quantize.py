@@ -34,7 +34,6 @@ class OnnxQuantize(Quantize):
     tag = "onnx_quantize"
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, step = tensors
         limits = np.iinfo(self.dtype)
 
@@ -72,11 +71,9 @@ class OnnxReal(PrimitiveOp):
     factors: Array
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         return TensorType(inputs[0].shape, "float32")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, factor = tensors
 
         def element(*index: Any) -> Any:

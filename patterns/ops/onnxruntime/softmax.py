@@ -66,7 +66,6 @@ class OnnxSoftmax(PrimitiveOp):
         return int(np.floor(np.float32(1) / np.float32(self.output_step))) << 16
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         row = inputs[0].shape[-1]
         if self._steps >= 1 << 31 or row > 1 << 20:
             raise UnsupportedError(
@@ -81,7 +80,6 @@ class OnnxSoftmax(PrimitiveOp):
         return Argument("x", inputs[0]), Argument("exponential", table)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, table = tensors
         shape = sizes_of(source)
         row = tirx.const(shape[-1], "int64")

@@ -53,7 +53,6 @@ class Accumulate(PrimitiveOp):
             )
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
-        """See `Op.write`."""
         if len(set(inputs)) != len(inputs):
             raise IntegerFormError(
                 f"a sum of {len(inputs)} tensors, some of them the same",
@@ -63,7 +62,6 @@ class Accumulate(PrimitiveOp):
         return super().write(bb, inputs, name)
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shapes, dtypes = {part.shape for part in inputs}, {part.dtype for part in inputs}
         if len(inputs) < 2 or len(shapes) != 1 or dtypes != {"int8"}:
             raise IntegerFormError(
@@ -74,11 +72,9 @@ class Accumulate(PrimitiveOp):
         return inputs[0]
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`."""
         return tuple(Argument(f"part_{at}", part) for at, part in enumerate(inputs))
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         worst = len(tensors) * 128 * abs(self.mul) + abs(self.add)
         wide = "int32" if worst <= INT32_MAX else "int64"
         mul, add, shift, low, high = (
@@ -95,7 +91,6 @@ class Accumulate(PrimitiveOp):
         return te.compute(tensors[0].shape, element, name="accumulated")
 
     def layer(self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType) -> Add:
-        """See `Op.layer`."""
         requant = MulShift((self.mul,), (self.shift,), (self.add,))
         operands = tuple(matrix_of(*part) for part in inputs)
         result = matrix_of(name, output)

@@ -47,12 +47,10 @@ class ElementWise(PrimitiveOp):
         return "int32"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         self.check(magnitude(inputs[0].dtype))
         return TensorType(inputs[0].shape, "int32")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (source,) = tensors
         working = self.working(magnitude(str(source.dtype)))
 
@@ -112,13 +110,11 @@ class PulpGelu(ElementWise):
     one: int
 
     def check(self, largest: int) -> None:
-        """See `ElementWise.check`."""
         if self.b > 0:
             raise UnsupportedError(f"b = {self.b}", hint="b is negative")
         check_fits(largest * (abs(self.one) + self.b * self.b), "a GELU")
 
     def of(self, value: Any) -> Any:
-        """See `ElementWise.of`."""
         zero, bit, one, b = (tirx.const(n, "int32") for n in (0, 1, self.one, self.b))
         inner = tirx.min(tirx.max(value, -value), tirx.const(-self.b, "int32")) + b
         flat = one - inner * inner
@@ -144,12 +140,10 @@ class PulpHardSwish(ElementWise):
     sixth: int
 
     def check(self, largest: int) -> None:
-        """See `ElementWise.check`."""
         check_fits(largest * max(self.six, 1) * max(abs(self.sixth), 1), "a hard swish")
         check_fits(largest + abs(self.three), "a hard swish")
 
     def of(self, value: Any) -> Any:
-        """See `ElementWise.of`."""
         zero, three, six, sixth = (
             tirx.const(n, "int32") for n in (0, self.three, self.six, self.sixth)
         )
@@ -178,7 +172,6 @@ class PulpDivide(ElementWise):
     denominator: int
 
     def check(self, largest: int) -> None:
-        """See `ElementWise.check`."""
         worst = largest * abs(self.numerator)
         if not 0 < self.denominator <= INT32_MAX or worst + self.denominator >= 2**62:
             raise UnsupportedError(
@@ -188,12 +181,10 @@ class PulpDivide(ElementWise):
         check_fits(-(-worst // self.denominator), "a quotient")
 
     def working(self, largest: int) -> str:
-        """See `ElementWise.working`."""
         worst = largest * abs(self.numerator)
         return "int32" if worst + self.denominator <= INT32_MAX else "int64"
 
     def of(self, value: Any) -> Any:
-        """See `ElementWise.of`."""
         working = str(value.ty.dtype)
         divisor, one = tirx.const(self.denominator, working), tirx.const(1, working)
         product = value * tirx.const(self.numerator, working)

@@ -72,7 +72,6 @@ class ItaMax(PrimitiveOp):
         return min(self.function.group or length, length)
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shape, dtype = inputs[0].shape, inputs[0].dtype
         if dtype not in ("int8", "uint8"):
             raise UnsupportedError(f"a softmax of {dtype}", hint="int8 or uint8")
@@ -82,14 +81,12 @@ class ItaMax(PrimitiveOp):
         return TensorType(shape, self.dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (source,) = tensors
         return _softmax(source, self.function, self._width(int(source.shape[-1])), self.dtype)
 
     def layer(
         self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
     ) -> Rows:
-        """See `Op.layer`."""
         return row_layer(name, inputs[0], output, self.function)
 
 
@@ -229,7 +226,6 @@ class ItaActivation(PrimitiveOp):
                 raise UnsupportedError(f"{role} = {value}", hint=f"{low} to {high}")
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         if inputs[0].dtype != "int8":
             raise UnsupportedError(f"a GELU of {inputs[0].dtype}", hint="int8")
         return TensorType(inputs[0].shape)
@@ -241,7 +237,6 @@ class ItaActivation(PrimitiveOp):
         return Argument("x", inputs[0]), Argument("table", table)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, table = tensors
 
         def element(*index: Any) -> Any:
@@ -252,5 +247,4 @@ class ItaActivation(PrimitiveOp):
     def layer(
         self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
     ) -> Rows:
-        """See `Op.layer`."""
         return row_layer(name, inputs[0], output, self.function)

@@ -58,7 +58,6 @@ class Norm(PrimitiveOp):
         return {name: part for name, part in parts.items() if isinstance(part, np.ndarray)}
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shape, dtype = inputs[0].shape, inputs[0].dtype
         if dtype not in ("int8", "uint8"):
             raise UnsupportedError(f"a norm of {dtype}", hint="int8 or uint8")
@@ -79,7 +78,6 @@ class Norm(PrimitiveOp):
     def layer(
         self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
     ) -> Rows:
-        """See `Op.layer`."""
         return row_layer(name, inputs[0], output, self.function)
 
 
@@ -165,7 +163,6 @@ class PulpLayerNorm(Norm):
         return cls(LayerNorm(vector(weight), vector(bias), exponent_of(divisor)))
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, factor, summand = tensors
         length = int(source.shape[-1])
         w, b = (
@@ -221,7 +218,6 @@ class PulpRmsNorm(Norm):
         return cls(RmsNorm(vector(weight), exponent_of(divisor)))
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, factor = tensors
         length, most = int(source.shape[-1]), magnitude(str(source.dtype))
         w = int(np.abs(self.function.weight.astype("int64")).max())
@@ -270,7 +266,6 @@ class PulpAffineNorm(Norm):
         return cls(AffineNorm(vector(weight), vector(bias), mul, exponent_of(divisor)))
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, factor, summand = tensors
         mul = self.function.mul
         w, b = (

@@ -42,7 +42,6 @@ class PulpQuotient(PrimitiveOp):
     eps: int
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         a, b = inputs
         dividend = abs(self.factor) * magnitude(a.dtype)
         divisor = abs(self.eta) * magnitude(b.dtype) + abs(self.eps)
@@ -62,7 +61,6 @@ class PulpQuotient(PrimitiveOp):
         return pair(inputs)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         zero, one, factor, eta, eps = (
             tirx.const(number, "int64") for number in (0, 1, self.factor, self.eta, self.eps)
         )

@@ -88,7 +88,6 @@ class PulpSoftmax(PrimitiveOp):
         return exponentials(self.coefficients, self.log2)
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shape, dtype = inputs[0].shape, inputs[0].dtype
         if dtype not in ("int8", "uint8"):
             raise UnsupportedError(f"a softmax of {dtype}", hint="int8 or uint8")
@@ -101,7 +100,6 @@ class PulpSoftmax(PrimitiveOp):
         return Argument("x", inputs[0]), Argument("exponential", table)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, exponential = tensors
         rows, highest = source.shape[:-1], self.levels - 1
         wide = "int64" if max(self.exponentials) * highest > INT32_MAX else "int32"
@@ -122,7 +120,6 @@ class PulpSoftmax(PrimitiveOp):
     def layer(
         self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
     ) -> Rows:
-        """See `Op.layer`."""
         return row_layer(name, inputs[0], output, TableSoftmax(self.exponentials, self.levels))
 
 

@@ -54,7 +54,6 @@ class AveragePool(PrimitiveOp):
 
     @property
     def prescribed(self) -> Layout:
-        """See `Op.prescribed`."""
         return "NHWC" if self.layout == "NHWC" else "NCHW"
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -74,7 +73,6 @@ class AveragePool(PrimitiveOp):
         return TensorType((*shape[:y], *sizes, *shape[y + 2 :]), inputs[0].dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (source,), y_at = tensors, y_axis(self.layout)
         kernel, padding = self.kernel, self.padding
         sizes, out = sizes_of(source)[y_at : y_at + 2], self.extents(tensors)
@@ -111,7 +109,6 @@ class AveragePool(PrimitiveOp):
         return te.compute(out, average, name="average")
 
     def compute(self, inputs: Sequence[Array]) -> Array:
-        """See `Op.compute`."""
         x, shape = inputs[0], (self.kernel, self.strides, self.padding, 0)
         total = windows(x.astype(np.int64), *shape).sum(axis=(-2, -1))
         count = windows(np.ones_like(x[:1], np.int64), *shape).sum(axis=(-2, -1))
@@ -162,7 +159,6 @@ class TfliteMean(PrimitiveOp):
         return self.zero_points[1]
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shape = inputs[0].shape
         count = math.prod(shape[axis] for axis in self.axes)
         if count >= _MOST[inputs[0].dtype]:
@@ -180,7 +176,6 @@ class TfliteMean(PrimitiveOp):
         return Argument("x", inputs[0]), Argument("multiplier", multiplier)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, factors = tensors
         shape = sizes_of(source)
         count = math.prod(shape[axis] for axis in self.axes)

@@ -42,7 +42,6 @@ class TfliteBilinear(PrimitiveOp):
     column_weights: Array
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shape = inputs[0].shape
         if len(shape) != 4 or inputs[0].dtype != "int8":
             raise IntegerFormError(f"an interpolation of {inputs[0].dtype} of shape {shape}")
@@ -66,7 +65,6 @@ class TfliteBilinear(PrimitiveOp):
         return 4 * n * y * x * c
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, rows, columns, row_weights, column_weights = tensors
 
         shape = self.extents(tensors)

@@ -58,7 +58,6 @@ class TfliteBinary(PrimitiveOp):
 
     @property
     def stem(self) -> str:
-        """See `Op.stem`."""
         return self.function
 
     @property
@@ -67,7 +66,6 @@ class TfliteBinary(PrimitiveOp):
         return self.parameters.zero_points[2]
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         first, second = inputs[0], inputs[1]
         if first.dtype != second.dtype:
             raise IntegerFormError(f"operands of types {first.dtype} and {second.dtype}")
@@ -88,7 +86,6 @@ class TfliteBinary(PrimitiveOp):
         return self.parameters.multipliers
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         *operands, multiplier = tensors
         clipped = _ARITHMETIC[type(self.parameters)]
         low, high = self.clip
@@ -173,11 +170,9 @@ class TfliteAdd(PrimitiveOp):
 
     @property
     def zero_point(self) -> int:
-        """See `Op.zero_point`."""
         return self.factors.zero_points[2]
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         return TensorType(inputs[0].shape)
 
     def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
@@ -190,7 +185,6 @@ class TfliteAdd(PrimitiveOp):
         return *pair(inputs), Argument("multiplier", multipliers)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         first, second, multiplier = tensors
         low, high = self.clip
 
@@ -202,7 +196,6 @@ class TfliteAdd(PrimitiveOp):
         return te.compute(first.shape, element, name="sum")
 
     def compute(self, inputs: Sequence[Array]) -> Array:
-        """See `Op.compute`."""
         factors, total = self.factors, np.zeros((), np.int64)
         *scales, last = zip(factors.multipliers, factors.shifts, strict=True)
         for x, zero, scale in zip(inputs, factors.zero_points[:2], scales, strict=True):

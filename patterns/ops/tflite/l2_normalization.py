@@ -58,7 +58,6 @@ class TfliteL2Normalization(PrimitiveOp):
         return TensorType(shape)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         (x,) = tensors
         rows, k = x.shape[:-1], te.reduce_axis((0, x.shape[-1]), "k")
 

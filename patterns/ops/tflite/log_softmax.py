@@ -99,7 +99,6 @@ class TfliteLogSoftmax(PrimitiveOp):
         return np.asarray([max(value, _LOWEST) for value in scaled], "int32")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         x, exponential, difference = tensors
         distance, total = summed_exponentials(x, exponential)
         logarithm = _logarithm(total)

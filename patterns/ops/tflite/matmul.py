@@ -58,7 +58,6 @@ class TfliteMatmul(PrimitiveOp):
         return self.zero_points[2]
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         shape, inner = self._shape(inputs[0].shape, inputs[1].shape)
         self._check_sums(inner)
         return TensorType(shape, inputs[0].dtype)
@@ -91,7 +90,6 @@ class TfliteMatmul(PrimitiveOp):
         return *pair(inputs, self.a, self.b), multiplier
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         left, right, multiplier = tensors
         shape, inner = self._shape(sizes_of(left), sizes_of(right))
         k = te.reduce_axis((0, tirx.const(inner, "int64")), "k")

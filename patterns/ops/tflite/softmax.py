@@ -123,7 +123,6 @@ class TfliteSoftmax(PrimitiveOp):
         return Argument("x", inputs[0]), Argument("exponential", table)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         return _rows(*tensors)
 
 

@@ -99,7 +99,6 @@ class WideConv2d(PrimitiveOp):
     groups: int = 1
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         source, (k, fy, fx, each) = inputs[0], self.weight.shape
         shape = source.shape
         fits = len(shape) == 4 and shape[3] == each * self.groups and not k % self.groups
@@ -135,7 +134,6 @@ class WideConv2d(PrimitiveOp):
         return int(np.prod(output.shape)) * int(np.prod(self.weight.shape[1:]))
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, weight, bias, multipliers, shifts = tensors
         k, fy, fx, each = self.weight.shape
         out = self.extents(tensors)
@@ -197,7 +195,6 @@ class PiecewiseRescale(PrimitiveOp):
     slopes: Array | None = None
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         if inputs[0].dtype not in ("int8", "uint8", "int16", "int32"):
             raise UnsupportedError(f"an input of type {inputs[0].dtype}")
         shape = inputs[0].shape
@@ -212,7 +209,6 @@ class PiecewiseRescale(PrimitiveOp):
         return Argument("x", inputs[0]), Argument("multipliers", multipliers), *slopes
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, multipliers, *slopes = tensors
         low, high = self.clip
 
@@ -286,11 +282,9 @@ class WideSigmoid(PrimitiveOp):
 
     @property
     def stem(self) -> str:
-        """See `Op.stem`."""
         return self.function
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
-        """See `PrimitiveOp.result`."""
         if inputs[0].dtype != "int16":
             raise IntegerFormError(f"an input of type {inputs[0].dtype}, not int16")
         return inputs[0]
@@ -300,7 +294,6 @@ class WideSigmoid(PrimitiveOp):
         return Argument("x", inputs[0]), Argument("curve", _curve())
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         source, curve = tensors
         logistic = self.function == "logistic"
         # Bits between two points, bits of the result's fraction that are rounded, and the result

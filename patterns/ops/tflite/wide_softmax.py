@@ -92,7 +92,6 @@ class WideSoftmax(PrimitiveOp):
         )
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """See `PrimitiveOp.body`."""
         x, exponential, reciprocal, multiplier = tensors
         rows, length = x.shape[:-1], x.shape[-1]
         k, j = te.reduce_axis((0, length), "k"), te.reduce_axis((0, length), "j")
