@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array, Layer, Layout
 
-__all__ = ["INT8", "Op", "Range", "Scale", "TensorType", "Work", "operator", "union"]
+__all__ = ["INT8", "Op", "Operands", "Range", "Scale", "TensorType", "Work", "operator", "union"]
 
 Range: TypeAlias = tuple[int, int]
 """Inclusive (low, high) of the elements of a tensor."""
@@ -60,6 +60,10 @@ class TensorType:
 
     shape: tuple[int, ...]
     dtype: str = "int8"
+
+
+Operands: TypeAlias = Sequence[tuple[str, TensorType]]
+"""Name and type of each tensor that an operator reads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +131,12 @@ class Op:
         """
         raise NotImplementedError
 
-    def layer(
-        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
-    ) -> Layer | None:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> Layer | None:
         """Return the layer to offer to accelerators; ``None`` by default.
 
         Args:
             name: name of the operator.
-            inputs: name and type of each tensor it reads.
+            inputs: the tensors it reads.
             output: type of its result.
         """
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from tvm import relax, te
@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array
 
-__all__ = ["Argument", "PrimitiveOp", "read_primitive", "type_of"]
+__all__ = ["Argument", "Inputs", "PrimitiveOp", "read_primitive", "type_of"]
 
 FIELDS = "fields"
 """Parameter of a PrimFunc that carries the operator's fields."""
 
 _OPAQUE = 8  # TVM's OpPatternKind
+
+
+Inputs: TypeAlias = "Sequence[Expr | TensorType]"
+"""The tensors that an operator reads, of which only the types may be known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +86,7 @@ class PrimitiveOp(Op):
             UnsupportedError: the result could not be computed exactly.
         """
 
-    def arguments(self, inputs: Sequence[Expr | TensorType]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """The PrimFunc's arguments: by default the inputs, then the fields that are arrays.
 
         Inputs are named ``x``, or ``x0``, ``x1``...; fields have their own names.

@@ -15,7 +15,7 @@ from byoc_dory.layers import Array, MulShift, Shift
 from patterns.composed_op import ComposedOp
 from patterns.match import Match
 from patterns.names import emit
-from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.op import INT8, Operands, Range, Scale, TensorType, Work, operator
 from patterns.ops.requantize import (
     check_requantization,
     read_clip,
@@ -90,9 +90,7 @@ class Add(ComposedOp):
         assert isinstance(requant, Shift | MulShift), requant
         return cls(requant, read_clip(slots), dtype_of(slots["cast"]))
 
-    def layer(
-        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
-    ) -> Layer:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> Layer:
         operands = inputs if len(inputs) == 2 else [inputs[0], inputs[0]]
         return sum_layer(name, operands, output, self.requant, self.clip)
 

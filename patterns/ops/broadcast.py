@@ -9,11 +9,9 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
-from patterns.primitive_op import Argument
+from patterns.primitive_op import Argument, Inputs
 
 if TYPE_CHECKING:
-    from tvm.relax import Expr
-
     from byoc_dory.layers import Array
 
 __all__ = ["broadcast", "broadcast_load", "pair"]
@@ -32,9 +30,7 @@ def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
         raise IntegerFormError(f"operands of shapes {named} cannot be broadcast") from error
 
 
-def pair(
-    inputs: Sequence[Expr], a: Array | None = None, b: Array | None = None
-) -> tuple[Argument, ...]:
+def pair(inputs: Inputs, a: Array | None = None, b: Array | None = None) -> tuple[Argument, ...]:
     """Return two operands as arguments ``a`` and ``b``, with a constant one in its place.
 
     A single tensor, if none is constant, is both of them.

@@ -16,7 +16,7 @@ from byoc_dory.layers.rowwise import TableMap
 from patterns.composed_op import ComposedOp
 from patterns.match import Match
 from patterns.names import emit
-from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.op import INT8, Operands, Range, Scale, TensorType, Work, operator
 from patterns.ops.requantize import (
     Scaling,
     check_int32,
@@ -124,9 +124,7 @@ class Convert(ComposedOp):
                 return None
         return self.compute([np.arange(256, dtype="uint8").view("int8")]).view("uint8")
 
-    def layer(
-        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
-    ) -> Layer | None:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> Layer | None:
         """See `Op.layer`: a table of bytes, row by row, if it can be one."""
         table = self.table()
         ((source, kind),) = inputs

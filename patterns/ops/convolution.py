@@ -21,7 +21,7 @@ from byoc_dory.layers import (
 )
 from patterns.match import Match
 from patterns.names import emit
-from patterns.op import INT8, Range, Scale, TensorType, operator
+from patterns.op import INT8, Operands, Range, Scale, TensorType, operator
 from patterns.ops.requantize import (
     Scaling,
     check_int32,
@@ -283,9 +283,7 @@ class Conv2d(_Convolution):
             dtype_of(slots["cast"]),
         )
 
-    def layer(
-        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
-    ) -> Convolution:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> Convolution:
         return image_layer(self.window, name, inputs, output, self.weight, self.bias, self.requant,
                            self.clip)  # fmt: skip
 
@@ -342,7 +340,7 @@ def conv2d_of(
 def image_layer(
     window: Window,
     name: str,
-    inputs: Sequence[tuple[str, TensorType]],
+    inputs: Operands,
     output: TensorType,
     weight: Array,
     bias: Array | None,

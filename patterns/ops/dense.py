@@ -18,7 +18,7 @@ from byoc_dory.layers import Dense as DenseLayer
 from byoc_dory.layers.gemm import gemm_layer
 from patterns.match import Match
 from patterns.names import emit
-from patterns.op import INT8, Range, Scale, TensorType, operator
+from patterns.op import INT8, Operands, Range, Scale, TensorType, operator
 from patterns.ops.requantize import (
     Scaling,
     check_int32,
@@ -137,9 +137,7 @@ class Dense(_Requantized):
             dtype_of(slots["cast"]),
         )
 
-    def layer(
-        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
-    ) -> DenseLayer:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> DenseLayer:
         """See `Op.layer`; its weight is ``[K, C, 1, 1]``."""
         ((source, kind),) = inputs
         k, channels = self.weight.shape
@@ -189,9 +187,7 @@ class Linear(_Requantized):
     def read(cls, slots: Mapping[str, Expr]) -> Dense | Linear:
         return Dense.read(slots)
 
-    def layer(
-        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
-    ) -> Layer:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> Layer:
         """See `Op.layer`: a product of matrices."""
         ((source, kind),) = inputs
         *rows, channels = kind.shape

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -10,14 +9,14 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Add, Requant, Tensor, matrix
 
 if TYPE_CHECKING:
-    from patterns.op import TensorType
+    from patterns.op import Operands, TensorType
 
 __all__ = ["sum_layer"]
 
 
 def sum_layer(
     name: str,
-    inputs: Sequence[tuple[str, TensorType]],
+    inputs: Operands,
     output: TensorType,
     requant: Requant,
     clip: tuple[int, int],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tvm import te, tirx
@@ -16,10 +16,7 @@ from tvm import te, tirx
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import Range, Scale, TensorType, Work, operator
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["TableLookup", "tabulate"]
 
@@ -68,7 +65,7 @@ class TableLookup(PrimitiveOp):
             )
         return TensorType(shape)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the table, row after row."""
         flat = np.asarray(self.table, "int8", order="C").reshape(-1)
         return Argument("x", inputs[0]), Argument("table", flat, "table")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from byoc_dory.errors import HtvmError
 from byoc_dory.layers import Layer
-from patterns.op import Op, Scale, TensorType
+from patterns.op import Op, Operands, Scale, TensorType
 
 __all__ = ["Node", "node_of"]
 
@@ -60,7 +59,7 @@ class Node:
         return TensorType(self.output_shape, self.output_dtype)
 
 
-def node_of(name: str, op: Op, read: Sequence[tuple[str, TensorType]], result: TensorType) -> Node:
+def node_of(name: str, op: Op, read: Operands, result: TensorType) -> Node:
     """Return the node of an operator, with the layer that accelerators see of it.
 
     Args:

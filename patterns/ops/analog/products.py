@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Dense as DenseLayer
 from byoc_dory.layers import Tensor
 from patterns.match import Match
-from patterns.op import TensorType, operator
+from patterns.op import Operands, TensorType, operator
 from patterns.ops.analog.passes import InPasses, check_alike, passes_of, read_passes
 from patterns.ops.convolution import Window, image_layer, read_weight
 from patterns.ops.dense import vector
@@ -80,9 +80,7 @@ class AnalogConv2d(InPasses):
         weight, requant = read_passes(slots, weights, window.channel_axis)
         return cls(weight, requant, read_clip(slots), window)
 
-    def layer(
-        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
-    ) -> Convolution:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> Convolution:
         return image_layer(
             self.window, name, inputs, output, self.weight, None, self.requant, self.clip
         )
@@ -118,9 +116,7 @@ class AnalogDense(InPasses):
         weight, requant = read_passes(slots, weights, 1)
         return cls(weight, requant, read_clip(slots))
 
-    def layer(
-        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
-    ) -> DenseLayer:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> DenseLayer:
         ((source, kind),) = inputs
         return DenseLayer(
             name=name,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +11,7 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import TensorType, Work
 from patterns.ops.broadcast import pair
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["RealOp", "RealPair", "check_reals"]
 
@@ -57,7 +53,7 @@ class RealPair(RealOp):
     a: Array | None = None
     b: Array | None = None
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands, with a constant one in its place."""
         a, b = (None if part is None else np.asarray(part, "float32") for part in (self.a, self.b))
         return pair(inputs, a, b)

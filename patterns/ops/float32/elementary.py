@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from tvm import te, tirx
@@ -17,10 +17,7 @@ from tvm import te, tirx
 from patterns.op import operator
 from patterns.ops.float32.base import RealOp
 from patterns.ops.float32.let import Definitions, polynomial, within
-from patterns.primitive_op import Argument
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs
 
 __all__ = ["Map", "RealExp", "RealLog", "RealMap", "RealRound", "RealSqrt"]
 
@@ -42,7 +39,7 @@ class RealExp(RealOp):
     kind = "real_exp"
     opaque = True
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, the polynomial and the powers of two."""
         figures = np.asarray([*_EXP, *_POLYNOMIAL], "float32")
         powers = np.asarray([2.0**k for k in range(_LEAST_POWER, _MOST_POWER + 1)], "float32")
@@ -95,7 +92,7 @@ class RealLog(RealOp):
     kind = "real_log"
     opaque = True
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, the figures, powers of two and their inverses."""
         figures = np.asarray([*_LOG2, math.sqrt(2), 0.5, 1.0, 0.0, -np.inf, np.inf], "float32")
         powers = np.asarray([[2.0**k, 2.0**-k, 2.0 ** (1 - k), k] for k in _POWERS], "float32")
@@ -178,7 +175,7 @@ class RealMap(RealOp):
     def stem(self) -> str:
         return f"real_{self.function}"
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, then the limits and both polynomials."""
         limit, above, below = _RATIONAL[self.function]
         figures = np.asarray((-limit, limit, *above, *below), "float32")
@@ -214,7 +211,7 @@ class RealSqrt(RealOp):
     kind = "real_sqrt"
     opaque = True
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, powers of 16, and starting values of roots."""
         squares = np.asarray([2.0**k for k in _EXPONENTS], "float32")
         starts = np.asarray([2.0 ** (k // 2 + 1) for k in _EXPONENTS], "float32")
@@ -255,7 +252,7 @@ class RealRound(RealOp):
     kind = "real_round"
     opaque = True
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and two equal numbers.
 
         There are two, because with one number a compiler would cancel the addition and subtraction.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tvm import te, tirx
@@ -19,10 +19,7 @@ from byoc_dory.layers import Array
 from patterns.op import TensorType, operator
 from patterns.ops.float32.base import RealOp, check_reals
 from patterns.primitive import sizes_of
-from patterns.primitive_op import Argument
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs
 
 __all__ = ["RealAverage", "RealBilinear", "RealConv2d"]
 
@@ -120,7 +117,7 @@ class RealAverage(RealOp):
         sizes = (span // stride + 1 for span, stride in zip(spans, self.strides, strict=True))
         return TensorType((*source[:2], *sizes), "float32")
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the number of elements in a window."""
         count = np.asarray([math.prod(self.kernel)], "float32")
         return Argument("x", inputs[0]), Argument("count", count)

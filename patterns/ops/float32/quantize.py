@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tvm import te, tirx
 
 from patterns.op import TensorType, Work, operator
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["BEYOND", "Dequantize", "Quantize"]
 
@@ -46,7 +43,7 @@ class Quantize(PrimitiveOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         return TensorType(inputs[0].shape, self.dtype)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the scale.
 
         The scale is an argument, because TVM prints constants inside a function with only seven
@@ -105,7 +102,7 @@ class Dequantize(PrimitiveOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         return TensorType(inputs[0].shape, "float32")
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the scale.
 
         The scale is an argument, because TVM prints constants inside a function with only seven

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from tvm import te, tirx
@@ -15,10 +15,7 @@ from patterns.op import TensorType, operator
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.integer.limits import constant_of, magnitude, wrapping_type
 from patterns.primitive import sizes_of
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["Combine", "Function", "IntegerMatmul"]
 
@@ -46,7 +43,7 @@ class Combine(PrimitiveOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         return TensorType(broadcast(*(part.shape for part in inputs)), "int32")
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands."""
         return pair(inputs, b=None if self.b is None else constant_of(self.b, 1))
 
@@ -93,7 +90,7 @@ class IntegerMatmul(PrimitiveOp):
             )
         return TensorType((*outer, first[-2], second[columns]), "int32")
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands."""
         return pair(inputs)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tvm import te, tirx
 
@@ -14,10 +14,7 @@ from patterns.op import Range, TensorType, Work, operator, union
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.primitive import sizes_of
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["ArgExtreme", "Extreme", "ReduceExtreme", "Which"]
 
@@ -100,7 +97,7 @@ class Extreme(PrimitiveOp):
             raise IntegerFormError(f"operands of types {first.dtype} and {second.dtype}")
         return TensorType(broadcast(first.shape, second.shape), first.dtype)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands."""
         return pair(inputs, b=self.b)
 

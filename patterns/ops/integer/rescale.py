@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tvm import te, tirx
@@ -20,10 +20,7 @@ from byoc_dory.layers.tensor import Array
 from patterns.op import Range, TensorType, Work, operator
 from patterns.ops.broadcast import broadcast_load
 from patterns.ops.integer.limits import INT32_MAX, constant_of, magnitude
-from patterns.primitive_op import Argument, PrimitiveOp, type_of
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp, type_of
 
 __all__ = ["Cast", "Rescale"]
 
@@ -75,7 +72,7 @@ class Rescale(PrimitiveOp):
             raise UnsupportedError(f"a shift by {self.shift}", hint="0 to 31")
         return TensorType(inputs[0].shape, self.dtype)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, factors and summands."""
         rank = len(type_of(inputs[0]).shape)
         mul, add = (constant_of(part, rank) for part in (self.mul, self.add))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tvm import te, tirx
@@ -14,10 +14,7 @@ from byoc_dory.layers import Array
 from patterns.op import TensorType, Work, operator
 from patterns.ops.moves.base import Move
 from patterns.primitive import sizes_of
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["Attach", "Concat"]
 
@@ -49,7 +46,7 @@ class Concat(Move, PrimitiveOp):
         size = sum(shape[axis] for shape in shapes)
         return TensorType((*shapes[0][:axis], size, *shapes[0][axis + 1 :]), inputs[0].dtype)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         return tuple(Argument(f"part_{at}", part) for at, part in enumerate(inputs))
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:

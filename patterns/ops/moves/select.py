@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tvm import te, tirx
 
@@ -12,10 +12,7 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import Range, TensorType, Work, operator, union
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["Select"]
 
@@ -45,7 +42,7 @@ class Select(PrimitiveOp):
             raise IntegerFormError(f"a choice between {first.dtype} and {second.dtype}")
         return TensorType(broadcast(*(part.shape for part in inputs)), first.dtype)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the mask and both operands."""
         return Argument("mask", self.mask, "mask"), *pair(inputs, self.a, self.b)
 

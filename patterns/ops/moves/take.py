@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tvm import te, tirx
@@ -14,11 +14,7 @@ from byoc_dory.layers import Array
 from patterns.op import Range, TensorType, Work, operator
 from patterns.ops.moves.base import Move, y_axis
 from patterns.primitive import sizes_of
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
-
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["Gather", "Nearest", "Take"]
 
@@ -47,7 +43,7 @@ class Take(Move, PrimitiveOp):
         before, after = shape[: self.axis], shape[self.axis + 1 :]
         return TensorType((*before, len(self.places), *after), inputs[0].dtype)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the places."""
         return Argument("x", inputs[0]), Argument("places", np.asarray(self.places, "int32"))
 
@@ -85,7 +81,7 @@ class Nearest(Move, PrimitiveOp):
         shape = (*source[:y], len(self.rows), len(self.columns), *source[y + 2 :])
         return TensorType(shape, inputs[0].dtype)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, rows and columns."""
         rows, columns = np.asarray(self.rows, "int32"), np.asarray(self.columns, "int32")
         return Argument("x", inputs[0]), Argument("rows", rows), Argument("columns", columns)
@@ -135,7 +131,7 @@ class Gather(PrimitiveOp):
         before, after = source.shape[: self.axis], source.shape[self.axis + 1 :]
         return TensorType((*before, *places.shape, *after), source.dtype)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the tensor and the places."""
         if self.table is None:
             return super().arguments(inputs)

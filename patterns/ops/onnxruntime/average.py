@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tvm import te, tirx
@@ -20,10 +20,7 @@ from patterns.ops.float32.let import Definitions
 from patterns.ops.moves.base import y_axis
 from patterns.ops.onnxruntime.rounding import EXACT_BELOW, ROUNDING, float_product, rounded
 from patterns.primitive import sizes_of
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["OnnxAverage"]
 
@@ -74,7 +71,7 @@ class OnnxAverage(PrimitiveOp):
             sizes.append(span // self.strides[axis] + 1)
         return TensorType((*source[:y], *sizes, *source[y + 2 :]))
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, and mantissa and shift of the scale.
 
         In float32: both scales, the number of elements in a window, the zero point, and what

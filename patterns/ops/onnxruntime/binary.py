@@ -17,23 +17,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Array, OnnxRequant
-from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.op import INT8, Operands, Range, Scale, TensorType, Work, operator
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.float32.let import Definitions
 from patterns.ops.onnxruntime.rounding import ROUNDING, TwoSteps, nearest, rounded
 from patterns.ops.sums import sum_layer
 from patterns.primitive import sizes_of
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["Function", "OnnxAdd", "OnnxBinary", "aligned"]
 
@@ -115,7 +112,7 @@ class _Pair(PrimitiveOp):
             raise UnsupportedError("an output scale far below those of the inputs")
         return TensorType(broadcast(*(part.shape for part in inputs[:2])))
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands and their factors.
 
         In reals also the scales, and what rounds.
@@ -127,7 +124,7 @@ class _Pair(PrimitiveOp):
         figures = np.asarray([*self.steps, *ROUNDING], "float32")
         return *self.operands(inputs), factors, Argument("figures", figures)
 
-    def operands(self, inputs: Sequence[Expr]) -> tuple[Argument, ...]:
+    def operands(self, inputs: Inputs) -> tuple[Argument, ...]:
         """Return the two operands."""
         return pair(inputs)
 
@@ -248,7 +245,7 @@ class OnnxAdd(_Pair):
     scale = Scale.FREE
     neutral = True
 
-    def layer(self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType) -> Add:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> Add:
         """See `Op.layer`; its requantization has one multiplier and shift per operand."""
         operands = inputs if len(inputs) == 2 else [inputs[0], inputs[0]]
         return sum_layer(name, operands, output, self.requant, self.clip)
@@ -279,7 +276,7 @@ class OnnxBinary(_Pair):
         """The function of the two operands."""
         return self.function
 
-    def operands(self, inputs: Sequence[Expr]) -> tuple[Argument, ...]:
+    def operands(self, inputs: Inputs) -> tuple[Argument, ...]:
         """Return the two operands, with a constant one in its place."""
         return pair(inputs, self.a, self.b)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tvm import te, tirx
@@ -19,10 +19,7 @@ from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
 from patterns.op import INT8, Range, TensorType, Work, operator
 from patterns.primitive import extents, sizes_of
-from patterns.primitive_op import Argument, PrimitiveOp, type_of
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp, type_of
 
 __all__ = ["OnnxSoftmax", "exponentials"]
 
@@ -74,7 +71,7 @@ class OnnxSoftmax(PrimitiveOp):
             )
         return TensorType(inputs[0].shape)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the exponentials."""
         table = exponentials(self.input_step, type_of(inputs[0]).shape[-1])
         return Argument("x", inputs[0]), Argument("exponential", table)

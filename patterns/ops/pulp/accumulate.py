@@ -10,10 +10,10 @@ from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import Add, MulShift
-from patterns.op import INT8, Range, TensorType, Work, operator
+from patterns.op import INT8, Operands, Range, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.rows import matrix_of
-from patterns.primitive_op import Argument, PrimitiveOp
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
@@ -71,7 +71,7 @@ class Accumulate(PrimitiveOp):
             )
         return inputs[0]
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         return tuple(Argument(f"part_{at}", part) for at, part in enumerate(inputs))
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
@@ -90,7 +90,7 @@ class Accumulate(PrimitiveOp):
 
         return te.compute(tensors[0].shape, element, name="accumulated")
 
-    def layer(self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType) -> Add:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> Add:
         requant = MulShift((self.mul,), (self.shift,), (self.add,))
         operands = tuple(matrix_of(*part) for part in inputs)
         result = matrix_of(name, output)

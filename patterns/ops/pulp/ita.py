@@ -15,14 +15,12 @@ from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
-from patterns.op import INT8, TensorType, Work, operator
+from patterns.op import INT8, Operands, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.rows import row_layer
-from patterns.primitive_op import Argument, PrimitiveOp
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 if TYPE_CHECKING:
-    from tvm.relax import Expr
-
     from byoc_dory.layers import Rows
 
 
@@ -84,9 +82,7 @@ class ItaMax(PrimitiveOp):
         (source,) = tensors
         return _softmax(source, self.function, self._width(int(source.shape[-1])), self.dtype)
 
-    def layer(
-        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
-    ) -> Rows:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> Rows:
         return row_layer(name, inputs[0], output, self.function)
 
 
@@ -230,7 +226,7 @@ class ItaActivation(PrimitiveOp):
             raise UnsupportedError(f"a GELU of {inputs[0].dtype}", hint="int8")
         return TensorType(inputs[0].shape)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the table."""
         # The table of a `TableMap` is indexed by bytes: 0 to 127, then -128 to -1.
         table = np.roll(self.function.table().table.view("int8"), 128)
@@ -244,7 +240,5 @@ class ItaActivation(PrimitiveOp):
 
         return te.compute(source.shape, element, name="gelu")
 
-    def layer(
-        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
-    ) -> Rows:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> Rows:
         return row_layer(name, inputs[0], output, self.function)

@@ -17,13 +17,12 @@ from tvm import te, tirx
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.rowwise import AffineNorm, LayerNorm, RmsNorm
 from byoc_dory.layers.tensor import Array
-from patterns.op import INT8, TensorType, operator
+from patterns.op import INT8, Operands, TensorType, operator
 from patterns.ops.integer.limits import INT32_MAX, constant_of, magnitude
 from patterns.ops.rows import row_layer
-from patterns.primitive_op import Argument, PrimitiveOp
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 if TYPE_CHECKING:
-    from tvm.relax import Expr
     from typing_extensions import Self
 
     from byoc_dory.layers import Rows
@@ -69,15 +68,13 @@ class Norm(PrimitiveOp):
                 )
         return TensorType(shape)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, and vectors with one entry per column."""
         vectors = self._vectors().items()
         constants = [Argument(role, values, f"function.{role}") for role, values in vectors]
         return Argument("x", inputs[0]), *constants
 
-    def layer(
-        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
-    ) -> Rows:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> Rows:
         return row_layer(name, inputs[0], output, self.function)
 
 

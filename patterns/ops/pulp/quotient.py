@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tvm import te, tirx
 
@@ -12,10 +12,7 @@ from byoc_dory.errors import UnsupportedError
 from patterns.op import Range, TensorType, operator
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.integer.limits import INT32_MAX, magnitude
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["PulpQuotient"]
 
@@ -56,7 +53,7 @@ class PulpQuotient(PrimitiveOp):
         """See `Op.range`: all of int32."""
         return -INT32_MAX - 1, INT32_MAX
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: dividend and divisor."""
         return pair(inputs)
 

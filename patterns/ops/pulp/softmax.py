@@ -14,14 +14,12 @@ from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.rowwise import TableSoftmax
-from patterns.op import TensorType, Work, operator
+from patterns.op import Operands, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.rows import row_layer
-from patterns.primitive_op import Argument, PrimitiveOp
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 if TYPE_CHECKING:
-    from tvm.relax import Expr
-
     from byoc_dory.layers import Rows
 
 __all__ = ["PulpSoftmax", "exponentials"]
@@ -94,7 +92,7 @@ class PulpSoftmax(PrimitiveOp):
         self._check(shape[-1])
         return TensorType(shape, "uint8")
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the table of exponentials."""
         table = np.asarray(self.exponentials, "int32")
         return Argument("x", inputs[0]), Argument("exponential", table)
@@ -117,9 +115,7 @@ class PulpSoftmax(PrimitiveOp):
 
         return te.compute(source.shape, element, name="softmax")
 
-    def layer(
-        self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType
-    ) -> Rows:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> Rows:
         return row_layer(name, inputs[0], output, TableSoftmax(self.exponentials, self.levels))
 
 

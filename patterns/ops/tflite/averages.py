@@ -19,11 +19,9 @@ from patterns.ops.requantize import fixed_point, left_shift, rounding_high_multi
 from patterns.ops.tflite.binary import divided
 from patterns.ops.windows import windows
 from patterns.primitive import sizes_of
-from patterns.primitive_op import Argument, PrimitiveOp
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 if TYPE_CHECKING:
-    from tvm.relax import Expr
-
     from byoc_dory.layers import Layout
 
 __all__ = ["AveragePool", "TfliteMean", "mean_factor"]
@@ -170,7 +168,7 @@ class TfliteMean(PrimitiveOp):
         """Return the axes of the input that remain in the result."""
         return [axis for axis in range(rank) if self.keep_dims or axis not in self.axes]
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the multiplier."""
         multiplier = np.asarray([self.multiplier], "int32")
         return Argument("x", inputs[0]), Argument("multiplier", multiplier)

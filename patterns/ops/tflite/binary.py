@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Add, Array, TfliteRequant
-from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from patterns.op import INT8, Operands, Range, Scale, TensorType, Work, operator
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.requantize import (
     left_shift,
@@ -25,10 +25,7 @@ from patterns.ops.tflite.factors import (
     MultiplyFactors,
     SquareFactors,
 )
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["Function", "TfliteAdd", "TfliteBinary", "divided", "summed"]
 
@@ -71,7 +68,7 @@ class TfliteBinary(PrimitiveOp):
             raise IntegerFormError(f"operands of types {first.dtype} and {second.dtype}")
         return TensorType(broadcast(first.shape, second.shape), first.dtype)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands and the multipliers.
 
         The multipliers are an argument, because TVM would multiply out known ones.
@@ -175,7 +172,7 @@ class TfliteAdd(PrimitiveOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         return TensorType(inputs[0].shape)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands and the multipliers.
 
         The multipliers are an argument, because TVM would multiply out known ones, into three wide
@@ -203,7 +200,7 @@ class TfliteAdd(PrimitiveOp):
         out = tflite_scale(total, *last) + self.zero_point
         return np.clip(out, *self.clip).astype(np.int8)
 
-    def layer(self, name: str, inputs: Sequence[tuple[str, TensorType]], output: TensorType) -> Add:
+    def layer(self, name: str, inputs: Operands, output: TensorType) -> Add:
         """See `Op.layer`; the requantization has the three multipliers of `AddFactors`."""
         a, b, zero_point = self.factors.zero_points
         requant = TfliteRequant(

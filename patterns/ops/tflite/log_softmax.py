@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tvm import te, tirx
@@ -35,10 +35,7 @@ from patterns.ops.tflite.softmax import (
     softmax_multiplier,
     summed_exponentials,
 )
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["TfliteLogSoftmax"]
 
@@ -84,7 +81,7 @@ class TfliteLogSoftmax(PrimitiveOp):
         check_row(inputs[0])
         return TensorType(inputs[0].shape)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, the exponentials and their arguments."""
         table = np.asarray(exponential_table(self.multiplier, self.left_shift), "int32")
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from tvm import te, tirx
@@ -17,10 +17,7 @@ from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
 from patterns.ops.tflite.wide import INT16, LARGEST_SUM
 from patterns.primitive import extents, sizes_of
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["TfliteMatmul", "WideMatmul"]
 
@@ -84,7 +81,7 @@ class TfliteMatmul(PrimitiveOp):
             raise IntegerFormError(f"a product of shapes {first} and {second}: {error}") from error
         return (*(int(size) for size in outer), m, k), c
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: both operands and the multiplier."""
         multiplier = Argument("multiplier", np.asarray([self.multiplier], "int32"))
         return *pair(inputs, self.a, self.b), multiplier

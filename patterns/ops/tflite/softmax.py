@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tvm import te, tirx
@@ -25,10 +25,7 @@ from patterns.ops.requantize import (
     rounding_high_multiply,
 )
 from patterns.ops.tflite.gemmlowp import exp_of_non_positive, high_multiply
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = [
     "TfliteSoftmax",
@@ -117,7 +114,7 @@ class TfliteSoftmax(PrimitiveOp):
         check_row(inputs[0])
         return TensorType(inputs[0].shape)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the exponentials."""
         table = np.asarray(exponential_table(self.multiplier, self.left_shift), "int32")
         return Argument("x", inputs[0]), Argument("exponential", table)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from tvm import te, tirx
@@ -22,10 +22,7 @@ from byoc_dory.layers import Array
 from patterns.op import Range, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = [
     "INT16",
@@ -202,7 +199,7 @@ class PiecewiseRescale(PrimitiveOp):
             raise IntegerFormError(f"slopes of shape {self.slopes.shape} for a tensor of {shape}")
         return TensorType(shape, self.dtype)
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, the multipliers, and slopes if there are any."""
         multipliers = np.asarray([abs(self.above[0]), abs(self.below[0])], "int32")
         slopes = [] if self.slopes is None else [Argument("slopes", self.slopes, "slopes")]
@@ -289,7 +286,7 @@ class WideSigmoid(PrimitiveOp):
             raise IntegerFormError(f"an input of type {inputs[0].dtype}, not int16")
         return inputs[0]
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input and the curve."""
         return Argument("x", inputs[0]), Argument("curve", _curve())
 

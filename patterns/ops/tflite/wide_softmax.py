@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tvm import te, tirx
@@ -23,10 +23,7 @@ from patterns.ops.requantize import (
     rounding_high_multiply,
     rounding_right_shift,
 )
-from patterns.primitive_op import Argument, PrimitiveOp
-
-if TYPE_CHECKING:
-    from tvm.relax import Expr
+from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
 __all__ = ["WideSoftmax"]
 
@@ -82,7 +79,7 @@ class WideSoftmax(PrimitiveOp):
             )
         return source
 
-    def arguments(self, inputs: Sequence[Expr]) -> Sequence[Argument]:
+    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, both tables and the multiplier."""
         return (
             Argument("x", inputs[0]),

@@ -8,8 +8,6 @@ one right shift.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from byoc_dory.layers import AnalogRequant, Array
@@ -17,9 +15,6 @@ from htvm.frontend.onnx.dialects.values import Converted, IntegerNode, Live, Pro
 from htvm.frontend.onnx.dialects.write import CONVERTER, per_channel
 from patterns.op import Op
 from patterns.ops.analog.products import AnalogConv2d, AnalogDense
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["converted", "write_analog"]
 

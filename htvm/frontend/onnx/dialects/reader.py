@@ -6,7 +6,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from htvm.frontend.onnx.reads import read_whole, unknown_operator
 from htvm.frontend.onnx.schema import is_standard
 from htvm.frontend.operators import Activation
 from patterns.ops.integer.rescale import Cast
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["IntegerReader"]
 
