@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.soc.base import Accelerator, Target
 
-__all__ = ["Offers"]
+__all__ = ["Offers", "is_rewritable"]
 
 
 class Offers:
@@ -28,10 +28,14 @@ class Offers:
         target: the target whose accelerators answer.
         cost: cycles on accelerators that accept, and on the host.
         final: whether layers are offered unchanged; otherwise in the form retargeting would write.
+
+    Attributes:
+        accelerators: the accelerators by name.
+        cost: as given.
     """
 
     def __init__(self, target: Target, cost: Cost, *, final: bool) -> None:
-        self._accelerators = target.accelerators
+        self.accelerators = {entry.name: entry for entry in target.accelerators}
         self.cost = cost
         self._final = final
 
@@ -43,7 +47,7 @@ class Offers:
                 small.
         """
         offers, errors = [], []
-        for entry in self._accelerators:
+        for entry in self.accelerators.values():
             try:
                 offers.append(self._offer(entry, layer, estimates))
             except TilingError as error:
@@ -83,7 +87,16 @@ class Offers:
     def cpu(self, layer: Layer) -> int:
         """Return the cycles on the host, including layout conversions of the layer's tensors."""
         host = self.cost.host
-        if not self._accelerators:
+        if not self.accelerators:
             return host.layer(layer)
         moved = sum(tensor.elements for tensor in (*layer.inputs, layer.output))
         return host.layer(layer) + host.conversion(moved)
+
+
+def is_rewritable(offer: Candidate) -> bool:
+    """Whether a refusing accelerator may be offered other operators that compute the layer.
+
+    A core of another arithmetic than the CPU's (ternary weights) is not asked: there a layer's
+    passes are part of its definition, and a rewritten one would compute something else.
+    """
+    return not offer.accepted and offer.scheme != "ternary"

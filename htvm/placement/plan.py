@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import PolicyError, TilingError
 from byoc_dory.layers import Convolution, Dense, Layer
 from byoc_dory.soc.schemes import all_multiply
-from htvm.placement.offers import Offers
-from htvm.placement.rewriting import Rewriting
+from htvm.placement.offers import Offers, is_rewritable
+from htvm.placement.rewriting import rewritten_offers
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
 from patterns.dispatch.together import settle, together_in
 from patterns.ops.moves.pad import Pad
@@ -126,13 +126,12 @@ class _Planner:
         candidates = {
             name: asked.candidates(layer, estimates) for name, layer in self._layers.items()
         }
-        rewriting = Rewriting(target, asked, graph)
-        if rewrites:
-            candidates = {
-                name: rewriting.offered(graph.nodes[name], offered)
-                for name, offered in candidates.items()
-            }
-        self.rewrites = rewriting.found
+        self.rewrites: dict[tuple[str, str], Rewrite] = {}
+        for name, offered in candidates.items() if rewrites else ():
+            if any(map(is_rewritable, offered)):
+                node = graph.nodes[name]
+                candidates[name], found = rewritten_offers(node, offered, asked, graph)
+                self.rewrites |= {(name, core): rewrite for core, rewrite in found.items()}
         # For matrix layers, the policy is asked only if an accelerator accepts.
         self.offers = {
             name: offered
