@@ -8,7 +8,6 @@ nothing else reads it, the two are read where they are, and nothing is copied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
@@ -35,19 +34,17 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["cached_attentions"]
+__all__ = ["cached_attention_around"]
 
 _IDENTITY = np.arange(256, dtype="uint8")
 
 
-def cached_attentions(graph: Graph) -> Iterator[Group]:
-    """Yield the attentions of a graph, in execution order."""
-    for node in graph.in_order:
-        function = node.layer.function if isinstance(node.layer, Rows) else None
-        if isinstance(function, TableSoftmax):
-            group = _Finder(graph, node, function).group()
-            if group is not None:
-                yield group
+def cached_attention_around(softmax: Node, graph: Graph) -> Group | None:
+    """Return the attention that a softmax belongs to; ``None`` if there is none."""
+    function = softmax.layer.function if isinstance(softmax.layer, Rows) else None
+    if not isinstance(function, TableSoftmax):
+        return None
+    return _Finder(graph, softmax, function).group()
 
 
 @dataclass

@@ -8,7 +8,6 @@ own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Literal
@@ -26,28 +25,23 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["combinations"]
+__all__ = ["combination_at"]
 
 
-def combinations(graph: Graph) -> Iterator[Group]:
-    """Yield the sums and products of a graph, in execution order."""
-    for node in graph.in_order:
-        match node.op:
-            case Add(requant=MulShift() as requant, clip=clip):
-                found = _Combination(graph, node, node, "add")
-                if found.is_row and (group := found.group(requant, clip, least=2)):
-                    yield group
-            case Rescale(requantization=MulShift() as requant, clip=clip):
-                inner = graph.made_by(node.inputs[0], Combine)
-                if inner is None or not graph.is_inner(inner.name, {node.name}):
-                    continue
-                function = _function(inner)
-                if function is not None:
-                    found = _Combination(graph, node, inner, function)
-                    if group := found.group(requant, clip, least=1):
-                        yield group
-            case _:
-                pass
+def combination_at(node: Node, graph: Graph) -> Group | None:
+    """Return the sum or product that an operator ends; ``None`` if it ends none."""
+    match node.op:
+        case Add(requant=MulShift() as requant, clip=clip):
+            found = _Combination(graph, node, node, "add")
+            return found.group(requant, clip, least=2) if found.is_row else None
+        case Rescale(requantization=MulShift() as requant, clip=clip):
+            inner = graph.made_by(node.inputs[0], Combine)
+            if inner is None or not graph.is_inner(inner.name, {node.name}):
+                return None
+            function = _function(inner)
+            if function is not None:
+                return _Combination(graph, node, inner, function).group(requant, clip, least=1)
+    return None
 
 
 def _function(node: Node) -> Literal["add", "multiply"] | None:

@@ -6,7 +6,7 @@ dispatched one by one.  A group has the name of its last operator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["ByteFunction", "Group", "byte_function", "groups_of"]
+__all__ = ["ByteFunction", "Group", "byte_function", "pair_at"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,23 +83,22 @@ def byte_function(node: Node, graph: Graph) -> ByteFunction | None:
     return ByteFunction(layer.function.table, source.name, source.dtype, parts)
 
 
-def groups_of(graph: Graph) -> Iterator[Group]:
-    """Yield the groups of two: a product or activation to requantize, a product with activation."""
-    for node in graph.nodes.values():
-        match node.op:
-            case Rescale(requantization=MulShift() as requant):
-                after = _Requantized(node, requant, node.op.clip)
-                group = (
-                    _scaled_product(after, graph)
-                    or _scaled_activation(after, graph)
-                    or _scaled_bytes(after)
-                )
-            case ItaActivation():
-                group = _activated_product(node, node.op.function, graph)
-            case _:
-                continue
-        if group is not None:
-            yield group
+def pair_at(node: Node, graph: Graph) -> Group | None:
+    """Return the group of two that an operator ends; ``None`` if it ends none.
+
+    They are a product or activation to requantize, and a product with activation.
+    """
+    match node.op:
+        case Rescale(requantization=MulShift() as requant):
+            after = _Requantized(node, requant, node.op.clip)
+            return (
+                _scaled_product(after, graph)
+                or _scaled_activation(after, graph)
+                or _scaled_bytes(after)
+            )
+        case ItaActivation():
+            return _activated_product(node, node.op.function, graph)
+    return None
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from byoc_dory.layers import Add, Gemm, MulShift, Projection, Rows, Scores, Shift
 from byoc_dory.layers.rowwise import ItaSoftmax
 from patterns.dispatch.arrange import Arranged, arranged
-from patterns.op import INT8, Work
+from patterns.op import INT8
 from patterns.ops.dense import Linear
 from patterns.ops.integer.combine import Combine, IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
@@ -30,7 +30,6 @@ __all__ = [
     "columns_of_heads",
     "core_of",
     "head_product",
-    "is_softmax",
     "of_rows",
     "plain_layer",
     "product_of",
@@ -61,11 +60,6 @@ class AttentionCore:
     value: Arranged
     context: Node
     parts: frozenset[str]
-
-
-def is_softmax(node: Node) -> bool:
-    """Whether the operator may be the softmax of an attention."""
-    return node.op.work is Work.SOFTMAX
 
 
 def product_of(softmax: Node, graph: Graph) -> Node | None:

@@ -9,7 +9,6 @@ with accumulated results.  Operators that move elements may occur anywhere in be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,12 +23,11 @@ from patterns.dispatch.heads import (
     columns_of_heads,
     core_of,
     head_product,
-    is_softmax,
     of_rows,
     plain_layer,
     product_of,
 )
-from patterns.op import INT8
+from patterns.op import INT8, Work
 from patterns.ops.dense import Linear
 from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["NoAttention", "attentions"]
+__all__ = ["NoAttention", "attention_around"]
 
 
 @dataclass(frozen=True)
@@ -56,21 +54,14 @@ class NoAttention:
     reason: str
 
 
-def attentions(graph: Graph) -> Iterator[Group | NoAttention]:
-    """Yield the attentions of a graph, and near misses with their reasons, in execution order."""
-    covered: set[str] = set()
-    for node in graph.nodes.values():
-        if not is_softmax(node) or node.name in covered:
-            continue
-        if product_of(node, graph) is None:
-            continue  # a classifier's softmax
-        try:
-            group = _Finder(graph, node).group()
-        except Obstacle as obstacle:
-            yield NoAttention(node.name, str(obstacle))
-        else:
-            covered |= set(group.parts)
-            yield group
+def attention_around(softmax: Node, graph: Graph) -> Group | NoAttention | None:
+    """Return the attention that a softmax belongs to, or what prevents it; ``None`` in others."""
+    if product_of(softmax, graph) is None:
+        return None  # a classifier's softmax
+    try:
+        return _Finder(graph, softmax).group()
+    except Obstacle as obstacle:
+        return NoAttention(softmax.name, str(obstacle))
 
 
 class _Finder:
@@ -121,7 +112,7 @@ class _Finder:
         if product is not None:
             made = self._graph.behind_reshapes(product.inputs[0])[0]
             softmax = self._graph.nodes.get(made)
-        if softmax is None or not is_softmax(softmax):
+        if softmax is None or softmax.op.work is not Work.SOFTMAX:
             raise Obstacle(f"'{name}' is joined to the heads, but is not one")
         return core_of(softmax, self._graph)
 

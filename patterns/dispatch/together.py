@@ -10,10 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from patterns.dispatch.cached import cached_attentions
-from patterns.dispatch.combined import combinations
-from patterns.dispatch.groups import Group, groups_of
-from patterns.dispatch.mha import NoAttention, attentions
+from patterns.dispatch.cached import cached_attention_around
+from patterns.dispatch.combined import combination_at
+from patterns.dispatch.groups import Group, pair_at
+from patterns.dispatch.mha import NoAttention, attention_around
+from patterns.op import Work
+from patterns.ops.add import Add
+from patterns.ops.integer.rescale import Rescale
+from patterns.ops.pulp.ita_gelu import ItaActivation
 
 if TYPE_CHECKING:
     from patterns.reading.graph import Graph
@@ -38,12 +42,23 @@ class Together:
 
 def together_in(graph: Graph) -> Together:
     """Find the groups that accelerators may take together."""
-    found = tuple(attentions(graph))
-    whole = (entry for entry in found if isinstance(entry, Group))
-    return Together(
-        groups=(*whole, *cached_attentions(graph), *combinations(graph), *groups_of(graph)),
-        missed=tuple(entry for entry in found if isinstance(entry, NoAttention)),
-    )
+    nodes = graph.in_order
+    softmaxes = [node for node in nodes if node.op.work is Work.SOFTMAX]
+    groups: list[Group | None] = []
+    missed = []
+    for node in softmaxes:
+        if any(group is not None and node.name in group.parts for group in groups):
+            continue  # of another head
+        found = attention_around(node, graph)
+        if isinstance(found, NoAttention):
+            missed.append(found)
+        else:
+            groups.append(found)
+    groups += [cached_attention_around(node, graph) for node in softmaxes]
+    groups += [combination_at(node, graph) for node in nodes if isinstance(node.op, Add | Rescale)]
+    ends = [node for node in nodes if isinstance(node.op, Rescale | ItaActivation)]
+    groups += [pair_at(node, graph) for node in ends]
+    return Together(tuple(group for group in groups if group is not None), tuple(missed))
 
 
 class Judge(Protocol):

@@ -17,7 +17,7 @@ from htvm import zoo
 from htvm.inputs import seeded_inputs
 from htvm.language.rewrite import in_place
 from htvm.model import Model
-from patterns.dispatch.cached import cached_attentions
+from patterns.dispatch.together import together_in
 from tests.reference.interpreter import interpret
 
 
@@ -27,7 +27,7 @@ def step(length: int) -> Model:
 
 
 def found(model: Model) -> CachedAttention:
-    (group,) = cached_attentions(model.graph)
+    (group,) = (g for g in together_in(model.graph).groups if g.kind == "attention")
     assert isinstance(group.layer, CachedAttention)
     return group.layer
 

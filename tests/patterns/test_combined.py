@@ -13,7 +13,7 @@ import htvm
 from byoc_dory.layers import Combination, MulShift
 from htvm import zoo
 from htvm.model import Model, TensorInfo
-from patterns.dispatch.combined import combinations
+from patterns.dispatch.combined import combination_at
 from patterns.op import Op
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
@@ -47,7 +47,9 @@ def product(mul: int = 700) -> tuple[tuple[str, Op, Sequence[str]], ...]:
 
 
 def found(network: Model) -> list[Combination]:
-    groups = list(combinations(network.graph))
+    groups = [
+        group for node in network.graph.in_order if (group := combination_at(node, network.graph))
+    ]
     assert all(isinstance(group.layer, Combination) for group in groups)
     return [group.layer for group in groups if isinstance(group.layer, Combination)]
 

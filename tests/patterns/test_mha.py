@@ -14,7 +14,8 @@ from byoc_dory.layers.layer import Layer
 from htvm import zoo
 from patterns.dispatch.dispatching import Dispatch
 from patterns.dispatch.groups import Group
-from patterns.dispatch.mha import NoAttention, attentions
+from patterns.dispatch.mha import NoAttention
+from patterns.dispatch.together import together_in
 from patterns.ops.add import Add
 from patterns.ops.integer.combine import Combine
 from patterns.ops.integer.rescale import Rescale
@@ -31,7 +32,8 @@ SINGLE = ("dense", "add", "gemm", "matmul", "rows")
 
 
 def found_in(module: Any) -> list[Group | NoAttention]:
-    return list(attentions(graph_of(module)))
+    found = together_in(graph_of(module))
+    return [*(group for group in found.groups if group.kind == "mha"), *found.missed]
 
 
 def one_layer_means_what_was_written(spec: Attention) -> Layer:
