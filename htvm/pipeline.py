@@ -259,7 +259,7 @@ def compile_model(
     from htvm.placement.plan import place
     from htvm.quantization.as_planned import as_planned
 
-    progress, cache = progress or Progress(), StageCache(None) if cache is None else cache
+    progress, kept = progress or Progress(), StageCache(None) if cache is None else cache
     resolved = resolve(target, l2_bytes=options.l2_bytes)
     soc = resolved.soc
     _check_budget(options.tiling.l1_budget, resolved)
@@ -269,13 +269,13 @@ def compile_model(
         source = opened(model)
         _check_name(source.name, soc)
         check_offered(source.graph.nodes, resolved)
-    costs: dict[object, Cost] = cache.shared("costs")
+    costs: dict[object, Cost] = kept.shared("costs")
     cost = costs.setdefault((soc, options.tiling), Cost(soc, options.tiling))
     # The code of a policy that is a function is not known.
     told = options.policy is None or isinstance(options.policy, str | Mapping)
-    key = cache.key(source.identity, resolved, options, data) if cache and told else ""
+    key = kept.key(source.identity, resolved, options, data) if kept and told else ""
     with progress.stage("placing layers", (2, _STAGES)):
-        planned = cache.get(
+        planned = kept.get(
             "placing",
             key,
             lambda: place(
@@ -289,9 +289,9 @@ def compile_model(
     with progress.stage("retargeting", (3, _STAGES)):
         executed = as_planned(source, planned, resolved, data=data, cache=cache)
     if executed.retargeted.report.impossible and resolved.accelerators:
-        cache.get("advising", key, lambda: _advise(source, resolved))
+        kept.get("advising", key, lambda: _advise(source, resolved))
     work = _Work(source, resolved, options, executed, cost)
-    generated = cache.get("generating", key, lambda: work.generated(progress))
+    generated = kept.get("generating", key, lambda: work.generated(progress))
     kernels = [kernel for code in generated.regions.values() for kernel in code.kernels]
     operators = {*source.graph.nodes, *executed.retargeted.model.graph.nodes}
     _check_tiled(options.tiling, operators | {kernel.layer_name for kernel in kernels})

@@ -145,9 +145,8 @@ def retarget(
         wanted = dict.fromkeys(source.graph.nodes, first) if first is not None else {}
     net = source.at(wanted)
     given = None if samples is None else _by_name(inner, net, samples)
-    cache = cache if cache is not None else StageCache(None)
     seen = _seen(source, given, options, cache)
-    written, report = cache.get(
+    written, report = (StageCache(None) if cache is None else cache).get(
         "retargeting",
         cache.key(model.name, net, given, options) if cache else "",
         lambda: _retarget(model.name, net, seen, options),
@@ -190,13 +189,16 @@ class _Source:
 
 
 def _seen(
-    net: Annotated, data: Mapping[str, Array] | None, options: RetargetOptions, cache: StageCache
+    net: Annotated,
+    data: Mapping[str, Array] | None,
+    options: RetargetOptions,
+    cache: StageCache | None,
 ) -> Callable[[], _Source]:
     """Return a function that runs the source, or returns what the last plan of it has seen."""
 
     def seen() -> _Source:
-        known = cache.shared(SOURCE)
-        key = cache.key(net, data, options)
+        known = {} if cache is None else cache.shared(SOURCE)
+        key = "" if cache is None else cache.key(net, data, options)
         if key and key in known:
             return known[key]  # type: ignore[no-any-return]
         calibration, held_out, words = _inputs(net, data, options)

@@ -47,9 +47,8 @@ def product(mul: int = 700) -> tuple[tuple[str, Op, Sequence[str]], ...]:
 
 
 def found(network: Model) -> list[Combination]:
-    groups = [
-        group for node in network.graph.in_order if (group := combination_at(node, network.graph))
-    ]
+    nodes = network.graph.in_order
+    groups = [group for node in nodes if (group := combination_at(node, network.graph))]
     assert all(isinstance(group.layer, Combination) for group in groups)
     return [group.layer for group in groups if isinstance(group.layer, Combination)]
 
