@@ -15,10 +15,9 @@ from byoc_dory.errors import HtvmError, IntegerFormError
 from patterns.names import name_of, tensor_name
 from patterns.primitive import dtype_of
 from patterns.primitive_op import type_of
+from patterns.reading.building import finished
 from patterns.reading.graph import Graph
-from patterns.reading.layout import with_layouts
 from patterns.reading.node import Node, node_of
-from patterns.reading.ranges import with_ranges
 from patterns.reading.recognise import recognised
 from patterns.reading.walk import (
     OperatorBindings,
@@ -60,8 +59,8 @@ def graph_of(module: IRModule) -> Graph:
 
 def graph_with(module: IRModule, nodes: Sequence[Node]) -> Graph:
     """Return the graph of a module whose operators `read_node` has read, in execution order."""
-    inputs = tuple((str(var.name), type_of(var)) for var in main_of(module).params)
-    graph = Graph(with_ranges(with_layouts(nodes)), output_names(module), inputs)
+    inputs = [(str(var.name), type_of(var)) for var in main_of(module).params]
+    graph = finished(nodes, output_names(module), inputs)
     graph.__dict__["module"] = module  # which need not be written again
     return graph
 
