@@ -114,11 +114,11 @@ class Model:
     @property
     def identity(self) -> tuple[object, ...]:
         """Everything about the model that a build depends on, without TVM's objects."""
-        from patterns.reading.digest import graph_sha256
-
+        graph = self.graph
         interface = (self.name, self.inputs, self.outputs, self.source, self.scheme, self.state)
-        digests = (self.sha256, graph_sha256(self.graph))
-        return (*interface, *digests, dict(self.sources), self.calibration)
+        operators = tuple((node.name, node.op, node.read) for node in graph.in_order)
+        network = (self.sha256, graph.inputs, graph.results, operators)
+        return (*interface, *network, dict(self.sources), self.calibration)
 
     def __repr__(self) -> str:
         def brief(infos: tuple[TensorInfo, ...]) -> str:

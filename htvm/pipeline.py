@@ -290,8 +290,11 @@ def compile_model(
         executed = as_planned(source, planned, resolved, data=data, cache=cache)
     if executed.retargeted.report.impossible and resolved.accelerators:
         kept.get("advising", key, lambda: _advise(source, resolved))
-    work = _Work(source, resolved, options, executed, cost)
-    generated = kept.get("generating", key, lambda: work.generated(progress))
+    generated = kept.get(
+        "generating",
+        key,
+        lambda: _generate(source, resolved, options, executed, cost, progress),
+    )
     kernels = [kernel for code in generated.regions.values() for kernel in code.kernels]
     operators = {*source.graph.nodes, *executed.retargeted.model.graph.nodes}
     _check_tiled(options.tiling, operators | {kernel.layer_name for kernel in kernels})
@@ -349,78 +352,70 @@ def _places(parameters: list[str], state: StatePlan, soc: Soc) -> dict[int, int]
     }
 
 
-@dataclass(frozen=True, eq=False)
-class _Work:
-    """The stages after retargeting, and what they are for."""
+def _generate(
+    source: Model,
+    target: Target,
+    options: BuildOptions,
+    executed: Executed,
+    cost: Cost,
+    progress: Progress,
+) -> _Generated:
+    """Run the stages after retargeting."""
+    from byoc_dory.emit.symbols import Symbols
+    from byoc_dory.pinning import WeightPlan
+    from htvm.aot.cpu import compile_cpu
+    from htvm.aot.parallel import cores_of
+    from patterns.byoc.codegen import Generated, run_codegen
+    from patterns.byoc.partition import partition
+    from patterns.dispatch.dispatching import dispatch
 
-    source: Model
-    target: Target
-    options: BuildOptions
-    executed: Executed
-    cost: Cost
-
-    def generated(self, progress: Progress) -> _Generated:
-        """Run the stages."""
-        from byoc_dory.emit.symbols import Symbols
-        from byoc_dory.pinning import WeightPlan
-        from htvm.aot.cpu import compile_cpu
-        from htvm.aot.parallel import cores_of
-        from patterns.byoc.codegen import Generated, run_codegen
-        from patterns.byoc.partition import partition
-        from patterns.dispatch.dispatching import dispatch
-
-        soc, accelerators = self.target.soc, self.target.accelerators
-        name, options, executed = self.source.name, self.options, self.executed
-        symbols = Symbols(name)
-        with progress.stage("partitioning", (4, _STAGES)):
-            model = executed.retargeted.model
-            budget = options.tiling.l1_budget
-            placed = dispatch(
-                model.graph, soc, accelerators, executed.places, executed.binding, budget
-            )
-            # Without accelerators, there is nothing to group and to generate.
-            parts = partition(model.graph, placed, soc, accelerators) if accelerators else None
-        with progress.stage("generating accelerator code", (5, _STAGES)):
-            regions = Generated(model.module, {}, WeightPlan())
-            if parts is not None:
-                state = _state(self.source)
-                regions = run_codegen(parts, self.cost, accelerators, name, state, symbols)
-        with progress.stage("compiling CPU kernels", (6, _STAGES)):
-            cpu = compile_cpu(
-                regions.module,
-                name,
-                kernels=options.cpu_kernels,
-                cores=cores_of(self.target, regions.state.options(options.tiling).l1_budget),
-                simd=soc.host.simd,
-                scarce=soc.code_memory != "L2",
-                symbols=symbols,
-            )
-        with progress.stage("assembling", (7, _STAGES)):
-            program = self._program(cpu, regions)
-        return _Generated(
-            placed, regions.code, regions.weights, regions.state, cpu.kernels, program
+    soc, accelerators, name = target.soc, target.accelerators, source.name
+    symbols = Symbols(name)
+    with progress.stage("partitioning", (4, _STAGES)):
+        model = executed.retargeted.model
+        budget = options.tiling.l1_budget
+        placed = dispatch(model.graph, soc, accelerators, executed.places, executed.binding, budget)
+        # Without accelerators, there is nothing to group and to generate.
+        parts = partition(model.graph, placed, soc, accelerators) if accelerators else None
+    with progress.stage("generating accelerator code", (5, _STAGES)):
+        regions = Generated(model.module, {}, WeightPlan())
+        if parts is not None:
+            state = _state(source)
+            regions = run_codegen(parts, cost, accelerators, name, state, symbols)
+    with progress.stage("compiling CPU kernels", (6, _STAGES)):
+        cpu = compile_cpu(
+            regions.module,
+            name,
+            kernels=options.cpu_kernels,
+            cores=cores_of(target, regions.state.options(options.tiling).l1_budget),
+            simd=soc.host.simd,
+            scarce=soc.code_memory != "L2",
+            symbols=symbols,
         )
+    with progress.stage("assembling", (7, _STAGES)):
+        program = _program(source, target, cpu, regions)
+    return _Generated(placed, regions.code, regions.weights, regions.state, cpu.kernels, program)
 
-    def _program(self, cpu: CpuCode, regions: Generated) -> Program:
-        from htvm.aot.program import Assembly, assemble
-        from htvm.aot.steps import Provenance
 
-        source = self.source
-        parameters = [str(parameter.name) for parameter in cpu.module["main"].params]
-        inputs, outputs = source.interface_with_layouts
-        return assemble(
-            Assembly(
-                name=source.name,
-                inputs=inputs,
-                outputs=outputs,
-                calls=cpu.calls,
-                results=cpu.results,
-                cpu_kernels=cpu.kernels,
-                regions=regions.code,
-                constants=cpu.constants,
-                parameters=parameters,
-                places=_places(parameters, regions.state, self.target.soc),
-                origin=Provenance(__version__, source.source, source.sha256),
-                stack_bytes=self.target.soc.host.stack,
-            )
+def _program(source: Model, target: Target, cpu: CpuCode, regions: Generated) -> Program:
+    from htvm.aot.program import Assembly, assemble
+    from htvm.aot.steps import Provenance
+
+    parameters = [str(parameter.name) for parameter in cpu.module["main"].params]
+    inputs, outputs = source.interface_with_layouts
+    return assemble(
+        Assembly(
+            name=source.name,
+            inputs=inputs,
+            outputs=outputs,
+            calls=cpu.calls,
+            results=cpu.results,
+            cpu_kernels=cpu.kernels,
+            regions=regions.code,
+            constants=cpu.constants,
+            parameters=parameters,
+            places=_places(parameters, regions.state, target.soc),
+            origin=Provenance(__version__, source.source, source.sha256),
+            stack_bytes=target.soc.host.stack,
         )
+    )

@@ -1,48 +1,21 @@
-"""Digests of networks in the integer form, the same on every machine."""
+"""The digest of a network in the integer form, the same on every machine."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import tvm
 from tvm import relax
 from tvm.ir import GenericConst
 
-from patterns.fields import key_of
 from patterns.names import name_of
 from patterns.reading.walk import bindings_of, main_of
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
-    from patterns.reading.graph import Graph
-
-__all__ = ["graph_sha256", "module_sha256"]
-
-
-def graph_sha256(graph: Graph) -> str:
-    """Return the SHA-256 of a graph: its operators with their fields and names, in hexadecimal."""
-    digest = hashlib.sha256(repr((graph.inputs, graph.results)).encode())
-    for node in graph.in_order:
-        kind = type(node.op)
-        digest.update(repr((node.name, kind.__module__, kind.__name__, node.read)).encode())
-        for part in _parts(key_of(node.op)):
-            digest.update(part)
-    return digest.hexdigest()
-
-
-def _parts(key: Any) -> Iterator[bytes]:
-    """Yield what a key consists of; the bytes of arrays as they are."""
-    if isinstance(key, tuple):
-        yield b"("
-        for item in key:
-            yield from _parts(item)
-        yield b")"
-    else:
-        yield key if isinstance(key, bytes) else repr(key).encode()
-        yield b","
+__all__ = ["module_sha256"]
 
 
 def module_sha256(module: IRModule) -> str:
