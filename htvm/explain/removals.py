@@ -63,7 +63,7 @@ def _between_regions(compiled: Compiled, costs: BuildCosts) -> Iterator[Improvem
     for before, step, after in zip(steps, steps[1:], steps[2:], strict=False):
         if (before.kind, step.kind, after.kind) != ("epilogue", "cpu", "prologue"):
             continue
-        if len(step.layers) != 1 or step.layers[0] not in dispatch.elements:
+        if len(step.layers) != 1 or step.layers[0] not in nodes:
             continue
         (name,) = step.layers
         # What changes the shape, such as a transposition, cannot be left out by itself.

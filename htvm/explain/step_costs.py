@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import DependencyError, L2OverflowError, SimulationError, ToolchainError
@@ -79,7 +80,9 @@ def one_core_cycles(compiled: Compiled, name: str) -> int | None:
     dispatch, host = compiled.dispatch, compiled.cost.host
     if name in dispatch.layers:
         return host.layer(dispatch.layers[name])
-    return host.operator(dispatch.works[name], *dispatch.elements[name])
+    node = compiled.retargeted.model.graph.nodes[name]
+    read = node.op.elements_read([kind for _, kind in node.read], node.result)
+    return host.operator(node.op.work, read, prod(node.output_shape))
 
 
 def _of_the_host(compiled: Compiled, measure: bool) -> tuple[Sequence[int | None], str]:

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import TYPE_CHECKING
 
 from byoc_dory.layers import Array, Layer
 from byoc_dory.verdict import OperatorVerdict
-from byoc_dory.work import Work
 from patterns.dispatch.renames import origin_of, renames
 from patterns.dispatch.rules import CPU, Rules, as_seen
 from patterns.dispatch.together import Together, settle, together_in
-from patterns.op import TensorType
 from patterns.ops.convert import Convert
 
 if TYPE_CHECKING:
@@ -44,9 +41,6 @@ class Dispatch:
             the last one is the layer's name.
         renamed: reshapes that are only another name of a tensor inside a region, so that no code
             runs for them: name -> family of the region's accelerators.
-        works: kind of work of the operator on the host.
-        elements: number of elements that each operator reads (counting repeated reads of a window)
-            and writes.
         absorbed: conversions between scales that the host does when their tensor enters a region:
             name -> family of the region's accelerators.
         tables: for every absorbed conversion, the result for each source byte: uint8 [256].
@@ -56,8 +50,6 @@ class Dispatch:
     verdicts: tuple[OperatorVerdict, ...]
     kinds: Mapping[str, str]
     layers: Mapping[str, Layer]
-    works: Mapping[str, Work] = field(default_factory=dict[str, Work])
-    elements: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     absorbed: Mapping[str, str] = field(default_factory=dict[str, str])
     tables: Mapping[str, Array] = field(default_factory=dict[str, Array])
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -105,12 +97,12 @@ def dispatch(
     layers |= {name: group.layer for name, group in groups.items()}
     layers = {name: layer for name, layer in layers.items() if name not in inner}
     placed = {name: families[place] for name, place in placement.items() if place in families}
-    absorbed = {
-        node.name: home
-        for node in nodes
-        if not graph.is_result(node.name)
-        and (home := _home(node, nodes, placement, families)) is not None
-    }
+    absorbed: dict[str, str] = {}
+    tables: dict[str, Array] = {}
+    for node in nodes:
+        home, table = _home(node, graph, placement, families), _table_of(node)
+        if home is not None and table is not None:
+            absorbed[node.name], tables[node.name] = home, table
     renamed = renames(graph, placed, layers, inner)
     return Dispatch(
         placement=placement,
@@ -122,14 +114,8 @@ def dispatch(
         kinds={node.name: node.kind for node in nodes}
         | {name: group.kind for name, group in groups.items()},
         layers=layers,
-        works={node.name: node.op.work for node in nodes} | {name: Work.OTHER for name in groups},
-        elements={node.name: _elements(node) for node in nodes},
         absorbed=absorbed,
-        tables={
-            node.name: table
-            for node in nodes
-            if node.name in absorbed and (table := _table_of(node)) is not None
-        },
+        tables=tables,
         groups={name: group.parts for name, group in groups.items()},
         renamed=renamed,
     )
@@ -149,27 +135,16 @@ def _table_of(node: Node) -> Array | None:
     return node.op.table()
 
 
-def _elements(node: Node) -> tuple[int, int]:
-    """Return the number of elements that an operator reads and writes."""
-    types = zip(node.input_shapes, node.input_dtypes, strict=True)
-    inputs = [TensorType(shape, dtype) for shape, dtype in types]
-    output = TensorType(node.output_shape, node.output_dtype)
-    return node.op.elements_read(inputs, output), prod(node.output_shape)
-
-
 def _home(
-    node: Node,
-    nodes: Sequence[Node],
-    placement: Mapping[str, str],
-    families: Mapping[str, str],
+    node: Node, graph: Graph, placement: Mapping[str, str], families: Mapping[str, str]
 ) -> str | None:
     """Return the family of accelerators into whose region a conversion can be absorbed.
 
     All its readers must be in that region, and its input must come from outside.
     """
-    if placement[node.name] != CPU or _table_of(node) is None:
+    if placement[node.name] != CPU or graph.is_result(node.name):
         return None
-    homes = {families.get(placement[other.name]) for other in nodes if node.name in other.inputs}
+    homes = {families.get(placement[other.name]) for other in graph.read_by(node.name)}
     outside = all(placement.get(name, CPU) == CPU for name in node.inputs)
     if len(homes) != 1 or not outside:
         return None
