@@ -24,6 +24,7 @@ from htvm.quantization.islands import (
     is_foreign,
     zero_point_of,
 )
+from htvm.quantization.kinds import is_kept
 from patterns.op import INT8
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Conv2d
@@ -111,6 +112,8 @@ def plain(net: Annotated) -> Graph:
         if node.name in wanted:
             needed.append(node)
             wanted.update(node.inputs)
+    if len(needed) == len(net.nodes) and not any(map(is_kept, needed)):
+        return net.graph
     builder = GraphBuilder(net.graph.inputs)
     for node in reversed(needed):
         if isinstance(node.op, Island):
