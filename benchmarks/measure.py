@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from htvm.module import Module
     from htvm.result import Causes, LayerResult, RunResult
     from htvm.zoo.schemes import Scheme
-    from patterns.reading.read import Node
+    from patterns.reading.node import Node
 
 __all__ = [
     "CONFIGURATIONS",

@@ -24,14 +24,9 @@ from byoc_dory.errors import HtvmError, IntegerFormError
 from byoc_dory.layers import MulShift, Rows, Shift, Weighted
 from htvm.frontend.bounds import check_work
 from patterns.names import name_of
-from patterns.reading.read import (
-    bindings_of,
-    dtype_of,
-    graph_with,
-    main_of,
-    operators,
-    read_node,
-)
+from patterns.primitive import dtype_of
+from patterns.reading.read import graph_with, read_node
+from patterns.reading.walk import bindings_of, main_of, operators
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -39,7 +34,7 @@ if TYPE_CHECKING:
 
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
-    from patterns.reading.read import OperatorBindings
+    from patterns.reading.walk import OperatorBindings
 
 __all__ = ["check", "check_graph"]
 

@@ -14,7 +14,7 @@ from patterns.reading.building import GraphBuilder
 from patterns.reading.graph import Graph
 
 if TYPE_CHECKING:
-    from patterns.reading.read import Node
+    from patterns.reading.node import Node
 
 __all__ = ["integer_graph", "scheme_of"]
 

@@ -21,7 +21,8 @@ from htvm.frontend.relax_onnx import onnx_of
 from htvm.model import Model, TensorInfo, model_name
 from patterns.names import NameCounter, name_of, with_name
 from patterns.primitive import dtype_of, kind_of
-from patterns.reading.read import bindings_of, kind_of_operator, main_of, operators
+from patterns.reading.read import kind_of_operator
+from patterns.reading.walk import bindings_of, main_of, operators
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,6 @@ from tvm import relax
 
 from byoc_dory.errors import HtvmError, IntegerFormError
 from patterns.names import name_of, tensor_name
-from patterns.primitive import dtype_of
 from patterns.primitive_op import type_of
 from patterns.reading.building import finished
 from patterns.reading.graph import Graph
@@ -32,19 +31,7 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Var
 
-__all__ = [
-    "Node",
-    "OperatorBindings",
-    "bindings_of",
-    "dtype_of",
-    "graph_of",
-    "graph_with",
-    "kind_of_operator",
-    "main_of",
-    "operators",
-    "output_names",
-    "read_node",
-]
+__all__ = ["graph_of", "graph_with", "kind_of_operator", "output_names", "read_node"]
 
 
 def graph_of(module: IRModule) -> Graph:

@@ -22,7 +22,8 @@ from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 from patterns.ops.convolution import Window
 from patterns.ops.requantize import int_constant
 from patterns.reading.graph import Graph
-from patterns.reading.read import Node, graph_of
+from patterns.reading.node import Node
+from patterns.reading.read import graph_of
 from tests.byoc_dory.analog import seven_bits, ternary
 from tests.patterns.build import Writer, module_of, run_tvm
 from tests.reference.diana_layers import run_analog

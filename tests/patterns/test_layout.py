@@ -15,7 +15,8 @@ from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
 from patterns.reading.layout import with_layouts
-from patterns.reading.read import Node, graph_of
+from patterns.reading.node import Node
+from patterns.reading.read import graph_of
 
 SHAPES = {"NHWC": (1, 5, 7, 3), "NCHW": (1, 3, 5, 7)}
 

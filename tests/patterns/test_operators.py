@@ -19,7 +19,8 @@ from patterns.ops.moves.reshape import Reshape
 from patterns.ops.tflite.averages import AveragePool
 from patterns.ops.tflite.binary import TfliteAdd
 from patterns.ops.tflite.factors import AddFactors
-from patterns.reading.read import Node, graph_of
+from patterns.reading.node import Node
+from patterns.reading.read import graph_of
 from tests.patterns.build import Writer, module_of, run_tvm
 from tests.reference.interpreter import Array, interpret
 

@@ -23,7 +23,8 @@ from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite.averages import TfliteMean, mean_factor
 from patterns.ops.tflite.binary import MultiplyFactors, TfliteBinary
 from patterns.ops.tflite.factors import AddFactors
-from patterns.reading.read import Node, graph_of
+from patterns.reading.node import Node
+from patterns.reading.read import graph_of
 from tests.patterns.build import module_of, run_tvm
 from tests.reference.interpreter import Array, interpret
 

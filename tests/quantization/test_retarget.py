@@ -18,7 +18,8 @@ from htvm.quantization.forward import forward
 from htvm.quantization.kinds import is_end
 from htvm.quantization.report import EXACT_DB, sqnr_db
 from htvm.quantization.units import annotated
-from patterns.reading.read import Node, graph_of
+from patterns.reading.node import Node
+from patterns.reading.read import graph_of
 from tests.models import golden
 from tests.quantization.sources import FAMILIES, Source, encoder, mobile, residual
 from tests.reference.interpreter import interpret

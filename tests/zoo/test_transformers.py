@@ -14,7 +14,8 @@ from byoc_dory.layers import MulShift
 from htvm import zoo
 from htvm.errors import ModelError
 from htvm.model import Model
-from patterns.reading.read import Node, graph_of
+from patterns.reading.node import Node
+from patterns.reading.read import graph_of
 from tests.reference.interpreter import interpret
 
 SMALL = {

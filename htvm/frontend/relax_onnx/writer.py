@@ -13,7 +13,7 @@ from tvm.ir import GenericConst
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
 from patterns.primitive import dtype_of, shape_of
-from patterns.reading.read import bindings_of, main_of
+from patterns.reading.walk import bindings_of, main_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, ValueInfoProto
