@@ -17,7 +17,7 @@ from patterns.dispatch.mha import NoAttention, attention_around
 from patterns.op import Work
 from patterns.ops.add import Add
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.pulp.ita_gelu import ItaActivation
+from patterns.ops.pulp.ita import ItaActivation
 
 if TYPE_CHECKING:
     from patterns.reading.graph import Graph

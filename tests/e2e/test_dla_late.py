@@ -16,7 +16,6 @@ from byoc_dory.soc.dla.core import DlaCore
 from byoc_dory.soc.dla.late import LateAssembler
 from byoc_dory.soc.dla.lowering import lower
 from byoc_dory.soc.dla.memory import plan
-from byoc_dory.soc.dla.region_file import read_region
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.errors import TargetError
@@ -25,6 +24,7 @@ from htvm.inputs import seeded_inputs
 from htvm.sim.native import native_library
 from htvm.sim.runner import run
 from patterns.byoc.partition import partition
+from tests.byoc_dory.region_reading import read_region
 
 NETWORKS = ("resnet8", "ds_cnn", "mobilenet_v1", "toyadmos")
 
