@@ -20,8 +20,6 @@ from byoc_dory.soc.objections import named
 from byoc_dory.tileloop.checks import check_alignment
 from byoc_dory.verdict import Refused
 
-__all__ = ["RegionGenerator", "generate"]
-
 # Name of the copy of a border tensor in the accelerator's layout.
 _COPY = ".core"
 

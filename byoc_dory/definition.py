@@ -12,8 +12,6 @@ import textwrap
 from collections.abc import Collection
 from dataclasses import dataclass
 
-__all__ = ["Definition", "Slot", "slot"]
-
 _WIDTH = 100
 _SLOT = re.compile(r"\$\{(\w+)\}")
 

@@ -9,27 +9,6 @@ from __future__ import annotations
 
 from byoc_dory.plain import plain
 
-__all__ = [
-    "CapacityError",
-    "DefectError",
-    "DependencyError",
-    "ExportError",
-    "HtvmError",
-    "InputError",
-    "IntegerFormError",
-    "InternalError",
-    "LimitError",
-    "L2OverflowError",
-    "ModelError",
-    "PolicyError",
-    "SimulationError",
-    "TargetError",
-    "TilingError",
-    "TileProgramError",
-    "ToolchainError",
-    "UnsupportedError",
-]
-
 
 class HtvmError(Exception):
     """Base of all errors of this project.

@@ -10,8 +10,6 @@ from byoc_dory.layers import Layer
 from byoc_dory.region import Region
 from byoc_dory.soc.base import Accelerator, Soc
 
-__all__ = ["Expanded", "expand"]
-
 
 @dataclass(frozen=True, eq=False)
 class Expanded:

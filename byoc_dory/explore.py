@@ -29,8 +29,6 @@ from byoc_dory.tiling import (
 from byoc_dory.tiling.named import objective_named
 from byoc_dory.tiling.problem import solution_of
 
-__all__ = ["Status", "Sweep", "Tried", "explore_layer"]
-
 Status: TypeAlias = Literal["optimal", "feasible", "infeasible"]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["nearest"]
-
 
 def nearest(given: object, known: Iterable[str]) -> str:
     """Return "did you mean NAME? " with the most similar name; empty if none is similar."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator
     from byoc_dory.tiling import Solution, TilingProblem
 
-__all__ = ["plan_one_by_one"]
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -7,8 +7,6 @@ from typing import Literal, TypeAlias, get_args
 
 from byoc_dory.errors import TargetError
 
-__all__ = ["ScheduleKind", "TilingOptions", "check_count"]
-
 ScheduleKind: TypeAlias = Literal["published", "decoupled", "overlapped"]
 """``published``: layer by layer, single-buffered, blocking, as the HTVM paper's figures imply.
 

@@ -9,8 +9,6 @@ from byoc_dory.layers import Add
 from byoc_dory.region import Region
 from byoc_dory.soc.base import Accelerator
 
-__all__ = ["with_long_before_sums"]
-
 
 def with_long_before_sums(region: Region, homes: Mapping[str, Accelerator]) -> Region:
     """Return the region with the longest operand of each add directly before it.

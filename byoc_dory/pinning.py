@@ -21,8 +21,6 @@ from byoc_dory.solver import solve_program
 if TYPE_CHECKING:
     from byoc_dory.layers import Layer
 
-__all__ = ["KeptWeights", "WeightPlan", "choose", "plan_weights"]
-
 
 @dataclass(frozen=True)
 class KeptWeights:

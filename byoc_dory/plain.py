@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["code_span", "csv_cell", "markdown", "plain"]
-
 _FORMULA = "=+-@"
 # What makes code, links, tables, HTML or emphasis; brackets and underscores only where they do.
 _MARKUP = re.compile(r"[\\`*<|&~]|\](?=[(\[])|\b_|_\b|^(?=[#>+-])")

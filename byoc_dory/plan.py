@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.tiling.problem import TilingProblem
 
-__all__ = ["Follower", "LayerPlan", "PlacedBuffer", "RegionPlan", "alone"]
-
 
 @dataclass(frozen=True)
 class Follower:

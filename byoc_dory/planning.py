@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from byoc_dory.region import Region
     from byoc_dory.soc.base import Accelerator
 
-__all__ = ["plan_region"]
-
 
 def plan_region(
     region: Region,

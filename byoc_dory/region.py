@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling.problem import Solution
 
-__all__ = [
-    "BorderMap",
-    "Buffer",
-    "Constant",
-    "Kernel",
-    "Region",
-    "RegionCode",
-    "RegionKernels",
-    "are_same_rows",
-]
-
 
 def are_same_rows(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether tensors of these shapes, stored row by row, have the same bytes."""

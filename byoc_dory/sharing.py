@@ -9,8 +9,6 @@ from typing import Protocol
 from byoc_dory.definition import Definition, Slot
 from byoc_dory.emit.text import c_identifier
 
-__all__ = ["Defined", "Function", "Sharing", "share"]
-
 
 class Defined(Protocol):
     """A kernel: the function of one layer, not shared."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import highspy
 import pulp
 
-__all__ = ["Outcome", "solve_program"]
-
 _SEED = 0
 # Objective values are integers; a gap below one unit counts as closed.
 _GAP = 1e-3

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 
 from byoc_dory.options import TilingOptions
 
-__all__ = ["StateInput", "StatePlan"]
-
 
 @dataclass(frozen=True)
 class StateInput:

@@ -23,8 +23,6 @@ from byoc_dory.region import Region, RegionCode
 from byoc_dory.soc.base import Memory, Soc, round_up
 from byoc_dory.state import StateInput, StatePlan
 
-__all__ = ["generate_with_state"]
-
 _LOG = logging.getLogger(__name__)
 
 # Bytes behind the last input that kernels may read.

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["Accepted", "OperatorVerdict", "Refused", "Verdict", "statement"]
-
 
 @dataclass(frozen=True)
 class Accepted:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Work"]
-
 
 class Work(Enum):
     """The kind of work of an operator on a host, from which cycles and code sizes are estimated."""

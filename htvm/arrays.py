@@ -13,8 +13,6 @@ from htvm.files import is_pipe
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["read_arrays"]
-
 _MOST_BYTES = 2**28
 _LARGEST_RATIO = 20  # of arrays' bytes to those of a larger file; deflate reaches 1,000
 

@@ -22,8 +22,6 @@ from pathlib import Path
 
 from byoc_dory.errors import ToolchainError
 
-__all__ = ["cache_root", "signed", "stranger"]
-
 _log = logging.getLogger(__name__)
 _KEY_BYTES = 32
 

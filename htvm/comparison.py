@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from htvm.quantization.samples import Data
     from htvm.report.compare import Published
 
-__all__ = ["agreement", "compare"]
-
 _log = logging.getLogger(__name__)
 
 PLAIN_TVM = (

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from htvm.quantization.retarget import Retargeted
     from patterns.dispatch.dispatching import Dispatch
 
-__all__ = ["BuildOptions", "Compiled", "Platform"]
-
 Platform: TypeAlias = Literal["rv32", "arm", "qemu", "host"]
 
 

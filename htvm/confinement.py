@@ -27,8 +27,6 @@ from htvm.frontend.limits import check_limits
 from htvm.processes import EXIT_CODES
 from htvm.public import public
 
-__all__ = ["ConfinedResult", "Confinement", "confine", "confined", "supervised"]
-
 _log = logging.getLogger(__name__)
 
 _LEAST_BYTES = 1 << 30

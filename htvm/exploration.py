@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from byoc_dory.tiling import Objective
     from htvm.policy import Policy
 
-__all__ = ["explore"]
-
 _Item = TypeVar("_Item")
 _Placed: TypeAlias = "list[tuple[Layer, Accelerator]]"
 

@@ -12,18 +12,6 @@ from pathlib import Path
 
 from htvm.errors import ExportError, ModelError
 
-__all__ = [
-    "check_file",
-    "check_folder",
-    "exchanged",
-    "file_sha256",
-    "is_pipe",
-    "model_bytes",
-    "sha256_of",
-    "write_folder",
-    "write_whole",
-]
-
 _HERE, _EXCHANGE = -100, 2  # of renameat2: paths are not relative to a folder; the flag
 _PART = 1 << 20  # bytes
 _MOST_BYTES = 2**31 - 1  # of protobufs and flatbuffers

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.language.loop import Step
 
-__all__ = ["Generation", "TokenStep", "check", "generate"]
-
 _WHERE = "htvm.generate"
 _LARGEST_SEED = 2**64 - 1
 

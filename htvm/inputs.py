@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from htvm.model import TensorInfo
 
-__all__ = ["Inputs", "bind_inputs", "seeded_inputs"]
-
 Inputs: TypeAlias = (
     "NDArray[np.generic] | Sequence[NDArray[np.generic]] | Mapping[str, NDArray[np.generic]]"
 )

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from patterns.reading.node import Node
 
-__all__ = ["IO_KINDS", "check_io", "with_integer_io"]
-
 IO_KINDS = ("source", "int8")
 """Interfaces that a build can have: the source's own, or int8."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Array
     from patterns.reading.graph import Graph
 
-__all__ = ["Model", "TensorInfo", "model_name"]
-
 
 @public
 @dataclass(frozen=True)

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from htvm.verification.types import Stray, Verification
     from htvm.vm import RegionMachine
 
-__all__ = ["Module"]
-
 
 @public
 class Module:

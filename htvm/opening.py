@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from htvm.quantization.labels import Labels
     from htvm.quantization.samples import Data
 
-__all__ = ["PRINTED", "load", "opened", "with_samples"]
-
 PRINTED = "Value after the stage "
 """How the text of a printed stage begins (`htvm.printing`)."""
 

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from patterns.byoc.codegen import Generated
     from patterns.dispatch.dispatching import Dispatch
 
-__all__ = ["build", "compile_model"]
-
 _log = logging.getLogger(__name__)
 
 _STAGES = 8  # number of stages of `build`, including the C compiler

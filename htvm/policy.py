@@ -21,21 +21,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Array
     from byoc_dory.soc.schemes import SchemeName
 
-__all__ = [
-    "CPU",
-    "POLICIES",
-    "Candidate",
-    "Decide",
-    "LayerInfo",
-    "Policy",
-    "bitwidth",
-    "check_policy",
-    "info_of",
-    "is_ternary",
-    "latency",
-    "mixed",
-]
-
 CPU = "cpu"
 """Name of the CPU's candidate, which takes every layer."""
 

@@ -7,8 +7,6 @@ import signal
 
 from byoc_dory.errors import DefectError, HtvmError, LimitError
 
-__all__ = ["EXIT_CODES", "lacks_memory", "refuse_exceeded"]
-
 EXIT_CODES = {"memory_bytes": 3, "seconds": 124, "cpu_seconds": 152}
 """Exit code of a command that came to a limit; the others are those of timeout(1) and SIGXCPU."""
 

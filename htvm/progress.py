@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["CallbackProgress", "Progress", "StageEvent"]
-
 
 @dataclass(frozen=True)
 class StageEvent:

@@ -19,8 +19,6 @@ from rich.progress import Progress as Display
 
 from htvm.progress import CallbackProgress, Progress, StageEvent
 
-__all__ = ["NotebookBar", "TerminalBar", "shown_progress", "with_progress"]
-
 # Nothing is shown during the first seconds, so that quick commands stay quiet.
 _PATIENCE_SECONDS = 1.0
 _SECONDS_BETWEEN = 0.2  # changes of a notebook's bar, each of which is a message to the browser

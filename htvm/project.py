@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from htvm.report.types import Report
     from htvm.result import RunResult
 
-__all__ = ["Project", "open"]
-
 _CHANGED = "undo the change, or export the model again"
 
 

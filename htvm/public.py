@@ -15,8 +15,6 @@ from typing import Any, TypeVar, cast
 from byoc_dory.errors import HtvmError, InternalError
 from htvm.version import __version__
 
-__all__ = ["boundary", "internal_error", "public"]
-
 Named = TypeVar("Named")
 
 _CHECKED = {

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-__all__ = ["Causes", "Interval", "LayerResult", "MemoryBlock", "MemoryMap", "RunResult"]
-
 
 @dataclass(frozen=True)
 class Interval:

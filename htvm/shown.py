@@ -15,8 +15,6 @@ from htvm.public import boundary
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["Shown", "optional"]
-
 _MOST_ROWS = 60
 _STYLE = "border-collapse: collapse; font-size: 12px"
 _CELL = "padding: 2px 8px; border-bottom: 1px solid #8884"

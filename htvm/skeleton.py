@@ -16,8 +16,6 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ExportError, TargetError
 from byoc_dory.soc.registry import loadable
 
-__all__ = ["EXAMPLE", "example_folder", "new_soc", "skeleton"]
-
 EXAMPLE = "tiny"
 """Name of the example's SoC."""
 

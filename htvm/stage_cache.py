@@ -30,8 +30,6 @@ from htvm.errors import ToolchainError
 from htvm.stage_values import NotDataError, decode, encode
 from htvm.version import __version__
 
-__all__ = ["StageCache"]
-
 _log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")

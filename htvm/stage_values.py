@@ -25,8 +25,6 @@ from msgspec.msgpack import encode as packed
 
 from htvm.errors import HtvmError
 
-__all__ = ["NotDataError", "decode", "encode"]
-
 # Kinds of parts that are no dataclasses; a dataclass has the number of its class.
 _TUPLE, _LIST, _DICT, _SET, _ARRAY, _NUMBER, _MEMBER, _CLASS, _FUNCTION = range(-9, 0)
 _SCALARS = frozenset((bool, bytes, float, int, str, type(None)))

@@ -6,8 +6,6 @@ from byoc_dory.soc import registry
 from byoc_dory.soc.base import Target
 from htvm.public import public
 
-__all__ = ["soc", "targets"]
-
 
 @public
 def targets() -> tuple[str, ...]:

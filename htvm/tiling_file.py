@@ -11,8 +11,6 @@ from byoc_dory.errors import InputError, TargetError
 from byoc_dory.options import ScheduleKind, TilingOptions
 from htvm.files import write_whole
 
-__all__ = ["read_tiling", "write_tiling"]
-
 _KIND = "htvm tiling 1"
 
 

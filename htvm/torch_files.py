@@ -8,8 +8,6 @@ from typing import Any
 
 from byoc_dory.errors import ModelError
 
-__all__ = ["is_program", "refuse_program", "refuse_torch_file"]
-
 _PICKLED = (".pt", ".pth")
 _PROGRAM = ".pt2"
 _AS_ONNX = "torch.onnx.export(program, dynamo=True).save('net.onnx')"

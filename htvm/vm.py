@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from htvm.compiled import Compiled
     from htvm.inputs import Inputs
 
-__all__ = ["RegionMachine", "RegionRun", "linked"]
-
 
 @dataclass(frozen=True)
 class RegionRun:

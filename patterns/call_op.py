@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Call, Expr, Var
     from typing_extensions import Self
 
-__all__ = ["CallOp"]
-
 
 @dataclass(frozen=True, eq=False)
 class CallOp(Op):

@@ -13,8 +13,6 @@ from patterns.op import Op
 if TYPE_CHECKING:
     from tvm.relax import Expr
 
-__all__ = ["ComposedOp", "compositions"]
-
 
 @dataclass(frozen=True, eq=False)
 class ComposedOp(Op):

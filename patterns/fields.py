@@ -18,8 +18,6 @@ import numpy as np
 
 from byoc_dory.errors import IntegerFormError
 
-__all__ = ["check_fields", "decode", "encode", "key_of"]
-
 _CLASS, _ARRAY, _ARGUMENT = "class", "array", "argument"
 _PLAIN = frozenset({bool, float, int, str, type(None)})
 

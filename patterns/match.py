@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tvm.relax import Expr, Var
     from tvm.relax.dpl import DFPattern
 
-__all__ = ["Match", "find", "is_slice", "variables"]
-
 
 @dataclass(frozen=True, eq=False)
 class Match:

@@ -18,8 +18,6 @@ from byoc_dory.errors import IntegerFormError
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Call, Expr, Var
 
-__all__ = ["NameCounter", "emit", "name_of", "tensor_name", "with_name"]
-
 
 class NameCounter:
     """Generates ``conv2d_0``, ``conv2d_1``, ``dense_0`` ... in order.

@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import BlockBuilder, Expr, Var
 
-__all__ = [
-    "Parameter",
-    "call_primitive",
-    "dtype_of",
-    "extents",
-    "kind_of",
-    "parameters_of",
-    "primitive",
-    "shape_of",
-    "sizes_of",
-]
-
 Parameter: TypeAlias = "int | str | tuple[int, ...]"
 _PREFIX = "htvm."
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array
 
-__all__ = ["Argument", "Inputs", "PrimitiveOp", "read_primitive", "type_of"]
-
 FIELDS = "fields"
 """Parameter of a PrimFunc that carries the operator's fields."""
 

@@ -4,7 +4,5 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-__all__ = ["Basis"]
-
 Basis: TypeAlias = Literal["predicted", "measured", "estimated"]
 """An accelerator's cost model; the code itself, simulated; or sizes, where neither is there."""

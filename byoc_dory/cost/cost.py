@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator, Soc
     from byoc_dory.tiling import Objective, Solution, Tile, TilingProblem
 
-__all__ = ["Cost"]
-
 
 class Cost:
     """Answers how many cycles layers take, and remembers it for all layers that are alike.

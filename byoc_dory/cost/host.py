@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from byoc_dory.cost.basis import Basis
     from byoc_dory.soc.base import Soc
 
-__all__ = ["HostEstimates"]
-
 
 class HostEstimates:
     """Estimated cycles on one core of a SoC's host.

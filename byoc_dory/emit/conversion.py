@@ -8,8 +8,6 @@ from typing import Literal
 from byoc_dory.layers import Tensor
 from byoc_dory.region import Constant, Kernel
 
-__all__ = ["Conversion"]
-
 
 @dataclass(frozen=True)
 class Conversion:

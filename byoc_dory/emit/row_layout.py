@@ -16,8 +16,6 @@ from byoc_dory.emit.text import environment
 from byoc_dory.layers import Array, Tensor
 from byoc_dory.region import Kernel
 
-__all__ = ["RowLayout"]
-
 _ENVIRONMENT = environment("byoc_dory.emit")
 
 

@@ -25,8 +25,6 @@ from byoc_dory.tileloop.pipeline import Verb
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tileloop.values import Own, values_of
 
-__all__ = ["Calls", "call_text", "initialiser", "staged_kernel"]
-
 _ENVIRONMENT = environment("byoc_dory.emit")
 
 # What a loop does for a tile, for comments; waiting for a transfer is not mentioned.

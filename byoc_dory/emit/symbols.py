@@ -12,8 +12,6 @@ from typing import Literal, TypeAlias, get_args
 
 from byoc_dory.emit.text import c_identifier
 
-__all__ = ["INTERFACE", "Part", "Symbols", "part_name"]
-
 Part: TypeAlias = Literal[
     "weights", "packed", "constants", "commands", "table", "json",
     "arena", "late", "is_assembled", "assemble",

@@ -9,8 +9,6 @@ from byoc_dory.emit.symbols import part_name
 from byoc_dory.layers import Array, Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
 
-__all__ = ["TensorLayout"]
-
 
 class TensorLayout(ABC):
     """The layout of tensors inside the regions of one family of accelerators."""

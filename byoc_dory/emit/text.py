@@ -7,8 +7,6 @@ from typing import TypeAlias
 
 import jinja2
 
-__all__ = ["Expr", "add", "c_identifier", "comment", "environment", "mul", "round_up_expr"]
-
 _KEYWORDS = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if "
     "inline int long register restrict return short signed sizeof static struct switch typedef "

@@ -28,8 +28,6 @@ from byoc_dory.tileloop.values import (
     places_of,
 )
 
-__all__ = ["Transfer", "TileWriter", "place_name"]
-
 
 def place_name(operand: str) -> str:
     """Return the name of the C constant for an operand's place in L1."""

@@ -7,8 +7,6 @@ from typing import ClassVar
 
 from byoc_dory.layers.layer import INT8, Layer, Requant, Tensor
 
-__all__ = ["Add", "add_layer"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Add(Layer):

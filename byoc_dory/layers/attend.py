@@ -9,8 +9,6 @@ from byoc_dory.layers.attention import Scores
 from byoc_dory.layers.layer import Layer, Requant, Shift, Tensor
 from byoc_dory.layers.tensor import matrix
 
-__all__ = ["Attend", "attend_layer"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Attend(Layer):

@@ -22,14 +22,6 @@ from byoc_dory.layers.layer import Layer, Requant, Shift
 from byoc_dory.layers.rowwise import ItaSoftmax
 from byoc_dory.layers.tensor import Array, Tensor, matrix
 
-__all__ = [
-    "Attention",
-    "MultiHeadAttention",
-    "Projection",
-    "Scores",
-    "mha_layer",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Projection:

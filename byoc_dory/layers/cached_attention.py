@@ -9,8 +9,6 @@ from byoc_dory.layers.layer import INT8, Layer, Requant
 from byoc_dory.layers.rowwise import TableMap, TableSoftmax
 from byoc_dory.layers.tensor import Tensor
 
-__all__ = ["AttentionOperands", "CachedAttention", "Weighing", "cached_attention_layer"]
-
 
 @dataclass(frozen=True, eq=False)
 class Weighing:

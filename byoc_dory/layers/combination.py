@@ -8,8 +8,6 @@ from typing import ClassVar, Literal
 from byoc_dory.layers.layer import INT8, Layer, Requant, Tensor
 from byoc_dory.layers.rowwise import TableMap
 
-__all__ = ["Combination", "combination_layer"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Combination(Layer):

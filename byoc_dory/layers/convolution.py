@@ -8,8 +8,6 @@ from byoc_dory.layers.layer import INT8, Requant, Tensor, out_size
 from byoc_dory.layers.tensor import Array
 from byoc_dory.layers.weighted import Weighted
 
-__all__ = ["Convolution", "conv2d_layer", "depthwise_layer"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Convolution(Weighted):

@@ -9,8 +9,6 @@ from byoc_dory.layers.layer import INT8, Requant, Tensor
 from byoc_dory.layers.tensor import Array
 from byoc_dory.layers.weighted import Weighted
 
-__all__ = ["Dense", "dense_layer"]
-
 _HINT = "dense layers take and give vectors (C,)"
 
 

@@ -10,8 +10,6 @@ from byoc_dory.layers.rowwise import RowFunction
 from byoc_dory.layers.tensor import Array, matrix
 from byoc_dory.layers.weighted import Weighted
 
-__all__ = ["Gemm", "gemm_layer"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Gemm(Weighted):

@@ -8,8 +8,6 @@ from typing import ClassVar
 from byoc_dory.layers.layer import INT8, Layer, Requant, Tensor
 from byoc_dory.layers.tensor import matrix
 
-__all__ = ["Matmul", "matmul_layer"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Matmul(Layer):

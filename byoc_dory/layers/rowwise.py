@@ -15,17 +15,6 @@ import numpy as np
 
 from byoc_dory.layers.tensor import Array
 
-__all__ = [
-    "AffineNorm",
-    "ItaGelu",
-    "ItaSoftmax",
-    "LayerNorm",
-    "RmsNorm",
-    "RowFunction",
-    "TableMap",
-    "TableSoftmax",
-]
-
 
 @dataclass(frozen=True)
 class TableSoftmax:

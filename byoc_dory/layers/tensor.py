@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from byoc_dory.errors import ModelError
 
-__all__ = ["Array", "Layout", "Tensor", "matrix"]
-
 Array: TypeAlias = npt.NDArray[Any]
 Layout: TypeAlias = Literal["CHW", "NHWC", "NCHW", "C"]
 

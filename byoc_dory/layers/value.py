@@ -11,8 +11,6 @@ import numpy as np
 from byoc_dory.layers.layer import Layer
 from byoc_dory.layers.tensor import Tensor
 
-__all__ = ["sizes_of", "value_of"]
-
 
 @lru_cache(maxsize=256)  # asked several times for each layer of a region
 def value_of(layer: Layer) -> bytes:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from byoc_dory.layers.layer import Layer
 from byoc_dory.layers.tensor import Array
 
-__all__ = ["Weighted"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Weighted(Layer):

@@ -21,16 +21,6 @@ from byoc_dory.errors import HtvmError
 from byoc_dory.memory.exact import Item, branch_and_bound
 from byoc_dory.memory.sweep import sweep
 
-__all__ = [
-    "ALIGNMENT",
-    "BufferUse",
-    "MemoryPlan",
-    "check_plan",
-    "live_bytes",
-    "plan_memory",
-    "written_over",
-]
-
 _log = logging.getLogger(__name__)
 
 # Accelerator layouts use aligned groups of 4 bytes, L1 aligned groups of 16; one alignment serves

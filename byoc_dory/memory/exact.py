@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Item", "branch_and_bound"]
-
 _BRANCH_AND_BOUND_NODES = 60_000
 
 

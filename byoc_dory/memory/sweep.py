@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from byoc_dory.memory.exact import Item
 
-__all__ = ["sweep"]
-
 # Largest number of ways followed in parallel; only the first ones are kept.
 _WAYS = 64
 

@@ -32,8 +32,6 @@ from byoc_dory.tiling.latency import lines, sizes
 from byoc_dory.tiling.problem import solution_of
 from byoc_dory.tiling.shortage import require_feasible
 
-__all__ = ["Offer"]
-
 # Tiles slower than the fastest by more than this factor are left out: no saving of memory is worth
 # that.
 _HOPELESS = 2

@@ -14,8 +14,6 @@ from byoc_dory.plan import Follower, LayerPlan
 from byoc_dory.residency.tensors import Tensors, tensors_in_l1
 from byoc_dory.residency.tiler import Tiler
 
-__all__ = ["Pair", "pairs_of", "tensors_of"]
-
 
 @dataclass(frozen=True)
 class Pair:

@@ -19,8 +19,6 @@ from byoc_dory.residency.tensors import Tensors, tensors_in_l1
 from byoc_dory.residency.tiler import Tiler
 from byoc_dory.soc.base import round_up
 
-__all__ = ["Known", "plan_jointly"]
-
 Known: TypeAlias = dict[tuple[Any, ...], Offer]
 """The choices of layers by all that they depend on, for one SoC and the same options."""
 

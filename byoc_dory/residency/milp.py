@@ -13,8 +13,6 @@ import pulp
 from byoc_dory.residency.problem import Decision, RegionProblem
 from byoc_dory.solver import solve_program
 
-__all__ = ["solve_joint"]
-
 
 def solve_joint(problem: RegionProblem, node_limit: int) -> Decision | None:
     """Return the plan with fewest cycles, or the best one within the node limit, if there is one.

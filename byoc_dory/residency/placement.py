@@ -10,8 +10,6 @@ from byoc_dory.plan import PlacedBuffer
 from byoc_dory.residency.problem import Decision, RegionProblem
 from byoc_dory.residency.tensors import Tensors
 
-__all__ = ["L1Placement", "place"]
-
 
 @dataclass(frozen=True)
 class L1Placement:

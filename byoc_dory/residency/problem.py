@@ -17,8 +17,6 @@ from functools import cached_property
 from byoc_dory.errors import TilingError
 from byoc_dory.tiling.problem import Tile
 
-__all__ = ["Choice", "Decision", "RegionProblem", "Stay"]
-
 
 @dataclass(frozen=True)
 class Choice:

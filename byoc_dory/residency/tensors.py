@@ -12,8 +12,6 @@ from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import round_up
 from byoc_dory.tiling import Tile, TilingProblem
 
-__all__ = ["Tensors", "tensors_in_l1"]
-
 
 @dataclass(frozen=True)
 class Tensors:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator, Soc
     from byoc_dory.tiling import Objective, Solution, Tile, TilingProblem
 
-__all__ = ["Answers", "LayerCost", "Tiler"]
-
 _Priced: TypeAlias = "tuple[Tile, tuple[bool, ...], bool]"
 _Planned: TypeAlias = "tuple[_Priced, int, int]"
 

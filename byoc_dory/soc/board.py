@@ -13,19 +13,6 @@ from typing import Any
 from byoc_dory.errors import TargetError
 from byoc_dory.nearest import nearest
 
-__all__ = [
-    "PUBLISHED",
-    "SUFFIX",
-    "UNVERIFIED",
-    "Board",
-    "PlatformIO",
-    "Region",
-    "board_called",
-    "boards",
-    "new_board",
-    "read_board",
-]
-
 PUBLISHED, UNVERIFIED = "published: ", "unverified: "
 """How the source of a number begins: where it was read, or why it was not looked up."""
 

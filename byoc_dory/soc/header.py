@@ -15,8 +15,6 @@ from typing import Any
 from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Soc
 
-__all__ = ["render"]
-
 
 def _value(name: str, value: int) -> str:
     is_address = name in ("registers", "base")

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from byoc_dory.soc.cores import Host, HostCost
 
-__all__ = ["CV32E40P", "CV32E40P_SIMD"]
-
 CV32E40P = Host(
     name="RV32IMC host (CV32E40P timing)",
     isa="rv32imc",

@@ -23,8 +23,6 @@ from byoc_dory.soc.parts import SimControl
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
 
-__all__ = ["adjustable", "known_parameters", "numbers", "unknown", "with_numbers"]
-
 _NAMED = ("memories", "accelerators")  # fields of `Soc` with records that have names
 _RECORDS = ("host", "dma", "cluster")
 _ADDRESSES = ("registers", "base")

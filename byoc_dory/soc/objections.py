@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 from byoc_dory.errors import TargetError
 
-__all__ = ["named"]
-
 
 @contextmanager
 def named(accelerator: str, soc: str) -> Iterator[None]:

@@ -16,16 +16,6 @@ from typing import TypeAlias
 from byoc_dory.errors import TargetError
 from byoc_dory.nearest import nearest
 
-__all__ = [
-    "Parameter",
-    "Value",
-    "described",
-    "parse_parameters",
-    "parse_size",
-    "size_text",
-    "written",
-]
-
 Value: TypeAlias = "bool | int | float | str"
 """The value of a parameter; bytes are whole numbers."""
 

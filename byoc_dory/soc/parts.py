@@ -9,17 +9,6 @@ from byoc_dory.errors import TargetError
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.cores import Host
 
-__all__ = [
-    "Dma",
-    "Memory",
-    "Power",
-    "SimControl",
-    "TargetSpec",
-    "check_counts",
-    "check_powers_of_two",
-    "round_up",
-]
-
 
 def round_up(value: int, step: int) -> int:
     """Return ``value`` rounded up to a multiple of ``step``."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
     from byoc_dory.region import Region
 
-__all__ = ["RegionCount", "RegionRunner"]
-
 
 @dataclass(frozen=True)
 class RegionCount:

@@ -23,19 +23,6 @@ from byoc_dory.soc.parameters import written
 from byoc_dory.soc.parts import TargetSpec
 from byoc_dory.soc.schemes import NumberScheme
 
-__all__ = [
-    "BUILT_IN",
-    "GROUP",
-    "board_target",
-    "cpu_target",
-    "loadable",
-    "resolve",
-    "scheme_of",
-    "socs",
-    "split_name",
-    "targets",
-]
-
 _Kind = TypeVar("_Kind", bound=NumberScheme)
 
 GROUP = "htvm.socs"

@@ -10,16 +10,6 @@ from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tiling.shortage import shortage_of
 from byoc_dory.verdict import Accepted, Refused, Verdict
 
-__all__ = [
-    "ACCEPTED",
-    "data_are_int8",
-    "dilation_is_one",
-    "fits_budget",
-    "requantization_is_one_shift",
-    "smallest_tile_fits",
-    "tensors_are_int8",
-]
-
 ACCEPTED = Accepted()
 
 

@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Layer, Requant
 
-__all__ = [
-    "NumberScheme",
-    "MulShiftScheme",
-    "SchemeName",
-    "ShiftScheme",
-    "TernaryScheme",
-    "all_multiply",
-]
-
 SchemeName: TypeAlias = Literal["shift", "ternary", "mul_shift"]
 """Name of a number scheme, for users and reports."""
 

@@ -7,8 +7,6 @@ from functools import cached_property, lru_cache
 
 from byoc_dory.tileloop.values import Field, Index, Of, Value, pick
 
-__all__ = ["Span", "TileAxis", "halo_axis", "plain_axis"]
-
 # A search for tiles combines the same few axes again and again.
 _KNOWN = 1024
 

@@ -7,8 +7,6 @@ from byoc_dory.tileloop.order import check_order
 from byoc_dory.tileloop.program import Operand, TileProgram
 from byoc_dory.tileloop.values import Value, axes_of, evaluate, values_of
 
-__all__ = ["check", "check_alignment", "check_places"]
-
 
 def check(program: TileProgram) -> None:
     """Check that a tile program is consistent.

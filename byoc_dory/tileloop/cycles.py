@@ -18,17 +18,6 @@ from byoc_dory.tileloop.program import LoopTile, Operand, TileProgram
 from byoc_dory.tileloop.steps import Block
 from byoc_dory.tileloop.traffic import kinds_of_tiles, moves_of_kind
 
-__all__ = [
-    "Costs",
-    "Moved",
-    "Overheads",
-    "Price",
-    "Prices",
-    "ComputeCost",
-    "predicted_cycles",
-    "simulated_cycles",
-]
-
 
 @dataclass(frozen=True)
 class ComputeCost:

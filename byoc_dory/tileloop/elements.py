@@ -10,8 +10,6 @@ from byoc_dory.layers import Array
 from byoc_dory.tileloop.program import LoopTile, TileProgram
 from byoc_dory.tileloop.values import evaluate
 
-__all__ = ["elements_of_tiles"]
-
 
 def elements_of_tiles(program: TileProgram, offsets: Array) -> Iterator[tuple[LoopTile, Array]]:
     """Yield every tile in the order of execution, with the elements that it is the first to write.

@@ -16,8 +16,6 @@ from byoc_dory.errors import TileProgramError
 from byoc_dory.tileloop.pipeline import Action, Pipeline, Verb
 from byoc_dory.tileloop.program import LoopTile, Operand, TileProgram
 
-__all__ = ["check_order", "performed"]
-
 _DISTANCE = "distances must not be negative"
 _ONCE = (Verb.LOAD, Verb.PREPARE, Verb.START, Verb.COMPUTE, Verb.STORE)
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["HOST_BESIDE", "HOST_IN_TURN", "Action", "Pipeline", "Verb"]
-
 
 class Verb(Enum):
     """An action performed for one tile.

@@ -10,8 +10,6 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.tileloop.program import BlockOf, Operand
 from byoc_dory.tileloop.values import Value
 
-__all__ = ["input_of", "result_of", "weights_of"]
-
 
 def input_of(
     plan: LayerPlan,

@@ -29,8 +29,6 @@ from byoc_dory.tileloop.values import (
     values_of,
 )
 
-__all__ = ["BlockOf", "Compute", "Operand", "LoopTile", "TileProgram"]
-
 
 @dataclass(frozen=True)
 class BlockOf:

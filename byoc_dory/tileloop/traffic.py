@@ -10,8 +10,6 @@ from typing import TypeAlias
 from byoc_dory.tileloop.program import Operand, TileProgram
 from byoc_dory.tileloop.values import evaluate
 
-__all__ = ["Traffic", "kinds_of_tiles", "traffic_of"]
-
 
 @dataclass(frozen=True)
 class Traffic:

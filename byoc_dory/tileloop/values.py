@@ -13,34 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
-__all__ = [
-    "Current",
-    "Entry",
-    "Far",
-    "Field",
-    "Index",
-    "Named",
-    "Of",
-    "Own",
-    "Pick",
-    "Place",
-    "Product",
-    "RoundUp",
-    "Sum",
-    "Expression",
-    "Value",
-    "add",
-    "axes_of",
-    "evaluate",
-    "evaluated",
-    "mul",
-    "named",
-    "pick",
-    "places_of",
-    "round_up",
-    "values_of",
-]
-
 Field: TypeAlias = Literal["out_start", "out_size", "in_start", "in_size", "pad"]
 """The fields of a `Span`."""
 

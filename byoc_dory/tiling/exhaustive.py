@@ -11,8 +11,6 @@ from byoc_dory.tiling.objectives import Objective
 from byoc_dory.tiling.problem import Solution, Tile, TilingProblem
 from byoc_dory.tiling.shortage import require_feasible
 
-__all__ = ["best_tiles", "feasible_tiles", "solve_exhaustive"]
-
 
 def feasible_tiles(problem: TilingProblem) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """Return all feasible tiles, one row (k, c, y, x) each, ascending in (k, y, x, c).

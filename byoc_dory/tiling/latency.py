@@ -23,18 +23,6 @@ from byoc_dory.tiling.exhaustive import feasible_tiles
 from byoc_dory.tiling.problem import Axis, Solution, Tile, TilingProblem
 from byoc_dory.tiling.shortage import require_feasible
 
-__all__ = [
-    "LATENCY",
-    "TileCandidate",
-    "Beaten",
-    "TileCost",
-    "all_candidates",
-    "candidates",
-    "lines",
-    "sizes",
-    "solve_latency",
-]
-
 LATENCY = "latency"
 """The name of the objective."""
 

@@ -15,8 +15,6 @@ from byoc_dory.tiling.objectives import Objective
 from byoc_dory.tiling.problem import Solution, Tile, TilingProblem
 from byoc_dory.tiling.shortage import require_feasible
 
-__all__ = ["solve_milp"]
-
 
 def solve_milp(problem: TilingProblem, objective: Objective, node_limit: int) -> Solution:
     """Solve to proven optimality, or to the node limit with a stated gap.

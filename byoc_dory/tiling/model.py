@@ -14,8 +14,6 @@ import pulp
 from byoc_dory.tiling.objectives import Dim, Fill, Objective, Size, Whole
 from byoc_dory.tiling.problem import Axis, Tile, TilingProblem
 
-__all__ = ["TilingModel"]
-
 
 @dataclass(frozen=True)
 class _Bits:

@@ -10,8 +10,6 @@ from byoc_dory.errors import TargetError
 from byoc_dory.tiling.latency import LATENCY
 from byoc_dory.tiling.objectives import Objective
 
-__all__ = ["objective_named", "objective_text"]
-
 _WEIGHTED = re.compile(r"([^()]+?)\s*\((.*)\)")
 _ALPHA = "alpha"
 

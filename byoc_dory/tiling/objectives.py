@@ -15,8 +15,6 @@ import numpy as np
 
 from byoc_dory.tiling.problem import Tile, TilingProblem
 
-__all__ = ["Dim", "Fill", "Heuristic", "Objective", "Quantity", "Size", "Whole"]
-
 Dim: TypeAlias = Literal["k", "c", "y", "x", "iy", "ix"]
 
 _AXES = ("k", "c", "y", "x")

@@ -14,18 +14,6 @@ import numpy as np
 
 from byoc_dory.errors import TargetError
 
-__all__ = [
-    "Axis",
-    "FixedBytes",
-    "Rounding",
-    "Solution",
-    "Tile",
-    "TileWeights",
-    "TilingProblem",
-    "InputWindow",
-    "solution_of",
-]
-
 
 @dataclass(frozen=True)
 class Tile:

@@ -9,8 +9,6 @@ import numpy as np
 from byoc_dory.errors import TilingError
 from byoc_dory.tiling.problem import Tile, TilingProblem
 
-__all__ = ["Shortage", "require_feasible", "shortage_of"]
-
 
 @dataclass(frozen=True)
 class Shortage:

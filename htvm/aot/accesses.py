@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from tvm.ir import Expr
     from tvm.tirx.stmt import Stmt
 
-__all__ = [
-    "Access",
-    "Unknown",
-    "accesses_of",
-    "depends_on",
-    "elements",
-    "statements_of",
-    "value_of",
-    "viewed",
-]
-
 Indices: TypeAlias = npt.NDArray[np.int64]
 
 # Largest number of evaluations of one index, so that a proof takes well under a second.

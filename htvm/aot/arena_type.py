@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from htvm.aot.program import Program
     from htvm.aot.steps import Step
 
-__all__ = ["ArenaType", "Prototypes"]
-
 # Member and bytes of each type of elements.
 _MEMBERS = {
     "int8_t": ("i8", 1),

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from byoc_dory.region import RegionCode
     from htvm.aot.overlay import Overlay
 
-__all__ = ["Assembler", "Assembly"]
-
-
 # Longest names of locals: the name of a tensor that was fused from many must not fill the page.
 _LONGEST_NAME = 48
 

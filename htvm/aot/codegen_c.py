@@ -27,17 +27,6 @@ from htvm.aot.signs import compare_signs
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = [
-    "UNROLL_MACRO",
-    "About",
-    "body_of",
-    "c_type_of",
-    "declarations",
-    "define",
-    "definition",
-    "headers_of",
-]
-
 _INSIDE = {"uint64": "uint64_t", "bool": "_Bool"}  # no types of a program's tensors
 
 

@@ -22,8 +22,6 @@ from htvm.aot.loops import address_of, call, products_of, step_of, without_note
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["COLUMN", "COLUMN_CALLS", "SUMS", "call_columns"]
-
 COLUMN = "htvm_column"
 """Annotation of the loop over blocks of channels: kind of the columns, ``:``, number of pixels."""
 

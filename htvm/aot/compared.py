@@ -17,8 +17,6 @@ from tvm.tirx.stmt import Bind, BufferStore, Evaluate, SeqStmt
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["COMPARED", "bind_compared"]
-
 COMPARED = "v_"
 """Name of such a variable, which is the generator's own."""
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from byoc_dory.region import Constant
 
-__all__ = ["ConstantPool", "FreshNames", "distinct"]
-
 
 def distinct(names: Iterable[str]) -> list[str]:
     """Return the names, with a number appended to repeated ones."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array
 
-__all__ = ["Conversions"]
-
 
 @dataclass(frozen=True, eq=False)
 class Conversions:

@@ -24,14 +24,6 @@ from htvm.aot.literals import STRING_BYTES, c_array, c_string, c_type
 from htvm.aot.program import Program, Step, StepOperand
 from htvm.aot.steps import Provenance
 
-__all__ = [
-    "model_sources",
-    "origin_lines",
-    "place",
-    "render",
-    "template_fields",
-]
-
 _WIDTH = 100
 _NATIVE_HEADER = "htvm_native.h"  # of what native kernels call
 

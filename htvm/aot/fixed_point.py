@@ -33,14 +33,6 @@ if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Call, Expr, Var
     from tvm.tirx import PrimFunc
 
-__all__ = [
-    "name_wide_operands",
-    "short_form",
-    "short_add",
-    "short_requantize",
-    "widening_add",
-]
-
 SCALE_SUMS, SCALE_SHIFT = 2**29, 28
 """``htvm_scale`` takes sums below the one, and divides by powers of two up to the other."""
 

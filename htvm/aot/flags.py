@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from byoc_dory.soc.cores import Host
 
-__all__ = ["RV32_CFLAGS", "kernel_flags"]
-
 RV32_CFLAGS: tuple[str, ...] = (
     "-mllvm",
     "-riscv-enable-machine-combiner=false",

@@ -16,8 +16,6 @@ from patterns.primitive import extents, shape_of
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["FLOAT_PRODUCT", "HEADER", "short_float_product"]
-
 FLOAT_PRODUCT = "htvm_float_product"
 """Function that kernels call."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Call, Expr, Function, Var
     from tvm.tirx import PrimFunc
 
-__all__ = ["Fused", "FusedGroup", "fuse"]
-
 _SEPARATOR = "__of__"
 _LAYER, _OPERATOR, _ROLES, _MACS = "htvm.layer", "htvm.operator", "htvm.roles", "htvm.macs"
 _CALL_TIR = tvm.ir.Op.get("relax.call_tir")

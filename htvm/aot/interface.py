@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from htvm.aot.program import Program
     from htvm.aot.steps import TensorLike
 
-__all__ = ["described_tensors"]
-
 _CONVERTED = ("int8", "uint8", "int16", "uint16")
 """Types of tensors that functions in the header convert: float32 has all of their numbers."""
 

@@ -25,17 +25,6 @@ from htvm.aot.runs import RUN_CALLS
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = [
-    "DOT4",
-    "HEADER",
-    "INTRINSICS",
-    "SIMD",
-    "call_clip",
-    "call_dot4",
-    "call_mac",
-    "word_of",
-]
-
 DOT4 = "htvm_dot4"
 """Annotation of a loop over four products of int8 elements that lie side by side in both operands,
 from a multiple of four on."""

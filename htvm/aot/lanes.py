@@ -21,8 +21,6 @@ from htvm.aot.loops import call, substituted, without_note
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["LANES", "LANES_CALLS", "call_lanes"]
-
 LANES = "htvm_lanes"
 """Annotation of a loop over four neighbouring elements."""
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 
-__all__ = ["C_TYPES", "LOWEST", "STRING_BYTES", "c_array", "c_float", "c_string", "c_type"]
-
 C_TYPES = {
     "int8": "int8_t",
     "uint8": "uint8_t",

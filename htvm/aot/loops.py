@@ -15,23 +15,6 @@ from tvm.ir import TensorLoad
 from tvm.s_tir import SBlock
 from tvm.tirx.stmt import BufferStore, Evaluate, For, ForKind, SeqStmt
 
-__all__ = [
-    "ProductLoops",
-    "address_of",
-    "bytes_of",
-    "call",
-    "changed_block",
-    "elements_of",
-    "factors_of",
-    "macs_of",
-    "nest_of",
-    "products_of",
-    "sequence",
-    "step_of",
-    "substituted",
-    "without_note",
-]
-
 
 def substituted(node: Any, values: Mapping[Any, Any]) -> Any:
     """Replace variables by other expressions, or by numbers of their own types."""

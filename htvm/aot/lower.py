@@ -30,18 +30,6 @@ from htvm.aot.runs import call_runs
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = [
-    "NAME",
-    "OVERLAPS",
-    "SMALL_STACK_BYTES",
-    "STACK_BYTES",
-    "UNROLL",
-    "UNROLL_SUFFIX",
-    "Parameter",
-    "PointerFunc",
-    "lower",
-]
-
 NAME = "htvm_name"
 """Annotation of a loop: name of its variable in the C code."""
 

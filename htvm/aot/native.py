@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from htvm.aot.lower import Parameter
 
-__all__ = ["SUMS", "NativeConv", "native_conv"]
-
 SUMS = "native_sums"
 """Name of the sums where they are no parameter of a kernel."""
 

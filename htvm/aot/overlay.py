@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tvm.tirx import PrimFunc
 
-__all__ = ["Overlay", "overlays"]
-
 _STEPS = 1 << 13
 """Groups of iterations told apart at most; a group counts as reading everything after writing."""
 

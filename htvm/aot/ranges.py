@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Var
 
-__all__ = ["Interval", "check_ranges"]
-
 
 @dataclass(frozen=True, eq=False)
 class Interval:

@@ -14,8 +14,6 @@ from patterns.primitive import shape_of
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
-__all__ = ["Reference", "build_llvm_reference"]
-
 Array: TypeAlias = npt.NDArray[np.generic]
 Reference: TypeAlias = Callable[[list[Array]], list[Array]]
 

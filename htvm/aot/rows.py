@@ -24,8 +24,6 @@ from htvm.aot.loops import address_of, call, nest_of, products_of, step_of
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["ROWS_CALLS", "START", "STEP", "SUMS", "TAPS", "call_rows"]
-
 SUMS = "htvm_rows"
 """Annotation of the outermost loop of the sums: number of channels of a block."""
 

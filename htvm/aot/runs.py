@@ -18,8 +18,6 @@ from htvm.aot.loops import address_of, call
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["RUN", "RUN_CALLS", "call_runs"]
-
 RUN = "htvm_run"
 """Annotation of a loop that copies a run of bytes, or fills it with a constant."""
 

@@ -14,8 +14,6 @@ from tvm import tirx
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["compare_signs"]
-
 
 def compare_signs(func: PrimFunc) -> PrimFunc:
     """Return a function without right shifts that leave nothing of a signed number but its sign."""

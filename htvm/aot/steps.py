@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from byoc_dory.definition import Definition
     from htvm.aot.overlay import Overlay
 
-__all__ = [
-    "Alias",
-    "CpuKernel",
-    "ModelCall",
-    "StepOperand",
-    "Provenance",
-    "Step",
-    "TensorLike",
-    "Value",
-    "local_name",
-    "parameter_types",
-]
-
 OperandKind: TypeAlias = Literal["input", "output", "buffer", "constant"]
 StepKind: TypeAlias = Literal["cpu", "layer", "prologue", "epilogue", "copy"]
 

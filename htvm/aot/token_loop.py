@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from htvm.aot.program import Program
     from htvm.language import LanguageModel, StepInterface
 
-__all__ = ["exported_loop", "loop_fields", "loop_files", "loop_parts"]
-
 _ALIGN = 16  # of each cache
 _WORD = 4
 _FIXED = 3  # inputs before the caches

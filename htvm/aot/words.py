@@ -20,8 +20,6 @@ from patterns.primitive import dtype_of, shape_of
 if TYPE_CHECKING:
     from tvm.relax import Call
 
-__all__ = ["InWords", "in_words"]
-
 _LEAST_USES = 6
 """How often an input element must be used: writing one costs as much as a few products save."""
 

@@ -22,8 +22,6 @@ from htvm.public import internal_error
 if TYPE_CHECKING:
     from htvm.confinement import Confinement
 
-__all__ = ["app", "exit_code", "main"]
-
 EXIT_DEFECT = 1
 EXIT_USER_ERROR = 2
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from htvm.inputs import Inputs
     from htvm.model import Model, TensorInfo
 
-__all__ = [
-    "Network",
-    "Reading",
-    "open_model",
-    "read_inputs",
-    "read_samples",
-    "read_shape",
-    "read_size",
-    "read_type",
-    "shape_text",
-]
-
 
 @dataclass(frozen=True)
 class Reading:

@@ -10,8 +10,6 @@ from htvm.cli import main as run
 from htvm.confinement import Confinement, confine
 from htvm.processes import EXIT_CODES
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Execute the command line after the first argument, the limits, and end the process."""

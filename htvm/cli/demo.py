@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from htvm.model import Model
     from htvm.result import RunResult
 
-__all__ = ["main"]
-
 TARGET = "diana"
 INPUTS = 8
 DIGITS = "zoo:digits"

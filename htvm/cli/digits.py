@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["recognised"]
-
 _SHADES = " .:-=+*#%@"
 _BAR = 24  # characters of the longest bar
 _GAP = 6

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-__all__ = ["read_limits", "read_named"]
-
 
 def read_named(
     text: str, convert: Callable[[str], Value], what: str, option: str, example: str

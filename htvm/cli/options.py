@@ -44,35 +44,6 @@ else:
     # Older ones take no argument.
     _Text = _Number = click.ParamType
 
-__all__ = [
-    "Bytes",
-    "EXPORT_FOLDER",
-    "Placed",
-    "all_tables",
-    "common",
-    "complete_board",
-    "complete_target",
-    "examples",
-    "fail_if",
-    "fail_if_changed",
-    "given_input",
-    "interface",
-    "l2",
-    "limits",
-    "model",
-    "network",
-    "placed",
-    "platform",
-    "policy",
-    "reading",
-    "rewrites",
-    "schedule",
-    "target",
-    "targeted",
-    "tiling",
-    "wide",
-]
-
 Command = TypeVar("Command", bound=Callable[..., None])
 
 EXPORT_FOLDER = "Folder to write: a new or empty one, or an earlier export, which is replaced."

@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from htvm.report.conditions import Condition
     from htvm.report.types import Report
 
-__all__ = [
-    "SCHEMA",
-    "fail_if_any",
-    "model_word",
-    "print_json",
-    "print_report",
-    "save_arrays",
-    "save_figure",
-]
-
 SCHEMA = 1
 """Version of the ``--json`` output: raised when a field is removed or changes its meaning."""
 

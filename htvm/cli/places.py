@@ -12,8 +12,6 @@ from htvm.errors import ExportError
 from htvm.files import check_file, check_folder
 from htvm.shown import optional
 
-__all__ = ["PATH", "file_to_write", "folder_to_write", "picture_to_write", "refuse_file_name"]
-
 _KINDS = {".npz": "an .npz file", ".onnx": "an ONNX file"}
 _FILES = frozenset(
     ".c .csv .h .html .json .npy .npz .onnx .parquet .pdf .png .svg .tar .tflite .txt .zip".split()

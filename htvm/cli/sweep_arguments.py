@@ -13,8 +13,6 @@ from htvm.cli.limits import read_named
 from htvm.errors import TargetError
 from htvm.shown import optional
 
-__all__ = ["area_of", "connected", "split_words"]
-
 _MOST = 100_000  # values of a range
 
 

@@ -14,8 +14,6 @@ from htvm.tiling_file import write_tiling
 if TYPE_CHECKING:
     from htvm.report.sweep import Exploration
 
-__all__ = ["weights_of", "write_sweep"]
-
 
 def weights_of(text: str) -> tuple[str, tuple[int, ...]]:
     """Return a heuristic and its weights, from ``NAME=1,2``.

@@ -14,15 +14,6 @@ import click
 from byoc_dory.plain import plain
 from htvm.errors import HtvmError
 
-__all__ = [
-    "EXIT_INTERRUPTED",
-    "Interrupts",
-    "echo",
-    "log_to_stderr",
-    "report_defect",
-    "terminal_width",
-]
-
 EXIT_INTERRUPTED = 130
 """Exit code after Ctrl-C, as in shells: 128 plus the number of the signal."""
 

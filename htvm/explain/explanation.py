@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from htvm.compiled import BuildOptions, Compiled
     from htvm.explain.step_costs import BuildCosts
 
-__all__ = ["explanation_of"]
-
 
 def explanation_of(
     compiled: Compiled,

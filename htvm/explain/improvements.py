@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from htvm.compiled import Compiled
     from htvm.explain.step_costs import BuildCosts
 
-__all__ = ["Variant", "improvements", "variants_of"]
-
 # A larger relative change of channels or of a kernel's area would be a different network, and so
 # would a kernel of other proportions.
 _LARGEST_CHANGE = 0.3

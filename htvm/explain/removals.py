@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from htvm.compiled import Compiled
     from htvm.explain.step_costs import BuildCosts
 
-__all__ = ["removals"]
-
 _SAME = "the network computes the same; --io int8 does it"
 
 

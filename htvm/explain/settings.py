@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Compiler: TypeAlias = Callable[[BuildOptions], Compiled]
 
-__all__ = ["settings"]
-
 _POLICY = "latency"
 # A setting that gains a smaller fraction of the cycles is not worth its line.
 _WORTHWHILE = 0.01

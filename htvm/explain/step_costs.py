@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from htvm.aot.steps import Step
     from htvm.compiled import Compiled
 
-__all__ = ["BuildCosts", "build_costs", "one_core_cycles"]
-
 
 @dataclass(frozen=True)
 class BuildCosts:

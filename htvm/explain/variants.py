@@ -24,8 +24,6 @@ from byoc_dory.layers import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["is_resizable", "resized"]
-
 
 def is_resizable(layer: Layer) -> TypeGuard[Convolution | Dense]:
     """Whether `resized` applies: to dense layers, and convolutions with one group or depthwise."""

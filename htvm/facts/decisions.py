@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from htvm.aot.reference import Reference
     from htvm.model import Model
 
-__all__ = ["decided", "decisions_of"]
-
 
 def decided(model: Model, reference: Reference) -> NDArray[np.int64]:
     """Return what a model decides on its calibration inputs: the largest output of each, [N].

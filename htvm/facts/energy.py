@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.soc.base import Power, Soc
 
-__all__ = ["accelerators_of", "energy_of", "step_energy"]
-
 
 class _Step(Protocol):
     @property

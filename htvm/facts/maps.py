@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from byoc_dory.region import RegionCode
     from htvm.compiled import Compiled
 
-__all__ = ["memory_maps"]
-
 
 def memory_maps(compiled: Compiled) -> tuple[MemoryMap, ...]:
     """Return a map for each memory that regions plan, followed by that of the arena."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from htvm.compiled import Compiled
     from patterns.reading.node import Node
 
-__all__ = ["machine_of", "macs_of", "network_graph"]
-
 # The last axis of their first operand is the one they sum over.
 _PRODUCTS = ("matmul", "real_matmul", "tflite_matmul")
 

@@ -12,8 +12,6 @@ from htvm.version import __version__
 if TYPE_CHECKING:
     from htvm.compiled import Compiled, Platform
 
-__all__ = ["recipe_of"]
-
 
 def recipe_of(compiled: Compiled, platform: Platform) -> Recipe:
     """Return how a build was made, as far as known; the command is a line of Python."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from htvm.firmware.sizes import Sizes
     from htvm.result import RunResult
 
-__all__ = ["layer_rows", "memory_of", "report_of"]
-
 
 def memory_of(compiled: Compiled, sizes: Sizes, result: RunResult | None) -> L2Use:
     """Return how the linked program uses L2 (bytes), and what a run used of the stack."""

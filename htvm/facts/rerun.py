@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.result import LayerResult, RunResult
 
-__all__ = ["with_run"]
-
 
 def with_run(report: Report, result: RunResult, soc: Soc) -> Report:
     """Return a report with the measurements of a run of the same build.

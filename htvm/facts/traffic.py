@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from byoc_dory.region import Kernel
     from htvm.aot.program import Program, Step
 
-__all__ = ["traffic_of"]
-
 
 def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[Traffic]:
     """Return the bytes that each step of a program moves.

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.result import RunResult
 
-__all__ = ["units_of"]
-
 
 def units_of(soc: Soc, result: RunResult) -> tuple[Unit, ...]:
     """Return each unit of the SoC with its busy cycles in a run."""

@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from byoc_dory.soc.cores import ArmCore
 
-__all__ = [
-    "ArmFirmware",
-    "arm_flags",
-    "build_firmware",
-    "core_of",
-    "include_folders",
-    "linker_script",
-    "on_qemu",
-    "open_firmware",
-    "platform_sources",
-]
-
 _FLAGS = (
     "-mthumb",
     "-std=c11",

@@ -31,8 +31,6 @@ from htvm.firmware.sizes import (
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import HOST_FLAGS, Compiler, instructions
 
-__all__ = ["RUN_MARK", "Built", "build_arm", "build_host", "build_qemu", "build_rv32"]
-
 RUN_MARK = 2 * 0x7FFFFFFE
 """Event of the mark at the beginning of the run; its end has the next number."""
 

@@ -22,8 +22,6 @@ from htvm.firmware.toolchain import Compiler
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
 
-__all__ = ["kept_build"]
-
 _log = logging.getLogger(__name__)
 
 # Age after which builds that nobody used are removed.

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from byoc_dory.errors import ModelError
 from htvm.aot.literals import C_TYPES, LOWEST
 
-__all__ = ["read_c_arrays"]
-
 # A body has neither of these signs, so that its end is looked for once.
 _ARRAY = re.compile(r"\bconst (\w+) (\w+)\[(\d+)\] = \{\n([^{};]*)\n\};")
 _DTYPES = {c: dtype for dtype, c in C_TYPES.items()}

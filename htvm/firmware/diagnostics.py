@@ -6,8 +6,6 @@ import re
 
 from byoc_dory.errors import TargetError, ToolchainError
 
-__all__ = ["COMPILER_HINT", "CompileError", "compile_error", "refused_number"]
-
 COMPILER_HINT = "see all it said with -vv, and whether python -m ziglang version works"
 
 _LONGEST_LINE = 300

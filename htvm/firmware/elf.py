@@ -9,8 +9,6 @@ from pathlib import Path
 
 from byoc_dory.errors import SimulationError
 
-__all__ = ["Elf", "Section", "Segment", "Symbol", "read_elf", "read_segments"]
-
 # Read as a whole: for a debug build, creating one object for each of thousands of labels takes a
 # third of a second.
 _SYMBOL = struct.Struct("<IIIBBH")

@@ -23,8 +23,6 @@ from htvm.files import exchanged, sha256_of
 from htvm.firmware.manifest import FILE, PROJECT, Manifest, kind_of, manifest_text
 from htvm.firmware.project import Golden, project_files
 
-__all__ = ["MANIFEST", "check_files", "check_folder", "export", "strange_file", "write_project"]
-
 _log = logging.getLogger(__name__)
 
 MANIFEST = ".htvm-manifest"

@@ -17,17 +17,6 @@ from byoc_dory.soc.header import render
 from htvm.firmware.paths import driver_folders, runtime_c, simd_folders, soc_folder
 from htvm.firmware.toolchain import Compiler
 
-__all__ = [
-    "HostProgram",
-    "build",
-    "driver_sources",
-    "include_folders",
-    "model_sources",
-    "native_folder",
-    "native_sources",
-    "sanitizing",
-]
-
 
 @dataclass(frozen=True)
 class HostProgram:

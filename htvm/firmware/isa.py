@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from byoc_dory.soc.cores import Host
 
-__all__ = ["compiled_isa", "march", "rv32_flags"]
-
 # Without xcvbitmanip, with which the compiler in use (LLVM 22) miscompiles __builtin_clz, and
 # without hardware loops, which it does not know; kernels write those in assembly.
 _COREV = ("xcvalu", "xcvbi", "xcvmac", "xcvmem", "xcvsimd")

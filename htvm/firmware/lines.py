@@ -12,8 +12,6 @@ from typing import Any
 
 from byoc_dory.errors import SimulationError
 
-__all__ = ["Lines", "SourceLine"]
-
 _LAST = 1 << 62
 
 

@@ -12,8 +12,6 @@ from htvm.firmware.diagnostics import CompileError
 from htvm.firmware.elf import Elf, Symbol, read_elf
 from htvm.firmware.toolchain import Compiler
 
-__all__ = ["Firmware", "Linking", "MemoryUse", "use_of"]
-
 # Messages of a linker if a memory is too small: its own, and those of the link.ld.in.
 _OVERFLOW_MESSAGES = ("will not fit in region", "L2 overflow", "RAM overflow", "overflowed by")
 

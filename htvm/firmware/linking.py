@@ -5,8 +5,6 @@ from __future__ import annotations
 from htvm.firmware.machine import Machine
 from htvm.firmware.paths import runtime_c
 
-__all__ = ["DEFAULT_STACK", "linker_script"]
-
 DEFAULT_STACK = 16 * 1024
 """Default size of the stack, in bytes."""
 

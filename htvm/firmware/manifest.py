@@ -31,18 +31,6 @@ from htvm.model import TensorInfo
 from htvm.report.types import Report
 from htvm.version import __version__
 
-__all__ = [
-    "FILE",
-    "PROJECT",
-    "SCHEMA",
-    "Manifest",
-    "PackageManifest",
-    "StoredArray",
-    "kind_of",
-    "manifest_text",
-    "read_manifest",
-]
-
 FILE = "htvm.json"
 
 SCHEMA = 1

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.aot.program import Program
 
-__all__ = ["MODULE", "mlf_files", "write_mlf"]
-
 MODULE = "default"
 """Name of the module, which TVM used where none was given."""
 

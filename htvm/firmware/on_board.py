@@ -9,8 +9,6 @@ from byoc_dory.soc.board import Board, PlatformIO, board_called
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
 
-__all__ = ["ESP_IDF_CHIPS", "board_of", "console", "gcc_flags", "pio_names"]
-
 ESP_IDF_CHIPS = "ESP32"
 """How the names of ESP-IDF's chips begin."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.board import Board
     from htvm.aot.program import Program
 
-__all__ = ["FLAGS", "KINDS", "MLF", "kind_written", "library_files", "package_files", "refuse_kind"]
-
 FLAGS = ("-O2", "-fomit-frame-pointer")
 """Without optimization the loops are plain C; a frame pointer takes a register from all others."""
 

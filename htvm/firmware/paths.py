@@ -11,14 +11,6 @@ from pathlib import Path
 from byoc_dory.errors import SimulationError, TargetError, ToolchainError
 from byoc_dory.soc.base import Soc
 
-__all__ = [
-    "driver_folders",
-    "runtime_c",
-    "simd_folders",
-    "soc_folder",
-    "work_folder",
-]
-
 
 def network_path(name: str, file: str) -> str:
     """Return where projects and packages have a C file of a network and of its token loop.

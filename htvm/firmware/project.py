@@ -39,14 +39,6 @@ from htvm.firmware.socs import machine_of
 if TYPE_CHECKING:
     from htvm.report.types import Report
 
-__all__ = [
-    "Arrays",
-    "Golden",
-    "check_arrays",
-    "golden_files",
-    "project_files",
-]
-
 Arrays: TypeAlias = Sequence[npt.NDArray[np.generic]]
 Golden: TypeAlias = tuple[Arrays, Arrays]
 

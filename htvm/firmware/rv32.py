@@ -21,15 +21,6 @@ from htvm.firmware.machine import Machine
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 
-__all__ = [
-    "Firmware",
-    "build_firmware",
-    "include_folders",
-    "open_firmware",
-    "platform_sources",
-    "soc_header",
-]
-
 _log = logging.getLogger(__name__)
 
 Firmware: TypeAlias = linked.Firmware[Machine]

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from htvm.cache_folder import signed, stranger
 
-__all__ = ["is_sealed", "seal", "write_atomically"]
-
 _log = logging.getLogger(__name__)
 
 

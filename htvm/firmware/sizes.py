@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.aot.program import Program
 
-__all__ = [
-    "Sizes",
-    "check_l2",
-    "dominant",
-    "linked_sizes",
-    "native_code_bytes",
-    "tensor_bytes",
-]
-
 
 @dataclass(frozen=True)
 class Sizes:

@@ -10,8 +10,6 @@ from htvm.firmware.isa import compiled_isa
 from htvm.firmware.machine import Machine, SocModel
 from htvm.firmware.paths import soc_folder
 
-__all__ = ["machine_of"]
-
 
 def machine_of(soc: Soc) -> Machine:
     """Return the simulated machine of a SoC: harts, memories they reach, devices, registers.

@@ -30,12 +30,6 @@ from htvm.firmware.diagnostics import (
 from htvm.firmware.sealed import is_sealed, seal, write_atomically
 from htvm.processes import refuse_exceeded
 
-__all__ = [
-    "HOST_FLAGS",
-    "Compiler",
-    "instructions",
-]
-
 _log = logging.getLogger(__name__)
 
 # Without contraction: a product and a sum fused into one instruction are rounded once, where the

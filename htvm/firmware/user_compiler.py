@@ -18,8 +18,6 @@ from htvm.firmware.toolchain import Compiler
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
 
-__all__ = ["user_compiler"]
-
 _WHERE = "--cc"
 _SECONDS = 30
 _PROBE = "int htvm_probe(int x);\nint htvm_probe(int x)\n{\n    return x + 1;\n}\n"

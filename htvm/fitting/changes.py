@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator
     from htvm.compiled import BuildOptions, Compiled
 
-__all__ = ["Attempt", "changes_for_l1", "changes_for_l2", "nearest_first"]
-
 Attempt = Callable[[str, "BuildOptions"], "tuple[Answer, tuple[Level, ...]]"]
 """Plans the model for a target with options; returns whether it fits, and its levels."""
 

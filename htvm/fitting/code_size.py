@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from htvm.firmware.sizes import Sizes
     from htvm.firmware.toolchain import Compiler
 
-__all__ = ["TOLERANCE", "WORD_BYTES", "CodeSize", "code_size"]
-
 TOLERANCE = 0.75
 """Largest relative error of the estimate."""
 

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from htvm.compiled import Compiled
     from htvm.firmware.toolchain import Compiler
 
-__all__ = [
-    "constants_by_layer",
-    "kept_weights",
-    "l2_levels",
-    "layer_demands",
-    "layer_levels",
-    "too_full",
-    "weight_levels",
-]
-
 
 def l2_levels(compiled: Compiled, compiler: Compiler | None = None) -> tuple[Level, ...]:
     """Return the level of L2: constants, arena, code, stack, inputs and outputs.

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from htvm.frontend.operators import Activation, Applied
     from patterns.reading.node import Node
 
-__all__ = [
-    "MOST_BYTES",
-    "MOST_MACS",
-    "MOST_OFFERED",
-    "MOST_OPERANDS",
-    "MOST_OPERATORS",
-    "check_offered",
-    "check_sizes",
-    "check_work",
-]
-
 MOST_BYTES = 2**32
 """Bytes of all tensors that one operator reads and writes: what 32-bit addresses reach."""
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from patterns.reading.node import Node
     from patterns.reading.walk import OperatorBindings
 
-__all__ = ["check", "check_graph"]
-
 _TYPES = ("int8", "uint8", "int16", "int32", "float32")
 _LIST = f"{', '.join(_TYPES[:-1])} or {_TYPES[-1]}"
 _HINT = "write operators with the builders of the package 'patterns'"

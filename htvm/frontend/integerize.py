@@ -16,8 +16,6 @@ from patterns.reading.graph import Graph
 if TYPE_CHECKING:
     from patterns.reading.node import Node
 
-__all__ = ["integer_graph", "scheme_of"]
-
 
 def integer_graph(
     inputs: Sequence[tuple[str, Activation]], outputs: Sequence[Activation]

@@ -18,8 +18,6 @@ from htvm.public import public
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["Budget", "Limits", "check_limits"]
-
 _PER_PLACE = 8  # elements of a constant that take as much memory as one integer of Python
 
 _SAID = {

@@ -27,8 +27,6 @@ from patterns.reading.walk import bindings_of, main_of, operators
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["load_module"]
-
 _QUANTIZE = "htvm.quantize(module, target, data) makes an int8 model of a network in reals"
 
 

@@ -22,18 +22,6 @@ from patterns.op import TensorType
 if TYPE_CHECKING:
     from patterns.op import Op
 
-__all__ = [
-    "MOST_AXES",
-    "MOST_ELEMENTS",
-    "Activation",
-    "Applied",
-    "Clip",
-    "Pads",
-    "Pair",
-    "Quantization",
-    "info_of",
-]
-
 MOST_ELEMENTS = 2**31 - 1
 """Elements of a tensor: what 32-bit indices reach."""
 

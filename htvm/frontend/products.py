@@ -20,8 +20,6 @@ from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.requantize import fixed_point, tflite_reach
 from patterns.ops.tflite.wide import WideConv2d, narrowed, uniform
 
-__all__ = ["BIAS_TOLERANCE", "QuantizedProduct", "Rounding", "WideProduct", "folded_bias", "padded"]
-
 Rounding: TypeAlias = Literal["tflite", "onnx"]
 """Whose arithmetic to follow: TFLite Micro's or onnxruntime's."""
 

@@ -15,8 +15,6 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from byoc_dory.errors import IntegerFormError
 
-__all__ = ["registered"]
-
 _Handler = TypeVar("_Handler", bound=Callable[..., Any])
 
 

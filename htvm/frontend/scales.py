@@ -11,8 +11,6 @@ from patterns.ops.convert import Convert
 from patterns.ops.tflite.binary import TfliteAdd
 from patterns.ops.tflite.factors import AddFactors
 
-__all__ = ["bound", "converted", "summed"]
-
 
 def converted(before: Quantization, after: Quantization, clip: Clip) -> Convert:
     """Return the conversion of int8 from one quantization to another.

@@ -11,8 +11,6 @@ from byoc_dory.errors import ModelError
 if TYPE_CHECKING:
     from htvm.model import TensorInfo
 
-__all__ = ["StepInterface"]
-
 _INPUTS = 3  # hidden state, mask and rotation; the caches follow
 
 

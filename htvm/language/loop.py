@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Array
     from htvm.language.model import LanguageModel
 
-__all__ = ["Step", "tokens_of"]
-
 Step: TypeAlias = "Callable[[list[Array]], list[Array]]"
 """Inputs of a language model's network to its outputs."""
 

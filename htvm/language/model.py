@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array
 
-__all__ = ["MASKED", "POSITIONS", "VOCABULARY", "LanguageModel"]
-
 MASKED = -128
 """What is added to the scores of a position that does not count; 0 to those that do."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["in_place", "with_scores"]
-
 _NAME = "scores"
 _POSITIONS = 2  # the axis of positions
 _Results: TypeAlias = "Callable[[GraphBuilder, Mapping[str, str]], Sequence[str]]"

@@ -12,8 +12,6 @@ from byoc_dory.errors import ModelError
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
 
-__all__ = ["rotations"]
-
 _BASE = 10000.0
 _ONE = 127
 

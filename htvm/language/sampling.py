@@ -18,8 +18,6 @@ from byoc_dory.errors import InputError
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
 
-__all__ = ["HALVINGS", "LARGEST_VOCABULARY", "Draws", "pick", "sharpness_of", "weights"]
-
 HALVINGS = (
     65536, 62757, 60097, 57549, 55109, 52773, 50535, 48393, 46341,
     44376, 42495, 40693, 38968, 37316, 35734, 34219, 32768,

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
     from patterns.reading.graph import Graph
 
-__all__ = ["Taker", "takers"]
-
 
 @dataclass(frozen=True)
 class Taker:

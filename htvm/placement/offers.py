@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.soc.base import Accelerator, Target
 
-__all__ = ["Offers", "is_rewritable"]
-
 
 class Offers:
     """The answers of a target's accelerators to layers.

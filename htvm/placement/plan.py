@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["Placement", "place"]
-
 
 @dataclass(frozen=True, eq=False)
 class Placement:

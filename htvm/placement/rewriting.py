@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["rewritten_offers"]
-
 
 def rewritten_offers(
     node: Node, candidates: Sequence[Candidate], asked: Offers, graph: Graph

@@ -15,8 +15,6 @@ from htvm.shown import optional
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MARKERS", "SMALL", "Bar", "bar_figure", "counted", "new_figure", "picture", "readable"]
-
 SMALL = 7  # points of text
 _WIDTH = 8.0  # inches
 _DPI = 110  # in notebooks, and in files of sweeps

@@ -8,8 +8,6 @@ from typing import Any
 from htvm.plots.bars import SMALL, counted
 from htvm.plots.colours import painted
 
-__all__ = ["CAUSES", "draw_causes"]
-
 CAUSES: Mapping[str, tuple[str, str]] = {
     "array": ("compute", "an accelerator's array computes"),
     "weights": ("weights", "an accelerator loads weights"),

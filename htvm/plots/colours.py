@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-__all__ = ["CLASSES", "DARK", "LIGHT", "UNITS", "Painted", "painted", "unit_class", "unit_classes"]
-
 Painted: TypeAlias = "str | tuple[str, float]"
 """A colour for matplotlib, with its opacity where it lets the paper through."""
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-__all__ = ["HOST", "Lane", "Span", "Worked", "coarse", "folded", "lanes_of", "runs_of_cores"]
-
 Span: TypeAlias = tuple[int, int]
 """First cycle, and the cycle after the last."""
 

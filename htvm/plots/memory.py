@@ -13,8 +13,6 @@ from htvm.plots.strips import along
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Area", "draw_memory", "memory_figure", "memory_title"]
-
 _WIDTH = 11.0  # inches
 _HEIGHT = 1.9  # inches of each memory
 # A name is drawn where there is room: letters are about this fraction of the width, lines this

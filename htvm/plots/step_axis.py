@@ -9,8 +9,6 @@ from typing import Protocol
 
 from htvm.plots.lanes import Span
 
-__all__ = ["StepAxis", "step_axis"]
-
 
 class Step(Protocol):
     """A step of a program, with what was counted of it."""

@@ -13,8 +13,6 @@ from htvm.plots.lanes import Worked, coarse, folded, lanes_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Strip", "Worker", "along", "draw_strips", "timeline_figure"]
-
 _MOST = 20_000  # rectangles in all lanes
 _WIDTH = 11.0  # inches
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from htvm.model import Model, TensorInfo
     from patterns.reading.node import Node
 
-__all__ = ["graph_lines", "type_text"]
-
 
 def graph_lines(model: Model) -> Iterator[str]:
     """Yield the inputs, the operators in execution order, each with its fields, and the outputs."""

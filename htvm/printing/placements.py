@@ -11,8 +11,6 @@ from htvm.policy import CPU, POLICIES, Candidate
 if TYPE_CHECKING:
     from htvm.compiled import Compiled
 
-__all__ = ["dispatch_lines", "placement_lines"]
-
 
 def placement_lines(compiled: Compiled) -> Iterator[str]:
     """Yield the plan: for each operator the core that a policy chose, and all candidates."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from htvm.aot.steps import StepOperand
     from htvm.compiled import Compiled
 
-__all__ = ["assembly_lines", "generated_lines", "lowered_lines", "region_lines"]
-
 
 def region_lines(compiled: Compiled) -> Iterator[str]:
     """Yield the regions with their layers; what is in none runs on the CPU."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from htvm.model import Model
     from htvm.progress import Progress
 
-__all__ = ["STAGES", "Printed", "print", "text_after"]
-
 
 class Printed(str):
     """The text of a stage, which consoles and notebooks show as it is."""

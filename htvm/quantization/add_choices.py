@@ -14,8 +14,6 @@ from htvm.quantization.annotated import Annotated
 from htvm.quantization.kinds import passes
 from patterns.reading.node import Node
 
-__all__ = ["AddChoice", "add_choices", "zero_points", "zero_points_of"]
-
 
 @dataclass(frozen=True)
 class AddChoice:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["Annotated", "channel_last", "within"]
-
 
 @dataclass(frozen=True, eq=False)
 class Annotated:

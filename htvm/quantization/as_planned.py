@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from htvm.rewriting.filters import Rewritten
     from htvm.stage_cache import StageCache
 
-__all__ = ["Executed", "as_planned", "retarget_or_keep"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["Borders", "inside", "outside"]
-
 
 @dataclass(frozen=True, eq=False)
 class Borders:

@@ -20,8 +20,6 @@ from htvm.quantization.forward import forward
 from htvm.quantization.islands import Island
 from htvm.quantization.products import weighted
 
-__all__ = ["Statistics", "noise_inputs", "observe", "sample_count"]
-
 _BUDGET = 400_000_000  # multiply-accumulates spent on one forward pass of all samples
 _ROWS = 1024  # positions kept per tensor for the clipping error
 _REACH = 4.0  # standard deviations: one value in 16,000 of a normal distribution lies beyond

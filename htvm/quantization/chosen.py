@@ -14,8 +14,6 @@ from htvm.quantization.ties import Tie, find_ties
 from patterns.ops.tflite.averages import AveragePool
 from patterns.reading.node import Node
 
-__all__ = ["COARSEST", "FINEST", "STEPS_PER_OCTAVE", "Chosen"]
-
 STEPS_PER_OCTAVE = 4
 FINEST, COARSEST = -16, 12
 """Exponents of units: quarter octaves around the step that covers the source's range."""

@@ -23,15 +23,6 @@ from patterns.ops.tflite.factors import ADD_LEFT_SHIFT
 if TYPE_CHECKING:
     from patterns.reading.node import Node
 
-__all__ = [
-    "before_clip",
-    "factors",
-    "lanes",
-    "pass_back",
-    "ratio",
-    "rounding",
-]
-
 _ALIGNED = 0.5  # what is left of the rounding of an average on the source's own grid, of 1 + 1
 
 

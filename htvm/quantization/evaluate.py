@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from htvm.aot.reference import Reference
     from patterns.op import Op
 
-__all__ = ["evaluate", "run_each"]
-
 _TOGETHER = 32
 """Samples that a program for elements computes at a time, as calling it takes the longest."""
 

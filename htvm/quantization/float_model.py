@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from htvm.quantization.retarget import Retargeted
     from htvm.quantization.samples import Data
 
-__all__ = ["Source", "calibrated", "quantize", "quantized_file"]
-
 Source: TypeAlias = "str | PathLike[str] | ModelProto | Any"
 """An ``.onnx`` or ``.tflite`` file, an ``onnx.ModelProto``, a Relax IRModule as TVM's importers of
 ONNX and torch write it, or an ``ExportedProgram`` of torch."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from htvm.quantization.annotated import Annotated
     from patterns.op import Op
 
-__all__ = ["fold_tables"]
-
 _EVERY = np.arange(-128, 128).astype(np.int8)
 
 

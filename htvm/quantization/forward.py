@@ -20,8 +20,6 @@ from patterns.ops.weighted import WeightedOp
 if TYPE_CHECKING:
     from patterns.reading.node import Node
 
-__all__ = ["forward", "index_of", "run"]
-
 _TOGETHER = 1 << 16  # results that a layer computes at a time
 
 

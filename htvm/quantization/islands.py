@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from htvm.aot.reference import Reference
     from patterns.op import TensorType
 
-__all__ = ["KEPT", "SOFTMAXES", "Island", "find_islands", "is_foreign", "zero_point_of"]
-
 KEPT = (OnnxBinary, TableLookup, TfliteBinary, TfliteMean)
 """Operators kept in the source's form, besides grouped convolutions, other fills, and islands.
 

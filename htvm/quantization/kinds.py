@@ -16,8 +16,6 @@ from patterns.ops.tflite.averages import AveragePool
 if TYPE_CHECKING:
     from patterns.reading.node import Node
 
-__all__ = ["computes", "is_end", "is_kept", "is_padded", "passes", "range_of"]
-
 
 def is_kept(node: Node) -> bool:
     """Whether it computes on in the source's own quantization, on the host."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from htvm.model import TensorInfo
 
-__all__ = ["Labels", "checked_labels"]
-
 Labels: TypeAlias = "NDArray[Any] | Sequence[int] | str | PathLike[str]"
 """N classes as integers, or an ``.npy`` or ``.npz`` file with one such array."""
 

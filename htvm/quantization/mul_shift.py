@@ -15,8 +15,6 @@ import numpy as np
 
 from byoc_dory.layers import Array, MulShift
 
-__all__ = ["GRID", "for_own_integers", "multiplier_and_shift", "row_units"]
-
 GRID = 0.25
 """Octaves between the weight steps that are tried."""
 _MOST_SHIFT = 31

@@ -20,8 +20,6 @@ from htvm.quantization.search import Scales
 from htvm.quantization.ties import Tie, find_ties
 from patterns.reading.node import Node
 
-__all__ = ["readers_of_wide", "widen"]
-
 _MARGIN = 1.04  # margin for rounding of the weights and mean errors in the bias
 _SWEEPS = 4
 

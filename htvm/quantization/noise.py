@@ -29,8 +29,6 @@ from htvm.quantization.products import (
 )
 from patterns.reading.node import Node
 
-__all__ = ["WEIGHT_LIMIT", "NoiseModel"]
-
 WEIGHT_LIMIT = 127.5
 """Magnitude up to which a weight rounds to int8."""
 

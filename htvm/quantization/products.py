@@ -14,18 +14,6 @@ from patterns.ops.scaling import factors_of, offset_of
 if TYPE_CHECKING:
     from patterns.reading.node import Node
 
-__all__ = [
-    "bias_of",
-    "factor",
-    "magnitude",
-    "over_inputs",
-    "over_outputs",
-    "per_input",
-    "product_of",
-    "real",
-    "weighted",
-]
-
 
 def weighted(node: Node) -> Weighted:
     """The layer of an operator that has weights."""

@@ -13,8 +13,6 @@ from htvm.quantization.kinds import computes, is_end
 from htvm.quantization.rewrite import Rewritten
 from htvm.quantization.search import Scales
 
-__all__ = ["EXACT_DB", "LayerCost", "RetargetReport", "measure", "sqnr_db", "unchanged"]
-
 EXACT_DB = 120.0
 """Reported SQNR if nothing differs, in dB."""
 _WORST = 3

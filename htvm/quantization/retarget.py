@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from htvm.model import Model
     from patterns.reading.graph import Graph
 
-__all__ = ["SOURCE", "RetargetOptions", "Retargeted", "retarget"]
-
 _log = logging.getLogger(__name__)
 
 SOURCE = "what the source computes"

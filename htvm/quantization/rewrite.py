@@ -33,8 +33,6 @@ from patterns.ops.tflite.averages import AveragePool
 from patterns.reading.building import GraphBuilder
 from patterns.reading.node import Node
 
-__all__ = ["Rewritten", "rewrite", "scaled_parameters"]
-
 _INT32_MAX = 2**31 - 1
 _CONVERT_BITS = 16  # precision of a conversion's factor that is not a power of two
 _CONVERT_SHIFT = 22  # and its largest shift: a zero point shifted by it still fits int32

@@ -12,8 +12,6 @@ import numpy as np
 from byoc_dory.layers import Array
 from patterns.ops.weighted import WeightedOp
 
-__all__ = ["round_nearest", "round_with_feedback"]
-
 _DAMPING = 0.01  # share of the mean input power that counts as uncorrelated
 _ROWS = 8192  # number of positions for estimating the correlations
 _WIDE = 2048  # inputs of a sum; with more, the correlations are those of few positions

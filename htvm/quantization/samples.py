@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from htvm.model import TensorInfo
 
-__all__ = ["Data", "stacked_samples"]
-
 _log = logging.getLogger(__name__)
 
 Array: TypeAlias = "NDArray[Any]"

@@ -23,8 +23,6 @@ from htvm.quantization.noise import WEIGHT_LIMIT, NoiseModel
 from htvm.quantization.terms import WIDE, Scope, Terms
 from patterns.reading.node import Node
 
-__all__ = ["Scales", "choose_scales"]
-
 _NEAR = np.arange(-4, 5)
 _SWEEPS = 3
 

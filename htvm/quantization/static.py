@@ -21,8 +21,6 @@ from byoc_dory.errors import DependencyError, ModelError
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
 
-__all__ = ["quantize_file"]
-
 _log = logging.getLogger(__name__)
 
 PERCENTILE = 99.999

@@ -20,8 +20,6 @@ from htvm.quantization.noise import NoiseModel
 from htvm.quantization.ties import Tie
 from patterns.reading.node import Node
 
-__all__ = ["EXHAUSTIVE", "WIDE", "Scope", "Terms"]
-
 EXHAUSTIVE = 64
 """Terms of a tie up to which all of it is considered for each choice around it.
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from htvm.quantization.search import Scales
     from patterns.reading.node import Node
 
-__all__ = ["ternarize", "ternary_layer"]
-
 _INT16_MAX = 2**15 - 1
 _SAMPLES = 24  # number of inputs that the gain is chosen on
 _FEW = 10  # number of positions below which a mean error is not trusted

@@ -28,8 +28,6 @@ from htvm.frontend.tflite.shapes import check_reshape, joined
 from htvm.quantization.tflite_float_elements import ELEMENTS, Handler
 from htvm.quantization.tflite_network import TO_NCHW, OnnxBuilder
 
-__all__ = ["HANDLERS", "float_onnx"]
-
 _AXIS = (0, 2, 3, 1)  # NHWC -> NCHW
 _CLIPS = {2: (-1.0, 1.0), 3: (0.0, 6.0)}  # fused activation functions, besides none and ReLU
 

@@ -11,8 +11,6 @@ from htvm.frontend.tflite.pools import nearest_place
 from htvm.frontend.tflite.reader import SAME, VALID, OperatorReader
 from htvm.quantization.tflite_network import TO_NCHW, OnnxBuilder
 
-__all__ = ["ELEMENTS", "Handler"]
-
 Handler = Callable[[OperatorReader, OnnxBuilder], None]
 
 

@@ -12,8 +12,6 @@ from byoc_dory.layers import Array
 from htvm.frontend.tflite.file import TfliteFile, TfliteTensor
 from htvm.frontend.tflite.reader import OperatorReader
 
-__all__ = ["TO_NCHW", "OnnxBuilder"]
-
 TO_NCHW, _TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 _OPSET, _IR_VERSION = 17, 8
 

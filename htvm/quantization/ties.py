@@ -26,8 +26,6 @@ from htvm.quantization.annotated import Annotated
 from htvm.quantization.effects import factors, lanes, ratio
 from htvm.quantization.kinds import passes
 
-__all__ = ["Tie", "Ties", "find_ties"]
-
 
 @dataclass(frozen=True, eq=False)
 class Tie:

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["annotated", "plain"]
-
 
 def annotated(model: Model) -> Annotated:
     """Return the network of a model.

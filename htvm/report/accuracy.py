@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from htvm.report.data import LayerRow
 
-__all__ = ["Accuracy", "accuracy_of", "accuracy_text", "error_of"]
-
 
 @dataclass(frozen=True)
 class Accuracy:

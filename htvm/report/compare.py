@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 
     from htvm.report.decisions import Decisions
 
-__all__ = [
-    "Agreement",
-    "Comparison",
-    "ComparisonRow",
-    "Published",
-    "comparison_data",
-    "comparison_table",
-    "comparison_text",
-]
-
 _LINE = 80  # characters per line of a comparison as text, outside of a terminal
 
 

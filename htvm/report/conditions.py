@@ -14,8 +14,6 @@ from htvm.errors import InputError
 if TYPE_CHECKING:
     from htvm.report.data import ReportData
 
-__all__ = ["Condition", "figures_of", "read_condition"]
-
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
 }  # fmt: skip

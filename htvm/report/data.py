@@ -15,17 +15,6 @@ from htvm.report.picture_types import Energy, MemoryMap, NetworkNode, Recipe, So
 from htvm.report.settings import Setting
 from htvm.result import Causes, Interval
 
-__all__ = [
-    "NOT_RUN",
-    "L1Use",
-    "LayerRow",
-    "L2Use",
-    "ReportData",
-    "SqnrRow",
-    "Summary",
-    "Unit",
-]
-
 NOT_RUN = "not run yet"
 """Why the report of a build without a run has no cycles."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from htvm.report.data import LayerRow, ReportData
 
-__all__ = ["Change", "ReportDifference", "difference_of"]
-
 _MOST_STEPS = 12
 _LINE = 80  # characters per line
 

@@ -29,20 +29,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.cost.basis import Basis
 
-__all__ = [
-    "PLAIN",
-    "Explanation",
-    "Improvement",
-    "StepCost",
-    "VerdictRow",
-    "cost_table",
-    "explain_data",
-    "explain_screen",
-    "explain_text",
-    "verdict_table",
-]
-
-
 PLAIN = "TVM's plain C"
 """How `VerdictRow.kernel` begins if no schedule is for an operator."""
 

@@ -12,8 +12,6 @@ from htvm.plots.colours import unit_classes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["layers_figure", "units_figure"]
-
 
 def units_figure(spent: Sequence[tuple[str, int]], units: Sequence[str], counted: str) -> Figure:
     """Draw the cycles of each unit, the most first.

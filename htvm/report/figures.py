@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from htvm.report.data import LayerRow, ReportData
     from htvm.report.html.svg import Drawing
 
-__all__ = ["accuracy_figure", "report_figure", "report_png"]
-
 _WIDTH = 11.0  # inches
 _DPI = 150
 _SLOWEST = 12  # steps that have a bar

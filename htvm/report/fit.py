@@ -15,20 +15,6 @@ from htvm.shown import Shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Answer",
-    "Change",
-    "Fit",
-    "LayerDemand",
-    "Level",
-    "MemoryItem",
-    "WeightRow",
-    "fit_data",
-    "fit_screen",
-    "fit_text",
-]
-
-
 Answer: TypeAlias = Literal["yes", "no", "close"]
 """The answer; ``close`` means that the uncertainty of an estimate decides."""
 

@@ -12,8 +12,6 @@ from htvm.report.table import count
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["memory_figure"]
-
 _LEAST = 150.0  # percent that the axis shows at least: room for words beside full bars
 
 

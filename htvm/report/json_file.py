@@ -13,8 +13,6 @@ import msgspec
 
 from htvm.report.data import ReportData
 
-__all__ = ["KIND", "SCHEMA", "report_json"]
-
 SCHEMA = 1
 """Version of the document: raised when a field is removed or redefined, not for new fields."""
 

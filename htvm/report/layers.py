@@ -23,18 +23,6 @@ from htvm.report.table import (
 )
 from htvm.result import Causes
 
-__all__ = [
-    "causes_table",
-    "energy_text",
-    "l1_text",
-    "layer_table",
-    "memory_text",
-    "overlap_text",
-    "report_csv",
-    "report_text",
-    "units_text",
-]
-
 _WORST = 3  # number of layers named as those that lost the most
 
 

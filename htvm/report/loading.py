@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind")
 
-__all__ = ["load", "load_exploration", "schema"]
-
 
 @boundary
 def load(path: str | Path) -> Report:

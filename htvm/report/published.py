@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from htvm.report.compare import Published
 
-__all__ = ["ANALOG", "BOTH_PEAK", "DIGITAL", "TABLE_I", "WHY_FASTER", "published"]
-
 _SOURCE = "HTVM (DAC 2023), Table I: DIANA at 260 MHz, CPU code with SIMD"
 _CPU = "TVM on the CPU"
 DIGITAL = "HTVM, CPU + digital core"

@@ -9,17 +9,6 @@ from htvm.report.data import LayerRow, ReportData
 from htvm.report.explain import VerdictRow
 from htvm.result import Causes
 
-__all__ = [
-    "Group",
-    "SpeedUp",
-    "accelerated_text",
-    "slowest_group",
-    "group_text",
-    "reason_of",
-    "speed_up_of",
-    "unknown_on_cpu",
-]
-
 # A kind of layer is named if it takes this fraction of the cycles, and this many times its fraction
 # of the multiply-accumulates.
 _NOTABLE = 0.1

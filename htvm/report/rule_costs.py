@@ -9,8 +9,6 @@ from typing import Protocol
 from byoc_dory.verdict import OperatorVerdict
 from htvm.report.table import count
 
-__all__ = ["Placed", "RuleCost", "objections_text", "rule_costs"]
-
 
 class Placed(Protocol):
     """An operator: where it runs, its cycles there, and the accelerators' answers."""

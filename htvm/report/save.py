@@ -13,8 +13,6 @@ from htvm.public import boundary
 if TYPE_CHECKING:
     from htvm.report.data import ReportData
 
-__all__ = ["FORMATS", "format_of", "save"]
-
 
 def _text(report: ReportData) -> bytes:
     return f"{report}\n".encode()

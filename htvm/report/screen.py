@@ -22,8 +22,6 @@ from htvm.report.reasons import (
 from htvm.report.settings import Setting
 from htvm.report.table import count, milliseconds
 
-__all__ = ["cost_lines", "screen_text"]
-
 _WARNING = "WARNING"
 _WHOLE = (_WARNING, "estimate", "memory")  # facts that are never cut
 _SLOWEST = 3  # number of steps that are shown with their reasons

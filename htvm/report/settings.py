@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from htvm.report.table import count
 
-__all__ = ["Numbers", "Setting", "settings_text"]
-
 _LOSS_DB = 3.0
 """A loss of SQNR that is called a warning: half the signal's share of the noise."""
 _NAMED = 6  # layers whose names are said

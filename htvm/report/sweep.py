@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-__all__ = ["Exploration", "below", "log_axes"]
-
 # With more panels than this, they become too small to read.
 _MOST_PANELS = 12
 _MARKERS = "osD^vP*X"

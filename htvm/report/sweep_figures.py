@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.explore import Tried
 
-__all__ = ["heat_figure", "pareto_figure"]
-
 _MOST_KEYS = 12  # objectives in a legend
 _FRONT = "nothing is better in both"
 

@@ -21,21 +21,6 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record")
 
-__all__ = [
-    "Column",
-    "Table",
-    "count",
-    "csv_text",
-    "frame_csv",
-    "milliseconds",
-    "percent",
-    "ratio",
-    "short_source",
-    "table_of",
-    "text",
-    "wrapped",
-]
-
 # ASCII only, so that a table survives every terminal, log file and source comment.
 _RULED = Box(
     "    \n"

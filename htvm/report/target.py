@@ -13,8 +13,6 @@ from htvm.report.table import Column, count, table_of, text, wrapped
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Memory, Soc, Target
 
-__all__ = ["parameters_data", "target_data", "target_text"]
-
 # Fields that are printed in another way, or are of no use to the reader.
 _ELSEWHERE = {field.name for field in dataclasses.fields(Accelerator)}
 

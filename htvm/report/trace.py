@@ -13,8 +13,6 @@ from htvm.plots.lanes import lanes_of
 if TYPE_CHECKING:
     from htvm.report.data import LayerRow, ReportData
 
-__all__ = ["report_trace"]
-
 _PROCESS = 1
 _STEPS = 0
 

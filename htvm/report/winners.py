@@ -14,10 +14,6 @@ from htvm.report.table import Column, count, table_of, text
 if TYPE_CHECKING:
     from byoc_dory.explore import Tried
 
-__all__ = [
-    "Total", "best_of", "keep_best", "tiling_of", "totals_of", "winners_text",
-]  # fmt: skip
-
 _EACH = "each layer's best"
 
 

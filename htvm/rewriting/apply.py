@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from htvm.rewriting.rewrite import Rewrite
     from patterns.reading.graph import Graph
 
-__all__ = ["Applied", "apply"]
-
 
 @dataclass(frozen=True, eq=False)
 class Applied:

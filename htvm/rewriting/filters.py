@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Array, Layer
     from patterns.reading.graph import Graph
 
-__all__ = ["Filter", "Pads", "Rewritten", "filter_of"]
-
 Pads: TypeAlias = "tuple[int, int, int, int]"  # top, left, bottom, right
 
 

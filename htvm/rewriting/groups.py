@@ -15,8 +15,6 @@ from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.slice import Slice
 from patterns.reading.node import Node, node_of
 
-__all__ = ["AllChannels", "ByGroup"]
-
 
 @dataclass(frozen=True)
 class AllChannels(Rewrite):

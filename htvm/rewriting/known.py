@@ -8,8 +8,6 @@ from htvm.rewriting.space_to_depth import SpaceToDepth
 from htvm.rewriting.window import SingleRow, SplitPadding
 from htvm.rewriting.zero_taps import Dilation, LargerKernel
 
-__all__ = ["REWRITES"]
-
 REWRITES: tuple[Rewrite, ...] = (
     SingleRow(),
     LargerKernel(),

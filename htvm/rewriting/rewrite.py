@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from htvm.rewriting.filters import Filter, Rewritten
 
-__all__ = ["Rewrite"]
-
 
 @dataclass(frozen=True)
 class Rewrite(ABC):

@@ -18,8 +18,6 @@ from patterns.reading.node import Node, node_of
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
 
-__all__ = ["SpaceToDepth"]
-
 
 @dataclass(frozen=True)
 class SpaceToDepth(Rewrite):

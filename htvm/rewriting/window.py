@@ -8,8 +8,6 @@ from byoc_dory.layers.layer import out_size
 from htvm.rewriting.filters import Filter, Rewritten
 from htvm.rewriting.rewrite import Rewrite
 
-__all__ = ["SingleRow", "SplitPadding"]
-
 
 @dataclass(frozen=True)
 class SplitPadding(Rewrite):

@@ -9,8 +9,6 @@ import numpy as np
 from htvm.rewriting.filters import Filter, Rewritten
 from htvm.rewriting.rewrite import Rewrite
 
-__all__ = ["Dilation", "LargerKernel"]
-
 
 @dataclass(frozen=True)
 class Dilation(Rewrite):

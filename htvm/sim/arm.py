@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.firmware.toolchain import Compiler
 
-__all__ = ["run_arm"]
-
 _PAGE = 4096
 
 

@@ -16,8 +16,6 @@ from htvm.sim.thumb import Executed
 if TYPE_CHECKING:
     from htvm.firmware.arm import ArmFirmware
 
-__all__ = ["MAX_INSTRUCTIONS", "PAINT", "ArmRun", "Place", "StepCounts", "flash_image"]
-
 MAX_INSTRUCTIONS = 20_000_000_000
 """Default limit of a run in instructions: some minutes."""
 

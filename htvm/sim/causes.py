@@ -9,8 +9,6 @@ from typing import Any
 
 from htvm.result import Causes, Interval
 
-__all__ = ["CLUSTER", "DMA", "HOST", "EventLog", "is_hart"]
-
 HOST = "host"
 """Unit of the events during which the host waits."""
 

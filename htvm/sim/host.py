@@ -15,8 +15,6 @@ from htvm.firmware.host import HostProgram
 from htvm.firmware.paths import work_folder
 from htvm.processes import refuse_exceeded
 
-__all__ = ["run_host"]
-
 _log = logging.getLogger(__name__)
 
 # Exit codes of runtime_c/platform/host/htvm_host.h.

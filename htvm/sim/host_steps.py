@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
     from htvm.aot.program import Program
 
-__all__ = ["host_step_cycles"]
-
 _PRODUCT = "cycles.json"
 _SEED = 0
 _ALIGN = 16

@@ -21,8 +21,6 @@ from htvm.firmware.toolchain import Compiler
 from htvm.processes import refuse_exceeded
 from htvm.sim.look import Look, Seen
 
-__all__ = ["IssResult", "TrapError", "build_iss", "main", "run_elf"]
-
 MAX_CYCLES = 20_000_000_000
 """Default limit of a run in cycles: about a minute."""
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Look", "Range", "Seen", "Store", "Wake", "Watch"]
-
 
 @dataclass(frozen=True)
 class Range:

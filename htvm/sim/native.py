@@ -11,8 +11,6 @@ from htvm.firmware.host import model_sources
 from htvm.firmware.paths import runtime_c, soc_folder
 from htvm.firmware.toolchain import Compiler
 
-__all__ = ["native_library", "region_runner"]
-
 _FLAGS = ("-O3", "-fPIC")
 
 

@@ -10,8 +10,6 @@ from byoc_dory.errors import InputError, TargetError
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
 
-__all__ = ["noise_settings"]
-
 _LARGEST = 1_000.0
 """Largest deviation in steps of a converter: far more than its range."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from htvm.aot.steps import Step
     from htvm.sim.runner import RawResult
 
-__all__ = ["outcome"]
-
 
 def outcome(raw: RawResult, steps: Sequence[Step], soc: Soc) -> RunResult:
     """Return the outputs of a run, and its cycles by cause.

@@ -24,8 +24,6 @@ from htvm.sim.arm_run import MAX_INSTRUCTIONS, PAINT, ArmRun, Place, StepCounts,
 if TYPE_CHECKING:
     from htvm.firmware.arm import ArmFirmware
 
-__all__ = ["PROGRAM", "run_qemu"]
-
 PROGRAM = "qemu-system-arm"
 
 _What: TypeAlias = Place | Literal["", "done", "fault"]

@@ -22,8 +22,6 @@ from htvm.sim.qemu import run_qemu
 from htvm.sim.rv32 import run_rv32
 from htvm.sim.thumb import estimate
 
-__all__ = ["RawResult", "failure", "run"]
-
 _CODE = "htvm_run_code"  # symbol of what the entry function returned
 
 Array: TypeAlias = npt.NDArray[np.generic]

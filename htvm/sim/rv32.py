@@ -11,8 +11,6 @@ from htvm.firmware.toolchain import Compiler
 from htvm.sim.iss import MAX_CYCLES, run_elf
 from htvm.sim.look import Look, Seen
 
-__all__ = ["FirmwareRun", "run_rv32"]
-
 
 @dataclass(frozen=True)
 class FirmwareRun:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.soc.cores import ArmCycles
 
-__all__ = ["Executed", "Instruction", "decode", "estimate", "executed"]
-
 _NO_REGISTER = -1
 
 

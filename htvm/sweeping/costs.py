@@ -13,8 +13,6 @@ from htvm.public import public
 if TYPE_CHECKING:
     from byoc_dory.soc.parameters import Parameter, Value
 
-__all__ = ["Costs"]
-
 
 @public
 @dataclass(frozen=True)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from htvm.sweeping.space import Space
 
-__all__ = ["Designs", "front"]
-
 _MOST_ROWS = 40  # rows of a table for people
 _BRIEF = 8  # rows of the first look
 _TYPES = {"bytes": "int64", "integer": "int64", "number": "float64", "switch": "bool"}

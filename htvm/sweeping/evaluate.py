@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from htvm.module import Module
     from htvm.sweeping.job import Job, Task
 
-__all__ = ["Evaluator", "evaluate", "failed"]
-
 _log = logging.getLogger(__name__)
 
 

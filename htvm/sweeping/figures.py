@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from htvm.sweeping.space import Axis, Space
 
-__all__ = ["heat", "parallel", "pareto"]
-
 _LABELS = {
     "area": "area, in the unit of the costs",
     "cycles": "cycles, all networks",

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from htvm.model import Model
     from htvm.sweeping.costs import Costs
 
-__all__ = ["Case", "Job", "Network", "Networks", "Task"]
-
 
 @dataclass(frozen=True, eq=False)
 class Case:

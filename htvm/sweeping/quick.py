@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from htvm.sweeping.row import Row
     from htvm.sweeping.space import Space
 
-__all__ = ["Quick", "prepared"]
-
 
 def prepared(
     target: Target, space: Space, models: Sequence[Model], options: BuildOptions, seed: int

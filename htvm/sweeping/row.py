@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.parameters import Value
     from htvm.sweeping.costs import Costs
 
-__all__ = ["COLUMNS", "Row", "Status"]
-
 Status: TypeAlias = Literal["ok", "infeasible", "failed"]
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from htvm.sweeping.row import Row
     from htvm.sweeping.space import Space
 
-__all__ = ["Search"]
-
 _FIGURES = ("cycles", "ms", "energy_uj", "area", "moved_bytes")
 # Designs that are asked for before the first is told; independent of the number of processes, so
 # that the search is the same on every machine.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.parameters import Parameter, Value
     from htvm.sweeping.row import Row
 
-__all__ = ["METHODS", "Axis", "Space", "space_of"]
-
 METHODS = ("grid", "random", "latin", "search")
 _MOST = 1_000_000  # designs; the rows of larger sweeps would not fit memory
 

@@ -25,8 +25,6 @@ from htvm.sweeping.row import Row
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["SUFFIXES", "Store", "check_results", "fingerprint"]
-
 SCHEMA = 1
 SUFFIXES = (".parquet", ".csv")
 _KEY = b"htvm.sweep"

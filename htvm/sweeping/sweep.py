@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from htvm.frontend.limits import Limits
     from htvm.policy import Policy
 
-__all__ = ["sweep"]
-
 
 @public
 @with_progress

@@ -15,8 +15,6 @@ from htvm.sweeping.evaluate import evaluate, failed
 from htvm.sweeping.job import Job, Task
 from htvm.sweeping.row import Row
 
-__all__ = ["Chunk", "executed", "usable_cores"]
-
 Chunk: TypeAlias = "tuple[Task, ...]"
 Work: TypeAlias = "Callable[[Job, Chunk], list[Row]]"
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from htvm.verification.results import Result
     from htvm.verification.types import Number
 
-__all__ = ["compare_steps", "first_difference"]
-
 Array: TypeAlias = npt.NDArray[Any]
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from htvm.model import TensorInfo
     from htvm.verification.types import Number
 
-__all__ = ["Golden", "bind_golden", "compare_golden"]
-
 Array: TypeAlias = npt.NDArray[Any]
 Golden: TypeAlias = "str | Path | Mapping[str, npt.NDArray[np.generic]]"
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from htvm.sim.rv32 import FirmwareRun
     from htvm.verification.results import Result
 
-__all__ = ["ObservableMachine", "Observed"]
-
 Array: TypeAlias = npt.NDArray[Any]
 
 

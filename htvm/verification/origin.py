@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from htvm.sim.look import Seen, Store
     from htvm.verification.observe import ObservableMachine, Observed
 
-__all__ = ["origins"]
-
 Event: TypeAlias = Mapping[str, Any]
 
 _LINKS = 6

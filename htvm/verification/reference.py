@@ -12,8 +12,6 @@ from htvm.aot.reference import build_llvm_reference
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
-__all__ = ["operator_results"]
-
 
 def operator_results(
     module: IRModule, inputs: Sequence[npt.NDArray[Any]]

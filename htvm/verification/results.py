@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from htvm.aot.program import Step, StepOperand
     from htvm.compiled import Compiled
 
-__all__ = ["Result", "step_results"]
-
 Array: TypeAlias = npt.NDArray[Any]
 
 _AXES = {

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from htvm.firmware.build import Built
     from htvm.verification.types import Stray
 
-__all__ = ["outside", "verify"]
-
 Array: TypeAlias = npt.NDArray[Any]
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from htvm.compiled import Compiled
     from htvm.verification.observe import ObservableMachine, Observed
 
-__all__ = ["Zones"]
-
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _GUARD = 512

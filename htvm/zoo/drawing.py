@@ -44,8 +44,6 @@ from patterns.ops.moves.reshape import Reshape
 from patterns.ops.tflite.averages import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
-__all__ = ["LOGITS_SCALE", "Handle", "Place", "Sketch", "SketchStep"]
-
 Pad: TypeAlias = tuple[int, int, int, int]
 Place: TypeAlias = Literal["first", "inner", "last"]
 

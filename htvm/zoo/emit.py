@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from htvm.zoo.schemes import Layout
     from patterns.op import Op
 
-__all__ = ["model"]
-
 _INPUT = "input"
 _OUTPUT = "output"
 _INPUT_SCALE = 1.0 / 128  # arbitrary scale of the input

@@ -24,8 +24,6 @@ from byoc_dory.layers.rowwise import AffineNorm, ItaGelu, ItaSoftmax
 from htvm.zoo import forward
 from htvm.zoo.schemes import bell_shaped, check_number
 
-__all__ = ["Drawer", "EncoderLayer", "FeedForward", "Scale", "EncoderShape"]
-
 Scale = tuple[int, int, int]
 """The factor, shift and summand: mul, shift and add."""
 

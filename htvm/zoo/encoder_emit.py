@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers.rowwise import AffineNorm, ItaGelu
     from htvm.zoo.encoder_draw import EncoderLayer, FeedForward, Scale
 
-__all__ = ["attention_model", "encoder_model", "gemm_model"]
-
 _INPUT = "input"
 _OUTPUT = "output"
 _INT8 = (-128, 127)

@@ -11,8 +11,6 @@ import numpy as np
 from byoc_dory.layers import Array
 from byoc_dory.layers.rowwise import ItaSoftmax
 
-__all__ = ["average_pool", "conv2d", "dense", "ita_softmax", "matmul", "requantize"]
-
 Pad = tuple[int, int, int, int]
 
 

@@ -19,14 +19,6 @@ from htvm.zoo.schemes import check_number
 if TYPE_CHECKING:
     from htvm.model import Model
 
-__all__ = [
-    "LAYERS",
-    "LENGTH",
-    "PROMPT",
-    "microllama",
-    "microllama_prompt",
-]
-
 LAYERS = 8
 LENGTH = 64
 """Positions of the cache of ``zoo:microllama``."""

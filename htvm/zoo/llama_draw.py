@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array
 
-__all__ = ["HEAD", "HEADS", "INNER", "WIDTH", "LlamaLayer", "drawn_layers", "final_norm"]
-
 WIDTH = 64
 HEADS = 16
 HEAD = WIDTH // HEADS

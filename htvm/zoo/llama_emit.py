@@ -34,8 +34,6 @@ from patterns.reading.building import GraphBuilder
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
 
-__all__ = ["prompt_model", "step_model"]
-
 _INT8 = (-128, 127)
 _SHIFT = 16
 _HALF = 1 << (_SHIFT - 1)

@@ -17,8 +17,6 @@ from byoc_dory.layers import Array
 from byoc_dory.soc.registry import scheme_of
 from byoc_dory.soc.schemes import TernaryScheme
 
-__all__ = ["Range", "array", "narrowing", "passes", "peaked", "proven", "thinned"]
-
 Range: TypeAlias = tuple[int, int]
 
 

@@ -11,8 +11,6 @@ from byoc_dory.errors import ModelError
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
 
-__all__ = ["SCHEMES", "Layout", "Scheme", "bell_shaped", "check_number"]
-
 Scheme: TypeAlias = Literal["8-bit", "ternary", "mixed"]
 Layout: TypeAlias = Literal["NHWC", "NCHW"]
 

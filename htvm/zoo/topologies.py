@@ -16,8 +16,6 @@ from __future__ import annotations
 from htvm.zoo.drawing import Place, Sketch
 from htvm.zoo.schemes import Scheme
 
-__all__ = ["ds_cnn", "ds_cnn_7x5", "mobilenet_v1", "mobilenet_v1_224", "resnet8", "toyadmos"]
-
 
 def resnet8(seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
     """Return ResNet-8 for CIFAR-10-sized images: 3x32x32 to 12 classes."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from htvm.model import Model
 
-__all__ = ["HOLD_OUT", "TRAINED", "Split", "digits_data", "load_trained", "weights_file"]
-
 TRAINED = ("digits", "digits_ternary")
 """Names of the networks: with 8-bit weights, and with ternary ones but in first and last layer."""
 

@@ -17,8 +17,6 @@ from htvm.zoo.schemes import check_number
 if TYPE_CHECKING:
     from htvm.model import Model
 
-__all__ = ["LAYERS", "encoder", "gemm", "single_head_attention"]
-
 LAYERS = 24
 """Number of layers of `encoder` as published."""
 

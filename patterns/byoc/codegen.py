@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from byoc_dory.region import Region, RegionCode
     from byoc_dory.soc.base import Accelerator
 
-__all__ = ["Generated", "register_codegen", "run_codegen"]
-
 _log = logging.getLogger(__name__)
 
 

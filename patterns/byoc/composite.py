@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tvm.relax import Expr, Var
     from tvm.relax.dpl import DFPattern
 
-__all__ = ["LayerForm", "shapes_of"]
-
 
 class LayerForm:
     """The common form of the bindings of some layers.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator, Soc
     from patterns.reading.graph import Graph
 
-__all__ = ["Partition", "codegen_name", "partition"]
-
 
 @dataclass(frozen=True, eq=False)
 class Partition:

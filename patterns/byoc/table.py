@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from patterns.composed_op import ComposedOp
     from patterns.match import Match
 
-__all__ = ["LAYER_ATTRIBUTE", "pattern_table"]
-
 LAYER_ATTRIBUTE = "layer"
 """Attribute of a composite function that carries the layer's name."""
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["Arranged", "arranged", "is_arranged"]
-
 
 @dataclass(frozen=True, eq=False)
 class Arranged:

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["cached_attention_around"]
-
 _IDENTITY = np.arange(256, dtype="uint8")
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["combination_at"]
-
 
 def combination_at(node: Node, graph: Graph) -> Group | None:
     """Return the sum or product that an operator ends; ``None`` if it ends none."""

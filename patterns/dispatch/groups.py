@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["ByteFunction", "Group", "byte_function", "pair_at"]
-
 
 @dataclass(frozen=True, eq=False)
 class Group:

@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = [
-    "AttentionCore",
-    "Obstacle",
-    "columns_of_heads",
-    "core_of",
-    "head_product",
-    "of_rows",
-    "plain_layer",
-    "product_of",
-]
-
 
 class Obstacle(Exception):
     """The reason why something is not an attention layer, as one sentence."""

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["NoAttention", "attention_around"]
-
 
 @dataclass(frozen=True)
 class NoAttention:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["origin_of", "renames"]
-
 
 def renames(
     graph: Graph,

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["CPU", "Rules", "as_seen"]
-
 CPU = "cpu"
 """Place of an operator that no accelerator takes."""
 

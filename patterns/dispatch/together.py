@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
-__all__ = ["Judge", "Together", "settle", "together_in"]
-
 
 @dataclass(frozen=True)
 class Together:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Layer
 
-__all__ = ["Add"]
-
 _BOUND = 510
 """Largest magnitude of a sum of two bytes."""
 

@@ -14,8 +14,6 @@ from patterns.primitive_op import Argument, Inputs
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
 
-__all__ = ["broadcast", "broadcast_load", "pair"]
-
 
 def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
     """Return the shape of the result for operands of these shapes.

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Layer
 
-__all__ = ["Convert"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Layout
 
-__all__ = ["KERNEL_AXES", "Conv2d", "Conv2dSums", "Depthwise", "Window", "conv2d_of"]
-
 KERNEL_AXES = {"HWIO": (2, 3, 1, 0), "HWOI": (2, 3, 0, 1), "OIHW": (0, 1, 2, 3)}
 """Axes of the normalised weight [K, C / groups, fy, fx] in the order of each kernel layout."""
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Layer
 
-__all__ = ["Dense", "Linear", "LinearSums", "dense_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class _Product(WeightedOp):

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Layout
 
-__all__ = ["MaxPool"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

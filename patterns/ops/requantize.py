@@ -42,25 +42,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array
 
-__all__ = [
-    "Scaling",
-    "check_int32",
-    "check_requantization",
-    "fixed_point",
-    "int_constant",
-    "left_shift",
-    "multiply_shift",
-    "read_clip",
-    "read_requantize",
-    "requantize",
-    "requantize_pattern",
-    "rounding_high_multiply",
-    "rounding_right_shift",
-    "shifted",
-    "short_rounding_right_shift",
-    "tflite_reach",
-]
-
 _INT32_MAX = 2**31 - 1
 
 Scaling: TypeAlias = Shift | MulShift | TfliteRequant | OnnxRequant

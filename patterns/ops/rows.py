@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers.rowwise import RowFunction
     from patterns.op import TensorType
 
-__all__ = ["matrix_of", "row_layer"]
-
 
 def matrix_of(name: str, kind: TensorType) -> Tensor:
     """Return a tensor of this name and type as one matrix: all axes but the last are rows."""

@@ -20,15 +20,6 @@ from byoc_dory.layers import (
     TfliteRequant,
 )
 
-__all__ = [
-    "converted",
-    "factors_of",
-    "offset_of",
-    "requantized",
-    "tflite_scale",
-    "zero_point_of",
-]
-
 
 def factors_of(requant: Requant) -> Array:
     """Return real factors from accumulator steps to output steps, ``[1]`` or ``[K]``."""

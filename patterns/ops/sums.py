@@ -11,8 +11,6 @@ from byoc_dory.layers import Add, Requant, Tensor, matrix
 if TYPE_CHECKING:
     from patterns.op import Operands, TensorType
 
-__all__ = ["sum_layer"]
-
 
 def sum_layer(
     name: str,

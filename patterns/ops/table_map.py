@@ -18,8 +18,6 @@ from byoc_dory.layers import Array
 from patterns.op import Range, Scale, TensorType, Work, operator
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["TableLookup", "tabulate"]
-
 _ENTRIES = 256
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Shift
     from patterns.op import Range
 
-__all__ = ["WeightedOp", "accumulator_bound", "weighted_range"]
-
 
 @dataclass(frozen=True, eq=False)
 class WeightedOp(ComposedOp):

@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
 
-__all__ = ["windows"]
-
 
 def windows(
     x: Array,

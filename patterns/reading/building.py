@@ -20,8 +20,6 @@ from patterns.reading.node import Node, node_of
 if TYPE_CHECKING:
     from patterns.op import Op, TensorType
 
-__all__ = ["GraphBuilder", "finished"]
-
 
 class GraphBuilder:
     """Takes operators in execution order; tensors are known by their names.

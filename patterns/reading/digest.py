@@ -15,8 +15,6 @@ from patterns.reading.walk import bindings_of, main_of
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
-__all__ = ["module_sha256"]
-
 
 def module_sha256(module: IRModule) -> str:
     """Return the SHA-256 of a module's computation and its operators' names, in hexadecimal.

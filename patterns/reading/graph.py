@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from patterns.op import Op, TensorType
     from patterns.reading.node import Node
 
-__all__ = ["Graph", "is_plain_reshape"]
-
 
 @dataclass(frozen=True, eq=False)
 class Graph:

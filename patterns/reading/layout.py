@@ -14,8 +14,6 @@ from byoc_dory.layers import Add, Layout, Tensor
 from patterns.ops.moves.base import Move
 from patterns.reading.node import Node
 
-__all__ = ["layouts_of", "with_layouts"]
-
 
 def layouts_of(nodes: Sequence[Node]) -> Mapping[str, Layout]:
     """Return the layout of each tensor whose four axes an operator gives a meaning.

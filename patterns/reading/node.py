@@ -8,8 +8,6 @@ from byoc_dory.errors import HtvmError
 from byoc_dory.layers import Layer
 from patterns.op import Op, Operands, Scale, TensorType
 
-__all__ = ["Node", "node_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Node:

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Var
 
-__all__ = ["graph_of", "graph_with", "kind_of_operator", "output_names", "read_node"]
-
 
 def graph_of(module: IRModule) -> Graph:
     """Return the graph of a module.

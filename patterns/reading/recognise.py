@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from patterns.op import Op
 
-__all__ = ["primitives", "recognised"]
-
 _Class = TypeVar("_Class")
 
 _ENDS = ("relax.astype", "relax.add")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Function, Var
 
-__all__ = ["OperatorBindings", "bindings_of", "main_of", "operators", "resolved", "results_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class OperatorBindings:

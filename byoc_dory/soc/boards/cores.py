@@ -11,8 +11,6 @@ from byoc_dory.soc.board import boards
 from byoc_dory.soc.cores import ArmCore, ArmCycles, Host, HostCost, QemuMachine
 from byoc_dory.soc.hosts import CV32E40P
 
-__all__ = ["CORES"]
-
 # assumed: generous for generated code, which is not recursive (runs measure what is used).
 _STACK = 4_096
 

@@ -9,8 +9,6 @@ from byoc_dory.soc.board import SUFFIX, board_called, boards
 from byoc_dory.soc.boards.cores import CORES
 from byoc_dory.soc.parameters import Parameter
 
-__all__ = ["soc"]
-
 # assumed: a target named after its core has memories larger than any microcontroller's, so that
 # every network can be run and counted; boards have their own.
 FLASH_BYTES = 64 * 1024 * 1024

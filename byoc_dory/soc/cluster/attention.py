@@ -15,13 +15,6 @@ from byoc_dory.soc.cluster.work import Work
 from byoc_dory.tileloop.axes import TileAxis
 from byoc_dory.tileloop.values import Entry, Own, Place
 
-__all__ = [
-    "attention_constants",
-    "attention_fields",
-    "attention_obstacle",
-    "attention_work",
-]
-
 _INT32_MAX = 2**31 - 1
 _WEIGHTS = Place("weights")
 _AFTER = 1536  # bytes of the tables before the weights'

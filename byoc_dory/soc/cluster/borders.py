@@ -19,8 +19,6 @@ from byoc_dory.soc.cluster.layer_text import ENVIRONMENT
 from byoc_dory.soc.cluster.rows import transfer_cycles
 from byoc_dory.soc.cluster.work import slowest
 
-__all__ = ["ClusterLayout"]
-
 _TABLE = 256
 _BEHIND = 4  # bytes behind a range that kernels may read
 _PIXELS = 4  # a range's pixels are a multiple of this, which the kernel computes at once

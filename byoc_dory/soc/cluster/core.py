@@ -9,8 +9,6 @@ from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.cluster.work import Cycles
 from byoc_dory.soc.schemes import MulShiftScheme
 
-__all__ = ["ClusterCores"]
-
 
 @dataclass(frozen=True)
 class ClusterCores(Accelerator):

@@ -38,8 +38,6 @@ from byoc_dory.soc.cluster.work import (
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
 from byoc_dory.tileloop.steps import Call
 
-__all__ = ["costs_of", "sum_cycles"]
-
 
 def costs_of(soc: Soc, core: ClusterCores, layer: Layer, *, ahead: bool = False) -> Costs:
     """Return the costs of a layer's kernels and transfers.

@@ -12,8 +12,6 @@ from functools import cache
 from byoc_dory.soc.cluster.simd_shares import fours_of, in_fours, split
 from byoc_dory.soc.cluster.work import ConvolutionTile, Work
 
-__all__ = ["depthwise"]
-
 
 @cache
 def depthwise(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:

@@ -21,8 +21,6 @@ from byoc_dory.soc.cluster.program import cluster_program
 from byoc_dory.soc.cluster.working import working
 from byoc_dory.tileloop.cycles import predicted_cycles
 
-__all__ = ["ClusterEmitter"]
-
 
 @dataclass(frozen=True)
 class ClusterEmitter:

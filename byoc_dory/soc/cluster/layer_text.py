@@ -11,8 +11,6 @@ from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.tileloop.program import TileProgram
 
-__all__ = ["ENVIRONMENT", "move_rows", "row_kernel"]
-
 ENVIRONMENT = environment("byoc_dory.soc.cluster")
 
 

@@ -14,8 +14,6 @@ from byoc_dory.tileloop.planned import input_of, result_of
 from byoc_dory.tileloop.program import BlockOf, Operand
 from byoc_dory.tileloop.values import Value
 
-__all__ = ["map_tiles"]
-
 
 def map_tiles(
     layer: Convolution, plan: LayerPlan, y: TileAxis, x: TileAxis, k: TileAxis

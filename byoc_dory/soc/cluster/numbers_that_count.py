@@ -12,8 +12,6 @@ from byoc_dory.layers import Add, Layer, Matmul, Weighted
 from byoc_dory.layers.value import sizes_of, value_of
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
 
-__all__ = ["numbers_that_count"]
-
 
 def numbers_that_count(layer: Layer) -> Hashable:
     """Return a key that is equal for layers with equal cycles; of most layers, everything.

@@ -17,8 +17,6 @@ from byoc_dory.soc.cluster.tiles import (
 from byoc_dory.tileloop.axes import TileAxis
 from byoc_dory.tileloop.program import BlockOf, Operand
 
-__all__ = ["operands_of", "result_of_rows", "scratch_place"]
-
 
 def result_of_rows(
     core: ClusterCores, layer: Layer, plan: LayerPlan, y: TileAxis, k: TileAxis

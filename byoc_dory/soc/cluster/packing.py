@@ -40,16 +40,6 @@ from byoc_dory.soc.cluster.attention import attention_constants
 from byoc_dory.soc.cluster.records import channel_bytes, pack_channels, pack_quads, quad_bytes
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
 
-__all__ = [
-    "BLOCK_ALIGN",
-    "ConstantBlock",
-    "block_of",
-    "byte_table",
-    "constants_of",
-    "has_sum_table",
-    "pack",
-]
-
 BLOCK_ALIGN = 16
 _TABLED = 1024  # elements from which on a table saves more cycles than its transfer takes
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from byoc_dory.tileloop.pipeline import Action, Pipeline, Verb
 
-__all__ = ["CORES_BESIDE", "CORES_IN_TURN", "ENGINE_BESIDE", "ENGINE_IN_TURN"]
-
 CORES_IN_TURN = Pipeline(
     "in turn",
     (Action(Verb.LOAD), Action(Verb.ARRIVE), Action(Verb.COMPUTE), Action(Verb.STORE)),

@@ -38,8 +38,6 @@ from byoc_dory.tileloop.planned import weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.values import Entry, Own, Place, Value
 
-__all__ = ["DONE", "cluster_program", "is_ahead", "sum_fields"]
-
 DONE = "done"
 """The call of a tile that was computed together with the layer before."""
 

@@ -11,18 +11,6 @@ import numpy as np
 
 from byoc_dory.layers import Array
 
-__all__ = [
-    "QUAD",
-    "attention_scratch",
-    "channel_bytes",
-    "conv2d_scratch",
-    "depthwise_scratch",
-    "matmul_scratch",
-    "pack_channels",
-    "pack_quads",
-    "quad_bytes",
-]
-
 QUAD = 4
 """Channels of a record of products."""
 

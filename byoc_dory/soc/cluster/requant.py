@@ -9,8 +9,6 @@ import numpy as np
 from byoc_dory.layers import Combination, Layer, Matmul, MulShift, Rows, Shift, Weighted
 from byoc_dory.layers.rowwise import AffineNorm, LayerNorm, RmsNorm
 
-__all__ = ["leaves_32_bits", "mul_shift", "norm_divides", "norm_leaves_32_bits"]
-
 _INT32_MAX = 2**31 - 1
 
 

@@ -20,14 +20,6 @@ from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.steps import Block
 from byoc_dory.tileloop.values import Value
 
-__all__ = [
-    "RowsOf",
-    "moved",
-    "matrix_result",
-    "row_program",
-    "transfer_cycles",
-]
-
 
 @dataclass(frozen=True)
 class RowsOf:

@@ -25,8 +25,6 @@ from byoc_dory.soc.cluster.shared_rules import (
 from byoc_dory.soc.rules import ACCEPTED, dilation_is_one, smallest_tile_fits
 from byoc_dory.verdict import Refused, Verdict
 
-__all__ = ["RULES"]
-
 
 def operator_is_known(soc: Soc, core: ClusterCores, layer: Layer) -> Verdict:
     """The operator is a convolution, a product, a function of rows, a sum, or (SIMD) attention."""

@@ -7,8 +7,6 @@ from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.soc.rules import ACCEPTED
 from byoc_dory.verdict import Refused, Verdict
 
-__all__ = ["data_is_8_bits", "groups_are_one_or_depthwise", "padding_is_below_kernel"]
-
 
 def data_is_8_bits(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
     """Operands and results are int8 or uint8, weights and second operands int8, biases int32."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["Range", "fours_of", "in_fours", "share", "split"]
-
 Range = tuple[int, int]
 
 

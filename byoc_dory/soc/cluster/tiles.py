@@ -19,17 +19,6 @@ from byoc_dory.soc.cluster.records import (
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 from byoc_dory.tiling.shortage import shortage_of
 
-__all__ = [
-    "block_bytes",
-    "is_narrow",
-    "may_be_narrow",
-    "scratch_bytes",
-    "scratch_column",
-    "tiling_problem",
-    "units_of",
-    "whole_operands",
-]
-
 _COLUMN_STEP = 4  # number of outputs that a kernel computes side by side
 _BEHIND = 4  # bytes behind an operand that kernels for SIMD may read
 

@@ -15,20 +15,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
-__all__ = [
-    "ConvolutionTile",
-    "Cycles",
-    "Work",
-    "convolution",
-    "elementwise",
-    "product",
-    "products",
-    "read_cycles",
-    "rowwise",
-    "slowest",
-    "transposition",
-]
-
 Work: TypeAlias = Mapping[str, int]
 """Unit of work -> how often a core does it."""
 

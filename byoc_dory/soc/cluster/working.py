@@ -18,8 +18,6 @@ from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tiling import Tile, TilingProblem, quickest, shortage_of
 from byoc_dory.tiling.problem import solution_of
 
-__all__ = ["working"]
-
 
 @lru_cache(maxsize=1024)
 def working(soc: Soc, core: ClusterCores, layer: Layer, l1_budget: int) -> ClusterCores:

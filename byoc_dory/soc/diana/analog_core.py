@@ -12,8 +12,6 @@ from byoc_dory.soc.schemes import TernaryScheme
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
 
-__all__ = ["AnalogCore"]
-
 
 @dataclass(frozen=True)
 class AnalogCore(Accelerator):

@@ -20,8 +20,6 @@ from byoc_dory.soc.diana.program import MapLoop
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
 
-__all__ = ["AnalogEmitter"]
-
 
 @dataclass(frozen=True)
 class AnalogEmitter:

@@ -13,8 +13,6 @@ from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.digital_objectives import MEMORY
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 
-__all__ = ["objectives_of"]
-
 # More than the bytes of L1 and the array together.
 _UNIT = 800_000
 

@@ -20,8 +20,6 @@ from byoc_dory.layers import AnalogRequant, Array, Layer, Weighted
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.analog_core import AnalogCore
 
-__all__ = ["encode_image", "pack_weights", "tile_bytes", "unrolled"]
-
 # mul and add of a channel, both int16.
 _FACTOR_BYTES = 4
 

@@ -14,8 +14,6 @@ from byoc_dory.soc.diana.triggers import AnalogTrigger
 from byoc_dory.tileloop.program import Compute, TileProgram
 from byoc_dory.tileloop.values import Own, Place, Value, named
 
-__all__ = ["SUM_BYTES", "analog_loop", "analog_program", "gain_shift", "unroll_of"]
-
 SUM_BYTES = 2
 """Bytes of a sum between passes."""
 

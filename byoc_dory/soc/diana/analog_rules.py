@@ -15,8 +15,6 @@ from byoc_dory.soc.diana.rules import (
 from byoc_dory.soc.rules import ACCEPTED, tensors_are_int8
 from byoc_dory.verdict import Refused, Verdict
 
-__all__ = ["RULES"]
-
 _INT16 = (-(1 << 15), (1 << 15) - 1)
 
 

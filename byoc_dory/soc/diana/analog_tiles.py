@@ -10,8 +10,6 @@ from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.analog_program import SUM_BYTES
 from byoc_dory.tiling.problem import Axis, InputWindow, Rounding, TileWeights, TilingProblem
 
-__all__ = ["tiling_problem"]
-
 
 def tiling_problem(soc: Soc, core: AnalogCore, layer: Layer, l1_budget: int) -> TilingProblem:
     """Return a tile's use of L1 and of the array, with the limits.

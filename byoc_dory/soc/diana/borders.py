@@ -15,8 +15,6 @@ from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.cost import Core
 from byoc_dory.soc.diana.layout import stored_bytes, stored_offsets
 
-__all__ = ["PaddedLayout"]
-
 _ENVIRONMENT = environment("byoc_dory.soc.diana")
 
 # Words of a row per iteration of a loop, and largest number that is written without a loop.

@@ -24,16 +24,6 @@ from byoc_dory.soc.diana.triggers import AddTrigger, AnalogTrigger, ConvTrigger,
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved
 from byoc_dory.tileloop.steps import Block, Trigger
 
-__all__ = [
-    "Core",
-    "analog_cycles",
-    "array_cycles",
-    "costs_of",
-    "dma_cycles",
-    "queued",
-    "trigger_cycles",
-]
-
 Core: TypeAlias = DigitalCore | AnalogCore
 
 

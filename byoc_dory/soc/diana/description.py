@@ -23,8 +23,6 @@ from byoc_dory.soc.diana.analog import AnalogAccelerator
 from byoc_dory.soc.diana.digital import DigitalAccelerator
 from byoc_dory.soc.hosts import CV32E40P, CV32E40P_SIMD
 
-__all__ = ["soc"]
-
 # assumed: the address map.  That of the chip is not public.
 L2_BASE = 0x1C000000
 L1_BASE = 0x10000000

@@ -13,8 +13,6 @@ from byoc_dory.soc.parts import check_powers_of_two
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
 
-__all__ = ["DigitalCore"]
-
 
 @lru_cache(maxsize=32)  # called for every tile size that is considered
 def _with_channels(core: DigitalCore, channels: int) -> DigitalCore:

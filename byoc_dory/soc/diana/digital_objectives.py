@@ -16,8 +16,6 @@ from collections.abc import Mapping
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 
-__all__ = ["MEMORY", "objectives_of"]
-
 # More than the bytes of L1 and weight memory together (320 000 B).
 _UNIT = 400_000
 

@@ -20,12 +20,6 @@ from byoc_dory.layers import Array, Dense, Weighted
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.digital_core import DigitalCore
 
-__all__ = [
-    "pack_weights",
-    "pad_filter",
-    "reverse_groups",
-]
-
 
 def pad_filter(size: int, filters: tuple[int, ...]) -> int:
     """The smallest supported size for a filter of ``size`` (or ``size`` if there is none)."""

@@ -14,8 +14,6 @@ from byoc_dory.soc.diana.triggers import AddTrigger, ConvTrigger, DenseTrigger
 from byoc_dory.tileloop.program import Compute, TileProgram
 from byoc_dory.tileloop.values import Own, Place, Value, named
 
-__all__ = ["digital_loop", "digital_program", "tile_weight_bytes"]
-
 
 def digital_loop(
     core: DigitalCore, layer: Layer, plan: LayerPlan, options: TilingOptions

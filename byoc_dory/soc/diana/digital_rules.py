@@ -18,8 +18,6 @@ from byoc_dory.soc.rules import (
 )
 from byoc_dory.verdict import Refused, Verdict
 
-__all__ = ["RULES"]
-
 
 def operator_is_known(soc: Soc, core: DigitalCore, layer: Layer) -> Verdict:
     """The operator is conv2d, depthwise conv2d, dense or add."""

@@ -11,8 +11,6 @@ from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.digital_packing import pad_filter
 from byoc_dory.tiling.problem import Axis, InputWindow, Rounding, TileWeights, TilingProblem
 
-__all__ = ["tiling_problem"]
-
 
 def tiling_problem(soc: Soc, core: DigitalCore, layer: Layer, l1_budget: int) -> TilingProblem:
     """Return a tile's use of L1 and of the weight memory, with the limits.

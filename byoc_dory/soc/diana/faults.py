@@ -9,8 +9,6 @@ from __future__ import annotations
 from byoc_dory.errors import InputError
 from byoc_dory.soc.base import Accelerator, Soc
 
-__all__ = ["fault_settings"]
-
 # Offsets in the DMA's block of registers: DIANA_FAULT_* of runtime_c/soc/diana/diana_regs.h.
 _CORE, _TRIGGER, _BYTE, _FLIP = 0x30, 0x34, 0x38, 0x3C
 

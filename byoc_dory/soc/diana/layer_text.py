@@ -16,8 +16,6 @@ from byoc_dory.tileloop.checks import check, check_places
 from byoc_dory.tileloop.program import BlockOf, Operand, TileProgram
 from byoc_dory.tileloop.values import Own
 
-__all__ = ["MapWriter", "map_kernel"]
-
 ENVIRONMENT = environment("byoc_dory.soc.diana")
 
 # Names of the padding before a tile's first row and column, for the comment of a table.

@@ -9,8 +9,6 @@ import numpy as np
 from byoc_dory.layers import Array
 from byoc_dory.soc.base import round_up
 
-__all__ = ["Map", "stored_bytes", "stored_offsets"]
-
 
 @dataclass(frozen=True)
 class Map:

@@ -22,8 +22,6 @@ from byoc_dory.tileloop.values import Value, add, mul, named
 from byoc_dory.tileloop.values import round_up as rounded
 from byoc_dory.tiling.problem import Tile
 
-__all__ = ["IN_TURN", "PUBLISHED", "MapLoop"]
-
 PUBLISHED = Pipeline(
     "published",
     (Action(Verb.LOAD), Action(Verb.COMPUTE), Action(Verb.STORE)),

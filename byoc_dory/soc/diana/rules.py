@@ -8,12 +8,6 @@ from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.soc.rules import ACCEPTED
 from byoc_dory.verdict import Refused, Verdict
 
-__all__ = [
-    "padding_is_below_kernel",
-    "sizes_fit_registers",
-    "smallest_tile_fits",
-]
-
 
 def padding_is_below_kernel(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
     """The padding of each side is smaller than the kernel."""

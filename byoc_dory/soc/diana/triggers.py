@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from byoc_dory.tileloop.steps import Trigger
 
-__all__ = ["AddTrigger", "AnalogTrigger", "ConvTrigger", "DenseTrigger", "MapTrigger"]
-
 
 @dataclass(frozen=True)
 class MapTrigger(Trigger):

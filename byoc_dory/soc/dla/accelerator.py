@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, TilingProblem
 
-__all__ = ["Dla"]
-
 
 @dataclass(frozen=True)
 class Dla(DlaCore):

@@ -16,8 +16,6 @@ from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile
 from byoc_dory.soc.dla.tiles import input_rows
 from byoc_dory.soc.parts import round_up
 
-__all__ = ["SLOT_RESULT", "SLOT_WEIGHTS", "Stream", "assemble", "slot_of"]
-
 SLOT_WEIGHTS = 0
 SLOT_RESULT = 3
 

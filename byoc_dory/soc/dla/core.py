@@ -8,8 +8,6 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.soc.dla.design import Design
 
-__all__ = ["DlaCore"]
-
 
 @dataclass(frozen=True)
 class DlaCore(Accelerator):

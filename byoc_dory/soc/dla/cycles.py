@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from byoc_dory.soc.dla.design import Design
 
-__all__ = ["conv_cycles", "depth_cycles", "dma_cycles", "element_cycles", "groups"]
-
 
 def groups(size: int, width: int) -> int:
     """Return how many groups of ``width`` make ``size``."""

@@ -16,8 +16,6 @@ from byoc_dory.soc.dla.design import DEPTHWISE, array_of
 from byoc_dory.soc.hosts import CV32E40P, CV32E40P_SIMD
 from byoc_dory.soc.parameters import Parameter
 
-__all__ = ["PARAMETERS", "design", "soc"]
-
 PARAMETERS = (
     Parameter("pes", 64, "processing elements", low=1, high=4096),
     Parameter(

@@ -7,8 +7,6 @@ from math import isqrt
 
 from byoc_dory.errors import TargetError
 
-__all__ = ["DEPTHWISE", "Design", "array_of"]
-
 DEPTHWISE = ("cpu", "emulated", "native")
 """Who computes depthwise layers: the host, OP_CONV one filter at a time, or OP_DEPTH_CONV."""
 

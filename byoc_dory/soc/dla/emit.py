@@ -23,8 +23,6 @@ from byoc_dory.soc.dla.memory import LayerMemory, MemoryPlan, plan
 from byoc_dory.soc.dla.program import memory_of, predicted, tile_program
 from byoc_dory.tiling.problem import Solution, Tile
 
-__all__ = ["DlaEmitter"]
-
 _ENVIRONMENT = environment("byoc_dory.soc.dla")
 
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from byoc_dory.soc.dla.isa import FLAGS, INSTRUCTIONS, REGISTERS, SET, SLOTS
 
-__all__ = ["KINDS", "render_isa"]
-
 KINDS = ("CONV", "DEPTH", "REQUANT", "OTHER", "DMA")
 """What cycles are counted as, in the order of the simulator's counters."""
 

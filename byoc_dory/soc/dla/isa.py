@@ -24,27 +24,6 @@ from typing import Any
 
 from byoc_dory.errors import UnsupportedError
 
-__all__ = [
-    "AVERAGE",
-    "BIAS",
-    "BY_NAME",
-    "FLAGS",
-    "INSTRUCTIONS",
-    "NUMBER",
-    "REGISTERS",
-    "REQUANT",
-    "SET",
-    "SLOTS",
-    "Command",
-    "Flag",
-    "Instruction",
-    "Register",
-    "decode",
-    "disassemble",
-    "encode",
-    "pair",
-]
-
 SET = 0x01
 """Opcode of a register write."""
 

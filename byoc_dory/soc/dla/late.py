@@ -27,8 +27,6 @@ from byoc_dory.soc.dla.memory import LayerMemory
 from byoc_dory.soc.dla.region_file import RegionFile
 from byoc_dory.soc.dla.tiles import Tiling
 
-__all__ = ["LateAssembler", "LateResult", "arena_bytes"]
-
 # Sizes of the C component's tables (dla_late.h): all fields are 32-bit numbers.
 _TENSOR_BYTES = 8 * 4
 _LAYER_BYTES = 26 * 4

@@ -21,8 +21,6 @@ from byoc_dory.soc.dla.design import Design
 from byoc_dory.soc.dla.late import arena_bytes
 from byoc_dory.soc.dla.region_file import RegionFile
 
-__all__ = ["late_kernels"]
-
 _ENVIRONMENT = environment("byoc_dory.soc.dla")
 
 

@@ -21,8 +21,6 @@ from byoc_dory.soc.dla.region_file import (
 )
 from byoc_dory.soc.parts import round_up
 
-__all__ = ["alone", "block_of", "lower"]
-
 _BLOCK_ALIGN = 16
 
 

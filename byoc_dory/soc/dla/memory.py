@@ -21,8 +21,6 @@ from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile
 from byoc_dory.soc.dla.tiles import Tiling, need, tiles
 from byoc_dory.soc.parts import round_up
 
-__all__ = ["NOWHERE", "LayerMemory", "MemoryPlan", "plan"]
-
 _WORD = 4
 
 NOWHERE = 0xFFFFFFFF

@@ -12,8 +12,6 @@ import sys
 from byoc_dory.emit.text import environment
 from byoc_dory.soc.dla.isa import FLAGS, INSTRUCTIONS, REGISTERS, SET, SLOTS
 
-__all__ = ["render_page"]
-
 
 def render_page() -> str:
     """Return the text of the page."""

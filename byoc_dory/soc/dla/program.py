@@ -21,8 +21,6 @@ from byoc_dory.tileloop.steps import Block, Call
 from byoc_dory.tileloop.values import Place, Value
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 
-__all__ = ["costs", "predicted", "tile_program", "tiling_problem"]
-
 _SLACK = 16
 """Most bytes by which all buffers of a tile are rounded up."""
 

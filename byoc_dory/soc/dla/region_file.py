@@ -17,14 +17,6 @@ import msgspec
 
 from byoc_dory.soc.parts import round_up
 
-__all__ = [
-    "FORMAT",
-    "VERSION",
-    "LayerEntry",
-    "RegionFile",
-    "TensorEntry",
-]
-
 FORMAT = "htvm-dla-region"
 VERSION = 1
 

@@ -24,8 +24,6 @@ from byoc_dory.soc.dla.simulator import LayerCount, Simulator
 from byoc_dory.soc.dla.tiles import need, smallest
 from byoc_dory.soc.regions import RegionCount
 
-__all__ = ["DlaRegions", "PreparedRegion"]
-
 
 @dataclass(frozen=True)
 class PreparedRegion:

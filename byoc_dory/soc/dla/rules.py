@@ -17,8 +17,6 @@ from byoc_dory.soc.rules import (
 )
 from byoc_dory.verdict import Refused, Verdict
 
-__all__ = ["RULES"]
-
 _LARGEST = 0x7FFF
 
 

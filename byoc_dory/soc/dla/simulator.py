@@ -22,8 +22,6 @@ from byoc_dory.soc.dla.header import KINDS
 from byoc_dory.soc.dla.isa import INSTRUCTIONS
 from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile
 
-__all__ = ["Executed", "LayerCount", "Simulator"]
-
 _MNEMONIC = {instruction.opcode: instruction.name for instruction in INSTRUCTIONS}
 _N = len(KINDS)
 

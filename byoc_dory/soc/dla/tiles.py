@@ -13,17 +13,6 @@ from byoc_dory.soc.dla.design import Design
 from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile
 from byoc_dory.soc.parts import round_up
 
-__all__ = [
-    "Need",
-    "Tiling",
-    "compute_cycles",
-    "input_rows",
-    "layer_cycles",
-    "need",
-    "smallest",
-    "tiles",
-]
-
 _WORD = 4
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from byoc_dory.soc.dla.isa import disassemble
 from byoc_dory.soc.dla.simulator import Executed
 
-__all__ = ["trace_lines"]
-
 
 def trace_lines(words: Sequence[int], done: Sequence[Executed], pes: int) -> Iterator[str]:
     """Yield one line per word or register write; instructions with their cycles.

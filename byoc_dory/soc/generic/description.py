@@ -7,8 +7,6 @@ from dataclasses import replace
 from byoc_dory.soc.base import Memory, Parameter, SimControl, Soc, TargetSpec
 from byoc_dory.soc.hosts import CV32E40P
 
-__all__ = ["soc"]
-
 # assumed: an address map of our own, with room for an L2 of up to 1 GiB below the registers.
 L2_BASE = 0x40000000
 SIM_REGISTERS = 0x80000000

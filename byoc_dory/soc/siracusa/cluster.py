@@ -7,8 +7,6 @@ from pathlib import Path
 from byoc_dory.soc.cluster.accelerator import ClusterAccelerator
 from byoc_dory.soc.cluster.work import read_cycles
 
-__all__ = ["CLUSTER_CORES"]
-
 CLUSTER_CORES = ClusterAccelerator(
     name="cluster",
     title="cluster of 8 cores",

@@ -37,8 +37,6 @@ from byoc_dory.soc.siracusa.memories import (
 )
 from byoc_dory.soc.siracusa.neureka import NEUREKA
 
-__all__ = ["soc"]
-
 # public code: N-EUREKA's registers are at 0x00201000; assumed: the others.
 DMA_REGISTERS = 0x00202000
 CLUSTER_REGISTERS = 0x00203000

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from byoc_dory.soc.parts import Dma
 
-__all__ = ["Mchan"]
-
 
 @dataclass(frozen=True)
 class Mchan(Dma):

@@ -8,18 +8,6 @@ from __future__ import annotations
 from byoc_dory.errors import TargetError
 from byoc_dory.soc.parts import Memory, round_up
 
-__all__ = [
-    "CONTROLLER_STACK",
-    "L1",
-    "L1_BYTES",
-    "L2",
-    "MRAM",
-    "SRAM",
-    "WORKER_STACK",
-    "WORKERS",
-    "l1_memory",
-]
-
 WORKERS = 8  # published: compute cores; the controller core comes in addition
 
 # assumed: generous for generated code, which is not recursive; a kernel's frame is a few hundred

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, TilingProblem
 
-__all__ = ["NEUREKA", "NeurekaAccelerator", "cautious"]
-
 
 @dataclass(frozen=True)
 class NeurekaAccelerator(Neureka):

@@ -25,8 +25,6 @@ from byoc_dory.tileloop.program import BlockOf, Operand
 from byoc_dory.tileloop.values import Entry, Place
 from byoc_dory.tiling.problem import Tile, solution_of
 
-__all__ = ["SUM", "constants_behind", "followed", "operands_of", "sum_of"]
-
 SUM = "sum"
 """The operand that is the sum, and the prefix of the fields of its kernel."""
 

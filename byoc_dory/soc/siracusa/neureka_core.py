@@ -9,8 +9,6 @@ from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.schemes import MulShiftScheme
 
-__all__ = ["Mode", "Neureka"]
-
 _JOB_REGISTERS = 24  # neureka_registers.py lists them
 
 

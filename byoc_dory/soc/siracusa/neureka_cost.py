@@ -13,8 +13,6 @@ from byoc_dory.soc.siracusa.neureka_jobs import TileShape, jobs_of, tile_cycles
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
 from byoc_dory.tileloop.steps import Call
 
-__all__ = ["costs_of", "shape_of"]
-
 
 def costs_of(soc: Soc, core: Neureka, layer: Weighted) -> Costs:
     """Return the costs of a layer's jobs and transfers."""

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
 
-__all__ = ["NeurekaJob", "job_cycles"]
-
 
 @dataclass(frozen=True)
 class NeurekaJob:

@@ -36,8 +36,6 @@ from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tileloop.values import Entry, Place
 
-__all__ = ["NeurekaEmitter", "constants_of"]
-
 _ENVIRONMENT = environment("byoc_dory.soc.siracusa")
 _PLACES = ("weights", "input", "output", "factors")
 _POINTERS = ("from", "in", "to")  # fields of kernels

@@ -15,8 +15,6 @@ import numpy as np
 from byoc_dory.layers import Array, MulShift, Weighted
 from byoc_dory.soc.cluster.requant import mul_shift
 
-__all__ = ["Factors", "factors_of"]
-
 _INT32 = (-(2**31), 2**31 - 1)
 _RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
 

@@ -17,8 +17,6 @@ from byoc_dory.soc.siracusa.neureka_cycles import NeurekaJob, job_cycles
 from byoc_dory.soc.siracusa.neureka_tiles import mode_of, packed_weights, the_factors
 from byoc_dory.soc.siracusa.neureka_view import view_of
 
-__all__ = ["Grid", "TileShape", "fastest", "grid", "jobs_of", "planned", "tile_cycles"]
-
 
 @dataclass(frozen=True)
 class Grid:

@@ -24,8 +24,6 @@ import numpy as np
 from byoc_dory.layers import Array
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
 
-__all__ = ["PackedWeights", "pack_weights", "packed_bytes", "smallest_bits"]
-
 # Channels of a 1x1 word whose bits of one plane are side by side.
 _GROUP = 4
 

@@ -25,8 +25,6 @@ from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.values import Entry, Far, Place, Value, round_up
 from byoc_dory.tiling.problem import Tile
 
-__all__ = ["PACKED", "JobKind", "axes_of", "job_axis", "job_kinds", "neureka_program"]
-
 PACKED = "packed"
 """Name of the array of weights that stays in the weight memory."""
 

@@ -15,8 +15,6 @@ from byoc_dory.soc.siracusa.neureka_packing import packed_bytes
 from byoc_dory.soc.siracusa.neureka_tiles import FactorBlock, packed_weights, the_factors
 from byoc_dory.soc.siracusa.neureka_view import view_of
 
-__all__ = ["registers_of"]
-
 # Bits of the register conf0.
 _SCALED = 1 << 4
 _MODE = 5

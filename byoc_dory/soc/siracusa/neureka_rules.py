@@ -14,8 +14,6 @@ from byoc_dory.soc.siracusa.neureka_tiles import mode_of
 from byoc_dory.soc.siracusa.neureka_view import in_windows, keeps_some, view_of
 from byoc_dory.verdict import Refused, Verdict
 
-__all__ = ["RULES"]
-
 _MOST = (1 << 16) - 1  # job registers have 16 bits for numbers of blocks and channels
 
 

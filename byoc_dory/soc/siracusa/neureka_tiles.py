@@ -24,18 +24,6 @@ from byoc_dory.soc.siracusa.neureka_packing import PackedWeights, pack_weights, 
 from byoc_dory.soc.siracusa.neureka_view import in_windows, view_of
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 
-__all__ = [
-    "FactorBlock",
-    "block_of",
-    "channel_bytes",
-    "mode_of",
-    "numbers_that_count",
-    "pack_block",
-    "packed_weights",
-    "the_factors",
-    "tiling_problem",
-]
-
 _ALIGN = 16
 _MOST_JOBS = 5  # of different kinds: see `jobs_of` and the padding that the rules take
 _BEHIND = 4  # bytes behind an input that the cores may read where they copy windows

@@ -20,8 +20,6 @@ import numpy as np
 from byoc_dory.layers import Array, Convolution, Weighted
 from byoc_dory.soc.base import round_up
 
-__all__ = ["View", "in_pairs", "in_windows", "keeps_some", "view_of"]
-
 _FILTERS = ((1, 1), (3, 3))  # the engine's own
 # Most channels of which pairs are one tile of input channels: there the cores would take longer to
 # copy windows.

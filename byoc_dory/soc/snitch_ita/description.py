@@ -26,8 +26,6 @@ from byoc_dory.soc.base import (
 from byoc_dory.soc.snitch_ita.cluster import CLUSTER_CORES
 from byoc_dory.soc.snitch_ita.ita import ITA
 
-__all__ = ["soc"]
-
 TABLE_I = "published: Table I, the average over an inference of MobileBERT's encoder"
 
 # assumed: the address map.  Every device has its own page.

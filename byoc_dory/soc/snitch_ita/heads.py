@@ -27,8 +27,6 @@ from byoc_dory.layers import (
 )
 from byoc_dory.layers.rowwise import TableMap
 
-__all__ = ["heads_of"]
-
 
 def heads_of(layer: MultiHeadAttention, ita: str, cores: str) -> tuple[tuple[Layer, str], ...]:
     """Return an ``mha`` layer's parts with their accelerators' names; the last has its output."""

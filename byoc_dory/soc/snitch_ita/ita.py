@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from byoc_dory.tileloop.program import TileProgram
     from byoc_dory.tiling import Objective, TilingProblem
 
-__all__ = ["ITA", "ItaAccelerator"]
-
 _CORES = "cluster"
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.schemes import MulShiftScheme
 
-__all__ = ["Ita"]
-
 
 @dataclass(frozen=True)
 class Ita(Accelerator):

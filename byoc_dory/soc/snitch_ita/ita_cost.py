@@ -10,8 +10,6 @@ from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tileloop.steps import Call
 
-__all__ = ["costs_of"]
-
 
 def costs_of(soc: Soc, core: Ita, layer: Layer, program: TileProgram) -> Costs:
     """Return the costs of a layer's tasks and transfers."""

@@ -22,8 +22,6 @@ from byoc_dory.soc.snitch_ita.ita_tiles import pack
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
 
-__all__ = ["ItaEmitter"]
-
 _ENVIRONMENT = environment("byoc_dory.soc.snitch_ita")
 
 

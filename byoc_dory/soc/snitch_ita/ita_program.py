@@ -22,8 +22,6 @@ from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.values import Entry, Own, Place, Value
 from byoc_dory.tileloop.values import round_up as rounded
 
-__all__ = ["ita_program", "requant_fields"]
-
 _IDENTITY = {"mult": 1, "shift": 0, "add": 0}
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ItaRequant", "ita_requant"]
-
 
 @dataclass(frozen=True)
 class ItaRequant:

@@ -23,8 +23,6 @@ from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.soc.snitch_ita.ita_requant import ita_requant
 from byoc_dory.verdict import Refused, Verdict
 
-__all__ = ["RULES", "softmax_refusal"]
-
 
 def operator_is_known(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     """The operator is a product with constant weights, or multi-head attention."""

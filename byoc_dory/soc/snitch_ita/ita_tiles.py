@@ -23,14 +23,6 @@ from byoc_dory.tiling.problem import (
     TilingProblem,
 )
 
-__all__ = [
-    "aligned",
-    "bias_at",
-    "block_bytes",
-    "pack",
-    "tiling_problem",
-]
-
 
 def aligned(core: Ita, layer: Layer) -> bool:
     """Whether nothing of the layer is padded."""

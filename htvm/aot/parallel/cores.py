@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from byoc_dory.soc.base import Target
 
-__all__ = ["Cores", "cores_of"]
-
 
 @dataclass(frozen=True)
 class Cores:

@@ -13,8 +13,6 @@ from tvm.ir import Var
 
 from htvm.aot.accesses import Access, Indices, depends_on, elements
 
-__all__ = ["Footprint", "footprint", "independent", "meet", "repeats"]
-
 _NOBODY, _SEVERAL = -1, -2
 
 Owners: TypeAlias = npt.NDArray[np.int64]

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from htvm.aot.lower import Parameter, PointerFunc
     from htvm.aot.parallel.cores import Cores
 
-__all__ = ["HEADER", "SharedKernel", "share"]
-
 HEADER = "htvm_parallel.h"
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from htvm.aot.lower import PointerFunc
     from htvm.aot.parallel.cores import Cores
 
-__all__ = ["KernelPart", "Phases", "cut"]
-
 # Loops are merged until this share of the cores' time would be used.
 _ENOUGH = 0.9
 

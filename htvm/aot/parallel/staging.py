@@ -12,8 +12,6 @@ from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import round_up
 from htvm.aot.lower import Parameter
 
-__all__ = ["StagedOperand", "stage"]
-
 
 @dataclass(frozen=True)
 class StagedOperand:

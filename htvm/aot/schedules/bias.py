@@ -15,8 +15,6 @@ from htvm.aot.loops import changed_block
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["start_with_bias"]
-
 
 def start_with_bias(func: PrimFunc) -> PrimFunc:
     """Move ``acc[.., k] + bias[k]`` from a function's last block to where ``acc`` is set to 0.

@@ -23,25 +23,6 @@ if TYPE_CHECKING:
     from htvm.aot.native import NativeConv
     from htvm.aot.schedules.packing import Packing
 
-__all__ = [
-    "Constants",
-    "Scheduled",
-    "anchor",
-    "blocks_of",
-    "channels_last",
-    "extent",
-    "flatten",
-    "inline_all",
-    "is_nchw",
-    "is_pointwise",
-    "is_reduction",
-    "loops_of",
-    "name_block",
-    "name_loop",
-    "start",
-    "weights_of",
-]
-
 Constants: TypeAlias = "Mapping[int, Sequence[npt.NDArray[Any]]]"
 """Values of a PrimFunc's parameters that are constants, one for each of its calls."""
 

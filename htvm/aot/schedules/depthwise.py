@@ -25,8 +25,6 @@ from htvm.aot.schedules.tiles import overlap_tiles
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["schedule_depthwise", "schedule_depthwise_taps"]
-
 
 def schedule_depthwise(func: PrimFunc, _: Constants, most: int = 4) -> Scheduled | None:
     """Schedule a depthwise convolution without padding, NHWC or NCHW; ``None`` for others.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from tvm import s_tir
     from tvm.tirx import PrimFunc
 
-__all__ = ["schedule_any"]
-
 
 def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: bool = False) -> Scheduled:
     """Inline element-wise blocks, and compute each sum where its value is used.

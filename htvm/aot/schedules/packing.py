@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tvm import s_tir
 
-__all__ = ["Packing", "WeightRows", "WeightTaps", "WeightWords", "packed_words"]
-
 
 @dataclass(frozen=True)
 class WeightWords:

@@ -21,8 +21,6 @@ from htvm.aot.schedules.blocks import Scheduled, blocks_of, start
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["schedule_pad"]
-
 
 def schedule_pad(func: PrimFunc, *, runs: bool = False, backward: bool = False) -> Scheduled | None:
     """Schedule a padding of any axes with one value; ``None`` for any other function.

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
     from htvm.aot.native import NativeConv
 
-__all__ = ["COLUMNS", "DOT4", "SCALAR", "Products", "schedule_products"]
-
 _Blocks: TypeAlias = Mapping[tuple[int, int], tuple[float, int]]
 
 _BLOCKS: _Blocks = {

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from tvm import s_tir
     from tvm.tirx import PrimFunc
 
-__all__ = ["lanes_over", "schedule_rows"]
-
 
 def _block(pixels: int, channels: int) -> tuple[int, int]:
     """Return pixels of a column, and channels of a block."""

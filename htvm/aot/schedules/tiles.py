@@ -19,8 +19,6 @@ from htvm.aot.lower import OVERLAPS
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-__all__ = ["overlap_tiles"]
-
 
 def overlap_tiles(func: PrimFunc) -> PrimFunc:
     """Replace the guards ``outer * factor + inner < extent`` of all blocks by overlapping tiles.

@@ -13,8 +13,6 @@ from htvm.cli.places import PATH
 from htvm.cli.terminal import echo, terminal_width
 from htvm.errors import ExportError
 
-__all__ = ["command"]
-
 
 @click.group(
     invoke_without_command=True,

@@ -12,8 +12,6 @@ from htvm.cli.output import print_json
 from htvm.cli.terminal import echo
 from htvm.errors import ExportError
 
-__all__ = ["command"]
-
 
 @click.group(invoke_without_command=True, epilog=options.examples("htvm cache", "htvm cache clear"))
 @options.common

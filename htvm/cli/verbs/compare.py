@@ -15,8 +15,6 @@ from htvm.cli.places import PATH, picture_to_write
 from htvm.cli.terminal import echo, terminal_width
 from htvm.progress_bar import shown_progress
 
-__all__ = ["command"]
-
 
 @click.command(
     epilog=options.examples(

@@ -17,8 +17,6 @@ from htvm.cli.terminal import echo
 from htvm.errors import InputError
 from htvm.progress_bar import shown_progress
 
-__all__ = ["command"]
-
 
 @click.command(
     epilog=options.examples(

@@ -7,8 +7,6 @@ import click
 from htvm.cli import options
 from htvm.cli.output import print_json
 
-__all__ = ["command"]
-
 _NAME = "htvm"
 _VARIABLE = "_HTVM_COMPLETE"
 

@@ -16,8 +16,6 @@ from htvm.cli.terminal import echo
 if TYPE_CHECKING:
     from htvm.report.conditions import Condition
 
-__all__ = ["command"]
-
 
 @click.command(
     epilog=options.examples(

@@ -15,8 +15,6 @@ from htvm.cli.output import print_json
 from htvm.cli.terminal import echo, terminal_width
 from htvm.errors import HtvmError
 
-__all__ = ["command"]
-
 
 @click.command(epilog=options.examples("htvm doctor", "htvm doctor --json"))
 @options.common

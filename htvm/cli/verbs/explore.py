@@ -17,8 +17,6 @@ from htvm.cli.places import PATH, folder_to_write
 from htvm.cli.terminal import EXIT_INTERRUPTED, echo, terminal_width
 from htvm.progress_bar import shown_progress
 
-__all__ = ["command"]
-
 
 @click.command(
     epilog=options.examples(

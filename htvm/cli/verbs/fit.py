@@ -15,8 +15,6 @@ from htvm.progress_bar import shown_progress
 if TYPE_CHECKING:
     from byoc_dory.options import TilingOptions
 
-__all__ = ["command"]
-
 
 @click.command(
     epilog=options.examples(

@@ -20,8 +20,6 @@ from htvm.progress_bar import shown_progress
 if TYPE_CHECKING:
     from htvm.generation import Generation
 
-__all__ = ["command"]
-
 
 @click.command(
     epilog=options.examples(

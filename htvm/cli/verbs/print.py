@@ -10,8 +10,6 @@ from htvm.cli.output import print_json
 from htvm.cli.terminal import echo
 from htvm.progress_bar import shown_progress
 
-__all__ = ["command"]
-
 
 @click.command(
     epilog=options.examples(

@@ -18,8 +18,6 @@ from htvm.progress_bar import shown_progress
 if TYPE_CHECKING:
     from htvm.frontend.limits import Limits
 
-__all__ = ["command"]
-
 
 @click.command(
     epilog=options.examples(

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from htvm.report.conditions import Condition
     from htvm.report.types import Report
 
-__all__ = ["command"]
-
 _FORMS = {
     "html": ".html",
     "txt": ".txt",

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from htvm.result import RunResult
     from htvm.verification.types import Stray
 
-__all__ = ["command"]
-
 
 @click.command(
     epilog=options.examples(

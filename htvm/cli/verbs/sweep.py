@@ -16,8 +16,6 @@ from htvm.progress_bar import shown_progress
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["command"]
-
 
 @click.command(
     context_settings={"ignore_unknown_options": True},

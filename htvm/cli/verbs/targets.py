@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator
     from byoc_dory.soc.parameters import Parameter
 
-__all__ = ["command"]
-
 
 @click.group(
     invoke_without_command=True,

@@ -20,8 +20,6 @@ from htvm.progress_bar import shown_progress
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
 
-__all__ = ["command"]
-
 
 @click.command(
     epilog=options.examples(

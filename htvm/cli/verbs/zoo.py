@@ -8,8 +8,6 @@ from htvm.cli import options
 from htvm.cli.output import print_json
 from htvm.cli.terminal import echo, terminal_width
 
-__all__ = ["command"]
-
 
 @click.command(epilog=options.examples("htvm zoo", "htvm run zoo:digits"))
 @options.common

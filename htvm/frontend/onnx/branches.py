@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Array
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["decide"]
-
 
 def decide(model: ModelProto, nodes: Sequence[OnnxNode], constants: Mapping[str, Array]) -> None:
     """Write the nodes of a branch in place of each node If of the file, which is changed.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
     from htvm.frontend.onnx.network import Network, Options
 
-__all__ = ["READERS", "Reader", "ReaderEntry", "reader_of"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array
 
-__all__ = ["read_file"]
-
 _log = logging.getLogger(__name__)
 
 _OLDEST_OPSET = 7

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from htvm.frontend.limits import Budget
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["FOLDED", "folded"]
-
 _log = logging.getLogger(__name__)
 
 _SMALL = 1 << 10  # elements of a constant that shapes may be computed from

@@ -14,18 +14,6 @@ from typing import TypeAlias
 from htvm.frontend.onnx.graph import OnnxNode
 from patterns.ops.moves.slice import Slice
 
-__all__ = [
-    "RESHAPES",
-    "ReadNode",
-    "Reshaped",
-    "gathered",
-    "axes_of",
-    "axis_of",
-    "padded",
-    "permuted",
-    "sliced",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class ReadNode(OnnxNode):

@@ -13,8 +13,6 @@ from byoc_dory.layers import Array
 from htvm.frontend.limits import Budget
 from htvm.frontend.operators import MOST_AXES
 
-__all__ = ["Attribute", "Looks", "OnnxGraph", "OnnxNode", "OnnxTensor", "Watched", "brief"]
-
 
 @dataclass(frozen=True)
 class Looks:

@@ -10,8 +10,6 @@ from byoc_dory.errors import ModelError, UnsupportedError
 if TYPE_CHECKING:
     from onnx import FunctionProto, ModelProto, NodeProto
 
-__all__ = ["inlined"]
-
 _MOST_NODES = 1 << 16
 """Nodes that calls may expand to: functions that call others twice grow exponentially."""
 

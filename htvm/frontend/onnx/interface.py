@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array
 
-__all__ = ["Sizes", "declared"]
-
 
 @dataclass(frozen=True)
 class Sizes:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.network import Network, Options
     from htvm.frontend.operators import Activation
 
-__all__ = ["load_onnx", "model_of", "network_of"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from htvm.frontend.operators import Activation, Quantization
 
-__all__ = ["Network", "Options"]
-
 
 @dataclass(frozen=True)
 class Options:

@@ -8,8 +8,6 @@ from dataclasses import replace
 from byoc_dory.errors import ModelError
 from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["needed", "ordered", "used"]
-
 
 def ordered(nodes: Sequence[OnnxNode], known: Collection[str], source: str) -> list[OnnxNode]:
     """Return the nodes, each after those it reads, otherwise in the order of the file.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
     from htvm.frontend.onnx.network import Network, Options
 
-__all__ = ["HANDLERS", "bias_of", "marks", "read", "weights_of"]
-
 
 def marks(graph: OnnxGraph, _: Options) -> tuple[OnnxNode, ...]:
     """Return QuantizeLinear and DequantizeLinear, in a file without quantized operators."""

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
     from htvm.frontend.onnx.network import Network, Options
 
-__all__ = ["COMMON", "HANDLERS", "OWN", "marks", "read"]
-
 
 def marks(graph: OnnxGraph, _: Options) -> tuple[OnnxNode, ...]:
     """Return operators that take integers and scales."""

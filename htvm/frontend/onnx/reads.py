@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from byoc_dory.errors import UnsupportedError
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["read_whole", "unknown_operator"]
-
 _Result = TypeVar("_Result")
 
 

@@ -13,8 +13,6 @@ from byoc_dory.layers import Array
 from htvm.arrays import read_arrays
 from htvm.errors import InputError
 
-__all__ = ["samples_beside"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["NEWEST_OPSET", "check_node", "is_standard", "newest_opset"]
-
 NEWEST_OPSET = 28
 """Newest version of the standard whose operators the handlers follow."""
 

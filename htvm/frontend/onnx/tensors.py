@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Array
     from htvm.frontend.limits import Budget
 
-__all__ = ["DAMAGED", "WIDER", "array_of", "dtype_name", "external_bytes", "is_external", "text_of"]
-
 WIDER = {"int4": "int8", "uint4": "uint8"}
 """Type of 4 bits -> the one that holds it in numpy's own arithmetic."""
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
     from htvm.frontend.onnx.network import Network
 
-__all__ = ["HANDLERS", "read"]
-
 _SOFTMAX_STEP = Quantization(1 / 256, -128)
 
 

@@ -19,8 +19,6 @@ from htvm.frontend.onnx.graph import OnnxGraph
 from htvm.frontend.onnx.network import Options
 from htvm.frontend.onnx.samples import samples_beside
 
-__all__ = ["INTEGERS", "input_types_of", "narrowest"]
-
 _log = logging.getLogger(__name__)
 
 INTEGERS = ("int8", "uint8", "int16", "int32")

@@ -15,8 +15,6 @@ from patterns.ops.convolution import Window
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["CHANNELS_LAST", "Windows", "check_storage_order", "groups_of", "sizes_of", "windows_of"]
-
 CHANNELS_LAST = "com.ms.internal.nhwc"
 """onnxruntime's domain of the standard's operators on maps (N, y, x, C)."""
 

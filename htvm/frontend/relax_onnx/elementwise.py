@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from htvm.frontend.relax_onnx.writer import Handler, Writer
 
-__all__ = ["HANDLERS"]
-
 _SAME = {
     "relax.abs": "Abs",
     "relax.bitwise_and": "BitwiseAnd",

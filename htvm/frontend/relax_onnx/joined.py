@@ -13,8 +13,6 @@ import numpy as np
 if TYPE_CHECKING:
     from htvm.frontend.relax_onnx.writer import Writer
 
-__all__ = ["joined"]
-
 # Operator and operands: a pattern, a number, the name of a tensor, or "number:" and its name.
 _CLIPPED = ("Clip", ("Add", "x", 3.0), 0.0, 6.0)
 _HARD_SIGMOID = ("Clip", ("Add", ("Mul", "number:alpha", "x"), "number:beta"), 0.0, 1.0)

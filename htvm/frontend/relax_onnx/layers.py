@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from htvm.frontend.relax_onnx.writer import Handler, Writer
 
-__all__ = ["HANDLERS"]
-
 _SPATIAL = {3: "W", 4: "HW", 5: "DHW"}
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from htvm.frontend.relax_onnx.writer import Handler, Writer
 
-__all__ = ["HANDLERS"]
-
 _MOST_TRIES = 2000  # largest number of paddings that are written again
 _PADS = {
     "edge": topi.nn.replicate_pad,

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from htvm.frontend.relax_onnx.writer import Handler, Writer
 
-__all__ = ["HANDLERS"]
-
 
 def _softmax(op: str, writer: Writer, call: Call) -> str:
     return writer.same(op, call, axis=int)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from htvm.frontend.relax_onnx.writer import Handler, Writer
 
-__all__ = ["HANDLERS", "flipped", "padded"]
-
 
 def _reshape(writer: Writer, call: Call) -> str:
     """Write any operator that changes the shape only."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tvm.relax import Call, Expr, Var
     from tvm.tirx import PrimFunc
 
-__all__ = ["OPSET", "Handler", "Writer"]
-
 OPSET = 21  # the first with quantized 16-bit tensors
 
 _Names: TypeAlias = "str | tuple[str, ...]"

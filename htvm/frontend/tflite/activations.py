@@ -24,22 +24,6 @@ from patterns.ops.tflite.log_softmax import TfliteLogSoftmax
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.ops.tflite.wide import PiecewiseRescale
 
-__all__ = [
-    "clipped",
-    "hard_swish",
-    "l2_normalization",
-    "leaky_relu",
-    "log_softmax",
-    "logistic",
-    "prelu",
-    "relu",
-    "relu_6",
-    "softmax",
-    "table_of",
-    "tanh",
-    "unary",
-]
-
 _INPUT_BITS = 4  # integer bits of the argument of logistic and tanh, Q4.27
 
 

@@ -27,8 +27,6 @@ from patterns.ops.tflite.factors import (
 from patterns.ops.tflite.matmul import TfliteMatmul, WideMatmul
 from patterns.ops.tflite.wide import narrowed
 
-__all__ = ["add", "batch_matmul", "binary", "extreme"]
-
 
 def add(op: OperatorReader) -> Sequence[Applied]:
     """ADD; of two tensors of one shape it is a layer."""

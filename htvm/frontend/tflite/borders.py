@@ -22,8 +22,6 @@ from patterns.ops.integer.rescale import Rescale
 from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.wide import PiecewiseRescale
 
-__all__ = ["dequantize", "negate", "quantize"]
-
 _BYTES: Mapping[str, Clip] = {"int8": INT8, "uint8": (0, 255)}
 _SIGNED: Mapping[str, Clip] = {"int8": INT8, "int16": INT16, "int32": (-(2**31), 2**31 - 1)}
 

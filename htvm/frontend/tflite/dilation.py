@@ -15,8 +15,6 @@ import numpy as np
 
 from htvm.frontend.tflite.file import Spread, TfliteFile, TfliteOperator, TfliteTensor
 
-__all__ = ["with_dilation"]
-
 _log = logging.getLogger(__name__)
 
 _VALID = 1

@@ -8,8 +8,6 @@ import numpy as np
 
 from byoc_dory.layers import Array
 
-__all__ = ["ELEMENT_TYPES", "PACKED", "elements", "stored_bytes"]
-
 ELEMENT_TYPES: Mapping[int, str] = {
     0: "float32",
     1: "float16",

@@ -15,8 +15,6 @@ from htvm.frontend.tflite.element_types import ELEMENT_TYPES, PACKED, elements, 
 from htvm.frontend.tflite.flatbuffer import FlatBuffer, FlatTable
 from htvm.frontend.tflite.operator_names import OPERATOR_NAMES
 
-__all__ = ["Spread", "TfliteFile", "TfliteOperator", "TfliteTensor", "read_file"]
-
 _IDENTIFIER = b"TFL3"
 _MOST_ELEMENTS = 1 << 28
 _DETAILS = {1: "a custom quantization", 2: "blockwise quantization"}

@@ -16,8 +16,6 @@ from byoc_dory.errors import ModelError
 from byoc_dory.layers import Array
 from htvm.frontend.limits import Budget
 
-__all__ = ["FlatBuffer", "FlatTable"]
-
 _HINT = "the file is truncated or damaged; fetch or export it again"
 _LONGEST_NAME = 1 << 16
 

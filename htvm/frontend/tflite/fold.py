@@ -23,8 +23,6 @@ from htvm.frontend.tflite.moved import moved_constant
 from htvm.frontend.tflite.sizes import sized
 from htvm.frontend.tflite.strided import strided
 
-__all__ = ["folded"]
-
 _log = logging.getLogger(__name__)
 
 _PLAIN = ("int32", "int64", "bool", "float32", "float16")

@@ -14,8 +14,6 @@ from patterns.ops.requantize import fixed_point
 from patterns.ops.table_map import tabulate
 from patterns.ops.tflite import gemmlowp
 
-__all__ = ["absolute", "elu", "exponential", "gelu", "inverse_root"]
-
 
 def absolute(op: OperatorReader) -> Sequence[Applied]:
     """ABS."""

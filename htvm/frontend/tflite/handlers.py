@@ -20,8 +20,6 @@ from htvm.frontend.tflite import (
 )
 from htvm.frontend.tflite.reader import Handler
 
-__all__ = ["HANDLERS", "WIDE_HANDLERS"]
-
 _HANDLERS: Mapping[str, Handler] = {
     "ABS": functions.absolute,
     "ADD": arithmetic.add,

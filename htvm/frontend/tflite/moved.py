@@ -12,8 +12,6 @@ from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
 
-__all__ = ["moved_constant"]
-
 _HINT = "fold it when exporting, or quantize the constant per tensor"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["OPERATOR_NAMES"]
-
 OPERATOR_NAMES: tuple[str, ...] = tuple(
     """
 ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from htvm.frontend.tflite.reader import OperatorReader
 
-__all__ = ["OPTIONS", "check_read"]
-
 OPTIONS: Mapping[int, str] = {
     1: "padding stride_w stride_h fused_activation_function dilation_w_factor=1 "
     "dilation_h_factor=1 quantized_bias_type~",

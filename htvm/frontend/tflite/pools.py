@@ -21,18 +21,6 @@ from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.averages import AveragePool, TfliteMean, mean_factor
 from patterns.ops.tflite.bilinear import TfliteBilinear
 
-__all__ = [
-    "average_pool",
-    "extreme",
-    "max_pool",
-    "nearest_place",
-    "place",
-    "pool_window",
-    "resize_bilinear",
-    "resize_nearest",
-    "summed",
-]
-
 _LARGEST = 1 << 12  # of rows and columns
 
 

@@ -18,16 +18,6 @@ from patterns.ops.convolution import Window
 from patterns.ops.moves.interleave import Interleave
 from patterns.ops.moves.reshape import Reshape
 
-__all__ = [
-    "check_depthwise",
-    "conv",
-    "depthwise",
-    "fully_connected",
-    "groups_of",
-    "transpose_conv",
-    "window",
-]
-
 
 def conv(op: OperatorReader) -> Sequence[Applied]:
     """CONV_2D: weights (K, fy, fx, C / groups)."""

@@ -20,17 +20,6 @@ from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
 from htvm.frontend.tflite.flatbuffer import FlatTable
 from patterns.op import Op
 
-__all__ = [
-    "FULL_INT8",
-    "INT16",
-    "INT8",
-    "SAME",
-    "VALID",
-    "Handler",
-    "OperatorReader",
-    "constant_array",
-]
-
 INT8 = (-128, 127)
 INT16 = (-(2**15), 2**15 - 1)
 SAME, VALID = 0, 1

@@ -20,19 +20,6 @@ from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.take import Take
 from patterns.ops.moves.transpose import Transpose
 
-__all__ = [
-    "batch_to_space",
-    "broadcast_to",
-    "depth_to_space",
-    "gather",
-    "mirror_pad",
-    "pack",
-    "reverse",
-    "space_to_batch",
-    "tile",
-    "unpack",
-]
-
 _MODES: tuple[Literal["reflect", "symmetric"], ...] = ("reflect", "symmetric")
 
 

@@ -23,24 +23,6 @@ from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.space_to_depth import SpaceToDepth
 from patterns.ops.moves.transpose import Transpose
 
-__all__ = [
-    "check_reshape",
-    "concatenation",
-    "joined",
-    "pad",
-    "part_of",
-    "rescaled",
-    "reshape",
-    "reshaped",
-    "same_elements",
-    "slices",
-    "space_to_depth",
-    "split",
-    "split_v",
-    "strided_slice",
-    "transpose",
-]
-
 _MOST_PADDING = 1 << 12
 
 

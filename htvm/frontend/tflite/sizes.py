@@ -16,8 +16,6 @@ import numpy as np
 
 from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
 
-__all__ = ["sized"]
-
 Shape: TypeAlias = tuple[int, ...]
 _Rule: TypeAlias = Callable[[TfliteOperator], Shape]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["strided"]
-
 _BEGIN, _END, _SHRINK = 0, 1, 4  # masks, by their numbers among the options
 
 

@@ -12,8 +12,6 @@ from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.wide import PiecewiseRescale, WideSigmoid
 from patterns.ops.tflite.wide_softmax import WideSoftmax
 
-__all__ = ["absolute", "sigmoid", "softmax"]
-
 _FRACTION = Quantization(1 / 32768, 0)
 _INT32 = (-(2**31), 2**31 - 1)
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from htvm.report.picture_types import NetworkNode
 
-__all__ = ["graph_of"]
-
 _COLUMNS = 10  # of a line
 _PITCH_X, _PITCH_Y = 126, 46
 _BOX_X, _BOX_Y = 106, 34

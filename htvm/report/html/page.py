@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from htvm.report.data import ReportData
 
-__all__ = ["report_html"]
-
 _LONGEST = 12  # number of steps that have a bar of their own under "where the cycles go"
 
 

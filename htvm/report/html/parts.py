@@ -14,15 +14,6 @@ if TYPE_CHECKING:
     from htvm.report.data import ReportData
     from htvm.result import Causes
 
-__all__ = [
-    "BarPart",
-    "cause_bar",
-    "cause_parts",
-    "stacked",
-    "steps_by_name",
-    "unit_classes_of",
-]
-
 
 @dataclass(frozen=True)
 class BarPart:

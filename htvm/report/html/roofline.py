@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from htvm.report.data import ReportData
 
-__all__ = ["roofline_of"]
-
 _WIDTH, _HEIGHT = 640, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 26, 30, 44
 _LETTER = 6.2  # width of a letter of a label

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Drawing", "Mark", "number"]
-
 
 def number(value: float) -> str:
     """Format a coordinate with at most two decimals."""

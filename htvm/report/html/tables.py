@@ -14,8 +14,6 @@ from htvm.report.table import count, ratio
 if TYPE_CHECKING:
     from htvm.report.data import LayerRow, ReportData
 
-__all__ = ["Cell", "Grid", "HeadCell", "bytes_grid", "layers_grid"]
-
 Kind: TypeAlias = Literal["text", "number", "unit", "bar", "name"]
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from htvm.report.data import LayerRow, ReportData
     from htvm.report.picture_types import MemoryMap
 
-__all__ = ["Box", "MapRow", "Strip", "Timeline", "timeline_of"]
-
 # Most rectangles in all lanes together: a page with more is large and slow to show.
 _MOST = 20_000
 _LANE = 10  # height of a lane in the drawing's units

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
     from tvm.relax.dpl import DFPattern
 
-__all__ = ["MAX_PASSES", "InPasses", "read_passes"]
-
 MAX_PASSES = 8
 """Largest number of passes of a layer: a pattern has a fixed number of parts."""
 

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Array, Convolution, Layout
 
 
-__all__ = ["AnalogConv2d", "AnalogDense"]
-
-
 @operator
 @dataclass(frozen=True, eq=False)
 class AnalogConv2d(InPasses):

@@ -13,8 +13,6 @@ from patterns.op import TensorType, Work
 from patterns.ops.broadcast import pair
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["RealOp", "RealPair", "check_reals"]
-
 
 def check_reals(inputs: Sequence[TensorType]) -> None:
     """Refuse operands with a type other than float32.

@@ -17,8 +17,6 @@ from patterns.ops.broadcast import broadcast, broadcast_load
 from patterns.ops.float32.base import RealPair, check_reals
 from patterns.primitive import sizes_of
 
-__all__ = ["Function", "RealCombine", "RealMatmul"]
-
 Function: TypeAlias = Literal["add", "subtract", "multiply", "divide", "minimum", "maximum"]
 
 _COMBINE: Mapping[str, Callable[[Any, Any], Any]] = {

@@ -19,8 +19,6 @@ from patterns.ops.float32.base import RealOp
 from patterns.ops.float32.let import Definitions, polynomial, within
 from patterns.primitive_op import Argument, Inputs
 
-__all__ = ["Map", "RealExp", "RealLog", "RealMap", "RealRound", "RealSqrt"]
-
 # exp(x) = 2**n * exp(r), |r| <= ln(2) / 2.  Coefficients: Cephes, expf.c; ln(2) is split in two
 # parts, the first of which has so few bits that its product with n is exact.
 _POLYNOMIAL = (

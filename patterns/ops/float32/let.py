@@ -6,8 +6,6 @@ from typing import Any
 
 from tvm import te, tirx
 
-__all__ = ["Definitions", "polynomial", "within"]
-
 
 class Definitions:
     """Nested definitions; without them TVM would repeat an expression wherever a value is used."""

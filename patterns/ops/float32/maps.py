@@ -21,8 +21,6 @@ from patterns.ops.float32.base import RealOp, check_reals
 from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, Inputs
 
-__all__ = ["RealAverage", "RealBilinear", "RealConv2d"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

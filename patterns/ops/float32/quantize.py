@@ -12,8 +12,6 @@ from tvm import te, tirx
 from patterns.op import TensorType, Work, operator
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["BEYOND", "Dequantize", "Quantize"]
-
 BEYOND = 512.0
 """Number of steps from zero at which any byte saturates, whatever the zero point is."""
 

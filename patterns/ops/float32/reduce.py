@@ -15,8 +15,6 @@ from patterns.ops.integer.extreme import Which
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.primitive import sizes_of
 
-__all__ = ["RealArgExtreme", "RealReduce", "Reduction"]
-
 Reduction: TypeAlias = Literal["add", "maximum"]
 
 

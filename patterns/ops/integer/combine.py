@@ -17,8 +17,6 @@ from patterns.ops.integer.limits import constant_of, magnitude, wrapping_type
 from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["Combine", "Function", "IntegerMatmul"]
-
 Function: TypeAlias = Literal["add", "subtract", "multiply"]
 
 

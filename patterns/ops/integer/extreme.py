@@ -16,8 +16,6 @@ from patterns.ops.integer.limits import INT32_MAX
 from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["ArgExtreme", "Extreme", "ReduceExtreme", "Which"]
-
 Which: TypeAlias = Literal["maximum", "minimum"]
 
 

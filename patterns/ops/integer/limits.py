@@ -7,8 +7,6 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers.tensor import Array
 
-__all__ = ["INT32_MAX", "check_int32", "constant_of", "magnitude", "wrapping_type"]
-
 INT32_MAX = 2**31 - 1
 
 

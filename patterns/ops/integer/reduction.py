@@ -16,8 +16,6 @@ from patterns.ops.integer.limits import INT32_MAX, magnitude, wrapping_type
 from patterns.primitive import sizes_of
 from patterns.primitive_op import PrimitiveOp
 
-__all__ = ["IntegerMean", "IntegerReduction", "Total"]
-
 
 @dataclass(frozen=True, eq=False)
 class IntegerReduction(PrimitiveOp):

@@ -22,8 +22,6 @@ from patterns.ops.broadcast import broadcast_load
 from patterns.ops.integer.limits import INT32_MAX, constant_of, magnitude
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp, type_of
 
-__all__ = ["Cast", "Rescale"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from byoc_dory.layers import Array
 from patterns.op import Op, Range, Scale, Work, union
 
-__all__ = ["Filling", "Move", "y_axis"]
-
 
 def y_axis(layout: str) -> int:
     """The axis of the rows of maps in ``"NHWC"`` or ``"NCHW"``; the columns are the next axis."""

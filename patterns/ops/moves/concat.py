@@ -16,8 +16,6 @@ from patterns.ops.moves.base import Move
 from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["Attach", "Concat"]
-
 _IN_A_ROW = 16
 """Parts that are told apart one after the other."""
 

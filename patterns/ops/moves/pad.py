@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Array
 
-__all__ = ["Pad", "PadAxes"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,6 @@ from patterns.primitive import shape_of
 if TYPE_CHECKING:
     from tvm.relax import Call, Expr
 
-__all__ = ["Reshape"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,6 @@ from patterns.op import Range, TensorType, Work, operator, union
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["Select"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

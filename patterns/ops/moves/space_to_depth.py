@@ -17,8 +17,6 @@ from patterns.primitive_op import PrimitiveOp
 if TYPE_CHECKING:
     from byoc_dory.layers import Array, Layout
 
-__all__ = ["SpaceToDepth"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,6 @@ from patterns.ops.moves.base import Move, y_axis
 from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["Gather", "Nearest", "Take"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

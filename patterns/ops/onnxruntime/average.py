@@ -22,8 +22,6 @@ from patterns.ops.onnxruntime.rounding import EXACT_BELOW, ROUNDING, float_produ
 from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["OnnxAverage"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

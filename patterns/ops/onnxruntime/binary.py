@@ -32,8 +32,6 @@ from patterns.ops.sums import sum_layer
 from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["Function", "OnnxAdd", "OnnxBinary", "aligned"]
-
 Function: TypeAlias = Literal["add", "subtract", "multiply"]
 
 _FINEST = 40

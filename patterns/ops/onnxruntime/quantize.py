@@ -17,8 +17,6 @@ from patterns.ops.broadcast import broadcast_load
 from patterns.ops.float32.quantize import BEYOND, Quantize
 from patterns.primitive_op import PrimitiveOp
 
-__all__ = ["OnnxQuantize", "OnnxReal"]
-
 _COARSE = 1.2e7  # near this number float32 values are 1 apart; it is even and printed exactly
 
 

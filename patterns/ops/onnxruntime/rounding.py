@@ -38,18 +38,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Array
     from patterns.op import Range
 
-__all__ = [
-    "EXACT_BELOW",
-    "ROUNDING",
-    "TwoSteps",
-    "float_product",
-    "float_scale",
-    "nearest",
-    "onnx_requantize",
-    "read_factors",
-    "rounded",
-]
-
 EXACT_BELOW = 1 << 24
 """Integers with smaller magnitudes are exact in float32."""
 

@@ -21,8 +21,6 @@ from patterns.op import INT8, Range, TensorType, Work, operator
 from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp, type_of
 
-__all__ = ["OnnxSoftmax", "exponentials"]
-
 _BITS = 30  # bits of a sum, and of an exponential in output steps
 
 

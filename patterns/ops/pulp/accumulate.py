@@ -18,8 +18,6 @@ from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
-__all__ = ["Accumulate"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,6 @@ from patterns.op import TensorType, operator
 from patterns.ops.integer.limits import INT32_MAX, magnitude
 from patterns.primitive_op import PrimitiveOp
 
-__all__ = ["ElementWise", "PulpDivide", "PulpGelu", "PulpHardSwish", "check_fits"]
-
 
 @dataclass(frozen=True, eq=False)
 class ElementWise(PrimitiveOp):

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Rows
 
 
-__all__ = ["ItaActivation", "ItaMax"]
-
 _ONE = 256  # contribution of a row's maximum to its sum
 _STEP_BITS = 7
 _AMOUNT_BITS = 5  # largest shift of 32 bits

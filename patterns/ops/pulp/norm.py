@@ -27,19 +27,6 @@ if TYPE_CHECKING:
 
     from byoc_dory.layers import Rows
 
-__all__ = [
-    "Norm",
-    "PulpAffineNorm",
-    "PulpLayerNorm",
-    "PulpRmsNorm",
-    "exponent_of",
-    "roots",
-    "row_sum",
-    "saturated",
-    "sum_type",
-    "vector",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Norm(PrimitiveOp):

@@ -14,8 +14,6 @@ from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.integer.limits import INT32_MAX, magnitude
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["PulpQuotient"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

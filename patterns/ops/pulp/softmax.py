@@ -22,8 +22,6 @@ from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 if TYPE_CHECKING:
     from byoc_dory.layers import Rows
 
-__all__ = ["PulpSoftmax", "exponentials"]
-
 
 def exponentials(
     coefficients: tuple[int, int, int], log2: int, distances: int = 256

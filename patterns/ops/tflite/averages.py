@@ -24,8 +24,6 @@ from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 if TYPE_CHECKING:
     from byoc_dory.layers import Layout
 
-__all__ = ["AveragePool", "TfliteMean", "mean_factor"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,6 @@ from patterns.op import Range, TensorType, Work, operator, union
 from patterns.ops.requantize import short_rounding_right_shift
 from patterns.primitive_op import PrimitiveOp
 
-__all__ = ["TfliteBilinear"]
-
 _BITS = 20  # fraction bits of a product of two weights
 
 

@@ -27,8 +27,6 @@ from patterns.ops.tflite.factors import (
 )
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["Function", "TfliteAdd", "TfliteBinary", "divided", "summed"]
-
 Function: TypeAlias = Literal["add", "subtract", "multiply", "squared_difference"]
 
 

@@ -11,16 +11,6 @@ from patterns.ops.requantize import fixed_point
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = [
-    "ADD_LEFT_SHIFT",
-    "MULTIPLY_LEFT_SHIFT",
-    "SQUARE_LEFT_SHIFT",
-    "WIDE_LEFT_SHIFT",
-    "AddFactors",
-    "MultiplyFactors",
-    "SquareFactors",
-]
-
 ADD_LEFT_SHIFT = 20
 """Number of fraction bits that TFLite gives the operands of an add before scaling them."""
 

@@ -9,16 +9,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = [
-    "exp_of_non_positive",
-    "high_multiply",
-    "inverse_root",
-    "logistic",
-    "rounding_shift",
-    "scaled",
-    "tanh",
-]
-
 _INT32_MAX = 2**31 - 1
 
 

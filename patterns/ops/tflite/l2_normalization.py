@@ -18,8 +18,6 @@ from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
 from patterns.primitive_op import PrimitiveOp
 
-__all__ = ["TfliteL2Normalization"]
-
 _LARGEST_SQUARE = 255**2
 _NEWTON_STEPS = 5
 _HALF_ROOT = round(math.sqrt(0.5) * 2**31)

@@ -37,8 +37,6 @@ from patterns.ops.tflite.softmax import (
 )
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["TfliteLogSoftmax"]
-
 _SUM_INTEGER_BITS = 12
 _LOWEST = -(2**30)
 """A difference in Q5.26, -16, at and below which every result is the least int8."""

@@ -19,8 +19,6 @@ from patterns.ops.tflite.wide import INT16, LARGEST_SUM
 from patterns.primitive import extents, sizes_of
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["TfliteMatmul", "WideMatmul"]
-
 
 @operator
 @dataclass(frozen=True, eq=False)

@@ -27,17 +27,6 @@ from patterns.ops.requantize import (
 from patterns.ops.tflite.gemmlowp import exp_of_non_positive, high_multiply
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = [
-    "TfliteSoftmax",
-    "check_row",
-    "doubled",
-    "exponential_table",
-    "leading_zeros",
-    "reciprocal_of_half",
-    "softmax_multiplier",
-    "summed_exponentials",
-]
-
 _INTEGER_BITS = 5  # integer bits of the scaled difference, Q5.26
 _SUM_INTEGER_BITS = 12  # integer bits of the sum of exponentials, Q12.19
 _LONGEST_ROW = (1 << _SUM_INTEGER_BITS) - 1

@@ -24,16 +24,6 @@ from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = [
-    "INT16",
-    "LARGEST_SUM",
-    "PiecewiseRescale",
-    "WideConv2d",
-    "WideSigmoid",
-    "narrowed",
-    "uniform",
-]
-
 INT16: Range = (-(2**15), 2**15 - 1)
 LARGEST_SUM = 2**47
 """Sums that TFLite rescales must be smaller."""

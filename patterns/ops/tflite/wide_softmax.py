@@ -25,8 +25,6 @@ from patterns.ops.requantize import (
 )
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 
-__all__ = ["WideSoftmax"]
-
 _LONGEST_ROW = 2**16 - 1
 _MOST_SHIFT = 15  # of differences, which have 16 bits
 _REACH = 10.0  # beyond which exponentials count as exp(-10)

@@ -18,8 +18,6 @@ from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.select import Select
 from patterns.ops.moves.slice import Slice
 
-__all__ = ["HANDLERS"]
-
 
 def _place(node: NodeReader, which: Which) -> Value:
     """The place along an axis, which the file has as int64 and the integer form as int32."""

@@ -19,8 +19,6 @@ from patterns.ops.moves.transpose import Transpose
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["first_matrix", "gemm", "real_gemm", "weighted"]
-
 
 def gemm(node: NodeReader) -> Value:
     """Return a Gemm between quantized tensors, of integers if both matrices are quantized.

@@ -33,8 +33,6 @@ from patterns.ops.onnxruntime.quantize import OnnxQuantize
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["HANDLERS", "integer_product", "product"]
-
 # ------------------------------------------------------------------ functions of one 8-bit tensor
 
 

@@ -24,8 +24,6 @@ from patterns.ops.moves.take import Take
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["HANDLERS", "concat"]
-
 _ALL: Clip = (-128, 127)
 
 

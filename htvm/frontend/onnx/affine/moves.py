@@ -18,8 +18,6 @@ from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.take import Gather, Take
 from patterns.ops.moves.transpose import Transpose
 
-__all__ = ["HANDLERS"]
-
 
 def _taken(node: NodeReader, tensor: Movable, axis: int, places: Sequence[int]) -> Movable:
     """Return chosen elements along an axis; as a slice, if they are evenly spread."""

@@ -22,18 +22,6 @@ from patterns.ops.onnxruntime.softmax import OnnxSoftmax
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = [
-    "FOLDED",
-    "FUNCTIONS",
-    "REAL",
-    "Operand",
-    "arithmetic",
-    "binary",
-    "quantized_constant",
-    "softmax",
-    "with_bias",
-]
-
 Operand: TypeAlias = "View | tuple[Array, Quantization]"
 """A tensor, or int8 elements and their quantization."""
 

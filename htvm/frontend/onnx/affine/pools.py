@@ -35,8 +35,6 @@ from patterns.ops.onnxruntime.rounding import float_scale
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["HANDLERS", "average", "fused_average", "global_windows"]
-
 
 def global_windows(node: OnnxNode, view: View) -> Windows:
     """Return a single window: the whole map."""

@@ -29,17 +29,6 @@ from patterns.ops.dense import LinearSums
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = [
-    "Weight",
-    "check_scales",
-    "convolution",
-    "filtered",
-    "matrix_product",
-    "unflattened",
-    "weight_of",
-    "with_maps",
-]
-
 _INT32_MAX = 2**31 - 1
 
 

@@ -28,17 +28,6 @@ from patterns.ops.onnxruntime.quantize import OnnxQuantize, OnnxReal
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = [
-    "HANDLERS",
-    "constant_of",
-    "dequantized",
-    "quantized",
-    "real_of_sums",
-    "scale_of",
-    "step_of",
-    "view_of",
-]
-
 
 def scale_of(node: NodeReader, index: int) -> Array:
     """Return a scale, or one per channel, float32 [n].

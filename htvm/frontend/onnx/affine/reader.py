@@ -39,8 +39,6 @@ from patterns.ops.moves.reshape import Reshape
 if TYPE_CHECKING:
     from htvm.frontend.products import Rounding
 
-__all__ = ["Handler", "NodeReader", "Reader", "offset_of", "split"]
-
 
 def offset_of(dtype: str) -> int:
     """Return the offset by which the file's integers are shifted to int8."""

@@ -14,9 +14,6 @@ from patterns.ops.float32.elementary import RealExp, RealLog, RealMap, RealRound
 if TYPE_CHECKING:
     from patterns.op import Op
 
-__all__ = ["FORMS", "Form", "magnitude"]
-
-
 Form: TypeAlias = Callable[[NodeReader, Activation], Activation]
 
 

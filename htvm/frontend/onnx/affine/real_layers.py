@@ -23,18 +23,6 @@ from patterns.ops.moves.pad import PadAxes
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = [
-    "HANDLERS",
-    "PARTS",
-    "average",
-    "combined_all",
-    "epsilon_of",
-    "global_of",
-    "maps_of",
-    "max_pool",
-    "result_of",
-]
-
 
 def epsilon_of(node: OnnxNode) -> float:
     """Return what a normalisation adds to a variance.

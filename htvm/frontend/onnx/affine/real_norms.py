@@ -16,8 +16,6 @@ from htvm.frontend.onnx.affine.values import Real, Value
 from htvm.frontend.operators import Activation
 from patterns.ops.float32.elementary import RealLog, RealSqrt
 
-__all__ = ["HANDLERS", "reduced"]
-
 Reduced: TypeAlias = Callable[[NodeReader, Activation, tuple[int, ...]], Activation]
 """Writes what is left of a tensor over some axes."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
     from htvm.frontend.operators import Activation
 
-__all__ = ["resize"]
-
 _COORDINATES = (
     "half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric",
 )  # fmt: skip

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Array
     from htvm.frontend.onnx.graph import Attribute, OnnxGraph, OnnxNode
 
-__all__ = ["Session"]
-
 _FUSED = ("Add", "AveragePool", "GlobalAveragePool", "Mul", "Softmax")
 _MOVES = ("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 _SHARED = 8  # elements of the largest constants that are compared by value, those of 8 bits aside

@@ -34,20 +34,6 @@ if TYPE_CHECKING:
     from patterns.op import Op
     from patterns.ops.moves.base import Move
 
-__all__ = [
-    "HANDLERS",
-    "Movable",
-    "Tensor",
-    "in_shape",
-    "movable_of",
-    "move",
-    "moved",
-    "pending_move",
-    "pending_reshape",
-    "reshape",
-    "tensor_of",
-]
-
 Tensor: TypeAlias = Quantized | View | Real | Sums
 """A value that stands for a written tensor."""
 

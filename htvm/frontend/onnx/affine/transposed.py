@@ -32,8 +32,6 @@ from patterns.ops.moves.slice import Slice
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["HANDLERS", "conv_transpose"]
-
 
 @dataclass(frozen=True)
 class _Geometry:

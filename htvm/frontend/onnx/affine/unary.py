@@ -36,8 +36,6 @@ from patterns.ops.table_map import TableLookup
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["FUNCTIONS", "HANDLERS", "Function", "bounded", "mapped", "pending_map", "requantized"]
-
 Function: TypeAlias = "Callable[[Array], Array]"
 """A function of float32 arrays."""
 

@@ -14,8 +14,6 @@ from htvm.frontend.operators import Activation, Clip, Quantization
 from htvm.frontend.products import Rounding
 from htvm.frontend.scales import bound
 
-__all__ = ["INT8", "Bound", "Constant", "Pending", "Quantized", "Real", "Sums", "Value", "View"]
-
 INT8: Clip = (-128, 127)
 """Range of the activations; unsigned ones are shifted by 128."""
 

@@ -16,8 +16,6 @@ from htvm.frontend.onnx.dialects.write import CONVERTER, per_channel
 from patterns.op import Op
 from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 
-__all__ = ["converted", "write_analog"]
-
 _INT8 = (-128, 127)
 _INT16 = np.iinfo(np.int16)
 

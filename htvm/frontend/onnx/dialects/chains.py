@@ -23,8 +23,6 @@ from htvm.frontend.onnx.dialects.values import (
 from htvm.frontend.onnx.dialects.write import live, per_channel, requantize, written
 from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["CHAINS", "exponent_of"]
-
 _CASTS = {1: "", 2: "uint8", 3: "int8", 5: "int16", 6: "int32", 7: "", 10: "", 11: ""}
 """ONNX's number of a type -> the integers it holds; other types hold all integers that occur."""
 

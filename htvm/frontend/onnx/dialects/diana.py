@@ -18,8 +18,6 @@ from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.registration import registered
 
-__all__ = ["HANDLERS", "marks", "read"]
-
 HANDLERS = registered("ONNX, DIANA", {**MOVEMENT, **PRODUCTS, **CHAINS}, Value | Array)
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Options
 
-__all__ = ["bare_chains", "floor_chains", "has_only", "holds_integers"]
-
 _LAYERS = ("Conv", "Gemm", "MatMul", "RequantShift")
 
 

@@ -18,8 +18,6 @@ from patterns.ops.moves.pad import Pad, PadAxes
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.transpose import Transpose
 
-__all__ = ["MOVEMENT"]
-
 
 def _identity(node: IntegerNode) -> Value:
     return node.value(0)

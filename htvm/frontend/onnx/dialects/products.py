@@ -16,8 +16,6 @@ from patterns.ops.moves.transpose import Transpose
 
 _INT32_MAX = 2**31 - 1
 
-__all__ = ["PRODUCTS"]
-
 _NARROW = ("int8", "uint8")
 
 

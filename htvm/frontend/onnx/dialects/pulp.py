@@ -31,8 +31,6 @@ from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm
 from patterns.ops.pulp.quotient import PulpQuotient
 from patterns.ops.pulp.softmax import PulpSoftmax
 
-__all__ = ["HANDLERS", "marks", "read"]
-
 
 def _levels(node: OnnxNode) -> int:
     name = "n_levels_out" if "n_levels_out" in node.attributes else "n_levels"

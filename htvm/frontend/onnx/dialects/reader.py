@@ -19,8 +19,6 @@ from htvm.frontend.onnx.schema import is_standard
 from htvm.frontend.operators import Activation
 from patterns.ops.integer.rescale import Cast
 
-__all__ = ["IntegerReader"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -29,8 +29,6 @@ from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.registration import registered
 
-__all__ = ["HANDLERS", "marks", "read"]
-
 _log = logging.getLogger(__name__)
 
 _HANDLERS: Mapping[str, Handler] = {

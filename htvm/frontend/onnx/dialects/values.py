@@ -24,19 +24,6 @@ if TYPE_CHECKING:
     from patterns.op import Op
     from patterns.ops.convolution import Window
 
-__all__ = [
-    "Converted",
-    "Handler",
-    "IntegerNode",
-    "Live",
-    "Products",
-    "Scaled",
-    "PendingSum",
-    "Value",
-    "NetworkWriter",
-    "limits_of",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Live:

@@ -30,8 +30,6 @@ from patterns.ops.weighted import accumulator_bound
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
-__all__ = ["CONVERTER", "live", "per_channel", "requantize", "written"]
-
 CONVERTER = (-32, 31)
 """Range of an analog core's converter."""
 
