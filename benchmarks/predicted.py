@@ -29,6 +29,7 @@ from byoc_dory.options import ScheduleKind
 from htvm import zoo
 from htvm.cli.arguments import open_model
 from htvm.compiled import Compiled
+from htvm.explain.step_costs import one_core_cycles
 from htvm.inputs import seeded_inputs
 from htvm.model import Model
 from htvm.module import Module
@@ -110,17 +111,10 @@ def errors_of(compiled: Compiled, result: RunResult, target: str) -> Iterator[Ro
         groups.append((names, cycles))
     for names, cycles in groups:
         known = [name for name in compiled.dispatch.kinds if name in names]
-        estimates = [_on_the_host(compiled, name) for name in known]
+        estimates = [one_core_cycles(compiled, name) for name in known]
         total = sum(estimate or 0 for estimate in estimates)
         if None not in estimates and total:
             yield Row(network, target, schedule, " + ".join(known), "cpu", total, cycles)
-
-
-def _on_the_host(compiled: Compiled, name: str) -> int | None:
-    dispatch, host = compiled.dispatch, compiled.cost.host
-    if name in dispatch.layers:
-        return host.layer(dispatch.layers[name])
-    return host.operator(dispatch.works[name], *dispatch.elements[name])
 
 
 def model_of(network: str) -> Model:

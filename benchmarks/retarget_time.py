@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks.artefact import Artefact, write
 from benchmarks.artefact import main as run_benchmark
 from benchmarks.retarget_networks import SHAPES, draw
+from byoc_dory.cost import Cost
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from htvm.placement.plan import place
@@ -37,7 +38,7 @@ def measured(shape: str, size: int, target: str = TARGET) -> dict[str, Any]:
     """Retarget one network: its operators, seconds, SQNR, and the search's work."""
     model = draw(shape, size)
     resolved = resolve(target)
-    planned = place(model.graph, resolved, TilingOptions())
+    planned = place(model.graph, resolved, Cost(resolved.soc, TilingOptions()))
     begin = time.process_time()
     report = as_planned(model, planned, resolved).retargeted.report
     seconds = time.process_time() - begin

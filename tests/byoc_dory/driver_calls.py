@@ -1,4 +1,4 @@
-"""A tile program as a flat sequence of steps: every driver call, in order.
+"""Helper: a tile program as a flat sequence of steps: every driver call, in order.
 
 A transfer or trigger by itself is a driver call that ends when it is done.  If devices work in
 parallel, `Queue`, `Prepare`, `Start`, `Finish` and `Wait` say when each of them begins and when it

@@ -1,4 +1,4 @@
-"""Writing regions as files, and reading them with all checks, as the late assembler does in C."""
+"""Helper: regions written as files, and read with all checks, as the late assembler does in C."""
 
 from __future__ import annotations
 

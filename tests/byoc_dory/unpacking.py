@@ -1,4 +1,4 @@
-"""What is packed for accelerators, read back: the inverses of the packing functions."""
+"""Helper: what is packed for accelerators, read back: the inverses of the packing functions."""
 
 from __future__ import annotations
 
