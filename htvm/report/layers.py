@@ -142,10 +142,12 @@ def units_text(summary: Summary, width: int | None = None) -> str:
         (Column("charged", number=True), lambda unit: unit.charged),
         (Column("%", number=True), lambda unit: percent(unit.charged, summary.cycles)),
         (Column("doing", wraps=True), lambda unit: unit.what),
-        title="units work in parallel: a cycle is charged to every accelerator that works then;\n"
-        "if none does, to the DMA if it works, else to the host",
     )
-    return text(table, width)
+    head = (
+        "units work in parallel: a cycle is charged to every accelerator that works then;\n"
+        "if none does, to the DMA if it works, else to the host"
+    )
+    return f"{head}\n\n{text(table, width)}"
 
 
 def causes_table(report: ReportData) -> Table:

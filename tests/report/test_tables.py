@@ -26,7 +26,7 @@ from htvm.report.explain import (
     explain_text,
 )
 from htvm.report.json_file import report_json
-from htvm.report.layers import l1_text, memory_text, report_csv
+from htvm.report.layers import l1_text, memory_text, report_csv, units_text
 from htvm.report.published import published
 from htvm.report.table import Column, Table, text
 from htvm.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary, Unit
@@ -310,3 +310,8 @@ def test_l1_is_told_apart_by_what_stays_there() -> None:
     assert l1_text((alone,)) == "L1: 80 of 256,000 B, nothing stays between layers"
     assert l1_text((replace(joint, gap=0.021),)).endswith(", at most 2.1 % from the best")
     assert l1_text(()) == ""
+
+
+def test_what_a_unit_is_charged_with_is_said_in_two_lines() -> None:
+    head = units_text(REPORT.summary).split("\n")[:3]
+    assert [line.split(" ")[0] for line in head] == ["units", "if", ""]
