@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 
 from byoc_dory.errors import TargetError, ToolchainError
 
@@ -51,8 +52,9 @@ def compile_error(text: str, code: int, where: str, cache: str) -> CompileError:
         where: for the message.
         cache: folder of its own cache.
     """
-    said = _first_errors(text) or f"it ended with code {code} and no message"
-    failure = CompileError(f"the C compiler failed: {said}", where=where, hint=_hint(text, cache))
+    said = _first_errors(text) or f"{_ended(code)} and said nothing"
+    hint = _hint(text, code, cache)
+    failure = CompileError(f"the C compiler failed: {said}", where=where, hint=hint)
     failure.output = text
     return failure
 
@@ -64,7 +66,16 @@ def _first_errors(text: str, count: int = 3) -> str:
     return " | ".join((errors or lines)[:count])
 
 
-def _hint(text: str, cache: str) -> str:
+def _ended(code: int) -> str:
+    if -code in set(signal.Signals):
+        return f"it was ended by {signal.Signals(-code).name}"
+    return f"it ended with code {code}"
+
+
+def _hint(text: str, code: int, cache: str) -> str:
+    if code < 0 and not text.strip():
+        # So ends LLVM where a file cannot be written completely.
+        return f"free some disk space and memory; if that is no help, {COMPILER_HINT}"
     if any(said in text for said in ("No space left", "NoSpaceLeft", "File too large")):
         return "free some disk space"
     if cache in text:
