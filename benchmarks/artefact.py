@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from htvm.cli.app import exit_code
 from htvm.progress import Progress
 from htvm.progress_bar import shown_progress
+from htvm.tools.cli.app import exit_code
 
 __all__ = ["Artefact", "main", "write"]
 

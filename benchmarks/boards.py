@@ -33,9 +33,9 @@ from benchmarks.artefact import Artefact, main, write
 from benchmarks.boards_text import Row, written
 from benchmarks.made_of import RowSource, program
 from benchmarks.qemu_user import MACHINES, computed
-from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs
 from htvm.progress import Progress
+from htvm.tools.cli.arguments import open_model
 
 __all__ = ["FILES", "handwritten", "made_of", "run"]
 

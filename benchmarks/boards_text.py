@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from byoc_dory.soc.registry import board_target, resolve
-from htvm.report.table import Column, Table, text
+from htvm.tools.report.table import Column, Table, text
 
 __all__ = ["PUBLISHED", "Row", "written"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byoc_dory.soc.cluster.work import Work, slowest
-from htvm.report.table import Column, Table, text
+from htvm.tools.report.table import Column, Table, text
 from tests.soc import cluster_draws as draws
 from tests.soc.cluster_cases import Case, build, run
 from tests.soc.cluster_draws import CORES, Drawn

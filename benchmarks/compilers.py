@@ -40,9 +40,9 @@ from benchmarks.compilers_cell import (
     missing,
     place_of,
 )
-from htvm.cli.app import exit_code
-from htvm.cli.arguments import open_model
 from htvm.progress_bar import shown_progress
+from htvm.tools.cli.app import exit_code
+from htvm.tools.cli.arguments import open_model
 
 __all__ = ["NETWORKS", "cells", "exported", "pairwise", "table"]
 

@@ -24,8 +24,8 @@ from benchmarks.artefact import Artefact, main, write
 from benchmarks.made_of import RowSource, program
 from htvm import zoo
 from htvm.progress import Progress
-from htvm.report.table import Column, Table, count, text
-from htvm.zoo.trained import digits_data, weights_file
+from htvm.tools.report.table import Column, Table, count, text
+from htvm.tools.zoo.trained import digits_data, weights_file
 
 if TYPE_CHECKING:
     from htvm.model import Model

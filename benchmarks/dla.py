@@ -34,7 +34,7 @@ from benchmarks.made_of import RowSource, computed
 from byoc_dory.soc.dla.design import DEPTHWISE, Design, array_of
 from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile
 from htvm.progress import Progress
-from htvm.report.table import Column, Table, text
+from htvm.tools.report.table import Column, Table, text
 
 __all__ = ["Bar", "bars", "claims", "made_of", "run"]
 

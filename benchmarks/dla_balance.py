@@ -29,7 +29,7 @@ from benchmarks.dla_runs import Ran, Workload, execute, workload
 from benchmarks.made_of import RowSource, computed
 from byoc_dory.soc.dla.design import Design
 from htvm.progress import Progress
-from htvm.report.table import Column, Table, text
+from htvm.tools.report.table import Column, Table, text
 
 __all__ = ["made_of", "run"]
 

@@ -20,8 +20,8 @@ from byoc_dory.soc.diana.description import DIANA
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from htvm.progress import Progress
-from htvm.report.table import Column, Table, text
 from htvm.result import RunResult
+from htvm.tools.report.table import Column, Table, text
 
 __all__ = ["made_of", "run"]
 

@@ -20,9 +20,9 @@ from benchmarks.tiling import PUBLISHED_SPEED_UP, WAYS, Case, tried
 from benchmarks.tiling_layers import SAME, Shape
 from byoc_dory.soc.diana.description import DIANA
 from htvm.progress import Progress
-from htvm.report.sweep import below, log_axes
-from htvm.report.table import Column, Table, text
 from htvm.shown import optional
+from htvm.tools.report.sweep import below, log_axes
+from htvm.tools.report.table import Column, Table, text
 
 __all__ = ["made_of", "run"]
 

@@ -25,10 +25,10 @@ from benchmarks.published import CONV_LOSS, DENSE_LOSS, DEPTHWISE_LOSS
 from benchmarks.published_host import PUBLISHED_HOST
 from htvm.model import Model
 from htvm.progress import Progress
-from htvm.report.table import Column, Table, text
-from htvm.zoo.drawing import Sketch
-from htvm.zoo.emit import model
-from htvm.zoo.schemes import Scheme
+from htvm.tools.report.table import Column, Table, text
+from htvm.tools.zoo.drawing import Sketch
+from htvm.tools.zoo.emit import model
+from htvm.tools.zoo.schemes import Scheme
 
 __all__ = ["made_of", "run"]
 

@@ -78,8 +78,10 @@ def _lines() -> dict[str, Lines]:
         for path in sorted((HERE / package).rglob("*.py")):
             lines = lines_of(path.read_text(encoding="utf-8"))
             inner = path.relative_to(HERE / package).parts
-            folder = f"{package}/{inner[0]}" if len(inner) > 1 else f"{package}/*.py"
-            for name in (package, folder):
+            depth = 2 if inner[0] == "tools" else 1
+            folder = "/".join((package, *inner[:-1][:depth]))
+            parent = [f"{package}/tools"] if depth == 2 and len(inner) > 2 else []
+            for name in (package, *parent, folder if len(inner) > 1 else f"{package}/*.py"):
                 found[name] = found.get(name, Lines()) + lines
     return found
 

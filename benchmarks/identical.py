@@ -32,7 +32,7 @@ _DIGESTS = """
 import hashlib, json, logging, sys
 import htvm
 from htvm.aot.entry import model_sources
-from htvm.cli.arguments import open_model
+from htvm.tools.cli.arguments import open_model
 from htvm.compiled import BuildOptions
 from htvm.pipeline import compile_model
 

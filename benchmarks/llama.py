@@ -35,11 +35,11 @@ from benchmarks.token_loops import build_token_loop, run_token_loop
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.inputs import seeded_inputs
-from htvm.language import MASKED, sharpness_of
-from htvm.language.rewrite import in_place
 from htvm.model import Model
 from htvm.progress import Progress
-from htvm.report.table import Column, Table, text
+from htvm.tools.language import MASKED, sharpness_of
+from htvm.tools.language.rewrite import in_place
+from htvm.tools.report.table import Column, Table, text
 
 __all__ = ["LENGTHS", "PROMPTS", "TARGETS", "made_of", "run"]
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from htvm.model import Model
     from htvm.module import Module
     from htvm.result import Causes, LayerResult, RunResult
-    from htvm.zoo.schemes import Scheme
+    from htvm.tools.zoo.schemes import Scheme
     from patterns.reading.node import Node
 
 __all__ = [

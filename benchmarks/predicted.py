@@ -27,15 +27,15 @@ from benchmarks.artefact import Artefact, main, write
 from benchmarks.made_of import RowSource, program
 from byoc_dory.options import ScheduleKind
 from htvm import zoo
-from htvm.cli.arguments import open_model
 from htvm.compiled import Compiled
-from htvm.explain.step_costs import one_core_cycles
 from htvm.inputs import seeded_inputs
 from htvm.model import Model
 from htvm.module import Module
 from htvm.progress import Progress
-from htvm.report.table import Column, Table, count, text
 from htvm.result import RunResult
+from htvm.tools.cli.arguments import open_model
+from htvm.tools.explain.step_costs import one_core_cycles
+from htvm.tools.report.table import Column, Table, count, text
 
 __all__ = [
     "NETWORKS",

@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 
 from benchmarks.made_of import record
-from htvm.cli.app import exit_code
 from htvm.progress_bar import shown_progress
+from htvm.tools.cli.app import exit_code
 
 BENCHMARKS = (
     "table_i", "table_ii", "fig2", "fig4", "fig5", "tiling", "digits", "predicted",

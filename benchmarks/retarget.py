@@ -35,7 +35,7 @@ from htvm.quantization.kinds import is_end
 from htvm.quantization.products import factor, product_of
 from htvm.quantization.report import sqnr_db
 from htvm.quantization.units import annotated
-from htvm.report.table import Column, Table, text
+from htvm.tools.report.table import Column, Table, text
 from patterns.ops.tflite.averages import AveragePool
 from patterns.reading.node import Node
 

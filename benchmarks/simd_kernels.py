@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from byoc_dory.soc.cluster import simd_work
 from byoc_dory.soc.cluster.work import ConvolutionTile, Work, rowwise
-from htvm.report.table import Column, Table, text
+from htvm.tools.report.table import Column, Table, text
 from tests.runtime_c import simd_cluster as s
 from tests.runtime_c.simd_cluster import Case, Kind, Outcome
 

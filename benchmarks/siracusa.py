@@ -34,8 +34,8 @@ from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from htvm.progress import Progress
-from htvm.report.table import Column, Table, text
 from htvm.result import RunResult
+from htvm.tools.report.table import Column, Table, text
 
 __all__ = ["made_of", "run"]
 

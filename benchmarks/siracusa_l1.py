@@ -37,7 +37,7 @@ from byoc_dory.options import ScheduleKind, TilingOptions
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from htvm.progress import Progress
-from htvm.report.table import Column, Table, text
+from htvm.tools.report.table import Column, Table, text
 
 __all__ = ["made_of", "run"]
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import htvm
-from htvm.cli.arguments import open_model
 from htvm.errors import ToolchainError
 from htvm.inputs import seeded_inputs
+from htvm.tools.cli.arguments import open_model
 
 __all__ = ["CC", "NETWORKS", "TARGET", "Stated", "disagreements", "stated", "table"]
 
@@ -84,7 +84,7 @@ def stated(network: str, cc: str | None) -> Stated:
 
 
 def _said(verb: str, network: str, *options: str) -> dict[str, Any]:
-    line = [sys.executable, "-m", "htvm.cli", verb, network, *options]
+    line = [sys.executable, "-m", "htvm", verb, network, *options]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ToolchainError(f"htvm {verb} failed: {done.stderr.strip()}", where=network)

@@ -40,8 +40,8 @@ from htvm import zoo
 from htvm.inputs import seeded_inputs
 from htvm.model import Model
 from htvm.progress import Progress
-from htvm.report.table import Column, Table, ratio, text
 from htvm.result import RunResult
+from htvm.tools.report.table import Column, Table, ratio, text
 
 __all__ = ["made_of", "run"]
 

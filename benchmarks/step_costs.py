@@ -19,15 +19,15 @@ from pathlib import Path
 import htvm
 from benchmarks.artefact import Artefact, write
 from benchmarks.made_of import RowSource, program
-from htvm.cli.arguments import open_model
 from htvm.errors import HtvmError
-from htvm.explain.step_costs import build_costs
 from htvm.inputs import seeded_inputs
 from htvm.model import Model
 from htvm.module import Module
 from htvm.progress import Progress
-from htvm.report.table import Column, Table, count, text
 from htvm.result import RunResult
+from htvm.tools.cli.arguments import open_model
+from htvm.tools.explain.step_costs import build_costs
+from htvm.tools.report.table import Column, Table, count, text
 
 __all__ = ["Line", "line_of", "made_of", "run"]
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import htvm
-from htvm.report.table import Column, Table, text
+from htvm.tools.report.table import Column, Table, text
 
 __all__ = ["GRID", "MODELS", "main"]
 

@@ -43,7 +43,7 @@ from byoc_dory.soc.diana.description import DIANA
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from htvm.progress import Progress
-from htvm.report.table import Column, Table, milliseconds, ratio, text
+from htvm.tools.report.table import Column, Table, milliseconds, ratio, text
 
 __all__ = ["in_short", "made_of", "run"]
 

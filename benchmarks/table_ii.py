@@ -17,7 +17,7 @@ from benchmarks.measure import CONFIGURATIONS, NETWORKS, measure, row_of
 from benchmarks.published import TABLE_II
 from byoc_dory.soc.diana.description import DIANA
 from htvm.progress import Progress
-from htvm.report.table import Column, Table, milliseconds, ratio, text
+from htvm.tools.report.table import Column, Table, milliseconds, ratio, text
 
 __all__ = ["made_of", "run"]
 

@@ -22,9 +22,9 @@ import click
 
 from benchmarks.made_of import RowSource, recorded
 from benchmarks.results import BENCHMARKS
-from htvm.cli.app import exit_code
 from htvm.progress import Progress
 from htvm.progress_bar import shown_progress
+from htvm.tools.cli.app import exit_code
 
 __all__ = ["TABLES", "Table", "stale"]
 

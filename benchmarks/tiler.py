@@ -12,7 +12,7 @@ from byoc_dory.cost import Cost
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import shortage_of
-from htvm.report.table import Column, Table, text
+from htvm.tools.report.table import Column, Table, text
 from tests.byoc_dory.layers import NETWORKS
 
 BUDGETS = (256_000, 64_000, 32_000, 16_000, 8_000, 4_000)

@@ -29,9 +29,9 @@ from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import Tile, TilingProblem, quickest, shortage_of
 from byoc_dory.tiling.exhaustive import best_tiles
 from htvm.progress import Progress
-from htvm.report.sweep import below
-from htvm.report.table import Column, Table, text
 from htvm.shown import optional
+from htvm.tools.report.sweep import below
+from htvm.tools.report.table import Column, Table, text
 
 __all__ = ["WAYS", "Case", "made_of", "run", "tried"]
 

@@ -9,11 +9,11 @@ from itertools import pairwise
 
 from byoc_dory.errors import SimulationError
 from htvm.aot.entry import render
-from htvm.aot.token_loop import loop_fields, loop_files
 from htvm.firmware.build import RUN_MARK, Built, build_host, build_rv32
-from htvm.language import LanguageModel
 from htvm.sim.host import run_host
 from htvm.sim.rv32 import run_rv32
+from htvm.tools.language import LanguageModel
+from htvm.tools.language.token_loop import loop_fields, loop_files
 
 __all__ = ["LoopRun", "build_token_loop", "run_token_loop"]
 

@@ -2,7 +2,7 @@
 
 Run with ``python -m benchmarks.train_digits [folder]``; needs the packages ``jax`` and
 ``scikit-learn``, which nothing else in the project needs for training.  The weights are part of the
-package (`htvm/zoo/weights`), so that this has to run only to change them.
+package (`htvm/tools/zoo/weights`), so that this has to run only to change them.
 
 The data are scikit-learn's bundled 8x8 digits (1,797 images of 0..16, here 0..1); every fourth
 image is held out.  The network:
@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from htvm.zoo.trained import digits_data
+from htvm.tools.zoo.trained import digits_data
 
 Params: TypeAlias = "dict[str, Any]"
 

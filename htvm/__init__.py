@@ -39,27 +39,27 @@ from htvm.errors import (
 from htvm.version import __version__
 
 if TYPE_CHECKING:
-    from htvm import report, zoo
-    from htvm.comparison import compare
-    from htvm.confinement import ConfinedResult, Confinement, confined
-    from htvm.exploration import explore
-    from htvm.fitting import fit
     from htvm.frontend.limits import Limits
-    from htvm.generation import Generation, generate
     from htvm.integer_io import with_integer_io
-    from htvm.language import LanguageModel
     from htvm.model import Model, TensorInfo
     from htvm.module import Module
     from htvm.opening import load
     from htvm.pipeline import build
-    from htvm.printing.stages import print
-    from htvm.project import Project, open
     from htvm.quantization import quantize
     from htvm.result import Causes, LayerResult, RunResult
-    from htvm.sweeping.costs import Costs
-    from htvm.sweeping.designs import Designs
-    from htvm.sweeping.sweep import sweep
     from htvm.target import soc, targets
+    from htvm.tools import report, zoo
+    from htvm.tools.comparison import compare
+    from htvm.tools.confinement import ConfinedResult, Confinement, confined
+    from htvm.tools.exploration import explore
+    from htvm.tools.fitting import fit
+    from htvm.tools.generation import Generation, generate
+    from htvm.tools.language import LanguageModel
+    from htvm.tools.printing.stages import print
+    from htvm.tools.project import Project, open
+    from htvm.tools.sweeping.costs import Costs
+    from htvm.tools.sweeping.designs import Designs
+    from htvm.tools.sweeping.sweep import sweep
 
 __all__ = [
     "CapacityError",
@@ -115,31 +115,31 @@ __all__ = [
 
 _HOMES = {
     "Causes": "htvm.result",
-    "ConfinedResult": "htvm.confinement",
-    "Confinement": "htvm.confinement",
-    "Generation": "htvm.generation",
-    "LanguageModel": "htvm.language",
+    "ConfinedResult": "htvm.tools.confinement",
+    "Confinement": "htvm.tools.confinement",
+    "Generation": "htvm.tools.generation",
+    "LanguageModel": "htvm.tools.language",
     "LayerResult": "htvm.result",
     "Limits": "htvm.frontend.limits",
     "Model": "htvm.model",
     "Module": "htvm.module",
-    "Project": "htvm.project",
+    "Project": "htvm.tools.project",
     "RunResult": "htvm.result",
     "TensorInfo": "htvm.model",
     "build": "htvm.pipeline",
-    "compare": "htvm.comparison",
-    "confined": "htvm.confinement",
-    "explore": "htvm.exploration",
-    "fit": "htvm.fitting",
-    "generate": "htvm.generation",
+    "compare": "htvm.tools.comparison",
+    "confined": "htvm.tools.confinement",
+    "explore": "htvm.tools.exploration",
+    "fit": "htvm.tools.fitting",
+    "generate": "htvm.tools.generation",
     "load": "htvm.opening",
-    "open": "htvm.project",
-    "print": "htvm.printing.stages",
+    "open": "htvm.tools.project",
+    "print": "htvm.tools.printing.stages",
     "quantize": "htvm.quantization",
-    "Costs": "htvm.sweeping.costs",
-    "Designs": "htvm.sweeping.designs",
+    "Costs": "htvm.tools.sweeping.costs",
+    "Designs": "htvm.tools.sweeping.designs",
     "soc": "htvm.target",
-    "sweep": "htvm.sweeping.sweep",
+    "sweep": "htvm.tools.sweeping.sweep",
     "targets": "htvm.target",
     "with_integer_io": "htvm.integer_io",
 }
@@ -147,7 +147,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name in ("report", "zoo"):
-        return importlib.import_module(f"htvm.{name}")
+        return importlib.import_module(f"htvm.tools.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'htvm' has no attribute '{name}'")

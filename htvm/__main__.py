@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from htvm.cli import main
+from htvm.tools.cli import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

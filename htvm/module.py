@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TargetError
-from htvm.facts.decisions import decisions_of
-from htvm.facts.report import report_of
 from htvm.inputs import Inputs, bind_inputs
 from htvm.progress_bar import with_progress
 from htvm.public import public
@@ -28,12 +26,12 @@ if TYPE_CHECKING:
     from htvm.firmware.sizes import Sizes
     from htvm.model import Model
     from htvm.progress import Progress
-    from htvm.report.decisions import Decisions
-    from htvm.report.explain import Explanation, VerdictRow
-    from htvm.report.types import Report
     from htvm.result import MemoryMap, RunResult
-    from htvm.verification.golden import Golden
-    from htvm.verification.types import Stray, Verification
+    from htvm.tools.report.decisions import Decisions
+    from htvm.tools.report.explain import Explanation, VerdictRow
+    from htvm.tools.report.types import Report
+    from htvm.tools.verification.golden import Golden
+    from htvm.tools.verification.types import Stray, Verification
     from htvm.vm import RegionMachine
 
 
@@ -148,7 +146,7 @@ class Module:
     @cached_property
     def _maps(self) -> tuple[MemoryMap, ...]:
         """The contents of the memories, which are the same in every run."""
-        from htvm.facts.maps import memory_maps
+        from htvm.sim.maps import memory_maps
 
         return memory_maps(self.compiled)
 
@@ -187,7 +185,7 @@ class Module:
             TargetError: the module was built for another platform than ``"rv32"``.
             SimulationError: the core trapped, or a device model complained.
         """
-        from htvm.verification.verify import outside
+        from htvm.tools.verification.verify import outside
 
         if self.platform != "rv32":
             raise TargetError(
@@ -221,8 +219,8 @@ class Module:
             L2OverflowError: the firmware does not fit (for a module built for ``"host"``).
             SimulationError: the core trapped, or a device model complained.
         """
-        from htvm.verification.golden import bind_golden
-        from htvm.verification.verify import verify
+        from htvm.tools.verification.golden import bind_golden
+        from htvm.tools.verification.verify import verify
 
         arrays = bind_inputs(self.compiled.source.inputs, inputs)
         own = None if golden is None else bind_golden(self.compiled.source.outputs, golden)
@@ -250,6 +248,8 @@ class Module:
         Args:
             changes: largest number of changes to the model to advise, as for `explain`.
         """
+        from htvm.tools.facts.report import report_of
+
         report = report_of(self.compiled, self.platform, self._built.sizes, self._last)
         report = replace(report, verdicts=self._verdict_rows, decisions=self.decisions)
         if not changes:
@@ -260,11 +260,13 @@ class Module:
     @cached_property
     def decisions(self) -> Decisions | None:
         """How often source and build decide as the labels say; None if none were given."""
+        from htvm.tools.facts.decisions import decisions_of
+
         return decisions_of(self.compiled.source, lambda inputs: self._reference(inputs))
 
     @cached_property
     def _verdict_rows(self) -> tuple[VerdictRow, ...]:
-        from htvm.explain.explanation import explanation_of
+        from htvm.tools.explain.explanation import explanation_of
 
         return explanation_of(self.compiled, 0, StageCache.of_user(), measure=False).rows
 
@@ -291,7 +293,7 @@ class Module:
             changes: largest number of changes to the model to look for; 0 for none, which is
                 faster.
         """
-        from htvm.explain.explanation import explanation_of
+        from htvm.tools.explain.explanation import explanation_of
 
         return explanation_of(
             self.compiled, changes, StageCache.of_user(), compile_with=self._compile_with
@@ -342,24 +344,28 @@ class Module:
         golden = (arrays, self._reference(arrays))
         if kind is not None:
             return write_project(package_files(kind, program, soc, golden), Path(folder))
+        from htvm.tools.facts.report import report_of
+        from htvm.tools.report.loading import plain
+
+        report = replace(
+            report_of(compiled, self.platform, self._built.sizes, None),
+            verdicts=self._verdict_rows,
+        )
         manifest = Manifest.of(
             program,
             self.target,
             compiled.options.l2_bytes,
             self.platform,
-            replace(
-                report_of(compiled, self.platform, self._built.sizes, None),
-                verdicts=self._verdict_rows,
-            ),
+            plain(report),
             self._built.sizes,
             golden,
         )
-        return export(program, soc, Path(folder), golden, manifest, self._token_loop())
+        return export(program, soc, Path(folder), golden, manifest, self._token_loop(), report)
 
     def _token_loop(self) -> dict[str, str]:
         """Return the C files of a language model's token loop; none of another network's."""
-        from htvm.aot.token_loop import exported_loop
-        from htvm.language import LanguageModel
+        from htvm.tools.language import LanguageModel
+        from htvm.tools.language.token_loop import exported_loop
 
         source = self.compiled.source
         if not isinstance(source, LanguageModel):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from htvm.quantization.samples import Data
 
 PRINTED = "Value after the stage "
-"""How the text of a printed stage begins (`htvm.printing`)."""
+"""How the text of a printed stage begins (`htvm.tools.printing`)."""
 
 _ZOO = "zoo:"
 
@@ -85,7 +85,7 @@ def load(
         "input_shapes": input_shapes,
     }
     if isinstance(source, str) and source.startswith(_ZOO):
-        from htvm.zoo import named
+        from htvm.tools.zoo import named
 
         _refuse_onnx_options(options, source)
         found = named(source)

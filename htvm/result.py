@@ -219,8 +219,8 @@ class RunResult(Shown):
             DependencyError: matplotlib is not installed.
             InputError: neither cycles nor instructions were counted.
         """
-        from htvm.plots.step_axis import step_axis
-        from htvm.plots.strips import Worker, timeline_figure
+        from htvm.tools.plots.step_axis import step_axis
+        from htvm.tools.plots.strips import Worker, timeline_figure
 
         axis = step_axis(self.layers, self.cycles, self.instructions)
         if axis.unit == "steps":
@@ -242,8 +242,8 @@ class RunResult(Shown):
             DependencyError: matplotlib is not installed.
             InputError: neither cycles nor instructions were counted.
         """
-        from htvm.plots.bars import Bar, bar_figure, new_figure
-        from htvm.plots.causes import draw_causes
+        from htvm.tools.plots.bars import Bar, bar_figure, new_figure
+        from htvm.tools.plots.causes import draw_causes
 
         known = [row for row in self.layers if row.cycles and row.causes is not None]
         if known:
@@ -270,8 +270,8 @@ class RunResult(Shown):
             DependencyError: matplotlib is not installed.
             InputError: nothing is placed in these memories.
         """
-        from htvm.plots.memory import Area, memory_figure
-        from htvm.plots.step_axis import step_axis
+        from htvm.tools.plots.memory import Area, memory_figure
+        from htvm.tools.plots.step_axis import step_axis
 
         maps = [entry for entry in self.maps if entry.blocks]
         if not maps:

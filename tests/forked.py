@@ -76,7 +76,7 @@ class Forked:
 
 def serve() -> None:
     """Execute what comes on stdin."""
-    from htvm.cli.app import main
+    from htvm.tools.cli.app import main
 
     with tempfile.TemporaryDirectory() as folder:  # imports all that a build needs
         os.environ["XDG_CACHE_HOME"] = os.environ["HOME"] = folder
@@ -114,7 +114,7 @@ def _fork(command: Command, log: Path) -> int:
 def _execute(command: Command, log: Path) -> None:
     import resource
 
-    from htvm.cli.app import main
+    from htvm.tools.cli.app import main
 
     with log.open("wb") as stream:
         os.dup2(stream.fileno(), 2)

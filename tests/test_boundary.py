@@ -13,12 +13,12 @@ import pytest
 
 import htvm
 from benchmarks.mutant import failure
-from htvm.cli.app import main
 from htvm.errors import DefectError, InputError, InternalError, ModelError
 from htvm.progress import CallbackProgress
 from htvm.public import public
-from htvm.report.compare import Comparison
 from htvm.shown import Shown
+from htvm.tools.cli.app import main
+from htvm.tools.report.compare import Comparison
 from tests import conftest
 from tests.frontend.single import CASES
 

@@ -10,16 +10,23 @@ import pytest
 import htvm
 from byoc_dory.errors import PolicyError, TargetError
 from byoc_dory.soc.registry import resolve
-from htvm.comparison import _configurations, _fastest_on_cpu, _macs, _notes, agreement, compare
 from htvm.model import TensorInfo
-from htvm.report.compare import (
+from htvm.tools.comparison import (
+    _configurations,
+    _fastest_on_cpu,
+    _macs,
+    _notes,
+    agreement,
+    compare,
+)
+from htvm.tools.report.compare import (
     Comparison,
     ComparisonRow,
     agreement_words,
     comparison_text,
 )
-from htvm.report.data import L2Use
-from htvm.report.published import WHY_FASTER, published
+from htvm.tools.report.data import L2Use
+from htvm.tools.report.published import WHY_FASTER, published
 
 SCORES = TensorInfo("scores", (1, 3), "int8", 0.5, -128)
 

@@ -19,9 +19,9 @@ import pytest
 
 import htvm
 from benchmarks.hostile import FOLDER, answers
-from htvm.cli.app import main
 from htvm.errors import DefectError, InputError, LimitError
 from htvm.processes import lacks_memory, refuse_exceeded
+from htvm.tools.cli.app import main
 from tests.frontend.onnxfile import model_of, node, saved
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="a system without such limits")
@@ -156,7 +156,7 @@ def test_limits_of_something_else() -> None:
 
 
 def child(code: str) -> subprocess.Popen[str]:
-    line = [sys.executable, "-c", f"import htvm.confinement as c\n{code}"]
+    line = [sys.executable, "-c", f"import htvm.tools.confinement as c\n{code}"]
     return subprocess.Popen(line, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -198,7 +198,7 @@ def test_folders_are_its_own_and_secrets_stay(
     found = json.loads(htvm.confined("cache", "--json").stdout)
     assert str(tmp_path) not in json.dumps(found)
     assert not list(tmp_path.iterdir())
-    assert "SECRET_TOKEN" not in htvm.confinement._environment(tmp_path)
+    assert "SECRET_TOKEN" not in htvm.tools.confinement._environment(tmp_path)
 
 
 def processes() -> Iterator[tuple[int, int, int, str]]:

@@ -14,7 +14,7 @@ from byoc_dory.options import TilingOptions
 from htvm import zoo
 from htvm.errors import DependencyError, ModelError, TargetError, UnsupportedError
 from htvm.progress import CallbackProgress, Progress, StageEvent
-from htvm.report.sweep import Exploration
+from htvm.tools.report.sweep import Exploration
 from tests.byoc_dory.layers import NETWORKS
 
 LAYERS = NETWORKS["resnet8"]()

@@ -14,13 +14,13 @@ import pytest
 
 import htvm
 from htvm.arrays import read_arrays
-from htvm.cli.arguments import read_inputs
 from htvm.errors import DefectError, ExportError, HtvmError, InputError
 from htvm.quantization.labels import checked_labels
 from htvm.quantization.samples import stacked_samples
-from htvm.sweeping.store import SCHEMA, Store
 from htvm.tiling_file import read_tiling
-from htvm.verification.golden import bind_golden
+from htvm.tools.cli.arguments import read_inputs
+from htvm.tools.sweeping.store import SCHEMA, Store
+from htvm.tools.verification.golden import bind_golden
 from tests.frontend.onnxfile import model_of, requant, saved
 
 INFO = htvm.TensorInfo("x", (1, 4), "int8")

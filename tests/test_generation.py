@@ -12,9 +12,9 @@ import pytest
 import htvm
 from htvm import zoo
 from htvm.errors import InputError, ModelError
-from htvm.language import LanguageModel, rotations
-from htvm.language.sampling import HALVINGS, Draws, pick, sharpness_of, weights
 from htvm.module import Module
+from htvm.tools.language import LanguageModel, rotations
+from htvm.tools.language.sampling import HALVINGS, Draws, pick, sharpness_of, weights
 from tests.models_onnx import LLAMAS, onnx_path
 from tests.reference import language as reference
 from tests.reference.interpreter import interpret

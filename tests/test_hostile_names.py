@@ -17,10 +17,10 @@ from markdown_it import MarkdownIt
 
 import htvm
 from byoc_dory.plain import code_span, csv_cell, markdown, plain
-from htvm.cli.app import main
-from htvm.cli.terminal import log_to_stderr
 from htvm.errors import ModelError
-from htvm.report.table import Column, Table, csv_text, frame_csv, text, wrapped
+from htvm.tools.cli.app import main
+from htvm.tools.cli.terminal import log_to_stderr
+from htvm.tools.report.table import Column, Table, csv_text, frame_csv, text, wrapped
 from tests.frontend.single import CASES
 
 HOSTILE = (

@@ -16,10 +16,10 @@ import pytest
 from byoc_dory.soc.registry import resolve, targets
 from htvm import zoo
 from htvm.compiled import BuildOptions, Compiled
-from htvm.explain.explanation import explanation_of
 from htvm.model import Model
 from htvm.pipeline import compile_model
 from htvm.stage_cache import StageCache
+from htvm.tools.explain.explanation import explanation_of
 
 
 @pytest.fixture

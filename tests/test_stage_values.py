@@ -20,10 +20,10 @@ from byoc_dory.tileloop.pipeline import Verb
 from byoc_dory.tileloop.steps import Call
 from htvm import zoo
 from htvm.compiled import BuildOptions
-from htvm.explain.explanation import explanation_of
 from htvm.pipeline import compile_model
 from htvm.stage_cache import StageCache
 from htvm.stage_values import NotDataError, decode, encode
+from htvm.tools.explain.explanation import explanation_of
 from tests.models import model_path
 
 OWN = ("htvm", "patterns", "byoc_dory")

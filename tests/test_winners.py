@@ -16,13 +16,13 @@ from byoc_dory.cost import Cost
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.tiling.named import objective_named, objective_text
-from htvm.cli.app import app, exit_code
 from htvm.compiled import BuildOptions
 from htvm.errors import InputError, TargetError
 from htvm.pipeline import compile_model
-from htvm.report.sweep import Exploration
-from htvm.report.winners import totals_of
 from htvm.tiling_file import read_tiling, write_tiling
+from htvm.tools.cli.app import app, exit_code
+from htvm.tools.report.sweep import Exploration
+from htvm.tools.report.winners import totals_of
 from tests.byoc_dory.layers import NETWORKS
 
 LAYERS = NETWORKS["resnet8"]()[4:7]

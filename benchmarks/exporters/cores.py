@@ -21,8 +21,8 @@ import numpy as np
 
 import htvm
 from benchmarks.made_of import RowSource, program, record
-from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs
+from htvm.tools.cli.arguments import open_model
 
 __all__ = ["BEFORE", "CORES", "Counted", "counted", "made_of", "page"]
 

@@ -47,7 +47,7 @@ def _digits(folder: Path) -> Case:
     import onnxruntime
 
     from htvm.quantization.static import quantize_file
-    from htvm.zoo.trained import digits_data, weights_file
+    from htvm.tools.zoo.trained import digits_data, weights_file
 
     images, _, held_out, _ = digits_data()
     path = folder / "digits.onnx"

@@ -12,8 +12,8 @@ import click
 from click.testing import CliRunner
 
 from byoc_dory.soc.registry import loadable, resolve
-from htvm.cli.app import app
-from htvm.report.target import target_text
+from htvm.tools.cli.app import app
+from htvm.tools.report.target import target_text
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig

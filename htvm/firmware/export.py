@@ -21,7 +21,7 @@ from byoc_dory.soc.base import Soc
 from htvm.aot.program import Program
 from htvm.files import exchanged, sha256_of
 from htvm.firmware.manifest import FILE, PROJECT, Manifest, kind_of, manifest_text
-from htvm.firmware.project import Golden, project_files
+from htvm.firmware.project import BuildFacts, Golden, project_files
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +40,7 @@ def export(
     golden: Golden,
     manifest: Manifest | None = None,
     loop: Mapping[str, str] | None = None,
+    report: BuildFacts | None = None,
 ) -> Path:
     """Write a self-contained C project that checks a stored golden.
 
@@ -50,6 +51,7 @@ def export(
         golden: inputs of one inference and the expected outputs, in the model's order.
         manifest: description of the export; without it, the export cannot be opened again.
         loop: C files of a language model's token loop, name to text.
+        report: report of the build, whose sizes and tiles appear in the README.
 
     Returns:
         The folder.
@@ -58,7 +60,7 @@ def export(
         ExportError: the folder cannot be written, or holds something else; it is left unchanged.
         InputError: the golden does not have the model's shapes and dtypes.
     """
-    files = project_files(program, soc, golden, None if manifest is None else manifest.report, loop)
+    files = project_files(program, soc, golden, report, loop)
     if manifest is not None:
         files[FILE] = manifest_text(manifest)
     return write_project(files, folder)

@@ -11,10 +11,10 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -28,7 +28,6 @@ from htvm.aot.steps import Provenance, TensorLike
 from htvm.files import is_pipe
 from htvm.firmware.sizes import Sizes
 from htvm.model import TensorInfo
-from htvm.report.types import Report
 from htvm.version import __version__
 
 FILE = "htvm.json"
@@ -99,7 +98,7 @@ class Manifest:
         prototypes, headers, aliases: as in `Program`.
         sizes: sizes of the linked program.
         golden_inputs, golden_outputs: inputs and outputs of one inference.
-        report: report of the build, without a run.
+        report: report of the build, without a run, as plain values.
         origin: the provenance that the heads of the files state.
         places: as in `Program`.
     """
@@ -121,7 +120,7 @@ class Manifest:
     sizes: Sizes
     golden_inputs: tuple[StoredArray, ...] = field(repr=False)
     golden_outputs: tuple[StoredArray, ...] = field(repr=False)
-    report: Report = field(repr=False)
+    report: Mapping[str, Any] = field(repr=False)
     origin: Provenance | None = None
     places: tuple[tuple[int, int], ...] = ()
 
@@ -132,7 +131,7 @@ class Manifest:
         target: str,
         l2_bytes: int | None,
         platform: Literal["rv32", "arm", "qemu", "host"],
-        report: Report,
+        report: Mapping[str, Any],
         sizes: Sizes,
         golden: tuple[Sequence[Array], Sequence[Array]],
     ) -> Manifest:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,11 +36,27 @@ from htvm.firmware.paths import network_path, runtime_c, simd_folders, soc_folde
 from htvm.firmware.sizes import tensor_bytes
 from htvm.firmware.socs import machine_of
 
-if TYPE_CHECKING:
-    from htvm.report.types import Report
-
 Arrays: TypeAlias = Sequence[npt.NDArray[np.generic]]
 Golden: TypeAlias = tuple[Arrays, Arrays]
+
+
+class LayerFacts(Protocol):
+    """What a README says of a step: its tile, their number, and bytes of L1, where it has any."""
+
+    @property
+    def tile(self) -> str: ...
+    @property
+    def tiles(self) -> int | None: ...
+    @property
+    def l1_bytes(self) -> int | None: ...
+
+
+class BuildFacts(Protocol):
+    """What a README says of a build: a report's fields ``summary``, ``l1`` and, of steps, these."""
+
+    @property
+    def layers(self) -> Sequence[LayerFacts]: ...
+
 
 _CODE = (".c", ".h", ".S")
 _LINKER_SCRIPT = "runtime/platform/rv32/link.ld"
@@ -68,7 +84,7 @@ def project_files(
     program: Program,
     soc: Soc,
     golden: Golden,
-    report: Report | None = None,
+    report: BuildFacts | None = None,
     loop: Mapping[str, str] | None = None,
 ) -> dict[str, str | bytes]:
     """Return the complete project: path inside the project -> text, or bytes.
@@ -232,7 +248,7 @@ def _flags(soc: Soc) -> dict[str, str]:
     }
 
 
-def _facts(program: Program, soc: Soc, report: Report | None) -> dict[str, Any]:
+def _facts(program: Program, soc: Soc, report: BuildFacts | None) -> dict[str, Any]:
     """Return what the README says of the build."""
     rows = [None] * len(program.steps) if report is None else report.layers
     return {

@@ -1,11 +1,17 @@
-"""Language models: what turns a decoding step into a network that reads and writes token ids."""
+"""Language models, where users import them: see `htvm.tools.language`."""
 
 from __future__ import annotations
 
-from htvm.language.interface import StepInterface
-from htvm.language.model import MASKED, LanguageModel
-from htvm.language.rotations import rotations
-from htvm.language.sampling import Draws, pick, sharpness_of
+from htvm.tools.language import (
+    MASKED,
+    Draws,
+    LanguageModel,
+    StepInterface,
+    pick,
+    rotations,
+    sampling,
+    sharpness_of,
+)
 
 __all__ = [
     "MASKED",
@@ -14,5 +20,6 @@ __all__ = [
     "StepInterface",
     "pick",
     "rotations",
+    "sampling",
     "sharpness_of",
 ]

@@ -13,13 +13,13 @@ import pytest
 import htvm
 from benchmarks.token_loops import build_token_loop, run_token_loop
 from htvm import zoo
-from htvm.aot.token_loop import loop_files, loop_parts
 from htvm.errors import UnsupportedError
 from htvm.firmware.build import Built, build_host
 from htvm.firmware.paths import network_path
-from htvm.language import LanguageModel, sharpness_of
 from htvm.module import Module
 from htvm.sim.host import run_host
+from htvm.tools.language import LanguageModel, sharpness_of
+from htvm.tools.language.token_loop import loop_files, loop_parts
 from tests.reference.interpreter import interpret
 
 POSITIONS = 24

@@ -12,8 +12,8 @@ import htvm
 from benchmarks import qemu
 from benchmarks.compilers import NETWORKS, cells, exported, pairwise, table
 from benchmarks.compilers_cell import COMPILERS, LEVELS, PLACES, Cell, compiled, kinds_of, missing
-from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs
+from htvm.tools.cli.arguments import open_model
 
 EVERY_DAY = "cortex_m4"
 CORES = tuple(dict.fromkeys(core for core, _ in PLACES))

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import llama
 from benchmarks.siracusa_published import TOKENS
 from htvm import zoo
-from htvm.zoo.llama import microllama
+from htvm.tools.zoo.llama import microllama
 
 CELLS = [column.title for column in llama.DECODE]
 PROMPT_CELLS = [column.title for column in llama.PREFILL]

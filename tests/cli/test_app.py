@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import htvm
-from htvm.cli.app import main
-from htvm.cli.output import SCHEMA
 from htvm.progress import CallbackProgress, Progress
 from htvm.progress_bar import shown_progress
+from htvm.tools.cli.app import main
+from htvm.tools.cli.output import SCHEMA
 
 ROOT = Path(__file__).parents[2]
 
@@ -86,14 +86,14 @@ def test_interrupted_is_130(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("htvm.cli.arguments.open_model", interrupt)
+    monkeypatch.setattr("htvm.tools.cli.arguments.open_model", interrupt)
     assert main(["explain", "zoo:toyadmos"]) == 130
     shown = capsys.readouterr()
     assert "interrupted" in shown.err and shown.out == ""
 
 
 SWALLOWED = """
-import os, signal, sys, htvm.cli.app as app, htvm.cli.arguments as arguments
+import os, signal, sys, htvm.tools.cli.app as app, htvm.tools.cli.arguments as arguments
 from htvm.errors import ModelError
 def broken(*_):
     try:
@@ -110,9 +110,9 @@ IMPORTING = """
 import sys
 class Interrupted:
     def find_spec(self, name, *_):
-        if name == "htvm.cli.app": raise KeyboardInterrupt
+        if name == "htvm.tools.cli.app": raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupted())
-from htvm.cli import main
+from htvm.tools.cli import main
 sys.exit(main())
 """
 
@@ -125,7 +125,7 @@ def test_interrupts_that_come_out_as_something_else(code: str) -> None:
 
 
 DEFECT = """
-import sys, htvm.cli.app as app, htvm.cli.arguments as arguments
+import sys, htvm.tools.cli.app as app, htvm.tools.cli.arguments as arguments
 def broken(*_): raise IndexError("a defect")
 arguments.open_model = broken
 sys.argv = ["htvm", *sys.argv[1:]]
@@ -144,7 +144,8 @@ def test_a_defect_is_not_hidden_but_spares_the_traceback() -> None:
 
 def test_the_command_starts_without_the_compiler() -> None:
     code = (
-        "import sys; from htvm.cli import main; main(['targets']); sys.exit('tvm' in sys.modules)"
+        "import sys; from htvm.__main__ import main; main(['targets']); "
+        "raise SystemExit('tvm' in sys.modules)"
     )
     assert python(code).returncode == 0
 
@@ -171,7 +172,7 @@ def test_progress_shows_itself_on_a_terminal_after_a_while(
 
 
 def test_output_files_are_whole_or_absent(tmp_path: Path) -> None:
-    from htvm.cli.output import save_arrays
+    from htvm.tools.cli.output import save_arrays
 
     path = tmp_path / "results"
     save_arrays(path, {"a/b": np.arange(3)})
@@ -187,7 +188,7 @@ def test_output_files_are_whole_or_absent(tmp_path: Path) -> None:
 
 
 def test_output_files_replace_neither_links_nor_devices(tmp_path: Path) -> None:
-    from htvm.cli.output import save_arrays
+    from htvm.tools.cli.output import save_arrays
 
     target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
     link.symlink_to(target)

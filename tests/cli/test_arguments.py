@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from htvm.cli.arguments import open_model, read_inputs, read_samples
 from htvm.errors import InputError, ModelError
 from htvm.model import TensorInfo
+from htvm.tools.cli.arguments import open_model, read_inputs, read_samples
 
 INFO = TensorInfo("input", (1, 4), "int8", 0.5, 0)
 TWO = (INFO, TensorInfo("other", (1, 2), "int8"))

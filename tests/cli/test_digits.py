@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from htvm.cli.demo import demo
-from htvm.cli.digits import recognised
+from htvm.tools.cli.demo import demo
+from htvm.tools.cli.digits import recognised
 
 
 def test_the_image_the_scores_and_the_decision() -> None:

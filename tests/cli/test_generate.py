@@ -10,7 +10,7 @@ import pytest
 
 import htvm
 from htvm import zoo
-from htvm.cli.app import main
+from htvm.tools.cli.app import main
 from tests.models_onnx import LLAMAS, onnx_path
 
 SMALL = ("zoo:microllama:2", "--target", "siracusa.cluster")

@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import pytest
 
-from htvm.cli.app import app, main
-from htvm.cli.arguments import read_shape, shape_text
-from htvm.cli.verbs import VERBS
 from htvm.errors import InputError
+from htvm.tools.cli.app import app, main
+from htvm.tools.cli.arguments import read_shape, shape_text
+from htvm.tools.cli.verbs import VERBS
 
 
 @pytest.fixture(scope="module")

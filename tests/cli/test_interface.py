@@ -14,9 +14,9 @@ import htvm
 from byoc_dory.errors import InputError, UnsupportedError
 from byoc_dory.layers import MulShift
 from htvm import zoo
-from htvm.cli.app import main
-from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs
+from htvm.tools.cli.app import main
+from htvm.tools.cli.arguments import open_model
 from patterns.ops.dense import Dense
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.integer.rescale import Rescale

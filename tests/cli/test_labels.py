@@ -13,13 +13,13 @@ import pytest
 
 import htvm
 from htvm.aot.entry import model_sources
-from htvm.cli.app import main
-from htvm.cli.arguments import open_model
 from htvm.errors import InputError
-from htvm.facts.decisions import decided, decisions_of
 from htvm.quantization.labels import checked_labels
-from htvm.report.decisions import Decisions
-from htvm.zoo.trained import digits_data
+from htvm.tools.cli.app import main
+from htvm.tools.cli.arguments import open_model
+from htvm.tools.facts.decisions import decided, decisions_of
+from htvm.tools.report.decisions import Decisions
+from htvm.tools.zoo.trained import digits_data
 
 COUNT = 24
 SCORES = (htvm.TensorInfo("scores", (1, 10), "int8"),)
@@ -81,7 +81,7 @@ def test_wrong_labels_give_another_accuracy_and_the_same_build(files: tuple[Path
 def test_labels_go_with_an_int8_interface(
     files: tuple[Path, Path], digits: htvm.Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("htvm.cli.arguments._opened", lambda *_: digits)
+    monkeypatch.setattr("htvm.tools.cli.arguments._opened", lambda *_: digits)
     model = open_model("zoo:digits", io="int8", data=files[0], labels=files[1])
     assert model.labels is not None and model.inputs[0].dtype == "int8"
     outer = open_model("zoo:digits", data=files[0], labels=files[1])
@@ -133,7 +133,7 @@ def test_bad_labels_are_refused_before_anything_is_built(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("htvm.cli.arguments._opened", lambda *_: digits)
+    monkeypatch.setattr("htvm.tools.cli.arguments._opened", lambda *_: digits)
     for name in ("build", "compare"):
         monkeypatch.setattr(f"htvm.{name}", lambda *_, **__: pytest.fail("built"), raising=False)
     np.save(tmp_path / "short.npy", np.zeros(COUNT - 1, int))

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import htvm.fitting
 import htvm.pipeline
 import htvm.placement.plan
-from htvm.cli.app import main
+import htvm.tools.fitting
+from htvm.tools.cli.app import main
 
 NET = "zoo:toyadmos"  # its input is int8 [1, 640]
 

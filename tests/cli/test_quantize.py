@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from htvm.cli.app import main
+from htvm.tools.cli.app import main
 from tests.quantization.test_float_model import SAMPLES, network, with_nan
 
 

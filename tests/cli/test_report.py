@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import htvm
-from htvm.cli import arguments
-from htvm.cli.app import main
+from htvm.tools.cli import arguments
+from htvm.tools.cli.app import main
 from tests.report.whole import WHOLE
 
 MODEL = "zoo:toyadmos"

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from htvm import zoo
-from htvm.cli.app import main
 from htvm.errors import InputError
-from htvm.report import save
-from htvm.report.conditions import figures_of, read_condition
-from htvm.report.difference import difference_of
+from htvm.tools.cli.app import main
+from htvm.tools.report import save
+from htvm.tools.report.conditions import figures_of, read_condition
+from htvm.tools.report.difference import difference_of
 from tests.report.whole import WHOLE
 
 SLOWER = replace(
@@ -134,6 +134,6 @@ def test_the_doctor_finds_nothing_here(capsys: pytest.CaptureFixture[str]) -> No
 def test_the_doctor_names_a_fault(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("htvm.cli.verbs.doctor._compiler", lambda: open("/none/such").read())
+    monkeypatch.setattr("htvm.tools.cli.verbs.doctor._compiler", lambda: open("/none/such").read())
     assert main(["doctor"]) == 1
     assert "FAULT" in capsys.readouterr().out

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import htvm
-from htvm.cli import main
 from htvm.errors import ModelError
+from htvm.tools.cli import main
 
 WRONG = "not a program of torch: it is no archive that torch.export.save wrote"
 PROGRAM = "a program of torch is not read from its file"

@@ -14,11 +14,11 @@ import click
 import pytest
 from rich.console import Console
 
-from htvm.cli.app import app, main
-from htvm.cli.output import SCHEMA
-from htvm.cli.verbs import VERBS
 from htvm.progress import CallbackProgress
 from htvm.progress_bar import TerminalBar
+from htvm.tools.cli.app import app, main
+from htvm.tools.cli.output import SCHEMA
+from htvm.tools.cli.verbs import VERBS
 
 ROOT = Path(__file__).parents[2]
 # What a verb needs beside a model.
@@ -170,7 +170,7 @@ def test_what_is_completed(words: str, wanted: set[str]) -> None:
         "COMP_WORDS": words,
         "COMP_CWORD": str(len(words.split()) - 1),
     }
-    code = "import sys; sys.argv = ['htvm']; from htvm.cli import main; sys.exit(main())"
+    code = "import sys; sys.argv = ['htvm']; from htvm.tools.cli import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True,
         check=False,
@@ -192,7 +192,7 @@ def test_the_bar_counts_the_outermost_stages_that_are_counted() -> None:
 
 def test_no_colour_and_no_bar_off_a_terminal(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "htvm.cli", "fit", "zoo:toyadmos"], cwd=ROOT, capture_output=True,
+        [sys.executable, "-m", "htvm", "fit", "zoo:toyadmos"], cwd=ROOT, capture_output=True,
         check=True,
     )  # fmt: skip
     assert b"\x1b" not in done.stdout and done.stderr == b""
@@ -200,7 +200,7 @@ def test_no_colour_and_no_bar_off_a_terminal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("verb", ["fit", "explain"])
 def test_interrupting_is_clean(verb: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "htvm.cli", verb, "zoo:mobilenet_v1", "-v"]
+    command = [sys.executable, "-m", "htvm", verb, "zoo:mobilenet_v1", "-v"]
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -13,8 +13,8 @@ import pytest
 
 import htvm
 from htvm import zoo
-from htvm.cli.app import main
-from htvm.cli.demo import demo
+from htvm.tools.cli.app import main
+from htvm.tools.cli.demo import demo
 
 ROOT = Path(__file__).parents[2]
 NETWORK = "zoo:toyadmos"
@@ -144,7 +144,7 @@ def test_compile_into_a_foreign_folder_changes_nothing(
 
 
 def test_interrupting_leaves_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "htvm.cli", "compile", "zoo:resnet8", "-v"]
+    command = [sys.executable, "-m", "htvm", "compile", "zoo:resnet8", "-v"]
     process = subprocess.Popen(
         [*command, "--out", str(tmp_path / "new" / "project")],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -182,7 +182,7 @@ def test_the_demo_shows_the_whole_job(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_zoo_models_are_what_the_command_line_opens() -> None:
-    from htvm.cli.arguments import open_model
+    from htvm.tools.cli.arguments import open_model
 
     opened, built = open_model("zoo:toyadmos@1"), zoo.build("toyadmos", 1)
     assert opened.inputs == built.inputs and opened.outputs == built.outputs

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import htvm
-from htvm.cli.app import main
-from htvm.skeleton import new_soc
+from htvm.tools.cli.app import main
+from htvm.tools.skeleton import new_soc
 
 _BLOCK = re.compile(
     r"```(console|python|text)\n(.*?)```\n|(<!-- python: (.*?) -->\n)(?:\|[^\n]*\n)+", re.S

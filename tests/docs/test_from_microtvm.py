@@ -11,8 +11,8 @@ import pytest
 
 import htvm
 from byoc_dory.soc.registry import board_target, resolve
-from htvm.cli.app import app
 from htvm.firmware.packages import KINDS, MLF
+from htvm.tools.cli.app import app
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 COMMANDS = [

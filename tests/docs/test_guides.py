@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from htvm.cli.app import app, exit_code
+from htvm.tools.cli.app import app, exit_code
 
 ROOT = Path(__file__).parents[2]
 GUIDES = ("fit.md", "explain.md", "report.md", "boards.md")

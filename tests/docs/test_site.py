@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from htvm.cli.verbs import VERBS
+from htvm.tools.cli.verbs import VERBS
 
 ROOT = Path(__file__).parents[2]
 # What a browser loads by itself: not links, which a reader follows.

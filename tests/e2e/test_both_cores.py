@@ -11,7 +11,7 @@ import pytest
 import htvm
 from htvm import zoo
 from htvm.inputs import seeded_inputs
-from htvm.zoo.schemes import Scheme
+from htvm.tools.zoo.schemes import Scheme
 from patterns.reading.read import graph_of, output_names
 from tests.e2e.networks import random_network
 from tests.models import MODELS, golden

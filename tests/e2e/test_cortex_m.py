@@ -13,8 +13,8 @@ import htvm
 from benchmarks import qemu
 from byoc_dory.errors import SimulationError, TargetError
 from byoc_dory.layers import MulShift
-from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs
+from htvm.tools.cli.arguments import open_model
 from patterns.ops.convolution import Window, conv2d_of
 from tests.models import MODELS, golden
 from tests.tools import tool

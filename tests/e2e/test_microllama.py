@@ -7,7 +7,7 @@ import pytest
 
 import htvm
 from htvm.errors import ModelError, UnsupportedError
-from htvm.language.rewrite import in_place
+from htvm.tools.language.rewrite import in_place
 from tests.models_onnx import LLAMAS, golden, onnx_path
 from tests.reference.interpreter import interpret
 

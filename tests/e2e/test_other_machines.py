@@ -11,8 +11,8 @@ import pytest
 import htvm
 from benchmarks.boards import handwritten
 from benchmarks.qemu_user import MACHINES, computed
-from htvm.cli.arguments import open_model
 from htvm.inputs import seeded_inputs
+from htvm.tools.cli.arguments import open_model
 from tests.models import MODELS, golden
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import htvm
-from htvm.cli.app import main
+from htvm.tools.cli.app import main
 from tests.frontend.flatfile import Graph
 from tests.frontend.single import CASES
 

@@ -18,7 +18,7 @@ from htvm import zoo
 from htvm.errors import L2OverflowError
 from htvm.firmware.sizes import check_l2
 from htvm.inputs import seeded_inputs
-from htvm.project import open as open_project
+from htvm.tools.project import open as open_project
 from patterns.ops.add import Add
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.moves.pad import Pad

@@ -16,11 +16,11 @@ from htvm import zoo
 from htvm.compiled import BuildOptions
 from htvm.firmware.build import build_host
 from htvm.inputs import seeded_inputs
-from htvm.language import LanguageModel
 from htvm.module import Module
 from htvm.pipeline import compile_model
 from htvm.sim.host import run_host
 from htvm.stage_cache import StageCache
+from htvm.tools.language import LanguageModel
 from tests.reference.interpreter import interpret
 
 LENGTH = 20

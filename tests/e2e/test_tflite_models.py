@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import htvm
-from htvm.comparison import agreement
+from htvm.tools.comparison import agreement
 from tests.models import MODELS, Golden, golden
 
 CLASSIFIERS = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")

@@ -28,11 +28,11 @@ from byoc_dory.errors import ExportError, ModelError, TargetError
 from byoc_dory.soc import registry
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.description import DIANA
-from htvm.cli import main
 from htvm.firmware.paths import soc_folder
-from htvm.skeleton import EXAMPLE, example_folder, new_soc, skeleton
-from htvm.zoo.drawing import Sketch
-from htvm.zoo.emit import model
+from htvm.tools.cli import main
+from htvm.tools.skeleton import EXAMPLE, example_folder, new_soc, skeleton
+from htvm.tools.zoo.drawing import Sketch
+from htvm.tools.zoo.emit import model
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,7 +75,7 @@ def own_tests(folder: Path, work: Path, *arguments: str) -> dict[str, str]:
 
 
 def told(environment: dict[str, str], *arguments: str) -> str:
-    command = [sys.executable, "-m", "htvm.cli", *arguments]
+    command = [sys.executable, "-m", "htvm", *arguments]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, check=True
     ).stdout
@@ -215,7 +215,7 @@ def test_models_are_not_called_like_a_header_of_the_driver() -> None:
 
 
 def test_a_missing_example_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("htvm.skeleton.__file__", str(tmp_path / "htvm" / "skeleton.py"))
+    monkeypatch.setattr("htvm.tools.skeleton.__file__", str(tmp_path / "htvm" / "skeleton.py"))
     with pytest.raises(ExportError, match="example"):
         skeleton("mychip")
 

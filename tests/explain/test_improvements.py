@@ -12,16 +12,16 @@ import htvm
 from byoc_dory.layers import Shift, Tensor, conv2d_layer, depthwise_layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from htvm import zoo
-from htvm.cli.app import main
 from htvm.compiled import BuildOptions, Compiled
-from htvm.explain.explanation import explanation_of
-from htvm.explain.improvements import improvements, variants_of
-from htvm.explain.variants import resized
 from htvm.model import Model, TensorInfo
 from htvm.pipeline import compile_model
-from htvm.report.explain import Improvement
-from htvm.zoo.drawing import Sketch
-from htvm.zoo.emit import model as drawn_model
+from htvm.tools.cli.app import main
+from htvm.tools.explain.explanation import explanation_of
+from htvm.tools.explain.improvements import improvements, variants_of
+from htvm.tools.explain.variants import resized
+from htvm.tools.report.explain import Improvement
+from htvm.tools.zoo.drawing import Sketch
+from htvm.tools.zoo.emit import model as drawn_model
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.float32.quantize import Dequantize, Quantize

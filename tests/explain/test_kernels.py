@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import htvm
-from htvm.cli.arguments import open_model
-from htvm.report.explain import explain_text
+from htvm.tools.cli.arguments import open_model
+from htvm.tools.report.explain import explain_text
 
 
 def test_operators_without_a_kernel_of_their_own_are_named() -> None:

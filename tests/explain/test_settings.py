@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from htvm.cli.arguments import open_model
 from htvm.compiled import BuildOptions, Compiled
 from htvm.errors import DefectError, HtvmError, UnsupportedError
-from htvm.explain.explanation import explanation_of
-from htvm.explain.settings import settings
-from htvm.explain.step_costs import build_costs
 from htvm.pipeline import compile_model
-from htvm.report.explain import explain_data, explain_text
-from htvm.report.settings import Numbers, Setting, settings_text
+from htvm.tools.cli.arguments import open_model
+from htvm.tools.explain.explanation import explanation_of
+from htvm.tools.explain.settings import settings
+from htvm.tools.explain.step_costs import build_costs
+from htvm.tools.report.explain import explain_data, explain_text
+from htvm.tools.report.settings import Numbers, Setting, settings_text
 
 GOOD, BAD = Numbers(33.4, 0.99), Numbers(9.0, 0.667)
 FOUND = Setting("--policy latency", 1_000, 800, ("conv2d_1", "conv2d_2"), GOOD, BAD)

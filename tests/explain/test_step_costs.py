@@ -14,12 +14,12 @@ import htvm
 from byoc_dory.errors import ToolchainError
 from htvm import zoo
 from htvm.compiled import BuildOptions, Compiled
-from htvm.explain.explanation import explanation_of
-from htvm.explain.step_costs import build_costs
 from htvm.inputs import seeded_inputs
 from htvm.model import Model
 from htvm.pipeline import compile_model
 from htvm.sim.host_steps import host_step_cycles
+from htvm.tools.explain.explanation import explanation_of
+from htvm.tools.explain.step_costs import build_costs
 from tests.explain.test_improvements import convolution
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from htvm import zoo
-from htvm.facts.maps import memory_maps
-from htvm.facts.traffic import traffic_of
 from htvm.inputs import bind_inputs, seeded_inputs
 from htvm.pipeline import build
+from htvm.sim.maps import memory_maps
 from htvm.sim.runner import run
+from htvm.tools.facts.traffic import traffic_of
 
 
 @pytest.mark.parametrize(

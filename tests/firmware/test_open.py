@@ -23,8 +23,8 @@ from htvm.firmware.c_arrays import read_c_arrays
 from htvm.firmware.export import MANIFEST
 from htvm.firmware.manifest import FILE, StoredArray
 from htvm.inputs import seeded_inputs
-from htvm.zoo.drawing import Sketch
-from htvm.zoo.emit import model
+from htvm.tools.zoo.drawing import Sketch
+from htvm.tools.zoo.emit import model
 
 
 def _model() -> htvm.Model:

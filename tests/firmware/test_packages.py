@@ -23,12 +23,12 @@ import htvm
 from byoc_dory.errors import ExportError, TargetError
 from byoc_dory.soc.boards.cores import CORES
 from byoc_dory.soc.registry import resolve
-from htvm.cli import main
-from htvm.cli.arguments import open_model
 from htvm.firmware import arm
 from htvm.firmware.isa import rv32_flags
 from htvm.firmware.packages import FLAGS, KINDS, refuse_kind
 from htvm.firmware.toolchain import Compiler
+from htvm.tools.cli import main
+from htvm.tools.cli.arguments import open_model
 from tests.tools import tool
 
 STRICT = ("-Wall", "-Wextra", "-Werror")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import htvm
-from htvm.cli.arguments import open_model
+from htvm.tools.cli.arguments import open_model
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 
 import htvm
 from byoc_dory.soc.registry import resolve
-from htvm.cli.app import main
 from htvm.errors import TargetError, ToolchainError
 from htvm.firmware.user_compiler import user_compiler
+from htvm.tools.cli.app import main
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_refused_before_anything_is_built(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in ("htvm.pipeline", "htvm.fitting"):
+    for module in ("htvm.pipeline", "htvm.tools.fitting"):
         monkeypatch.setattr(f"{module}.compile_model", None)
     more = ["--out", str(tmp_path / "out")] if verb == "compile" else []
     line = [verb, "zoo:toyadmos", "-t", "cortex_m4", "--cc", str(script), *more]

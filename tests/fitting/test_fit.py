@@ -17,16 +17,16 @@ from tvm import relax
 import htvm
 from byoc_dory.layers import Shift
 from byoc_dory.options import TilingOptions
-from htvm import fitting, zoo
-from htvm.cli.app import main
-from htvm.cli.arguments import open_model
 from htvm.compiled import BuildOptions
 from htvm.firmware.sizes import Sizes
-from htvm.fitting.code_size import TOLERANCE, WORD_BYTES, code_size
-from htvm.fitting.levels import constants_by_layer
 from htvm.model import Model, TensorInfo
 from htvm.pipeline import compile_model
-from htvm.report.fit import Fit, Level
+from htvm.tools import fitting, zoo
+from htvm.tools.cli.app import main
+from htvm.tools.cli.arguments import open_model
+from htvm.tools.fitting.code_size import TOLERANCE, WORD_BYTES, code_size
+from htvm.tools.fitting.levels import constants_by_layer
+from htvm.tools.report.fit import Fit, Level
 from patterns.ops.dense import Dense
 from patterns.reading.read import graph_of
 from tests.models import MODELS, model_path
@@ -270,7 +270,7 @@ def test_contradictory_options(
 def test_an_answer_takes_seconds(network: str) -> None:
     """Less than eight times what importing TVM takes, which is more than half of small answers."""
     imported = min(_cpu_seconds([sys.executable, "-c", "import tvm"]) for _ in range(3))
-    command = [sys.executable, "-m", "htvm.cli", "fit", f"zoo:{network}"]
+    command = [sys.executable, "-m", "htvm", "fit", f"zoo:{network}"]
     assert min(_cpu_seconds(command) for _ in range(3)) < 8 * imported
 
 

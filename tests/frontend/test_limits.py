@@ -14,9 +14,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import htvm
-from htvm.cli.app import main
 from htvm.errors import HtvmError, InputError, UnsupportedError
 from htvm.frontend.limits import Limits
+from htvm.tools.cli.app import main
 from tests.frontend.flatfile import FLOAT32, INT32, Graph, Op, Tensor, small_network
 from tests.frontend.onnxfile import Array, model_of, node, saved
 

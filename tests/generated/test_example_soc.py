@@ -10,7 +10,7 @@ import pytest
 from byoc_dory.layers import Layer, Shift, Tensor, conv2d_layer, dense_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Soc
-from htvm.skeleton import EXAMPLE, example_folder
+from htvm.tools.skeleton import EXAMPLE, example_folder
 from tests.byoc_dory.layers import int8, int32
 from tests.generated.golden import check_golden
 from tests.generated.kernels import chain, code_of, text_of

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 import pytest
+
+from tests.frontend.flatfile import small_network
+
+HERE = Path(__file__).parents[2]
+PACKAGES = ("htvm", "patterns", "byoc_dory", "runtime_c")
 
 grimp = pytest.importorskip("grimp", reason="comes with import-linter, of the extra 'dev'")
 
@@ -32,3 +42,26 @@ def test_modules_form_no_circle() -> None:
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     assert len(imports) > 400
     assert circle_of(imports) == []
+
+
+_BUILT = """
+import sys
+import htvm
+from htvm.inputs import seeded_inputs
+module = htvm.build(sys.argv[1], sys.argv[2])
+assert module.run(seeded_inputs(module.model.inputs)).outputs
+assert not any(name.startswith("htvm.tools") for name in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("target", ["cortex_m4", "diana"])
+def test_the_compiler_builds_and_runs_without_tools(target: str, tmp_path: Path) -> None:
+    for package in PACKAGES:
+        shutil.copytree(HERE / package, tmp_path / package, ignore=shutil.ignore_patterns("tools"))
+    network = tmp_path / "net.tflite"
+    network.write_bytes(small_network().file())
+    done = subprocess.run(
+        [sys.executable, "-c", _BUILT, str(network), target], cwd=tmp_path, check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

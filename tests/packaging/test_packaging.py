@@ -78,7 +78,7 @@ def test_the_wheel_works_elsewhere(wheel: Path, tmp_path: Path) -> None:
         "assert htvm.__file__.startswith(sys.argv[1]), htvm.__file__\n"
         "assert (root / 'include' / 'htvm_hal.h').is_file()\n"
         "assert list(root.rglob('*.c'))\n"
-        "from htvm.skeleton import skeleton\n"
+        "from htvm.tools.skeleton import skeleton\n"
         "files = skeleton('mychip')\n"
         "assert {'tests/test_mychip.py', '.github/workflows/test.yml'} <= files.keys()\n"
         "print(*htvm.targets())\n"
@@ -97,7 +97,7 @@ _USED = """
 import sys
 from pathlib import Path
 import htvm
-from htvm.cli.app import main
+from htvm.tools.cli.app import main
 from htvm.inputs import seeded_inputs
 from tests.tools import tool
 
@@ -145,7 +145,7 @@ def test_metadata_agrees_with_the_package(wheel: Path) -> None:
         assert f"Requires-Dist: {pin}" in lines
     for name, reference in registry.BUILT_IN.items():
         assert f"{name} = {reference}" in points
-    assert "htvm = htvm.cli:main" in points
+    assert "htvm = htvm.tools.cli:main" in points
 
 
 def test_the_installed_compiler_is_the_pinned_one() -> None:

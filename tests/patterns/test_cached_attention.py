@@ -15,8 +15,8 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.soc.cluster.attention import attention_obstacle
 from htvm import zoo
 from htvm.inputs import seeded_inputs
-from htvm.language.rewrite import in_place
 from htvm.model import Model
+from htvm.tools.language.rewrite import in_place
 from patterns.dispatch.together import together_in
 from tests.reference.interpreter import interpret
 

@@ -19,7 +19,7 @@ from htvm import zoo
 from htvm.errors import PolicyError, TilingError
 from htvm.placement.plan import Placement, place
 from htvm.policy import Candidate, LayerInfo, Policy
-from htvm.zoo.schemes import Scheme
+from htvm.tools.zoo.schemes import Scheme
 from patterns.dispatch.dispatching import CPU, dispatch
 from patterns.names import emit
 from patterns.ops.convolution import Window, conv2d_of

@@ -10,11 +10,11 @@ import pytest
 
 import htvm
 from benchmarks.house import convolution
-from htvm.cli.app import main
 from htvm.compiled import BuildOptions, Compiled
 from htvm.errors import ModelError, TargetError
 from htvm.pipeline import compile_model
-from htvm.printing.stages import STAGES, text_after
+from htvm.tools.cli.app import main
+from htvm.tools.printing.stages import STAGES, text_after
 from tests.generated.golden import check_golden
 
 NETWORKS = (

@@ -6,8 +6,8 @@ import pytest
 
 import htvm
 from byoc_dory.soc.registry import resolve
-from htvm.plots.colours import CLASSES, DARK, LIGHT, painted, unit_class, unit_classes
-from htvm.report.html import report_html
+from htvm.tools.plots.colours import CLASSES, DARK, LIGHT, painted, unit_class, unit_classes
+from htvm.tools.report.html import report_html
 from tests.report.whole import WHOLE
 
 # Paper and writing are no meanings: the card may be as white as what is written on bars.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from htvm.report.table import Column, Table, text
+from htvm.tools.report.table import Column, Table, text
 
 
 def test_a_table_in_a_notebook_is_text(monkeypatch: pytest.MonkeyPatch) -> None:

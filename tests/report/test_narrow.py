@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from byoc_dory.soc.registry import resolve
-from htvm.report.fit import Change, Fit, LayerDemand, Level, MemoryItem, fit_text
-from htvm.report.html.page import report_html
-from htvm.report.layers import report_text
-from htvm.report.screen import screen_text
-from htvm.report.settings import Numbers, Setting
-from htvm.report.table import Column, Table, text, wrapped
-from htvm.report.target import target_data, target_text
+from htvm.tools.report.fit import Change, Fit, LayerDemand, Level, MemoryItem, fit_text
+from htvm.tools.report.html.page import report_html
+from htvm.tools.report.layers import report_text
+from htvm.tools.report.screen import screen_text
+from htvm.tools.report.settings import Numbers, Setting
+from htvm.tools.report.table import Column, Table, text, wrapped
+from htvm.tools.report.target import target_data, target_text
 
 from .whole import WHOLE
 

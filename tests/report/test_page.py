@@ -9,11 +9,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from htvm.plots.lanes import Lane, coarse, lanes_of
-from htvm.report.html import report_html
-from htvm.report.picture_types import NetworkNode
-from htvm.report.types import Report, Unit
 from htvm.result import Interval
+from htvm.tools.plots.lanes import Lane, coarse, lanes_of
+from htvm.tools.report.html import report_html
+from htvm.tools.report.picture_types import NetworkNode
+from htvm.tools.report.types import Report, Unit
 from tests.report.whole import WHOLE, deep
 
 _VOID = {"meta", "br", "wbr", "link", "img", "input", "hr"}

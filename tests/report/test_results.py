@@ -14,17 +14,17 @@ import htvm
 from byoc_dory.options import TilingOptions
 from htvm.errors import InputError
 from htvm.firmware.lines import SourceLine
-from htvm.generation import Generation
-from htvm.plots.colours import painted, unit_class
-from htvm.report.difference import ReportDifference, difference_of
-from htvm.report.fit import Fit
-from htvm.report.html.timeline import timeline_of
-from htvm.report.sweep import Exploration
-from htvm.report.types import Report
 from htvm.result import RunResult
 from htvm.shown import Shown
-from htvm.sweeping.designs import Designs
-from htvm.verification.types import Difference, Origin, StepCheck, Stray, TileAt, Verification
+from htvm.tools.generation import Generation
+from htvm.tools.plots.colours import painted, unit_class
+from htvm.tools.report.difference import ReportDifference, difference_of
+from htvm.tools.report.fit import Fit
+from htvm.tools.report.html.timeline import timeline_of
+from htvm.tools.report.sweep import Exploration
+from htvm.tools.report.types import Report
+from htvm.tools.sweeping.designs import Designs
+from htvm.tools.verification.types import Difference, Origin, StepCheck, Stray, TileAt, Verification
 from tests.byoc_dory.layers import NETWORKS
 from tests.report.test_narrow import FIT
 from tests.report.test_shown import BARE, _Cells

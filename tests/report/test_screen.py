@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from byoc_dory.verdict import OperatorVerdict
-from htvm.report.explain import (
+from htvm.result import Causes
+from htvm.tools.report.explain import (
     Explanation,
     Improvement,
     StepCost,
@@ -15,11 +16,10 @@ from htvm.report.explain import (
     explain_screen,
     explain_text,
 )
-from htvm.report.html.page import report_html
-from htvm.report.reasons import reason_of, slowest_group, speed_up_of
-from htvm.report.screen import screen_text
-from htvm.report.types import L2Use, LayerRow
-from htvm.result import Causes
+from htvm.tools.report.html.page import report_html
+from htvm.tools.report.reasons import reason_of, slowest_group, speed_up_of
+from htvm.tools.report.screen import screen_text
+from htvm.tools.report.types import L2Use, LayerRow
 
 from .whole import WHOLE, deep
 

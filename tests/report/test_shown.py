@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from htvm.errors import InputError
-from htvm.report.types import Report
+from htvm.tools.report.types import Report
 from tests.report.test_page import without_run
 from tests.report.whole import WHOLE
 

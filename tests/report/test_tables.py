@@ -11,13 +11,14 @@ import pytest
 
 from byoc_dory.verdict import OperatorVerdict
 from htvm import zoo
-from htvm.report.compare import (
+from htvm.result import Causes
+from htvm.tools.report.compare import (
     Agreement,
     Comparison,
     ComparisonRow,
     comparison_data,
 )
-from htvm.report.explain import (
+from htvm.tools.report.explain import (
     Explanation,
     StepCost,
     VerdictRow,
@@ -25,12 +26,11 @@ from htvm.report.explain import (
     explain_screen,
     explain_text,
 )
-from htvm.report.json_file import report_json
-from htvm.report.layers import l1_text, memory_text, report_csv, units_text
-from htvm.report.published import published
-from htvm.report.table import Column, Table, text
-from htvm.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary, Unit
-from htvm.result import Causes
+from htvm.tools.report.json_file import report_json
+from htvm.tools.report.layers import l1_text, memory_text, report_csv, units_text
+from htvm.tools.report.published import published
+from htvm.tools.report.table import Column, Table, text
+from htvm.tools.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary, Unit
 
 CAUSES = Causes(
     array=20_000, weights=1_000, trigger=500, dma=6_000, dma_alone=3_000, host=4_000,

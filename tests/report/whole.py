@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from htvm.report.picture_types import (
+from htvm.result import Causes, Interval
+from htvm.tools.report.picture_types import (
     Core,
     Energy,
     MemoryBlock,
@@ -11,8 +12,7 @@ from htvm.report.picture_types import (
     Recipe,
     SocInfo,
 )
-from htvm.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary, Unit
-from htvm.result import Causes, Interval
+from htvm.tools.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary, Unit
 
 __all__ = ["WHOLE", "deep"]
 

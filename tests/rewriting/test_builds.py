@@ -15,13 +15,13 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from htvm.compiled import BuildOptions, Compiled
 from htvm.errors import TargetError
-from htvm.explain.explanation import explanation_of
 from htvm.model import Model, TensorInfo
 from htvm.pipeline import compile_model
 from htvm.placement.plan import Placement, place
 from htvm.policy import CPU
 from htvm.quantization import retarget
-from htvm.report.explain import explain_screen, explain_text
+from htvm.tools.explain.explanation import explanation_of
+from htvm.tools.report.explain import explain_screen, explain_text
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.reading.read import graph_of
 from tests.models import golden

@@ -11,13 +11,13 @@ import pytest
 import htvm
 from byoc_dory.errors import DependencyError, SimulationError, TargetError
 from byoc_dory.soc.registry import resolve
-from htvm.cli.arguments import open_model
 from htvm.firmware import arm
 from htvm.firmware.toolchain import Compiler
 from htvm.inputs import seeded_inputs
 from htvm.sim.arm import run_arm
 from htvm.sim.arm_run import ArmRun
 from htvm.sim.qemu import PROGRAM, run_qemu
+from htvm.tools.cli.arguments import open_model
 from tests.sim.test_arm import HEAD, NOTHING, TAIL, asm
 from tests.tools import tool
 

@@ -17,11 +17,11 @@ from byoc_dory.errors import L2OverflowError, TargetError
 from byoc_dory.soc.board import boards, read_board
 from byoc_dory.soc.boards.cores import CORES
 from byoc_dory.soc.registry import board_target, resolve
-from htvm.cli import main
-from htvm.cli.arguments import open_model
-from htvm.cli.verbs import VERBS
 from htvm.inputs import seeded_inputs
-from htvm.report.fit import Fit
+from htvm.tools.cli import main
+from htvm.tools.cli.arguments import open_model
+from htvm.tools.cli.verbs import VERBS
+from htvm.tools.report.fit import Fit
 from tests.rotation import rotating
 from tests.tools import tool
 
@@ -114,7 +114,7 @@ def test_a_core_that_the_board_has_not() -> None:
 
 def test_every_verb_with_a_target_has_a_board() -> None:
     for verb in VERBS:
-        command = importlib.import_module(f"htvm.cli.verbs.{verb}").command
+        command = importlib.import_module(f"htvm.tools.cli.verbs.{verb}").command
         options = {name for parameter in command.params for name in parameter.opts}
         assert ("-t" in options) == ("--board" in options), verb
 

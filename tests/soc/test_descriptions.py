@@ -20,7 +20,7 @@ from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.header import render
 from byoc_dory.verdict import Accepted, Refused, Verdict
-from htvm.cli import main
+from htvm.tools.cli import main
 
 
 def core() -> DigitalCore:

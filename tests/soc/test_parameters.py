@@ -19,11 +19,11 @@ from byoc_dory.soc.header import render
 from byoc_dory.soc.numbers import numbers
 from byoc_dory.soc.parameters import Parameter, parse_size, size_text
 from byoc_dory.soc.registry import cpu_target, resolve, socs
-from htvm.cli import main
 from htvm.compiled import Platform
 from htvm.inputs import seeded_inputs
-from htvm.report.published import published
-from htvm.report.target import target_data
+from htvm.tools.cli import main
+from htvm.tools.report.published import published
+from htvm.tools.report.target import target_data
 
 RESNET8_MACS = 12_501_632
 
@@ -163,7 +163,7 @@ def test_targets_show_parameters(
 
 
 def test_names_of_parameters_are_completed() -> None:
-    from htvm.cli.app import app
+    from htvm.tools.cli.app import app
 
     shell = ShellComplete(app, {}, "htvm", "_HTVM_COMPLETE")
     found = shell.get_completions(["run", "zoo:resnet8", "--target"], "siracusa.cpu:cores=4,l")

@@ -15,9 +15,9 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.description import DIANA
 from htvm.firmware.diagnostics import refused_number
 from htvm.model import Model
-from htvm.skeleton import example_folder
-from htvm.zoo.drawing import Sketch
-from htvm.zoo.emit import model
+from htvm.tools.skeleton import example_folder
+from htvm.tools.zoo.drawing import Sketch
+from htvm.tools.zoo.emit import model
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:

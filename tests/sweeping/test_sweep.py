@@ -24,18 +24,18 @@ import htvm
 from byoc_dory.errors import TilingError
 from byoc_dory.soc.base import Target
 from byoc_dory.soc.registry import resolve
-from htvm.cli import main
-from htvm.cli.sweep_arguments import split_words
 from htvm.compiled import BuildOptions
 from htvm.errors import DependencyError, ExportError, HtvmError, ModelError, TargetError
 from htvm.opening import opened as open_model
-from htvm.sweeping import evaluate as evaluating
-from htvm.sweeping.designs import front
-from htvm.sweeping.job import Job, Task
-from htvm.sweeping.row import Row
-from htvm.sweeping.space import space_of
-from htvm.sweeping.store import Store
-from htvm.sweeping.workers import executed
+from htvm.tools.cli import main
+from htvm.tools.cli.sweep_arguments import split_words
+from htvm.tools.sweeping import evaluate as evaluating
+from htvm.tools.sweeping.designs import front
+from htvm.tools.sweeping.job import Job, Task
+from htvm.tools.sweeping.row import Row
+from htvm.tools.sweeping.space import space_of
+from htvm.tools.sweeping.store import Store
+from htvm.tools.sweeping.workers import executed
 
 pytest.importorskip("pandas")
 
@@ -70,7 +70,7 @@ def opened(name: str, _limits: object = None) -> htvm.Model:
 @pytest.fixture
 def standin(monkeypatch: pytest.MonkeyPatch) -> Standin:
     found = Standin()
-    monkeypatch.setattr("htvm.sweeping.sweep.opened", opened)
+    monkeypatch.setattr("htvm.tools.sweeping.sweep.opened", opened)
     monkeypatch.setattr(evaluating, "_evaluator", lambda digest, hidden: found)
     return found
 
@@ -137,7 +137,7 @@ def test_bad_networks_and_coefficients(standin: Standin, monkeypatch: pytest.Mon
         htvm.sweep([], "siracusa", GRID)
     with pytest.raises(ModelError):
         htvm.sweep("zoo:nothing", "siracusa", GRID)
-    monkeypatch.setattr("htvm.sweeping.sweep.opened", open_model)
+    monkeypatch.setattr("htvm.tools.sweeping.sweep.opened", open_model)
     with pytest.raises(TargetError, match="cannot be handed to other processes"):
         htvm.sweep(opened(NETWORK), "siracusa", GRID, jobs=2)
     with pytest.raises(TargetError, match="mac_pj cannot be -1"):
@@ -198,7 +198,7 @@ def test_numbers_can_have_an_area(standin: Standin) -> None:
 def test_bad_numbers_are_refused_before_anything_is_opened(
     standin: Standin, monkeypatch: pytest.MonkeyPatch, target: Any, grid: Any, says: str
 ) -> None:
-    monkeypatch.setattr("htvm.sweeping.sweep.opened", lambda *_: pytest.fail("opened"))
+    monkeypatch.setattr("htvm.tools.sweeping.sweep.opened", lambda *_: pytest.fail("opened"))
     with pytest.raises(TargetError) as caught:
         htvm.sweep(NETWORK, target, grid)
     assert says in str(caught.value)
@@ -481,7 +481,7 @@ def test_processes_give_the_same_frame(tmp_path: Path) -> None:
 def test_a_killed_sweep_goes_on(tmp_path: Path) -> None:
     """A process killed at some moment; the same command then finishes with the same file."""
     pytest.importorskip("joblib")
-    command = [sys.executable, "-m", "htvm.cli", "sweep", NETWORK, "-t", "siracusa",
+    command = [sys.executable, "-m", "htvm", "sweep", NETWORK, "-t", "siracusa",
                "--cores", "1,4", "--l1", "32k,64k", "-j", "1"]  # fmt: skip
     subprocess.run([*command, "-r", str(tmp_path / "whole.csv")], check=True, capture_output=True)
     path = tmp_path / "killed.csv"

@@ -17,13 +17,13 @@ from byoc_dory.soc.diana.faults import fault_settings
 from htvm.compiled import BuildOptions, Compiled
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import compile_model
-from htvm.verification import reference
-from htvm.verification.reference import operator_results
-from htvm.verification.types import Verification
-from htvm.verification.verify import verify
-from htvm.zoo.drawing import Sketch
-from htvm.zoo.emit import model
-from htvm.zoo.schemes import Scheme
+from htvm.tools.verification import reference
+from htvm.tools.verification.reference import operator_results
+from htvm.tools.verification.types import Verification
+from htvm.tools.verification.verify import verify
+from htvm.tools.zoo.drawing import Sketch
+from htvm.tools.zoo.emit import model
+from htvm.tools.zoo.schemes import Scheme
 
 Array = np.ndarray[Any, Any]
 

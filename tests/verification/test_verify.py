@@ -12,7 +12,7 @@ from htvm.aot.entry import model_sources
 from htvm.compiled import Compiled
 from htvm.firmware.build import build_rv32
 from htvm.inputs import seeded_inputs
-from htvm.verification.types import Difference, SourceLine
+from htvm.tools.verification.types import Difference, SourceLine
 from tests.verification.probe import broken, compiled, fault, probe, verified
 
 TILED = {"l1_budget": 6000}
@@ -257,8 +257,8 @@ def test_values_are_those_of_the_two_programs(tiled: Compiled) -> None:
 
 def test_rows_of_channels() -> None:
     """The cluster has another layout than DIANA's cores."""
-    from htvm.zoo.drawing import Sketch
-    from htvm.zoo.emit import model
+    from htvm.tools.zoo.drawing import Sketch
+    from htvm.tools.zoo.emit import model
 
     net = Sketch("rows", (3, 8, 8), 0, "8-bit")
     net.conv2d(net.conv2d(net.input, 8, (3, 3)), 8, (3, 3))

@@ -8,12 +8,12 @@ import pytest
 
 import htvm
 from byoc_dory.errors import SimulationError, TargetError
-from htvm.cli.app import main
 from htvm.compiled import Compiled
 from htvm.firmware.build import build_host, build_rv32
 from htvm.inputs import seeded_inputs
 from htvm.sim.host import run_host
-from htvm.verification.types import Stray, Verification
+from htvm.tools.cli.app import main
+from htvm.tools.verification.types import Stray, Verification
 from tests.verification.probe import broken, compiled, probe, verified
 
 
@@ -115,7 +115,7 @@ def test_run_check_names_layer_and_buffer_of_an_overrun(
 ) -> None:
     module = module_of(overrun())
     monkeypatch.setattr("htvm.build", lambda *_, **__: module, raising=False)
-    monkeypatch.setattr("htvm.cli.arguments.open_model", lambda *_: probe())
+    monkeypatch.setattr("htvm.tools.cli.arguments.open_model", lambda *_: probe())
     assert main(["run", "probe.tflite", "--check"]) == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "equal to the reference: yes a step writes OUTSIDE of its results" in shown
@@ -133,7 +133,7 @@ def test_run_check_says_that_nothing_is_written_outside(
 ) -> None:
     module = module_of(compiled(probe()))
     monkeypatch.setattr("htvm.build", lambda *_, **__: module, raising=False)
-    monkeypatch.setattr("htvm.cli.arguments.open_model", lambda *_: probe())
+    monkeypatch.setattr("htvm.tools.cli.arguments.open_model", lambda *_: probe())
     assert main(["run", "probe.tflite", "--check"]) == 0
     assert "red zones around all buffers: untouched" in capsys.readouterr().out
 

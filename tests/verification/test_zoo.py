@@ -17,7 +17,7 @@ from htvm import zoo
 from htvm.compiled import BuildOptions, Compiled
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import compile_model
-from htvm.verification.verify import verify
+from htvm.tools.verification.verify import verify
 
 NETWORKS = ("ds_cnn", "mobilenet_v1", "resnet8", "toyadmos", "digits")
 

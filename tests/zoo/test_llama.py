@@ -11,10 +11,10 @@ import pytest
 
 import htvm
 from htvm import zoo
-from htvm.cli.arguments import open_model
 from htvm.errors import ModelError
-from htvm.language import LanguageModel
 from htvm.model import Model
+from htvm.tools.cli.arguments import open_model
+from htvm.tools.language import LanguageModel
 from patterns.reading.read import graph_of
 from tests.models_onnx import LLAMAS, onnx_path
 from tests.reference.interpreter import interpret

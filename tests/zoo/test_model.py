@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from htvm import zoo
+from htvm.tools.zoo.emit import model
+from htvm.tools.zoo.schemes import Layout
 from htvm.vm import linked
-from htvm.zoo.emit import model
-from htvm.zoo.schemes import Layout
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,9 @@ import pytest
 from byoc_dory.errors import ModelError
 from byoc_dory.layers import Shift
 from htvm import zoo
-from htvm.zoo import forward
-from htvm.zoo.drawing import SketchStep
-from htvm.zoo.schemes import Scheme
+from htvm.tools.zoo import forward
+from htvm.tools.zoo.drawing import SketchStep
+from htvm.tools.zoo.schemes import Scheme
 from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 from patterns.ops.dense import Dense
 from patterns.ops.moves.reshape import Reshape

@@ -10,9 +10,9 @@ import pytest
 
 import htvm
 from htvm import zoo
-from htvm.cli.arguments import open_model
 from htvm.errors import DependencyError, ModelError
-from htvm.zoo.trained import _digits_table, digits_data, weights_file
+from htvm.tools.cli.arguments import open_model
+from htvm.tools.zoo.trained import _digits_table, digits_data, weights_file
 
 LARGEST = 400_000
 

@@ -174,7 +174,7 @@ def test_every_requantization_is_the_accelerators() -> None:
 
 
 def test_names_on_the_command_line() -> None:
-    from htvm.cli.arguments import open_model
+    from htvm.tools.cli.arguments import open_model
 
     assert open_model("zoo:encoder:2").name == "encoder_2"
     for text in ("zoo:encoder:ternary", "zoo:encoder:-1", "zoo:encoder:0", "zoo:encoder:99999"):

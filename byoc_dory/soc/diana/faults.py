@@ -1,7 +1,7 @@
 """Corrupting a byte on purpose: a setting of DIANA's device models that no program can reach.
 
-It is for testing the tools that look for errors: `htvm.verification` must find it at the right
-layer, tile, element and line.
+It is for testing the tools that look for errors: `htvm.tools.verification` must find it at the
+right layer, tile, element and line.
 """
 
 from __future__ import annotations

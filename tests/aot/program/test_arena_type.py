@@ -15,7 +15,7 @@ from byoc_dory.errors import DefectError
 from byoc_dory.memory.arena import written_over
 from htvm.aot.entry import model_sources
 from htvm.aot.program import Program
-from htvm.cli.arguments import open_model
+from htvm.tools.cli.arguments import open_model
 from tests.aot import tiny
 
 

@@ -19,7 +19,7 @@ from htvm.aot.entry import model_sources
 from htvm.compiled import BuildOptions, Compiled
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import compile_model
-from htvm.verification.verify import verify
+from htvm.tools.verification.verify import verify
 from patterns.ops.convolution import Window, conv2d_of
 from tests.generated.operators import module_of
 

@@ -18,9 +18,9 @@ from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
 from htvm.pipeline import compile_model
 from htvm.sim.host import run_host
-from htvm.verification.verify import verify
-from htvm.zoo.drawing import Sketch
-from htvm.zoo.emit import model
+from htvm.tools.verification.verify import verify
+from htvm.tools.zoo.drawing import Sketch
+from htvm.tools.zoo.emit import model
 from patterns.ops.convolution import Conv2d
 
 # (L1 budget, smallest number of tiles)

@@ -1,0 +1,53 @@
+"""``htvm print``: the value after a stage of a build, as text."""
+
+from __future__ import annotations
+
+import click
+
+from htvm.progress_bar import shown_progress
+from htvm.tools.cli import options
+from htvm.tools.cli.arguments import Network
+from htvm.tools.cli.output import print_json
+from htvm.tools.cli.terminal import echo
+
+
+@click.command(
+    epilog=options.examples(
+        "htvm print zoo:ds_cnn --after dispatch",
+        "htvm print kws.tflite --target cortex_m4 --after assemble",
+    )
+)
+@options.network
+@options.placed
+@click.option(
+    "--after",
+    default="dispatch",
+    show_default=True,
+    metavar="STAGE",
+    help="Stage whose value is printed: import (operators), place (planned cores, with the reasons "
+    "of refusals), retarget (operators in the cores' numbers), dispatch (cores, with the reasons), "
+    "partition (regions), generate (tiles, L1), lower (CPU kernels) or assemble (steps, L2).",
+)
+@options.common
+def command(
+    network: Network,
+    target: str,
+    placed: options.Placed,
+    after: str,
+    as_json: bool,
+) -> None:
+    """Print what a stage of the build of MODEL returned, as text.
+
+    The text is for reading and comparing; it is no input of any verb.
+    """
+    from htvm.compiled import BuildOptions
+    from htvm.tools.printing.stages import print as printed
+
+    opened = network.open()
+    with shown_progress() as progress:
+        built = BuildOptions(**placed)
+        text = printed(opened, target, after, options=built, progress=progress)
+    if as_json:
+        print_json("print", {"after": after, "lines": text.splitlines()})
+    else:
+        echo(text.rstrip("\n"))

@@ -1,0 +1,88 @@
+"""``htvm verify``: compares every step on the simulated SoC with the reference."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import htvm
+from htvm.errors import TargetError
+from htvm.progress_bar import shown_progress
+from htvm.tools.cli import options
+from htvm.tools.cli.arguments import Network
+from htvm.tools.cli.output import print_json
+from htvm.tools.cli.places import PATH
+from htvm.tools.cli.terminal import echo
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc
+
+
+@click.command(
+    epilog=options.examples(
+        "htvm verify zoo:resnet8",
+        "htvm verify kws.tflite --input sample.npy --golden outputs.npz",
+        "htvm verify zoo:digits --target diana.digital --schedule published --json",
+    )
+)
+@options.network
+@options.placed
+@options.given_input
+@click.option(
+    "--golden",
+    "-g",
+    type=PATH,
+    help="An .npz file with your own outputs for this input, by the outputs' names.",
+)
+@options.common
+def command(
+    network: Network,
+    target: str,
+    placed: options.Placed,
+    given: str,
+    golden: Path | None,
+    as_json: bool,
+) -> None:
+    """Run MODEL layer by layer against the reference, and say what differs first.
+
+    Names the first layer, tile and element that differ, both values, and the line of C that wrote
+    the element.  Exit code 1 if anything differs, from the reference or from the golden.
+    """
+    from byoc_dory.soc.registry import resolve
+    from htvm.tools.verification.golden import bind_golden
+
+    _refuse_unwatched(resolve(target).soc)
+    opened, inputs = network.open_with(given)
+    own = None if golden is None else bind_golden(opened.outputs, golden)
+    with shown_progress() as progress:
+        module = htvm.build(opened, target, **placed, progress=progress)
+        found = module.verify(inputs, own, progress=progress)
+    if as_json:
+        printed = {
+            "equal": found.equal,
+            "contained": found.contained,
+            "agrees": found.agrees,
+            **asdict(found),
+        }
+        print_json("verify", printed)
+    else:
+        echo(str(found))
+    if not (found.equal and found.contained and found.agrees):
+        raise click.exceptions.Exit(1)
+
+
+def _refuse_unwatched(soc: Soc) -> None:
+    """Refuse a core whose every store cannot be watched, before anything is built.
+
+    Raises:
+        TargetError: the simulator does not have it.
+    """
+    if soc.host.platform != "rv32":
+        raise TargetError(
+            f"steps are watched on the simulator, which has no {soc.host.name}",
+            where="htvm verify",
+            hint="htvm run --check compares its outputs with the reference",
+        )

@@ -1,0 +1,184 @@
+"""The report of a build: one row per step, memories, energy, and how to reproduce it."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from typing import TYPE_CHECKING
+
+from htvm.sim.maps import memory_maps
+from htvm.tools.facts.network import machine_of, network_graph
+from htvm.tools.facts.recipe import recipe_of
+from htvm.tools.facts.rerun import with_run
+from htvm.tools.facts.traffic import traffic_of
+from htvm.tools.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary
+
+if TYPE_CHECKING:
+    from byoc_dory.plan import LayerPlan
+    from byoc_dory.region import Kernel, RegionCode
+    from byoc_dory.soc.base import Host
+    from byoc_dory.tileloop.traffic import Traffic
+    from htvm.aot.program import Step
+    from htvm.compiled import Compiled, Platform
+    from htvm.firmware.sizes import Sizes
+    from htvm.result import RunResult
+
+
+def memory_of(compiled: Compiled, sizes: Sizes, result: RunResult | None) -> L2Use:
+    """Return how the linked program uses L2 (bytes), and what a run used of the stack."""
+    soc = compiled.target.soc
+    return L2Use(
+        code=sizes.code,
+        constants=sizes.constants,
+        arena=sizes.arena,
+        stack=sizes.stack,
+        limit=soc.memory("L2").size,
+        arena_bound=compiled.program.plan.bound,
+        io=sizes.io + sizes.other,
+        apart=tuple(
+            (name, compiled.program.bytes_in(name), soc.memory(name).size)
+            for name in compiled.program.constant_memories
+        ),
+        flash_limit=None if soc.code_memory == "L2" else soc.memory(soc.code_memory).size,
+        stack_used=None if result is None else result.stack_bytes,
+        compiler=sizes.compiler,
+    )
+
+
+def layer_rows(compiled: Compiled) -> tuple[LayerRow, ...]:
+    """Return one row per step of the entry function, in execution order, without a run."""
+    known = compiled.kernels
+    moved = traffic_of(compiled.program, {symbol: kernel for symbol, (_, kernel) in known.items()})
+    return tuple(
+        _layer_row(compiled, step, known.get(step.symbol, (None, None)), traffic)
+        for step, traffic in zip(compiled.program.steps, moved, strict=True)
+    )
+
+
+def _layer_row(
+    compiled: Compiled,
+    step: Step,
+    found: tuple[RegionCode, Kernel] | tuple[None, None],
+    traffic: Traffic,
+) -> LayerRow:
+    (region, kernel), names, known = found, step.layers, compiled.dispatch.layers
+    layers = [known[name] for name in names if name in known]
+    plan = None if kernel is None else kernel.plan
+    tiles = None if kernel is None else kernel.program
+    return LayerRow(
+        name=" + ".join(names),
+        op=_operator(compiled, step),
+        accelerator=step.accelerator,
+        shape="; ".join(layer.sizes_text for layer in layers)
+        if step.kind in ("layer", "cpu")
+        else "",
+        macs=step.macs,
+        predicted_cycles=step.predicted_cycles or None,
+        tile="" if plan is None else ",".join(str(size) for size in astuple(plan.solution.tile)),
+        tiles=None if tiles is None else tiles.tiles,
+        double_buffered=tiles is not None and tiles.pipelined,
+        resident="" if plan is None else _resident(plan),
+        l1_bytes=None if region is None else region.l1_used.get(step.symbol),
+        source=compiled.source.sources.get(names[-1], ""),
+        kind=step.kind,
+        l2_read=traffic.read,
+        l2_written=traffic.written,
+        l2_weights=traffic.constants,
+    )
+
+
+def _resident(plan: LayerPlan) -> str:
+    """Return which tensors a layer finds in L1, or leaves there."""
+    operands = plan.resident_inputs
+    if len(operands) == 1:
+        names = ["input"] if operands[0] else []
+    else:
+        names = ["inputs"] if all(operands) else ["one input"] if any(operands) else []
+    return " and ".join([*names, *(["output"] if plan.resident_output else [])])
+
+
+def _operator(compiled: Compiled, step: Step) -> str:
+    if step.kind not in ("layer", "cpu"):
+        return step.kind
+    padding = next((k for k in compiled.cpu_kernels if k.symbol == step.symbol), None)
+    if padding is not None and padding.operators == ("pad",):
+        return "pad"
+    kinds = compiled.dispatch.kinds
+    # A name without an operator belongs to a kernel that TVM created.
+    return " + ".join(dict.fromkeys(kinds.get(name, "other") for name in step.layers))
+
+
+def _host_notes(host: Host) -> tuple[str, ...]:
+    """Return what to know of a host with SIMD: its instructions are not encoded as the chip's."""
+    if not host.corev:
+        return ()
+    return (
+        f"Host: {host.name}. CORE-V is the encoding of the simulated core; chips with older cores "
+        "of the family (RI5CY, XpulpV2) have the same operations in another.",
+    )
+
+
+def _number_notes(impossible: str) -> tuple[str, ...]:
+    """Return why a network keeps its source's numbers, if no accelerator's are possible."""
+    if not impossible:
+        return ()
+    return (
+        f"The network keeps its numbers, because it cannot be retargeted: {impossible}. Layers "
+        "that need an accelerator's numbers run on the host.",
+    )
+
+
+def report_of(
+    compiled: Compiled, platform: Platform, sizes: Sizes, result: RunResult | None
+) -> Report:
+    """Return the report of a build, and of a run if there was one."""
+    cost = compiled.retargeted.report
+    built = Report(
+        summary=Summary(
+            network=compiled.source.name,
+            target=compiled.target.name,
+            platform=platform,
+            notes=(
+                *_host_notes(compiled.target.soc.host),
+                *_number_notes(cost.impossible),
+                *filter(None, [compiled.state.text]),
+            ),
+            clock_hz=compiled.target.soc.clock_hz,
+            memory=memory_of(compiled, sizes, None),
+            policy=compiled.planned.policy if compiled.target.accelerators else "",
+            schedule=compiled.options.tiling.schedule if compiled.target.accelerators else "",
+        ),
+        layers=layer_rows(compiled),
+        sqnr=tuple(
+            SqnrRow(row.name, row.sqnr_db, compiled.source.sources.get(row.name, ""))
+            for row in cost.layers
+        ),
+        output_sqnr_db=cost.output_sqnr_db,
+        output_largest=cost.output_largest,
+        l1=_l1_of(compiled),
+        measured_on=cost.reason if cost.changed else "",
+        same_decision=cost.agreement,
+        machine=machine_of(compiled.target),
+        maps=memory_maps(compiled),
+        graph=network_graph(compiled),
+        recipe=recipe_of(compiled, platform),
+    )
+    return built if result is None else with_run(built, result, compiled.target.soc)
+
+
+def _l1_of(compiled: Compiled) -> tuple[L1Use, ...]:
+    return tuple(
+        L1Use(
+            region=code.name,
+            layers=len(plan.layers),
+            limit=plan.l1_limit,
+            peak=plan.l1_peak,
+            live=plan.l1_live,
+            resident=plan.resident,
+            cycles=plan.cycles,
+            apart=plan.apart,
+            gap=plan.gap,
+        )
+        for code in compiled.regions.values()
+        for plan in [code.plan]
+        if plan is not None
+    )

@@ -1,0 +1,106 @@
+"""`print`: the value after a stage of a build, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byoc_dory.errors import TargetError
+from byoc_dory.nearest import nearest
+from byoc_dory.plain import plain
+from htvm.compiled import BuildOptions, Compiled
+from htvm.opening import PRINTED, opened
+from htvm.pipeline import compile_model
+from htvm.public import public
+from htvm.tools.printing.graphs import graph_lines
+from htvm.tools.printing.placements import dispatch_lines, placement_lines
+from htvm.tools.printing.programs import (
+    assembly_lines,
+    generated_lines,
+    lowered_lines,
+    region_lines,
+)
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+
+    from byoc_dory.soc.base import Target
+    from htvm.model import Model
+    from htvm.progress import Progress
+
+
+class Printed(str):
+    """The text of a stage, which consoles and notebooks show as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _retarget_lines(compiled: Compiled) -> Iterator[str]:
+    retargeted = compiled.retargeted
+    yield from str(retargeted.report).splitlines()
+    for layer, instead in compiled.rewritten.items():
+        yield f"{layer} rewritten: {instead}"
+    yield from graph_lines(retargeted.model)
+
+
+_LINES: Mapping[str, Callable[[Compiled], Iterator[str]]] = {
+    "place": placement_lines,
+    "retarget": _retarget_lines,
+    "dispatch": dispatch_lines,
+    "partition": region_lines,
+    "generate": generated_lines,
+    "lower": lowered_lines,
+    "assemble": assembly_lines,
+}
+STAGES = ("import", *_LINES)
+"""The stages of a build before the C compiler, in order."""
+
+
+@public
+def print(
+    model: Model | IRModule | str | Path,
+    target: str | Target = "diana",
+    after: str = "dispatch",
+    *,
+    options: BuildOptions | None = None,
+    progress: Progress | None = None,
+) -> Printed:
+    """Return the value after a stage of a build as text, to be read, not to be read in.
+
+    Args:
+        model: what `htvm.build` takes.
+        target: what it is built for; ``"import"`` is the same for all.
+        after: the stage: ``"import"``, ``"place"``, ``"retarget"``, ``"dispatch"``,
+            ``"partition"``, ``"generate"``, ``"lower"`` or ``"assemble"``.
+        options: options of the build.
+        progress: receives the stages of the build.
+
+    Raises:
+        TargetError: there is no such stage or target.
+        HtvmError: what `htvm.build` raises of a model that cannot be compiled.
+    """
+    if after not in STAGES:
+        raise TargetError(
+            f"there is no stage {after!r}",
+            where="option 'after'",
+            hint=f"{nearest(after, STAGES)}one of {', '.join(STAGES)}",
+        )
+    source = opened(model)
+    if after == "import":
+        return _text(f"import of {source.name}", graph_lines(source))
+    compiled = compile_model(source, target, options or BuildOptions(), progress=progress)
+    return text_after(compiled, after)
+
+
+def text_after(compiled: Compiled, after: str) -> Printed:
+    """Return the value after a stage behind the import of a build that is there."""
+    head = f"{after} of {compiled.source.name} for {compiled.target.name}"
+    return _text(head, _LINES[after](compiled))
+
+
+def _text(head: str, lines: Iterator[str]) -> Printed:
+    return Printed("".join(f"{plain(line)}\n" for line in (PRINTED + head, "", *lines)))

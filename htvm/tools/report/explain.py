@@ -1,0 +1,485 @@
+"""Where each operator runs, why not elsewhere, and which changes would help.
+
+Estimated times are in cycles of the SoC's clock; unknown values are ``None``, never zero.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from byoc_dory.verdict import OperatorVerdict
+from htvm.shown import Shown
+from htvm.tools.report.rule_costs import RuleCost, objections_text, rule_costs
+from htvm.tools.report.settings import Setting, settings_text
+from htvm.tools.report.table import (
+    Column,
+    Table,
+    count,
+    short_source,
+    table_of,
+    text,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from byoc_dory.cost.basis import Basis
+
+PLAIN = "TVM's plain C"
+"""How `VerdictRow.kernel` begins if no schedule is for an operator."""
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """The place where one operator runs, and the reasons.
+
+    Attributes:
+        layer: layer name.
+        op: operator.
+        placed: the accelerator that runs it, or "cpu".
+        offers: the answers of the SoC's accelerators, one per accelerator.
+        cpu_cycles: estimated cycles on one core of the CPU; None if unknown.
+        shape: sizes as text.
+        source: name in the source file; empty if it has no name there.
+        cycles: of the operator where it runs in this build, conversions of layouts not counted;
+            None if unknown, or if it has no code of its own.
+        basis: as for `StepCost`: "predicted", "measured" or "estimated"; empty without cycles.
+        rewritten: what is computed instead, with the same result; empty if nothing is.
+        kernel: how its loops on the CPU were made; empty if it needs none, or runs elsewhere.
+    """
+
+    layer: str
+    op: str
+    placed: str
+    offers: tuple[OperatorVerdict, ...] = ()
+    cpu_cycles: int | None = None
+    shape: str = ""
+    source: str = ""
+    cycles: int | None = None
+    basis: str = ""
+    rewritten: str = ""
+    kernel: str = ""
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What one step of the entry function costs.
+
+    Attributes:
+        layers: names of its layers.
+        runs_on: the accelerator that it belongs to, or "cpu".
+        kind: "layer" and "cpu" compute; "prologue" and "epilogue" convert layouts; "copy" copies.
+        cycles: its cycles (on Cortex-M cores: instructions); None if unknown.
+        basis: "predicted" by an accelerator's cost model; "measured", the CPU's own code in the
+            simulator; or "estimated" from sizes, where it could not be measured.
+    """
+
+    layers: tuple[str, ...]
+    runs_on: str
+    kind: str
+    cycles: int | None
+    basis: Basis
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """A change to the model, and what the cost model says it would gain.
+
+    Attributes:
+        layers: names of the layers to change; layers of the same geometry are changed together.
+        change: the change, as an imperative phrase.
+        gain: cycles saved over all these layers.
+        before, after: cycles of these layers without and with the change, ``gain`` apart.
+        runs_on: the core they run on now.
+        would_run_on: the core they would run on.
+        note: side effects of the change.
+        counted: what is saved: "cycles", or "instructions" on cores whose cycles are not simulated.
+    """
+
+    layers: tuple[str, ...]
+    change: str
+    gain: int
+    before: int
+    after: int
+    runs_on: str
+    would_run_on: str
+    note: str = ""
+    counted: str = "cycles"
+
+    @property
+    def sentence(self) -> str:
+        """The layers, the change, and its predicted gain."""
+        return self._said(", ".join(self.layers))
+
+    @property
+    def short(self) -> str:
+        """The same with at most two layers by name."""
+        first, *others = self.layers
+        if len(others) < 2:
+            return self.sentence
+        return self._said(f"{first} and {len(others)} more")
+
+    def _said(self, names: str) -> str:
+        return f"{names}: {self.change}: -{count(self.gain)} {self.counted} (predicted)"
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation(Shown):
+    """Everything that `Module.explain()` shows.
+
+    Attributes:
+        rows: one per operator, in execution order.
+        improvements: the changes to the model that would gain most, the best first.
+        total_cycles: cycles of the unchanged model, those of its steps; None if one is unknown.
+        steps: the cost of each step of the program, in execution order.
+        missing: why the CPU's steps are only estimated; empty if they were measured.
+        counted: "cycles", or "instructions" on cores whose cycles are not simulated.
+        settings: settings that were tried and are quicker.
+        clips: a sentence for each operator that clips a layer on the CPU, and why it has to.
+        state: where the inputs are that the caller keeps between runs, and why; empty without any.
+    """
+
+    rows: tuple[VerdictRow, ...]
+    improvements: tuple[Improvement, ...] = ()
+    total_cycles: int | None = None
+    steps: tuple[StepCost, ...] = ()
+    missing: str = ""
+    counted: str = "cycles"
+    settings: tuple[Setting, ...] = ()
+    state: str = ""
+    clips: tuple[str, ...] = ()
+
+    def _rows(self) -> tuple[object, ...]:
+        return self.rows
+
+    @property
+    def rules(self) -> tuple[RuleCost, ...]:
+        """The rules that objected, and what each costs: for those who design an accelerator."""
+        return rule_costs(self.rows)
+
+    def __str__(self) -> str:
+        """Return the costs, the answers and the changes as text."""
+        return explain_text(self, _TEXT)
+
+    def __repr__(self) -> str:
+        """Return the text without its table."""
+        return explain_screen(self, _TEXT)
+
+    def plot_units(self) -> Figure:
+        """Plot the cycles (on Cortex-M cores: instructions) that each unit takes.
+
+        Conversions of layouts and copies count as the CPU's.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: the costs of all steps are unknown.
+        """
+        from htvm.tools.report.explain_figures import units_figure
+
+        spent = [
+            (step.runs_on if step.kind in ("layer", "cpu") else "cpu", step.cycles or 0)
+            for step in self.steps
+        ]
+        return units_figure(spent, self._units(), self.counted)
+
+    def plot_layers(self, most: int = 20) -> Figure:
+        """Plot the layers that take longest, in the colours of the units that run them.
+
+        Args:
+            most: largest number of layers.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: the costs of all layers are unknown.
+        """
+        from htvm.tools.report.explain_figures import layers_figure
+
+        rows = sorted(self.rows, key=lambda row: -(row.cycles or 0))[:most]
+        known = [(row.layer, row.placed, row.cycles, row.basis) for row in rows if row.cycles]
+        return layers_figure(known, self._units(), self.counted)
+
+    def _units(self) -> list[str]:
+        """Return the names of the SoC's units, the accelerators first."""
+        asked = [offer.accelerator for row in self.rows for offer in row.offers]
+        placed = [row.placed for row in self.rows]
+        return [*asked, *placed, *(step.runs_on for step in self.steps), "cpu"]
+
+
+_TEXT = 80  # characters per line of an explanation as text, outside of a terminal
+
+
+def _answer_of(accelerator: str) -> Callable[[VerdictRow], str]:
+    """Return what tells an accelerator's answers as the text of one cell."""
+
+    def answer(row: VerdictRow) -> str:
+        said = [_says(offer) for offer in row.offers if offer.accelerator == accelerator]
+        return said[-1] if said else "not asked"
+
+    return answer
+
+
+def _says(offer: OperatorVerdict) -> str:
+    if offer.accepted:
+        return "yes" if offer.cycles is None else f"yes, {count(offer.cycles)} cycles"
+    return f"no: {offer.reason}"
+
+
+def verdict_table(rows: Sequence[VerdictRow]) -> Table:
+    """Return one row per operator, and one column per accelerator that answered.
+
+    Without accelerators there is a column for the kernel instead.
+    """
+    asked = dict.fromkeys(offer.accelerator for row in rows for offer in row.offers)
+    answers = [(Column(f"{name} alone?"), _answer_of(name)) for name in asked]
+    return table_of(
+        rows,
+        (Column("layer"), lambda row: row.layer),
+        (Column("op"), lambda row: row.op),
+        (Column("shape"), lambda row: row.shape),
+        (Column("runs on"), lambda row: row.placed),
+        (Column("cycles", number=True), lambda row: row.cycles),
+        (Column("basis"), lambda row: row.basis),
+        (Column("est. on one CPU core", number=True), lambda row: row.cpu_cycles),
+        *(answers or [(Column("kernel"), lambda row: row.kernel)]),
+        (Column("source"), lambda row: short_source(row.source)),
+    )
+
+
+def explain_text(found: Explanation, width: int | None = None) -> str:
+    """Return the table of operators, the rules that objected, and the changes that gain most.
+
+    Args:
+        found: the explanation.
+        width: characters per line: the most important columns, and reasons wrapped; by default
+            all columns, in lines as long as they need.
+    """
+    if width is None:
+        table = text(verdict_table(found.rows)) if found.rows else ""
+        parts = [
+            _placed(found),
+            table,
+            *_legend(found, wide=True),
+            _rewritten(found.rows),
+            _plain(found.rows),
+            objections_text(found.rows),
+            settings_text(found.settings),
+            _clips(found),
+            found.state,
+            _gains(found),
+        ]
+        return "\n\n".join(part for part in parts if part)
+    table = text(cost_table(found), width) if found.rows else ""
+    rows = found.rows
+    quicker = settings_text(found.settings)
+    tail = (
+        *_legend(found), _rewritten(rows), _plain(rows), quicker, _clips(found), found.state,
+        _gains(found),
+    )  # fmt: skip
+    wrapped = [_wrapped(part, width) for part in tail if part]
+    return "\n\n".join(part for part in (_wrapped(_placed(found), width), table, *wrapped) if part)
+
+
+def _plain(rows: Sequence[VerdictRow]) -> str:
+    """Return which operators run as TVM's own loops, on a core without accelerators."""
+    names = [row.layer for row in rows if row.kernel.startswith(PLAIN) and not row.offers]
+    return f"no kernel of their own, {PLAIN}: {', '.join(names)}" if names else ""
+
+
+def explain_screen(found: Explanation, width: int = 80) -> str:
+    """Return `explain_text` without its table, in lines of ``width`` characters."""
+    rows = found.rows
+    quicker = settings_text(found.settings)
+    parts = [
+        _placed(found), _rewritten(rows), objections_text(rows), quicker, _clips(found),
+        found.state, _gains(found),
+    ]  # fmt: skip
+    return "\n\n".join(_wrapped(part, width) for part in parts if part)
+
+
+def cost_table(found: Explanation) -> Table:
+    """Return one row per operator with code: where it runs, its cost there, why not elsewhere."""
+    columns = (
+        Column("layer"),
+        Column("runs on"),
+        Column(found.counted, number=True),
+        Column("%", number=True),
+        Column("elsewhere", wraps=True),
+    )
+    rows = []
+    for row in found.rows:
+        if _is_part(row, found):
+            continue
+        mark = _MARKS.get(row.basis, "")
+        cycles = "" if row.cycles is None else f"{count(row.cycles)}{mark}"
+        rows.append((row.layer, row.placed, cycles, _share(row.cycles, found), _elsewhere(row)))
+    moved = [step for step in found.steps if step.kind not in ("layer", "cpu")]
+    if any(step.cycles for step in moved):
+        taken = sum(step.cycles or 0 for step in moved)
+        words = f"{count(taken)}{_MARKS.get(moved[0].basis, '')}"
+        rows.append(("layouts, copies", "cpu", words, _share(taken, found), ""))
+    total = f"{count(found.total_cycles)} " if found.total_cycles is not None else "unknown "
+    return Table(columns, tuple(rows), footer=("total", "", total, "", ""))
+
+
+def _is_part(row: VerdictRow, found: Explanation) -> bool:
+    """Whether an operator has no code of its own: a reshape, or a part of another layer."""
+    return bool(found.steps) and row.cycles is None and not row.basis
+
+
+_BASES = {
+    "predicted": "predicted by the accelerator's cost model",
+    "measured": "measured: the CPU's own code, simulated apart",
+    "estimated": "estimated from sizes",
+}
+# The padding keeps the digits of all bases below each other.
+_MARKS = {"measured": "*", "estimated": "?", "predicted": " "}
+
+
+def _share(cycles: int | None, found: Explanation) -> str:
+    if not cycles or not found.total_cycles:
+        return ""
+    return f"{100 * cycles / found.total_cycles:.1f}"
+
+
+def _elsewhere(row: VerdictRow) -> str:
+    """Return what other accelerators would take, and for the CPU's layers why they cannot."""
+    others = [offer for offer in row.offers if offer.accelerator != row.placed]
+    said = [
+        f"{offer.accelerator}: {count(offer.cycles)} alone"
+        for offer in others
+        if offer.accepted and offer.cycles is not None
+    ]
+    refused = [offer for offer in others if not offer.accepted] if row.placed == "cpu" else []
+    reasons: dict[str, list[str]] = {}
+    for offer in refused:
+        reasons.setdefault(offer.reason, []).append(offer.accelerator)
+    said += [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    return "; ".join(said)
+
+
+def _legend(found: Explanation, wide: bool = False) -> list[str]:
+    """Return what the numbers are based on."""
+    used = {row.basis for row in found.rows} | {step.basis for step in found.steps}
+    said = [
+        f"{'' if wide else _MARKS[basis].strip()} {words}".strip()
+        for basis, words in _BASES.items()
+        if basis in used
+    ]
+    parts = sum(_is_part(row, found) for row in found.rows)
+    lines = (
+        f"{found.counted}: {'; '.join(said)}" if said else "",
+        _QUICKER_ALONE if any(map(_is_quicker_alone, found.rows)) else "",
+        f"not shown: {parts} without code of their own (names, parts of others): --wide"
+        if parts and not wide
+        else "",
+        f"not measured: {found.missing}" if found.missing else "",
+    )
+    return ["\n".join(line for line in lines if line)]
+
+
+_QUICKER_ALONE = (
+    "a core that is quicker alone was not chosen: the policy goes by the bits of the weights, "
+    "which keeps accuracy, or the way there costs more than it gains; --policy latency goes by "
+    "cycles"
+)
+
+
+def _is_quicker_alone(row: VerdictRow) -> bool:
+    """Whether an accelerator that would take the layer needs fewer cycles than its own."""
+    own = row.cycles
+    return own is not None and any(
+        offer.accelerator != row.placed and offer.accepted and (offer.cycles or own) < own
+        for offer in row.offers
+    )
+
+
+def _wrapped(part: str, width: int) -> str:
+    """Wrap the lines of a text."""
+    return "\n".join(
+        piece
+        for line in part.split("\n")
+        for piece in textwrap.wrap(line, width, subsequent_indent="    ") or [""]
+    )
+
+
+def _placed(found: Explanation) -> str:
+    """Return how many operators run on each unit, and what all take."""
+    rows = found.rows
+    placed: dict[str, int] = {}
+    for row in rows:
+        placed[row.placed] = placed.get(row.placed, 0) + 1
+    counts = ", ".join(f"{number} on {name}" for name, number in placed.items())
+    total = "" if found.total_cycles is None else f"; {count(found.total_cycles)} {found.counted}"
+    # A run beside it counts slightly others.
+    if total and any(step.basis == "predicted" for step in found.steps):
+        total += " (predicted)"
+    return f"{len(rows)} operators: {counts}{total}" if rows else "no operators"
+
+
+def _rewritten(rows: Sequence[VerdictRow]) -> str:
+    """Return the layers that are computed by other operators."""
+    lines = [f"  {row.layer}: {row.rewritten}" for row in rows if row.rewritten]
+    title = "computed otherwise, with the same results (--rewrites off leaves it):"
+    return "\n".join([title, *lines]) if lines else ""
+
+
+def _clips(found: Explanation) -> str:
+    """Return which activations are clipped apart from their layers."""
+    title = "clipped by operators of their own, so that no bound of the source is lost:"
+    return "\n".join([title, *(f"  {sentence}" for sentence in found.clips)]) if found.clips else ""
+
+
+def _gains(found: Explanation) -> str:
+    """Return the changes that would gain most."""
+    lines = [_gain(entry, found.total_cycles) for entry in found.improvements]
+    return "\n".join([_GAINS, *lines]) if lines else ""
+
+
+_GAINS = (
+    "changes to the model that would gain most, by the cost model (what is learned may change, "
+    "too: train again):"
+)
+
+
+def _gain(entry: Improvement, total: int | None) -> str:
+    """Return a change as one line."""
+    share = "" if not total else f" ({100 * entry.gain / total:.1f} % of all)"
+    where = "" if entry.runs_on == entry.would_run_on else f", runs on {entry.would_run_on}"
+    note = f"; {entry.note}" if entry.note else ""
+    return (
+        f"  {', '.join(entry.layers)}: {entry.change}: "
+        f"-{count(entry.gain)} {entry.counted}{share}, "
+        f"{count(entry.before)} -> {count(entry.after)}{where}{note}"
+    )
+
+
+def explain_data(found: Explanation) -> dict[str, Any]:
+    """Return everything for JSON: ``operators``, ``improvements``, ``steps``, their total."""
+    return {
+        "operators": [
+            {**dataclasses.asdict(row), "offers": [_offer_data(entry) for entry in row.offers]}
+            for row in found.rows
+        ],
+        "improvements": [dataclasses.asdict(entry) for entry in found.improvements],
+        "settings": [
+            {**dataclasses.asdict(each), "same_accuracy": each.same, "loses": each.loses}
+            for each in found.settings
+        ],
+        "total_cycles": found.total_cycles,
+        "counted": found.counted,
+        "steps": [dataclasses.asdict(step) for step in found.steps],
+        "not_measured": found.missing,
+        "state": found.state,
+        "clips": list(found.clips),
+        "rules": [dataclasses.asdict(cost) for cost in found.rules],
+    }
+
+
+def _offer_data(offer: OperatorVerdict) -> dict[str, Any]:
+    """Return a verdict without the fields that its row already has."""
+    fields = ("accelerator", "accepted", "reason", "rule", "cycles")
+    return {name: getattr(offer, name) for name in fields}

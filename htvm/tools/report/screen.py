@@ -1,0 +1,227 @@
+"""The first screen of a report: the answer in about 16 lines that fit a terminal.
+
+It says how fast the network is, what it is compared with, what the accelerators do, how full the
+memories are, which steps are slowest and why, what was lost in accuracy, and what to type next.
+Everything else is in the tables of :mod:`htvm.report.layers`.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from htvm.tools.report.data import NOT_RUN, LayerRow, ReportData
+from htvm.tools.report.explain import Improvement
+from htvm.tools.report.reasons import (
+    accelerated_text,
+    group_text,
+    reason_of,
+    speed_up_of,
+    unknown_on_cpu,
+)
+from htvm.tools.report.settings import Setting
+from htvm.tools.report.table import count, milliseconds
+
+_WARNING = "WARNING"
+_WHOLE = (_WARNING, "estimate", "memory")  # facts that are never cut
+_SLOWEST = 3  # number of steps that are shown with their reasons
+_NAME = 21  # characters of a step's name
+# Below either, the loss of accuracy gets a warning.
+_SAME, _SQNR_DB = 0.9, 10.0
+_NARROWEST = 60  # narrower terminals get lines of this width
+
+
+def screen_text(report: ReportData, width: int = 80, hint: str = "") -> str:
+    """Return the first screen.
+
+    Args:
+        report: the report; without cycles, what needs them is left out.
+        width: characters per line, at least 60; longer lines are cut.
+        hint: the next commands to type, separated by three blanks.
+    """
+    width = max(width, _NARROWEST)
+    facts = [
+        ("estimate", _estimate(report)),
+        ("speed-up", _speed_up(report)),
+        ("accelerated", accelerated_text(report)),
+        ("memory", _memory(report)),
+        ("top-1", "" if report.decisions is None else report.decisions.words),
+        ("accuracy", _accuracy(report)),
+        (_WARNING, _loss(report)),
+        ("energy", _energy(report)),
+    ]
+    longest = max(len(name) for name, value in facts if value)
+    lines: list[str] = []
+    for name, value in facts:
+        head = f"{name:<{longest}}  "
+        if value and name in _WHOLE:  # to its end: other lines say enough where they are cut
+            lines += _hanging(head, value, width)
+        elif value:
+            lines.append(head + value)
+    parts = [_headline(report, width), lines, cost_lines(report, width), _hints(hint, width)]
+    return "\n\n".join("\n".join(_cut(line, width) for line in part) for part in parts if part)
+
+
+def _hints(hint: str, width: int) -> list[str]:
+    """Return the next commands in one line if they fit, else one per line."""
+    return [hint] if len(hint) <= width and hint else [part for part in hint.split("   ") if part]
+
+
+def _hanging(head: str, words: str, width: int) -> list[str]:
+    """Return words after a head, at most two lines of them below each other."""
+    wrapped = textwrap.wrap(
+        head + words, width, subsequent_indent=" " * len(head), max_lines=2, placeholder="..."
+    )
+    return wrapped
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else f"{line[: width - 3].rstrip()}..."
+
+
+def _headline(report: ReportData, width: int) -> list[str]:
+    """Return the figures that matter most, in a line or two."""
+    summary = report.summary
+    line = f"{summary.network} on {summary.target}"
+    if summary.instructions is not None:
+        line += f": {count(summary.instructions)} instructions"
+        whole = f"{line} (emulated: no cycles)"
+        return [whole if len(whole) <= width else line]
+    if summary.cycles is None or summary.latency_ms is None:
+        if report.no_cycles == NOT_RUN:
+            return [f"{line}: built, {NOT_RUN}"]
+        return [f"{line}, platform {summary.platform}: no cycles, {report.no_cycles}"]
+    rate = 1000 / summary.latency_ms
+    line += f": {milliseconds(summary.latency_ms)} ms, {rate:,.0f} inferences/s"
+    cycles = f"({count(summary.cycles)} cycles at {summary.clock_hz / 1e6:g} MHz)"
+    whole = f"{line} {cycles}"
+    return [whole] if len(whole) <= width else [line, f"    {cycles}"]
+
+
+def _estimate(report: ReportData) -> str:
+    """Return the time by the manual of a core whose cycles are not simulated."""
+    summary = report.summary
+    if summary.cycles is not None or summary.estimated_cycles is None:
+        return ""
+    times = [milliseconds(1000 * each / summary.clock_hz) for each in summary.estimated_cycles]
+    rate = summary.clock_hz / summary.estimated_cycles[1]
+    return (
+        f"{times[0]} to {times[1]} ms at {summary.clock_hz / 1e6:g} MHz (core's manual), "
+        f"about {rate:,.{0 if rate >= 10 else 1}f} inferences/s"
+    )
+
+
+def _speed_up(report: ReportData) -> str:
+    found = speed_up_of(report)
+    if found is None:
+        unknown = unknown_on_cpu(report)
+        return f"htvm compare measures it (no estimate for {unknown})" if unknown else ""
+    return f"{found.times:.1f}x over one CPU core ({count(found.baseline)} cycles, estimated)"
+
+
+def _memory(report: ReportData) -> str:
+    """Return how full each memory is."""
+    memory = report.summary.memory
+    uses = [("L2", memory.total, memory.limit)]
+    if memory.flash_limit is not None:
+        name = f"flash ({memory.compiler})" if memory.compiler else "flash"
+        flash = (name, memory.flash, memory.flash_limit)
+        uses = [flash, ("RAM", memory.total, memory.limit)]
+    if report.l1:
+        fullest = max(report.l1, key=lambda use: use.peak)
+        uses.append(("L1", fullest.peak, fullest.limit))
+    uses += list(memory.apart)
+    return "; ".join(f"{name} {_full(used, limit)}" for name, used, limit in uses)
+
+
+def _full(used: int, limit: int | None) -> str:
+    if not limit:
+        return f"{count(used)} B"
+    return f"{count(used)} of {count(limit)} B, {100 * used / limit:.1f} %"
+
+
+def _accuracy(report: ReportData) -> str:
+    if report.output_sqnr_db is None:
+        return ""
+    text = f"SQNR {report.output_sqnr_db:.1f} dB"
+    if report.output_largest is None:  # saved before it was measured
+        text += " against the source model"
+    else:
+        text += f", up to {report.output_largest} steps off the source"
+    if report.same_decision is not None:
+        text += f", same decision {100 * report.same_decision:.1f} %"
+    return text
+
+
+def _loss(report: ReportData) -> str:
+    """Return a warning if the numbers of the build are far from the source's; else nothing."""
+    same, sqnr = report.same_decision, report.output_sqnr_db
+    if (same is None or same >= _SAME) and (sqnr is None or sqnr >= _SQNR_DB):
+        return ""
+    if report.summary.policy in ("latency", "mixed"):
+        return "low accuracy: --policy bitwidth keeps 8 bits where it can"
+    return "low accuracy: --data FILE fits the numbers to your own inputs"
+
+
+def _energy(report: ReportData) -> str:
+    if report.energy is None or not report.summary.cycles:
+        return ""
+    share = 100 * report.energy.cycles / report.summary.cycles
+    return f"{report.energy.microjoules:.2f} uJ for {share:.1f} % of the cycles (published powers)"
+
+
+def cost_lines(report: ReportData, width: int = 120) -> list[str]:
+    """Return the slowest steps with their reasons, the slowest kind of layer, and an advice."""
+    total = report.summary.cycles or report.summary.instructions
+    costs = [(_cost(row), row) for row in report.layers if _cost(row)]
+    if not total or not costs:
+        return []
+    slowest = sorted(costs, key=lambda entry: -entry[0])[:_SLOWEST]
+    return [
+        *_heading(group_text(report), width),
+        *_slowest_lines(slowest, total, report, width),
+        *(line for setting in report.settings for line in _setting_lines(setting, width)),
+        *(line for change in report.advice[:1] for line in _advice_lines(change, width)),
+    ]
+
+
+def _cost(row: LayerRow) -> int:
+    """Return a step's cycles or, on cores whose cycles are not simulated, its instructions."""
+    return row.cycles or row.instructions or 0
+
+
+def _heading(group: str, width: int) -> list[str]:
+    """Return the heading, with the kind of layer that stands out beside it if there is room."""
+    if not group:
+        return ["the slowest steps:"]
+    line = f"the slowest steps ({group}):"
+    return [line] if len(line) <= width else [f"{group};", "the slowest steps:"]
+
+
+def _setting_lines(setting: Setting, width: int) -> list[str]:
+    # What loses accuracy is no advice.
+    return _indented("choice" if setting.loses else "advice", setting.short, width)
+
+
+def _advice_lines(advice: Improvement, width: int) -> list[str]:
+    return _indented("advice", advice.short, width)
+
+
+def _indented(kind: str, words: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        f"{kind}: {words}", width, initial_indent="  ", subsequent_indent="    ",
+        break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _slowest_lines(
+    rows: Sequence[tuple[int, LayerRow]], total: int, report: ReportData, width: int
+) -> list[str]:
+    longest = min(_NAME, max(len(row.label) for _, row in rows))
+    lines = []
+    for cost, row in rows:
+        share = 100 * cost / total
+        head = f"  {_cut(row.label, longest):<{longest}}  {share:4.1f} %  "
+        reason = reason_of(row, report.verdicts)
+        lines += _hanging(head, reason, width)
+    return lines

@@ -1,0 +1,357 @@
+"""`Exploration`: the results of a sweep over tilings, as a table, a data frame and figures."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from byoc_dory.explore import Tried
+from byoc_dory.options import ScheduleKind, TilingOptions
+from htvm.files import write_whole
+from htvm.shown import Shown, optional
+from htvm.tools.plots.bars import new_figure
+from htvm.tools.report.sweep_figures import heat_figure, pareto_figure
+from htvm.tools.report.table import Column, Table, table_of, text
+from htvm.tools.report.winners import (
+    Total,
+    best_of,
+    tiling_of,
+    totals_of,
+    winners_text,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+# With more panels than this, they become too small to read.
+_MOST_PANELS = 12
+_MARKERS = "osD^vP*X"
+
+
+@dataclass(frozen=True, repr=False)
+class Exploration(Shown):
+    """The results of a sweep.
+
+    Attributes:
+        rows: one per layer, budget, objective and choice of weights, in this order.
+        clock_hz: clock for converting cycles to times.
+        interrupted: whether the user ended the sweep; if so, the rows are those done until then.
+        schedule: the schedule that cycles were predicted for.
+    """
+
+    rows: tuple[Tried, ...]
+    clock_hz: int
+    interrupted: bool = False
+    schedule: ScheduleKind = "overlapped"
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        """Return how much was tried, and what wins."""
+        layers = len({row.layer for row in self.rows})
+        head = f"Exploration: {len(self.rows)} tilings of {layers} layers"
+        return "\n\n".join([head, *winners_text(self.totals, 80)])
+
+    def _repr_html_(self) -> str:
+        """What wins, and all rows as a table, for notebooks."""
+        return "".join(f"<pre>{escape(note)}</pre>" for note in winners_text(self.totals)) + (
+            self._table_html()
+        )
+
+    # ------------------------------------------------------------------ tables
+
+    def table(self, width: int | None = None) -> str:
+        """Return everything as text.
+
+        Args:
+            width: characters per line, in which the most important columns are shown; by default
+                all, in lines as long as they need.
+        """
+        table = _table(list(zip(self.labels, self.rows, strict=True)))
+        lacking = {row.shortage.layer: row.shortage for row in self.rows if row.shortage}
+        notes = [str(shortage.error()) for shortage in lacking.values()]
+        notes += winners_text(self.totals, width)
+        if self.interrupted:
+            notes.append("interrupted: not everything was tried")
+        return "\n".join([text(table, width), *(f"\n{note}" for note in notes)])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels that tell rows of one layer and budget apart: objective, and weights swept."""
+        weights: dict[str, set[tuple[object, ...]]] = {}
+        for row in self.rows:
+            weights.setdefault(row.objective, set()).add((row.alpha, *row.betas))
+        return tuple(
+            row.objective if len(weights[row.objective]) == 1 else _weighted(row, self.rows)
+            for row in self.rows
+        )
+
+    @property
+    def records(self) -> list[dict[str, object]]:
+        """All rows as plain values, with the columns of `frame`; missing values are None."""
+        names = dict.fromkeys(name for row in self.rows for name, _ in row.betas)
+        return [
+            {**_record(row), **{f"beta: {name}": dict(row.betas).get(name) for name in names}}
+            for row in self.rows
+        ]
+
+    @property
+    def frame(self) -> DataFrame:
+        """All rows as a pandas data frame, one column per figure.
+
+        Sizes and budgets are in bytes; ``gap`` is relative to the fastest tile; weights are
+        ``alpha`` and one column ``beta: <heuristic>`` each; infeasible rows have no other values.
+
+        Raises:
+            DependencyError: pandas is not installed.
+        """
+        pandas = optional("pandas", "data frames")
+        frame = pandas.DataFrame(self.records)
+        whole = [name for name in frame.columns if name in _WHOLE or name.startswith("beta: ")]
+        # These columns are integers that may be missing; as floats they would print differently and
+        # lose digits if large.
+        return frame.astype({name: "Int64" for name in whole})
+
+    # ------------------------------------------------------------------ winners
+
+    @property
+    def totals(self) -> tuple[Total, ...]:
+        """The whole network under each budget and each objective, and with each layer's best."""
+        return totals_of(self.rows)
+
+    def best(self, budget: int | None = None) -> Total:
+        """Return what takes the fewest predicted cycles; of several, with the smallest budget.
+
+        Args:
+            budget: L1 budget in bytes, one of those explored; any if not given.
+
+        Raises:
+            InputError: no tiles fit under this budget.
+        """
+        return best_of(self.totals, budget)
+
+    def tiling(self, budget: int | None = None) -> TilingOptions:
+        """Return the options that build the network as `best` says, for `htvm.build`.
+
+        Raises:
+            InputError: no tiles fit under this budget.
+        """
+        return tiling_of(self.best(budget), self.schedule)
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything as JSON, which `htvm.report.load_exploration` reads.
+
+        Raises:
+            ExportError: the file cannot be written.
+        """
+        data = msgspec.json.format(msgspec.json.encode(self), indent=1)
+        return write_whole(Path(path), data, "the exploration", str(path))
+
+    # ------------------------------------------------------------------ figures
+
+    def plot_pareto(self) -> Figure:
+        """Plot the network's predicted cycles against the bytes of L1 in use, with the front.
+
+        Where the SoC's powers are published, a second panel has the energy in microjoules.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+        """
+        return pareto_figure(self.totals)
+
+    def plot_heat(self, heuristic: str | None = None) -> Figure:
+        """Plot the network's cycles over alpha and one heuristic's weight, a panel per budget.
+
+        Args:
+            heuristic: name of a heuristic of an objective that was tried; by default the first
+                whose weights were swept.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+            InputError: no objective that was tried has this heuristic.
+        """
+        return heat_figure(self.rows, heuristic)
+
+    def plot_latency(self) -> Figure:
+        """Plot predicted cycles against the L1 budget, one panel per layer; bars for one budget.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+        """
+        return self._plot("cycles", "predicted cycles", lambda row: row.cycles)
+
+    def plot_memory(self) -> Figure:
+        """Plot L1 bytes of one input and output tile against the budget, one panel per layer.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+        """
+        return self._plot("L1", "bytes of L1", _l1_bytes)
+
+    def _plot(self, title: str, axis: str, value: Any) -> Figure:
+        panels = self._panels()
+        columns = min(3, len(panels)) or 1
+        lines = -(-len(panels) // columns) or 1
+        figure = new_figure(4.5 * columns, 3.2 * lines)
+        figure.suptitle(f"{title} of {len({row.layer for row in self.rows})} layers")
+        budgets = sorted({row.l1_budget for row in self.rows})
+        for number, (name, rows) in enumerate(panels):
+            axes = figure.add_subplot(lines, columns, number + 1)
+            (_lines if len(budgets) > 1 else _bars)(axes, rows, value)
+            axes.set_title(name, fontsize=8)
+            axes.set_ylabel(axis, fontsize=8)
+            axes.tick_params(labelsize=7)
+        below(figure)
+        return figure
+
+    def _panels(self) -> list[tuple[str, list[tuple[str, Tried]]]]:
+        """Return (title, labelled rows) of each layer; layers of the same shape share a panel."""
+        panels: dict[tuple[str, ...], list[tuple[str, Tried]]] = {}
+        first: dict[tuple[str, ...], str] = {}
+        for label, row in zip(self.labels, self.rows, strict=True):
+            key = (row.accelerator, row.op, row.shape)
+            if first.setdefault(key, row.layer) == row.layer:
+                panels.setdefault(key, []).append((label, row))
+        titled = [(f"{first[key]}: {key[1]} {key[2]}", rows) for key, rows in panels.items()]
+        # The longest-running layers matter most.
+        titled.sort(key=lambda panel: -max((row.cycles or 0) for _, row in panel[1]))
+        return titled[:_MOST_PANELS]
+
+
+def _table(rows: Sequence[tuple[str, Tried]]) -> Table:
+    """Return the table of labelled rows."""
+    return table_of(
+        rows,
+        (Column("layer", wraps=True), lambda each: each[1].layer),
+        (Column("shape", spare=True), lambda each: each[1].shape),
+        (Column("on"), lambda each: each[1].accelerator),
+        (Column("L1 budget", number=True), lambda each: each[1].l1_budget),
+        (Column("objective"), lambda each: each[0]),
+        (Column("k,c,y,x"), lambda each: ",".join(map(str, _sizes(each[1]) or ()))),
+        (Column("tiles", number=True, spare=True), lambda each: each[1].tiles),
+        (Column("buffers", number=True, spare=True), lambda each: each[1].buffers),
+        (Column("cycles", number=True), lambda each: each[1].cycles),
+        (Column("of peak", number=True, spare=True), lambda each: _share(each[1].utilisation)),
+        (Column("over quickest", number=True, spare=True), lambda each: _share(each[1].gap)),
+        (Column("L1 in", number=True, spare=True), lambda each: each[1].l1_in),
+        (Column("L1 out", number=True, spare=True), lambda each: each[1].l1_out),
+        (Column("weights", number=True, spare=True), lambda each: each[1].l1_weights),
+        (Column("status"), lambda each: each[1].status),
+        (Column("ms to solve", number=True, spare=True), lambda each: _solved(each[1])),
+    )
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f} %"
+
+
+def _solved(row: Tried) -> str:
+    return "" if row.tile is None else f"{1000 * row.seconds:.1f}"
+
+
+_WHOLE = {
+    "alpha", "l1_budget", "k", "c", "y", "x", "tiles", "buffers", "cycles", "optimum", "l1_in",
+    "l1_out", "l1_weights", "l1_bytes", "limit", "demand", "smallest_demand",
+}  # fmt: skip
+
+
+def _sizes(row: Tried) -> tuple[int, int, int, int] | None:
+    tile = row.tile
+    return None if tile is None else (tile.k, tile.c, tile.y, tile.x)
+
+
+def _record(row: Tried) -> dict[str, object]:
+    """Return one row of the data frame, with separate columns for the heuristics' weights."""
+    lacking, sizes = row.shortage, _sizes(row) or (None,) * 4
+    return {
+        **{name: getattr(row, name) for name in _BEFORE_TILE},
+        **dict(zip("kcyx", sizes, strict=True)),
+        **{name: getattr(row, name) for name in _OF_TILE},
+        "memory": lacking.memory if lacking else "",
+        "limit": lacking.limit if lacking else None,
+        "demand": lacking.demand if lacking else None,
+        "smallest_demand": lacking.smallest if lacking else None,
+        "levers": "; ".join(lacking.levers) if lacking else "",
+    }
+
+
+_BEFORE_TILE = ("layer", "op", "shape", "accelerator", "objective", "alpha", "l1_budget")
+_OF_TILE = (
+    "tiles", "buffers", "cycles", "energy_uj", "utilisation", "l1_in", "l1_out", "l1_weights",
+    "l1_bytes", "optimum", "gap", "status", "solver", "seconds",
+)  # fmt: skip
+
+
+def _weighted(row: Tried, rows: Sequence[Tried]) -> str:
+    """Return the objective, with those of its weights that differ from other rows."""
+    same = [other for other in rows if other.objective == row.objective]
+    parts = [f"alpha={row.alpha}"] if len({other.alpha for other in same}) > 1 else []
+    for name, weight in row.betas:
+        if len({dict(other.betas).get(name) for other in same} - {None}) > 1:
+            parts.append(f"{name}={weight}")
+    return f"{row.objective} ({', '.join(parts)})" if parts else row.objective
+
+
+def _l1_bytes(row: Tried) -> int | None:
+    return None if row.l1_in is None or row.l1_out is None else row.l1_in + row.l1_out
+
+
+def _series(
+    rows: list[tuple[str, Tried]], value: Any
+) -> Iterator[tuple[int, str, list[tuple[int, float]]]]:
+    """Yield (number, label, points (budget, value)) per objective, without infeasible points."""
+    for number, label in enumerate(dict.fromkeys(label for label, _ in rows)):
+        mine = sorted(
+            (row.l1_budget, found)
+            for other, row in rows
+            if other == label and (found := value(row)) is not None
+        )
+        yield number, label, mine
+
+
+def _lines(axes: Axes, rows: list[tuple[str, Tried]], value: Any) -> None:
+    """Plot values against the budget; marks get smaller, so that coinciding ones can be seen."""
+    for number, label, points in _series(rows, value):
+        axes.plot(
+            [budget for budget, _ in points], [found for _, found in points],
+            marker=_MARKERS[number % len(_MARKERS)], markersize=max(3, 9 - number), linewidth=1,
+            label=label,
+        )  # fmt: skip
+    log_axes(axes, sorted({row.l1_budget for _, row in rows}))
+
+
+def below(figure: Figure) -> None:
+    """Draw the legend of the first panel, if there is any, for all panels, below them."""
+    if figure.axes:
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        columns = max(1, min(5, len(labels), int(1.4 * figure.get_figwidth() / 3)))
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
+
+
+def log_axes(axes: Axes, budgets: Sequence[int]) -> None:
+    """Set logarithmic axes over L1 budgets (bytes), with readable ticks."""
+    ticker = importlib.import_module("matplotlib.ticker")
+    axes.set_xscale("log")
+    axes.set_xticks(budgets, labels=[f"{budget / 1000:g}" for budget in budgets])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("L1 budget in kB", fontsize=8)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+    axes.grid(True, alpha=0.3)
+
+
+def _bars(axes: Axes, rows: list[tuple[str, Tried]], value: Any) -> None:
+    for number, label, points in _series(rows, value):
+        axes.bar([number], [points[0][1] if points else 0], label=label)
+    axes.set_xticks([])

@@ -1,0 +1,133 @@
+"""Figures of explorations: what nothing beats, and cycles over the weights of an objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from byoc_dory.errors import InputError
+from htvm.tools.plots.bars import MARKERS, SMALL, counted, new_figure, readable
+from htvm.tools.plots.colours import LIGHT
+from htvm.tools.report.winners import Total, keep_best
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from byoc_dory.explore import Tried
+
+_MOST_KEYS = 12  # objectives in a legend
+_FRONT = "nothing is better in both"
+
+
+def pareto_figure(totals: Sequence[Total]) -> Figure:
+    """Plot cycles, and energy if known, against bytes of L1 in use, each with its front.
+
+    Raises:
+        DependencyError: matplotlib is not installed.
+    """
+    able = [each for each in totals if each.cycles is not None]
+    panels: list[tuple[str, Callable[[Total], float]]] = [
+        ("predicted cycles, all layers", lambda each: float(each.cycles or 0))
+    ]
+    if able and all(each.energy_uj is not None for each in able):
+        panels.append(("energy in uJ, from published powers", lambda each: each.energy_uj or 0.0))
+    figure = new_figure(6.4 * len(panels), 4.2)
+    for number, (words, value) in enumerate(panels, start=1):
+        axes = figure.add_subplot(1, len(panels), number)
+        _points(axes, able, value)
+        axes.set(xlabel="most L1 that a layer's tiles take, kB", ylabel=words)
+        readable(axes.yaxis, [value(each) for each in able])
+        if number == 1:
+            if len(axes.collections) <= _MOST_KEYS:
+                axes.legend(fontsize=SMALL)
+    return figure
+
+
+def _points(axes: Any, able: Sequence[Total], value: Callable[[Total], float]) -> None:
+    """Draw the points of each objective, and steps through those that nothing beats."""
+    for number, name in enumerate(dict.fromkeys(each.objective for each in able)):
+        mine = [each for each in able if each.objective == name]
+        # Hollow, of different forms and sizes: objectives may find the same tiles.
+        axes.scatter(
+            [each.l1_bytes / 1000 for each in mine], [value(each) for each in mine],
+            s=16 + 22 * (number % 4), marker=MARKERS[number % len(MARKERS)], facecolors="none",
+            edgecolors=f"C{number % 10}", label=name,
+        )  # fmt: skip
+    front: list[Total] = []
+    for each in sorted(able, key=lambda each: (each.l1_bytes, value(each))):
+        if not front or value(each) < value(front[-1]):
+            front.append(each)
+    axes.step(
+        [each.l1_bytes / 1000 for each in front],
+        [value(each) for each in front],
+        where="post", color=LIGHT["dim"], linewidth=0.8, label=_FRONT,
+    )  # fmt: skip
+
+
+def heat_figure(rows: Sequence[Tried], heuristic: str | None) -> Figure:
+    """Plot the network's cycles over alpha and the weight of one heuristic.
+
+    Raises:
+        DependencyError: matplotlib is not installed.
+        InputError: no objective that was tried has this heuristic, or any.
+    """
+    name = heuristic or _swept(rows)
+    mine = [row for row in rows if name in dict(row.betas) and row.alpha is not None]
+    if not mine:
+        known = sorted({each for row in rows for each, _ in row.betas})
+        raise InputError(
+            f"no objective that was tried has a heuristic {name!r}",
+            where="exploration",
+            hint=f"one of {', '.join(known)}" if known else "explore other objectives than latency",
+        )
+    budgets = list(dict.fromkeys(row.l1_budget for row in mine))
+    alphas = sorted({row.alpha or 0 for row in mine})
+    betas = sorted({dict(row.betas)[name] for row in mine})
+    width, height = max(3.4, 1.4 + 0.7 * len(alphas)), max(3.0, 1.2 + 0.36 * len(betas))
+    figure = new_figure(width * len(budgets), height)
+    for number, budget in enumerate(budgets, start=1):
+        cells = [[_sum(mine, budget, alpha, name, beta) for alpha in alphas] for beta in betas]
+        axes = figure.add_subplot(1, len(budgets), number)
+        values = [[float("nan") if cell is None else cell for cell in row] for row in cells]
+        image = axes.imshow(values, origin="lower", aspect="auto", cmap="viridis_r")
+        _words(axes, cells)
+        axes.set_xticks(range(len(alphas)), [str(alpha) for alpha in alphas])
+        axes.set_yticks(range(len(betas)), [str(beta) for beta in betas])
+        axes.set(xlabel="alpha", ylabel=name, title=f"L1 budget {budget / 1000:g} kB")
+        figure.colorbar(image, ax=axes, label="predicted cycles", format=counted)
+    return figure
+
+
+def _words(axes: Any, cells: Sequence[Sequence[int | None]]) -> None:
+    """Write each number into its cell, light on dark."""
+    known = [cell for row in cells for cell in row if cell is not None]
+    for up, row in enumerate(cells):
+        for across, cell in enumerate(row):
+            dark = cell is not None and 2 * cell > min(known) + max(known)
+            axes.annotate(
+                "no tile" if cell is None else f"{cell:,}", (across, up), ha="center", va="center",
+                fontsize=SMALL, color="white" if dark else LIGHT["ink"],
+            )  # fmt: skip
+
+
+def _swept(rows: Sequence[Tried]) -> str:
+    """Return the first heuristic with more than one weight, or the first one."""
+    weights: dict[str, set[int]] = {}
+    for row in rows:
+        for name, weight in row.betas:
+            weights.setdefault(name, set()).add(weight)
+    several = [name for name, found in weights.items() if len(found) > 1]
+    return next(iter([*several, *weights]), "")
+
+
+def _sum(
+    rows: Sequence[Tried], budget: int, alpha: int, heuristic: str, beta: int
+) -> int | None:  # fmt: skip
+    """Return the cycles of all layers with these weights, each with its best other weights."""
+    chosen: dict[str, Tried] = {}
+    for row in rows:
+        weights = (row.l1_budget, row.alpha, dict(row.betas)[heuristic])
+        if weights == (budget, alpha, beta):
+            keep_best(chosen, row)
+    cycles = [row.cycles for row in chosen.values() if row.cycles is not None]
+    return sum(cycles) if cycles and len(cycles) == len(chosen) else None

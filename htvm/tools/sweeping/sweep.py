@@ -1,0 +1,244 @@
+"""`sweep`: networks on many designs of a SoC, each compiled and executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from byoc_dory.errors import ModelError, TargetError
+from byoc_dory.options import TilingOptions
+from byoc_dory.soc.registry import resolve
+from htvm.compiled import BuildOptions
+from htvm.model import Model
+from htvm.opening import opened
+from htvm.progress import Progress
+from htvm.progress_bar import with_progress
+from htvm.public import public
+from htvm.tools.sweeping.costs import Costs
+from htvm.tools.sweeping.designs import Designs
+from htvm.tools.sweeping.job import Job, Task
+from htvm.tools.sweeping.quick import prepared
+from htvm.tools.sweeping.search import Search
+from htvm.tools.sweeping.space import METHODS, check_samples, space_of
+from htvm.tools.sweeping.store import SCHEMA, Store, check_results, fingerprint
+from htvm.tools.sweeping.workers import Chunk, executed, usable_cores
+from htvm.version import __version__
+
+if TYPE_CHECKING:
+    from byoc_dory.options import ScheduleKind
+    from byoc_dory.soc.base import Target
+    from byoc_dory.soc.parameters import Value
+    from htvm.frontend.limits import Limits
+    from htvm.policy import Policy
+
+
+@public
+@with_progress
+def sweep(
+    model: str | Path | Model | Sequence[str | Path | Model],
+    target: str | Target,
+    grid: Mapping[str, object],
+    *,
+    method: Literal["grid", "random", "latin", "search"] = "grid",
+    samples: int | None = None,
+    objectives: Sequence[str] = ("cycles",),
+    costs: Costs | None = None,
+    results: str | Path | None = None,
+    seed: int = 0,
+    schedule: ScheduleKind | None = None,
+    tiling: TilingOptions | None = None,
+    policy: Policy | None = None,
+    jobs: int | None = None,
+    client: Any = None,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+) -> Designs:
+    """Compile and execute networks on many designs of a SoC.
+
+    Each row of the result is a program that ran on the simulated SoC with that design, and whose
+    outputs were compared with the reference, element for element.  A design whose memories are too
+    small is a row that says so, with limit, demand and what would help; one that fails for any
+    other reason is a row with the reason.  Ctrl-C ends the sweep early with the rows so far.
+
+    Args:
+        model: a file or ``zoo:NAME``, or several of them; a `Model` only within one process.
+        target: the target whose numbers are swept, possibly with values of others in its name.
+        grid: lists of values, or single values, by name: of a parameter that the target declares,
+            such as ``"l1"``, or of any number in the description of its SoC, such as
+            ``"digital.row_cycles"``, ``"L1.size"`` or ``"dma.queue_depth"``.
+        method: ``"grid"``: all combinations; ``"random"``, ``"latin"`` (hypercube): ``samples`` of
+            them; ``"search"``: ``samples`` designs chosen by a multi-objective search (optuna).
+        samples: number of designs, for all methods but the grid.
+        objectives: for a search, the columns to minimise, each summed over the networks: a figure
+            (``"cycles"``, ``"energy_uj"``, ``"area"``, ``"moved_bytes"``) or a swept number.
+        costs: coefficients of energy and area; none by default.
+        results: file to write, ``.parquet`` or ``.csv``.  Rows are appended to ``NAME.part`` beside
+            it as they come; the same sweep with the same file goes on where it ended.
+        seed: seed of samples, search and inputs.
+        schedule, tiling, policy: as for `htvm.build`.
+        jobs: number of processes; by default all cores, or one for a `Model` in memory.
+        client: a ``dask.distributed.Client`` to execute on instead.
+        limits: what reading a file may take, as for `htvm.load`.
+        progress: receives the designs as they are done; by default a bar on a terminal
+            and in a notebook, if it takes a while.
+
+    Returns:
+        All rows, ordered by design and network.
+
+    Raises:
+        TargetError: the target, a number's name (the message has the nearest one, and all that
+            there are), a value or an option is not possible.
+        ModelError, UnsupportedError: a network cannot be read.
+        ExportError: the results file cannot be written, or holds another sweep's results.
+        DependencyError: an optional package is missing.
+    """
+    place = resolve(target)
+    space = space_of(place, grid)
+    _check(method, jobs)
+    costs = costs or Costs()
+    costs.check((*place.soc.parameters, *(axis.parameter for axis in space.axes)))
+    check_results(results)
+    search = method == "search" and Search(space, check_samples(samples), seed, tuple(objectives))
+    designs = [] if search else space.designs(method, samples, seed)
+    given = _several(model)
+    processes = _processes(given, jobs, client)
+    loaded = [opened(each, limits) for each in given]
+    options = BuildOptions("scheduled", _tiling(tiling, schedule), None, policy)
+    names = _names(loaded)
+    what = {
+        "schema": SCHEMA,
+        "version": __version__,
+        "target": place.name,
+        "models": [[name, each.sha256] for name, each in zip(names, loaded, strict=True)],
+        "axes": [[axis.parameter.name, list(axis.values)] for axis in space.axes],
+        "method": [method, samples, seed, list(objectives) if method == "search" else []],
+        "options": [asdict(options.tiling), repr(policy)],
+        "costs": asdict(costs),
+    }
+    digest = fingerprint(what)
+    with (progress or Progress()).stage("compiling networks for all designs"):
+        networks = prepared(place, space, loaded, options, seed)
+    job = Job(digest, place.name, tuple(given), names, options, costs, seed, networks, limits)
+    sweeper = _Sweeper(job, processes, client, progress or Progress())
+    axes = tuple(axis.parameter.name for axis in space.axes)
+    with Store(results, digest, axes) as store:
+        done = sweeper.search(search, store) if search else sweeper.run(designs, store)
+        interrupted = not done
+        found = Designs.of(store.rows.values(), space, names, interrupted)
+        if not interrupted:
+            store.finish(found.frame)
+    return found
+
+
+def _check(method: str, jobs: int | None) -> None:
+    if method not in METHODS:
+        raise TargetError(
+            f"there is no method {method!r}",
+            where="option 'method'",
+            hint=f"one of {', '.join(METHODS)}",
+        )
+    if jobs is not None and (not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1):
+        raise TargetError(
+            f"{jobs} is not a number of processes", where="option 'jobs'", hint="give at least 1"
+        )
+
+
+def _processes(models: Sequence[str | Path | Model], jobs: int | None, client: Any) -> int:
+    """Return the number of processes: one by default if a network is in memory."""
+    in_memory = any(isinstance(each, Model) for each in models)
+    if in_memory and (client is not None or (jobs or 1) > 1):
+        raise TargetError(
+            "a Model in memory cannot be handed to other processes",
+            where="option 'jobs'",
+            hint="give its file or zoo:NAME instead, or jobs=1",
+        )
+    return jobs or (1 if in_memory else usable_cores())
+
+
+def _several(models: Any) -> list[str | Path | Model]:
+    listed = [models] if isinstance(models, str | Path | Model) else models
+    if not isinstance(listed, Iterable) or not (several := list(listed)):
+        raise ModelError("there is no network to run", hint="give a file, zoo:NAME, or a list")
+    return several
+
+
+def _names(models: Sequence[Model]) -> tuple[str, ...]:
+    """Return the networks' names; equal ones get a number."""
+    names: list[str] = []
+    for model in models:
+        alike = sum(name.split("#")[0] == model.name for name in names)
+        names.append(f"{model.name}#{alike + 1}" if alike else model.name)
+    return tuple(names)
+
+
+def _tiling(tiling: TilingOptions | None, schedule: ScheduleKind | None) -> TilingOptions:
+    from dataclasses import replace
+
+    options = tiling or TilingOptions()
+    return options if schedule is None else replace(options, schedule=schedule)
+
+
+@dataclass(frozen=True)
+class _Sweeper:
+    """Executes designs that have no row yet."""
+
+    job: Job
+    jobs: int
+    client: Any
+    progress: Progress
+
+    def run(self, designs: Sequence[Mapping[str, Value]], store: Store) -> bool:
+        """Add the rows of all designs; return whether the sweep was completed."""
+        numbered = list(enumerate(designs))
+        try:
+            self._add(numbered, store, len(numbered) * len(self.job.names))
+        except KeyboardInterrupt:
+            return False
+        return True
+
+    def search(self, search: Search, store: Store) -> bool:
+        """Add the rows of the designs that the search asks for, batch by batch."""
+        total = search.samples * len(self.job.names)
+        try:
+            for batch in search.batches():
+                self._add(batch, store, total)
+                for number, _ in batch:
+                    rows = [store.rows[number, name] for name in self.job.names]
+                    search.tell(number, rows)
+        except KeyboardInterrupt:
+            return False
+        return True
+
+    def _add(
+        self, designs: Sequence[tuple[int, Mapping[str, Value]]], store: Store, total: int
+    ) -> None:
+        chunks = list(self._chunks(designs, store))
+        running = executed(self.job, chunks, self.jobs, self.client)
+        for _ in chunks:
+            part = (len(store.rows) + 1, total)
+            with self.progress.stage(f"design {part[0]} of {total}", part):
+                store.add(next(running))
+
+    def _chunks(
+        self, designs: Sequence[tuple[int, Mapping[str, Value]]], store: Store
+    ) -> Iterator[Chunk]:
+        """Yield the tasks that are still to do; quick ones together, by network."""
+        left = [
+            Task(number, model, tuple(values.items()))
+            for number, values in designs
+            for model, name in enumerate(self.job.names)
+            if (number, name) not in store.rows
+        ]
+        if self.job.networks is None:
+            yield from ((task,) for task in left)
+            return
+        for model in range(len(self.job.names)):
+            tasks = [task for task in left if task.model == model]
+            size = max(1, min(_CHUNK, -(-len(tasks) // (4 * self.jobs))))
+            for first in range(0, len(tasks), size):
+                yield tuple(tasks[first : first + size])
+
+
+_CHUNK = 25  # quick tasks that are handed out together

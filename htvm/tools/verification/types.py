@@ -1,0 +1,395 @@
+"""The findings of a verification, as frozen values and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from htvm.firmware.lines import SourceLine
+from htvm.shown import Shown
+from htvm.tools.plots.bars import Bar, bar_figure
+from htvm.tools.plots.colours import unit_class
+from htvm.tools.report.table import wrapped
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "Difference",
+    "GoldenCheck",
+    "Number",
+    "Origin",
+    "SourceLine",
+    "StepCheck",
+    "Stray",
+    "TileAt",
+    "Verification",
+]
+
+Number: TypeAlias = "int | float"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The writer of an element.
+
+    Attributes:
+        what: a description, e.g. "stored by the host", "computed by trigger 5 of digital".
+        cycle: cycle of the store or command, counted from the entry function's call.
+        place: the line of generated C that did it or led to it; None if there is no such line.
+        inner: the line of runtime or driver that did it; None if that is ``place``.
+        hart: number of the hart that stored it; None for devices.
+    """
+
+    what: str
+    cycle: int
+    place: SourceLine | None
+    inner: SourceLine | None = None
+    hart: int | None = None
+
+
+@dataclass(frozen=True)
+class TileAt:
+    """The tile of a layer that an element belongs to.
+
+    Attributes:
+        number: its number in the order of execution, from 0.
+        tiles: number of tiles of the layer.
+        index: position along each loop, outermost first, in tiles.
+        start: first output channel, row and column; for a vector, the first channel.
+        size: number of output channels, rows and columns.
+    """
+
+    number: int
+    tiles: int
+    index: tuple[int, ...]
+    start: tuple[int, ...]
+    size: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StepCheck:
+    """One step of the entry function.
+
+    Attributes:
+        index: index of the step, from 0.
+        layer: name of its layer; several are joined by "+".
+        place: accelerator or "cpu"; conversions are "cpu, prologue" and the like.
+        tensor: the tensor compared; empty if the step writes no tensor with a reference.
+        elements: number of elements compared.
+        different: number of elements that differ.
+        largest: largest absolute difference, in quantized steps (of reals: in units).
+    """
+
+    index: int
+    layer: str
+    place: str
+    tensor: str
+    elements: int = 0
+    different: int = 0
+    largest: Number = 0
+
+    @property
+    def compared(self) -> bool:
+        """Whether the step's result was compared."""
+        return self.elements > 0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first difference from the reference.
+
+    Attributes:
+        step: index of the step after which the difference was found.
+        layer: name of that step's layer.
+        place: accelerator or "cpu"; conversions are "cpu, prologue" and the like.
+        tensor: the tensor that differs.
+        overwritten: whether an earlier step had written the tensor correctly, and this step
+            overwrote it, although it should not touch it.
+        axes: names of the element's coordinates, e.g. ("K", "oy", "ox").
+        element: the coordinates of the first element that differs, in the order of execution of
+            tiles, and within a tile channel by channel, row by row.
+        value: the simulated SoC's value.
+        expected: the reference's value.
+        different, elements: number of elements that differ, and of all elements of the tensor.
+        memory, address: name of the memory and device address of the element.
+        tile: the tile it belongs to; None off accelerators.
+        tiles_different: number of tiles with elements that differ; 0 off accelerators.
+        origins: writers of the element, the last first; empty if nothing wrote it in this run, or
+            if unknown.
+    """
+
+    step: int
+    layer: str
+    place: str
+    tensor: str
+    overwritten: bool
+    axes: tuple[str, ...]
+    element: tuple[int, ...]
+    value: Number
+    expected: Number
+    different: int
+    elements: int
+    memory: str
+    address: int
+    tile: TileAt | None = None
+    tiles_different: int = 0
+    origins: tuple[Origin, ...] = ()
+
+    @property
+    def where(self) -> SourceLine | None:
+        """The line of generated C that wrote the element."""
+        return next((origin.place for origin in self.origins if origin.place), None)
+
+
+@dataclass(frozen=True)
+class Stray:
+    """Bytes that a step changed outside of its results.
+
+    Attributes:
+        step: index of the step.
+        layer: name of its layer.
+        place: accelerator or "cpu", as in `Difference`.
+        memory, address: the first of these bytes: name of the memory and device address.
+        bytes: number of bytes that changed.
+        beside: where the first one is, e.g. "0 B past the end of conv2d_0, in the arena".
+        origins: writers of the first one, the last first; empty if unknown.
+    """
+
+    step: int
+    layer: str
+    place: str
+    memory: str
+    address: int
+    bytes: int
+    beside: str
+    origins: tuple[Origin, ...] = ()
+
+    def __str__(self) -> str:
+        """The step, the bytes and where they are, as text."""
+        return "\n".join(f"  {name:8s} {text}" for name, text in _stray_rows(self))
+
+
+@dataclass(frozen=True)
+class GoldenCheck:
+    """One output, compared with the user's own.
+
+    Attributes:
+        output: name of the output.
+        elements: number of its elements.
+        different: number of the run's elements that differ from the golden.
+        sqnr_db: SQNR of the run against the golden, in dB; None if they are equal.
+        largest: largest absolute difference, in quantized steps (for reals: in units).
+        element, value, expected: the first element that differs, in the output's own axes.
+        source_different: number of elements that differ in the source model as imported, before
+            retargeting.
+    """
+
+    output: str
+    elements: int
+    different: int
+    sqnr_db: float | None = None
+    largest: Number = 0
+    element: tuple[int, ...] = ()
+    value: Number = 0
+    expected: Number = 0
+    source_different: int = 0
+
+
+@dataclass(frozen=True, repr=False)
+class Verification(Shown):
+    """The findings of `Module.verify`.
+
+    Attributes:
+        network, target: names of the network and the target.
+        steps: one entry per step of the entry function.
+        difference: the first difference from the reference; None if there is no difference.
+        stray: what the first step that writes outside of its results changes there; None if no
+            step does.
+        golden: one entry per output that the user gave; empty without.
+        retargeted: whether the network was rewritten for the target, so that its outputs may differ
+            from the source model's.
+    """
+
+    network: str
+    target: str
+    steps: tuple[StepCheck, ...]
+    difference: Difference | None
+    golden: tuple[GoldenCheck, ...] = ()
+    retargeted: bool = False
+    stray: Stray | None = None
+
+    def _rows(self) -> tuple[object, ...]:
+        return self.steps
+
+    @property
+    def equal(self) -> bool:
+        """Whether the run equals the reference, element for element."""
+        return self.difference is None
+
+    @property
+    def contained(self) -> bool:
+        """Whether every step wrote its own results and nothing else."""
+        return self.stray is None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the run equals the user's golden; true without one."""
+        return all(check.different == 0 for check in self.golden)
+
+    def __str__(self) -> str:
+        """The findings as text."""
+        return verification_text(self)
+
+    def __repr__(self) -> str:
+        """Return the findings in lines of 80 characters; paths and lines of C stay whole."""
+        return "\n".join(wrapped(_lines(self), 80))
+
+    def plot_layers(self) -> Figure:
+        """Plot the share of each compared step's elements that differ, and the largest difference.
+
+        Steps have the colours of the units that run them; without a difference there are only
+        names and words.
+
+        Raises:
+            DependencyError: matplotlib is not installed.
+        """
+        bars = [
+            Bar(step.layer, 100 * step.different / step.elements, _differs(step),
+                unit_class(step.place.split(",")[0]))
+            for step in self.steps
+            if step.compared
+        ]  # fmt: skip
+        title = f"{self.network} on {self.target}: elements that differ from the reference"
+        figure = bar_figure(title, bars, "% of the elements")
+        figure.axes[0].set_xlim(0, 150)
+        figure.axes[0].set_xticks(range(0, 101, 20))
+        return figure
+
+
+def _differs(step: StepCheck) -> str:
+    if not step.different:
+        return f"equal, {step.elements:,} elements"
+    return f"{step.different:,} of {step.elements:,} elements, by up to {step.largest:,}"
+
+
+def verification_text(found: Verification) -> str:
+    """Return the findings as text for people."""
+    return "\n".join(_lines(found))
+
+
+def _lines(found: Verification) -> Iterator[str]:
+    yield f"{found.network} on {found.target}: {_verdict(found)}"
+    yield _coverage(found)
+    if found.difference is not None:
+        yield ""
+        yield from _difference(found.difference)
+    if found.stray is not None:
+        yield ""
+        yield from _stray(found.stray)
+    for check in found.golden:
+        yield ""
+        yield from _golden(check, found)
+
+
+def _verdict(found: Verification) -> str:
+    if found.difference is not None:
+        return f"differs from the reference at step {found.difference.step}, " \
+            f"layer {found.difference.layer}"  # fmt: skip
+    if found.stray is not None:
+        return f"equal to the reference, but step {found.stray.step}, layer {found.stray.layer}, " \
+            "writes outside of its results"  # fmt: skip
+    return "equal to the reference"
+
+
+def _coverage(found: Verification) -> str:
+    compared = [step for step in found.steps if step.compared]
+    elements = sum(step.elements for step in compared)
+    inside = len(found.steps) - len(compared)
+    text = f"{len(compared)} of {len(found.steps)} steps compared, {elements:,} elements"
+    return f"{text}; the other {inside} work inside of an operator" if inside else text
+
+
+def _difference(found: Difference) -> Iterator[str]:
+    axes = ", ".join(f"{n} {i}" for n, i in zip(found.axes, found.element, strict=True))
+    rows = [("layer", f"{found.layer} (step {found.step}, {found.place})")]
+    if found.overwritten:
+        rows.append(("tensor", f"{found.tensor}, which was right before this step"))
+    elif found.tensor != found.layer:
+        rows.append(("tensor", found.tensor))
+    if found.tile is not None:
+        rows.append(("tile", _tile(found)))
+    rows.append(("element", f"{axes} in {found.memory} at 0x{found.address:08X}"))
+    rows.append(("values", f"{found.value} instead of {found.expected}"))
+    rows.append(("differ", f"{found.different:,} of {found.elements:,} elements"))
+    rows += _origins(found.origins)
+    for name, text in rows:
+        yield f"  {name:8s} {text}".rstrip()
+
+
+def _stray(found: Stray) -> Iterator[str]:
+    for name, text in (*_stray_rows(found), *_origins(found.origins)):
+        yield f"  {name:8s} {text}".rstrip()
+
+
+def _stray_rows(found: Stray) -> Iterator[tuple[str, str]]:
+    yield "layer", f"{found.layer} (step {found.step}, {found.place})"
+    yield "outside", f"{found.bytes:,} B in {found.memory} from 0x{found.address:08X} on"
+    yield "where", found.beside
+
+
+def _tile(found: Difference) -> str:
+    tile = found.tile
+    assert tile is not None
+    spans = ", ".join(
+        f"{axis} {start}..{start + size - 1}"
+        for axis, start, size in zip(found.axes, tile.start, tile.size, strict=True)
+    )
+    more = f"; {found.tiles_different} tiles differ" if found.tiles_different > 1 else ""
+    return f"{tile.number} of {tile.tiles} ({spans}){more}"
+
+
+def _origins(origins: tuple[Origin, ...]) -> Iterator[tuple[str, str]]:
+    if not origins:
+        yield "written", "by nobody in this run"
+    for origin in origins:
+        yield "written" if origin is origins[0] else "", f"{origin.what}, cycle {origin.cycle:,}"
+        if origin.place is not None:
+            yield "", f"  {origin.place}"
+            if origin.place.text:
+                yield "", f"    {origin.place.text}"
+        if origin.inner is not None:
+            yield "", f"  through {origin.inner}"
+
+
+def _golden(check: GoldenCheck, found: Verification) -> Iterator[str]:
+    if check.different == 0:
+        yield f"golden {check.output}: equal, {check.elements:,} elements"
+        return
+    yield (
+        f"golden {check.output}: {check.different:,} of {check.elements:,} elements differ, "
+        f"SQNR {check.sqnr_db:.1f} dB, largest difference {check.largest}"
+    )
+    yield (f"  first at {list(check.element)}: {check.value} instead of {check.expected}")
+    yield f"  {_reason(check, found)}"
+
+
+def _reason(check: GoldenCheck, found: Verification) -> str:
+    """Say where a difference comes from: the program, retargeting, or the golden itself."""
+    if found.difference is not None:
+        return "mend the difference from the reference first: it may be the cause"
+    if not found.retargeted:
+        return (
+            "no bug of the build: it computes what the file says, so the golden comes from other "
+            "arithmetic, other inputs, or another file"
+        )
+    if check.source_different == 0:
+        return (
+            "no bug of the build: the network as imported gives the golden exactly, and rewriting "
+            "it for the target's arithmetic changed it; target generic.cpu keeps it exact"
+        )
+    return (
+        f"no bug of the build: rewriting the network for the target's arithmetic changed it; as "
+        f"imported {check.source_different:,} elements differ from the golden already"
+    )
