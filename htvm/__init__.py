@@ -147,7 +147,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name in ("report", "zoo"):
-        return importlib.import_module(f"htvm.tools.{name}")
+        return importlib.import_module(f"htvm.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'htvm' has no attribute '{name}'")
