@@ -32,6 +32,14 @@ _READ = re.compile(
     r'node\.(?:number|integer|int32|integers|text)\(\s*"(\w+)"|"(\w+)" in node\.attributes'
     r'|attributes\.get\("(\w+)"'
 )
+_ACCELERATORS = {
+    "DIANA's digital core": ("diana", "digital"),
+    "DIANA's analog core": ("diana", "analog"),
+    "N-EUREKA": ("siracusa", "neureka"),
+    "ITA": ("snitch_ita", "ita"),
+    "The cores of a cluster": ("siracusa", "cluster"),
+    "dla": ("dla", "dla"),
+}
 _PAIR = re.compile(r'(?:pair|_pair)\((?:node, )?"(\w+)"')
 
 
@@ -50,8 +58,8 @@ def sections() -> dict[str, list[str]]:
             f"Types: {entry.types}.",
             f"Oracle: {entry.oracle}.",
         ]
-    for accelerator in resolve("diana").accelerators:
-        found[f"DIANA's {accelerator.name} core"] = first_lines(accelerator.rules)
+    for heading, (target, name) in _ACCELERATORS.items():
+        found[heading] = list(resolve(target).soc.accelerator(name).statements)
     return found
 
 

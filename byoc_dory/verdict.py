@@ -22,7 +22,8 @@ class Refused:
 
     Attributes:
         reason: one sentence with the offending value.
-        rule: public statement of the rule that objects (filled in by `byoc_dory.soc.base.judge`).
+        rule: identifier and public statement of the rule that objects (filled in by
+            `byoc_dory.soc.base.Accelerator.judge`).
     """
 
     reason: str
@@ -44,7 +45,8 @@ class OperatorVerdict:
         accepted: whether the operator may run there.
         reason: if not, one sentence with the offending value; if it may run as a part of a layer,
             that layer.
-        rule: public statement of the rule that objects; empty if no pattern matches.
+        rule: identifier and public statement of the rule that objects, such as "DIGITAL-4: The
+            stride is 1x1 or 2x2."; empty if no pattern matches.
         cycles: estimated cycles there; ``None`` if refused, unknown or not needed.
         layer: name of the operator.
         kind: conv2d, depthwise, dense, add, softmax, ...
@@ -57,6 +59,12 @@ class OperatorVerdict:
     cycles: int | None = None
     layer: str = ""
     kind: str = ""
+
+    @property
+    def objection(self) -> str:
+        """The reason, with the identifier of the rule where one objects."""
+        identifier, is_rule, _ = self.rule.partition(": ")
+        return f"{self.reason} ({identifier})" if is_rule else self.reason
 
 
 def statement(rule: Callable[..., object]) -> str:

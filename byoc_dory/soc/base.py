@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from byoc_dory.errors import TargetError
 from byoc_dory.soc.cores import Cluster, CoreTiming, Host, HostCost
@@ -49,11 +49,11 @@ __all__ = [
     "Parameter",
     "Power",
     "Rule",
+    "Rules",
     "SimControl",
     "Soc",
     "Target",
     "TargetSpec",
-    "judge",
     "round_up",
 ]
 
@@ -69,13 +69,8 @@ class Rule(Protocol):
         ...
 
 
-def judge(soc: Soc, core: Any, layer: Layer, rules: tuple[Rule, ...]) -> Verdict:
-    """Return the first objection of the accelerator's rules in order, or acceptance."""
-    for rule in rules:
-        verdict = rule(soc, core, layer)
-        if isinstance(verdict, Refused):
-            return Refused(verdict.reason, statement(rule))
-    return Accepted()
+Rules: TypeAlias = tuple[tuple[str, Rule], ...]
+"""Rules with their identifiers, in the order in which they are checked."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +121,17 @@ class Accelerator(ABC):
 
     @property
     @abstractmethod
-    def rules(self) -> tuple[Rule, ...]:
-        """The rules that a layer must satisfy, in the order in which they are checked."""
+    def rules(self) -> Rules:
+        """The rules that a layer must satisfy.
+
+        Their identifiers are the accelerator's name in capitals and a number, from 1 on without
+        gaps, such as "DIGITAL-4".  A rule keeps its number wherever it is checked.
+        """
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """The rules as users read them: "DIGITAL-4: The stride is 1x1 or 2x2."."""
+        return tuple(f"{identifier}: {statement(rule)}" for identifier, rule in self.rules)
 
     def can_clip_to(self, bounds: tuple[int, int]) -> bool:
         """Return whether it can clip a layer's int8 output to these inclusive bounds."""
@@ -135,7 +139,11 @@ class Accelerator(ABC):
 
     def judge(self, soc: Soc, layer: Layer) -> Verdict:
         """Return the first refusal of :attr:`rules`, or acceptance."""
-        return judge(soc, self, layer, self.rules)
+        for identifier, rule in self.rules:
+            verdict = rule(soc, self, layer)
+            if isinstance(verdict, Refused):
+                return Refused(verdict.reason, f"{identifier}: {statement(rule)}")
+        return Accepted()
 
     def expand(self, soc: Soc, layer: Layer) -> Sequence[tuple[Layer, str]]:
         """Return the layers that ``layer`` is executed as, each with its accelerator's name.

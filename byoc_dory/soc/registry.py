@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from byoc_dory.errors import TargetError
 from byoc_dory.nearest import nearest
-from byoc_dory.soc.base import Soc, Target
+from byoc_dory.soc.base import Accelerator, Soc, Target
 from byoc_dory.soc.board import SUFFIX, board_called, boards
 from byoc_dory.soc.numbers import numbers, with_numbers
 from byoc_dory.soc.parameters import written
@@ -80,6 +80,8 @@ def _load(point: EntryPoint) -> Soc:
             hint="let the entry point's function return a byoc_dory.soc.base.Soc",
         )
     _check_integers(soc)
+    for accelerator in soc.accelerators:
+        _check_identifiers(accelerator, f"accelerator '{accelerator.name}' of SoC {soc.name}")
     return soc
 
 
@@ -100,6 +102,25 @@ def _check_integers(soc: Soc) -> None:
                     where=f"'{device.name}' of SoC {soc.name}",
                     hint="each integer field is a constant in C: from 0 to 2^32 - 1",
                 )
+
+
+def _check_identifiers(accelerator: Accelerator, where: str) -> None:
+    """Refuse rules without identifiers, or with others than the accelerator's, one for each."""
+    entries, name = tuple(accelerator.rules), accelerator.name.upper()
+    unnumbered = [entry for entry in entries if not isinstance(entry, tuple) or len(entry) != 2]
+    expected = [f"{name}-{number}" for number in range(1, len(entries) + 1)]
+    given = [] if unnumbered else [identifier for identifier, _ in entries]
+    if sorted(given) != sorted(expected):
+        objection = (
+            f"the rule {getattr(unnumbered[0], '__name__', unnumbered[0])} has no identifier"
+            if unnumbered
+            else f"the rules' identifiers are {', '.join(map(str, given))}"
+        )
+        raise TargetError(
+            objection,
+            where=where,
+            hint=f'let `rules` return ("{name}-1", rule) and so on, each number once, without gaps',
+        )
 
 
 def _said(error: Exception) -> str:

@@ -122,8 +122,7 @@ def _of_soc(soc: Soc) -> Iterator[str]:
     yield "Targets: " + ", ".join(f"`{target.name}`" for target in soc.targets) + "."
     for accelerator in soc.accelerators:
         yield f"### {accelerator.name}: {accelerator.title}"
-        rules = [(rule.__doc__ or "").strip().split("\n")[0] for rule in accelerator.rules]
-        yield "\n".join(f"{number}. {rule}" for number, rule in enumerate(rules, 1))
+        yield "\n".join(f"- {statement}" for statement in accelerator.statements)
     target = resolve(soc.targets[0].name)
     yield f"### Numbers of {soc.name}"
     yield f"```text\n{target_text(target)}\n```"

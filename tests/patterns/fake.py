@@ -8,7 +8,7 @@ from typing import Any
 
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.soc.base import Accelerator, Rule, Soc, Target
+from byoc_dory.soc.base import Accelerator, Rules, Soc, Target
 from byoc_dory.soc.generic.description import GENERIC
 from byoc_dory.soc.schemes import MulShiftScheme, NumberScheme
 from byoc_dory.verdict import Accepted, Refused, Verdict
@@ -27,8 +27,8 @@ class Fake(Accelerator):
     form: NumberScheme = MulShiftScheme()
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
-        return (operator_is_taken,)
+    def rules(self) -> Rules:
+        return ((f"{self.name.upper()}-1", operator_is_taken),)
 
     @property
     def scheme(self) -> NumberScheme:

@@ -55,7 +55,7 @@ def test_a_refusal_has_its_reason_and_rule(network: Path) -> None:
     text = htvm.print(network, "diana")
     assert repr(text) == str(text)
     assert "conv2d_0 (conv2d) -> digital\n    digital takes it\n" in text
-    reason = "    analog refuses: a weight is 82 (rule: The weights are -1, 0 and 1.)\n"
+    reason = "    analog refuses: a weight is 82 (rule: ANALOG-3: The weights are -1, 0 and 1.)\n"
     assert reason in text
 
 

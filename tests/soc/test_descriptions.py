@@ -15,12 +15,13 @@ import pytest
 import byoc_dory.soc.registry as registry
 from byoc_dory.errors import TargetError
 from byoc_dory.layers import Layer
-from byoc_dory.soc.base import Accelerator, Soc, judge, round_up
+from byoc_dory.soc.base import Accelerator, Soc, round_up
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.header import render
-from byoc_dory.verdict import Accepted, Refused, Verdict
+from byoc_dory.verdict import Accepted, OperatorVerdict, Refused, Verdict
 from htvm.tools.cli import main
+from tests.soc.rule_layers import conv
 
 
 def core() -> DigitalCore:
@@ -174,17 +175,44 @@ def test_round_up() -> None:
     assert [round_up(value, 16) for value in (0, 1, 16, 17)] == [0, 16, 16, 32]
 
 
-def test_rules_are_judged_in_order() -> None:
+def no(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
+    """Never."""
+    return Refused("first")
+
+
+def test_rules_are_judged_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     def yes(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
         """Always."""
         return Accepted()
 
-    def no(soc: Soc, core: Accelerator, layer: Layer) -> Verdict:
-        """Never."""
-        return Refused("first")
+    rules = ("MAC-1", yes), ("MAC-3", no), ("MAC-2", lambda soc, core, layer: Refused("second"))
+    monkeypatch.setattr(type(core()), "rules", rules)
+    verdict = core().judge(DIANA, conv())
+    assert verdict == Refused("first", "MAC-3: Never.")
+    verdict = OperatorVerdict("mac", False, verdict.reason, verdict.rule)
+    assert verdict.objection == "first (MAC-3)"
+    assert OperatorVerdict("mac", False, "no pattern for pad").objection == "no pattern for pad"
 
-    rules = (yes, no, lambda soc, core, layer: Refused("second"))
-    assert judge(DIANA, core(), None, rules) == Refused("first", "Never.")  # type: ignore[arg-type]
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ((no,), "the rule no has no identifier"),
+        ((("DIGITAL-1", no), no), "the rule no has no identifier"),
+        ((("DIGITAL-1", no), ("DIGITAL-1", no)), "identifiers are DIGITAL-1, DIGITAL-1"),
+        ((("DIGITAL-1", no), ("DIGITAL-3", no)), "identifiers are DIGITAL-1, DIGITAL-3"),
+        ((("MAC-1", no),), "identifiers are MAC-1"),
+        (((1, no),), "identifiers are 1"),
+    ],
+)
+def test_rules_without_numbers_of_their_own_are_no_rules(
+    rules: object, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(core()), "rules", rules)
+    with pytest.raises(TargetError, match=words) as caught:
+        registry.resolve("diana")
+    assert caught.value.where == "accelerator 'digital' of SoC diana"
+    assert '("DIGITAL-1", rule)' in caught.value.hint
 
 
 def test_an_accelerator_without_its_methods_is_a_typed_error(

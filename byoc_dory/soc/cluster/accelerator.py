@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.options import TilingOptions
     from byoc_dory.plan import LayerPlan
-    from byoc_dory.soc.base import Rule, Soc
+    from byoc_dory.soc.base import Rules, Soc
     from byoc_dory.soc.cluster.borders import ClusterLayout
     from byoc_dory.soc.cluster.emit import ClusterEmitter
     from byoc_dory.tileloop.cycles import Costs
@@ -25,7 +25,7 @@ class ClusterAccelerator(ClusterCores):
     """The compute cores: their numbers, rules, tiles, cycles and C."""
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> Rules:
         """The rules in `cluster_rules`, in the order in which they are checked."""
         from byoc_dory.soc.cluster.rules import RULES
 

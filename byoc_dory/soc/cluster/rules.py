@@ -13,7 +13,7 @@ from byoc_dory.layers import (
     Matmul,
     Rows,
 )
-from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.base import Rules, Soc
 from byoc_dory.soc.cluster.attention import attention_obstacle
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
@@ -77,15 +77,15 @@ def operands_are_few_and_alike(soc: Soc, core: ClusterCores, layer: Layer) -> Ve
     return ACCEPTED
 
 
-RULES: tuple[Rule, ...] = (
-    operator_is_known,
-    data_is_8_bits,
-    dilation_is_one,
-    groups_are_one_or_depthwise,
-    padding_is_below_kernel,
-    requantization_is_mul_shift,
-    operands_are_few_and_alike,
-    attention_fits_32_bits,
-    combination_fits_32_bits,
-    smallest_tile_fits,
+RULES: Rules = (
+    ("CLUSTER-1", operator_is_known),
+    ("CLUSTER-2", data_is_8_bits),
+    ("CLUSTER-3", dilation_is_one),
+    ("CLUSTER-4", groups_are_one_or_depthwise),
+    ("CLUSTER-5", padding_is_below_kernel),
+    ("CLUSTER-6", requantization_is_mul_shift),
+    ("CLUSTER-7", operands_are_few_and_alike),
+    ("CLUSTER-8", attention_fits_32_bits),
+    ("CLUSTER-9", combination_fits_32_bits),
+    ("CLUSTER-10", smallest_tile_fits),
 )

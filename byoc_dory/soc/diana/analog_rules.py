@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from byoc_dory.layers import AnalogRequant, Convolution, Dense, Layer, Weighted
-from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.base import Rules, Soc
 from byoc_dory.soc.diana.analog_core import AnalogCore
 from byoc_dory.soc.diana.rules import (
     padding_is_below_kernel,
@@ -139,23 +139,23 @@ def filter_fits_array(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     return ACCEPTED
 
 
-RULES: tuple[Rule, ...] = (
-    operator_sums_over_channels,
-    data_is_int8,
-    weights_are_ternary,
-    activations_fit_converters,
-    requantization_is_analog,
-    gain_is_a_shift,
-    converter_is_the_cores,
-    passes_are_the_cores,
-    passes_are_few,
-    factors_have_sixteen_bits,
-    shift_is_in_range,
-    clip_is_seven_or_eight_bits,
-    filter_fits_array,
-    padding_is_below_kernel,
-    sizes_fit_registers,
-    smallest_tile_fits,
+RULES: Rules = (
+    ("ANALOG-1", operator_sums_over_channels),
+    ("ANALOG-2", data_is_int8),
+    ("ANALOG-3", weights_are_ternary),
+    ("ANALOG-4", activations_fit_converters),
+    ("ANALOG-5", requantization_is_analog),
+    ("ANALOG-6", gain_is_a_shift),
+    ("ANALOG-7", converter_is_the_cores),
+    ("ANALOG-8", passes_are_the_cores),
+    ("ANALOG-9", passes_are_few),
+    ("ANALOG-10", factors_have_sixteen_bits),
+    ("ANALOG-11", shift_is_in_range),
+    ("ANALOG-12", clip_is_seven_or_eight_bits),
+    ("ANALOG-13", filter_fits_array),
+    ("ANALOG-14", padding_is_below_kernel),
+    ("ANALOG-15", sizes_fit_registers),
+    ("ANALOG-16", smallest_tile_fits),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from byoc_dory.layers import Add, Convolution, Dense, Layer
-from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.base import Rules, Soc
 from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.diana.rules import (
     padding_is_below_kernel,
@@ -71,18 +71,18 @@ def add_operands_have_one_shape(soc: Soc, core: DigitalCore, layer: Layer) -> Ve
     return ACCEPTED
 
 
-RULES: tuple[Rule, ...] = (
-    operator_is_known,
-    data_are_int8,
-    filter_fits_array,
-    stride_is_one_or_two,
-    dilation_is_one,
-    groups_are_one_or_depthwise,
-    requantization_is_one_shift,
-    clip_is_int8_or_relu,
-    add_has_two_operands,
-    add_operands_have_one_shape,
-    padding_is_below_kernel,
-    sizes_fit_registers,
-    smallest_tile_fits,
+RULES: Rules = (
+    ("DIGITAL-1", operator_is_known),
+    ("DIGITAL-2", data_are_int8),
+    ("DIGITAL-3", filter_fits_array),
+    ("DIGITAL-4", stride_is_one_or_two),
+    ("DIGITAL-5", dilation_is_one),
+    ("DIGITAL-6", groups_are_one_or_depthwise),
+    ("DIGITAL-7", requantization_is_one_shift),
+    ("DIGITAL-8", clip_is_int8_or_relu),
+    ("DIGITAL-9", add_has_two_operands),
+    ("DIGITAL-10", add_operands_have_one_shape),
+    ("DIGITAL-11", padding_is_below_kernel),
+    ("DIGITAL-12", sizes_fit_registers),
+    ("DIGITAL-13", smallest_tile_fits),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
-from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.base import Rules, Soc
 from byoc_dory.soc.dla.core import DlaCore
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Dla(DlaCore):
     """The accelerator: its numbers, rules, tiles, cycles and C."""
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> Rules:
         """What a layer must satisfy."""
         from byoc_dory.soc.dla.rules import RULES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Add, Convolution, Dense, Layer
-from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.base import Rules, Soc
 from byoc_dory.soc.dla.core import DlaCore
 from byoc_dory.soc.dla.design import DEPTHWISE
 from byoc_dory.soc.dla.lowering import alone
@@ -59,12 +59,12 @@ def smallest_tile_fits_sram(soc: Soc, core: DlaCore, layer: Layer) -> Verdict:
     return ACCEPTED
 
 
-RULES: tuple[Rule, ...] = (
-    operator_has_an_instruction,
-    depthwise_is_supported,
-    window_fits_registers,
-    dilation_is_one,
-    data_are_int8,
-    requantization_is_one_shift,
-    smallest_tile_fits_sram,
+RULES: Rules = (
+    ("DLA-1", operator_has_an_instruction),
+    ("DLA-2", depthwise_is_supported),
+    ("DLA-3", window_fits_registers),
+    ("DLA-4", dilation_is_one),
+    ("DLA-5", data_are_int8),
+    ("DLA-6", requantization_is_one_shift),
+    ("DLA-7", smallest_tile_fits_sram),
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.options import TilingOptions
     from byoc_dory.plan import Follower, LayerPlan
-    from byoc_dory.soc.base import Rule, Soc
+    from byoc_dory.soc.base import Rules, Soc
     from byoc_dory.soc.cluster.borders import ClusterLayout
     from byoc_dory.soc.siracusa.neureka_emit import NeurekaEmitter
     from byoc_dory.tileloop.cycles import Costs
@@ -31,7 +31,7 @@ class NeurekaAccelerator(Neureka):
     """N-EUREKA: its numbers, rules, tiles, cycles and C."""
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> Rules:
         """The rules in `neureka_rules`, in the order in which they are checked."""
         from byoc_dory.soc.siracusa.neureka_rules import RULES
 

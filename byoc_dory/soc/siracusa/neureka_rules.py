@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from byoc_dory.layers import Convolution, Dense, Gemm, Layer, Weighted
-from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.base import Rules, Soc
 from byoc_dory.soc.cluster.requant import mul_shift
 from byoc_dory.soc.cluster.shared_rules import data_is_8_bits, groups_are_one_or_depthwise
 from byoc_dory.soc.rules import ACCEPTED, dilation_is_one, smallest_tile_fits
@@ -25,8 +25,10 @@ def operator_is_known(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
 
 
 def depthwise_is_3x3(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
-    """The filter is 3x3 if the layer is depthwise; else any: windows that are neither 3x3 nor 1x1,
-    or have a stride, are copied by the cores."""
+    """The filter is 3x3 if the layer is depthwise, else any.
+
+    Windows that are neither 3x3 nor 1x1, or have a stride, are copied by the cores.
+    """
     depthwise = isinstance(layer, Convolution) and layer.depthwise
     if not depthwise or layer.fy == layer.fx == core.filter:
         return ACCEPTED
@@ -144,18 +146,18 @@ def a_tile_fits(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     return Refused(f"the packed weights have {size} B, {limits}; loaded into L1, {loaded.reason}")
 
 
-RULES: tuple[Rule, ...] = (
-    operator_is_known,
-    data_is_8_bits,
-    groups_are_one_or_depthwise,
-    depthwise_is_3x3,
-    depthwise_stride_is_1_or_2,
-    dilation_is_one,
-    padding_is_the_engines,
-    sizes_fit_registers,
-    weights_have_few_bits,
-    result_is_stored_by_rows,
-    scales_and_shifts_fit,
-    results_are_exact,
-    a_tile_fits,
+RULES: Rules = (
+    ("NEUREKA-1", operator_is_known),
+    ("NEUREKA-2", data_is_8_bits),
+    ("NEUREKA-3", groups_are_one_or_depthwise),
+    ("NEUREKA-4", depthwise_is_3x3),
+    ("NEUREKA-5", depthwise_stride_is_1_or_2),
+    ("NEUREKA-6", dilation_is_one),
+    ("NEUREKA-7", padding_is_the_engines),
+    ("NEUREKA-8", sizes_fit_registers),
+    ("NEUREKA-9", weights_have_few_bits),
+    ("NEUREKA-10", result_is_stored_by_rows),
+    ("NEUREKA-11", scales_and_shifts_fit),
+    ("NEUREKA-12", results_are_exact),
+    ("NEUREKA-13", a_tile_fits),
 )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from byoc_dory.layers import Layer
     from byoc_dory.options import TilingOptions
     from byoc_dory.plan import LayerPlan
-    from byoc_dory.soc.base import Rule, Soc
+    from byoc_dory.soc.base import Rules, Soc
     from byoc_dory.soc.cluster.borders import ClusterLayout
     from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
     from byoc_dory.tileloop.cycles import Costs
@@ -30,7 +30,7 @@ class ItaAccelerator(Ita):
     """
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> Rules:
         """The rules in `ita_rules`, in the order in which they are checked."""
         from byoc_dory.soc.snitch_ita.ita_rules import RULES
 

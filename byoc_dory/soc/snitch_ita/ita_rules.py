@@ -16,7 +16,7 @@ from byoc_dory.layers import (
     Projection,
 )
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
-from byoc_dory.soc.base import Rule, Soc
+from byoc_dory.soc.base import Rules, Soc
 from byoc_dory.soc.cluster.requant import mul_shift
 from byoc_dory.soc.rules import ACCEPTED, smallest_tile_fits
 from byoc_dory.soc.snitch_ita.ita_core import Ita
@@ -159,16 +159,16 @@ def tiles_fit(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     return ACCEPTED
 
 
-RULES: tuple[Rule, ...] = (
-    operator_is_known,
-    data_are_int8,
-    sizes_are_at_most_512,
-    heads_are_whole_tiles,
-    requantization_is_itas,
-    activation_is_known,
-    softmax_is_itas,
-    heads_are_alike,
-    tiles_fit,
+RULES: Rules = (
+    ("ITA-1", operator_is_known),
+    ("ITA-2", data_are_int8),
+    ("ITA-3", sizes_are_at_most_512),
+    ("ITA-4", heads_are_whole_tiles),
+    ("ITA-5", requantization_is_itas),
+    ("ITA-6", activation_is_known),
+    ("ITA-7", softmax_is_itas),
+    ("ITA-8", heads_are_alike),
+    ("ITA-9", tiles_fit),
 )
 
 

@@ -225,7 +225,7 @@ def _answer_of(accelerator: str) -> Callable[[VerdictRow], str]:
 def _says(offer: OperatorVerdict) -> str:
     if offer.accepted:
         return "yes" if offer.cycles is None else f"yes, {count(offer.cycles)} cycles"
-    return f"no: {offer.reason}"
+    return f"no: {offer.objection}"
 
 
 def verdict_table(rows: Sequence[VerdictRow]) -> Table:
@@ -356,7 +356,7 @@ def _elsewhere(row: VerdictRow) -> str:
     refused = [offer for offer in others if not offer.accepted] if row.placed == "cpu" else []
     reasons: dict[str, list[str]] = {}
     for offer in refused:
-        reasons.setdefault(offer.reason, []).append(offer.accelerator)
+        reasons.setdefault(offer.objection, []).append(offer.accelerator)
     said += [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
     return "; ".join(said)
 

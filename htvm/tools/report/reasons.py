@@ -122,7 +122,7 @@ def _why_on_cpu(row: LayerRow, verdicts: Sequence[VerdictRow]) -> str:
         return f"CPU{_rate(row)}"
     for name, offer in offers:
         if not offer.accepted:
-            return f"CPU, not {name}: {offer.reason}"
+            return f"CPU, not {name}: {offer.objection}"
     return f"CPU, though {offers[0][0]} could: the policy chose so"
 
 

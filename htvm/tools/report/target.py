@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.soc.base import Accelerator
-from byoc_dory.verdict import statement
 from htvm.tools.report.table import Column, count, table_of, text, wrapped
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def _accelerator(entry: Accelerator) -> dict[str, Any]:
         "scheme": entry.scheme.name,
         "peak_macs_per_cycle": entry.peak_macs,
         "constants": {name: constants[name] for name in constants if name not in _ELSEWHERE},
-        "rules": [statement(rule) for rule in entry.rules],
+        "rules": list(entry.statements),
         "objectives": {
             name: [f"{term.name} x {term.weight:,}" for term in objective.heuristics]
             for name, objective in entry.objectives.items()
@@ -172,7 +171,7 @@ def _accelerator_text(entry: Mapping[str, Any]) -> str:
         + ("" if peak is None else f", at most {peak:,g} MAC/cycle"),
         f"  requantization: {entry['scheme']} ({_SCHEMES.get(entry['scheme'], 'its own')})",
         "  takes a layer if:",
-        *(f"    {number}. {rule}" for number, rule in enumerate(entry["rules"], 1)),
+        *(f"    {rule}" for rule in entry["rules"]),
         "  tiling objectives (beside latency):",
         *(
             f"    {name}: {', '.join(terms) or 'bytes of L1 alone'}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.layers import Convolution, Dense, Layer, Shift
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
-from byoc_dory.soc.base import Accelerator, Rule, Soc
+from byoc_dory.soc.base import Accelerator, Rules, Soc
 from byoc_dory.soc.rules import (
     ACCEPTED,
     data_are_int8,
@@ -121,13 +121,13 @@ class Mac(Accelerator):
         return self.lanes * self.width
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> Rules:
         """What a layer must satisfy."""
         return (
-            operator_is_a_product,
-            data_are_int8,
-            requantization_is_one_shift,
-            smallest_tile_fits,
+            ("MAC-1", operator_is_a_product),
+            ("MAC-2", data_are_int8),
+            ("MAC-3", requantization_is_one_shift),
+            ("MAC-4", smallest_tile_fits),
         )
 
     @property
