@@ -1,29 +1,53 @@
-"""`Compiled`: the results of the stages before the C compiler, and their options."""
+"""`Compiled`: the stages of a build before the C compiler, with their values; `BuildOptions`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from byoc_dory.errors import TargetError
+from byoc_dory.cost import Cost
+from byoc_dory.emit.symbols import Symbols
+from byoc_dory.errors import ModelError, TargetError
+from byoc_dory.nearest import nearest
 from byoc_dory.options import TilingOptions, check_count
-from byoc_dory.state import StatePlan
+from byoc_dory.pinning import WeightPlan
+from byoc_dory.soc.registry import resolve
+from byoc_dory.tiling.named import objective_named
+from htvm.firmware.paths import driver_folders
+from htvm.opening import opened
 from htvm.policy import check_policy
+from htvm.progress import Progress
+from htvm.stage_cache import StageCache
+from htvm.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection
+    from pathlib import Path
 
-    from byoc_dory.cost import Cost
-    from byoc_dory.pinning import WeightPlan
+    from tvm.ir import IRModule
+
     from byoc_dory.region import Kernel, RegionCode
-    from byoc_dory.soc.base import Accelerator, Target
-    from htvm.aot.cpu import CpuKernel
+    from byoc_dory.soc.base import Accelerator, Soc, Target
+    from byoc_dory.state import StatePlan
+    from htvm.aot.cpu import CpuCode, CpuKernel
     from htvm.aot.program import Program
     from htvm.model import Model
     from htvm.placement.plan import Placement
     from htvm.policy import Policy
+    from htvm.quantization.as_planned import Executed
     from htvm.quantization.retarget import Retargeted
+    from patterns.byoc.codegen import Generated
+    from patterns.byoc.partition import Partition
     from patterns.dispatch.dispatching import Dispatch
+
+_log = logging.getLogger(__name__)
+
+STAGES = 8
+"""Number of stages of `htvm.build`, including the C compiler."""
+
 
 Platform: TypeAlias = Literal["rv32", "arm", "qemu", "host"]
 
@@ -76,43 +100,243 @@ class BuildOptions:
             check_count("l2_bytes", self.l2_bytes)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+_KEPT = ("dispatch", "regions", "weights", "state", "cpu_kernels", "program")
+"""The values that the cache keeps together."""
+_MODULES = ("partition", "_generated", "_cpu")
+"""Values that lead to these, with the weights as constants of TVM."""
+
+
 class Compiled:
-    """The results of the stages before the C compiler.
+    """A build before the C compiler: the value of each stage, computed when it is first read.
+
+    Reading a value computes those before it, so that a build that fails leaves the values of the
+    stages that it reached.
+
+    Args:
+        model: a model, or anything `htvm.load` takes.
+        target: what it is built for.
+        options: options of the build.
+        data: calibration inputs for retargeting.
+        progress: receives the stages.
+        cache: keeps results, which are then not computed again.
 
     Attributes:
-        source: the model as imported.
-        target: the target it is compiled for.
-        options: options of the build.
-        cost: cycles on the target with the options of the tiler.
-        planned: the plan made before retargeting of which core runs each layer.
-        retargeted: the model in the scheme of the target's accelerators, layers rewritten for them,
-            and the loss of accuracy.
-        rewritten: rewritten layer -> what is computed instead, with the same result.
-        dispatch: where each operator runs, and why.
-        regions: code of the accelerators' regions, by name of the region.
-        weights: where the weights of accelerators' layers are, if these have a choice.
-        state: where the inputs are that the caller keeps between runs.
-        cpu_kernels: kernels compiled by TVM.
-        program: C sources, memory plan, entry function.
-        key: hash of everything that these results depend on (`htvm.stage_cache`); empty if it is
-            not known.
+        target: the target, resolved.
+        options: as given.
+
+    Raises:
+        TargetError: the target or an option is not known, or does not fit it.
     """
 
-    source: Model
-    target: Target
-    options: BuildOptions
-    cost: Cost
-    planned: Placement
-    retargeted: Retargeted
-    dispatch: Dispatch
-    regions: Mapping[str, RegionCode]
-    weights: WeightPlan
-    cpu_kernels: tuple[CpuKernel, ...]
-    program: Program
-    rewritten: Mapping[str, str] = field(default_factory=dict[str, str])
-    key: str = ""
-    state: StatePlan = StatePlan()
+    def __init__(
+        self,
+        model: Model | IRModule | str | Path,
+        target: str | Target,
+        options: BuildOptions,
+        *,
+        data: Any = None,
+        progress: Progress | None = None,
+        cache: StageCache | None = None,
+    ) -> None:
+        self.target = resolve(target, l2_bytes=options.l2_bytes)
+        _check_budget(options.tiling.l1_budget, self.target)
+        _check_assembly(options.tiling, self.target)
+        _check_objectives(options.tiling, self.target)
+        self._model = model
+        self.options = options
+        self._data = data
+        self._progress = progress or Progress()
+        self._cache = StageCache(None) if cache is None else cache
+
+    @cached_property
+    def source(self) -> Model:
+        """The model as imported."""
+        with self._progress.stage("importing", (1, STAGES)):
+            return opened(self._model)
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Cycles on the target with the options of the tiler."""
+        costs: dict[object, Cost] = self._cache.shared("costs")
+        soc, tiling = self.target.soc, self.options.tiling
+        return costs.setdefault((soc, tiling), Cost(soc, tiling))
+
+    @cached_property
+    def key(self) -> str:
+        """Hash of everything that the values depend on; empty if that is not known."""
+        policy = self.options.policy
+        # The code of a policy that is a function is not known.
+        told = policy is None or isinstance(policy, str | Mapping)
+        if not self._cache or not told:
+            return ""
+        return self._cache.key(self.source.identity, self.target, self.options, self._data)
+
+    @cached_property
+    def planned(self) -> Placement:
+        """The plan made before retargeting of which core runs each layer."""
+        from htvm.frontend.bounds import check_offered
+        from htvm.placement.plan import place
+
+        graph, options = self.source.graph, self.options
+        _check_name(self.source.name, self.target.soc)
+        check_offered(graph.nodes, self.target)
+        rewrites = options.rewrites == "on"
+
+        def plan() -> Placement:
+            return place(graph, self.target, self.cost, options.policy, rewrites=rewrites)
+
+        with self._progress.stage("placing layers", (2, STAGES)):
+            return self._cache.get("placing", self.key, plan)
+
+    @cached_property
+    def executed(self) -> Executed:
+        """The model in the scheme of the target's accelerators, with layers rewritten for them."""
+        from htvm.quantization.as_planned import as_planned
+
+        source, planned, target = self.source, self.planned, self.target
+        with self._progress.stage("retargeting", (3, STAGES)):
+            found = as_planned(source, planned, target, data=self._data, cache=self._cache)
+        if found.retargeted.report.impossible and target.accelerators:
+            self._cache.get("advising", self.key, lambda: _advise(source, target))
+        return found
+
+    @cached_property
+    def dispatch(self) -> Dispatch:
+        """Where each operator runs, and why."""
+        from patterns.dispatch.dispatching import dispatch
+
+        executed, target = self.executed, self.target
+        return dispatch(
+            self.retargeted.model.graph,
+            target.soc,
+            target.accelerators,
+            executed.places,
+            executed.binding,
+            self.options.tiling.l1_budget,
+        )
+
+    @property
+    def retargeted(self) -> Retargeted:
+        """The model in the scheme of the accelerators, and the loss of accuracy."""
+        return self.executed.retargeted
+
+    @property
+    def rewritten(self) -> Mapping[str, str]:
+        """Rewritten layer -> what is computed instead, with the same result."""
+        return self.executed.rewritten
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The module cut into regions."""
+        from patterns.byoc.partition import Partition, partition
+
+        graph, target = self.retargeted.model.graph, self.target
+        with self._progress.stage("partitioning", (4, STAGES)):
+            placed = self.dispatch
+            if not target.accelerators:  # there is nothing to group
+                return Partition(graph.module, {})
+            return partition(graph, placed, target.soc, target.accelerators)
+
+    @cached_property
+    def _generated(self) -> Generated:
+        from patterns.byoc.codegen import Generated, run_codegen
+
+        parts, source = self.partition, self.source
+        with self._progress.stage("generating accelerator code", (5, STAGES)):
+            if not self.target.accelerators:
+                return Generated(parts.module, {}, WeightPlan())
+            kept = [at for at, info in enumerate(source.inputs) if info.name in source.state]
+            return run_codegen(
+                parts, self.cost, self.target.accelerators, source.name, kept, self._symbols
+            )
+
+    @cached_property
+    def regions(self) -> Mapping[str, RegionCode]:
+        """Code of the accelerators' regions, by name of the region."""
+        return self._generated.code
+
+    @cached_property
+    def weights(self) -> WeightPlan:
+        """Where the weights of accelerators' layers are, if these have a choice."""
+        return self._generated.weights
+
+    @cached_property
+    def state(self) -> StatePlan:
+        """Where the inputs are that the caller keeps between runs."""
+        return self._generated.state
+
+    @cached_property
+    def _cpu(self) -> CpuCode:
+        from htvm.aot.cpu import compile_cpu
+        from htvm.aot.parallel import cores_of
+
+        regions, target = self._generated, self.target
+        with self._progress.stage("compiling CPU kernels", (6, STAGES)):
+            budget = regions.state.options(self.options.tiling).l1_budget
+            return compile_cpu(
+                regions.module,
+                self.source.name,
+                kernels=self.options.cpu_kernels,
+                cores=cores_of(target, budget),
+                simd=target.soc.host.simd,
+                scarce=target.soc.code_memory != "L2",
+                symbols=self._symbols,
+            )
+
+    @cached_property
+    def cpu_kernels(self) -> tuple[CpuKernel, ...]:
+        """Kernels of the operators outside of regions."""
+        return self._cpu.kernels
+
+    @cached_property
+    def program(self) -> Program:
+        """C sources, memory plan, entry function."""
+        from htvm.aot.program import Assembly, assemble
+        from htvm.aot.steps import Provenance
+
+        source, cpu, state, soc = self.source, self._cpu, self.state, self.target.soc
+        parameters = [str(parameter.name) for parameter in cpu.module["main"].params]
+        places = {
+            number: soc.memory(state.memory).base + state.offsets[name]
+            for number, name in enumerate(parameters)
+            if name in state.offsets
+        }
+        inputs, outputs = source.interface_with_layouts
+        with self._progress.stage("assembling", (7, STAGES)):
+            return assemble(
+                Assembly(
+                    name=source.name,
+                    inputs=inputs,
+                    outputs=outputs,
+                    calls=cpu.calls,
+                    results=cpu.results,
+                    cpu_kernels=cpu.kernels,
+                    regions=self.regions,
+                    constants=cpu.constants,
+                    parameters=parameters,
+                    places=places,
+                    origin=Provenance(__version__, source.source, source.sha256),
+                    stack_bytes=soc.host.stack,
+                )
+            )
+
+    @cached_property
+    def _symbols(self) -> Symbols:
+        return Symbols(self.source.name)
+
+    def finish(self) -> Compiled:
+        """Compute the values of all stages, or take them from the cache."""
+        operators = {*self.source.graph.nodes, *self.retargeted.model.graph.nodes}
+
+        def made() -> dict[str, Any]:
+            return {name: getattr(self, name) for name in _KEPT}
+
+        vars(self).update(self._cache.get("generating", self.key, made))
+        for name in _MODULES:
+            vars(self).pop(name, None)
+        kernels = {kernel.layer_name for _, kernel in self.kernels.values()}
+        _check_tiled(self.options.tiling, operators | kernels)
+        return self
 
     @property
     def tiling(self) -> TilingOptions:
@@ -136,3 +360,73 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"Compiled({self.source.name!r}, target={self.target.name!r})"
+
+
+def _advise(source: Model, target: Target) -> None:
+    """Warn that other targets take a network that could not be written in this one's numbers."""
+    from htvm.placement.elsewhere import takers
+
+    found = takers(source.graph, target)
+    if found:
+        words = ", ".join(map(str, found))
+        _log.warning("other targets take %s as it is: %s", source.name, words)
+
+
+def _check_assembly(options: TilingOptions, target: Target) -> None:
+    """Refuse late assembly for accelerators without command streams."""
+    if options.assembly == "late" and not (
+        target.accelerators and all(entry.region_runner for entry in target.accelerators)
+    ):
+        raise TargetError(
+            "there are no command streams to assemble late",
+            where=f"target '{target.name}'",
+            hint="leave out assembly='late', or build for dla",
+        )
+
+
+def _check_budget(budget: int | None, target: Target) -> None:
+    """Refuse a budget larger than the target's L1: code for it would overrun L1."""
+    for accelerator in target.accelerators:
+        size = target.soc.memory(accelerator.l1).size
+        if budget is not None and budget > size:
+            raise TargetError(
+                f"an L1 budget of {budget} B, accelerator '{accelerator.name}' has {size} B",
+                where="option 'l1_budget'",
+                hint=f"give at most {size}; larger memories can be explored with htvm.explore",
+            )
+
+
+def _check_objectives(options: TilingOptions, target: Target) -> None:
+    """Refuse objectives that no accelerator of the target knows, before anything is planned."""
+    known = {
+        name: objective
+        for entry in target.accelerators
+        for name, objective in entry.objectives.items()
+    }
+    asked = [options.objective, *(objective for _, objective in options.layers)]
+    for objective in asked if known else ():
+        if objective is not None:
+            objective_named(objective, known, f"target '{target.name}'")
+
+
+def _check_tiled(options: TilingOptions, known: Collection[str]) -> None:
+    """Refuse objectives of layers that the network does not have."""
+    for name, _ in options.layers:
+        if name not in known:
+            raise TargetError(
+                f"there is no layer {name!r} to be tiled",
+                where="option 'tiling'",
+                hint=f"{nearest(name, known)}the network has {len(known)} operators",
+            )
+
+
+def _check_name(name: str, soc: Soc) -> None:
+    """Refuse a model whose header would shadow one of the SoC's driver."""
+    folders = driver_folders(soc)
+    if any(path.name == f"{name}.h" for folder in folders for path in folder.rglob("*.h")):
+        raise ModelError(
+            f"a model for {soc.name} cannot be called {name!r}: its driver has a header of that "
+            "name",
+            where=f"model '{name}'",
+            hint="load it under another name: htvm.load(..., name=...)",
+        )

@@ -45,6 +45,8 @@ class Placement:
         binding: layers placed by the user; they must run there.
         final: whether the model's layers are executed without retargeting.
         rewrites: layer -> how it is rewritten, for layers that their accelerator takes only so.
+        groups: layers that consist of several operators -> their names in execution order; the last
+            one is the layer's name.
     """
 
     policy: str
@@ -53,6 +55,7 @@ class Placement:
     binding: frozenset[str] = frozenset()
     final: bool = False
     rewrites: Mapping[str, Rewrite] = field(default_factory=dict[str, "Rewrite"])
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
 def place(
@@ -98,7 +101,7 @@ def place(
         for layer, where in places.items()
         if (layer, where) in judge.rewrites
     }
-    return Placement(name, places, judge.offers, binding, final, chosen_rewrites)
+    return Placement(name, places, judge.offers, binding, final, chosen_rewrites, judge.formed)
 
 
 class _Planner:
@@ -107,6 +110,7 @@ class _Planner:
     Attributes:
         offers: layer -> its candidates, for layers that the policy can choose a core for.
         rewrites: (layer, accelerator) -> the rewrite with which it takes the layer.
+        formed: layers that consist of several operators -> their names.
     """
 
     def __init__(
@@ -124,6 +128,7 @@ class _Planner:
         candidates = {
             name: asked.candidates(layer, estimates) for name, layer in self._layers.items()
         }
+        self.formed: dict[str, tuple[str, ...]] = {}
         self.rewrites: dict[tuple[str, str], Rewrite] = {}
         for name, offered in candidates.items() if rewrites else ():
             if any(map(is_rewritable, offered)):
@@ -156,6 +161,7 @@ class _Planner:
         if where == CPU and is_layer:
             return {}
         if where != CPU:
+            self.formed[group.name] = group.parts
             for name in group.parts:
                 self.offers.pop(name, None)
         self.offers[group.name] = candidates

@@ -8,7 +8,7 @@ import pytest
 
 import htvm
 from byoc_dory.soc.registry import resolve
-from htvm.pipeline import _advise
+from htvm.compiled import _advise
 from htvm.placement.elsewhere import takers
 
 

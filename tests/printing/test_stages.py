@@ -10,11 +10,11 @@ import pytest
 
 import htvm
 from benchmarks.house import convolution
-from htvm.compiled import BuildOptions, Compiled
-from htvm.errors import ModelError, TargetError
-from htvm.pipeline import compile_model
+from byoc_dory.options import TilingOptions
+from htvm.compiled import BuildOptions
+from htvm.errors import ModelError, TargetError, TilingError
 from htvm.tools.cli.app import main
-from htvm.tools.printing.stages import STAGES, text_after
+from htvm.tools.printing.stages import STAGES, Printed, printed_stages
 from tests.generated.golden import check_golden
 
 NETWORKS = (
@@ -26,8 +26,8 @@ NETWORKS = (
 
 
 @functools.lru_cache(maxsize=1)
-def _compiled(network: str, target: str) -> Compiled:
-    return compile_model(network, target, BuildOptions())
+def _texts(network: str, target: str) -> dict[str, Printed]:
+    return dict(zip(STAGES, printed_stages(network, target), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +43,9 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_stage_reads_as_before(
     name: str, target: str, stage: str, update_golden: bool
 ) -> None:
-    compiled = _compiled(name, target)
-    if stage == "import":
-        text = htvm.print(compiled.source, after="import")
-    else:
-        text = text_after(compiled, stage)
-    check_golden(f"printed/{compiled.source.name}_{target}/{stage}.txt", text, update_golden)
+    text = _texts(name, target)[stage]
+    folder = f"{name.removeprefix('zoo:').replace(':', '_')}_{target}"
+    check_golden(f"printed/{folder}/{stage}.txt", text, update_golden)
 
 
 def test_a_refusal_has_its_reason_and_rule(network: Path) -> None:
@@ -98,3 +95,26 @@ def test_the_verb_prints_the_same(network: Path, capsys: pytest.CaptureFixture[s
     assert found["lines"] == htvm.print(network, after="import").splitlines()
     assert main([*words, "dispatched"]) == 2
     assert "did you mean dispatch?" in capsys.readouterr().err
+
+
+def test_a_build_that_fails_leaves_the_stages_that_it_reached(
+    network: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its tiles do not fit; everything before code generation is there, and can be printed."""
+    options = BuildOptions(tiling=TilingOptions(l1_budget=64))
+    found = []
+    with pytest.raises(TilingError, match="conv2d_0") as failed:
+        for text in printed_stages(network, "diana", options=options):
+            found.append(text)
+    reached = STAGES[: STAGES.index("generate")]
+    assert [text.split()[4] for text in found] == list(reached)
+    assert found == [htvm.print(network, "diana", stage, options=options) for stage in reached]
+    words = ["print", str(network), "-t", "diana", "--l1", "64", "--after", "assemble"]
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert said.out == "\n".join(found)
+    assert str(failed.value.what) in said.err
+    assert main([*words, "--json"]) == 2
+    kept = json.loads(capsys.readouterr().out)
+    assert kept["after"] == "partition"
+    assert kept["lines"] == said.out.splitlines()

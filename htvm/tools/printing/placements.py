@@ -9,18 +9,20 @@ from byoc_dory.verdict import OperatorVerdict, statement
 from htvm.policy import CPU, POLICIES, Candidate
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from htvm.compiled import Compiled
 
 
 def placement_lines(compiled: Compiled) -> Iterator[str]:
     """Yield the plan: for each operator the core that a policy chose, and all candidates."""
-    planned = compiled.planned
+    planned, target = compiled.planned, compiled.target
     decides = POLICIES.get(planned.policy)
     stated = f" ({statement(decides)})" if decides else ""
     yield f"policy: {planned.policy}{stated}"
-    if compiled.target.accelerators:
+    if target.accelerators:
         yield "answers go by sizes; a layer is written in its core's numbers by the stage retarget"
-    groups, inner = compiled.dispatch.groups, _inner(compiled)
+    groups, inner = planned.groups, _inner(planned.groups)
     for node in compiled.source.graph.in_order:
         name, kind = node.name, node.kind
         if name in inner:
@@ -28,8 +30,8 @@ def placement_lines(compiled: Compiled) -> Iterator[str]:
         place = planned.places.get(name, CPU)
         offered = planned.candidates.get(name, ())
         how = "required by the user" if name in planned.binding else f"policy {planned.policy}"
-        if not compiled.target.accelerators:
-            how = f"{compiled.target.name} has no accelerators"
+        if not target.accelerators:
+            how = f"{target.name} has no accelerators"
         elif not offered:
             how = "part of another layer" if place != CPU else "no accelerator has such a layer"
         yield f"{name} ({kind}) -> {place}: {how}"
@@ -39,7 +41,8 @@ def placement_lines(compiled: Compiled) -> Iterator[str]:
             if candidate.name != CPU or candidate.cycles is not None:  # it takes everything
                 yield f"    {_answer(candidate, 'could take it')}"
         if name in planned.rewrites:
-            yield f"    rewritten: {compiled.rewritten.get(name, 'not after all')}"
+            (chosen,) = (offer for offer in offered if offer.name == place)
+            yield f"    rewritten: {chosen.rewrite}"
 
 
 def dispatch_lines(compiled: Compiled) -> Iterator[str]:
@@ -50,7 +53,7 @@ def dispatch_lines(compiled: Compiled) -> Iterator[str]:
         said.setdefault(verdict.layer, []).append(verdict)
     if not compiled.target.accelerators:
         yield f"{compiled.target.name} has no accelerators"
-    inner = _inner(compiled)
+    inner = _inner(found.groups)
     for name, place in found.placement.items():
         if name in inner:  # the layer has the answers
             continue
@@ -73,9 +76,9 @@ def dispatch_lines(compiled: Compiled) -> Iterator[str]:
             yield f"    {_answer(verdict, 'takes it')}"
 
 
-def _inner(compiled: Compiled) -> set[str]:
+def _inner(groups: Mapping[str, tuple[str, ...]]) -> set[str]:
     """Return the operators of layers of several, but for the last ones, which have their names."""
-    return {part for parts in compiled.dispatch.groups.values() for part in parts[:-1]}
+    return {part for parts in groups.values() for part in parts[:-1]}
 
 
 def _answer(verdict: OperatorVerdict, takes: str) -> str:

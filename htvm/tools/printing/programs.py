@@ -5,31 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from byoc_dory.expansion import expand
 from htvm.tools.printing.graphs import type_text
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
-    from byoc_dory.region import Kernel, RegionCode
+    from byoc_dory.region import Region, RegionCode
     from htvm.aot.steps import StepOperand
     from htvm.compiled import Compiled
 
 
 def region_lines(compiled: Compiled) -> Iterator[str]:
     """Yield the regions with their layers; what is in none runs on the CPU."""
-    inside = set()
-    for code in compiled.regions.values():
-        yield _head(code)
-        expanded = {}
-        for kernel in _layers(code):
-            inside.add(kernel.layer_name)
-            for name, parts in compiled.dispatch.groups.items():
-                if kernel.layer_name.startswith(f"{name}."):
-                    expanded[name] = len(parts)
-        for name, count in expanded.items():
-            yield f"    {name}, a layer of {count} operators, is computed as {name}.* and {name}:"
-        for kernel in _layers(code):
-            yield f"    {kernel.layer_name} on {kernel.accelerator}{_sizes(kernel)}"
-    found = compiled.dispatch
+    inside, found = set(), compiled.dispatch
+    for region in compiled.partition.regions.values():
+        yield _head(region)
+        executed = expand(compiled.target.soc, region)
+        names = [layer.name for layer in executed.region.layers]
+        inside |= set(names)
+        for name, parts in found.groups.items():
+            if any(each.startswith(f"{name}.") for each in names):
+                what = f"{name}, a layer of {len(parts)} operators"
+                yield f"    {what}, is computed as {name}.* and {name}:"
+        for layer in executed.region.layers:
+            yield f"    {layer.name} on {executed.homes[layer.name].name} ({layer.sizes_text})"
     outside = [
         name
         for name in found.placement
@@ -51,9 +50,8 @@ def generated_lines(compiled: Compiled) -> Iterator[str]:
             )
             yield f"    stays in L1: {', '.join(plan.resident) or 'nothing'}"
         for kernel in code.kernels:
-            about = (
-                f"    {kernel.layer_name}: {kernel.kind} on {kernel.accelerator}{_sizes(kernel)}"
-            )
+            sizes = "" if kernel.layer is None else f" ({kernel.layer.sizes_text})"
+            about = f"    {kernel.layer_name}: {kernel.kind} on {kernel.accelerator}{sizes}"
             yield f"{about}, {kernel.predicted_cycles:,} cycles predicted"
             if kernel.plan is not None:
                 yield f"        {_plan_text(kernel.plan)}"
@@ -102,18 +100,10 @@ def assembly_lines(compiled: Compiled) -> Iterator[str]:
         yield f"constants in {where}: {program.bytes_in(memory):,} B"
 
 
-def _head(code: RegionCode) -> str:
+def _head(code: Region | RegionCode) -> str:
     read = ", ".join(f"{each.name} {type_text(each.dtype, each.shape)}" for each in code.inputs)
     made = ", ".join(f"{each.name} {type_text(each.dtype, each.shape)}" for each in code.outputs)
     return f"{code.name}: {read} -> {made}"
-
-
-def _layers(code: RegionCode) -> list[Kernel]:
-    return [kernel for kernel in code.kernels if kernel.kind == "layer"]
-
-
-def _sizes(kernel: Kernel) -> str:
-    return "" if kernel.layer is None else f" ({kernel.layer.sizes_text})"
 
 
 def _plan_text(plan: LayerPlan) -> str:

@@ -10,8 +10,7 @@ from byoc_dory.errors import TargetError
 from byoc_dory.nearest import nearest
 from byoc_dory.plain import plain
 from htvm.compiled import BuildOptions, Compiled
-from htvm.opening import PRINTED, opened
-from htvm.pipeline import compile_model
+from htvm.opening import PRINTED
 from htvm.public import public
 from htvm.tools.printing.graphs import graph_lines
 from htvm.tools.printing.placements import dispatch_lines, placement_lines
@@ -39,15 +38,23 @@ class Printed(str):
         return str(self)
 
 
+def _import_lines(compiled: Compiled) -> Iterator[str]:
+    return graph_lines(compiled.source)
+
+
 def _retarget_lines(compiled: Compiled) -> Iterator[str]:
-    retargeted = compiled.retargeted
+    retargeted, rewritten = compiled.retargeted, compiled.rewritten
     yield from str(retargeted.report).splitlines()
-    for layer, instead in compiled.rewritten.items():
+    for layer, instead in rewritten.items():
         yield f"{layer} rewritten: {instead}"
+    for layer in compiled.planned.rewrites:
+        if layer not in rewritten:
+            yield f"{layer} not rewritten after all"
     yield from graph_lines(retargeted.model)
 
 
 _LINES: Mapping[str, Callable[[Compiled], Iterator[str]]] = {
+    "import": _import_lines,
     "place": placement_lines,
     "retarget": _retarget_lines,
     "dispatch": dispatch_lines,
@@ -56,7 +63,7 @@ _LINES: Mapping[str, Callable[[Compiled], Iterator[str]]] = {
     "lower": lowered_lines,
     "assemble": assembly_lines,
 }
-STAGES = ("import", *_LINES)
+STAGES = tuple(_LINES)
 """The stages of a build before the C compiler, in order."""
 
 
@@ -83,24 +90,33 @@ def print(
         TargetError: there is no such stage or target.
         HtvmError: what `htvm.build` raises of a model that cannot be compiled.
     """
+    *_, last = printed_stages(model, target, after, options=options, progress=progress)
+    return last
+
+
+def printed_stages(
+    model: Model | IRModule | str | Path,
+    target: str | Target = "diana",
+    after: str = STAGES[-1],
+    *,
+    options: BuildOptions | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Printed]:
+    """Yield the value of each stage up to one as text; arguments and errors as of `print`.
+
+    A stage that fails raises its error after the texts of those before it.
+    """
     if after not in STAGES:
         raise TargetError(
             f"there is no stage {after!r}",
             where="option 'after'",
             hint=f"{nearest(after, STAGES)}one of {', '.join(STAGES)}",
         )
-    source = opened(model)
-    if after == "import":
-        return _text(f"import of {source.name}", graph_lines(source))
-    compiled = compile_model(source, target, options or BuildOptions(), progress=progress)
-    return text_after(compiled, after)
-
-
-def text_after(compiled: Compiled, after: str) -> Printed:
-    """Return the value after a stage behind the import of a build that is there."""
-    head = f"{after} of {compiled.source.name} for {compiled.target.name}"
-    return _text(head, _LINES[after](compiled))
-
-
-def _text(head: str, lines: Iterator[str]) -> Printed:
-    return Printed("".join(f"{plain(line)}\n" for line in (PRINTED + head, "", *lines)))
+    compiled = Compiled(model, target, options or BuildOptions(), progress=progress)
+    for stage, lines in _LINES.items():
+        about = f" for {compiled.target.name}" if stage != "import" else ""
+        text = [*lines(compiled)]
+        head = f"{PRINTED}{stage} of {compiled.source.name}{about}"
+        yield Printed("".join(f"{plain(line)}\n" for line in (head, "", *text)))
+        if stage == after:
+            return

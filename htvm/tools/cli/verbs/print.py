@@ -38,16 +38,24 @@ def command(
 ) -> None:
     """Print what a stage of the build of MODEL returned, as text.
 
-    The text is for reading and comparing; it is no input of any verb.
+    The text is for reading and comparing; it is no input of any verb.  If the build fails before
+    the end of the stage, the values of all stages that it reached are printed, then the error.
     """
     from htvm.compiled import BuildOptions
-    from htvm.tools.printing.stages import print as printed
+    from htvm.tools.printing.stages import STAGES, printed_stages
 
-    opened = network.open()
-    with shown_progress() as progress:
-        built = BuildOptions(**placed)
-        text = printed(opened, target, after, options=built, progress=progress)
-    if as_json:
-        print_json("print", {"after": after, "lines": text.splitlines()})
-    else:
-        echo(text.rstrip("\n"))
+    opened, options = network.open(), BuildOptions(**placed)
+    texts: list[str] = []
+    shown = slice(None)  # of a build that fails, every stage that it reached
+    try:
+        with shown_progress() as progress:
+            for text in printed_stages(opened, target, after, options=options, progress=progress):
+                texts.append(text)
+        shown = slice(-1, None)
+    finally:
+        whole = "\n".join(texts[shown]).rstrip("\n")
+        if texts and as_json:
+            reached = STAGES[len(texts) - 1]
+            print_json("print", {"after": reached, "lines": whole.splitlines()})
+        elif texts:
+            echo(whole)
