@@ -4,7 +4,7 @@
 
 What a handler of ONNX reads of a node is found in its code, and that of the functions that it
 calls: attributes by the names that they are asked for.  Whatever else a node has set is refused
-when a file is read (`htvm.frontend.onnx.reads`).
+when a file is read (`htvm.frontend.onnx.schema`).
 """
 
 from __future__ import annotations

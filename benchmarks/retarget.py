@@ -28,11 +28,9 @@ import numpy as np
 from byoc_dory.layers import Add, Weighted
 from htvm.opening import load
 from htvm.quantization import RetargetOptions, retarget
-from htvm.quantization.annotated import Annotated
-from htvm.quantization.effects import factors
+from htvm.quantization.annotated import Annotated, is_end
+from htvm.quantization.effects import factor, factors, product_of
 from htvm.quantization.forward import forward
-from htvm.quantization.kinds import is_end
-from htvm.quantization.products import factor, product_of
 from htvm.quantization.report import sqnr_db
 from htvm.quantization.units import annotated
 from htvm.tools.report.table import Column, Table, text

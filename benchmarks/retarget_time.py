@@ -22,8 +22,7 @@ from byoc_dory.soc.registry import resolve
 from htvm.placement.plan import place
 from htvm.progress import Progress
 from htvm.quantization.as_planned import as_planned
-from htvm.quantization.calibrate import noise_inputs, observe
-from htvm.quantization.noise import NoiseModel
+from htvm.quantization.noise import NoiseModel, noise_inputs, observe
 from htvm.quantization.search import Search
 from htvm.quantization.units import annotated
 

@@ -174,7 +174,7 @@ class Compiled:
     @cached_property
     def planned(self) -> Placement:
         """The plan made before retargeting of which core runs each layer."""
-        from htvm.frontend.bounds import check_offered
+        from htvm.frontend.limits import check_offered
         from htvm.placement.plan import place
 
         graph, options = self.source.graph, self.options

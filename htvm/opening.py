@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from htvm.frontend.limits import Limits
     from htvm.model import Model
-    from htvm.quantization.labels import Labels
-    from htvm.quantization.samples import Data
+    from htvm.quantization.samples import Data, Labels
 
 PRINTED = "Value after the stage "
 """How the text of a printed stage begins (`htvm.tools.printing`)."""
@@ -156,8 +155,7 @@ def with_samples(
     Raises:
         InputError: data or labels are not possible, or there are labels without data.
     """
-    from htvm.quantization.labels import checked_labels
-    from htvm.quantization.samples import stacked_samples
+    from htvm.quantization.samples import checked_labels, stacked_samples
 
     model = opened(model)
     if data is not None:

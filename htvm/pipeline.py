@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from htvm.firmware.toolchain import Compiler
     from htvm.module import Module
     from htvm.policy import Policy
-    from htvm.quantization.labels import Labels
+    from htvm.quantization.samples import Labels
 
 
 @public

@@ -15,8 +15,7 @@ import pytest
 import htvm
 from htvm.arrays import read_arrays
 from htvm.errors import DefectError, ExportError, HtvmError, InputError
-from htvm.quantization.labels import checked_labels
-from htvm.quantization.samples import stacked_samples
+from htvm.quantization.samples import checked_labels, stacked_samples
 from htvm.tiling_file import read_tiling
 from htvm.tools.cli.arguments import read_inputs
 from htvm.tools.sweeping.store import SCHEMA, Store

@@ -22,7 +22,7 @@ from tvm import relax, tirx
 
 from byoc_dory.errors import HtvmError, IntegerFormError
 from byoc_dory.layers import MulShift, Rows, Shift, Weighted
-from htvm.frontend.bounds import check_work
+from htvm.frontend.limits import check_work
 from patterns.names import name_of
 from patterns.primitive import dtype_of
 from patterns.reading.read import graph_with, read_node
@@ -46,7 +46,7 @@ def check(module: IRModule) -> Graph:
 
     Raises:
         IntegerFormError: the message names the first binding that is not.
-        UnsupportedError: it is more work than any target does (`htvm.frontend.bounds`).
+        UnsupportedError: it is more work than any target does (`htvm.frontend.limits`).
     """
     main = main_of(module)
     _check_functions(module)
@@ -72,7 +72,7 @@ def check_graph(graph: Graph) -> None:
 
     Raises:
         IntegerFormError: two tensors have one name, or a number is undefined in C.
-        UnsupportedError: it is more work than any target does (`htvm.frontend.bounds`).
+        UnsupportedError: it is more work than any target does (`htvm.frontend.limits`).
     """
     for node in graph.in_order:
         _check_arithmetic(node)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from byoc_dory.layers import AnalogRequant, MulShift, OnnxRequant, Shift, TfliteRequant
-from htvm.frontend.bounds import check_sizes
 from htvm.frontend.check import check_graph
+from htvm.frontend.limits import check_sizes
 from htvm.frontend.operators import Activation, Applied
 from patterns.names import NameCounter
 from patterns.reading.building import GraphBuilder
@@ -28,7 +28,7 @@ def integer_graph(
 
     Raises:
         UnsupportedError: a constant, an accumulator or a number of elements does not fit int32, a
-            bound is exceeded (`htvm.frontend.bounds`), or an operator could not be computed
+            bound is exceeded (`htvm.frontend.limits`), or an operator could not be computed
             exactly.
         IntegerFormError: an operator does not fit its tensors.
         ModelError: a tensor is empty.

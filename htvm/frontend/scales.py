@@ -1,15 +1,27 @@
-"""Operators in TFLite's arithmetic between tensors with given quantizations."""
+"""Layers with weights, sums and conversions, from scales and zero points."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from htvm.frontend.operators import Clip, Quantization
+from byoc_dory.layers import Array, OnnxRequant, TfliteRequant
+from htvm.frontend.operators import Activation, Applied, Clip, Pair, Quantization
 from patterns.ops.convert import Convert
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import Dense, dense_of
+from patterns.ops.integer.limits import check_int32
+from patterns.ops.moves.pad import Pad, PadAxes
+from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.ops.requantize import fixed_point, tflite_reach
 from patterns.ops.tflite.binary import TfliteAdd
 from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.wide import WideConv2d, narrowed, uniform
 
 
 def converted(before: Quantization, after: Quantization, clip: Clip) -> Convert:
@@ -44,3 +56,157 @@ def bound(real: float, step: Quantization, otherwise: int, limits: Clip = (-128,
     scaled = float(np.float32(real) / np.float32(step.scale))
     number = step.zero_point + int(math.copysign(math.floor(abs(scaled) + 0.5), scaled))
     return min(max(number, limits[0]), limits[1])
+
+
+Rounding: TypeAlias = Literal["tflite", "onnx"]
+"""Whose arithmetic to follow: TFLite Micro's or onnxruntime's."""
+
+BIAS_TOLERANCE = 0.02
+"""How far the scale of a bias may be from s_in * s_w for its integers to be used unchanged."""
+
+
+@dataclass(frozen=True, eq=False)
+class QuantizedProduct:
+    """A layer with weights whose input and output are quantized.
+
+    Attributes:
+        weight: int8 or int16 ``[K, C / groups, fy, fx]``, or ``[K, C]``.
+        bias: int32 ``[K]``, in steps of s_in * s_w.
+        ratios: s_in * s_w / s_out, one number or one per output channel.
+        zero_points: zero points of input and output.
+        clip: inclusive range of the output.
+        where: description of the place in the source, for messages.
+        rounding: whose requantization to use.
+    """
+
+    weight: Array
+    bias: Array
+    ratios: tuple[float, ...]
+    zero_points: Pair
+    clip: Clip
+    where: str
+    rounding: Rounding = "tflite"
+
+    def convolved(
+        self, source: Activation, window: Window, position: Callable[[int], Pair]
+    ) -> Applied:
+        """Return the convolution of a tensor, padded explicitly if its zero point is not 0.
+
+        Args:
+            source: the input.
+            window: window of the filter.
+            position: positions of the operators that it consists of, by their number.
+
+        Raises:
+            UnsupportedError: the folded bias, some accumulator, or what its requantization makes
+                of it before the clip, does not fit int32, or the scales are too far apart.
+        """
+        source, window = padded(source, window, self.zero_points[0], position, self.where)
+        parameters = self._bias, window, self._requant, self.clip
+        op = conv2d_of(np.asarray(self.weight, order="C"), *parameters)
+        return Applied(position(1), self.where, (source,), op)
+
+    def dense(self, source: Activation, position: Pair) -> Applied:
+        """Return the product with rows ``(N, C)``; errors as for `convolved`."""
+        rows = source.shape[:-1]
+        op = dense_of(rows, self.weight, self._bias, self._requant, self.clip)
+        return Applied(position, self.where, (source,), op, stem=Dense.kind)
+
+    @cached_property
+    def _requant(self) -> TfliteRequant | OnnxRequant:
+        onnx = self.rounding == "onnx"
+        parts = [(float_scale if onnx else fixed_point)(ratio) for ratio in self.ratios]
+        multiplier, shift = zip(*parts, strict=True)
+        requant = OnnxRequant if onnx else TfliteRequant
+        return requant(multiplier, shift, self.zero_points[1])
+
+    @property
+    def _bias(self) -> Array:
+        bias = folded_bias(self.weight, self.bias, self.zero_points[0])
+        # Weights times activations in [-128, 127], each at its worst.
+        above, below = (_sums(part(self.weight, 0)) for part in (np.maximum, np.minimum))
+        highest = bias + 127 * above - 128 * below
+        lowest = bias + 127 * below - 128 * above
+        for part in (bias, highest, lowest):
+            check_int32(int(part.min(initial=0)), int(part.max(initial=0)), self.where)
+        requant, zero = self._requant, self.zero_points[1]
+        if isinstance(requant, TfliteRequant):
+            largest = np.maximum(np.abs(lowest), np.abs(highest))
+            multiplier, shift = np.asarray(requant.multiplier), np.asarray(requant.shift)
+            reach = tflite_reach(largest, multiplier, shift)
+            check_int32(zero - reach, zero + reach, self.where)
+        return bias.astype("int32")
+
+
+@dataclass(frozen=True, eq=False)
+class WideProduct:
+    """A layer with weights whose input and output are int16, which have no zero points.
+
+    Attributes:
+        weight: int8 ``[K, C / groups, fy, fx]``, or ``[K, C]``.
+        bias: int64 ``[K]``, in steps of s_in * s_w.
+        ratios: s_in * s_w / s_out, one number or one per output channel.
+        clip: inclusive range of the output.
+        where: description of the place in the source, for messages.
+    """
+
+    weight: Array
+    bias: Array
+    ratios: tuple[float, ...]
+    clip: Clip
+    where: str
+
+    def convolved(
+        self, source: Activation, window: Window, position: Callable[[int], Pair]
+    ) -> Applied:
+        """Return the convolution of a tensor, padded explicitly; arguments as above."""
+        if any(window.padding):
+            top, left, bottom, right = window.padding
+            pad = PadAxes(0, ((0, 0), (top, bottom), (left, right), (0, 0)))
+            source = Activation.of(Applied(position(0), self.where, (source,), pad))
+        return Applied(position(1), self.where, (source,), self.filter(window))
+
+    def filter(self, window: Window) -> WideConv2d:
+        """Return the operator: products with rows are a convolution of one row of pixels."""
+        weight = self.weight if self.weight.ndim == 4 else self.weight[:, :, None, None]
+        factors = [narrowed(*fixed_point(ratio)) for ratio in self.ratios]
+        multipliers, shifts = (np.asarray(part, "int32") for part in zip(*factors, strict=True))
+        made = WideConv2d(
+            np.asarray(weight.transpose(0, 2, 3, 1), order="C"), self.bias, multipliers, shifts,
+            self.clip, window.strides, window.dilation, window.groups,
+        )  # fmt: skip
+        multipliers, shifts = uniform(multipliers, shifts, made.largest)
+        return replace(made, multipliers=multipliers, shifts=shifts)
+
+
+def folded_bias(weight: Array, bias: Array, zero_point: int) -> Array:
+    """Return the bias minus the input's zero point times the sum of the weights, int64 ``[K]``."""
+    return np.asarray(bias.astype("int64") - zero_point * _sums(weight))
+
+
+def _sums(weight: Array) -> Array:
+    """Return the sum of each channel's weights, int64 ``[K]``."""
+    # Not -1: a damaged file may have no channels, which is reported where sizes are checked.
+    rows = weight.reshape(len(weight), math.prod(weight.shape[1:]))
+    return np.asarray(rows.sum(axis=1, dtype="int64"))
+
+
+def padded(
+    source: Activation,
+    window: Window,
+    zero_point: int,
+    position: Callable[[int], Pair],
+    where: str,
+) -> tuple[Activation, Window]:
+    """Pad a convolution's input where the number 0.0 is another integer than 0.
+
+    A convolution pads with the integer 0 by itself.
+
+    Returns:
+        What the convolution reads, and its window.
+    """
+    if not any(window.padding) or zero_point == 0:
+        return source, window
+    pad = Pad(zero_point, window.padding, window.layout)
+    made = Activation.of(Applied(position(0), where, (source,), pad))
+    return made, replace(window, padding=(0, 0, 0, 0))

@@ -8,9 +8,15 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
-from htvm.quantization.add_choices import AddChoice, add_choices, zero_points, zero_points_of
 from htvm.quantization.annotated import Annotated
-from htvm.quantization.ties import Tie, find_ties
+from htvm.quantization.ties import (
+    AddChoice,
+    Tie,
+    add_choices,
+    find_ties,
+    zero_points,
+    zero_points_of,
+)
 from patterns.ops.tflite.averages import AveragePool
 from patterns.reading.node import Node
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.quantization.annotated import Annotated, channel_last
+from htvm.quantization.annotated import Annotated, channel_last, is_end
 from htvm.quantization.islands import Island
-from htvm.quantization.kinds import is_end
 from patterns.ops.moves.base import Filling, Move
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.onnxruntime.binary import OnnxAdd

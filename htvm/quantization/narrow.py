@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.quantization.annotated import Annotated
-from htvm.quantization.kinds import is_padded
+from htvm.quantization.annotated import Annotated, is_padded
 from htvm.quantization.noise import WEIGHT_LIMIT
 from htvm.quantization.rewrite import scaled_parameters
 from htvm.quantization.search import Scales

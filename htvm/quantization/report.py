@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.layers import Array, Dense
-from htvm.quantization.annotated import Annotated
-from htvm.quantization.kinds import computes, is_end
+from htvm.quantization.annotated import Annotated, computes, is_end
 from htvm.quantization.rewrite import Rewritten
 from htvm.quantization.search import Scales
 

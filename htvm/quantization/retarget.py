@@ -14,13 +14,12 @@ from byoc_dory.layers import Array
 from byoc_dory.soc.schemes import MulShiftScheme, TernaryScheme, all_multiply
 from htvm.quantization.annotated import Annotated, within
 from htvm.quantization.borders import inside, outside
-from htvm.quantization.calibrate import Statistics, noise_inputs, observe, sample_count
 from htvm.quantization.forward import forward
-from htvm.quantization.mul_shift import GRID
 from htvm.quantization.narrow import readers_of_wide, widen
-from htvm.quantization.noise import NoiseModel
+from htvm.quantization.noise import NoiseModel, Statistics, noise_inputs, observe, sample_count
 from htvm.quantization.report import RetargetReport, measure, unchanged
 from htvm.quantization.rewrite import Rewritten, rewrite
+from htvm.quantization.rounding import GRID
 from htvm.quantization.samples import Data, stacked_samples
 from htvm.quantization.search import Scales, choose_scales
 from htvm.quantization.units import annotated, plain
@@ -91,7 +90,7 @@ def retarget(
     goes into weights and biases; the scales of the activations are chosen for the least noise at
     the output.  A ternary core's layers get ternary weights, and 7-bit inputs (see
     `htvm.quantization.ternary`).  `RetargetOptions.scheme` selects multiply-and-shift instead (see
-    `htvm.quantization.mul_shift`).  The result is deterministic.
+    `htvm.quantization.rounding`).  The result is deterministic.
 
     Args:
         model: model in the integer form.

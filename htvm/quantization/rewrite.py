@@ -15,15 +15,19 @@ from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add as AddLayer
 from byoc_dory.layers import Array, MulShift, Shift, Weighted
 from byoc_dory.soc.schemes import MulShiftScheme
-from htvm.quantization.annotated import Annotated, within
-from htvm.quantization.folding import fold_tables
+from htvm.quantization.annotated import Annotated, is_end, is_kept, range_of, within
+from htvm.quantization.effects import bias_of, factor, per_input, product_of, real, weighted
 from htvm.quantization.forward import run
-from htvm.quantization.kinds import is_end, is_kept, range_of
-from htvm.quantization.mul_shift import for_own_integers, multiplier_and_shift, row_units
-from htvm.quantization.products import bias_of, factor, per_input, product_of, real, weighted
-from htvm.quantization.rounding import round_nearest, round_with_feedback
+from htvm.quantization.rounding import (
+    for_own_integers,
+    multiplier_and_shift,
+    round_nearest,
+    round_with_feedback,
+    row_units,
+)
 from htvm.quantization.search import Scales
 from htvm.quantization.ternary import ternary_layer
+from htvm.quantization.units import fold_tables
 from patterns.op import INT8, Op, Range
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert

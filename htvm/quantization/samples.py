@@ -1,8 +1,9 @@
-"""Calibration data: whatever form they come in, one checked array for each input."""
+"""Calibration data, whatever form they come in, and labels: the right class of each."""
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -167,3 +168,79 @@ def _no_samples(what: str) -> InputError:
         where="option 'data'",
         hint="give an array [N, ...], arrays by input name, an iterable of samples, or an npz file",
     )
+
+
+Labels: TypeAlias = "NDArray[Any] | Sequence[int] | str | PathLike[str]"
+"""N classes as integers, or an ``.npy`` or ``.npz`` file with one such array."""
+
+_OF_LABELS = "option 'labels'"
+_LABELS_HINT = "give an .npy or .npz file with one array of N integers, the class of each input"
+
+
+def checked_labels(
+    labels: Labels, samples: int, outputs: Sequence[TensorInfo]
+) -> NDArray[np.int64]:
+    """Return the labels as int64 [N].
+
+    Args:
+        labels: from the user.
+        samples: number of inputs, N.
+        outputs: the model's outputs.
+
+    Raises:
+        InputError: the model does not decide between classes; or there is no file, or not one array
+            of N integers, each a class of the model.
+    """
+    classes = _classes(outputs)
+    array = _read_labels(labels)
+    if array.dtype.kind not in "iu":
+        raise InputError(f"labels of type {array.dtype}", where=_OF_LABELS, hint=_LABELS_HINT)
+    flat = array.reshape(-1)
+    if array.ndim == 0 or flat.size != array.shape[0] or flat.size != samples:
+        raise InputError(
+            f"labels of shape {list(array.shape)} for {samples:,} inputs",
+            where=_OF_LABELS,
+            hint=f"give {samples:,} integers, the class of each input in 'data'",
+        )
+    wrong = (flat < 0) | (flat >= classes)
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise InputError(
+            f"{int(wrong.sum()):,} labels are no classes, the first is {flat[first]} of input "
+            f"{first}",
+            where=_OF_LABELS,
+            hint=f"the model has {classes} classes: give 0 to {classes - 1}",
+        )
+    return np.asarray(flat.astype(np.int64), order="C")
+
+
+def _read_labels(labels: Labels) -> NDArray[Any]:
+    if isinstance(labels, (str, PathLike)):
+        arrays = read_arrays(Path(labels), _LABELS_HINT, "labels")
+        if len(arrays) != 1:
+            raise InputError(
+                f"{len(arrays)} arrays of labels: {', '.join(arrays) or 'none'}",
+                where=f"file '{labels}'",
+                hint=_LABELS_HINT,
+            )
+        return next(iter(arrays.values()))
+    try:
+        return np.asarray(labels)
+    except ValueError as error:  # a ragged list
+        raise InputError(
+            f"a {type(labels).__name__} that is no array", where=_OF_LABELS, hint=_LABELS_HINT
+        ) from error
+
+
+def _classes(outputs: Sequence[TensorInfo]) -> int:
+    """Return the number of classes between which a model decides."""
+    shapes = [info.shape for info in outputs]
+    classes = math.prod(shapes[0]) if len(shapes) == 1 else 0
+    if classes < 2 or max(shapes[0]) != classes:
+        listed = " and ".join(str(list(shape)) for shape in shapes)
+        raise InputError(
+            f"labels for a network that does not choose a class: its output is {listed}",
+            where=_OF_LABELS,
+            hint="leave them out; they are for one output with a score for each class",
+        )
+    return classes

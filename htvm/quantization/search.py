@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.quantization.add_choices import AddChoice, add_choices
 from htvm.quantization.annotated import Annotated
 from htvm.quantization.chosen import COARSEST, FINEST, Chosen
 from htvm.quantization.noise import WEIGHT_LIMIT, NoiseModel
 from htvm.quantization.terms import WIDE, Scope, Terms
+from htvm.quantization.ties import AddChoice, add_choices
 from patterns.reading.node import Node
 
 _NEAR = np.arange(-4, 5)

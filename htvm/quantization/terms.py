@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.layers import Add, Array, Weighted
+from htvm.quantization.annotated import passes
 from htvm.quantization.chosen import COARSEST, FINEST, Chosen
-from htvm.quantization.kinds import passes
 from htvm.quantization.noise import NoiseModel
 from htvm.quantization.ties import Tie
 from patterns.reading.node import Node

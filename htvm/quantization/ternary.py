@@ -18,7 +18,7 @@ import numpy as np
 
 from byoc_dory.layers import AnalogRequant, Array
 from htvm.quantization.annotated import Annotated
-from htvm.quantization.products import bias_of, factor, real, weighted
+from htvm.quantization.effects import bias_of, factor, real, weighted
 from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 from patterns.ops.convolution import Conv2d
 from patterns.ops.scaling import converted

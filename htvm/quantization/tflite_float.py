@@ -25,8 +25,7 @@ from htvm.frontend.tflite.pools import pool_window
 from htvm.frontend.tflite.products import check_depthwise, groups_of, window
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
 from htvm.frontend.tflite.shapes import check_reshape, joined
-from htvm.quantization.tflite_float_elements import ELEMENTS, Handler
-from htvm.quantization.tflite_network import TO_NCHW, OnnxBuilder
+from htvm.quantization.tflite_onnx import ELEMENTS, TO_NCHW, Handler, OnnxBuilder
 
 _AXIS = (0, 2, 3, 1)  # NHWC -> NCHW
 _CLIPS = {2: (-1.0, 1.0), 3: (0.0, 6.0)}  # fused activation functions, besides none and ReLU

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from htvm.compiled import Compiled
     from htvm.model import TensorInfo
     from htvm.policy import Policy
-    from htvm.quantization.labels import Labels
-    from htvm.quantization.samples import Data
+    from htvm.quantization.samples import Data, Labels
     from htvm.tools.report.compare import Published
 
 _log = logging.getLogger(__name__)

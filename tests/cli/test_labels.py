@@ -14,7 +14,7 @@ import pytest
 import htvm
 from htvm.aot.entry import model_sources
 from htvm.errors import InputError
-from htvm.quantization.labels import checked_labels
+from htvm.quantization.samples import checked_labels
 from htvm.tools.cli.app import main
 from htvm.tools.cli.arguments import open_model
 from htvm.tools.facts.decisions import decided, decisions_of

@@ -11,7 +11,7 @@ import pytest
 
 import htvm
 from byoc_dory.errors import ModelError, UnsupportedError
-from htvm.frontend.tflite.operator_names import OPERATOR_NAMES
+from htvm.frontend.tflite.schema import OPERATOR_NAMES
 from patterns.reading.read import graph_of
 from tests.frontend import flatfile
 from tests.frontend.flatfile import FLOAT32, INT16, UINT8, Graph, small_network

@@ -10,7 +10,7 @@ import pytest
 import htvm
 from htvm.aot import cpu
 from htvm.errors import ModelError, UnsupportedError
-from htvm.frontend import bounds
+from htvm.frontend import limits
 from tests.frontend.flatfile import small_network
 from tests.frontend.onnxfile import Array, model_of, node, saved
 
@@ -24,10 +24,10 @@ def test_more_bytes_than_32_bits_address(tmp_path: Path) -> None:
 
 def test_more_multiply_accumulates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = htvm.zoo.resnet8()
-    monkeypatch.setattr(bounds, "MOST_MACS", 12_501_759)
+    monkeypatch.setattr(limits, "MOST_MACS", 12_501_759)
     with pytest.raises(UnsupportedError, match="12,501,760 multiply-accumulates.*conv2d_1"):
         htvm.load(model.module)
-    monkeypatch.setattr(bounds, "MOST_MACS", 12_501_760)
+    monkeypatch.setattr(limits, "MOST_MACS", 12_501_760)
     htvm.load(model.module)
 
 
@@ -35,17 +35,17 @@ def test_more_operators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     names = ["x", "a", "b", "c", "y"]
     nodes = [node("Neg", [a], b) for a, b in zip(names, names[1:], strict=False)]
     path = saved(model_of(nodes, {"x": (1, 4)}), tmp_path)
-    monkeypatch.setattr(bounds, "MOST_OPERATORS", 3)
+    monkeypatch.setattr(limits, "MOST_OPERATORS", 3)
     with pytest.raises(UnsupportedError, match=r"4 operators.*node 'y' \(Neg\), 4 of 4"):
         htvm.load(path)
-    monkeypatch.setattr(bounds, "MOST_OPERATORS", 4)
+    monkeypatch.setattr(limits, "MOST_OPERATORS", 4)
     htvm.load(path)
 
 
 def test_more_operators_than_accelerators_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     """TVM groups those for accelerators in memory that grows with their square."""
     model = htvm.zoo.resnet8()
-    monkeypatch.setattr(bounds, "MOST_OFFERED", len(model.graph.nodes) - 1)
+    monkeypatch.setattr(limits, "MOST_OFFERED", len(model.graph.nodes) - 1)
     with pytest.raises(
         UnsupportedError, match=r"accelerators take 1\d; .*'diana'.*for 'diana.cpu'"
     ):

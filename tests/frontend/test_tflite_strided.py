@@ -13,7 +13,7 @@ import pytest
 
 import htvm
 from htvm.errors import ModelError, UnsupportedError
-from htvm.frontend.tflite.strided import strided
+from htvm.frontend.tflite.fold import strided
 from tests.frontend.flatfile import INT32, Graph
 from tests.frontend.sketch import Sketch
 from tests.frontend.tflm import reference

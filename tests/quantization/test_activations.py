@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from byoc_dory.errors import DefectError, UnsupportedError
 from byoc_dory.soc import registry
 from htvm.quantization import Retargeted, RetargetOptions, retarget
-from htvm.quantization.calibrate import noise_inputs, observe
 from htvm.quantization.forward import forward
-from htvm.quantization.noise import NoiseModel
+from htvm.quantization.noise import NoiseModel, noise_inputs, observe
 from htvm.quantization.report import sqnr_db
 from htvm.quantization.retarget import _check_ranges
 from htvm.quantization.rewrite import rewrite

@@ -9,7 +9,7 @@ import pytest
 
 import htvm
 from htvm.quantization import MulShiftScheme, RetargetOptions, retarget
-from htvm.quantization.mul_shift import for_own_integers
+from htvm.quantization.rounding import for_own_integers
 from patterns.ops.convolution import Conv2d
 from patterns.reading.read import graph_of
 from tests.frontend.sketch import Sketch

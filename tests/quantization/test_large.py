@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.retarget_networks import draw
-from htvm.quantization.calibrate import noise_inputs, observe
-from htvm.quantization.noise import NoiseModel
+from htvm.quantization.noise import NoiseModel, noise_inputs, observe
 from htvm.quantization.search import Search, choose_scales
 from htvm.quantization.ties import find_ties
 from htvm.quantization.units import annotated

@@ -16,9 +16,9 @@ from htvm.frontend.check import check
 from htvm.model import Model
 from htvm.opening import load
 from htvm.quantization import MulShiftScheme, RetargetOptions, RetargetReport, retarget
+from htvm.quantization.annotated import is_end
 from htvm.quantization.forward import forward
-from htvm.quantization.kinds import is_end
-from htvm.quantization.mul_shift import multiplier_and_shift
+from htvm.quantization.rounding import multiplier_and_shift
 from htvm.quantization.units import annotated
 from tests.models import golden
 from tests.quantization.sources import FAMILIES, Source, encoder, mobile, residual

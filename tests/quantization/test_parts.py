@@ -12,18 +12,15 @@ from hypothesis import strategies as st
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import MulShift, Shift, Weighted
-from htvm.quantization.add_choices import add_choices, zero_points
 from htvm.quantization.annotated import Annotated
-from htvm.quantization.calibrate import noise_inputs, observe, sample_count
-from htvm.quantization.effects import factors
+from htvm.quantization.effects import factor, factors, product_of, weighted
 from htvm.quantization.forward import forward
-from htvm.quantization.noise import NoiseModel
-from htvm.quantization.products import factor, product_of, weighted
+from htvm.quantization.noise import NoiseModel, noise_inputs, observe, sample_count
 from htvm.quantization.report import sqnr_db
 from htvm.quantization.rewrite import rewrite, scaled_parameters
 from htvm.quantization.rounding import round_nearest, round_with_feedback
 from htvm.quantization.search import Scales, choose_scales
-from htvm.quantization.ties import find_ties
+from htvm.quantization.ties import add_choices, find_ties, zero_points
 from htvm.quantization.units import annotated
 from patterns.op import TensorType
 from patterns.ops.dense import Dense

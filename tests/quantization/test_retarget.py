@@ -14,8 +14,8 @@ from htvm.frontend.check import check
 from htvm.model import Model, TensorInfo
 from htvm.opening import load
 from htvm.quantization import RetargetOptions, retarget
+from htvm.quantization.annotated import is_end
 from htvm.quantization.forward import forward
-from htvm.quantization.kinds import is_end
 from htvm.quantization.report import EXACT_DB, sqnr_db
 from htvm.quantization.units import annotated
 from patterns.reading.node import Node

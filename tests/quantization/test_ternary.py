@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from byoc_dory.layers import AnalogRequant
 from byoc_dory.soc.diana.description import ANALOG, DIGITAL
 from htvm.quantization.annotated import Annotated
-from htvm.quantization.calibrate import noise_inputs, observe
+from htvm.quantization.effects import factor, weighted
 from htvm.quantization.forward import forward
 from htvm.quantization.narrow import readers_of_wide, widen
-from htvm.quantization.noise import NoiseModel
-from htvm.quantization.products import factor, weighted
+from htvm.quantization.noise import NoiseModel, noise_inputs, observe
 from htvm.quantization.report import measure
 from htvm.quantization.rewrite import Rewritten, rewrite
 from htvm.quantization.search import Scales, choose_scales

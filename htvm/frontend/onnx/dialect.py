@@ -1,20 +1,54 @@
-"""Choosing the reader for a file."""
+"""What readers of dialects take and return, and the choice of the reader for a file."""
 
 from __future__ import annotations
 
 import difflib
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
 from byoc_dory.errors import UnsupportedError
 from htvm.frontend.onnx.fold import FOLDED
+from htvm.frontend.operators import Activation, Quantization
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
-    from htvm.frontend.onnx.network import Network, Options
+
+
+@dataclass(frozen=True)
+class Options:
+    """The user's information about a file, besides its path.
+
+    Attributes:
+        input_types: numpy names of the integer types of inputs declared as reals, by name, as far
+            as known.
+        asked: names of those whose type the user gave.
+    """
+
+    input_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    asked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A network as records of `htvm.frontend.operators`.
+
+    Attributes:
+        inputs: (name, tensor) of every input of the file, in its order.
+        outputs: (name, tensor) of every output of the file, in its order.
+        steps: quantization of those tensors that have one.
+        sources: tensor -> its name in the file, for messages.
+        wide: those int32 tensors that the file has as int64.
+    """
+
+    inputs: tuple[tuple[str, Activation], ...]
+    outputs: tuple[tuple[str, Activation], ...]
+    steps: Mapping[Activation, Quantization] = field(default_factory=dict[Activation, Quantization])
+    sources: Mapping[Activation, str] = field(default_factory=dict[Activation, str])
+    wide: Collection[Activation] = frozenset()
+
 
 _log = logging.getLogger(__name__)
 

@@ -13,12 +13,10 @@ import numpy as np
 from byoc_dory.errors import ModelError, UnsupportedError
 from htvm.files import model_bytes
 from htvm.frontend.limits import Budget, Limits
-from htvm.frontend.onnx.branches import decide
+from htvm.frontend.onnx.flattening import decide, inlined, needed, ordered, used
 from htvm.frontend.onnx.fold import folded
 from htvm.frontend.onnx.graph import Attribute, OnnxGraph, OnnxNode
-from htvm.frontend.onnx.inline import inlined
 from htvm.frontend.onnx.interface import Sizes, declared
-from htvm.frontend.onnx.order import needed, ordered, used
 from htvm.frontend.onnx.schema import newest_opset
 from htvm.frontend.onnx.tensors import (
     DAMAGED,

@@ -82,7 +82,7 @@ class OnnxNode:
         outputs: names of tensors, likewise.
         attributes: decoded attributes: integers, reals, texts, tuples of these, arrays.
         place: description of its place, for messages.
-        looks: what has been read of it (`htvm.frontend.onnx.reads`).
+        looks: what has been read of it (`htvm.frontend.onnx.schema`).
     """
 
     op: str

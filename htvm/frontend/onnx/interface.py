@@ -1,22 +1,52 @@
-"""Inputs and outputs as an ONNX file declares them, and sizes that it leaves open."""
+"""Inputs and outputs as an ONNX file declares them, and what it leaves open: sizes and types.
+
+Research flows declare every tensor as FLOAT, whatever it holds, and keep inputs beside the network,
+in ``inputs.npz``, which have both.  What neither file says comes from the user.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from byoc_dory.errors import ModelError, UnsupportedError
-from htvm.frontend.onnx.graph import OnnxTensor
-from htvm.frontend.onnx.samples import samples_beside
+from byoc_dory.layers import Array
+from htvm.arrays import read_arrays
+from htvm.errors import InputError
+from htvm.frontend.onnx.dialect import Options
+from htvm.frontend.onnx.graph import OnnxGraph, OnnxTensor
 from htvm.frontend.onnx.tensors import dtype_name, text_of
 
 if TYPE_CHECKING:
     from onnx import ValueInfoProto
 
-    from byoc_dory.layers import Array
+_log = logging.getLogger(__name__)
+
+
+def samples_beside(path: Path, inputs: Sequence[str]) -> dict[str, Array]:
+    """Return arrays by the names of inputs; empty if there is no such file, or it cannot be read.
+
+    Args:
+        path: path of the network.
+        inputs: names of its inputs. The arrays have these names, or are in this order.
+    """
+    file = path.with_name("inputs.npz")
+    if not file.is_file():
+        return {}
+    try:
+        samples = read_arrays(file, "it is left out")
+    except InputError as error:
+        _log.warning("%s", error)
+        return {}
+    named = all(name in samples for name in inputs)
+    order = list(inputs) if named else list(samples)
+    return {name: samples[key] for name, key in zip(inputs, order, strict=False)}
 
 
 @dataclass(frozen=True)
@@ -163,3 +193,71 @@ def _open(name: str, axis: int, label: str, number: int | None, where: str) -> U
         return UnsupportedError(f"dimension {axis} is declared as {number}", where=where, hint=hint)
     text = f"'{label}'" if label else "which has no name"
     return UnsupportedError(f"dimension {axis}, {text}, is dynamic", where=where, hint=hint)
+
+
+INTEGERS = ("int8", "uint8", "int16", "int32")
+"""Types from narrow to wide; signed ones first."""
+
+
+def input_types_of(graph: OnnxGraph, path: Path, given: Mapping[str, str] | None) -> Options:
+    """Return the integer types of inputs declared as reals, as far as they are known.
+
+    Args:
+        graph: the file.
+        path: path of the file.
+        given: types given by the user, by name; the rest come from ``inputs.npz``.
+
+    Raises:
+        ModelError: there is no such input, or it is declared as integers.
+        UnsupportedError: a type is not allowed for activations.
+    """
+    types = _beside(graph, path)
+    declared = {item.name: item.dtype for item in graph.inputs}
+    for name, dtype in (given or {}).items():
+        if name not in declared:
+            raise ModelError(
+                f"no input is called '{name}'",
+                where=f"input_types for {graph.source}",
+                hint=f"its inputs are {', '.join(declared)}",
+            )
+        if dtype not in INTEGERS:
+            raise UnsupportedError(
+                f"type {dtype!r} for input '{name}'",
+                where=graph.source,
+                hint=f"one of {', '.join(INTEGERS)}",
+            )
+        if declared[name] not in ("float32", dtype):
+            raise ModelError(
+                f"input '{name}' is declared as {declared[name]}, not as {dtype}",
+                where=graph.source,
+            )
+        types[name] = dtype
+    return Options(types, tuple(name for name in given or {} if declared[name] == "float32"))
+
+
+def _beside(graph: OnnxGraph, path: Path) -> dict[str, str]:
+    samples = samples_beside(path, graph.declared)
+    types = {}
+    for item in graph.inputs:
+        sample = samples.get(item.name)
+        if item.dtype != "float32" or sample is None or sample.shape != item.shape:
+            continue
+        dtype = narrowest(sample)
+        if dtype is not None:
+            types[item.name] = dtype
+            _log.info("input '%s' holds %s, says inputs.npz", item.name, dtype)
+    return types
+
+
+def narrowest(values: Array) -> str | None:
+    """Return the narrowest type for these values; ``None`` if not integers or too large."""
+    if values.dtype.kind not in "iuf" or not values.size:
+        return None
+    if not np.isfinite(values).all() or (values != np.rint(values)).any():
+        return None
+    low, high = int(values.min()), int(values.max())
+    for dtype in INTEGERS:
+        limits = np.iinfo(dtype)
+        if limits.min <= low and high <= limits.max:
+            return dtype
+    return None

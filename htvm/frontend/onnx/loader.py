@@ -15,15 +15,15 @@ from htvm.files import file_sha256
 from htvm.frontend.integerize import integer_graph, scheme_of
 from htvm.frontend.onnx.dialect import reader_of
 from htvm.frontend.onnx.file import read_file
+from htvm.frontend.onnx.interface import input_types_of
 from htvm.frontend.onnx.schema import check_node
-from htvm.frontend.onnx.types import input_types_of
 from htvm.frontend.operators import info_of
 from htvm.model import Model, model_name
 
 if TYPE_CHECKING:
     from htvm.frontend.limits import Limits
+    from htvm.frontend.onnx.dialect import Network, Options
     from htvm.frontend.onnx.graph import OnnxGraph
-    from htvm.frontend.onnx.network import Network, Options
     from htvm.frontend.operators import Activation
 
 _log = logging.getLogger(__name__)

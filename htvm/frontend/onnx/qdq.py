@@ -19,8 +19,8 @@ from htvm.frontend.onnx.qoperator import OWN as QOPERATOR
 from htvm.frontend.registration import registered
 
 if TYPE_CHECKING:
+    from htvm.frontend.onnx.dialect import Network, Options
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
-    from htvm.frontend.onnx.network import Network, Options
 
 
 def marks(graph: OnnxGraph, _: Options) -> tuple[OnnxNode, ...]:

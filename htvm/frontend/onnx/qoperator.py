@@ -9,7 +9,6 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine import (
-    choices,
     gemm,
     islands,
     joins,
@@ -18,7 +17,6 @@ from htvm.frontend.onnx.affine import (
     pools,
     quantization,
     real_layers,
-    real_norms,
     shapes,
     transposed,
     unary,
@@ -42,14 +40,14 @@ from htvm.frontend.onnx.affine.values import (
     View,
 )
 from htvm.frontend.onnx.windows import windows_of
-from htvm.frontend.products import folded_bias, padded
 from htvm.frontend.registration import registered
+from htvm.frontend.scales import folded_bias, padded
 from patterns.ops.convolution import Conv2dSums
 from patterns.ops.dense import LinearSums
 
 if TYPE_CHECKING:
+    from htvm.frontend.onnx.dialect import Network, Options
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
-    from htvm.frontend.onnx.network import Network, Options
 
 
 def marks(graph: OnnxGraph, _: Options) -> tuple[OnnxNode, ...]:
@@ -275,8 +273,6 @@ COMMON: Mapping[str, Handler] = {
     **moves.HANDLERS,
     **unary.HANDLERS,
     **islands.HANDLERS,
-    **choices.HANDLERS,
-    **real_norms.HANDLERS,
     **real_layers.PARTS,
     **transposed.HANDLERS,
 }

@@ -1,18 +1,30 @@
-"""Checking nodes against the standard: the inputs and attributes that an operator can have.
+"""Checking nodes against the standard, and that handlers look at all that is set in them.
 
-Parts of a node that no reader looks at would otherwise be ignored silently: a misspelt attribute,
-or an operator of the same name from elsewhere.  Files of research flows mix the forms of several
-versions of the standard, so a node may use those of any version.
+Parts of a node that no reader looks at would otherwise be ignored silently, and the result be wrong
+without a word: a misspelt attribute, or an operator of the same name from elsewhere.  So every look
+is recorded (`OnnxNode.looks`), and after a handler has returned, `read_whole` compares what it
+looked at with what the node has.  An attribute with the value that the standard gives it by default
+counts as not set; so does what a handler names as without effect (`OnnxNode.ignore`).
+
+Files of research flows mix the forms of several versions of the standard, so a node may use those
+of any version.
 """
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from byoc_dory.errors import HtvmError, IntegerFormError, ModelError
+from htvm.frontend.onnx.graph import brief
 
 if TYPE_CHECKING:
+    from byoc_dory.errors import UnsupportedError
     from htvm.frontend.onnx.graph import OnnxNode
 
 NEWEST_OPSET = 28
@@ -102,3 +114,105 @@ def check_node(node: OnnxNode, opset: int) -> None:
             f"attribute '{unknown[0]}'",
             f"the nearest is '{near[0]}'" if near else f"{node.op} has {known}",
         )
+
+
+_Result = TypeVar("_Result")
+
+
+def read_whole(node: OnnxNode, opset: int, handle: Callable[[], _Result]) -> _Result:
+    """Return the result of a handler, after checking that it has read all of the node.
+
+    Args:
+        node: the node.
+        opset: version of the standard that the file follows, which decides on default values.
+        handle: calls the handler.
+
+    Raises:
+        ModelError: tensors do not fit the operators that the handler makes.
+        UnsupportedError: an input or an attribute is set that the handler does not read.
+    """
+    node.looks.clear()
+    try:
+        result = handle()
+    except HtvmError as error:
+        if error.where:
+            raise
+        # Operators know what they cannot do, but not for which node.
+        kind = ModelError if isinstance(error, IntegerFormError) else type(error)
+        raise kind(error.what, where=node.where, hint=error.hint) from error
+    inputs = [
+        index for index, name in enumerate(node.inputs) if name and index not in node.looks.inputs
+    ]
+    attributes = [
+        name
+        for name, value in node.set_attributes.items()
+        if name not in node.looks.attributes and not _is_default(node, opset, name, value)
+    ]
+    if not inputs and not attributes:
+        return result
+
+    check_node(node, opset)  # its errors are better for what the standard does not have
+    if inputs:
+        role = _roles(node.op).get(inputs[0], "")
+        named = f"input {inputs[0]}" + (f" ({role})" if role else "")
+        raise node.unsupported(
+            f"{named} is given, and not supported", f"export {node.op} without it"
+        )
+    value = node.set_attributes[attributes[0]]
+    raise node.unsupported(
+        f"attribute '{attributes[0]}' is {brief(value)}, and not supported",
+        f"export {node.op} without it",
+    )
+
+
+def unknown_operator(
+    node: OnnxNode, known: Mapping[str, object], where: str, nearest: Mapping[str, str]
+) -> UnsupportedError:
+    """Return the error for an operator without a handler.
+
+    Args:
+        node: the node.
+        known: the operators that have one.
+        where: where they have, for the message.
+        nearest: what some others do nearly; for the rest it is an operator of a similar name.
+    """
+    domain = f" of the domain '{node.domain}'" if node.domain else ""
+    similar = difflib.get_close_matches(node.op, list(known), n=1, cutoff=0.4)
+    near = nearest.get(node.op, similar[0] if similar else "")
+    hint = f"the nearest supported form is {near}; " if near else ""
+    return node.unsupported(
+        f"operator {node.op}{domain} is not supported {where}",
+        f"{hint}supported are {', '.join(sorted(known))}",
+    )
+
+
+def _is_default(node: OnnxNode, opset: int, name: str, value: object) -> bool:
+    defaults = _defaults(node.op, "" if node.domain == "com.microsoft" else node.domain, opset)
+    return name in defaults and bool(np.array_equal(np.asarray(defaults[name]), np.asarray(value)))
+
+
+@cache
+def _defaults(op: str, domain: str, opset: int) -> Mapping[str, object]:
+    from onnx import AttributeProto, defs, helper
+
+    try:
+        schema = defs.get_schema(op, opset, domain)
+    except defs.SchemaError:
+        return {}
+    result: dict[str, object] = {}
+    for name, attribute in schema.attributes.items():
+        if attribute.default_value.type != AttributeProto.UNDEFINED:
+            value = helper.get_attribute_value(attribute.default_value)
+            result[name] = value.decode() if isinstance(value, bytes) else value
+    return result
+
+
+@cache
+def _roles(op: str) -> Mapping[int, str]:
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(op)
+    except defs.SchemaError:
+        return {}
+    return {index: item.name for index, item in enumerate(schema.inputs)}

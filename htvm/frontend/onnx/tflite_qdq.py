@@ -27,8 +27,8 @@ from patterns.ops.tflite.averages import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
 if TYPE_CHECKING:
+    from htvm.frontend.onnx.dialect import Network
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
-    from htvm.frontend.onnx.network import Network
 
 _SOFTMAX_STEP = Quantization(1 / 256, -128)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from htvm.frontend.registration import registered
-from htvm.frontend.relax_onnx import elementwise, layers, loops, norms, shapes
+from htvm.frontend.relax_onnx import elementwise, layers, shapes
 from htvm.frontend.relax_onnx.joined import joined
 from htvm.frontend.relax_onnx.writer import Handler, Writer
 
@@ -25,9 +25,7 @@ __all__ = ["HANDLERS", "onnx_of"]
 _HANDLERS: Mapping[str, Handler] = {
     **elementwise.HANDLERS,
     **layers.HANDLERS,
-    **norms.HANDLERS,
     **shapes.HANDLERS,
-    **loops.HANDLERS,
 }
 
 HANDLERS = registered("Relax, written as ONNX", _HANDLERS, str | tuple)

@@ -11,9 +11,14 @@ from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.limits import Budget, Limits
 from htvm.frontend.operators import MOST_AXES
-from htvm.frontend.tflite.element_types import ELEMENT_TYPES, PACKED, elements, stored_bytes
 from htvm.frontend.tflite.flatbuffer import FlatBuffer, FlatTable
-from htvm.frontend.tflite.operator_names import OPERATOR_NAMES
+from htvm.frontend.tflite.schema import (
+    ELEMENT_TYPES,
+    OPERATOR_NAMES,
+    PACKED,
+    elements,
+    stored_bytes,
+)
 
 _IDENTIFIER = b"TFL3"
 _MOST_ELEMENTS = 1 << 28

@@ -16,7 +16,6 @@ from htvm.frontend.tflite import (
     products,
     rearranging,
     shapes,
-    wide_functions,
 )
 from htvm.frontend.tflite.reader import Handler
 
@@ -99,10 +98,10 @@ _OF_BOTH = (
 
 _WIDE: Mapping[str, Handler] = {
     **{name: _HANDLERS[name] for name in _OF_BOTH},
-    "ABS": wide_functions.absolute,
-    "LOGISTIC": partial(wide_functions.sigmoid, function="logistic"),
-    "SOFTMAX": wide_functions.softmax,
-    "TANH": partial(wide_functions.sigmoid, function="tanh"),
+    "ABS": functions.wide_absolute,
+    "LOGISTIC": partial(functions.wide_sigmoid, function="logistic"),
+    "SOFTMAX": functions.wide_softmax,
+    "TANH": partial(functions.wide_sigmoid, function="tanh"),
 }
 
 WIDE_HANDLERS = registered("TFLite, int16", _WIDE, Applied)

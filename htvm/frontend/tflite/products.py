@@ -10,7 +10,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Pads, Pair
-from htvm.frontend.products import BIAS_TOLERANCE, QuantizedProduct, WideProduct
+from htvm.frontend.scales import BIAS_TOLERANCE, QuantizedProduct, WideProduct
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.flatbuffer import FlatTable
 from htvm.frontend.tflite.reader import FULL_INT8, SAME, VALID, OperatorReader, constant_array

@@ -13,8 +13,8 @@ from htvm.frontend.scales import converted
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.flatbuffer import FlatTable
+from htvm.frontend.tflite.fold import strided
 from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
-from htvm.frontend.tflite.strided import strided
 from patterns.op import Op
 from patterns.ops.moves.concat import Attach, Concat
 from patterns.ops.moves.pad import Pad, PadAxes

@@ -20,7 +20,7 @@ from htvm.frontend.onnx.affine import pointwise, pools, unary
 from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader, split
 from htvm.frontend.onnx.affine.real_forms import FORMS, Form
-from htvm.frontend.onnx.affine.real_norms import reduced
+from htvm.frontend.onnx.affine.real_layers import reduced
 from htvm.frontend.onnx.affine.unary import Function, limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization

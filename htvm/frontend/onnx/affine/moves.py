@@ -1,19 +1,33 @@
-"""Parts, repetitions and blocks: more operators that move elements of tensors of any kind."""
+"""Parts, repetitions, blocks and choices: more moves of elements of tensors of any kind."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.pointwise import quantized_constant
-from htvm.frontend.onnx.affine.reader import Handler, NodeReader, offset_of
-from htvm.frontend.onnx.affine.shapes import Movable, movable_of, move, reshape, tensor_of
+from htvm.frontend.onnx.affine.reader import Handler, NodeReader, offset_of, split
+from htvm.frontend.onnx.affine.shapes import (
+    Movable,
+    in_shape,
+    movable_of,
+    move,
+    moved,
+    reshape,
+    tensor_of,
+)
 from htvm.frontend.onnx.affine.values import Constant, Quantized, Real, Sums, Value, View
 from htvm.frontend.operators import Activation
+from patterns.ops.broadcast import broadcast
+from patterns.ops.float32.reduce import RealArgExtreme
+from patterns.ops.integer.extreme import ArgExtreme, Which
+from patterns.ops.integer.rescale import Rescale
+from patterns.ops.moves.select import Select
 from patterns.ops.moves.slice import Slice
 from patterns.ops.moves.take import Gather, Take
 from patterns.ops.moves.transpose import Transpose
@@ -183,6 +197,57 @@ def _rearranged(
     return reshape(node, turned, shape)
 
 
+def _place(node: NodeReader, which: Which) -> Value:
+    """The place along an axis, which the file has as int64 and the integer form as int32."""
+    tensor = tensor_of(node, 0)
+    if isinstance(tensor, Sums):
+        raise node.unsupported(
+            f"places among sums of {tensor.activation.dtype}", "quantize them before"
+        )
+    shape = tensor.activation.shape
+    axis = forms.axis_of(node, node.integer("axis", 0), len(shape))
+    before, length, after = shape[:axis], shape[axis], shape[axis + 1 :]
+    kept = bool(node.integer("keepdims", 1))
+    if not kept and len(shape) == 1:
+        raise node.unsupported("a single place without axes", "set keepdims")
+    last = bool(node.integer("select_last_index", 0))
+    if last:
+        backwards = range(length - 1, -1, -1)
+        tensor = moved(node, tensor, Slice.along(shape, axis, backwards))
+    if kept:
+        # The axis that remains is put behind the one that goes.
+        tensor = in_shape(node, tensor, (*before, length, 1, *after))
+    source = tensor.activation
+    op = RealArgExtreme(which, axis) if isinstance(tensor, Real) else ArgExtreme(which, axis)
+    made = node.write(op, source)
+    if last:
+        one, end = np.full((), -1, "int32"), np.full((), length - 1, "int32")
+        back = Rescale(one, end, 0, (0, length - 1), "int32", bound=length)
+        made = node.write(back, made)
+    return Sums(made, "int64")
+
+
+def _where(node: NodeReader) -> Value:
+    """Elements of one tensor or another in reals, by a constant condition."""
+    condition = node.value(0)
+    if not isinstance(condition, Constant):
+        raise node.unsupported(
+            "its condition is computed at run time", "make it constant, or multiply by a mask"
+        )
+    mask = np.asarray(condition.data != 0)
+    operands = [node.operand(index, infinite=True) for index in (1, 2)]
+    shape = broadcast(mask.shape, *(item.shape for item in operands))
+    tensors, (a, b) = split(operands)
+    if not tensors:
+        raise node.unsupported("both operands are constant", "fold constants when exporting")
+    for chosen, index in ((mask.all(), 0), (not mask.any(), 1)):
+        operand = operands[index]
+        if chosen and isinstance(operand, Activation) and operand.shape == shape:
+            return node.value(index + 1)
+    made = Select(np.asarray(mask.astype("int8"), order="C"), a, b)
+    return Real(node.write(made, *tensors))
+
+
 HANDLERS: dict[str, Handler] = {
     "DepthToSpace": _depth_to_space,
     "Expand": _expand,
@@ -190,5 +255,8 @@ HANDLERS: dict[str, Handler] = {
     "SpaceToDepth": _space_to_depth,
     "Split": _split,
     "Tile": _tile,
+    "ArgMax": partial(_place, which="maximum"),
+    "ArgMin": partial(_place, which="minimum"),
+    "Where": _where,
 }
 """Handlers by operator."""

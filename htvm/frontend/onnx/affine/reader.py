@@ -22,10 +22,10 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
 )
+from htvm.frontend.onnx.dialect import Network
 from htvm.frontend.onnx.forms import ReadNode
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode, OnnxTensor
-from htvm.frontend.onnx.network import Network
-from htvm.frontend.onnx.reads import read_whole, unknown_operator
+from htvm.frontend.onnx.schema import read_whole, unknown_operator
 from htvm.frontend.onnx.windows import CHANNELS_LAST
 from htvm.frontend.operators import Activation, Applied, Quantization
 from patterns.op import Op
@@ -37,7 +37,7 @@ from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
-    from htvm.frontend.products import Rounding
+    from htvm.frontend.scales import Rounding
 
 
 def offset_of(dtype: str) -> int:

@@ -11,8 +11,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Clip, Quantization
-from htvm.frontend.products import Rounding
-from htvm.frontend.scales import bound
+from htvm.frontend.scales import Rounding, bound
 
 INT8: Clip = (-128, 127)
 """Range of the activations; unsigned ones are shifted by 128."""

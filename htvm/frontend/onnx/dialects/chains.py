@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.onnx.dialects.analog import converted, write_analog
 from htvm.frontend.onnx.dialects.values import (
     Converted,
     Handler,
@@ -20,7 +19,14 @@ from htvm.frontend.onnx.dialects.values import (
     Value,
     limits_of,
 )
-from htvm.frontend.onnx.dialects.write import live, per_channel, requantize, written
+from htvm.frontend.onnx.dialects.write import (
+    converter_of,
+    live,
+    per_channel,
+    requantize,
+    write_analog,
+    written,
+)
 from htvm.frontend.onnx.graph import OnnxNode
 
 _CASTS = {1: "", 2: "uint8", 3: "int8", 5: "int16", 6: "int32", 7: "", 10: "", 11: ""}
@@ -156,7 +162,7 @@ def _clip(node: IntegerNode) -> Value:
     if value.divisor != 1 and not value.floored:
         raise node.unsupported("a clip of a fraction", "put a Floor between division and clip")
     shift = exponent_of(node, value.divisor)
-    waiting = converted(value, shift, (low, high))
+    waiting = converter_of(value, shift, (low, high))
     if waiting is not None:
         return waiting
     if isinstance(value.base, Converted):

@@ -8,17 +8,16 @@ operator.
 from __future__ import annotations
 
 from byoc_dory.layers import Array
+from htvm.frontend.onnx.dialect import Network, Options
 from htvm.frontend.onnx.dialects.chains import CHAINS
 from htvm.frontend.onnx.dialects.evidence import bare_chains, holds_integers
-from htvm.frontend.onnx.dialects.movement import MOVEMENT
-from htvm.frontend.onnx.dialects.products import PRODUCTS
 from htvm.frontend.onnx.dialects.reader import IntegerReader
+from htvm.frontend.onnx.dialects.standard import STANDARD
 from htvm.frontend.onnx.dialects.values import Value
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
-from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.registration import registered
 
-HANDLERS = registered("ONNX, DIANA", {**MOVEMENT, **PRODUCTS, **CHAINS}, Value | Array)
+HANDLERS = registered("ONNX, DIANA", {**STANDARD, **CHAINS}, Value | Array)
 
 
 def marks(graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from htvm.frontend.onnx.dialect import Options
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
-from htvm.frontend.onnx.network import Options
 
 _LAYERS = ("Conv", "Gemm", "MatMul", "RequantShift")
 

@@ -13,15 +13,14 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from byoc_dory.layers.rowwise import ItaSoftmax
+from htvm.frontend.onnx.dialect import Network, Options
 from htvm.frontend.onnx.dialects.chains import CHAINS, exponent_of
 from htvm.frontend.onnx.dialects.evidence import bare_chains, floor_chains, has_only, holds_integers
-from htvm.frontend.onnx.dialects.movement import MOVEMENT
-from htvm.frontend.onnx.dialects.products import PRODUCTS
 from htvm.frontend.onnx.dialects.reader import IntegerReader
+from htvm.frontend.onnx.dialects.standard import STANDARD
 from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, Scaled, Value, limits_of
 from htvm.frontend.onnx.dialects.write import live, requantize
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
-from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.registration import registered
 from patterns.op import INT8
 from patterns.ops.integer.rescale import Rescale
@@ -181,12 +180,11 @@ _OWN: Mapping[str, Handler] = {
     "iRMSNorm": _rms_norm,
     "iSoftmax": _softmax,
 }
-_STANDARD: Mapping[str, Handler] = {
-    **MOVEMENT,
-    **PRODUCTS,
+_PLAIN: Mapping[str, Handler] = {
+    **STANDARD,
     **{name: CHAINS[name] for name in ("Add", "Cast", "Mul", "Sub")},
 }
-HANDLERS = registered("ONNX, PULP", {**_STANDARD, **_OWN}, Value | Array)
+HANDLERS = registered("ONNX, PULP", {**_PLAIN, **_OWN}, Value | Array)
 """Handlers by operator."""
 
 
@@ -195,7 +193,7 @@ def marks(graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
     own = tuple(node for node in graph.nodes if node.op in (*_OWN, "IntegerMean"))
     if own or not graph.nodes:
         return own
-    standard = has_only(graph, _STANDARD) and holds_integers(graph, options)
+    standard = has_only(graph, _PLAIN) and holds_integers(graph, options)
     return graph.nodes[:1] if standard and not (floor_chains(graph) + bare_chains(graph)) else ()
 
 

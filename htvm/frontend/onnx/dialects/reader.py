@@ -10,12 +10,11 @@ from functools import partial
 import numpy as np
 
 from byoc_dory.errors import ModelError, UnsupportedError
+from htvm.frontend.onnx.dialect import Network, Options
 from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, NetworkWriter
 from htvm.frontend.onnx.dialects.write import written
 from htvm.frontend.onnx.graph import OnnxGraph
-from htvm.frontend.onnx.network import Network, Options
-from htvm.frontend.onnx.reads import read_whole, unknown_operator
-from htvm.frontend.onnx.schema import is_standard
+from htvm.frontend.onnx.schema import is_standard, read_whole, unknown_operator
 from htvm.frontend.operators import Activation
 from patterns.ops.integer.rescale import Cast
 

@@ -10,23 +10,21 @@ import logging
 from collections.abc import Mapping
 
 from htvm.frontend.onnx.affine import (
-    choices,
     gemm,
     islands,
     joins,
     moves,
+    pools,
     real_layers,
-    real_norms,
-    resize,
     shapes,
     transposed,
     unary,
 )
 from htvm.frontend.onnx.affine.reader import Handler, Reader
 from htvm.frontend.onnx.affine.values import Value
+from htvm.frontend.onnx.dialect import Network, Options
 from htvm.frontend.onnx.dialects.evidence import has_only, holds_integers
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
-from htvm.frontend.onnx.network import Network, Options
 from htvm.frontend.registration import registered
 
 _log = logging.getLogger(__name__)
@@ -37,12 +35,10 @@ _HANDLERS: Mapping[str, Handler] = {
     **moves.HANDLERS,
     **unary.HANDLERS,
     **islands.HANDLERS,
-    **choices.HANDLERS,
-    **real_norms.HANDLERS,
     **real_layers.HANDLERS,
     **transposed.HANDLERS,
     "Gemm": gemm.real_gemm,
-    "Resize": resize.resize,
+    "Resize": pools.resize,
 }
 
 HANDLERS = registered("ONNX, reals", _HANDLERS, Value)
