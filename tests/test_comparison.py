@@ -153,7 +153,6 @@ def test_the_sqnr_is_that_of_the_scores() -> None:
 
 
 def test_a_comparison_is_drawn_and_fits_a_terminal() -> None:
-    pytest.importorskip("matplotlib")
     rows = (
         ComparisonRow("soc.cpu, our schedules", "soc.cpu", 4_000_000, L2Use(1, 2, 3, 4, 5, 6)),
         replace(row("soc", "soc", 40_000), schedule="overlapped", scores_sqnr_db=30.0),

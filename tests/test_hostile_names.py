@@ -100,7 +100,8 @@ def test_errors_tables_and_wrapped_lines(name: str) -> None:
 
 
 def test_frames() -> None:
-    pandas = pytest.importorskip("pandas", reason="the package pandas is not installed")
+    import pandas
+
     frame = pandas.DataFrame({"name": ["=a", None, "b\x1b"], "x": [-1, 2, 3], "y": [0.5, None, 1]})
     frame["name"] = frame["name"].astype("string")
     assert frame_csv(frame) == "name,x,y\n'=a,-1,0.5\n,2,\nb\\x1b,3,1.0\n"
@@ -157,8 +158,6 @@ def test_errors_of_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("suffix", [".html", ".txt", ".csv", ".json", ".perfetto.json", ".png"])
 def test_reports(suffix: str, path: Path, tmp_path: Path) -> None:
-    if suffix == ".png":
-        pytest.importorskip("matplotlib", reason="the package matplotlib is not installed")
     out = tmp_path / f"{PATH}{suffix}"
     assert main(["report", str(path), "-t", "diana.digital", "--out", str(out)]) == 0
     content = out.read_bytes()

@@ -90,7 +90,6 @@ def test_a_saved_exploration_is_the_same(found: Exploration, tmp_path: Path) -> 
 
 def test_the_map_has_the_cycles_of_all_weights(found: Exploration) -> None:
     """Over alpha and a weight, each cell is the sum of the layers' best tiles with them."""
-    pytest.importorskip("matplotlib")
     wide = htvm.explore(
         LAYERS, "diana.digital", objectives=["array"], l1_budgets=BUDGETS, alphas=(1, 5),
         betas={"long DMA": (0, 9, 40_000)}, tiling=TilingOptions(schedule="published"),
@@ -118,7 +117,6 @@ def test_the_map_has_the_cycles_of_all_weights(found: Exploration) -> None:
 
 
 def test_the_front_is_what_nothing_beats(found: Exploration) -> None:
-    pytest.importorskip("matplotlib")
     able = [each for each in found.totals if each.cycles is not None]
     assert all(each.energy_uj is not None for each in able)  # DIANA's power is published
     cycles, energy = found.plot_pareto().axes
@@ -159,7 +157,6 @@ def test_energy_is_the_published_power_for_as_long_as_it_takes(found: Exploratio
             assert row.energy_uj == pytest.approx(power.milliwatts * DIANA.cycles_to_ms(row.cycles))
     unknown = tuple(replace(row, energy_uj=None) for row in found.rows)
     assert {each.energy_uj for each in totals_of(unknown)} == {None}
-    pytest.importorskip("matplotlib")
     assert len(replace(found, rows=unknown).plot_pareto().axes) == 1
 
 

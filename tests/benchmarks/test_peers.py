@@ -99,8 +99,6 @@ def test_what_cannot_be_installed_is_said(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_network_for_digits_is_made_with_its_golden(tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime")
-    pytest.importorskip("sklearn")
     (case,) = cases(tmp_path / "absent", tmp_path)
     with np.load(case.golden) as golden:
         assert golden["inputs"].shape == (8, 1, 1, 8, 8) and golden["outputs"].shape == (8, 1, 10)

@@ -22,7 +22,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "guides" / "fit.md"
     ],
 )
 def test_all_state_the_same(network: str, cc: str | None) -> None:
-    pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
     tool(CC)
     found = stated(network, cc)
     assert disagreements([found]) == []

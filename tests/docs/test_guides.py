@@ -60,9 +60,6 @@ def shown(command: str) -> str:
     ],
 )
 def test_an_output_is_what_the_command_prints(guide: str, command: str, output: str) -> None:
-    if "digits" in command:
-        for package in ("onnxruntime", "sklearn"):
-            pytest.importorskip(package)
     assert shown(command) == output, "run: python tests/docs/test_guides.py"
 
 

@@ -25,8 +25,6 @@ _LOADED = re.compile(
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    for package in ("mkdocs", "material", "mkdocstrings", "nbconvert"):
-        pytest.importorskip(package)
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],

@@ -25,7 +25,6 @@ CORES = ("cortex_m0plus", "cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33", M
 
 @pytest.fixture(autouse=True)
 def emulator(request: pytest.FixtureRequest) -> None:
-    pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
     parameters = getattr(request.node, "callspec", None)
     core = parameters.params.get("core") if parameters is not None else None
     if core == MVE:

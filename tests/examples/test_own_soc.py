@@ -6,7 +6,6 @@ there: nothing of them is imported here.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import re
@@ -39,8 +38,6 @@ ROOT = Path(__file__).parents[2]
 
 def installed(folder: Path, work: Path) -> dict[str, str]:
     """The environment in which the package in ``folder`` is installed, without network."""
-    if int(importlib.metadata.version("setuptools").split(".")[0]) < 77:
-        pytest.skip("setuptools is older than the extra 'test' asks for")
     site, tree = work / "site", work / "tree"
     # Building leaves files in the tree.
     shutil.copytree(folder, tree, ignore=shutil.ignore_patterns("__pycache__"))

@@ -39,7 +39,8 @@ def test_every_layer_equals_tflite_micro(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_tvms_import_of_a_file_is_the_same_network(name: str) -> None:
-    tflite = pytest.importorskip("tflite")
+    import tflite
+
     model = tflite.Model.GetRootAsModel(model_path(name).read_bytes(), 0)
     of_module = htvm.load(from_tflite(model))
     assert tvm_ffi.structural_equal(of_module.module, loaded(name).module)

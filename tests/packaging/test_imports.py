@@ -9,14 +9,13 @@ import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 from tests.frontend.flatfile import small_network
 
 HERE = Path(__file__).parents[2]
 PACKAGES = ("htvm", "patterns", "byoc_dory", "runtime_c")
-
-grimp = pytest.importorskip("grimp", reason="comes with import-linter, of the extra 'dev'")
 
 
 def circle_of(imports: dict[str, set[str]]) -> list[str]:

@@ -42,8 +42,6 @@ def package_files() -> set[str]:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel built from a copy of the tree, so that nothing is left in the tree itself."""
-    if int(importlib.metadata.version("setuptools").split(".")[0]) < 77:
-        pytest.skip("setuptools is older than the extra 'test' asks for")
     base = tmp_path_factory.mktemp("wheel")
     tree = base / "tree"
     ignored = shutil.ignore_patterns("__pycache__")

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 import htvm
@@ -30,9 +31,6 @@ from tests.report.test_narrow import FIT
 from tests.report.test_shown import BARE, _Cells
 from tests.report.test_tables import COMPARISON, COSTS
 from tests.report.whole import WHOLE, deep
-
-pandas = pytest.importorskip("pandas")
-pytest.importorskip("matplotlib")
 
 RUN = RunResult(
     [np.zeros((1, 10), np.int8), np.zeros((1, 1_000, 20), np.float32)] * 2,

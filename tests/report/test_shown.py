@@ -49,7 +49,6 @@ def test_records_are_the_fields_of_the_rows() -> None:
 
 
 def test_frames_have_the_records() -> None:
-    pytest.importorskip("pandas")
     frame = WHOLE.frame
     assert list(frame["cycles"].dropna()) == [
         r.cycles for r in WHOLE.layers if r.cycles is not None
@@ -78,7 +77,6 @@ def test_long_tables_are_cut_and_say_so() -> None:
 
 @pytest.mark.parametrize("part", ["timeline", "layers", "memory", "roofline"])
 def test_figures(part: str) -> None:
-    pytest.importorskip("matplotlib")
     assert getattr(WHOLE, f"plot_{part}")().axes
     if part in ("layers", "roofline"):
         with pytest.raises(InputError, match=f"no {part} to plot"):

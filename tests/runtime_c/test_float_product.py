@@ -70,7 +70,6 @@ void first(uint32_t *to, const uint32_t *from)
 
 @pytest.mark.parametrize("core", ["cortex_m0plus", "cortex_m3", "cortex_m4"])
 def test_on_cores(core: str, tmp_path: Path) -> None:
-    pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
     result = run(COMPARE + ON_THE_CORE + NOTHING, tmp_path, core, limit=10**7).outputs["result"]
     assert int.from_bytes(result[:4], "little") == 0
     assert int.from_bytes(result[4:8], "little") > 1000

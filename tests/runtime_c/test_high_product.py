@@ -35,7 +35,6 @@ void first(uint32_t *to, const uint32_t *from)
 
 @pytest.mark.parametrize("core", ["cortex_m0plus", "cortex_m3"])
 def test_it_is_exact(core: str, tmp_path: Path) -> None:
-    pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
     result = run(BODY + NOTHING, tmp_path, core, limit=10**7).outputs["result"]
     assert int.from_bytes(result[:4], "little") == 0
     assert int.from_bytes(result[4:8], "little") == 3000

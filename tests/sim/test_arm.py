@@ -47,11 +47,6 @@ void second(uint32_t *to, const uint32_t *from)
 """
 
 
-@pytest.fixture(autouse=True)
-def emulator() -> None:
-    pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
-
-
 def run(
     body: str, folder: Path, core: str = "cortex_m4", soc: Soc | None = None, limit: int = 10**6
 ) -> ArmRun:

@@ -50,7 +50,6 @@ def run(body: str, folder: Path, core: str = "cortex_m55", limit: int = 10**6) -
 @pytest.mark.parametrize("core", CORES)
 def test_counts_are_those_of_the_other_emulator(core: str, tmp_path: Path) -> None:
     """The same firmware: instructions, steps, outputs and stack."""
-    pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
     loop = "ldr r3, =1001\\n1: adds %0, %0, #1\\n it eq\\n moveq %0, #7\\n subs r3, #1\\n bne 1b"
     firmware = firmware_of(asm(loop), tmp_path, core)
     what = {"entry": "net_run", "kernels": ["first", "second"]}
@@ -63,7 +62,6 @@ def test_counts_are_those_of_the_other_emulator(core: str, tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("core", CORES)
 def test_counts_of_a_network_are_those_of_the_other_emulator(core: str) -> None:
-    pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
     model = open_model("zoo:digits")
     boards = {
         "cortex_m3": "an385",

@@ -88,8 +88,6 @@ def test_digits_link_and_run(name: str) -> None:
     if host.arm is not None and not host.arm.emulator:
         tool(qemu.PROGRAM)
         module = htvm.build(model, name)
-    elif host.arm is not None:
-        pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
     inputs = seeded_inputs(module.compiled.source.inputs)
     (output,) = module.run(inputs).outputs
     np.testing.assert_array_equal(output, module.reference(inputs)[0])

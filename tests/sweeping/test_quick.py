@@ -11,8 +11,6 @@ from htvm import zoo
 from htvm.errors import TargetError
 from htvm.inputs import seeded_inputs
 
-pytest.importorskip("pandas")
-
 GRID = {
     "pes": [15, 64],
     "parallel": ["input", "output"],
@@ -83,9 +81,8 @@ def test_contradicting_parameters_are_rows() -> None:
 
 @pytest.mark.slow
 def test_processes_and_a_cluster_give_the_same_file(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    pytest.importorskip("joblib")
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     models = ["zoo:resnet8", "zoo:toyadmos"]
     grid = {**GRID, "depthwise": ["cpu", "native"], "fused": [True, False]}
     paths = [tmp_path / f"{number}.parquet" for number in range(3)]
@@ -128,7 +125,6 @@ def test_cycles_of_more_designs(network: str, design: str) -> None:
 
 @pytest.mark.slow
 def test_a_search_finds_what_the_grid_has() -> None:
-    pytest.importorskip("optuna")
     grid = {"pes": [16, 32, 64, 128], "sram": ["32KiB", "64KiB", "128KiB"]}
     whole = htvm.sweep(zoo.build("ds_cnn"), "dla", grid, jobs=1)
     searched = htvm.sweep(

@@ -37,8 +37,6 @@ from htvm.tools.sweeping.space import space_of
 from htvm.tools.sweeping.store import Store
 from htvm.tools.sweeping.workers import executed
 
-pytest.importorskip("pandas")
-
 NETWORK = "zoo:toyadmos"
 GRID = {"cores": [1, 2, 4, 8], "l1": ["32KiB", "64KiB"]}
 
@@ -145,7 +143,6 @@ def test_bad_networks_and_coefficients(standin: Standin, monkeypatch: pytest.Mon
     with pytest.raises(TargetError, match="no parameter 'pes' with a number"):
         swept(costs=htvm.Costs(area={"pes": 1.0}))
     with pytest.raises(TargetError, match="a str is not a client"):
-        pytest.importorskip("distributed")
         htvm.sweep(NETWORK, "siracusa", GRID, client="localhost")
     assert not standin.calls
 
@@ -265,7 +262,6 @@ def test_pareto_front_equals_its_definition() -> None:
 
 
 def test_front_and_figures(standin: Standin, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     found = swept(costs=htvm.Costs(area={"cores": 1.0}))
     best = found.pareto("area", "cycles")
     assert list(best.cores) == [1, 2, 4, 8] and set(best.l1[:3]) == {32768}
@@ -284,8 +280,6 @@ def test_front_and_figures(standin: Standin, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_results_are_resumed_identically(standin: Standin, tmp_path: Path, suffix: str) -> None:
-    if suffix == "parquet":
-        pytest.importorskip("pyarrow")
     whole = tmp_path / f"whole.{suffix}"
     frame = swept(whole).frame
     assert not (tmp_path / f"whole.{suffix}.part").exists()
@@ -323,8 +317,6 @@ def test_a_finished_sweep_may_be_repeated(standin: Standin, tmp_path: Path) -> N
 def test_results_of_another_sweep_are_left_alone(
     standin: Standin, tmp_path: Path, suffix: str
 ) -> None:
-    if suffix == "parquet":
-        pytest.importorskip("pyarrow")
     path = tmp_path / f"a.{suffix}"
     swept(path, seed=1)
     before, calls = path.read_bytes(), len(standin.calls)
@@ -402,7 +394,6 @@ def test_parquet_needs_pyarrow(
 
 
 def test_searches_are_seeded_and_resumed(standin: Standin, tmp_path: Path) -> None:
-    pytest.importorskip("optuna")
     search = {"method": "search", "samples": 30, "objectives": ("cycles", "cores")}
     found = swept(**search)
     assert len(found.rows) == 30
@@ -460,13 +451,13 @@ def test_the_command(standin: Standin, tmp_path: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.slow
 def test_processes_give_the_same_frame(tmp_path: Path) -> None:
-    pytest.importorskip("joblib")
     grid = {"cores": [1, 8], "l1": ["32KiB", "64KiB"]}
     alone = htvm.sweep(NETWORK, "siracusa", grid, jobs=1).frame
     assert alone.exact.all() and (alone.status == "ok").all()
     both = htvm.sweep(NETWORK, "siracusa", grid, jobs=2).frame
     assert both.equals(alone)
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=None,
@@ -480,7 +471,6 @@ def test_processes_give_the_same_frame(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_killed_sweep_goes_on(tmp_path: Path) -> None:
     """A process killed at some moment; the same command then finishes with the same file."""
-    pytest.importorskip("joblib")
     command = [sys.executable, "-m", "htvm", "sweep", NETWORK, "-t", "siracusa",
                "--cores", "1,4", "--l1", "32k,64k", "-j", "1"]  # fmt: skip
     subprocess.run([*command, "-r", str(tmp_path / "whole.csv")], check=True, capture_output=True)
@@ -524,13 +514,13 @@ def killing(client: Any, jobs: int) -> None:
 
 @pytest.mark.slow
 def test_a_design_that_kills_its_process_is_a_failed_row() -> None:
-    pytest.importorskip("joblib")
     killing(None, 2)
 
 
 @pytest.mark.slow
 def test_a_design_that_kills_workers_of_a_cluster_is_a_failed_row(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=None,
@@ -552,7 +542,8 @@ def dying_once(job: Job, tasks: tuple[Task, ...]) -> list[Row]:
 
 @pytest.mark.slow
 def test_designs_of_a_worker_that_dies_are_repeated(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     chunks = [(Task(n, 0, (("cores", n),)),) for n in range(1, 9)]
     with (
         distributed.LocalCluster(

@@ -45,9 +45,6 @@ def _of_layer(program: TileProgram) -> Iterator[tuple[str, int, TileProgram]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("network", NETWORKS)
 def test_wrong_bytes_of_a_network(network: str) -> None:
-    if network == "digits":
-        pytest.importorskip("onnxruntime")
-        pytest.importorskip("sklearn")
     model = zoo.build(network)
     tiling = TilingOptions(l1_budget=24_000)
     work = compile_model(model, "diana.digital", BuildOptions(tiling=tiling))

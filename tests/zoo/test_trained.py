@@ -65,7 +65,8 @@ def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_table_that_is_read_is_the_one_scikit_learn_gives() -> None:
-    datasets = pytest.importorskip("sklearn.datasets")
+    from sklearn import datasets
+
     digits = datasets.load_digits()
     table = _digits_table()
     np.testing.assert_array_equal(table, np.column_stack((digits.data, digits.target)))

@@ -21,8 +21,6 @@ CORES = ("cortex_m0plus", "cortex_m3", "cortex_m4")
 def need_emulator(core):
     if core == MVE:
         tool(PROGRAM)
-    if core != MVE:
-        pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
 
 
 @pytest.mark.parametrize("kind", CALLS)
@@ -73,7 +71,6 @@ def test_kernels_on_a_core_equal_numpy(count, core, tmp_path, compiler):
 @pytest.mark.parametrize("core", CORES)
 def test_each_block_equals_numpy(core, shape, filters, call, tmp_path, compiler):
     """Pixels and channels in pairs; an odd last pixel is computed twice; odd channels alone."""
-    pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
     y, x, c, k = shape
     case = conv_case(y, x, c, k, filters, (1, 1), (0, 0, 0, 0), "tflite")
     code = native.compiled(case.module, "net", "dsp" if core == "cortex_m4" else "thumb")
@@ -119,7 +116,6 @@ def test_packed_weights_of_taps():
     [("cortex_m4", 14.5 / 16, 7 / 8), ("cortex_m0plus", 51 / 16, 6.4)],
 )
 def test_instructions_of_an_inner_loop(core, per_mac, per_element, tmp_path, compiler):
-    pytest.importorskip("unicorn", reason="the emulator is not installed: pip install unicorn")
     counts = []
     for channels in (64, 128):
         case = conv_case(4, 4, channels, 64, (3, 3), (1, 1), (0, 0, 0, 0), "tflite")

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper, save
 
 import htvm
 from tests.reference.interpreter import interpret
-
-onnxruntime = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
 
 
 def network(node: Any, shape: tuple[int, ...], steps: Any, dtype: str, opset: int) -> Any:

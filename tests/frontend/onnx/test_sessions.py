@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 import htvm
@@ -22,7 +23,6 @@ from htvm.frontend.onnx.file import read_file
 from tests.frontend.onnx.affine_files import Array, File
 from tests.reference.interpreter import interpret
 
-onnxruntime = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
 pytestmark = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64"), reason="int8 becomes uint8 on x86 only"
 )
