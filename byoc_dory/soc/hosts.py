@@ -33,7 +33,7 @@ CV32E40P_SIMD = replace(
     CV32E40P,
     name="RV32IMC host with CORE-V SIMD (CV32E40P timing)",
     corev=True,
-    # derived: measured as above, with dot products of four bytes (htvm/aot/schedules/dot4.py).  An
+    # derived: measured as above, with dot products of four bytes (htvm/aot/intrinsics.py).  An
     # add is what one by shift adds to its convolution; pools, softmax, moves, reals and layouts
     # gain nothing.
     cost=replace(

@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, TensorLoad, Var
+from tvm.ir import Call, StringImm, TensorLoad, Var
 from tvm.tirx.stmt import AllocBuffer, Bind, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt
-
-from htvm.aot.intrinsics import word_of
 
 if TYPE_CHECKING:
     from tvm.ir import Expr
@@ -112,9 +110,10 @@ def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Acc
             found.extend(Access(buffer, index + n, False, *around) for n in places)
 
         def call(node: Any) -> None:
-            first = word_of(node)
+            first = _word_of(node)
             if first is not None:
-                load(first, (1, 2, 3))
+                bits = (int(np.dtype(str(each.ty.dtype)).itemsize) for each in (node, first))
+                load(first, range(1, next(bits) // next(bits)))
 
         tvm_ffi.structural_walk(expr, ((TensorLoad, load), (Call, call)))
 
@@ -157,6 +156,16 @@ def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Acc
 
     visit(stmt, _Context((), {}, ()))
     return tuple(access for access in found if access.buffer not in inner)
+
+
+def _word_of(call: Any) -> Any | None:
+    """Return the load of the first element of a word that a call loads; ``None`` for others.
+
+    The call's type has as many bytes as the word (`htvm.aot.calls`).
+    """
+    address = call.args[1] if len(call.args) == 2 and isinstance(call.args[0], StringImm) else None
+    found = getattr(address, "args", [None])[0]
+    return found if isinstance(found, TensorLoad) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,10 +16,9 @@ import tvm
 from byoc_dory.definition import Definition
 from byoc_dory.emit.text import comment as harmless
 from byoc_dory.errors import UnsupportedError
-from htvm.aot import float_product, intrinsics
+from htvm.aot import float_product
 from htvm.aot.compared import COMPARED, bind_compared
 from htvm.aot.float_product import FLOAT_PRODUCT
-from htvm.aot.intrinsics import INTRINSICS
 from htvm.aot.literals import c_type
 from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
 from htvm.aot.signs import compare_signs
@@ -122,20 +121,31 @@ def body_of(func: PrimFunc, symbol: str) -> str:
     return body
 
 
-def headers_of(kernel: Definition) -> tuple[str, ...]:
-    """Return the headers of the runtime that a kernel for one core needs."""
-    needed = ((float_product.HEADER, (FLOAT_PRODUCT,)), (intrinsics.HEADER, INTRINSICS))
-    return tuple(
-        header for header, names in needed if any(f"{name}(" in kernel.body for name in names)
-    )
+def headers_of(kernel: Definition, header: str) -> tuple[str, ...]:
+    """Return the headers of the runtime that a kernel needs.
 
+    Args:
+        kernel: the kernel.
+        header: of the core's intrinsics.
+    """
+    called = set(re.findall(r"\bhtvm_\w+(?=\()", kernel.body))
+    shared = {name for name in called if name.startswith("htvm_parallel_")}
+    product = called & {FLOAT_PRODUCT}
+    needed = {
+        PARALLEL_HEADER: shared,
+        float_product.HEADER: product,
+        header: called - shared - product,
+    }
+    return tuple(name for name, functions in needed.items() if functions)
+
+
+PARALLEL_HEADER = "htvm_parallel.h"
+"""Header of the functions with which cores share a kernel."""
 
 UNROLL_MACRO = "HTVM_UNROLL"
 """Macro before a loop that is written out this many times."""
 
-_KNOWN = "|".join(
-    ("for", "if", "while", "sizeof", "return", UNROLL_MACRO, FLOAT_PRODUCT, *INTRINSICS)
-)
+_KNOWN = "|".join(("for", "if", "while", "sizeof", "return", UNROLL_MACRO, r"htvm_\w+"))
 """What may stand before a parenthesis: keywords, and functions of the runtime's headers."""
 
 _ROUNDING = re.compile(r"^( *)\w.* \+ 1\.200000e\+07f\)", re.MULTILINE)

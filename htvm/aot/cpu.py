@@ -25,13 +25,14 @@ from htvm.aot.constants import ConstantPool, FreshNames, distinct
 from htvm.aot.fixed_point import name_wide_operands
 from htvm.aot.flags import RV32_CFLAGS
 from htvm.aot.fuse import Fused, FusedGroup, fuse
-from htvm.aot.intrinsics import SIMD, call_clip
+from htvm.aot.intrinsics import KERNELS, CoreKernels
+from htvm.aot.lanes import call_clip
 from htvm.aot.loops import macs_of
 from htvm.aot.lower import SMALL_STACK_BYTES, STACK_BYTES, lower
 from htvm.aot.native import SUMS
-from htvm.aot.parallel import HEADER, Cores, share
+from htvm.aot.parallel import Cores, share
 from htvm.aot.ranges import check_ranges
-from htvm.aot.schedules import Constants, Scheduled, Simd, schedule
+from htvm.aot.schedules import Constants, Scheduled, schedule
 from htvm.aot.steps import Alias, CpuKernel, ModelCall, Value
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def compile_cpu(
     *,
     kernels: Kernels = "scheduled",
     cores: Cores | None = None,
-    simd: Simd = "",
+    simd: str = "",
+    table: Mapping[str, CoreKernels] = KERNELS,
     scarce: bool = False,
     symbols: Symbols | None = None,
 ) -> CpuCode:
@@ -89,8 +91,9 @@ def compile_cpu(
             buffers.
         cores: cores that share scheduled kernels; by default, kernels run on the host core with
             operands in place.
-        simd: which intrinsics of ``htvm_intrinsics.h`` scheduled kernels use, because the cores
-            that run them have instructions for them; empty for none.
+        simd: what scheduled kernels are built from, an entry of ``table``: that of the cores that
+            run them (`byoc_dory.soc.cores.Host.simd`); empty: without intrinsics.
+        table: the known entries.
         scarce: whether memory is: then kernels may write their output over an input that nobody
             reads again, where their loops allow it (`htvm.aot.overlay`), keep little on the stack,
             and shifts are bytes; not together with ``cores``.
@@ -101,16 +104,16 @@ def compile_cpu(
         UnsupportedError: an operator has no plain C form, or an int32 value may overflow.
     """
     intervals = check_ranges(module)
-    simd = simd if kernels == "scheduled" else ""
+    core = table[simd if kernels == "scheduled" else ""]
     fused = fuse(
         module,
         rewrite=kernels == "scheduled",
-        intervals=intervals if simd else None,
-        words=simd not in ("", "mve"),
+        intervals=intervals if core.header else None,
+        words=core.words,
         narrow=scarce,
     )
     symbols = Symbols(prefix) if symbols is None else symbols
-    return _Compiler(fused, symbols, kernels, cores, simd, scarce and cores is None).run()
+    return _Compiler(fused, symbols, kernels, cores, core, scarce and cores is None).run()
 
 
 _MOST_CHARACTERS = 1 << 20
@@ -125,7 +128,7 @@ class _Compiler:
         symbols: Symbols,
         kernels: Kernels,
         cores: Cores | None,
-        simd: Simd,
+        core: CoreKernels,
         overlay: bool,
     ) -> None:
         self.fused = fused
@@ -133,7 +136,7 @@ class _Compiler:
         self.symbols = symbols
         self.mode = kernels
         self.cores = cores if kernels == "scheduled" else None
-        self.simd = simd
+        self.core = core
         self.constants = _constants(fused.module)
         self.pool = ConstantPool()
         self.kernels: dict[str, CpuKernel] = {}
@@ -294,14 +297,12 @@ class _Compiler:
         scheduled = schedule(
             func,
             group.operators,
-            simd=self.simd,
+            core=self.core,
             constants=constants,
             runs=self.overlay,
             backward=backward,
         )
-        func = scheduled.func
-        if self.simd:
-            func = call_clip(func).with_attr(SIMD, True)
+        func = call_clip(scheduled.func) if self.core.header else scheduled.func
         return replace(scheduled, func=name_wide_operands(func))
 
     def _compile(
@@ -317,8 +318,9 @@ class _Compiler:
         unroll = self.mode == "default"
         stack = SMALL_STACK_BYTES if self.overlay else STACK_BYTES
         lowered = lower(
-            scheduled.func, symbol, names, outputs, unroll=unroll, over=over, stack_bytes=stack
-        )
+            scheduled.func, symbol, names, outputs,
+            core=self.core, unroll=unroll, over=over, stack_bytes=stack,
+        )  # fmt: skip
         first, last = (_shape_text(func.params[index]) for index in (0, len(names) - 1))
         said = [each.said(names[each.parameter], names[-1]) for each in lowered.overlays]
         lines = (f"{first} -> {last}", scheduled.note, *said)
@@ -329,7 +331,8 @@ class _Compiler:
         if shared is None and native is not None:
             rest = ""
             if native.rest is not None:
-                own = lower(native.rest, symbol, [*names[:-1], SUMS, names[-1]], 1, unroll=False)
+                given = [*names[:-1], SUMS, names[-1]]
+                own = lower(native.rest, symbol, given, 1, core=KERNELS[""])
                 rest = body_of(own.func, symbol)
             found = replace(found, native=native.body(lowered.parameters, rest))
         made = lowered if shared is None else shared
@@ -346,7 +349,7 @@ class _Compiler:
             group.layers,
             group.operators,
             note,
-            (*(() if shared is None else (HEADER,)), *headers_of(found)),
+            headers_of(found, self.core.header),
             found,
             scheduled.plain,
             lowered.overlays,

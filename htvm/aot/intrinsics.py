@@ -1,144 +1,333 @@
-"""Calls of intrinsics, on host cores with SIMD.
+"""The table of CPU kernels: what each core adds products to sums with, and in which blocks.
 
-A schedule marks a loop over four neighbouring elements (`DOT4`); after lowering to flat buffers it
-is replaced by a call of ``htvm_dot4``, which is one instruction on such a core and plain C
-elsewhere.  TVM's own way, ``Schedule.tensorize``, crashes in the pinned version.  Other sums of
-products, and limits to int8, are replaced likewise.
+A row (`Products`, `Depthwise`) names a function of ``runtime_c/simd``, or of another header of a
+core, which is few instructions on a core that has them and plain C elsewhere, and says what it
+computes.  Schedules (`htvm.aot.schedules`) form the loops of a row and mark them with its name;
+after lowering to flat buffers they become calls (`htvm.aot.calls`).  Dividing kernels among cores
+(`htvm.aot.parallel`) comes after that.  A new core is an entry of `KERNELS`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
-import tvm_ffi
-from tvm import sym, tirx
-from tvm.ir import StringImm, TensorLoad
-from tvm.tirx.stmt import BufferStore, For
+import numpy as np
+import numpy.typing as npt
 
-from byoc_dory.errors import UnsupportedError
-from htvm.aot.columns import COLUMN_CALLS
-from htvm.aot.lanes import LANES_CALLS
-from htvm.aot.loops import address_of, products_of, step_of, substituted
-from htvm.aot.rows import ROWS_CALLS
-from htvm.aot.runs import RUN_CALLS
+from byoc_dory.errors import DefectError
 
-if TYPE_CHECKING:
-    from tvm.tirx import PrimFunc
+Adds: TypeAlias = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], npt.NDArray[Any]]
+"""From sums int32 [n] and operands int8 [n, width] to sums int32 [n]."""
 
-DOT4 = "htvm_dot4"
-"""Annotation of a loop over four products of int8 elements that lie side by side in both operands,
-from a multiple of four on."""
-
-SIMD = "htvm.simd"
-"""Attribute of a PrimFunc that may call intrinsics."""
-
-HEADER = "htvm_intrinsics.h"
-"""Header that kernels with intrinsics include (in ``runtime_c/simd``)."""
-
-INTRINSICS = (
-    "htvm_dot4",
-    "htvm_load4",
-    "htvm_load4_any",
-    "htvm_mac",
-    "htvm_scale",
-    "htvm_clip",
-    *COLUMN_CALLS,
-    *LANES_CALLS,
-    *ROWS_CALLS,
-    *RUN_CALLS,
-)
-"""Functions of the header that generated kernels call."""
-
-_LOADS = ("htvm_load4", "htvm_load4_any")
+Blocks: TypeAlias = Mapping[tuple[int, int], tuple[float, int]]
+"""(pixels, channels) of a block whose sums stay in registers -> cycles per multiply-accumulate, 0
+where they are not compared, and steps of the sum to unroll."""
 
 
-def call_dot4(func: PrimFunc) -> PrimFunc:
-    """Replace marked loops over flat buffers by calls.
+@dataclass(frozen=True)
+class Column:
+    """How a row's operands are copied before they are multiplied: as a column for each block.
 
-    Raises:
-        UnsupportedError: a marked loop is no sum of four products of neighbours.
+    Attributes:
+        dtype: type of a column's elements.
+        words: of them for each word of the row.
+        fill: functions that fill one column, two side by side, and so on.
+        lifted: whether 128 is added to weights, which are then unsigned; a column ends with an
+            element for each pixel that takes the difference, to which filling it adds.
+        whole: whether a column is multiplied with all channels by one call, which begins with the
+            bias, and a word may span two rows of a filter; else blocks of channels are one call
+            each.
+        long: words from which on the call of the largest block is to a function that takes flash
+            once.
     """
 
-    def visit(loop: Any) -> Any:
-        if DOT4 not in (loop.annotations or {}):
-            return loop
-        call = _call(loop)
-        if call is None:
-            raise UnsupportedError(
-                "a loop marked for htvm_dot4 is no sum of four products of neighbouring elements",
-                where=f"kernel '{(func.attrs or {}).get('global_symbol', '')}'",
-            )
-        return call
-
-    return func.with_body(tvm_ffi.structural_map(func.body, (For, visit)))
+    dtype: str
+    words: int
+    fill: tuple[str, ...]
+    lifted: bool = False
+    whole: bool = False
+    long: int = 0
 
 
-def call_mac(func: PrimFunc) -> PrimFunc:
-    """Replace what is left of int32 sums of products, ``acc += x * w``, by calls."""
+@dataclass(frozen=True)
+class Products:
+    """A way to compute convolutions and products of matrices, in blocks of pixels times channels.
 
-    def visit(store: Any) -> Any:
-        total = store.value
-        if not isinstance(total, tirx.Add) or str(total.ty.dtype) != "int32":
-            return store
-        loaded = total.a
-        same = (
-            isinstance(loaded, TensorLoad)
-            and loaded.source.same_as(store.buffer)
-            and tvm_ffi.structural_equal(loaded.indices, store.indices)
+    The pattern: for each of a block's sums, products of ``width`` neighbours of data and weights
+    are added.
+
+    Attributes:
+        name: the function that adds them; for columns, how the names of those functions begin;
+            empty: C's own operators.
+        blocks: the blocks to choose from.
+        note: describes a block, given its pixels, what these are, and its channels.
+        width: elements of a word.  Words are of int8 with constant weights, which are packed.
+        load: function that loads a word of data or weights, whose name also has the ending
+            ``_any`` for data that may begin anywhere; empty with columns.
+        column: how operands are copied first; ``None``: they stay in place.
+        adds: what the function computes.
+        least: the smallest weight for which it does.
+
+    Raises:
+        DefectError: the function does not compute the pattern.
+    """
+
+    name: str
+    blocks: Blocks
+    note: str
+    width: int = 1
+    load: str = ""
+    column: Column | None = None
+    adds: Adds | None = field(default=None, compare=False)
+    least: int = -128
+
+    def __post_init__(self) -> None:
+        check_pattern(self)
+
+    def block(self, pixels: int, channels: int) -> tuple[int, int, int] | None:
+        """Return pixels and channels of the block with the fewest cycles, and steps to unroll.
+
+        Args:
+            pixels, channels: of the output; columns need blocks that divide the channels.
+
+        Returns:
+            ``None`` if no block fits.
+        """
+
+        def cost(shape: tuple[int, int]) -> tuple[float, int]:
+            px, kt = shape
+            computed = -(-pixels // px) * px * -(-channels // kt) * kt
+            return self.blocks[shape][0] * computed, -px * kt
+
+        fitting = [
+            (px, kt)
+            for px, kt in self.blocks
+            if px <= pixels and kt <= channels and not (self.column and channels % kt)
+        ]
+        if not fitting:
+            return None
+        px, kt = min(fitting, key=cost)
+        return px, kt, self.blocks[px, kt][1]
+
+
+@dataclass(frozen=True)
+class Depthwise:
+    """A way to compute depthwise convolutions.
+
+    The pattern: products of ``width`` taps of a channel are added to its sum.
+
+    Attributes:
+        name: the function that computes all channels of a pixel; empty: C's own operators, for
+            several pixels of a channel.
+        pixels: for which a core has registers, without a function.
+        width: taps whose products are added before they are added to the sum.
+        adds, least: as for `Products`.
+
+    Raises:
+        DefectError: the function does not compute the pattern.
+    """
+
+    name: str = ""
+    pixels: int = 1
+    width: int = 1
+    adds: Adds | None = field(default=None, compare=False)
+    least: int = -128
+
+    def __post_init__(self) -> None:
+        check_pattern(self)
+
+
+@dataclass(frozen=True)
+class CoreKernels:
+    """What the kernels of a core are built from.
+
+    Attributes:
+        products, depthwise: rows in the order in which they are tried.
+        header: header of the functions, which also has `htvm_mac`, `htvm_clip` and `htvm_scale`;
+            empty: kernels call none.
+        lanes: whether element-wise loops compute four elements at once (`htvm.aot.lanes`).
+    """
+
+    products: tuple[Products, ...]
+    depthwise: tuple[Depthwise, ...]
+    header: str = "htvm_intrinsics.h"
+    lanes: bool = False
+
+    @property
+    def words(self) -> bool:
+        """Whether convolutions get channels of zeros that make words (`htvm.aot.words`)."""
+        return any(row.width == 4 for row in self.products)
+
+    def row(self, name: str) -> Products | Depthwise:
+        """Return the row that a loop is marked with."""
+        rows: tuple[Products | Depthwise, ...] = (*self.products, *self.depthwise)
+        return next(row for row in rows if row.name == name)
+
+
+_EXAMPLES = 64
+
+
+def check_pattern(row: Products | Depthwise) -> None:
+    """Refuse a row whose function computes something else than its pattern, by examples.
+
+    Raises:
+        DefectError: it does for some operands, the smallest and the largest among them.
+    """
+    if row.adds is None and (row.name or row.width > 1):
+        raise DefectError("nothing says what it computes", where=f"row '{row.name}' of kernels")
+    if row.adds is None:
+        return
+    rng = np.random.default_rng(0)
+    shape = (_EXAMPLES, row.width)
+    data, weights = rng.integers(-128, 128, shape), rng.integers(row.least, 128, shape)
+    for number, (x, w) in enumerate(((-128, row.least), (-128, 127), (127, row.least), (127, 127))):
+        data[number], weights[number] = x, w
+    sums = rng.integers(-(2**31), 2**31, _EXAMPLES)
+    expected = (sums + (data * weights).sum(axis=1)).astype("int32")
+    found = row.adds(sums.astype("int32"), data.astype("int8"), weights.astype("int8"))
+    wrong = np.flatnonzero(found != expected)
+    if wrong.size:
+        at = int(wrong[0])
+        raise DefectError(
+            f"{sums[at]} and the products of {data[at].tolist()} and {weights[at].tolist()} are "
+            f"{expected[at]}, its function computes {found[at]}",
+            where=f"row '{row.name}' of kernels",
+            hint="give it a pattern that its function computes",
         )
-        if not same or not isinstance(total.b, tirx.Mul):
-            return store
-        value = tirx.call_extern("int32", "htvm_mac", total.b.a, total.b.b, loaded)
-        return BufferStore(store.buffer, value, store.indices)
-
-    return func.with_body(tvm_ffi.structural_map(func.body, (BufferStore, visit)))
 
 
-def call_clip(func: PrimFunc) -> PrimFunc:
-    """Replace casts of limited numbers to int8, ``int8(max(min(x, 127), -128))``, by calls."""
-
-    def visit(cast: Any) -> Any:
-        limited = cast.value
-        if str(cast.ty.dtype) != "int8" or str(limited.ty.dtype) != "int32":
-            return cast
-        if not isinstance(limited, tirx.Max) or not isinstance(limited.a, tirx.Min):
-            return cast
-        limits = (limited.b, limited.a.b)
-        if not all(isinstance(limit, tirx.IntImm) for limit in limits):
-            return cast
-        return tirx.Cast("int8", tirx.call_extern("int32", "htvm_clip", limited.a.a, *limits))
-
-    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.Cast, visit)))
+def _all_products(sums: Any, data: Any, weights: Any) -> Any:
+    """Add products that wrap around like the sums."""
+    return sums + np.einsum("nw,nw->n", data.astype("int32"), weights.astype("int32"))
 
 
-def _call(loop: Any) -> Any | None:
-    """Return the store that a loop ``for b in range(4): acc += x[i + b] * w[j + b]`` becomes."""
-    found = products_of(loop)
-    if found is None or len(found.loops) != 1 or int(loop.extent) != 4:
-        return None
-    operands = [_operand(load, loop.loop_var) for load in (found.data, found.weights)]
-    total = found.total.value
-    if None in operands or str(total.ty.dtype) != "int32":
-        return None
-    value = tirx.call_extern("int32", "htvm_dot4", *operands, total.a)
-    return BufferStore(found.total.buffer, value, found.total.indices)
+def _lifted_products(sums: Any, data: Any, weights: Any) -> Any:
+    """Add products with weights from 0 to 255, and what that is too much."""
+    lifted = (weights ^ np.int8(-128)).view("uint8").astype("int32")
+    return (
+        sums + (data.astype("int32") * lifted).sum(axis=1) - 128 * data.sum(axis=1, dtype="int32")
+    )
 
 
-def _operand(load: Any, variable: Any) -> Any | None:
-    """Return the load of the four elements of an operand."""
-    if str(load.ty.dtype) != "int8" or len(load.indices) != 1:
-        return None
-    if step_of(load.indices[0], variable) != 1:
-        return None
-    first = substituted(load.indices[0], {variable: 0})
-    aligned = sym.Analyzer().can_prove_equal(tirx.floormod(first, 4), 0)
-    name = "htvm_load4" if aligned else "htvm_load4_any"
-    return tirx.call_extern("uint32", name, address_of(load, {variable: 0}))
+def _pairs_of_16_bits(sums: Any, data: Any, weights: Any) -> Any:
+    """Add two products that are added to each other in 16 bits."""
+    return sums + (data.astype("int16") * weights.astype("int16")).sum(axis=1, dtype="int16")
 
 
-def word_of(call: Any) -> Any | None:
-    """Return the load of the first of the four elements that a call loads; ``None`` for others."""
-    name = call.args[0] if call.args else None
-    if not isinstance(name, StringImm) or str(name.value) not in _LOADS:
-        return None
-    return call.args[1].args[0]
+_IN_REGISTERS = "register block of {} {} x {} channels"
+
+# RV32IM has no multiply-accumulate; only loads can be saved: a block of px pixels and kt channels
+# needs px + kt for px * kt products.  Weights keep the source's layout (fy, fx, C, K), in which the
+# channels of a block are already side by side.  Cycles are measured on the simulated CV32E40P with
+# a 3x3 filter and 32 to 48 channels (one decimal: estimated); more unrolling would run out of
+# registers.
+SCALAR = Products(
+    "",
+    {
+        (4, 3): (2.90, 2),
+        (3, 4): (2.91, 2),
+        (2, 4): (2.96, 8),
+        (5, 3): (2.98, 1),
+        (6, 2): (2.99, 2),
+        (4, 2): (3.05, 8),
+        (5, 2): (3.06, 2),
+        (2, 3): (3.05, 8),
+        (3, 3): (3.06, 2),
+        (3, 2): (3.07, 8),
+        (2, 2): (3.27, 8),
+        (1, 8): (3.33, 8),
+        (1, 6): (3.4, 8),
+        (1, 5): (3.45, 8),
+        (1, 4): (3.52, 8),
+        (1, 3): (3.7, 8),
+        (4, 1): (3.7, 8),
+        (3, 1): (3.8, 8),
+        (1, 2): (4.0, 8),
+        (2, 1): (4.0, 8),
+        (1, 1): (5.0, 8),
+    },
+    _IN_REGISTERS,
+)
+
+# Four products in one instruction.  Words are of channels of a pixel, which HWC has side by side.
+# Cycles are measured as above with 32 channels, by shift.
+DOT4 = Products(
+    "htvm_dot4",
+    {
+        (4, 4): (0.418, 8),
+        (5, 3): (0.426, 8),
+        (3, 5): (0.426, 8),
+        (4, 3): (0.440, 8),
+        (3, 4): (0.442, 8),
+        (6, 2): (0.460, 8),
+        (2, 6): (0.463, 8),
+        (3, 3): (0.467, 8),
+        (5, 2): (0.472, 8),
+        (2, 5): (0.475, 8),
+        (4, 2): (0.492, 8),
+        (2, 4): (0.496, 8),
+        (3, 2): (0.527, 8),
+        (2, 3): (0.528, 8),
+        (2, 2): (0.566, 8),
+        (1, 8): (0.586, 8),
+        (1, 6): (0.612, 8),
+        (4, 1): (0.631, 8),
+        (1, 4): (0.634, 8),
+        (2, 1): (0.742, 8),
+        (1, 2): (0.755, 8),
+        (1, 1): (0.977, 8),
+    },
+    f"{_IN_REGISTERS}, four products at once",
+    width=4,
+    load="htvm_load4",
+    adds=_all_products,
+)
+
+# For Cortex-M cores, operands are widened once for all output channels: the windows of two
+# neighbouring pixels, or one row, to halfwords where the core multiplies pairs of them, else to
+# words.
+_PAIRS: Blocks = {(2, 2): (0, 1), (1, 4): (0, 1), (1, 2): (0, 1)}
+_COLUMNS = "columns, sums of {} {} x {} channels in registers"
+HALFWORDS = Products(
+    "htvm_",
+    _PAIRS,
+    _COLUMNS,
+    width=4,
+    column=Column("uint32", 2, ("htvm_widen_one", "htvm_widen_two"), long=36),
+    adds=_all_products,
+)
+SPREAD = Products(
+    "htvm_spread_",
+    _PAIRS,
+    _COLUMNS,
+    width=4,
+    column=Column("int32", 4, ("htvm_spread_one", "htvm_spread_two"), lifted=True, long=36),
+    adds=_lifted_products,
+)
+
+# For cores with vectors of 16 bytes (Helium), the windows of three neighbouring pixels, or one row,
+# are copied and multiplied with all channels.
+VECTORS = Products(
+    "htvm_rows_",
+    {(3, 2): (0, 1), (3, 1): (0, 1), (1, 4): (0, 1), (1, 2): (0, 1), (1, 1): (0, 1)},
+    "columns of {0} {1}, sums of {0} x {2} channels in registers",
+    width=16,
+    column=Column("int8", 16, ("htvm_rows_fill",), whole=True),
+    adds=_all_products,
+)
+TAPS = Depthwise("htvm_taps_sum", width=2, adds=_pairs_of_16_bits, least=-127)
+
+_FOUR_PIXELS = Depthwise(pixels=4)
+# With the DSP extension all sums of five pixels stay in registers (of six, MobileNet's do not).
+_FIVE_PIXELS = Depthwise(pixels=5)
+
+KERNELS: Mapping[str, CoreKernels] = {
+    "": CoreKernels((SCALAR,), (_FOUR_PIXELS,), header=""),
+    "corev": CoreKernels((DOT4, SCALAR), (_FOUR_PIXELS,)),
+    "dsp": CoreKernels((HALFWORDS, SCALAR), (_FIVE_PIXELS,)),
+    "thumb": CoreKernels((SPREAD, SCALAR), (_FOUR_PIXELS,)),
+    "mve": CoreKernels((VECTORS, SCALAR), (TAPS, _FOUR_PIXELS), lanes=True),
+}
+"""By what a core has (`byoc_dory.soc.cores.Host.simd`)."""

@@ -1,8 +1,9 @@
-"""Four iterations of an element-wise loop at once, on cores with vectors.
+"""Expressions as calls of intrinsics: sums, limits to int8, four elements at once.
 
-A schedule marks a loop over four neighbouring elements (`LANES`).  After lowering to flat buffers
-it becomes one expression of calls of ``runtime_c/simd/htvm_lanes.h``, which are vector instructions
-on such a core and plain C elsewhere.  A loop whose operations have no such form stays as it is.
+A schedule for cores with vectors marks loops over four neighbours (`LANES`).  After lowering to
+flat buffers each becomes one expression of calls of ``runtime_c/simd/htvm_lanes.h``, which are
+vector instructions on such a core and plain C elsewhere.  A loop whose operations have no such form
+stays as it is.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import tvm
 import tvm_ffi
 from tvm import sym, tirx
 from tvm.ir import StringImm, TensorLoad
-from tvm.tirx.stmt import BufferStore, For
+from tvm.tirx.stmt import BufferStore
 
 from htvm.aot.float_product import FLOAT_PRODUCT
 from htvm.aot.loops import call, substituted, without_note
@@ -43,33 +44,55 @@ _STORES = {"int32": "htvm_lanes_store32", "int8": "htvm_lanes_store8"}
 _SCATTERS = {"int32": "htvm_lanes_scatter32", "int8": "htvm_lanes_scatter8"}
 _WORDS = ("int32", "uint32")
 
-LANES_CALLS = (
-    "htvm_lanes_all",
-    *_BINARY.values(),
-    *_CALLED.values(),
-    *_LOADS.values(),
-    *_STORES.values(),
-    *_SCATTERS.values(),
-)
-"""Functions of the header that generated kernels call."""
-
 
 class _NoForm(Exception):
     """An expression has no form over four lanes."""
 
 
-def call_lanes(func: PrimFunc) -> PrimFunc:
-    """Replace marked loops over flat buffers by calls, where that is possible."""
+def lanes_of(loop: Any) -> Any:
+    """Return the call that a marked loop over flat buffers becomes, or the loop itself."""
+    try:
+        return _Lanes(loop).statement()
+    except _NoForm:
+        return without_note(loop, LANES)
 
-    def visit(loop: Any) -> Any:
-        if LANES not in (loop.annotations or {}):
-            return loop
-        try:
-            return _Lanes(loop).statement()
-        except _NoForm:
-            return without_note(loop, LANES)
 
-    return func.with_body(tvm_ffi.structural_map(func.body, (For, visit)))
+def call_mac(func: PrimFunc) -> PrimFunc:
+    """Replace what is left of int32 sums of products, ``acc += x * w``, by calls."""
+
+    def visit(store: Any) -> Any:
+        total = store.value
+        if not isinstance(total, tirx.Add) or str(total.ty.dtype) != "int32":
+            return store
+        loaded = total.a
+        same = (
+            isinstance(loaded, TensorLoad)
+            and loaded.source.same_as(store.buffer)
+            and tvm_ffi.structural_equal(loaded.indices, store.indices)
+        )
+        if not same or not isinstance(total.b, tirx.Mul):
+            return store
+        value = tirx.call_extern("int32", "htvm_mac", total.b.a, total.b.b, loaded)
+        return BufferStore(store.buffer, value, store.indices)
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (BufferStore, visit)))
+
+
+def call_clip(func: PrimFunc) -> PrimFunc:
+    """Replace casts of limited numbers to int8, ``int8(max(min(x, 127), -128))``, by calls."""
+
+    def visit(cast: Any) -> Any:
+        limited = cast.value
+        if str(cast.ty.dtype) != "int8" or str(limited.ty.dtype) != "int32":
+            return cast
+        if not isinstance(limited, tirx.Max) or not isinstance(limited.a, tirx.Min):
+            return cast
+        limits = (limited.b, limited.a.b)
+        if not all(isinstance(limit, tirx.IntImm) for limit in limits):
+            return cast
+        return tirx.Cast("int8", tirx.call_extern("int32", "htvm_clip", limited.a.a, *limits))
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.Cast, visit)))
 
 
 class _Lanes:

@@ -103,16 +103,34 @@ def factors_of(store: Any) -> tuple[Any, Any] | None:
 
 
 @dataclass(frozen=True, eq=False)
-class ProductLoops:
-    """Loops that add products of two tensors to sums.
+class Axis:
+    """A loop around products that are added to sums.
 
     Attributes:
-        loops: outermost first.
+        variable, extent: of the loop.
+        data, weights, total: how many elements a step moves in each; ``None`` if that varies.
+        notes: annotations of the loop.
+    """
+
+    variable: Any
+    extent: int
+    data: int | None
+    weights: int | None
+    total: int | None
+    notes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class ProductLoops:
+    """Loops that add products of two tensors to sums, over flat buffers.
+
+    Attributes:
+        axes: the loops, outermost first.
         total: the store to a sum.
         data, weights: loads of the factors.
     """
 
-    loops: list[For]
+    axes: list[Axis]
     total: BufferStore
     data: TensorLoad
     weights: TensorLoad
@@ -122,7 +140,16 @@ def products_of(loop: Any) -> ProductLoops | None:
     """Read a loop nest; ``None`` if it is no sum of products."""
     loops, store = nest_of(loop)
     factors = factors_of(store)
-    return None if factors is None else ProductLoops(loops, store, *factors)
+    if factors is None:
+        return None
+
+    def axis(each: Any) -> Axis:
+        places = (*factors, store)
+        data, weights, total = (step_of(place.indices[0], each.loop_var) for place in places)
+        notes = each.annotations or {}
+        return Axis(each.loop_var, int(each.extent), data, weights, total, notes)
+
+    return ProductLoops(list(map(axis, loops)), store, *factors)
 
 
 def macs_of(func: tirx.PrimFunc) -> int:

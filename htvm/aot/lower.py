@@ -19,16 +19,15 @@ from tvm.ir import PointerType, PrimType
 from tvm.tirx.stmt import AllocBuffer, DeclBuffer, For, IfThenElse
 
 from byoc_dory.errors import UnsupportedError
-from htvm.aot.columns import call_columns
-from htvm.aot.intrinsics import SIMD, call_dot4, call_mac
-from htvm.aot.lanes import call_lanes
+from htvm.aot.calls import call_intrinsics
+from htvm.aot.lanes import call_mac
 from htvm.aot.loops import bytes_of, elements_of, substituted
 from htvm.aot.overlay import Overlay, overlays
-from htvm.aot.rows import call_rows
-from htvm.aot.runs import call_runs
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
+
+    from htvm.aot.intrinsics import CoreKernels
 
 NAME = "htvm_name"
 """Annotation of a loop: name of its variable in the C code."""
@@ -92,7 +91,8 @@ def lower(
     names: Sequence[str],
     outputs: int,
     *,
-    unroll: bool,
+    core: CoreKernels,
+    unroll: bool = False,
     over: Collection[int] = (),
     stack_bytes: int = STACK_BYTES,
 ) -> PointerFunc:
@@ -104,6 +104,7 @@ def lower(
         symbol: name of the C function.
         names: C names of the parameters.
         outputs: number of outputs.
+        core: what its marked loops become calls of, if it has intrinsics.
         unroll: whether TVM unrolls loops itself, as its default pipeline does.
         over: parameters over which the output may be written, if the loops allow it.
         stack_bytes: buffers larger than this become workspaces.
@@ -118,8 +119,9 @@ def lower(
     with tvm.transform.PassContext(opt_level=3):
         module = tvm.transform.Sequential(_to_flat_buffers())(module)
         found = overlays(module[symbol], len(names) - outputs) if over else ()
-        if SIMD in func.attrs:
-            module = tvm.IRModule({symbol: _call_intrinsics(module[symbol])})
+        if core.header:
+            called = call_mac(call_intrinsics(module[symbol], core))
+            module = tvm.IRModule({symbol: called})
         module = tvm.IRModule({symbol: _without_single_turns(module[symbol])})
         conditions = _has_conditions(module[symbol])
         module = tvm.transform.Sequential(_to_intrinsics(unroll, conditions))(module)
@@ -152,12 +154,6 @@ def _with_overlays(func: PointerFunc, found: tuple[Overlay, ...]) -> PointerFunc
         for number, parameter in enumerate(func.parameters)
     )
     return replace(func, parameters=parameters, overlays=found)
-
-
-def _call_intrinsics(func: PrimFunc) -> PrimFunc:
-    for calls in (call_runs, call_columns, call_rows, call_lanes, call_dot4, call_mac):
-        func = calls(func)
-    return func
 
 
 def _without_single_turns(func: PrimFunc) -> PrimFunc:

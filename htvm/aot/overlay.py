@@ -21,8 +21,8 @@ from tvm.ir import TensorLoad
 from tvm.tirx.stmt import AllocBuffer, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, SeqStmt
 
 from htvm.aot.accesses import Unknown, depends_on, value_of
+from htvm.aot.calls import RUN
 from htvm.aot.loops import bytes_of, elements_of
-from htvm.aot.runs import RUN
 
 if TYPE_CHECKING:
     import numpy.typing as npt

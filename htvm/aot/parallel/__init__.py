@@ -10,6 +10,6 @@ the memory close to the cores (`staging`); and everything is printed as C on top
 from __future__ import annotations
 
 from htvm.aot.parallel.cores import Cores, cores_of
-from htvm.aot.parallel.emit import HEADER, SharedKernel, share
+from htvm.aot.parallel.emit import SharedKernel, share
 
-__all__ = ["HEADER", "Cores", "SharedKernel", "cores_of", "share"]
+__all__ = ["Cores", "SharedKernel", "cores_of", "share"]

@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from htvm.aot.lower import Parameter, PointerFunc
     from htvm.aot.parallel.cores import Cores
 
-HEADER = "htvm_parallel.h"
-
 
 @dataclass(frozen=True)
 class SharedKernel:
     """A kernel for several cores.
 
     Attributes:
-        definition: needs `HEADER`.
+        definition: needs `htvm.aot.codegen_c.PARALLEL_HEADER`.
         parameters: parameters of the function, workspaces last.
         workspaces: bytes of the workspaces that the caller provides.
         note: how it is executed, in a few words.

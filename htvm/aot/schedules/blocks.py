@@ -11,6 +11,7 @@ from tvm.ir import TensorLoad
 from tvm.s_tir import SBlockRealize
 from tvm.s_tir.schedule import ScheduleError
 
+from htvm.aot.lanes import LANES
 from htvm.aot.loops import changed_block
 from htvm.aot.lower import NAME, UNROLL
 
@@ -220,3 +221,18 @@ def name_block(
     tile = len(loops_of(sch, out)) - len(inner)
     for loop, name in zip(loops_of(sch, zero)[tile:], "ijkl", strict=False):
         name_loop(sch, loop, name, extent(sch, loop))
+
+
+def lanes_over(sch: s_tir.Schedule, loop: Any, *inner: Any) -> None:
+    """Compute four iterations of a loop at once, inside of the loops ``inner``, if there are four.
+
+    An incomplete last four overlaps its neighbour (`overlap_tiles`).
+    """
+    if extent(sch, loop) < 4:
+        return
+    outer, four = sch.split(loop, [None, 4])
+    sch.reorder(outer, *inner, four)
+    name_loop(sch, outer, "k")
+    for other in inner:
+        name_loop(sch, other, "px", extent(sch, other))
+    sch.annotate(four, LANES, 1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from htvm.aot.calls import PRODUCTS, START
 from htvm.aot.native import native_conv
-from htvm.aot.rows import START, TAPS
 from htvm.aot.schedules.blocks import (
     Constants,
     Scheduled,
@@ -13,35 +13,53 @@ from htvm.aot.schedules.blocks import (
     extent,
     inline_all,
     is_nchw,
+    lanes_over,
     loops_of,
     name_loop,
     start,
     weights_of,
 )
 from htvm.aot.schedules.packing import WeightTaps
-from htvm.aot.schedules.rows import lanes_over
 from htvm.aot.schedules.tiles import overlap_tiles
 
 if TYPE_CHECKING:
+    from tvm import s_tir
     from tvm.tirx import PrimFunc
 
+    from htvm.aot.intrinsics import Depthwise
 
-def schedule_depthwise(func: PrimFunc, _: Constants, most: int = 4) -> Scheduled | None:
-    """Schedule a depthwise convolution without padding, NHWC or NCHW; ``None`` for others.
 
-    One channel at a time, for several neighbouring pixels, whose windows share most loads.
+def schedule_depthwise(func: PrimFunc, constants: Constants, how: Depthwise) -> Scheduled | None:
+    """Schedule a depthwise convolution without padding; ``None`` for any other function.
 
     Args:
         func: any function.
-        _: its parameters that are constants, which stay as they are.
-        most: pixels for which the core has registers.
+        constants: its parameters that are constants.
+        how: the core computes it.
     """
     sch = start(func)
     inline_all(sch)
     blocks = anchor(sch, 7, 4)
     if blocks is None:
         return None
-    conv, out = blocks
+    if how.name:
+        return _all_channels(sch, *blocks, func, constants, how)
+    return _some_pixels(sch, *blocks, func, how.pixels)
+
+
+def _some_pixels(
+    sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, most: int
+) -> Scheduled | None:
+    """Schedule one channel at a time, NHWC or NCHW, for several neighbouring pixels.
+
+    Their windows share most loads.
+
+    Args:
+        sch: schedule of the function.
+        conv, out: blocks of its sums and of its output.
+        func: the function.
+        most: pixels for which the core has registers.
+    """
     nchw = is_nchw(sch, conv)
     native = native_conv(sch, conv, out, func, depthwise=True) if nchw else None
     _, *axes = loops_of(sch, out)
@@ -72,29 +90,26 @@ def _pixels(width: int, most: int) -> int:
     return min(range(1, min(width, most) + 1), key=lambda px: (-(-width // px) * (px + 0.7), -px))
 
 
-def schedule_depthwise_taps(func: PrimFunc, constants: Constants) -> Scheduled | None:
-    """Schedule a depthwise convolution without padding of int8, NHWC, of multiples of 8 channels.
+def _all_channels(
+    sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, constants: Constants, how: Depthwise
+) -> Scheduled | None:
+    """Schedule all channels of a pixel at a time: of int8, NHWC, multiples of 8 channels.
 
-    Arguments and result are those of `htvm.aot.schedules.rows.schedule_rows`; ``None`` also if a
-    weight is -128, because the sum of two of its products may exceed 16 bits.
+    ``None`` also if a weight is too small for the row.
     """
-    sch = start(func)
-    inline_all(sch)
-    blocks = anchor(sch, 7, 4)
-    if blocks is None or is_nchw(sch, blocks[0]):
+    if is_nchw(sch, conv):
         return None
-    conv, out = blocks
     weights = weights_of(sch, conv, func, constants)
     _, _, x, c = loops_of(sch, out)
     channels = extent(sch, c)
     if weights is None or channels % 8 or int(func.params[0].ty.shape[-1]) != channels:
         return None
-    if any(values.min() == -128 for values in constants[weights]):
+    if any(values.min() < how.least for values in constants[weights]):
         return None
     sch.compute_at(conv, x, preserve_unit_loops=True)
     sums = loops_of(sch, conv)[-7]
     zero = sch.decompose_reduction(conv, sums)
-    sch.annotate(sums, TAPS, 1)
+    sch.annotate(sums, PRODUCTS, f"{how.name}:1:{channels}")
     sch.annotate(loops_of(sch, zero)[-4], START, 1)
     lanes_over(sch, c)
     group = 8 if channels % 16 else 16

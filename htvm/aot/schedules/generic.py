@@ -15,11 +15,11 @@ from htvm.aot.schedules.blocks import (
     extent,
     inline_all,
     is_reduction,
+    lanes_over,
     loops_of,
     name_loop,
     start,
 )
-from htvm.aot.schedules.rows import lanes_over
 from htvm.aot.schedules.tiles import overlap_tiles
 
 if TYPE_CHECKING:

@@ -14,55 +14,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WeightWords:
-    """Weights (fy, run, K) packed as [K / channels][fy][run / 4][channels][4].
+    """Weights (fy, run, K) packed as [K / channels][fy][run / width][channels][width].
 
     The run has the elements of a filter's row, (fx, C), or of a row of a matrix, where fy is 1.
 
     Attributes:
         parameter: the PrimFunc's parameter with the weights.
         channels: output channels whose words are interleaved.
+        width: elements of a word.
+        whole: whether the run has all of a filter's elements, then zeros up to whole words; there
+            is no axis fy.
         lifted: whether 128 is added to all of them, which are then unsigned bytes.
         first: whether the weights come as (K, C, fy, fx).
     """
 
     parameter: int
     channels: int
+    width: int = 4
+    whole: bool = False
     lifted: bool = False
     first: bool = False
 
     def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the packed weights."""
         weight = weight.transpose(2, 3, 1, 0) if self.first else weight
-        fy, k = weight.shape[0] if weight.ndim > 2 else 1, weight.shape[-1]
-        split = weight.reshape(fy, -1, 4, k // self.channels, self.channels)
-        packed = np.asarray(split.transpose(3, 0, 1, 4, 2), order="C")
-        return packed ^ np.int8(-128) if self.lifted else packed
-
-
-@dataclass(frozen=True)
-class WeightRows:
-    """Weights (..., K) packed as [K / channels][steps][channels][16].
-
-    The elements of a channel, in order, are followed by zeros up to a multiple of 16.
-
-    Attributes:
-        parameter: the PrimFunc's parameter with the weights.
-        channels: output channels whose vectors are interleaved.
-        first: whether the weights come as (K, C, fy, fx).
-    """
-
-    parameter: int
-    channels: int
-    first: bool = False
-
-    def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the packed weights."""
-        weight = weight.transpose(2, 3, 1, 0) if self.first else weight
+        fy = 1 if self.whole or weight.ndim == 2 else weight.shape[0]
         k = weight.shape[-1]
-        rows = weight.reshape(-1, k)
-        filled = np.pad(rows, ((0, -len(rows) % 16), (0, 0)))
-        split = filled.reshape(-1, 16, k // self.channels, self.channels)
-        return np.asarray(split.transpose(2, 0, 3, 1), order="C")
+        runs = weight.reshape(fy, -1, k)
+        filled = np.pad(runs, ((0, 0), (0, -runs.shape[1] % self.width), (0, 0)))
+        split = filled.reshape(fy, -1, self.width, k // self.channels, self.channels)
+        packed = np.asarray(split.transpose(3, 0, 1, 4, 2), order="C")
+        packed = packed[:, 0] if self.whole else packed
+        return packed ^ np.int8(-128) if self.lifted else packed
 
 
 @dataclass(frozen=True)
@@ -84,11 +67,13 @@ class WeightTaps:
         return np.asarray(split.transpose(1, 0, 2), order="C")
 
 
-Packing: TypeAlias = WeightWords | WeightRows | WeightTaps
+Packing: TypeAlias = WeightWords | WeightTaps
 
 
-def packed_words(sch: s_tir.Schedule, block: Any, parameter: int, kt: int) -> WeightWords:
-    """Pack the weights (..., C, K) of a product, which are a parameter's."""
+def packed_words(
+    sch: s_tir.Schedule, block: Any, parameter: int, kt: int, width: int
+) -> WeightWords:
+    """Pack the weights (..., C, K) of a product, which are a parameter's, in words."""
     weight = sch.get(block).reads[1].source
     channels = kt if int(weight.ty.shape[-1]) % kt == 0 else 1
 
@@ -97,7 +82,7 @@ def packed_words(sch: s_tir.Schedule, block: Any, parameter: int, kt: int) -> We
     def packed(*index: Any) -> Any:
         *taps, c, k = index
         run = taps.pop() * size + c if taps else c
-        return (k // channels, *taps, run // 4, k % channels, run % 4)
+        return (k // channels, *taps, run // width, k % channels, run % width)
 
     sch.transform_layout(block, ("read", 1), packed)
-    return WeightWords(parameter, channels)
+    return WeightWords(parameter, channels, width)

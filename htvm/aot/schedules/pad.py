@@ -1,7 +1,7 @@
 """Padding as a few runs of bytes: borders are filled, rows are copied.
 
 Every run is its own loop over consecutive addresses, which C compilers turn into ``memset`` and
-``memcpy``, or a call (`htvm.aot.runs`).  No element is written twice.  Backwards, the last run
+``memcpy``, or a call (`htvm.aot.calls`).  No element is written twice.  Backwards, the last run
 comes first: then a row moves to higher addresses before the rows that it is written over are.
 """
 
@@ -14,8 +14,8 @@ from tvm import sym, tirx
 from tvm.ir import TensorLoad
 from tvm.tirx.stmt import BufferStore, For, ForKind
 
+from htvm.aot.calls import RUN
 from htvm.aot.loops import sequence
-from htvm.aot.runs import RUN
 from htvm.aot.schedules.blocks import Scheduled, blocks_of, start
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from htvm.aot.schedules.packing import WeightRows, WeightTaps
+from htvm.aot.schedules.packing import WeightTaps, WeightWords
 from htvm.sim.qemu import PROGRAM
 from tests.aot.cpu import modules, native
 from tests.aot.cpu.modules import conv_case
@@ -95,7 +95,7 @@ def test_channels_first(core, stride, tmp_path, compiler):
 def test_packed_weights_of_rows(first):
     weight = np.arange(2 * 3 * 3 * 6, dtype="int8").reshape(2, 3, 3, 6)  # fy, fx, C, K
     given = weight.transpose(3, 2, 0, 1) if first else weight
-    packed = WeightRows(1, 2, first=first).apply(given)
+    packed = WeightWords(1, 2, width=16, whole=True, first=first).apply(given)
     assert packed.shape == (3, 2, 2, 16)
     assert not packed[:, 1, :, 2:].any()
     for fy, fx, c, k in np.ndindex(2, 3, 3, 6):

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from byoc_dory.layers import Shift
+from htvm.aot.codegen_c import PARALLEL_HEADER
 from htvm.aot.cpu import compile_cpu
-from htvm.aot.parallel import HEADER, Cores
+from htvm.aot.parallel import Cores
 from htvm.firmware.paths import runtime_c
 from patterns.ops.dense import Dense
 from patterns.ops.max_pool import MaxPool
@@ -123,7 +124,7 @@ def test_the_cores_compute_what_one_does(one_core, near, simd, tmp_path, compile
     for number, (name, (built, _)) in enumerate(cases.items()):
         cores = Cores(8, near, 1024)
         codes[name] = compile_cpu(built, f"net{number}", cores=cores, simd=simd)
-        shared += sum(HEADER in kernel.headers for kernel in codes[name].kernels)
+        shared += sum(PARALLEL_HEADER in kernel.headers for kernel in codes[name].kernels)
     assert shared >= 0.9 * sum(len(code.kernels) for code in codes.values())
     source = tmp_path / "kernels.c"
     source.write_text(RUNTIME % NEAR + native.source_of(*codes.values()), encoding="utf-8")

@@ -1,0 +1,349 @@
+"""Calls of the intrinsics of a core, in place of the loops that schedules have marked.
+
+After lowering to flat buffers, the loops of a row of `htvm.aot.intrinsics` become calls of its
+functions, behind copies of their operands where the row has columns.  TVM's own way,
+``Schedule.tensorize``, crashes in the pinned version.  Loops over a run of bytes become calls of
+``runtime_c/simd/htvm_runs.h``, element-wise loops those of `htvm.aot.lanes`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import tvm_ffi
+from tvm import sym, tirx
+from tvm.ir import TensorLoad
+from tvm.tirx.stmt import AllocBuffer, BufferStore, Evaluate, For, ForKind, SeqStmt
+
+from byoc_dory.errors import UnsupportedError
+from htvm.aot.intrinsics import Column, Products
+from htvm.aot.lanes import LANES, lanes_of
+from htvm.aot.loops import (
+    Axis,
+    address_of,
+    call,
+    nest_of,
+    products_of,
+    substituted,
+    without_note,
+)
+
+if TYPE_CHECKING:
+    from tvm.tirx import PrimFunc
+
+    from htvm.aot.intrinsics import CoreKernels
+
+PRODUCTS = "htvm_products"
+"""Annotation of the outermost loop of a row's products: the row's name, then, behind ``:``, pixels
+and channels of a block.  With columns for blocks of channels, it is the loop over these blocks, and
+`SUMS` marks the products in it."""
+
+SUMS = "htvm_sums"
+"""Annotation of the outermost loop of a block's products."""
+
+START = "htvm_start"
+"""Annotation of the outermost loop that sets the sums of all channels to 0 or to a bias."""
+
+RUN = "htvm_run"
+"""Annotation of a loop that copies a run of bytes, or fills it with a constant."""
+
+_BLOCKS = {(2, 2): "two_by_two", (1, 4): "one_by_four", (1, 2): "one_by_two"}
+"""How the names of functions for blocks of pixels and channels end."""
+
+
+def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
+    """Replace marked loops over flat buffers by calls.
+
+    Args:
+        func: the function.
+        core: its rows are those that loops are marked with.
+
+    Raises:
+        UnsupportedError: a marked loop is no sum of products that its row computes.
+    """
+    where = f"kernel '{(func.attrs or {}).get('global_symbol', '')}'"
+    starts: dict[Any, Any] = {}
+    first: list[Any] = []
+
+    def begin(loop: Any) -> Any:
+        if START not in (loop.annotations or {}):
+            return loop
+        _, store = nest_of(loop)
+        starts[store.buffer.name] = store.value
+        return Evaluate(tirx.const(0, "int32"))
+
+    def visit(loop: Any) -> Any:
+        notes = loop.annotations or {}
+        if RUN in notes:
+            return _run(loop)
+        if LANES in notes:
+            return lanes_of(loop)
+        if PRODUCTS not in notes:
+            return loop
+        name, *block = str(notes[PRODUCTS]).split(":")
+        pixels, channels = map(int, block)
+        row = core.row(name)
+        if not isinstance(row, Products):
+            return _Sums(loop, where).taps(name, starts, first)
+        if row.column is None:
+            return _Sums(loop, where).word(row)
+        if row.column.whole:
+            return _Sums(loop, where).whole(row, row.column, starts, channels)
+        return _in_blocks(loop, row, row.column, pixels, channels, where)
+
+    body = tvm_ffi.structural_map(func.body, (For, begin))
+    body = tvm_ffi.structural_map(body, (For, visit))
+    return func.with_body(SeqStmt([*first, body]) if first else body)
+
+
+def _run(loop: Any) -> Any:
+    """Return the call that copies or fills a run of bytes."""
+    store, zero, count = loop.body, {loop.loop_var: 0}, _number(loop.extent)
+    target = address_of(store, zero)
+    if isinstance(store.value, TensorLoad):
+        return call("htvm_copy", target, address_of(store.value, zero), count)
+    return call("htvm_fill", target, store.value, count)
+
+
+def _in_blocks(
+    loop: Any, row: Products, column: Column, pixels: int, channels: int, where: str
+) -> Any:
+    """Return a loop over blocks of channels with calls in it, behind the column that they read."""
+    found: list[Any] = []
+
+    def collect(inner: Any) -> None:
+        if SUMS in (inner.annotations or {}):
+            found.append(inner)
+
+    tvm_ffi.structural_walk(loop.body, (For, collect))
+    before, products = _Sums(found[0], where).block(row, column, pixels, channels)
+
+    def called(inner: Any) -> Any:
+        return products if SUMS in (inner.annotations or {}) else inner
+
+    body = tvm_ffi.structural_map(loop.body, (For, called))
+    return SeqStmt([*before, without_note(loop, PRODUCTS, body)])
+
+
+class _Sums:
+    """The sums of products that a marked loop computes.
+
+    Args:
+        loop: the loop.
+        where: for messages.
+
+    Raises:
+        UnsupportedError: it computes something else.
+    """
+
+    def __init__(self, loop: Any, where: str) -> None:
+        self.where = where
+        found = products_of(loop)
+        if found is None:
+            raise self._error()
+        self.total, self.data, self.weights = found.total, found.data, found.weights
+        self.axes = found.axes
+        self.summed = [axis for axis in self.axes if axis.total == 0]
+        self.pixel = [axis for axis in self.axes if axis.total != 0 and axis.weights == 0]
+        self.channel = [axis for axis in self.axes if axis.total == 1 and axis.data == 0]
+
+    def _error(self) -> UnsupportedError:
+        return UnsupportedError(
+            "a loop is no sum of the products that it is marked for", where=self.where
+        )
+
+    def word(self, row: Products) -> Any:
+        """Return the store of a sum to which the products of a word are added."""
+        (axis, *others), total = self.axes, self.total.value
+        unit = (axis.extent, axis.data, axis.weights, axis.total) == (row.width, 1, 1, 0)
+        if others or not unit or str(total.ty.dtype) != "int32":
+            raise self._error()
+        operands = [self._load(row, operand, axis) for operand in (self.data, self.weights)]
+        value = tirx.call_extern("int32", row.name, *operands, total.a)
+        return BufferStore(self.total.buffer, value, self.total.indices)
+
+    def _load(self, row: Products, load: Any, axis: Axis) -> Any:
+        """Return the load of an operand's word, whose type has as many bytes."""
+        if str(load.ty.dtype) != "int8" or len(load.indices) != 1:
+            raise self._error()
+        first = substituted(load.indices[0], {axis.variable: 0})
+        aligned = sym.Analyzer().can_prove_equal(tirx.floormod(first, row.width), 0)
+        name = row.load if aligned else f"{row.load}_any"
+        address = address_of(load, {axis.variable: 0})
+        return tirx.call_extern(f"uint{8 * row.width}", name, address)
+
+    def block(
+        self, row: Products, column: Column, pixels: int, channels: int
+    ) -> tuple[list[Any], Any]:
+        """Return the statements that fill a block's column, and the call that multiplies it."""
+        tile = [axis.extent for axis in (*self.pixel, *self.channel)]
+        if (
+            len(self.summed) < 2
+            or self.summed[-1].extent != row.width
+            or tile != [size for size in (pixels, channels) if size > 1]
+            or len(self.axes) != len(tile) + len(self.summed)
+        ):
+            raise self._error()
+        # Words of a run are side by side in the data; runs begin anywhere.
+        run, outer = _run_of(self.summed[-2:])
+        outer = [*self.summed[:-2], *outer]
+        words, each = run // row.width, column.words * pixels
+        number = words * math.prod(axis.extent for axis in outer)
+        size = number * each
+        extra = pixels if column.lifted else 0
+        buffer = tirx.decl_buffer((size + extra,), column.dtype, name="column")
+        sources = [
+            self._address(
+                self.data, self._at(pixel) | {axis.variable: axis.variable for axis in outer}
+            )
+            for pixel in range(pixels)
+        ]
+        less = [_at(buffer, size)] if extra else []
+        fill = _copies(
+            outer,
+            words * each,
+            lambda place: call(
+                column.fill[pixels - 1],
+                tirx.address_of(buffer[place]),
+                *sources,
+                _number(words),
+                *less,
+            ),
+        )
+        function = row.name + _BLOCKS[pixels, channels]
+        if number >= column.long and (pixels, channels) == (2, 2):
+            function += "_long"
+        operands = [self._address(self.total), _at(buffer), self._address(self.weights)]
+        clear = [
+            BufferStore(buffer, tirx.const(0, column.dtype), [tirx.const(size + at, "int32")])
+            for at in range(extra)
+        ]
+        return [AllocBuffer(buffer), *clear, fill], call(function, *operands, _number(number))
+
+    def whole(self, row: Products, column: Column, starts: Mapping[Any, Any], block: int) -> Any:
+        """Return the statements that multiply the windows of some pixels with all channels.
+
+        Args:
+            row, column: the row and how its operands are copied.
+            starts: what sums begin with, by the names of their buffers.
+            block: channels of a block.
+        """
+        known = (*self.pixel, *self.channel, *self.summed)
+        if len(self.pixel) > 1 or len(self.channel) > 1 or len(self.axes) != len(known):
+            raise self._error()
+        pixels, channels = (axes[0].extent if axes else 1 for axes in (self.pixel, self.channel))
+        run, outer = _run_of(self.summed)
+        steps = -(-run * math.prod(axis.extent for axis in outer) // row.width)
+        each = steps * column.words
+        buffer = tirx.decl_buffer((pixels * each + column.words,), column.dtype, name="column")
+
+        def fill(pixel: int) -> Any:
+            fresh = {axis.variable: tirx.Var(f"f{at}", "int32") for at, axis in enumerate(outer)}
+            own = [replace(axis, variable=fresh[axis.variable], notes={}) for axis in outer]
+            source = self._address(self.data, self._at(pixel) | fresh)
+            return _copies(
+                own,
+                run,
+                lambda place: call(
+                    column.fill[0], tirx.address_of(buffer[place]), source, _number(run)
+                ),
+                pixel * each,
+            )
+
+        counts = [_number(n) for n in (steps, pixels, channels, block)]
+        operands = [self._address(self.total), _at(buffer), self._address(self.weights)]
+        bias = self._bias(starts)
+        function = f"{row.name}products" if bias else f"{row.name}only_products"
+        products = call(function, *operands, *bias, *counts)
+        return SeqStmt([AllocBuffer(buffer), *map(fill, range(pixels)), products])
+
+    def taps(self, function: str, starts: Mapping[Any, Any], first: list[Any]) -> Any:
+        """Return the call that computes depthwise sums of all channels.
+
+        Args:
+            function: the function.
+            starts: what sums begin with, by the names of their buffers.
+            first: receives the statements that come first in the kernel.
+        """
+        channel = [axis for axis in self.axes if (axis.total, axis.data, axis.weights) == (1, 1, 1)]
+        if len(channel) != 1 or len(channel) + len(self.summed) != len(self.axes):
+            raise self._error()
+        channels, places = channel[0].extent, [0]
+        for axis in self.summed:
+            if axis.data is None:
+                raise self._error()
+            places = [at + axis.data * step for at in places for step in range(axis.extent)]
+        place = _array("places", places, first)
+        bias = self._bias(starts) or [_array("zeros", [0] * channels, first)]
+        operands = [self._address(self.total), self._address(self.data), place]
+        operands += [self._address(self.weights), *bias]
+        return call(function, *operands, _number(len(places)), _number(channels))
+
+    def _bias(self, starts: Mapping[Any, Any]) -> list[Any]:
+        """Return the address of the bias that the sums begin with; nothing if that is 0."""
+        bias = starts.get(self.total.buffer.name)
+        if isinstance(bias, TensorLoad):
+            return [_at(bias.source)]
+        if isinstance(bias, tirx.IntImm) and int(bias) == 0:
+            return []
+        raise self._error()
+
+    def _at(self, pixel: int) -> dict[Any, Any]:
+        return {axis.variable: pixel for axis in self.pixel}
+
+    def _address(self, place: Any, values: Mapping[Any, Any] | None = None) -> Any:
+        """Return the address of an element, at 0 of all loops without a value."""
+        return address_of(place, {axis.variable: 0 for axis in self.axes} | dict(values or {}))
+
+
+def _run_of(summed: Sequence[Axis]) -> tuple[int, list[Axis]]:
+    """Return how many elements of the data are side by side, and the loops around these."""
+    run, outer = 1, list[Axis]()
+    for axis in reversed(summed):
+        if axis.data == run and not outer:
+            run *= axis.extent
+        else:
+            outer.insert(0, axis)
+    return run, outer
+
+
+def _copies(outer: Sequence[Axis], size: int, copy: Callable[[Any], Any], offset: int = 0) -> Any:
+    """Return the loops that fill a column.
+
+    Args:
+        outer: the loops around a copy, outermost first.
+        size: elements of the column that one copy fills.
+        copy: returns it, given its place in the column.
+        offset: the first place.
+    """
+    place: Any = tirx.const(offset, "int32")
+    for axis in reversed(outer):
+        place = place + axis.variable * tirx.const(size, "int32")
+        size *= axis.extent
+    body = copy(place)
+    for axis in reversed(outer):
+        body = For(
+            axis.variable, 0, axis.extent, ForKind.SERIAL, body, annotations=dict(axis.notes)
+        )
+    return body
+
+
+def _at(buffer: Any, place: int = 0) -> Any:
+    """Return the address of an element of a buffer, by default the first."""
+    return tirx.address_of(buffer[tirx.const(place, "int32")])
+
+
+def _number(count: Any) -> Any:
+    return tirx.const(int(count), "uint32")
+
+
+def _array(name: str, values: list[int], first: list[Any]) -> Any:
+    """Return the address of an array of int32, whose statements are added to ``first``."""
+    buffer = tirx.decl_buffer((len(values),), "int32", name=name)
+    numbers = [tirx.const(value, "int32") for value in values]
+    stores = [BufferStore(buffer, n, [tirx.const(at, "int32")]) for at, n in enumerate(numbers)]
+    first += [AllocBuffer(buffer), *stores]
+    return _at(buffer)

@@ -1,0 +1,113 @@
+"""A core is an entry of the table of kernels; a row computes its pattern, or is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from htvm import errors
+from htvm.aot.cpu import compile_cpu
+from htvm.aot.intrinsics import KERNELS, SCALAR, CoreKernels, Depthwise, Products
+from htvm.aot.parallel import Cores
+from tests.aot.cpu import native
+from tests.aot.cpu.test_dot4 import random_cases
+
+HEADER = """
+#include <htvm_intrinsics.h>
+#include <string.h>
+
+static inline uint16_t htvm_made_up_load(const int8_t *at) {
+    uint16_t pair;
+    memcpy(&pair, at, 2);
+    return pair;
+}
+#define htvm_made_up_load_any htvm_made_up_load
+
+/* Two products, of bytes that a load has side by side. */
+static inline int32_t htvm_made_up_two(uint16_t x, uint16_t w, int32_t sum) {
+    return sum + (int8_t)x * (int8_t)w + (int8_t)(x >> 8) * (int8_t)(w >> 8);
+}
+"""
+
+
+def products(sums, data, weights):
+    return sums + (data.astype("int32") * weights.astype("int32")).sum(axis=1, dtype="int32")
+
+
+def saturating(sums, data, weights):
+    """Two products that are added with saturation to 16 bits."""
+    total = (data.astype("int32") * weights.astype("int32")).sum(axis=1, dtype="int32")
+    return sums + np.clip(total, -(2**15), 2**15 - 1)
+
+
+def pairs(adds=products, least=-128) -> Products:
+    """A row of a core that multiplies pairs of bytes, with registers for 3 x 2 sums."""
+    blocks = {(3, 2): (1.0, 4), (1, 2): (1.5, 4), (2, 1): (1.5, 4), (1, 1): (2.0, 2)}
+    return Products(
+        "htvm_made_up_two",
+        blocks,
+        "register block of {} {} x {} channels, two products at once",
+        width=2,
+        load="htvm_made_up_load",
+        adds=adds,
+        least=least,
+    )
+
+
+MADE_UP = {
+    **KERNELS,
+    "made_up": CoreKernels((pairs(), SCALAR), (Depthwise(pixels=3),), header="made_up.h"),
+}
+
+
+@pytest.mark.parametrize(
+    "count", [12, pytest.param(150, marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_kernels_of_a_new_core_equal_numpy(count, tmp_path, compiler):
+    cases = random_cases(count, 11000)
+    codes = [
+        compile_cpu(case.module, f"net{number}", simd="made_up", table=MADE_UP)
+        for number, case in enumerate(cases)
+    ]
+    assert sum("htvm_made_up_two(" in native.source_of(code) for code in codes) > count // 3
+    (tmp_path / "made_up.h").write_text(HEADER)
+
+    def check() -> None:
+        loaded = native.library(codes, tmp_path, native.trapping(compiler))
+        for number, (case, code) in enumerate(zip(cases, codes, strict=True)):
+            (made,) = native.run(code, loaded, case.inputs)
+            wanted = case.expected.reshape(made.shape)
+            np.testing.assert_array_equal(made, wanted, err_msg=f"case {number}")
+
+    native.in_child(check)
+
+
+def test_cores_share_kernels_of_a_new_core():
+    """What the words of a row read is known without its name."""
+    case = next(case for case in random_cases(8, 11000) if case.inputs["x"].ndim == 2)
+    code = compile_cpu(
+        case.module, "net", simd="made_up", table=MADE_UP, cores=Cores(2, 1 << 15, 1 << 11)
+    )
+    (kernel,) = code.kernels
+    assert "shared by the cores" in kernel.schedule
+    assert kernel.headers == ("htvm_parallel.h", "made_up.h")
+
+
+def test_a_function_that_computes_another_pattern_is_refused():
+    with pytest.raises(errors.DefectError, match=r"its function computes .*row 'htvm_made_up_two'"):
+        pairs(saturating)
+    assert pairs(saturating, least=-127).width == 2
+
+
+def test_a_depthwise_function_is_checked_by_its_pattern():
+    def in_16_bits(sums, data, weights):
+        return sums + (data.astype("int16") * weights).sum(axis=1, dtype="int16")
+
+    with pytest.raises(errors.DefectError, match="row 'taps'"):
+        Depthwise("taps", width=2, adds=in_16_bits)
+    assert Depthwise("taps", width=2, adds=in_16_bits, least=-127).pixels == 1
+
+
+def test_a_function_must_say_what_it_computes():
+    with pytest.raises(errors.DefectError, match="nothing says"):
+        Products("htvm_made_up_two", {(1, 1): (1.0, 1)}, "{} {} {}", width=2)
