@@ -19,11 +19,10 @@ from benchmarks.made_of import RowSource, program
 from benchmarks.published_host import PUBLISHED_HOST
 from byoc_dory.errors import L2OverflowError
 from byoc_dory.layers import Dense, Weighted
-from byoc_dory.soc.diana.analog_core import AnalogCore
+from byoc_dory.soc.diana.cores import AnalogCore, DigitalCore
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
-from byoc_dory.soc.diana.digital_core import DigitalCore
-from byoc_dory.soc.diana.layout import stored_bytes
-from byoc_dory.soc.diana.triggers import AnalogTrigger, ConvTrigger, DenseTrigger
+from byoc_dory.soc.diana.packing import stored_bytes
+from byoc_dory.soc.diana.program import AnalogTrigger, ConvTrigger, DenseTrigger
 from htvm import zoo
 from htvm.inputs import seeded_inputs
 from patterns.ops.convert import Convert

@@ -8,9 +8,9 @@ from typing import Literal, get_args
 from byoc_dory.layers import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.diana.core_programs import digital_loop, digital_program
 from byoc_dory.soc.diana.description import DIGITAL
-from byoc_dory.soc.diana.digital_program import digital_loop, digital_program
-from byoc_dory.soc.diana.layout import stored_bytes
+from byoc_dory.soc.diana.packing import stored_bytes
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Solution
 

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byoc_dory.layers import AnalogRequant, Tensor, conv2d_layer
-from byoc_dory.soc.diana.analog_core import AnalogCore
-from byoc_dory.soc.diana.analog_packing import (
+from byoc_dory.soc.diana.cores import AnalogCore
+from byoc_dory.soc.diana.description import DIANA
+from byoc_dory.soc.diana.packing import (
     encode_image,
-    pack_weights,
+    pack_analog_weights,
     tile_bytes,
     unrolled,
 )
-from byoc_dory.soc.diana.description import DIANA
 from tests.byoc_dory.analog import requant, ternary
 from tests.byoc_dory.unpacking import decode_image
 
@@ -74,7 +74,7 @@ def test_tiles_and_passes_follow_each_other() -> None:
     weight = ternary(rng, 21, 300, 3, 3)  # 128 channels a pass
     factors = AnalogRequant(16, tuple(range(-10, 11)), tuple(range(21)), 3, 1152)
     layer = conv2d_layer("l", Tensor("x", (300, 9, 9)), "y", weight, None, requant=factors)
-    packed = pack_weights(CORE, layer, 16, 1)
+    packed = pack_analog_weights(CORE, layer, 16, 1)
     assert packed.size == tile_bytes(CORE, layer, 16, 1) + tile_bytes(CORE, layer, 5, 1)
     at = 0
     for first, k in ((0, 16), (16, 5)):
@@ -107,5 +107,5 @@ def test_what_is_no_analog_layer_cannot_be_packed() -> None:
     weight = np.ones((1, 1, 1, 1), np.int8)
     layer = conv2d_layer("l", Tensor("x", (1, 1, 1)), "y", weight, None, requant=Shift(1))
     with pytest.raises(ValueError, match="not a layer for an in-memory array"):
-        pack_weights(CORE, layer, 1, 1)
+        pack_analog_weights(CORE, layer, 1, 1)
     assert requant(np.random.default_rng(0), 4, 9).rows == CORE.rows

@@ -11,7 +11,7 @@ import pytest
 from byoc_dory.layers import Tensor, dense_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
-from byoc_dory.soc.diana.analog_core import AnalogCore
+from byoc_dory.soc.diana.cores import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
 from tests.byoc_dory.analog import analog_conv, known_to_have_seven_bits, requant, ternary
 from tests.byoc_dory.program import make_case

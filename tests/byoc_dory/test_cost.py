@@ -14,6 +14,7 @@ from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import alone
+from byoc_dory.soc.diana.cores import DigitalCore
 from byoc_dory.soc.diana.cost import (
     array_cycles,
     costs_of,
@@ -22,8 +23,7 @@ from byoc_dory.soc.diana.cost import (
     trigger_cycles,
 )
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.soc.diana.digital_core import DigitalCore
-from byoc_dory.soc.diana.triggers import ConvTrigger
+from byoc_dory.soc.diana.program import ConvTrigger
 from byoc_dory.tileloop.cycles import predicted_cycles, simulated_cycles
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tileloop.steps import Block, Trigger

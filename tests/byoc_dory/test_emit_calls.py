@@ -10,7 +10,7 @@ import pytest
 
 from byoc_dory.region import Kernel
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.soc.diana.triggers import AddTrigger, ConvTrigger, DenseTrigger
+from byoc_dory.soc.diana.program import AddTrigger, ConvTrigger, DenseTrigger
 from byoc_dory.soc.header import render
 from byoc_dory.tileloop.steps import Trigger
 from htvm.firmware import host

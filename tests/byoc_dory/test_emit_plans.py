@@ -14,7 +14,7 @@ from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Kernel
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.soc.diana.layout import stored_bytes
+from byoc_dory.soc.diana.packing import stored_bytes
 from htvm.firmware import host, rv32
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.socs import machine_of

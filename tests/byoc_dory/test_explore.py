@@ -11,7 +11,7 @@ from byoc_dory.cost import Cost
 from byoc_dory.errors import TargetError
 from byoc_dory.explore import Sweep, Tried, explore_layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.soc.diana.analog_core import AnalogCore
+from byoc_dory.soc.diana.cores import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import Fill, Heuristic, Objective
 from tests.byoc_dory.layers import NETWORKS

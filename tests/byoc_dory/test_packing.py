@@ -11,8 +11,8 @@ import pytest
 from byoc_dory.layers import Shift, Tensor, conv2d_layer, dense_layer, depthwise_layer
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital import DigitalAccelerator
-from byoc_dory.soc.diana.digital_packing import (
-    pack_weights,
+from byoc_dory.soc.diana.packing import (
+    pack_digital_weights,
     pad_filter,
 )
 from tests.byoc_dory.layers import int8, int32
@@ -35,7 +35,7 @@ def conv(k: int, c: int, fy: int, fx: int, seed: int = 0):
 def test_bytes_of_a_conv_block() -> None:
     """One weight and one bias at the places the layout names."""
     layer = conv(2, 3, 3, 5)
-    packed = pack_weights(CORE, layer, 2)
+    packed = pack_digital_weights(CORE, layer, 2)
     assert len(packed) == 16 * 3 * 3 * 5 + 64
     # (k=1, c=2, i=1, j=4): [C][fy][fx][16], then each group of four reversed.
     logical = ((2 * 3 + 1) * 5 + 4) * 16 + 1
@@ -50,7 +50,7 @@ def test_bytes_of_a_conv_block() -> None:
 def test_conv_tiles(k_tile: int) -> None:
     """Each channel tile starts its own blocks."""
     layer = conv(40, 3, 3, 1)
-    packed = pack_weights(CORE, layer, k_tile)
+    packed = pack_digital_weights(CORE, layer, k_tile)
     size, at = 16 * 3 * 3 + 64, 0
     for first in range(0, 40, k_tile):
         for k in range(first, min(first + k_tile, 40), 16):
@@ -65,7 +65,7 @@ def test_conv_tiles(k_tile: int) -> None:
 
 def test_filters_are_extended_at_bottom_and_right() -> None:
     layer = conv(2, 1, 2, 4)
-    packed = pack_weights(CORE, layer, 2)
+    packed = pack_digital_weights(CORE, layer, 2)
     weight, _ = unpack_conv_block(packed, 1, 3, 5, CORE)
     np.testing.assert_array_equal(weight[:2, :, :2, :4], layer.weight)
     assert not weight[:, :, 2].any() and not weight[:, :, :, 4].any()
@@ -78,7 +78,7 @@ def test_four_depthwise_channels_share_a_block(k_tile: int, blocks: int) -> None
     rng = np.random.default_rng(1)
     weight, bias = int8(rng, 11, 1, 3, 3), int32(rng, 11)
     layer = depthwise_layer("d", Tensor("x", (11, 9, 9)), "y", weight, bias, requant=Shift(1))
-    packed = pack_weights(CORE, layer, k_tile)
+    packed = pack_digital_weights(CORE, layer, k_tile)
     assert len(packed) == blocks * (16 * 9 + 64) + 12
     assert not packed[-12:].any()
     real = np.zeros(len(packed), bool)
@@ -102,7 +102,7 @@ def test_depthwise_channels_in_one_trigger_are_kept_apart(k_tile: int, sizes: li
     weight, bias = int8(rng, 19, 1, 3, 3), int32(rng, 19)
     layer = depthwise_layer("d", Tensor("x", (19, 9, 9)), "y", weight, bias, requant=Shift(1))
     core = replace(CORE, depthwise_channels=16)
-    packed = pack_weights(core, layer, k_tile)
+    packed = pack_digital_weights(core, layer, k_tile)
     at = first = 0
     for size in sizes:
         lanes, biases = unpack_conv_block(packed[at:], size, 3, 3, CORE)
@@ -121,7 +121,7 @@ def test_bytes_of_a_dense_block() -> None:
     rng = np.random.default_rng(2)
     weight, bias = int8(rng, 20, 21), int32(rng, 20)
     layer = dense_layer("f", Tensor("x", (21,)), "y", weight, bias, requant=Shift(1))
-    packed = pack_weights(CORE, layer, 20)
+    packed = pack_digital_weights(CORE, layer, 20)
     size = 16 * 32 + 256
     assert len(packed) == 2 * size
     # (k=18, c=17): second block, second column block, lane 2, column 1.
@@ -138,7 +138,7 @@ def test_bias_is_optional() -> None:
     rng = np.random.default_rng(3)
     weight = int8(rng, 3, 2, 1, 1)
     layer = conv2d_layer("c", Tensor("x", (2, 4, 4)), "y", weight, None, requant=Shift(1))
-    assert not pack_weights(CORE, layer, 3)[-64:].any()
+    assert not pack_digital_weights(CORE, layer, 3)[-64:].any()
 
 
 @pytest.mark.parametrize("shape", [(5,), (16,), (2, 3, 5), (1, 2, 16), (3, 1, 33)])

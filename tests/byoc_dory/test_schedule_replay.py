@@ -15,11 +15,10 @@ from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from byoc_dory.plan import LayerPlan, alone
+from byoc_dory.soc.diana.core_programs import digital_loop, digital_program
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital import DigitalAccelerator
-from byoc_dory.soc.diana.digital_packing import pack_weights
-from byoc_dory.soc.diana.digital_program import digital_loop, digital_program
-from byoc_dory.soc.diana.layout import stored_bytes
+from byoc_dory.soc.diana.packing import pack_digital_weights, stored_bytes
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Solution
 from tests.byoc_dory.driver_calls import Load, Queue, steps_of
@@ -69,7 +68,9 @@ def replay(
     inputs = [int8(rng, *tensor.shape) for tensor in layer.inputs]
     images = [to_l2(values) for values in inputs]
     k_tile = next(axis for axis in program.axes if axis.name == "k").step
-    weights = np.zeros(0, np.uint8) if layer.op == "add" else pack_weights(of, layer, k_tile)
+    weights = (
+        np.zeros(0, np.uint8) if layer.op == "add" else pack_digital_weights(of, layer, k_tile)
+    )
     core = Core(_end(layer, program), weights, *late)
     for image, operand in zip(images, program.operands, strict=True):
         if operand.resident:

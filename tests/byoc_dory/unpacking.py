@@ -6,10 +6,8 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from byoc_dory.soc.base import round_up
-from byoc_dory.soc.diana.analog_core import AnalogCore
-from byoc_dory.soc.diana.analog_packing import signs_of
-from byoc_dory.soc.diana.digital_core import DigitalCore
-from byoc_dory.soc.diana.digital_packing import reverse_groups
+from byoc_dory.soc.diana.cores import AnalogCore, DigitalCore
+from byoc_dory.soc.diana.packing import reverse_groups, signs_of
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
 from byoc_dory.soc.siracusa.neureka_packing import PackedWeights
 
@@ -55,7 +53,7 @@ def unpack_dense_block(data: Array, c: int, core: DigitalCore) -> tuple[Array, A
 def unpack_weights(
     packed: PackedWeights, shape: tuple[int, int, int, int], mode: Mode, core: Neureka
 ) -> Array:
-    """Return the weights of `pack_weights`, int64 of ``shape``."""
+    """Return the weights of `pack_digital_weights`, int64 of ``shape``."""
     outputs, inputs = (1, shape[0]) if mode == Mode.DEPTHWISE3X3 else shape[:2]
     channels, taps = core.input_channels[mode], core.taps(mode)
     tiles = outputs * -(-inputs // channels)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_dory.soc.diana.triggers import AddTrigger, ConvTrigger, DenseTrigger
+from byoc_dory.soc.diana.program import AddTrigger, ConvTrigger, DenseTrigger
 from tests.byoc_dory.driver_calls import Finish, Load, Prepare, Queue, Start, Store, Wait
 
 WEIGHT_MEMORY = 64_000

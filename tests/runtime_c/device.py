@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from byoc_dory.soc.diana.digital_core import DigitalCore
+from byoc_dory.soc.diana.cores import DigitalCore
 from byoc_dory.soc.registry import resolve
 from tests.runtime_c.models import Models, load
 

@@ -12,7 +12,7 @@ from byoc_dory.layers import Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
 from byoc_dory.soc.base import Target
-from byoc_dory.soc.diana.analog_core import AnalogCore
+from byoc_dory.soc.diana.cores import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.registry import resolve
 from htvm.firmware import host, rv32

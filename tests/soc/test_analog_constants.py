@@ -8,7 +8,7 @@ from statistics import mean
 
 import pytest
 
-from byoc_dory.soc.diana.analog_core import AnalogCore
+from byoc_dory.soc.diana.cores import AnalogCore
 from byoc_dory.soc.diana.description import DIANA
 from htvm.firmware import rv32
 from htvm.firmware.host import driver_sources

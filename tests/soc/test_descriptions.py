@@ -16,8 +16,8 @@ import byoc_dory.soc.registry as registry
 from byoc_dory.errors import TargetError
 from byoc_dory.layers import Layer
 from byoc_dory.soc.base import Accelerator, Soc, round_up
+from byoc_dory.soc.diana.cores import DigitalCore
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.soc.diana.digital_core import DigitalCore
 from byoc_dory.soc.header import render
 from byoc_dory.verdict import Accepted, OperatorVerdict, Refused, Verdict
 from htvm.tools.cli import main

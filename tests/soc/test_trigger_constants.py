@@ -15,9 +15,8 @@ from statistics import mean
 
 import pytest
 
-from byoc_dory.soc.diana.analog_core import AnalogCore
+from byoc_dory.soc.diana.cores import AnalogCore, DigitalCore
 from byoc_dory.soc.diana.description import DIANA
-from byoc_dory.soc.diana.digital_core import DigitalCore
 from htvm.firmware import rv32
 from htvm.firmware.host import driver_sources
 from htvm.firmware.paths import runtime_c

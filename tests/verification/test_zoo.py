@@ -11,7 +11,7 @@ from byoc_dory.memory.arena import written_over
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.soc.diana.faults import fault_settings
-from byoc_dory.soc.diana.triggers import ConvTrigger, DenseTrigger
+from byoc_dory.soc.diana.program import ConvTrigger, DenseTrigger
 from byoc_dory.tileloop.program import TileProgram
 from htvm import zoo
 from htvm.compiled import BuildOptions, Compiled

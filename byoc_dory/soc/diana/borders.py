@@ -13,7 +13,7 @@ from byoc_dory.layers import Array, Tensor
 from byoc_dory.region import Kernel
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.cost import Core
-from byoc_dory.soc.diana.layout import stored_bytes, stored_offsets
+from byoc_dory.soc.diana.packing import stored_bytes, stored_offsets
 
 _ENVIRONMENT = environment("byoc_dory.soc.diana")
 

@@ -18,9 +18,8 @@ from collections import Counter
 from typing import TypeAlias
 
 from byoc_dory.soc.base import Dma, Soc
-from byoc_dory.soc.diana.analog_core import AnalogCore
-from byoc_dory.soc.diana.digital_core import DigitalCore
-from byoc_dory.soc.diana.triggers import AddTrigger, AnalogTrigger, ConvTrigger, DenseTrigger
+from byoc_dory.soc.diana.cores import AnalogCore, DigitalCore
+from byoc_dory.soc.diana.program import AddTrigger, AnalogTrigger, ConvTrigger, DenseTrigger
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved
 from byoc_dory.tileloop.steps import Block, Trigger
 
