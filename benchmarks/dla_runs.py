@@ -11,9 +11,8 @@ import numpy as np
 from byoc_dory.region import Region, RegionCode
 from byoc_dory.soc.dla.assemble import assemble
 from byoc_dory.soc.dla.design import Design
-from byoc_dory.soc.dla.lowering import lower
 from byoc_dory.soc.dla.memory import MemoryPlan, plan
-from byoc_dory.soc.dla.region_file import RegionFile
+from byoc_dory.soc.dla.region_file import RegionFile, lower
 from byoc_dory.soc.dla.simulator import LayerCount, Simulator
 from byoc_dory.soc.registry import resolve
 from htvm import zoo

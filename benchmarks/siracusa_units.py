@@ -25,7 +25,7 @@ import htvm
 from benchmarks.artefact import Artefact, main, write
 from benchmarks.made_of import RowSource, computed
 from benchmarks.siracusa_published import CLUSTER_MS
-from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
+from byoc_dory.soc.siracusa.description import CLUSTER_CORES
 from byoc_dory.soc.siracusa.neureka import NEUREKA
 from htvm import zoo
 from htvm.inputs import seeded_inputs

@@ -12,8 +12,8 @@ from byoc_dory.layers import Shift, Tensor, conv2d_layer
 from byoc_dory.region import Region
 from byoc_dory.soc.dla.assemble import assemble
 from byoc_dory.soc.dla.design import Design
-from byoc_dory.soc.dla.lowering import lower
 from byoc_dory.soc.dla.memory import plan
+from byoc_dory.soc.dla.region_file import lower
 from byoc_dory.soc.dla.simulator import Simulator
 from byoc_dory.soc.registry import resolve
 from htvm.sim.native import native_library

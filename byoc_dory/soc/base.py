@@ -78,8 +78,8 @@ class Accelerator(ABC):
     """One accelerator of a SoC.
 
     The author derives a class with fields for the accelerator's numbers, and the methods below.
-    Descriptions are compared and listed without a solver: modules that need one, or numpy, are
-    imported inside the methods, not by the module of the class.
+    Descriptions are compared and listed without templates: the modules of layout and emitter, which
+    load them, are imported inside these methods, not by the module of the class.
 
     Attributes:
         name: short name, unique within the SoC; composites are named "<name>.<op>".

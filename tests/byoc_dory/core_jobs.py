@@ -22,8 +22,7 @@ from byoc_dory.layers import (
 )
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Kernel, Region
-from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
-from byoc_dory.soc.siracusa.description import SIRACUSA
+from byoc_dory.soc.siracusa.description import CLUSTER_CORES, SIRACUSA
 from byoc_dory.verdict import Refused
 from htvm.firmware import host, rv32
 from htvm.firmware.paths import driver_folders

@@ -13,8 +13,8 @@ from byoc_dory.layers import Add, Layer, Shift, Tensor, add_layer, conv2d_layer,
 from byoc_dory.region import Region
 from byoc_dory.soc.dla.assemble import Stream, assemble
 from byoc_dory.soc.dla.design import Design
-from byoc_dory.soc.dla.lowering import lower
 from byoc_dory.soc.dla.memory import plan
+from byoc_dory.soc.dla.region_file import lower
 from byoc_dory.soc.dla.simulator import Executed, LayerCount, Simulator
 from byoc_dory.soc.registry import resolve
 from htvm.sim.native import native_library

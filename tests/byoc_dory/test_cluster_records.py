@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from byoc_dory.layers import Gemm, MulShift, Tensor, Weighted, conv2d_layer, gemm_layer, matrix
-from byoc_dory.soc.cluster import records
+from byoc_dory.soc.cluster import packing as records
 from byoc_dory.soc.cluster.packing import block_of, pack
 from byoc_dory.soc.cluster.tiles import tiling_problem
-from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
-from byoc_dory.soc.siracusa.description import SIRACUSA
+from byoc_dory.soc.siracusa.description import CLUSTER_CORES, SIRACUSA
 
 
 def int32_at(image: np.ndarray, place: int) -> int:

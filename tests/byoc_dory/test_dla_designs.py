@@ -9,9 +9,8 @@ import pytest
 
 from byoc_dory.errors import TilingError
 from byoc_dory.soc.dla.design import Design
-from byoc_dory.soc.dla.lowering import lower
 from byoc_dory.soc.dla.memory import plan
-from byoc_dory.soc.dla.region_file import RegionFile
+from byoc_dory.soc.dla.region_file import RegionFile, lower
 from byoc_dory.soc.dla.tiles import layer_cycles, need, smallest
 from tests.byoc_dory.dla_draws import check_region, draw_design, draw_region
 

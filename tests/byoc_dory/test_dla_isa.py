@@ -25,11 +25,10 @@ from byoc_dory.soc.dla.isa import (
     disassemble,
     encode,
 )
-from byoc_dory.soc.dla.lowering import lower
 from byoc_dory.soc.dla.memory import plan
 from byoc_dory.soc.dla.page import render_page
-from byoc_dory.soc.dla.simulator import Executed, Simulator
-from byoc_dory.soc.dla.trace import trace_lines
+from byoc_dory.soc.dla.region_file import lower
+from byoc_dory.soc.dla.simulator import Executed, Simulator, trace_lines
 from tests.byoc_dory.dla_draws import draw_region, library, run_region
 
 DESIGN = Design(pes_in=1, pes_out=8, sram=1 << 16)

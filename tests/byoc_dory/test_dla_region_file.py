@@ -14,8 +14,8 @@ import htvm
 from byoc_dory.errors import ModelError, PolicyError, TargetError, TilingError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.dla.design import Design
-from byoc_dory.soc.dla.lowering import lower
 from byoc_dory.soc.dla.memory import plan
+from byoc_dory.soc.dla.region_file import lower
 from tests.byoc_dory.dla_draws import draw_region
 from tests.byoc_dory.region_reading import read_region, write_region
 

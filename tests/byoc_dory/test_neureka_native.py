@@ -15,8 +15,7 @@ from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
 from byoc_dory.soc.base import Soc
-from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
-from byoc_dory.soc.siracusa.description import SIRACUSA
+from byoc_dory.soc.siracusa.description import CLUSTER_CORES, SIRACUSA
 from byoc_dory.soc.siracusa.neureka import NEUREKA
 from byoc_dory.verdict import Refused
 from htvm.firmware import host

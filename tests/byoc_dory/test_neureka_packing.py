@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from byoc_dory.soc.siracusa.neureka import NEUREKA
 from byoc_dory.soc.siracusa.neureka_core import Mode
-from byoc_dory.soc.siracusa.neureka_packing import (
+from byoc_dory.soc.siracusa.neureka_tiles import (
     pack_weights,
     packed_bytes,
     smallest_bits,

@@ -11,10 +11,9 @@ import pytest
 from byoc_dory.layers import Weighted
 from byoc_dory.region import Kernel
 from byoc_dory.soc.base import Soc
-from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
-from byoc_dory.soc.siracusa.description import SIRACUSA
+from byoc_dory.soc.siracusa.description import CLUSTER_CORES, SIRACUSA
 from byoc_dory.soc.siracusa.neureka import NEUREKA
-from byoc_dory.soc.siracusa.neureka_view import in_windows
+from byoc_dory.soc.siracusa.neureka_layer import in_windows
 from htvm.firmware import host, rv32
 from htvm.firmware.paths import driver_folders
 from htvm.firmware.socs import machine_of

@@ -23,7 +23,7 @@ from byoc_dory.errors import TileProgramError
 from byoc_dory.layers import MulShift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
-from byoc_dory.soc.cluster import pipelines as cluster
+from byoc_dory.soc.cluster import program as cluster
 from byoc_dory.soc.cluster import program as cluster_program
 from byoc_dory.soc.diana import program as diana
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA

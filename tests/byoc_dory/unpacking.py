@@ -9,7 +9,7 @@ from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.cores import AnalogCore, DigitalCore
 from byoc_dory.soc.diana.packing import reverse_groups, signs_of
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
-from byoc_dory.soc.siracusa.neureka_packing import PackedWeights
+from byoc_dory.soc.siracusa.neureka_tiles import PackedWeights
 
 GROUP = 4
 

@@ -12,10 +12,10 @@ import pytest
 import htvm
 from byoc_dory.errors import ModelError, TilingError
 from byoc_dory.soc.dla.assemble import assemble
-from byoc_dory.soc.dla.core import DlaCore
+from byoc_dory.soc.dla.design import DlaCore
 from byoc_dory.soc.dla.late import LateAssembler
-from byoc_dory.soc.dla.lowering import lower
 from byoc_dory.soc.dla.memory import plan
+from byoc_dory.soc.dla.region_file import lower
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.errors import TargetError

@@ -18,8 +18,7 @@ from byoc_dory.layers import (
     matrix,
 )
 from byoc_dory.options import TilingOptions
-from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
-from byoc_dory.soc.siracusa.description import SIRACUSA
+from byoc_dory.soc.siracusa.description import CLUSTER_CORES, SIRACUSA
 from byoc_dory.soc.siracusa.neureka import NEUREKA
 from tests.byoc_dory.layers import int8, int32
 from tests.generated.golden import check_golden

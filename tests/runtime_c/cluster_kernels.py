@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.layers import Layer, MulShift, Shift
-from byoc_dory.soc.cluster import records
+from byoc_dory.soc.cluster import packing as records
 from byoc_dory.soc.header import render
 from byoc_dory.soc.snitch_ita.description import soc as description
 from htvm.firmware.host import sanitizing

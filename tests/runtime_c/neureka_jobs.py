@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.soc.siracusa.neureka_core import Mode
-from byoc_dory.soc.siracusa.neureka_cycles import NeurekaJob
+from byoc_dory.soc.siracusa.neureka_jobs import NeurekaJob
 from tests.reference import neureka as reference
 from tests.reference.neureka import Job, Kind, Places
 

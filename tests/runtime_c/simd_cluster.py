@@ -18,7 +18,7 @@ from byoc_dory.layers import (
     matrix,
 )
 from byoc_dory.layers.rowwise import TableMap, TableSoftmax
-from byoc_dory.soc.cluster import records
+from byoc_dory.soc.cluster import packing as records
 from byoc_dory.soc.cluster.attention import attention_constants, attention_fields
 from byoc_dory.tileloop.axes import plain_axis
 from htvm.firmware.isa import rv32_flags

@@ -20,7 +20,7 @@ from byoc_dory.layers.rowwise import (
     TableMap,
     TableSoftmax,
 )
-from byoc_dory.soc.cluster import records
+from byoc_dory.soc.cluster import packing as records
 from tests.reference.matrix_layers import evaluate, loaded, stored
 from tests.runtime_c import cluster_kernels as c
 from tests.runtime_c.cluster_kernels import Array, Kernels

@@ -18,9 +18,8 @@ from byoc_dory.errors import InputError, ModelError, TilingError
 from byoc_dory.soc.dla.assemble import assemble
 from byoc_dory.soc.dla.design import Design
 from byoc_dory.soc.dla.late import LateAssembler, arena_bytes
-from byoc_dory.soc.dla.lowering import lower
 from byoc_dory.soc.dla.memory import plan
-from byoc_dory.soc.dla.region_file import RegionFile
+from byoc_dory.soc.dla.region_file import RegionFile, lower
 from byoc_dory.soc.dla.tiles import need, smallest
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.soc.siracusa.neureka import NEUREKA, cautious
-from byoc_dory.soc.siracusa.neureka_cycles import job_cycles
+from byoc_dory.soc.siracusa.neureka_jobs import job_cycles
 from tests.reference import neureka as reference
 from tests.reference.neureka import Job, Kind, Places
 from tests.runtime_c.neureka_jobs import L1, L1_BYTES, MRAM, SRAM, planned, random_job

@@ -13,8 +13,8 @@ import pytest
 from byoc_dory.soc.header import render
 from byoc_dory.soc.siracusa.neureka import NEUREKA
 from byoc_dory.soc.siracusa.neureka_core import Mode
-from byoc_dory.soc.siracusa.neureka_cycles import job_cycles
-from byoc_dory.soc.siracusa.neureka_packing import pack_weights
+from byoc_dory.soc.siracusa.neureka_jobs import job_cycles
+from byoc_dory.soc.siracusa.neureka_tiles import pack_weights
 from htvm.firmware.host import include_folders, model_sources, sanitizing
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler

@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 from byoc_dory.soc.siracusa.neureka import NEUREKA
 from byoc_dory.soc.siracusa.neureka_core import Mode
-from byoc_dory.soc.siracusa.neureka_packing import pack_weights, smallest_bits
+from byoc_dory.soc.siracusa.neureka_tiles import pack_weights, smallest_bits
 from tests.models_onnx import onnx_path
 from tests.reference import neureka as reference
 from tests.reference.neureka import Array, Job, Kind, Places

@@ -15,10 +15,9 @@ from byoc_dory.layers import (
     Tensor,
     conv2d_layer,
 )
-from byoc_dory.soc.siracusa.cluster import CLUSTER_CORES
-from byoc_dory.soc.siracusa.description import SIRACUSA
+from byoc_dory.soc.siracusa.description import CLUSTER_CORES, SIRACUSA
 from byoc_dory.soc.siracusa.neureka import NEUREKA
-from byoc_dory.soc.siracusa.neureka_factors import Factors, factors_of
+from byoc_dory.soc.siracusa.neureka_layer import Factors, factors_of
 from byoc_dory.verdict import Accepted, Refused
 from tests.soc.rule_cases import NEUREKA as NEUREKA_CASES
 

@@ -6,71 +6,58 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from byoc_dory.layers import Layer
+from byoc_dory.options import TilingOptions
+from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster.core import ClusterCores
+from byoc_dory.soc.cluster.cost import costs_of, working
+from byoc_dory.soc.cluster.program import cluster_program, is_ahead
+from byoc_dory.soc.cluster.requant import numbers_that_count
+from byoc_dory.soc.cluster.rules import RULES
+from byoc_dory.soc.cluster.tiles import tiling_problem
+from byoc_dory.tileloop.cycles import Costs
+from byoc_dory.tileloop.program import TileProgram
+from byoc_dory.tiling import Heuristic, Objective, Size, TilingProblem
 
 if TYPE_CHECKING:
-    from byoc_dory.layers import Layer
-    from byoc_dory.options import TilingOptions
-    from byoc_dory.plan import LayerPlan
-    from byoc_dory.soc.base import Rules, Soc
     from byoc_dory.soc.cluster.borders import ClusterLayout
     from byoc_dory.soc.cluster.emit import ClusterEmitter
-    from byoc_dory.tileloop.cycles import Costs
-    from byoc_dory.tileloop.program import TileProgram
-    from byoc_dory.tiling import Objective, TilingProblem
 
 
 @dataclass(frozen=True)
 class ClusterAccelerator(ClusterCores):
     """The compute cores: their numbers, rules, tiles, cycles and C."""
 
-    @property
-    def rules(self) -> Rules:
-        """The rules in `cluster_rules`, in the order in which they are checked."""
-        from byoc_dory.soc.cluster.rules import RULES
-
-        return RULES
+    rules = RULES
 
     @property
     def objectives(self) -> Mapping[str, Objective]:
         """``array`` prefers tiles with many rows, ``none`` takes any that fits."""
-        from byoc_dory.tiling import Heuristic, Objective, Size
-
         rows = Heuristic("rows", Size("y"), 64, "rows are what the cores share")
         return {"none": Objective("none"), "array": Objective("array", (rows,))}
 
     def tiling_problem(self, soc: Soc, layer: Layer, options: TilingOptions) -> TilingProblem:
         """Return a tile's use of L1, with the limit."""
-        from byoc_dory.soc.cluster.tiles import tiling_problem
-
         working = self.working(soc, layer, options)
         return tiling_problem(soc, working, layer, self.budget(soc, options))
 
     def working(self, soc: Soc, layer: Layer, options: TilingOptions) -> ClusterCores:
         """Return the cores that compute a layer, which are fewer if L1 has no room for all."""
-        from byoc_dory.soc.cluster.working import working
-
         return working(soc, self, layer, self.budget(soc, options))
 
     def counts(self, soc: Soc, layer: Layer, options: TilingOptions) -> Hashable:
         """Return the sizes of products and sums, how results are scaled, and the working cores."""
-        from byoc_dory.soc.cluster.numbers_that_count import numbers_that_count
-
         return numbers_that_count(layer), self.working(soc, layer, options)
 
     def tile_program(
         self, soc: Soc, layer: Layer, plan: LayerPlan, options: TilingOptions
     ) -> TileProgram:
         """Return the tile-by-tile execution of a layer under a plan."""
-        from byoc_dory.soc.cluster.program import cluster_program
-
         return cluster_program(self.working(soc, layer, options), layer, plan, self.cores)
 
     def costs(self, soc: Soc, layer: Layer, program: TileProgram, options: TilingOptions) -> Costs:
         """Return the cycles of kernels and transfers."""
-        from byoc_dory.soc.cluster.cost import costs_of
-        from byoc_dory.soc.cluster.program import is_ahead
-
         working = self.working(soc, layer, options)
         return costs_of(soc, working, layer, ahead=is_ahead(program))
 

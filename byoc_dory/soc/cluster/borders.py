@@ -15,7 +15,7 @@ from byoc_dory.region import Kernel
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster import simd_work, work
 from byoc_dory.soc.cluster.core import ClusterCores
-from byoc_dory.soc.cluster.layer_text import ENVIRONMENT
+from byoc_dory.soc.cluster.emit import ENVIRONMENT
 from byoc_dory.soc.cluster.rows import transfer_cycles
 from byoc_dory.soc.cluster.work import slowest
 

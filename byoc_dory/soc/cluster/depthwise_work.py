@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-from byoc_dory.soc.cluster.simd_shares import fours_of, in_fours, split
-from byoc_dory.soc.cluster.work import ConvolutionTile, Work
+from byoc_dory.soc.cluster.work import ConvolutionTile, Work, fours_of, in_fours, split
 
 
 @cache

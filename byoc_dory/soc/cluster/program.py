@@ -1,4 +1,4 @@
-"""The tile program of a layer on the cores: the places of its tiles, and the kernel for each."""
+"""The tile program of a layer on the cores: places of its tiles, kernels, their order."""
 
 from __future__ import annotations
 
@@ -20,23 +20,51 @@ from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm,
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.cluster.attention import attention_fields
 from byoc_dory.soc.cluster.core import ClusterCores
-from byoc_dory.soc.cluster.maps import map_tiles
-from byoc_dory.soc.cluster.operands import operands_of, result_of_rows
 from byoc_dory.soc.cluster.packing import block_of, has_sum_table, per_channel
-from byoc_dory.soc.cluster.pipelines import CORES_BESIDE, CORES_IN_TURN
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift, norm_leaves_32_bits
-from byoc_dory.soc.cluster.rows import (
-    row_program,
-)
+from byoc_dory.soc.cluster.rows import map_tiles, row_program
 from byoc_dory.soc.cluster.tiles import (
     block_bytes,
+    operands_of,
+    result_of_rows,
     scratch_bytes,
     units_of,
 )
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
+from byoc_dory.tileloop.pipeline import Action, Pipeline, Verb
 from byoc_dory.tileloop.planned import weights_of
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
 from byoc_dory.tileloop.values import Entry, Own, Place, Value
+
+CORES_IN_TURN = Pipeline(
+    "in turn",
+    (Action(Verb.LOAD), Action(Verb.ARRIVE), Action(Verb.COMPUTE), Action(Verb.STORE)),
+)
+CORES_BESIDE = Pipeline(
+    "a tile is computed while the next is loaded",
+    (Action(Verb.LOAD), Action(Verb.ARRIVE, 1), Action(Verb.COMPUTE, 1), Action(Verb.STORE, 1)),
+)
+ENGINE_IN_TURN = Pipeline(
+    "in turn",
+    (
+        Action(Verb.LOAD),
+        Action(Verb.ARRIVE),
+        Action(Verb.START),
+        Action(Verb.FINISH),
+        Action(Verb.STORE),
+    ),
+)
+ENGINE_BESIDE = Pipeline(
+    "of three tiles one is loaded, one computed, one stored",
+    (
+        Action(Verb.ARRIVE, 1),
+        Action(Verb.START, 1),
+        Action(Verb.FINISH, 2),
+        Action(Verb.STORE, 2),
+        Action(Verb.LOAD),
+    ),
+)
+
 
 DONE = "done"
 """The call of a tile that was computed together with the layer before."""

@@ -1,13 +1,21 @@
-"""Requantizations in the form that the cluster's kernels take."""
+"""Requantizations as the cluster's kernels take them, and the numbers that cycles depend on.
+
+Cycles on the cores, and on engines beside them, depend on little besides a layer's sizes.
+
+Transformers have hundreds of products of few sizes: they would all be tiled anew if their weights
+were part of the key under which tiles are shared.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import lru_cache
 
 import numpy as np
 
-from byoc_dory.layers import Combination, Layer, Matmul, MulShift, Rows, Shift, Weighted
+from byoc_dory.layers import Add, Combination, Layer, Matmul, MulShift, Rows, Shift, Weighted
 from byoc_dory.layers.rowwise import AffineNorm, LayerNorm, RmsNorm
+from byoc_dory.layers.value import sizes_of, value_of
 
 _INT32_MAX = 2**31 - 1
 
@@ -62,3 +70,17 @@ def norm_divides(layer: Rows) -> bool:
     weight = function.weight
     small = bool(((weight >= limits.min) & (weight <= limits.max)).all())
     return not small or norm_leaves_32_bits(layer)
+
+
+def numbers_that_count(layer: Layer) -> Hashable:
+    """Return a key that is equal for layers with equal cycles; of most layers, everything.
+
+    Products and sums read how results are scaled, and not by how much.
+    """
+    requant = mul_shift(layer)
+    if requant is None or not isinstance(layer, Weighted | Matmul | Add):
+        return value_of(layer)
+    scales = tuple(map(len, (requant.mul, requant.shift, requant.add)))
+    bias = isinstance(layer, Weighted) and layer.bias is not None
+    wide = leaves_32_bits(layer, requant)
+    return (sizes_of(layer), layer.clip, scales, bias, wide)

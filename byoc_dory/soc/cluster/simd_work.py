@@ -10,8 +10,7 @@ from collections import Counter
 from functools import cache
 
 from byoc_dory.soc.cluster.depthwise_work import depthwise
-from byoc_dory.soc.cluster.simd_shares import fours_of, in_fours, share, split
-from byoc_dory.soc.cluster.work import ConvolutionTile, Work
+from byoc_dory.soc.cluster.work import ConvolutionTile, Work, fours_of, in_fours, share, split
 
 __all__ = ["convolution", "depthwise", "elementwise", "product", "products", "transposition"]
 

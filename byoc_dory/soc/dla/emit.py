@@ -15,12 +15,11 @@ from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan
 from byoc_dory.region import Constant, Kernel, Region, RegionKernels
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.dla.assemble import Stream, assemble
-from byoc_dory.soc.dla.core import DlaCore
-from byoc_dory.soc.dla.design import Design
-from byoc_dory.soc.dla.late_emit import late_kernels
-from byoc_dory.soc.dla.lowering import block_of, lower
+from byoc_dory.soc.dla.design import Design, DlaCore
+from byoc_dory.soc.dla.late import late_kernels
 from byoc_dory.soc.dla.memory import LayerMemory, MemoryPlan, plan
 from byoc_dory.soc.dla.program import memory_of, predicted, tile_program
+from byoc_dory.soc.dla.region_file import block_of, lower
 from byoc_dory.tiling.problem import Solution, Tile
 
 _ENVIRONMENT = environment("byoc_dory.soc.dla")

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from byoc_dory.layers import Add, Convolution, Layer
 from byoc_dory.plan import LayerPlan
-from byoc_dory.soc.dla.core import DlaCore
-from byoc_dory.soc.dla.cycles import dma_cycles, groups
-from byoc_dory.soc.dla.design import Design
-from byoc_dory.soc.dla.lowering import alone
-from byoc_dory.soc.dla.tiles import Tiling, compute_cycles, layer_cycles, need
+from byoc_dory.soc.dla.design import Design, DlaCore
+from byoc_dory.soc.dla.region_file import alone
+from byoc_dory.soc.dla.tiles import Tiling, compute_cycles, dma_cycles, groups, layer_cycles, need
 from byoc_dory.tileloop.axes import halo_axis, plain_axis
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads
 from byoc_dory.tileloop.pipeline import HOST_IN_TURN

@@ -15,11 +15,9 @@ from byoc_dory.layers import Array, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import BorderMap, Region
 from byoc_dory.soc.base import Soc
-from byoc_dory.soc.dla.core import DlaCore
-from byoc_dory.soc.dla.design import Design
+from byoc_dory.soc.dla.design import Design, DlaCore
 from byoc_dory.soc.dla.late import LateAssembler
-from byoc_dory.soc.dla.lowering import lower
-from byoc_dory.soc.dla.region_file import RegionFile
+from byoc_dory.soc.dla.region_file import RegionFile, lower
 from byoc_dory.soc.dla.simulator import LayerCount, Simulator
 from byoc_dory.soc.dla.tiles import need, smallest
 from byoc_dory.soc.regions import RegionCount

@@ -7,7 +7,7 @@ design as data, so that one library serves all designs (`htvm.sim.native` builds
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from byoc_dory.layers import Array
 from byoc_dory.soc.dla.assemble import SLOT_RESULT, SLOT_WEIGHTS, Stream, slot_of
 from byoc_dory.soc.dla.design import Design
 from byoc_dory.soc.dla.header import KINDS
-from byoc_dory.soc.dla.isa import INSTRUCTIONS
+from byoc_dory.soc.dla.isa import INSTRUCTIONS, disassemble
 from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile
 
 _MNEMONIC = {instruction.opcode: instruction.name for instruction in INSTRUCTIONS}
@@ -244,3 +244,25 @@ class Simulator:
             totals.bytes,
             totals.writes,
         )
+
+
+def trace_lines(words: Sequence[int], done: Sequence[Executed], pes: int) -> Iterator[str]:
+    """Yield one line per word or register write; instructions with their cycles.
+
+    Args:
+        words: a region's command stream.
+        done: what `Simulator.run` traced of it.
+        pes: number of PEs, for their utilisation.
+    """
+    at = {each.word: each for each in done}
+    start = 0
+    for line in disassemble(words):
+        found = at.get(int(line.split(maxsplit=1)[0]))
+        if found is None:
+            yield line
+            continue
+        work = f"{found.bytes:,} B"
+        if found.kind != "DMA":
+            work = f"{found.macs:,} MAC, {100 * found.utilisation(pes):.0f} % of the PEs"
+        yield f"{line:<40} at {start:>10,}: {found.cycles:,} cycles, {work}"
+        start += found.cycles

@@ -1,5 +1,12 @@
 """Tiles of one layer that has SRAM to itself: what they need, and their cycles.
 
+The formulas for cycles are those of ``runtime_c/soc/dla/model/dla_cycles.c``.
+
+A convolution takes one cycle for each position of its window in each output, times the groups of
+input channels and the groups of output channels that the PEs work on at a time; everything else one
+cycle per PE-wide group of elements (derived, fact sheet of the published accelerator, section 4).
+Reading operands from SRAM and writing results hides behind that.
+
 Integers only, like `memory`.
 """
 
@@ -8,10 +15,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from byoc_dory.errors import TilingError
-from byoc_dory.soc.dla.cycles import conv_cycles, depth_cycles, dma_cycles, element_cycles, groups
 from byoc_dory.soc.dla.design import Design
 from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile
 from byoc_dory.soc.parts import round_up
+
+
+def groups(size: int, width: int) -> int:
+    """Return how many groups of ``width`` make ``size``."""
+    return (size + width - 1) // width
+
+
+def conv_cycles(design: Design, positions: int, channels: int, outputs: int) -> int:
+    """Return the cycles of OP_CONV: ``positions`` is rows * columns * height * width."""
+    return positions * groups(channels, design.pes_in) * groups(outputs, design.pes_out)
+
+
+def depth_cycles(design: Design, positions: int, channels: int) -> int:
+    """Return the cycles of OP_DEPTH_CONV and OP_POOL, which have one channel per PE."""
+    return positions * groups(channels, design.pes)
+
+
+def element_cycles(design: Design, elements: int) -> int:
+    """Return the cycles of an element-wise instruction."""
+    return groups(elements, design.pes)
+
+
+def dma_cycles(design: Design, rows: int, size: int, contiguous: bool) -> int:
+    """Return the cycles of a transfer of ``rows`` rows of ``size`` bytes."""
+    if contiguous:
+        rows, size = 1, rows * size
+    return design.dma_setup + rows * groups(size, design.dma_bytes)
+
 
 _WORD = 4
 

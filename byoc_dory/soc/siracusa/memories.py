@@ -1,12 +1,14 @@
-"""Siracusa's memories.
+"""Siracusa's memories, and `Mchan`, the numbers of the cluster's DMA.
 
 Sizes are *published*; addresses are from *public code* (GVSoC's model of the chip, pulp-nnx).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from byoc_dory.errors import TargetError
-from byoc_dory.soc.parts import Memory, round_up
+from byoc_dory.soc.parts import Dma, Memory, round_up
 
 WORKERS = 8  # published: compute cores; the controller core comes in addition
 
@@ -56,3 +58,35 @@ SRAM = Memory(
 
 # public code: two private banks of 32 KiB, and 0x1F0000 bytes shared in four interleaved banks.
 L2 = Memory("L2", 0x1C000000, 2 * 1024 * 1024, "L2: code, constants, arena")
+
+
+@dataclass(frozen=True)
+class Mchan(Dma):
+    """A DMA with a queue for each direction; both move ``bytes_per_cycle`` at the same time.
+
+    A row outside of L1 is one or several bursts. While a burst is under way, others are, too, but
+    only ``outstanding`` of them: short bursts do not hide the time until their answers arrive.
+    ``call_cycles`` is this time; it counts for the first burst of a transfer to an idle DMA.
+
+    Attributes:
+        counters: number of counters, one of which each transfer belongs to.
+        burst_bytes: longest burst in bytes.
+        outstanding: number of bursts that can be under way in one direction.
+        most_refusals: how often a direction takes a bank of L1 that a core asks for before the core
+            has its turn.
+    """
+
+    counters: int
+    burst_bytes: int
+    outstanding: int
+    most_refusals: int
+
+    def row_cycles(self, size: int) -> int:
+        """Return the cycles of a row of ``size`` bytes that begins on a word of the DMA."""
+        whole, rest = divmod(size, self.burst_bytes)
+        total = whole * self._burst_cycles(self.burst_bytes)
+        return total + (self._burst_cycles(rest) if rest else 0)
+
+    def _burst_cycles(self, size: int) -> int:
+        words = -(-size // self.bytes_per_cycle)
+        return max(words, -(-(self.call_cycles + words) // self.outstanding))

@@ -11,31 +11,30 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from byoc_dory.layers import Layer, Weighted
+from byoc_dory.options import TilingOptions
+from byoc_dory.plan import Follower, LayerPlan
+from byoc_dory.soc.base import Soc
 from byoc_dory.soc.siracusa.memories import L1, MRAM, SRAM, WORKERS
 from byoc_dory.soc.siracusa.neureka_core import Neureka
+from byoc_dory.soc.siracusa.neureka_cost import costs_of
+from byoc_dory.soc.siracusa.neureka_program import followed, neureka_program
+from byoc_dory.soc.siracusa.neureka_rules import RULES
+from byoc_dory.soc.siracusa.neureka_tiles import numbers_that_count, packed_weights, tiling_problem
+from byoc_dory.tileloop.cycles import Costs
+from byoc_dory.tileloop.program import TileProgram
+from byoc_dory.tiling import Fill, Heuristic, Objective, Size, TilingProblem
 
 if TYPE_CHECKING:
-    from byoc_dory.layers import Layer
-    from byoc_dory.options import TilingOptions
-    from byoc_dory.plan import Follower, LayerPlan
-    from byoc_dory.soc.base import Rules, Soc
     from byoc_dory.soc.cluster.borders import ClusterLayout
     from byoc_dory.soc.siracusa.neureka_emit import NeurekaEmitter
-    from byoc_dory.tileloop.cycles import Costs
-    from byoc_dory.tileloop.program import TileProgram
-    from byoc_dory.tiling import Objective, TilingProblem
 
 
 @dataclass(frozen=True)
 class NeurekaAccelerator(Neureka):
     """N-EUREKA: its numbers, rules, tiles, cycles and C."""
 
-    @property
-    def rules(self) -> Rules:
-        """The rules in `neureka_rules`, in the order in which they are checked."""
-        from byoc_dory.soc.siracusa.neureka_rules import RULES
-
-        return RULES
+    rules = RULES
 
     @property
     def weight_memories(self) -> tuple[str, ...]:
@@ -44,9 +43,6 @@ class NeurekaAccelerator(Neureka):
 
     def kept_bytes(self, layer: Layer) -> int:
         """Return the bytes of a layer's packed weights."""
-        from byoc_dory.layers import Weighted
-        from byoc_dory.soc.siracusa.neureka_tiles import packed_weights
-
         assert isinstance(layer, Weighted), layer  # judged before
         return int(packed_weights(self, layer).data.nbytes)
 
@@ -57,8 +53,6 @@ class NeurekaAccelerator(Neureka):
     @property
     def objectives(self) -> Mapping[str, Objective]:
         """``array`` prefers tiles that fill the engine's blocks, ``none`` takes any that fits."""
-        from byoc_dory.tiling import Fill, Heuristic, Objective, Size
-
         block, channels = self.block, self.output_channels[0]
         rows = Heuristic(
             "blocks", Fill("y", block, whole_is_full=True), 512, "a block has 6 rows of outputs"
@@ -71,9 +65,6 @@ class NeurekaAccelerator(Neureka):
 
     def tiling_problem(self, soc: Soc, layer: Layer, options: TilingOptions) -> TilingProblem:
         """Return a tile's use of L1, with the limit."""
-        from byoc_dory.layers import Weighted
-        from byoc_dory.soc.siracusa.neureka_tiles import tiling_problem
-
         assert isinstance(layer, Weighted), layer  # judged before
         return tiling_problem(soc, self, layer, self.budget(soc, options))
 
@@ -81,25 +72,16 @@ class NeurekaAccelerator(Neureka):
         self, soc: Soc, layer: Layer, plan: LayerPlan, options: TilingOptions
     ) -> TileProgram:
         """Return the tile-by-tile execution of a layer under a plan."""
-        from byoc_dory.layers import Weighted
-        from byoc_dory.soc.siracusa.neureka_program import neureka_program
-
         assert isinstance(layer, Weighted), layer  # judged before
         return neureka_program(self, layer, plan)
 
     def costs(self, soc: Soc, layer: Layer, program: TileProgram, options: TilingOptions) -> Costs:
         """Return the cycles of jobs and transfers."""
-        from byoc_dory.layers import Weighted
-        from byoc_dory.soc.siracusa.neureka_cost import costs_of
-
         assert isinstance(layer, Weighted), layer  # judged before
         return costs_of(soc, self, layer)
 
     def counts(self, soc: Soc, layer: Layer, options: TilingOptions) -> Hashable:
         """Return the sizes of a layer, of its packed weights, and of its scales and biases."""
-        from byoc_dory.layers import Weighted
-        from byoc_dory.soc.siracusa.neureka_tiles import numbers_that_count
-
         assert isinstance(layer, Weighted), layer  # judged before
         return numbers_that_count(self, layer)
 
@@ -117,8 +99,6 @@ class NeurekaAccelerator(Neureka):
         options: TilingOptions,
     ) -> tuple[LayerPlan, int] | None:
         """Return a plan with a sum that the cores compute beside the engine, if that is faster."""
-        from byoc_dory.soc.siracusa.neureka_beside import followed
-
         return followed(soc, self, layer, plan, follower, options)
 
     def layout(self, soc: Soc) -> ClusterLayout:

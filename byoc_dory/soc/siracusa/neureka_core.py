@@ -9,7 +9,7 @@ from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.schemes import MulShiftScheme
 
-_JOB_REGISTERS = 24  # neureka_registers.py lists them
+_JOB_REGISTERS = 24  # neureka_emit.py lists them
 
 
 class Mode(IntEnum):
@@ -27,7 +27,7 @@ class Neureka(Accelerator):
     A job (register map: ``siracusa_neureka_regs.h``) is a convolution with stride 1.  It is
     computed in tiles of output channels ("Ko tiles"); within each, in blocks of ``block`` x
     ``block`` outputs; within each, in tiles of input channels ("Ki tiles"), whose input patch is
-    loaded first.  `neureka_cycles` has the formulas of the cycles.
+    loaded first.  `neureka_jobs` has the formulas of the cycles.
 
     Fields with three numbers have one for each `Mode`, in the order of its values.
 

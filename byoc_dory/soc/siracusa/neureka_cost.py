@@ -7,9 +7,9 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.cost import sum_cycles
 from byoc_dory.soc.cluster.rows import moved
-from byoc_dory.soc.siracusa.neureka_beside import SUM
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_jobs import TileShape, jobs_of, tile_cycles
+from byoc_dory.soc.siracusa.neureka_program import SUM
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
 from byoc_dory.tileloop.steps import Call
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from byoc_dory.layers import Convolution, Dense, Gemm, Layer, Weighted
 from byoc_dory.soc.base import Rules, Soc
 from byoc_dory.soc.cluster.requant import mul_shift
-from byoc_dory.soc.cluster.shared_rules import data_is_8_bits, groups_are_one_or_depthwise
+from byoc_dory.soc.cluster.rules import data_is_8_bits, groups_are_one_or_depthwise
 from byoc_dory.soc.rules import ACCEPTED, dilation_is_one, smallest_tile_fits
 from byoc_dory.soc.siracusa.neureka_core import Neureka
-from byoc_dory.soc.siracusa.neureka_factors import factors_of
-from byoc_dory.soc.siracusa.neureka_packing import packed_bytes, smallest_bits
-from byoc_dory.soc.siracusa.neureka_tiles import mode_of
-from byoc_dory.soc.siracusa.neureka_view import in_windows, keeps_some, view_of
+from byoc_dory.soc.siracusa.neureka_layer import factors_of, in_windows, keeps_some, view_of
+from byoc_dory.soc.siracusa.neureka_tiles import mode_of, packed_bytes, smallest_bits
 from byoc_dory.verdict import Refused, Verdict
 
 _MOST = (1 << 16) - 1  # job registers have 16 bits for numbers of blocks and channels

@@ -1,23 +1,121 @@
-"""ITA as an accelerator: its rules, the expansion of attention, tiles and cycles."""
+"""ITA as an accelerator: its rules, attention as the layers that ITA and the cores execute, cycles.
+
+Products and heads run on ITA.  If one output product takes all heads side by side, the products of
+queries, keys and values do so, too, and the heads are computed in one layer.  If each head has its
+own output product (as published for ITA), so has everything before it, and the cores add the int8
+results.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from byoc_dory.layers import (
+    Add,
+    Attention,
+    Gemm,
+    Layer,
+    MulShift,
+    MultiHeadAttention,
+    Projection,
+    Tensor,
+    attend_layer,
+    gemm_layer,
+    rows_layer,
+)
+from byoc_dory.layers.rowwise import TableMap
+from byoc_dory.options import TilingOptions
+from byoc_dory.plan import LayerPlan
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.requant import numbers_that_count
 from byoc_dory.soc.snitch_ita.ita_core import Ita
+from byoc_dory.soc.snitch_ita.ita_program import costs_of, ita_program
+from byoc_dory.soc.snitch_ita.ita_rules import RULES
+from byoc_dory.soc.snitch_ita.ita_tiles import tiling_problem
+from byoc_dory.tileloop.cycles import Costs
+from byoc_dory.tileloop.program import TileProgram
+from byoc_dory.tiling import Heuristic, Objective, Size, TilingProblem
 
 if TYPE_CHECKING:
-    from byoc_dory.layers import Layer
-    from byoc_dory.options import TilingOptions
-    from byoc_dory.plan import LayerPlan
-    from byoc_dory.soc.base import Rules, Soc
     from byoc_dory.soc.cluster.borders import ClusterLayout
     from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
-    from byoc_dory.tileloop.cycles import Costs
-    from byoc_dory.tileloop.program import TileProgram
-    from byoc_dory.tiling import Objective, TilingProblem
+
+
+def heads_of(layer: MultiHeadAttention, ita: str, cores: str) -> tuple[tuple[Layer, str], ...]:
+    """Return an ``mha`` layer's parts with their accelerators' names; the last has its output."""
+    attention = layer.attention
+    if attention.joined:
+        return tuple((part, ita) for part in _joined(layer, attention))
+    parts: list[tuple[Layer, str]] = []
+    results = []
+    for head in range(attention.heads):
+        for part in _head(layer, attention, head):
+            parts.append((part, ita))
+        results.append(parts[-1][0].output)
+    parts.append((_sum(layer, attention, results), cores))
+    return tuple(parts)
+
+
+def _joined(layer: Layer, attention: Attention) -> tuple[Layer, ...]:
+    source = layer.inputs[0]
+    query = _product(f"{layer.name}.query", source, _stacked(attention.query))
+    key = _product(f"{layer.name}.key", source, _stacked(attention.key))
+    value = _product(f"{layer.name}.value", source, _stacked(attention.value), transposed=True)
+    context = attend_layer(
+        f"{layer.name}.context",
+        query.output,
+        key.output,
+        value.output,
+        attention.scores,
+        attention.heads,
+    )
+    output = _product(layer.name, context.output, attention.output[0])
+    return query, key, value, context, replace(output, output=layer.output)
+
+
+def _head(layer: Layer, attention: Attention, head: int) -> tuple[Layer, ...]:
+    name, source = f"{layer.name}.head{head}", layer.inputs[0]
+    query = _product(f"{name}.query", source, attention.query[head])
+    key = _product(f"{name}.key", source, attention.key[head])
+    value = _product(f"{name}.value", source, attention.value[head], transposed=True)
+    context = attend_layer(
+        f"{name}.context", query.output, key.output, value.output, attention.scores
+    )
+    output = _product(f"{name}.output", context.output, attention.output[head])
+    return query, key, value, context, output
+
+
+def _sum(layer: Layer, attention: Attention, results: list[Tensor]) -> Layer:
+    assert attention.accumulate is not None
+    mul, shift, add = attention.accumulate
+    if len(results) == 1:
+        values = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
+        table = np.clip((values * mul + add) >> shift, -128, 127).astype(np.int8).view(np.uint8)
+        only = rows_layer(layer.name, results[0], TableMap(table))
+        return replace(only, output=layer.output)
+    requant = MulShift((mul,), (shift,), (add,))
+    return Add(name=layer.name, inputs=tuple(results), output=layer.output, requant=requant)
+
+
+def _product(name: str, source: Tensor, product: Projection, transposed: bool = False) -> Gemm:
+    requant = MulShift((product.mul,), (product.shift,), (product.add,))
+    return gemm_layer(
+        name, source, product.weight, product.bias, requant=requant, transposed=transposed
+    )
+
+
+def _stacked(products: tuple[Projection, ...]) -> Projection:
+    first = products[0]
+    return replace(
+        first,
+        weight=np.concatenate([product.weight for product in products]),
+        bias=np.concatenate([product.bias for product in products]),
+    )
+
 
 _CORES = "cluster"
 
@@ -29,18 +127,10 @@ class ItaAccelerator(Ita):
     Attention is checked as a whole and executed as products, heads and sums.
     """
 
-    @property
-    def rules(self) -> Rules:
-        """The rules in `ita_rules`, in the order in which they are checked."""
-        from byoc_dory.soc.snitch_ita.ita_rules import RULES
-
-        return RULES
+    rules = RULES
 
     def expand(self, soc: Soc, layer: Layer) -> Sequence[tuple[Layer, str]]:
         """Return attention as products, heads and sums; any other layer unchanged."""
-        from byoc_dory.layers import MultiHeadAttention
-        from byoc_dory.soc.snitch_ita.heads import heads_of
-
         if isinstance(layer, MultiHeadAttention):
             return heads_of(layer, self.name, _CORES)
         return ((layer, self.name),)
@@ -48,15 +138,11 @@ class ItaAccelerator(Ita):
     @property
     def objectives(self) -> Mapping[str, Objective]:
         """``array`` prefers tiles with many rows, ``none`` takes any that fits."""
-        from byoc_dory.tiling import Heuristic, Objective, Size
-
         rows = Heuristic("rows", Size("y"), 64, "weights are loaded once for all rows")
         return {"none": Objective("none"), "array": Objective("array", (rows,))}
 
     def tiling_problem(self, soc: Soc, layer: Layer, options: TilingOptions) -> TilingProblem:
         """Return a tile's use of L1, with the limit; for attention, that of its largest part."""
-        from byoc_dory.soc.snitch_ita.ita_tiles import tiling_problem
-
         parts = self.expand(soc, layer)
         if len(parts) == 1:
             return tiling_problem(soc, self, layer, self.budget(soc, options))
@@ -69,8 +155,6 @@ class ItaAccelerator(Ita):
 
         The tiles of attention's parts depend on the options, too.
         """
-        from byoc_dory.soc.cluster.numbers_that_count import numbers_that_count
-
         if len(self.expand(soc, layer)) > 1:
             return super().counts(soc, layer, options)
         return numbers_that_count(layer)
@@ -79,14 +163,10 @@ class ItaAccelerator(Ita):
         self, soc: Soc, layer: Layer, plan: LayerPlan, options: TilingOptions
     ) -> TileProgram:
         """Return the tile-by-tile execution of a product or a head of attention under a plan."""
-        from byoc_dory.soc.snitch_ita.ita_program import ita_program
-
         return ita_program(self, layer, plan)
 
     def costs(self, soc: Soc, layer: Layer, program: TileProgram, options: TilingOptions) -> Costs:
         """Return the cycles of tasks and transfers."""
-        from byoc_dory.soc.snitch_ita.ita_cost import costs_of
-
         return costs_of(soc, self, layer, program)
 
     def layout(self, soc: Soc) -> ClusterLayout:

@@ -14,10 +14,9 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Soc, round_up
-from byoc_dory.soc.cluster.layer_text import row_kernel
+from byoc_dory.soc.cluster.emit import row_kernel
 from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.soc.snitch_ita.ita_cost import costs_of
-from byoc_dory.soc.snitch_ita.ita_program import ita_program, pitch_of
+from byoc_dory.soc.snitch_ita.ita_program import costs_of, ita_program, pitch_of
 from byoc_dory.soc.snitch_ita.ita_tiles import pack
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram

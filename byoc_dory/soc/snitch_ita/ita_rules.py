@@ -19,8 +19,7 @@ from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from byoc_dory.soc.base import Rules, Soc
 from byoc_dory.soc.cluster.requant import mul_shift
 from byoc_dory.soc.rules import ACCEPTED, smallest_tile_fits
-from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.soc.snitch_ita.ita_requant import ita_requant
+from byoc_dory.soc.snitch_ita.ita_core import Ita, ita_requant
 from byoc_dory.verdict import Refused, Verdict
 
 

@@ -1,5 +1,5 @@
 /* Layouts of constants, and scratch memory, of the kernels for cores with SIMD; as in
- * byoc_dory/soc/cluster/records.py. */
+ * byoc_dory/soc/cluster/packing.py. */
 #ifndef CLUSTER_RECORDS_H
 #define CLUSTER_RECORDS_H
 

@@ -1,5 +1,5 @@
 /* dla: cycles and multiply-accumulates of an instruction; the same formulas as in
- * byoc_dory/soc/dla/cycles.py. */
+ * byoc_dory/soc/dla/tiles.py. */
 #include "dla_core.h"
 
 static uint64_t groups(uint64_t size, uint64_t width) { return (size + width - 1u) / width; }
