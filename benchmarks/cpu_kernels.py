@@ -18,7 +18,7 @@ import numpy as np
 from tvm import relax
 
 from byoc_dory.layers import Shift, TfliteRequant
-from byoc_dory.soc.hosts import CV32E40P_SIMD
+from byoc_dory.soc.cores import CV32E40P_SIMD
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.aot.cpu import compile_cpu

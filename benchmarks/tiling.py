@@ -27,7 +27,7 @@ from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import Tile, TilingProblem, quickest, shortage_of
-from byoc_dory.tiling.exhaustive import best_tiles
+from byoc_dory.tiling.latency import best_tiles
 from htvm.progress import Progress
 from htvm.shown import optional
 from htvm.tools.report.sweep import below

@@ -8,15 +8,12 @@ from functools import cached_property
 
 from byoc_dory.cost import Cost
 from byoc_dory.emit import RegionEmitter
-from byoc_dory.emit.symbols import Symbols
-from byoc_dory.errors import UnsupportedError
-from byoc_dory.expansion import expand
+from byoc_dory.emit.text import Symbols
+from byoc_dory.errors import UnsupportedError, named
 from byoc_dory.layers import Layer, Tensor
-from byoc_dory.orders import with_long_before_sums
 from byoc_dory.plan import LayerPlan, RegionPlan
-from byoc_dory.planning import plan_region
+from byoc_dory.planning import expand, plan_region, with_long_before_sums
 from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode, RegionKernels
-from byoc_dory.soc.objections import named
 from byoc_dory.tileloop.checks import check_alignment
 from byoc_dory.verdict import Refused
 

@@ -7,7 +7,18 @@ that every package can raise them; ``htvm.errors`` re-exports them.
 
 from __future__ import annotations
 
+import difflib
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
 from byoc_dory.plain import plain
+
+
+def nearest(given: object, known: Iterable[str]) -> str:
+    """Return "did you mean NAME? " with the most similar name; empty if none is similar."""
+    found = difflib.get_close_matches(str(given), list(known), n=1, cutoff=0.6)
+    return f"did you mean {found[0]}? " if found else ""
 
 
 class HtvmError(Exception):
@@ -128,3 +139,27 @@ class SimulationError(HtvmError):
 
 class IntegerFormError(HtvmError):
     """A module is not in the integer form (raised by the checker)."""
+
+
+@contextmanager
+def named(accelerator: str, soc: str) -> Iterator[None]:
+    """Name the accelerator in errors about its description.
+
+    Raises:
+        TargetError: one was raised inside, or numbers cannot be computed with, such as a width of 0
+            that something is divided by; then the line of the method is named, too.
+    """
+    name = f"accelerator '{accelerator}' of SoC {soc}"
+    try:
+        yield
+    except TargetError as error:
+        if not error.where.startswith(name):
+            error.where = f"{name}, {error.where}" if error.where else name
+        raise
+    except ArithmeticError as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        raise TargetError(
+            f"its numbers cannot be computed with: {error}",
+            where=f"{name}, {at.filename}, line {at.lineno}",
+            hint="correct the description, or the method that this line is part of",
+        ) from error

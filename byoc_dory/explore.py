@@ -26,7 +26,7 @@ from byoc_dory.tiling import (
     shortage_of,
     solve,
 )
-from byoc_dory.tiling.named import objective_named
+from byoc_dory.tiling.objectives import objective_named
 from byoc_dory.tiling.problem import solution_of
 
 Status: TypeAlias = Literal["optimal", "feasible", "infeasible"]

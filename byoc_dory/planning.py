@@ -2,17 +2,171 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from byoc_dory.one_by_one import plan_one_by_one
+from byoc_dory.errors import TargetError
+from byoc_dory.layers import Add, Layer
+from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan, alone
+from byoc_dory.region import Region
 from byoc_dory.residency import plan_jointly
+from byoc_dory.soc.base import Accelerator, Soc
 
 if TYPE_CHECKING:
     from byoc_dory.cost import Cost
-    from byoc_dory.plan import RegionPlan
-    from byoc_dory.region import Region
-    from byoc_dory.soc.base import Accelerator
+    from byoc_dory.tiling import Solution, TilingProblem
+
+
+_LOG = logging.getLogger(__name__)
+
+
+def plan_one_by_one(
+    layers: Sequence[Layer], homes: Mapping[str, Accelerator], cost: Cost
+) -> RegionPlan:
+    """Return the plan of layers that have L1 to themselves, each with its best tile.
+
+    Args:
+        layers: layers in execution order.
+        homes: the accelerator of each layer, by the layer's name.
+        cost: cycles on the SoC, with the options of the tiler.
+
+    Raises:
+        TargetError: the objective is unknown.
+        TilingError: no tile of a layer fits.
+    """
+    solutions: dict[tuple[object, ...], Solution] = {}
+    plans, problems, cycles = [], [], 0
+    for layer in layers:
+        accelerator = homes[layer.name]
+        problem = accelerator.problem(cost.soc, layer, cost.options)
+        problems.append(problem)
+        key = (*cost.alike(accelerator, layer), cost.options.tiles_for(layer.name))
+        if key not in solutions:
+            solutions[key] = cost.best_tile(accelerator, layer)
+        _LOG.debug("%s: tile %s (%s)", layer.name, solutions[key].tile, solutions[key].solver)
+        plan = alone(layer, solutions[key], accelerator.name, problem)
+        cycles += cost.of(accelerator, layer)(plan)
+        plans.append(plan)
+    tiles = [plan.solution.tile for plan in plans]
+    used = tuple(
+        int(problem.l1_bytes(tile.k, tile.c, tile.y, tile.x))
+        for problem, tile in zip(problems, tiles, strict=True)
+    )
+    return RegionPlan(
+        layers=tuple(plans),
+        resident=(),
+        l1_limit=min(problem.l1_limit for problem in problems),
+        l1_peak=max(used),
+        l1_live=max(used),
+        l1_used=used,
+        cycles=cycles,
+        apart=cycles,
+        bound=cycles,
+        method="each layer alone",
+        l1_map=tuple(
+            buffer
+            for number, (layer, plan) in enumerate(zip(layers, plans, strict=True))
+            for buffer in _buffers_alone(layer, plan, problems[number], number)
+        ),
+    )
+
+
+def _buffers_alone(
+    layer: Layer, plan: LayerPlan, problem: TilingProblem, number: int
+) -> list[PlacedBuffer]:
+    """Return the buffers of a layer that has L1 to itself: tiles of its operands and its result."""
+    further = problem.fixed.operands
+    tiled = len(layer.inputs) - len(further)
+    sizes = (plan.solution.l1_in // tiled,) * tiled + further
+    found = [
+        PlacedBuffer(tensor.name, offset, size, number, number, False)
+        for tensor, offset, size in zip(layer.inputs, plan.l1_inputs, sizes, strict=True)
+    ]
+    result = PlacedBuffer(
+        layer.output.name, plan.l1_output, plan.solution.l1_out, number, number, False
+    )
+    scratch = problem.scratch_bytes(plan.solution.tile.x)
+    weights = scratch + (plan.solution.l1_weights if problem.weights.in_l1 else 0)
+    if weights:
+        name = f"weights of {layer.output.name}"
+        found.append(PlacedBuffer(name, plan.l1_weights, weights, number, number, False))
+    return [*found, result]
+
+
+@dataclass(frozen=True, eq=False)
+class Expanded:
+    """A region whose layers are executed as they are.
+
+    Attributes:
+        region: the region, with expanded layers in place of the original ones.
+        homes: the accelerator of each layer, by the layer's name.
+    """
+
+    region: Region
+    homes: Mapping[str, Accelerator]
+
+
+def expand(soc: Soc, region: Region, accelerator: str | None = None) -> Expanded:
+    """Return the layers that a region is executed as.
+
+    Args:
+        soc: description of the SoC.
+        region: the region.
+        accelerator: name of the accelerator for layers without a home in the region; the SoC's
+            first one by default.
+
+    Raises:
+        TargetError: the SoC has no such accelerator.
+    """
+    homes = {layer.name: _accelerator(soc, accelerator) for layer in region.layers}
+    for layer, own in zip(region.layers, region.homes, strict=False):
+        homes[layer.name] = soc.accelerator(own)
+    layers: list[Layer] = []
+    found: dict[str, Accelerator] = {}
+    for layer in region.layers:
+        home = homes[layer.name]
+        for part, name in home.expand(soc, layer):
+            layers.append(part)
+            found[part.name] = home if name == home.name else soc.accelerator(name)
+    return Expanded(replace(region, layers=tuple(layers), homes=()), found)
+
+
+def _accelerator(soc: Soc, name: str | None) -> Accelerator:
+    if name is not None:
+        return soc.accelerator(name)
+    if not soc.accelerators:
+        raise TargetError("there is no accelerator to generate code for", where=f"SoC {soc.name}")
+    return soc.accelerators[0]
+
+
+def with_long_before_sums(region: Region, homes: Mapping[str, Accelerator]) -> Region:
+    """Return the region with the longest operand of each add directly before it.
+
+    An accelerator that takes the next layer along (`Accelerator.takes_next`) hides most of an add
+    behind a long layer, and little behind a short one.  Layers move only past those that do not
+    read their results.  Without such an add, the region itself is returned.
+    """
+    layers = list(region.layers)
+    for add in [layer for layer in layers if isinstance(layer, Add)]:
+        at = layers.index(add)
+        reads = {tensor.name for tensor in add.inputs}
+        writers = [layer for layer in layers[:at] if layer.output.name in reads]
+        able = [layer for layer in writers if homes[layer.name].takes_next]
+        if not able:
+            continue
+        longest = max(able, key=lambda layer: layer.macs)
+        between = layers[layers.index(longest) + 1 : at]
+        passes = all(
+            longest.output.name not in [tensor.name for tensor in layer.inputs] for layer in between
+        )
+        if between and passes:
+            layers.remove(longest)
+            layers.insert(at - 1, longest)
+    if layers == list(region.layers):
+        return region
+    return replace(region, layers=tuple(layers))
 
 
 def plan_region(

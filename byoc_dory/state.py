@@ -1,10 +1,26 @@
-"""Inputs that the caller keeps between the runs of a network, such as caches, and their places."""
+"""Inputs that the caller keeps between runs, such as caches, and which of them stay in L1.
+
+They lie one after another at the end of L1, in every region of the program, and kernels read them
+in place; everything else has the L1 before them.  That is a trade: no transfers for them, but
+smaller tiles.  Both are planned, and predicted cycles decide.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from byoc_dory.codegen import RegionGenerator
+from byoc_dory.cost import Cost
+from byoc_dory.emit.text import Symbols
+from byoc_dory.errors import TilingError
+from byoc_dory.layers import Tensor
+from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.options import TilingOptions
+from byoc_dory.planning import expand
+from byoc_dory.region import Region, RegionCode
+from byoc_dory.soc.base import Memory, Soc, round_up
 
 
 @dataclass(frozen=True)
@@ -76,3 +92,220 @@ class StatePlan:
     def options(self, given: TilingOptions) -> TilingOptions:
         """Return the options of the tiler with the L1 that is left."""
         return given if self.l1_budget is None else replace(given, l1_budget=self.l1_budget)
+
+
+_LOG = logging.getLogger(__name__)
+
+# Bytes behind the last input that kernels may read.
+_BEHIND = 16
+# The inputs are tried in so many steps first.
+_STEPS = 4
+
+
+def generate_with_state(
+    regions: Mapping[str, Region],
+    sizes: Mapping[str, int],
+    read_elsewhere: Collection[str],
+    cost: Cost,
+    weights: Mapping[str, str],
+    symbols: Symbols,
+) -> tuple[StatePlan, dict[str, RegionCode]]:
+    """Generate the code of a network's regions, and decide which inputs stay in L1 between runs.
+
+    Args:
+        regions: the regions by the name of their function.
+        sizes: bytes of each input that the caller keeps between runs, by name.
+        read_elsewhere: those that code outside of regions reads, which stay in L2.
+        cost, weights, symbols: as for `byoc_dory.codegen.generate`.
+
+    Raises:
+        TilingError: no tile of a layer fits.
+    """
+
+    places = _Places(regions, sizes, read_elsewhere, cost.soc, cost.options)
+
+    def planned(plan: StatePlan) -> dict[str, RegionGenerator]:
+        own, offsets = cost.under(plan.options(cost.options)), plan.offsets
+        return {
+            symbol: RegionGenerator(
+                region, own, symbols, weights=weights, held=_of(region, offsets)
+            )
+            for symbol, region in regions.items()
+        }
+
+    plan, found = _Search(places, planned).run()
+    return plan, {symbol: region.code() for symbol, region in found.items()}
+
+
+class _Search:
+    """The search for how many of the inputs should be in L1.
+
+    With more of them there, less is loaded, until tiles become small: fewer and fewer are tried
+    until that takes more cycles, and then numbers beside the best one, closer and closer to it.
+
+    Args:
+        places: the inputs that may be there.
+        planned: plans the regions; their cycles raise `TilingError` if no tile of a layer fits.
+    """
+
+    def __init__(
+        self, places: _Places, planned: Callable[[StatePlan], dict[str, RegionGenerator]]
+    ) -> None:
+        self._places, self._planned = places, planned
+        self._best = 0
+        self._made = planned(places.plan(0))
+        self._cycles: dict[int, int] = {}
+        self._no_room: dict[int, str] = {}
+
+    def run(self) -> tuple[StatePlan, dict[str, RegionGenerator]]:
+        """Return the quickest plan of the inputs, and the regions planned with it."""
+        able = len(self._places.able)
+        if not able:
+            return self._places.plan(0), self._made
+        self._cycles[0] = _cycles(self._made)
+        step = max(1, -(-able // _STEPS))
+        for count in range(able, 0, -step):
+            before = self._best
+            self._try(count)
+            if before and self._best == before:
+                break
+        while step > 1:
+            step //= 2
+            best = self._best
+            for count in (best + step, best - step):
+                if 0 < count <= able:
+                    self._try(count)
+        plan = self._places.plan(self._best, self._obstacle())
+        if not self._best:
+            return plan, self._made
+        kept, loaded = self._cycles[self._best], self._cycles[0]
+        _LOG.info("%d B of inputs stay in L1: %d cycles, not %d", plan.bytes, kept, loaded)
+        return replace(plan, kept_cycles=kept, loaded_cycles=loaded), self._made
+
+    def _try(self, count: int) -> None:
+        """Plan with so many inputs in L1, and keep the plan if it is the quickest so far."""
+        if count in self._cycles or count in self._no_room:
+            return
+        size = self._places.bytes(count)
+        if size >= self._places.end:
+            self._no_room[count] = f"L1 has no room for {size:,} B of them"
+            return
+        try:
+            made = self._planned(self._places.plan(count))
+            cycles = _cycles(made)
+        except TilingError:
+            self._no_room[count] = f"beside {size:,} B of them, L1 has no room for the tiles"
+            return
+        self._cycles[count] = cycles
+        if cycles < self._cycles[self._best]:
+            self._best, self._made = count, made
+
+    def _obstacle(self) -> str:
+        """Return why no more of the inputs are in L1."""
+        more = [count for count in (*self._cycles, *self._no_room) if count > self._best]
+        if not more:
+            return ""
+        least = min(more)
+        if least in self._no_room:
+            return self._no_room[least]
+        cycles = self._cycles[least] - self._cycles[self._best]
+        words = f"{cycles:,} cycles more" if cycles else "as many cycles"
+        return f"beside {self._places.bytes(least):,} B of them in L1, smaller tiles take {words}"
+
+
+def _of(region: Region, offsets: Mapping[str, int]) -> dict[str, int]:
+    return {each.name: offsets[each.name] for each in region.inputs if each.name in offsets}
+
+
+def _cycles(regions: Mapping[str, RegionGenerator]) -> int:
+    return sum(region.cycles for region in regions.values())
+
+
+class _Places:
+    """The inputs that the caller keeps, and their places in L1.
+
+    Attributes:
+        able: names of those that may be there, the first to be there first.
+        end: offset in L1 at which the last one ends.
+    """
+
+    def __init__(
+        self,
+        regions: Mapping[str, Region],
+        sizes: Mapping[str, int],
+        read_elsewhere: Collection[str],
+        soc: Soc,
+        options: TilingOptions,
+    ) -> None:
+        self._regions, self._soc, self._options = regions, soc, options
+        self._memory, self._sizes = _memory(regions, soc), sizes
+        self._refused: dict[str, str] = {}
+        for name in sizes:
+            obstacle = self._obstacle(name, name in read_elsewhere)
+            if obstacle:
+                self._refused[name] = obstacle
+        self.able = [name for name in sizes if name not in self._refused]
+        size = 0 if self._memory is None else self._memory.size
+        self.end = (min(size, options.l1_budget or size) - _BEHIND) // ALIGNMENT * ALIGNMENT
+
+    def bytes(self, count: int) -> int:
+        """Return the bytes of L1 that the first so many take."""
+        return sum(round_up(self._sizes[name], ALIGNMENT) for name in self.able[:count])
+
+    def plan(self, count: int, obstacle: str = "") -> StatePlan:
+        """Return the plan with the first so many in L1, and why the others are not there."""
+        first = self.end - self.bytes(count)
+        found, offset = [], first
+        for name, size in self._sizes.items():
+            if self._memory is None or name not in self.able[:count]:
+                found.append(StateInput(name, size, None, self._refused.get(name, obstacle)))
+                continue
+            reason = f"stays in {self._memory.name} between runs"
+            found.append(StateInput(name, size, offset, reason))
+            offset += round_up(size, ALIGNMENT)
+        if self._memory is None or not count:
+            return StatePlan(tuple(found))
+        return StatePlan(tuple(found), self._memory.name, first)
+
+    def _obstacle(self, name: str, read_elsewhere: bool) -> str:
+        """Return why an input cannot be in L1; empty if it can."""
+        readers = [each for each in self._regions.values() if name in _names(each.inputs)]
+        if read_elsewhere or not readers:
+            return "the host reads it"
+        if self._memory is None:
+            return "the host cannot access L1"
+        if self._options.schedule != "overlapped":
+            return f"the schedule '{self._options.schedule}' loads all inputs"
+        obstacles = (self._in_region(name, region) for region in readers)
+        return next(filter(None, obstacles), "")
+
+    def _in_region(self, name: str, region: Region) -> str:
+        """Return what prevents a region from finding an input in L1."""
+        found = expand(self._soc, region)
+        tensor = next(each for each in region.inputs if each.name == name)
+        for layer in found.region.layers:
+            if name not in _names(layer.inputs):
+                continue
+            home = found.homes[layer.name]
+            if not home.layout(self._soc).native(tensor):
+                return "it is converted to another layout"
+            problem = home.problem(self._soc, layer, self._options)
+            if not problem.may_find or home.region_runner:
+                return f"layer '{layer.name}' loads it in parts"
+        if name in {entry.source for entry in region.maps}:
+            return "a function of its bytes is computed first"
+        return ""
+
+
+def _names(tensors: Sequence[Tensor]) -> set[str]:
+    return {tensor.name for tensor in tensors}
+
+
+def _memory(regions: Mapping[str, Region], soc: Soc) -> Memory | None:
+    """Return the L1 of all regions, if there is one that the host can access."""
+    homes = {name for region in regions.values() for name in region.homes}
+    found = {soc.accelerator(name).l1 for name in homes}
+    if len(found) != 1:
+        return None
+    memory = soc.memory(found.pop())
+    return memory if memory.mapped else None

@@ -9,13 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from byoc_dory.cost import Cost
-from byoc_dory.emit.symbols import Symbols
-from byoc_dory.errors import ModelError, TargetError
-from byoc_dory.nearest import nearest
+from byoc_dory.emit.text import Symbols
+from byoc_dory.errors import ModelError, TargetError, nearest
 from byoc_dory.options import TilingOptions, check_count
 from byoc_dory.pinning import WeightPlan
 from byoc_dory.soc.registry import resolve
-from byoc_dory.tiling.named import objective_named
+from byoc_dory.tiling.objectives import objective_named
 from htvm.firmware.paths import driver_folders
 from htvm.opening import opened
 from htvm.policy import check_policy

@@ -16,8 +16,7 @@ import pytest
 
 from byoc_dory.layers import Shift
 from byoc_dory.soc.registry import resolve
-from byoc_dory.tileloop.pipeline import Verb
-from byoc_dory.tileloop.steps import Call
+from byoc_dory.tileloop.pipeline import Call, Verb
 from htvm import zoo
 from htvm.compiled import BuildOptions
 from htvm.pipeline import compile_model

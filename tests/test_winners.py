@@ -15,7 +15,7 @@ import htvm
 from byoc_dory.cost import Cost
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
-from byoc_dory.tiling.named import objective_named, objective_text
+from byoc_dory.tiling.objectives import objective_named, objective_text
 from htvm.compiled import BuildOptions
 from htvm.errors import InputError, TargetError
 from htvm.pipeline import compile_model

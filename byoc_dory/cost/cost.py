@@ -18,11 +18,11 @@ from byoc_dory.plan import alone
 from byoc_dory.residency.choices import Offer
 from byoc_dory.residency.tiler import Answers, LayerCost, Tiler
 from byoc_dory.tiling import quickest, solve
-from byoc_dory.tiling.named import objective_named
+from byoc_dory.tiling.objectives import objective_named
 from byoc_dory.tiling.problem import solution_of
 
 if TYPE_CHECKING:
-    from byoc_dory.cost.basis import Basis
+    from byoc_dory.cost.host import Basis
     from byoc_dory.layers import Layer
     from byoc_dory.options import TilingOptions
     from byoc_dory.plan import LayerPlan

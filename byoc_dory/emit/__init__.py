@@ -1,7 +1,7 @@
 """Generating C from plans: the interface of all emitters, and helpers that they share.
 
 An emitter belongs to an accelerator (it knows the driver); `byoc_dory.codegen` calls it for the
-layers of a region, and the family's `byoc_dory.emit.tensor_layout.TensorLayout` for the conversions
+layers of a region, and the family's `byoc_dory.emit.layout.TensorLayout` for the conversions
 at the region's border.
 """
 

@@ -1,40 +1,55 @@
 """Layers: the computations that accelerators can be given, with exact shapes.
 
-`Layer` is the common base; each kind is a class in a file of its own.
+`Layer` is the common base; each kind is a class.
 """
 
-from byoc_dory.layers.add import Add, add_layer
-from byoc_dory.layers.attend import Attend, attend_layer
 from byoc_dory.layers.attention import (
+    Attend,
     Attention,
+    AttentionOperands,
+    CachedAttention,
     MultiHeadAttention,
     Projection,
     Scores,
+    Weighing,
+    attend_layer,
+    cached_attention_layer,
     mha_layer,
 )
-from byoc_dory.layers.cached_attention import (
-    AttentionOperands,
-    CachedAttention,
-    Weighing,
-    cached_attention_layer,
-)
-from byoc_dory.layers.combination import Combination, combination_layer
-from byoc_dory.layers.convolution import Convolution, conv2d_layer, depthwise_layer
-from byoc_dory.layers.dense import Dense, dense_layer
-from byoc_dory.layers.gemm import Gemm, gemm_layer
-from byoc_dory.layers.layer import INT8, Layer
-from byoc_dory.layers.matmul import Matmul, matmul_layer
-from byoc_dory.layers.requantization import (
+from byoc_dory.layers.layer import (
+    INT8,
     AnalogRequant,
+    Array,
+    Layer,
+    Layout,
     MulShift,
     OnnxRequant,
     Requant,
     Shift,
+    Tensor,
     TfliteRequant,
+    matrix,
 )
-from byoc_dory.layers.rows import Rows, rows_layer
-from byoc_dory.layers.tensor import Array, Layout, Tensor, matrix
-from byoc_dory.layers.weighted import Weighted
+from byoc_dory.layers.maps import (
+    Add,
+    Convolution,
+    Dense,
+    Weighted,
+    add_layer,
+    conv2d_layer,
+    dense_layer,
+    depthwise_layer,
+)
+from byoc_dory.layers.matrices import (
+    Combination,
+    Gemm,
+    Matmul,
+    Rows,
+    combination_layer,
+    gemm_layer,
+    matmul_layer,
+    rows_layer,
+)
 
 __all__ = [
     "INT8",

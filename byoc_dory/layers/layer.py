@@ -5,40 +5,161 @@ Rules check it, the tiler tiles it, the code generator turns it into C.  All sha
 batch axis, in the order C-y-x, and weights in the order K-C-fy-fx, whatever the source's layout;
 only the tensors at the border of a region have the source's layout.
 
-This file has the common base; each kind of layer has a class in a file of its own.
+This file has the common base, with tensors and requantizations.
+
+In requantizations, ``acc`` is the accumulator, including the bias; ``clip`` is the layer's.
+Divisions are shifts, and their rounding is part of the definition.
 """
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
 
 from byoc_dory.errors import ModelError
-from byoc_dory.layers.requantization import (
-    AnalogRequant,
-    MulShift,
-    OnnxRequant,
-    Requant,
-    Shift,
-    TfliteRequant,
-)
-from byoc_dory.layers.tensor import Array, Layout, Tensor
 
-__all__ = [
-    "INT8",
-    "AnalogRequant",
-    "Array",
-    "Layer",
-    "Layout",
-    "MulShift",
-    "OnnxRequant",
-    "Requant",
-    "Shift",
-    "Tensor",
-    "TfliteRequant",
-    "out_size",
-]
+Array: TypeAlias = npt.NDArray[Any]
+Layout: TypeAlias = Literal["CHW", "NHWC", "NCHW", "C"]
+
+_LAYOUTS = get_args(Layout)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A named activation without its batch axis.
+
+    Attributes:
+        name: unique name within the model.
+        shape: size in elements, ``(C, y, x)``, or ``(C,)`` for a vector; always in this order.
+        dtype: numpy name of the element type.
+        layout: order of the bytes in L2.  ``"CHW"`` is the accelerator's own layout (used inside a
+            region); ``"NHWC"``, ``"NCHW"`` and ``"C"`` (a vector) are the source's layouts, which
+            occur only at the border of a region.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "int8"
+    layout: Layout = "CHW"
+
+    def __post_init__(self) -> None:
+        where = f"tensor '{self.name}'"
+        if not self.name:
+            raise ModelError("a tensor has no name", where=f"shape {self.shape}")
+        if len(self.shape) not in (1, 3):
+            raise ModelError(
+                f"shape {self.shape} has {len(self.shape)} dimensions",
+                where=where,
+                hint="give (C, y, x) or (C,), without the batch axis",
+            )
+        if any(size < 1 for size in self.shape):
+            raise ModelError(f"shape {self.shape} has an empty dimension", where=where)
+        if self.layout not in _LAYOUTS:
+            raise ModelError(
+                f"unknown layout '{self.layout}'", where=where, hint=f"one of {_LAYOUTS}"
+            )
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape))
+
+
+def matrix(name: str, rows: int, columns: int, dtype: str = "int8") -> Tensor:
+    """Return a matrix as a tensor ``(columns, rows, 1)``, stored row by row."""
+    return Tensor(name, (columns, rows, 1), dtype, "NHWC")
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Requantization by an arithmetic right shift that floors: ``y = clip(acc >> shift)``."""
+
+    shift: int
+
+
+@dataclass(frozen=True)
+class MulShift:
+    """Requantization ``y = clip((acc * mul + add) >> shift)``; one entry, or one per channel."""
+
+    mul: tuple[int, ...]
+    shift: tuple[int, ...]
+    add: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True)
+class TfliteRequant:
+    """TFLite's fixed-point requantization with double rounding; one entry, or one per channel.
+
+    Attributes:
+        multiplier: Q31 multipliers, per tensor (one entry) or per output channel.
+        shift: TFLite's exponents (positive: left), as many as there are multipliers; -1 for a
+            multiplier of zero, which gives zero with any, because all right shifts are simpler.
+        output_zero_point: added after scaling.
+        input_zero_points: one per input tensor; subtracted from the activations.
+    """
+
+    multiplier: tuple[int, ...]
+    shift: tuple[int, ...]
+    output_zero_point: int = 0
+    input_zero_points: tuple[int, ...] = (0,)
+
+    def __post_init__(self) -> None:
+        factors = zip(self.multiplier, self.shift, strict=True)
+        object.__setattr__(self, "shift", tuple(shift if mul else -1 for mul, shift in factors))
+
+
+@dataclass(frozen=True)
+class OnnxRequant:
+    """onnxruntime's float32 requantization; one entry, or one per channel.
+
+    ``y = clip(rint(float32(acc) * scale) + output_zero_point)``, ties to even, where the float32
+    ``scale`` is ``multiplier * 2**-shift``.
+
+    Attributes:
+        multiplier: 24-bit mantissas (0 for a scale that takes every int32 to zero).
+        shift: shifts of 1 to 62 bits, as many as there are multipliers.
+        output_zero_point: added after scaling.
+        input_zero_points: one per input tensor; subtracted from the activations.
+    """
+
+    multiplier: tuple[int, ...]
+    shift: tuple[int, ...]
+    output_zero_point: int = 0
+    input_zero_points: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True)
+class AnalogRequant:
+    """Requantization of an in-memory core with ternary weights, such as DIANA's analog core.
+
+    Each pass over the array gives ``v = clip(floor(acc / gain), *adc)``; the passes are summed,
+    and ``y = clip((v * mul + add) >> shift)``.
+
+    Attributes:
+        gain: value of one step of the ADC, a power of two.
+        mul, add: 16-bit numbers, one entry or one per output channel.
+        shift: number of bits of the arithmetic right shift, which floors.
+        adc: inclusive range of the converter.
+        rows: number of rows of the array; a pass takes as many whole input channels as they hold,
+            which is ``rows // (fy * fx)`` channels for the filter that the core executes.
+    """
+
+    gain: int
+    mul: tuple[int, ...]
+    add: tuple[int, ...]
+    shift: int
+    rows: int
+    adc: tuple[int, int] = (-32, 31)
+
+
+Requant: TypeAlias = Shift | MulShift | TfliteRequant | OnnxRequant | AnalogRequant
+
 
 INT8 = (-128, 127)
 
@@ -213,3 +334,43 @@ def _height(tensor: Tensor) -> int:
 
 def _width(tensor: Tensor) -> int:
     return tensor.shape[2] if len(tensor.shape) == 3 else 1
+
+
+@lru_cache(maxsize=256)  # asked several times for each layer of a region
+def value_of(layer: Layer) -> bytes:
+    """Return a digest of all fields of a layer, with the elements of its arrays.
+
+    Equal layers may be computed, and planned, as one.  No field is left out by choice, so that none
+    can be forgotten; only names are, of which it matters which operands are the same tensor.
+    """
+    found = hashlib.sha256()
+    names: dict[str, int] = {}
+    _enter(found, layer, names)
+    return found.digest()
+
+
+def sizes_of(layer: Layer) -> tuple[object, ...]:
+    """Return kind and sizes of a layer, its tensors' types, and which operands are the same."""
+    tensors = tuple((each.shape, each.dtype, each.layout) for each in (*layer.inputs, layer.output))
+    return (layer.geometry, tensors, tuple(layer.inputs.index(each) for each in layer.inputs))
+
+
+def _enter(found: hashlib._Hash, value: object, names: dict[str, int]) -> None:
+    """Enter a value with its type and length, so that different ones give different texts."""
+    found.update(f"{type(value).__module__}.{type(value).__qualname__}:".encode())
+    if isinstance(value, np.ndarray):
+        found.update(f"{value.dtype}{value.shape}".encode())
+        found.update(value.tobytes())
+    elif is_dataclass(value):
+        for entry in fields(value):
+            inner = getattr(value, entry.name)
+            if entry.name == "name" and isinstance(value, Layer | Tensor):
+                inner = names.setdefault(inner, len(names)) if isinstance(value, Tensor) else ""
+            _enter(found, inner, names)
+    elif isinstance(value, tuple | list):
+        found.update(f"{len(value)}:".encode())
+        for inner in value:
+            _enter(found, inner, names)
+    else:
+        text = repr(value).encode()
+        found.update(f"{len(text)}:".encode() + text)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers.tensor import Array
+from byoc_dory.layers.layer import Array
 
 
 @dataclass(frozen=True)

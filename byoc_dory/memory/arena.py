@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from byoc_dory.errors import HtvmError
-from byoc_dory.memory.exact import Item, branch_and_bound
-from byoc_dory.memory.sweep import sweep
+from byoc_dory.memory.exact import Item, branch_and_bound, sweep
 
 _log = logging.getLogger(__name__)
 

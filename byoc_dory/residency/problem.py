@@ -5,7 +5,7 @@ whether its result stays there, with the bytes and cycles of each choice.  A ten
 its readers or for none.  At each layer, the bytes of its choice and all tensors that stay and are
 live at that time must fit L1 together.  The sum of all cycles is to be minimised.
 
-Nothing here depends on layers or accelerators; offsets are assigned later (`placement`).
+Nothing here depends on layers or accelerators; offsets are assigned later (`tensors`).
 """
 
 from __future__ import annotations

@@ -17,9 +17,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from byoc_dory.errors import TargetError
+from byoc_dory.errors import TargetError, named
 from byoc_dory.soc.cores import Cluster, CoreTiming, Host, HostCost
-from byoc_dory.soc.objections import named
 from byoc_dory.soc.parameters import Parameter, Value, parse_parameters
 from byoc_dory.soc.parts import Dma, Memory, Power, SimControl, TargetSpec, round_up
 from byoc_dory.soc.schemes import NumberScheme, ShiftScheme
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from byoc_dory.emit import Emitter, RegionEmitter
-    from byoc_dory.emit.tensor_layout import TensorLayout
+    from byoc_dory.emit.layout import TensorLayout
     from byoc_dory.layers import Layer
     from byoc_dory.options import TilingOptions
     from byoc_dory.plan import Follower, LayerPlan
@@ -236,7 +235,7 @@ class Accelerator(ABC):
         everything but names and objectives.  An accelerator that runs hundreds of layers of one
         size may leave out what its model does not read, so that these are tiled once.
         """
-        from byoc_dory.layers.value import value_of
+        from byoc_dory.layers.layer import value_of
 
         return value_of(layer), replace(options, objective=None, layers=())
 
@@ -287,7 +286,7 @@ class Accelerator(ABC):
 
         By default rows of channels without padding.
         """
-        from byoc_dory.emit.row_layout import RowLayout
+        from byoc_dory.emit.layout import RowLayout
 
         return RowLayout(soc.host.cost.layout_byte)
 

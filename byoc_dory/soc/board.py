@@ -10,8 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from byoc_dory.errors import TargetError
-from byoc_dory.nearest import nearest
+from byoc_dory.errors import TargetError, nearest
 
 PUBLISHED, UNVERIFIED = "published: ", "unverified: "
 """How the source of a number begins: where it was read, or why it was not looked up."""
@@ -52,7 +51,7 @@ class Board:
         name: name of the board, as users write it; that of its file.
         title: name in reports.
         chip: its microcontroller.
-        core: name of the target of its core (`byoc_dory.soc.boards.cores.CORES`).
+        core: name of the target of its core (`byoc_dory.soc.boards.description.CORES`).
         clock_hz: highest clock of the core.
         flash: memory with code and constants.
         ram: memory with arena, inputs, outputs and stack.

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from byoc_dory.errors import TargetError
-from byoc_dory.nearest import nearest
+from byoc_dory.errors import TargetError, nearest
 from byoc_dory.soc.cores import QemuMachine
 from byoc_dory.soc.header import render
 from byoc_dory.soc.parameters import Parameter, Value, described

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from byoc_dory.errors import TargetError
-from byoc_dory.nearest import nearest
+from byoc_dory.errors import TargetError, nearest
 
 Value: TypeAlias = "bool | int | float | str"
 """The value of a parameter; bytes are whole numbers."""

@@ -14,8 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TypeVar
 
-from byoc_dory.errors import TargetError
-from byoc_dory.nearest import nearest
+from byoc_dory.errors import TargetError, nearest
 from byoc_dory.soc.base import Accelerator, Soc, Target
 from byoc_dory.soc.board import SUFFIX, board_called, boards
 from byoc_dory.soc.numbers import numbers, with_numbers

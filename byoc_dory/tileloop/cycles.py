@@ -1,4 +1,4 @@
-"""Predicted cycles of a tile program, with transfers and computation in parallel.
+"""Predicted cycles of a tile program, with transfers and computation in parallel, and bytes moved.
 
 The host carries out the actions of the pipeline; transfers queue up, and a device computes in
 parallel with the host.  The author of an accelerator gives the cost of one transfer and of one
@@ -8,15 +8,14 @@ computation (`Costs`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from byoc_dory.tileloop.pipeline import Verb
+from byoc_dory.tileloop.pipeline import Block, Verb
 from byoc_dory.tileloop.program import LoopTile, Operand, TileProgram
-from byoc_dory.tileloop.steps import Block
-from byoc_dory.tileloop.traffic import kinds_of_tiles, moves_of_kind
+from byoc_dory.tileloop.values import evaluate
 
 
 @dataclass(frozen=True)
@@ -311,3 +310,61 @@ def _tiles(program: TileProgram, costs: Costs, known: Prices) -> list[Price]:
             price = known.kinds[indices] = _price(program, costs, indices)
         found.append(price)
     return found
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that a layer moves to and from L2, including halos and padding.
+
+    Attributes:
+        read: bytes of operands.
+        written: bytes of the result.
+        constants: bytes of packed weights and tables, counting repeated reads.
+    """
+
+    read: int
+    written: int
+    constants: int
+
+
+Indices: TypeAlias = tuple[int, ...]
+
+
+def kinds_of_tiles(program: TileProgram) -> Iterator[tuple[Indices, tuple[int, ...], int]]:
+    """Yield (one tile's indices, its kind on each axis, number of such) for each shape of tiles."""
+    axes = program.axes
+    for chosen in itertools.product(*[range(len(axis.kind_counts)) for axis in axes]):
+        indices, count = [], 1
+        for axis, kind in zip(axes, chosen, strict=True):
+            indices.append(axis.kinds[0][kind])
+            count *= axis.kind_counts[kind]
+        yield tuple(indices), chosen, count
+
+
+def moves_of_kind(program: TileProgram, operand: Operand, chosen: tuple[int, ...]) -> int:
+    """Return how many tiles of a kind move an operand."""
+    depth, count = program.depth(operand), 1
+    for number, (axis, kind) in enumerate(zip(program.axes, chosen, strict=True)):
+        if number < depth:
+            count *= axis.kind_counts[kind]
+        elif kind != 0:
+            # Loops inside of the transfer are at their first tile, which is of the first kind.
+            return 0
+    return count
+
+
+def traffic_of(program: TileProgram) -> Traffic:
+    """Return the bytes of all transfers, and those that the accelerator fetches itself."""
+    read = written = constants = 0
+    for indices, chosen, count in kinds_of_tiles(program):
+        tile = program.at(indices)
+        for operand in program.loaded:
+            moved = moves_of_kind(program, operand, chosen) * program.block(operand, tile).size
+            if operand.constant:
+                constants += moved
+            else:
+                read += moved
+        if not program.result.resident:
+            written += count * program.block(program.result, tile).size
+        constants += count * evaluate(program.compute.fetched, tile)
+    return Traffic(read, written, constants)

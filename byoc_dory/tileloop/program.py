@@ -3,8 +3,11 @@
 The author of an accelerator specifies the axes along which a layer is tiled, the tile of each
 operand (an offset in L2, a block to move, a place in L1), the computation, and the order of the
 actions (`byoc_dory.tileloop.pipeline`).  Everything else is derived: when an operand is loaded
-again (`TileProgram.depth`), the predicted cycles (`cycles`), the bytes moved (`traffic`), which
+again (`TileProgram.depth`), the predicted cycles (`cycles`), the bytes moved (also `cycles`), which
 tile an element belongs to (`elements`), and the C (`byoc_dory.emit.staged`).
+
+An author specifies where a tile of a tensor lies in L2 and which block is moved; the plan
+determines the rest, and whether the whole tensor stays in L1.
 """
 
 from __future__ import annotations
@@ -16,9 +19,9 @@ from functools import cached_property
 from math import prod
 
 from byoc_dory.errors import TileProgramError
+from byoc_dory.plan import LayerPlan
 from byoc_dory.tileloop.axes import Span, TileAxis
-from byoc_dory.tileloop.pipeline import Pipeline
-from byoc_dory.tileloop.steps import Block, Call, Trigger
+from byoc_dory.tileloop.pipeline import Block, Call, Pipeline, Trigger
 from byoc_dory.tileloop.values import (
     Entry,
     Value,
@@ -334,3 +337,63 @@ class TileProgram:
     def reads(self) -> frozenset[str]:
         """Return the operands whose places the accelerator is given."""
         return places_of(*values_of(*self.compute.fields.values()))
+
+
+def input_of(
+    plan: LayerPlan,
+    number: int,
+    name: str,
+    offset: Value,
+    block: BlockOf,
+    whole: int,
+    buffer: int,
+    *,
+    every_tile: bool = False,
+    title: str = "",
+) -> Operand:
+    """Return an input of a layer; if resident, it has the same layout as in L2.
+
+    Args:
+        plan: of the layer.
+        number: index of the input among the layer's inputs.
+        name, offset, block, title: as for `Operand`.
+        whole: bytes of the whole tensor.
+        buffer: bytes of one tile in L1.
+        every_tile: whether every tile reads all of it, so that one buffer is enough.
+    """
+    resident = plan.resident_inputs[number]
+    return Operand(
+        name,
+        offset,
+        block,
+        plan.l1_inputs[number],
+        whole if resident else buffer,
+        buffers=1 if every_tile else plan.input_buffers or plan.buffers,
+        resident=resident,
+        inside=offset,
+        title=title,
+    )
+
+
+def weights_of(plan: LayerPlan, offset: Value, block: BlockOf, buffer: int) -> Operand:
+    """Packed weights that are loaded into L1; ``buffer`` is the bytes of one tile of them."""
+    return Operand(
+        "weights", offset, block, plan.l1_weights, buffer, buffers=plan.buffers, constant=True
+    )
+
+
+def result_of(
+    plan: LayerPlan, offset: Value, block: BlockOf, whole: int, buffer: int, *, title: str = ""
+) -> Operand:
+    """Return the result of a layer, ``out``; arguments as for `input_of`."""
+    return Operand(
+        "out",
+        offset,
+        block,
+        plan.l1_output,
+        whole if plan.resident_output else buffer,
+        buffers=plan.buffers,
+        resident=plan.resident_output,
+        inside=offset,
+        title=title,
+    )

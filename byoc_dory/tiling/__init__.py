@@ -2,7 +2,7 @@
 
 For a heuristic objective, a layer that fits is proved to need no tiling if that is possible;
 otherwise an integer program is solved (`milp`) or, for small layers and for testing, all tiles are
-enumerated (`exhaustive`).  For latency, a search evaluates the cycle model (`latency`).
+enumerated.  For latency, a search evaluates the cycle model (both in `latency`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dataclasses import replace
 from math import prod
 
 from byoc_dory.options import TilingOptions
-from byoc_dory.tiling.exhaustive import best_tiles, solve_exhaustive
 from byoc_dory.tiling.latency import (
-    LATENCY,
     Beaten,
     TileCandidate,
     TileCost,
+    best_tiles,
     candidates,
+    solve_exhaustive,
     solve_latency,
 )
-from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
+from byoc_dory.tiling.objectives import LATENCY, Fill, Heuristic, Objective, Size, Whole
 from byoc_dory.tiling.problem import (
     Axis,
     FixedBytes,

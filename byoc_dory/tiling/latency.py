@@ -1,4 +1,6 @@
-"""Tiles with the lowest predicted latency: the cycle model itself is the objective.
+"""Tiles with the lowest predicted latency, and all tiles: the reference for the integer program.
+
+For latency, the cycle model itself is the objective.
 
 Latency is not linear in the sizes of a tile: filling of the array and granules of the DMA are
 ceilings, and overlap is a maximum.  But it mostly changes where the *number* of tiles or of blocks
@@ -19,12 +21,59 @@ from typing import TypeAlias
 
 import numpy as np
 
-from byoc_dory.tiling.exhaustive import feasible_tiles
+from byoc_dory.tiling.objectives import LATENCY, Objective
 from byoc_dory.tiling.problem import Axis, Solution, Tile, TilingProblem
 from byoc_dory.tiling.shortage import require_feasible
 
-LATENCY = "latency"
-"""The name of the objective."""
+
+def feasible_tiles(problem: TilingProblem) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """Return all feasible tiles, one row (k, c, y, x) each, ascending in (k, y, x, c).
+
+    Raises:
+        TilingError: no tile is feasible.
+    """
+    require_feasible(problem)
+    k, y, x, c = np.meshgrid(
+        *(axis.sizes() for axis in (problem.k, problem.y, problem.x, problem.c)), indexing="ij"
+    )
+    tiles = np.stack([axis.ravel() for axis in (k, c, y, x)], axis=1)
+    return tiles[problem.fits(*tiles.T)]
+
+
+def best_tiles(problem: TilingProblem, objectives: Iterable[Objective]) -> tuple[Tile, ...]:
+    """The best tile of each objective; among equals the one with the largest k, then y, x, c.
+
+    Raises:
+        TilingError: no tile fits.
+    """
+    tiles = feasible_tiles(problem)
+    best = []
+    for objective in objectives:
+        values = np.asarray(objective.value(problem, *tiles.T))
+        row = len(values) - 1 - int(np.argmax(values[::-1]))
+        best.append(Tile(*(int(size) for size in tiles[row])))
+    return tuple(best)
+
+
+def solve_exhaustive(problem: TilingProblem, objective: Objective) -> Solution:
+    """Return the best tile; among equals the one with the largest k, then y, x and c.
+
+    Raises:
+        TilingError: no tile fits.
+    """
+    start = time.perf_counter()
+    (best,) = best_tiles(problem, [objective])
+    return Solution(
+        best,
+        *problem.memory(best),
+        objective=objective.of(problem, best),
+        objective_name=objective.name,
+        status="optimal",
+        gap=0.0,
+        solver="exhaustive",
+        seconds=time.perf_counter() - start,
+    )
+
 
 TileCost: TypeAlias = Callable[[Tile], int]
 """Returns the predicted cycles of a layer with a tile."""

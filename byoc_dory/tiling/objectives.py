@@ -1,5 +1,7 @@
 """The objectives of tiling: memory use plus named, weighted heuristics (HTVM paper Eq. 1).
 
+Objectives have names: ``array``, ``latency``, or with weights ``array(alpha=2, long DMA=0)``.
+
 An objective is ``alpha * (L1_w + L1_in + L1_out) + sum(beta_i * H_i)``, to be maximised.  Each
 ``H_i`` is one of a few *quantities* of a tile.  A quantity can be evaluated exactly (integers or
 numpy arrays) and, in `byoc_dory.tiling.milp`, be written as a linear expression; weights are
@@ -8,11 +10,14 @@ integers, so objective values are exact and comparable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from byoc_dory.errors import TargetError
 from byoc_dory.tiling.problem import Tile, TilingProblem
 
 Dim: TypeAlias = Literal["k", "c", "y", "x", "iy", "ix"]
@@ -176,3 +181,61 @@ class Objective:
             if isinstance(quantity, Whole) and set(quantity.dims) >= {"k", "y", "x"}:
                 bonus += heuristic.weight
         return could_gain <= bonus if could_gain else True
+
+
+_WEIGHTED = re.compile(r"([^()]+?)\s*\((.*)\)")
+_ALPHA = "alpha"
+
+LATENCY = "latency"
+"""The name of the objective of fewest cycles."""
+
+
+def objective_named(text: str, known: Mapping[str, Objective], where: str) -> Objective | None:
+    """Return an objective by name, with the weights given in brackets; None for latency.
+
+    Args:
+        text: name of an objective, alone or with weights as `objective_text` writes them.
+        known: the accelerator's objectives by name.
+        where: what the objectives belong to, for errors.
+
+    Raises:
+        TargetError: there is no such objective or heuristic, or a weight is no whole number.
+    """
+    found = _WEIGHTED.fullmatch(text.strip())
+    name = found[1] if found else text.strip()
+    if name == LATENCY and found is None:
+        return None
+    if name not in known:
+        raise TargetError(
+            f"there is no tiling objective '{text}'",
+            where=where,
+            hint=f"one of {', '.join([*known, LATENCY])}",
+        )
+    objective = known[name]
+    return objective if found is None else _weighted(objective, found[2], where)
+
+
+def objective_text(name: str, alpha: int | None, betas: Mapping[str, int]) -> str:
+    """Return the name with its weights, as `objective_named` reads them; latency has none."""
+    if alpha is None:
+        return name
+    weights = {_ALPHA: alpha, **betas}
+    return f"{name}({', '.join(f'{key}={value}' for key, value in weights.items())})"
+
+
+def _weighted(objective: Objective, text: str, where: str) -> Objective:
+    terms = {term.name: term for term in objective.heuristics}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, _, value = part.rpartition("=")
+        name = name.strip()
+        if re.fullmatch(r"\s*-?\d{1,18}\s*", value) is None or name not in (_ALPHA, *terms):
+            raise TargetError(
+                f"{part!r} is no weight of objective '{objective.name}'",
+                where=where,
+                hint=f"NAME=NUMBER, with the names {', '.join([_ALPHA, *terms])}",
+            )
+        if name == _ALPHA:
+            objective = replace(objective, alpha=int(value))
+        else:
+            terms[name] = replace(terms[name], weight=int(value))
+    return replace(objective, heuristics=tuple(terms.values()))

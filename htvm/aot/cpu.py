@@ -17,8 +17,7 @@ import tvm_ffi
 from tvm import relax
 from tvm.ir import GenericConst
 
-from byoc_dory.emit.symbols import Symbols
-from byoc_dory.emit.text import c_identifier
+from byoc_dory.emit.text import Symbols, c_identifier
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from htvm.aot.codegen_c import About, body_of, define, headers_of
 from htvm.aot.constants import ConstantPool, FreshNames, distinct

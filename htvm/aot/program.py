@@ -234,7 +234,7 @@ def _check_names(model: str, names: Sequence[str]) -> None:
             raise ModelError(
                 f"two functions or arrays are called '{name}'",
                 where=f"program '{model}'",
-                hint="emitters name arrays with byoc_dory.emit.symbols.part_name",
+                hint="emitters name arrays with byoc_dory.emit.text.part_name",
             )
         known.add(name)
 

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory import generate
-from byoc_dory.emit.symbols import Symbols
+from byoc_dory.emit.text import Symbols
 from byoc_dory.errors import HtvmError
-from byoc_dory.expansion import expand
 from byoc_dory.pinning import WeightPlan, plan_weights
-from byoc_dory.state import StatePlan
-from byoc_dory.state_planning import generate_with_state
+from byoc_dory.planning import expand
+from byoc_dory.state import StatePlan, generate_with_state
 from patterns.byoc.partition import Partition, codegen_name
 from patterns.primitive import dtype_of, shape_of
 

@@ -22,7 +22,7 @@ from byoc_dory.layers import (
     cached_attention_layer,
     matrix,
 )
-from byoc_dory.layers.rows import Rows
+from byoc_dory.layers.matrices import Rows
 from byoc_dory.layers.rowwise import TableMap, TableSoftmax
 from patterns.dispatch.groups import Group, byte_function
 from patterns.ops.integer.combine import Combine, IntegerMatmul

@@ -15,7 +15,7 @@ from tvm.relax.dpl import is_const, is_op, wildcard
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array, Shift, Tensor, matrix
 from byoc_dory.layers import Dense as DenseLayer
-from byoc_dory.layers.gemm import gemm_layer
+from byoc_dory.layers.matrices import gemm_layer
 from patterns.match import Match
 from patterns.names import emit
 from patterns.op import INT8, Operands, Range, Scale, TensorType, operator

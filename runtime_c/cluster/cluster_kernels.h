@@ -64,7 +64,7 @@ typedef struct {
 } cluster_matmul_t;
 
 /* Attention of each head's queries over its `cached` keys and values, and its own last ones unless
- * these are NULL (byoc_dory/layers/cached_attention.py has the formulas).  Heads lie one after another,
+ * these are NULL (byoc_dory/layers/attention.py has the formulas).  Heads lie one after another,
  * rows have `size` bytes, a multiple of 4.  Only for cores with SIMD. */
 typedef struct {
     const int8_t *keys, *values, *query;

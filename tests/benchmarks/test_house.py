@@ -50,7 +50,7 @@ def test_a_build_is_counted(counts: Counts) -> None:
 
 def test_classes_that_hold_the_convolution_are_found(counts: Counts) -> None:
     assert {
-        "byoc_dory.layers.convolution.Convolution",
+        "byoc_dory.layers.maps.Convolution",
         "patterns.ops.convolution.Conv2d",
     } <= set(counts.shapes)
     assert "byoc_dory.tileloop.program.TileProgram" in counts.carriers

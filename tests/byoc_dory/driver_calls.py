@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from byoc_dory.tileloop.order import performed
-from byoc_dory.tileloop.pipeline import Action, Verb
+from byoc_dory.tileloop.pipeline import Action, Block, Trigger, Verb
 from byoc_dory.tileloop.program import LoopTile, TileProgram
-from byoc_dory.tileloop.steps import Block, Trigger
 from byoc_dory.tileloop.values import evaluate
 
 

@@ -25,8 +25,8 @@ from byoc_dory.soc.diana.cost import (
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.program import ConvTrigger
 from byoc_dory.tileloop.cycles import predicted_cycles, simulated_cycles
+from byoc_dory.tileloop.pipeline import Block, Trigger
 from byoc_dory.tileloop.program import TileProgram
-from byoc_dory.tileloop.steps import Block, Trigger
 from byoc_dory.tiling.problem import Tile, solution_of
 from tests.byoc_dory.driver_calls import Load, Queue, Start, Step, Store, steps_of
 from tests.byoc_dory.layers import NETWORKS, OPS, random_layer

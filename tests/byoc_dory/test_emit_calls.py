@@ -12,7 +12,7 @@ from byoc_dory.region import Kernel
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.program import AddTrigger, ConvTrigger, DenseTrigger
 from byoc_dory.soc.header import render
-from byoc_dory.tileloop.steps import Trigger
+from byoc_dory.tileloop.pipeline import Trigger
 from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
 from tests.byoc_dory.driver_calls import (

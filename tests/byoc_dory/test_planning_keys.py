@@ -10,7 +10,7 @@ import pytest
 
 from byoc_dory.cost import Cost
 from byoc_dory.layers import Layer, MulShift, Shift, Tensor, conv2d_layer
-from byoc_dory.layers.value import value_of
+from byoc_dory.layers.layer import value_of
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import alone
 from byoc_dory.planning import plan_region

@@ -13,12 +13,17 @@ from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.errors import TileProgramError
 from byoc_dory.tileloop.axes import Span, TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.checks import check, check_places
-from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads, predicted_cycles
+from byoc_dory.tileloop.cycles import (
+    ComputeCost,
+    Costs,
+    Moved,
+    Overheads,
+    predicted_cycles,
+    traffic_of,
+)
 from byoc_dory.tileloop.elements import elements_of_tiles
-from byoc_dory.tileloop.pipeline import HOST_BESIDE, HOST_IN_TURN, Action, Pipeline, Verb
+from byoc_dory.tileloop.pipeline import HOST_BESIDE, HOST_IN_TURN, Action, Pipeline, Trigger, Verb
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
-from byoc_dory.tileloop.steps import Trigger
-from byoc_dory.tileloop.traffic import traffic_of
 from byoc_dory.tileloop.values import Of, Place, Value, round_up
 from tests.byoc_dory.driver_calls import Load, Queue, Store, Wait, loads_of, steps_of
 

@@ -28,8 +28,7 @@ from byoc_dory.tiling import (
     shortage_of,
     solve_latency,
 )
-from byoc_dory.tiling.exhaustive import feasible_tiles
-from byoc_dory.tiling.latency import all_candidates, sizes
+from byoc_dory.tiling.latency import all_candidates, feasible_tiles, sizes
 from byoc_dory.tiling.problem import InputWindow, Rounding, TileWeights, solution_of
 from byoc_dory.tiling.shortage import require_feasible
 from tests.byoc_dory.analog import random_analog_layer

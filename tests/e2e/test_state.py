@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import htvm
-from byoc_dory import state_planning
+from byoc_dory import state
 from byoc_dory.options import TilingOptions
 from byoc_dory.state import StatePlan
 from htvm import zoo
@@ -120,7 +120,7 @@ def test_the_quickest_number_of_caches_is_in_l1() -> None:
 
 
 def test_numbers_beside_the_best_of_four_steps_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_planning, "_STEPS", 2)
+    monkeypatch.setattr(state, "_STEPS", 2)
     assert len(planned(17_500).offsets) == 2
     assert len(planned(22_500).offsets) == 3
 

@@ -21,7 +21,7 @@ import pytest
 
 import htvm
 from byoc_dory.errors import ExportError, TargetError
-from byoc_dory.soc.boards.cores import CORES
+from byoc_dory.soc.boards.description import CORES
 from byoc_dory.soc.registry import resolve
 from htvm.firmware import arm
 from htvm.firmware.isa import rv32_flags

@@ -15,7 +15,7 @@ import htvm
 from benchmarks import qemu
 from byoc_dory.errors import L2OverflowError, TargetError
 from byoc_dory.soc.board import boards, read_board
-from byoc_dory.soc.boards.cores import CORES
+from byoc_dory.soc.boards.description import CORES
 from byoc_dory.soc.registry import board_target, resolve
 from htvm.inputs import seeded_inputs
 from htvm.tools.cli import main

@@ -2,12 +2,94 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
 
 from byoc_dory.soc.base import Memory, SimControl, Soc, TargetSpec
 from byoc_dory.soc.board import SUFFIX, board_called, boards
-from byoc_dory.soc.boards.cores import CORES
+from byoc_dory.soc.cores import CV32E40P, ArmCore, ArmCycles, Host, HostCost, QemuMachine
 from byoc_dory.soc.parameters import Parameter
+
+# assumed: generous for generated code, which is not recursive (runs measure what is used).
+_STACK = 4_096
+
+_NUMBERS: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("cores.json").read_text("utf-8")
+)
+
+
+def _cost(name: str) -> HostCost:
+    """Return estimates for verdicts only, in instructions: derived on ResNet-8 in the emulator."""
+    return HostCost(**_NUMBERS["costs"][name])
+
+
+def _cycles(name: str) -> ArmCycles:
+    """Return cycles as published by the core's manual, whose table they name.
+
+    The M0+ is that with the multiplier of one cycle, as the STM32G0 has it.  On the M3, a refill
+    takes one to three cycles, a store at a constant distance one; on the M4, products of halfwords
+    take one cycle, too.
+    """
+    given = dict(_NUMBERS["cycles"][name])
+    return ArmCycles(given.pop("source"), **{key: tuple(each) for key, each in given.items()})
+
+
+def _riscv(isa: str) -> Host:
+    name = f"{isa.upper()} (cycles of a CV32E40P, not of the chip's own core)"
+    return replace(CV32E40P, name=name, isa=isa, stack=_STACK)
+
+
+def _core(
+    cpu: str,
+    extension: Literal["", "dsp", "mve"],
+    emulator: str,
+    cycles: ArmCycles | None = None,
+) -> ArmCore:
+    machines = [
+        QemuMachine(
+            board.qemu, (board.flash.address, board.flash.size), (board.ram.address, board.ram.size)
+        )
+        for board in boards().values()
+        if board.qemu and board.core == cpu.replace("-", "_")
+    ]
+    return ArmCore(cpu, extension, emulator, cycles, machines[0] if machines else None)
+
+
+def _arm(name: str, isa: str, cost: HostCost, arm: ArmCore) -> Host:
+    return Host(name=f"Arm {name}", isa=isa, stack=_STACK, cost=cost, arm=arm)
+
+
+CORES: dict[str, Host] = {
+    # The M0 has the M0+'s instructions (both are Armv6-M).
+    "cortex_m0plus": _arm(
+        "Cortex-M0+",
+        "armv6-m",
+        _cost("small"),
+        _core("cortex-m0plus", "", "cortex-m0", _cycles("m0plus")),
+    ),
+    "cortex_m3": _arm(
+        "Cortex-M3", "armv7-m", _cost("scalar"), _core("cortex-m3", "", "cortex-m3", _cycles("m3"))
+    ),
+    "cortex_m4": _arm(
+        "Cortex-M4", "armv7e-m", _cost("dsp"), _core("cortex-m4", "dsp", "cortex-m4", _cycles("m4"))
+    ),
+    "cortex_m7": _arm(
+        "Cortex-M7", "armv7e-m", _cost("dsp"), _core("cortex-m7", "dsp", "cortex-m7")
+    ),
+    "cortex_m33": _arm(
+        "Cortex-M33", "armv8-m.main", _cost("dsp"), _core("cortex-m33", "dsp", "cortex-m33")
+    ),
+    # The emulator of the others has no such core; QEMU has.
+    "cortex_m55": _arm(
+        "Cortex-M55", "armv8.1-m.main", _cost("mve"), _core("cortex-m55", "mve", "")
+    ),
+    "rv32imc": _riscv("rv32imc"),
+    "rv32imac": _riscv("rv32imac"),
+}
+"""Each core by the name of its target."""
+
 
 # assumed: a target named after its core has memories larger than any microcontroller's, so that
 # every network can be run and counted; boards have their own.

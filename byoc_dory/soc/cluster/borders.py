@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from byoc_dory.emit.conversion import Conversion
-from byoc_dory.emit.row_layout import RowLayout
+from byoc_dory.emit.layout import Conversion, RowLayout
 from byoc_dory.region import Kernel
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster import simd_work, work

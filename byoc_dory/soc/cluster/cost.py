@@ -47,7 +47,7 @@ from byoc_dory.soc.cluster.work import (
     slowest,
 )
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads, predicted_cycles
-from byoc_dory.tileloop.steps import Call
+from byoc_dory.tileloop.pipeline import Call
 from byoc_dory.tiling import Tile, TilingProblem, quickest, shortage_of
 from byoc_dory.tiling.problem import solution_of
 

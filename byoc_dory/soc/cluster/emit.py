@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from byoc_dory.emit.staged import Calls, call_text, initialiser, staged_kernel
-from byoc_dory.emit.symbols import part_name
-from byoc_dory.emit.text import Expr, environment
+from byoc_dory.emit.text import Expr, environment, part_name
 from byoc_dory.emit.tile_text import TileWriter, Transfer
 from byoc_dory.layers import Layer, Weighted
 from byoc_dory.options import TilingOptions

@@ -32,8 +32,7 @@ from byoc_dory.soc.cluster.tiles import (
 )
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.pipeline import Action, Pipeline, Verb
-from byoc_dory.tileloop.planned import weights_of
-from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
+from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram, weights_of
 from byoc_dory.tileloop.values import Entry, Own, Place, Value
 
 CORES_IN_TURN = Pipeline(

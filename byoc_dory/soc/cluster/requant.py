@@ -14,8 +14,8 @@ from functools import lru_cache
 import numpy as np
 
 from byoc_dory.layers import Add, Combination, Layer, Matmul, MulShift, Rows, Shift, Weighted
+from byoc_dory.layers.layer import sizes_of, value_of
 from byoc_dory.layers.rowwise import AffineNorm, LayerNorm, RmsNorm
-from byoc_dory.layers.value import sizes_of, value_of
 
 _INT32_MAX = 2**31 - 1
 

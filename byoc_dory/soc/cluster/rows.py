@@ -18,10 +18,8 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Dma
 from byoc_dory.tileloop.axes import TileAxis
 from byoc_dory.tileloop.cycles import Moved
-from byoc_dory.tileloop.pipeline import Pipeline
-from byoc_dory.tileloop.planned import input_of, result_of
-from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
-from byoc_dory.tileloop.steps import Block
+from byoc_dory.tileloop.pipeline import Block, Pipeline
+from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram, input_of, result_of
 from byoc_dory.tileloop.values import Value
 
 

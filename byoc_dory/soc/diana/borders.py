@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from byoc_dory.emit.conversion import Conversion
-from byoc_dory.emit.tensor_layout import TensorLayout
+from byoc_dory.emit.layout import Conversion, TensorLayout
 from byoc_dory.emit.text import environment
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array, Tensor

@@ -21,7 +21,7 @@ from byoc_dory.soc.base import Dma, Soc
 from byoc_dory.soc.diana.cores import AnalogCore, DigitalCore
 from byoc_dory.soc.diana.program import AddTrigger, AnalogTrigger, ConvTrigger, DenseTrigger
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved
-from byoc_dory.tileloop.steps import Block, Trigger
+from byoc_dory.tileloop.pipeline import Block, Trigger
 
 Core: TypeAlias = DigitalCore | AnalogCore
 

@@ -19,9 +19,9 @@ from byoc_dory.soc.base import (
     Soc,
     TargetSpec,
 )
+from byoc_dory.soc.cores import CV32E40P, CV32E40P_SIMD
 from byoc_dory.soc.diana.analog import AnalogAccelerator
 from byoc_dory.soc.diana.digital import DigitalAccelerator
-from byoc_dory.soc.hosts import CV32E40P, CV32E40P_SIMD
 
 # assumed: the address map.  That of the chip is not public.
 L2_BASE = 0x1C000000

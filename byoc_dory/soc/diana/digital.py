@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Convolution, Dense, Layer
-from byoc_dory.layers.value import sizes_of
+from byoc_dory.layers.layer import sizes_of
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc, round_up

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byoc_dory.definition import Definition, Slot, slot
-from byoc_dory.emit.symbols import part_name
-from byoc_dory.emit.text import Expr, add, comment, environment
+from byoc_dory.emit.text import Expr, add, comment, environment, part_name
 from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Layer, Weighted
 from byoc_dory.options import TilingOptions

@@ -16,9 +16,8 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.packing import Map
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
-from byoc_dory.tileloop.pipeline import Action, Pipeline, Verb
+from byoc_dory.tileloop.pipeline import Action, Pipeline, Trigger, Verb
 from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
-from byoc_dory.tileloop.steps import Trigger
 from byoc_dory.tileloop.values import Value, add, mul, named
 from byoc_dory.tileloop.values import round_up as rounded
 from byoc_dory.tiling.problem import Tile

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from byoc_dory.soc.base import Memory, SimControl, Soc, TargetSpec
+from byoc_dory.soc.cores import CV32E40P, CV32E40P_SIMD
 from byoc_dory.soc.dla.accelerator import Dla
 from byoc_dory.soc.dla.design import DEPTHWISE, array_of
-from byoc_dory.soc.hosts import CV32E40P, CV32E40P_SIMD
 from byoc_dory.soc.parameters import Parameter
 
 PARAMETERS = (

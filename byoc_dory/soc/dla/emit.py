@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from byoc_dory.emit.symbols import part_name
-from byoc_dory.emit.text import environment
+from byoc_dory.emit.text import environment, part_name
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan

@@ -21,8 +21,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from byoc_dory.emit.symbols import part_name
-from byoc_dory.emit.text import environment
+from byoc_dory.emit.text import environment, part_name
 from byoc_dory.errors import (
     HtvmError,
     InputError,

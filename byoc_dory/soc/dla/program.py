@@ -12,10 +12,16 @@ from byoc_dory.soc.dla.region_file import alone
 from byoc_dory.soc.dla.tiles import Tiling, compute_cycles, dma_cycles, groups, layer_cycles, need
 from byoc_dory.tileloop.axes import halo_axis, plain_axis
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads
-from byoc_dory.tileloop.pipeline import HOST_IN_TURN
-from byoc_dory.tileloop.planned import input_of, result_of, weights_of
-from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
-from byoc_dory.tileloop.steps import Block, Call
+from byoc_dory.tileloop.pipeline import HOST_IN_TURN, Block, Call
+from byoc_dory.tileloop.program import (
+    BlockOf,
+    Compute,
+    Operand,
+    TileProgram,
+    input_of,
+    result_of,
+    weights_of,
+)
 from byoc_dory.tileloop.values import Place, Value
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from byoc_dory.soc.base import Memory, Parameter, SimControl, Soc, TargetSpec
-from byoc_dory.soc.hosts import CV32E40P
+from byoc_dory.soc.cores import CV32E40P
 
 # assumed: an address map of our own, with room for an L2 of up to 1 GiB below the registers.
 L2_BASE = 0x40000000

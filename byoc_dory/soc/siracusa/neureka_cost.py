@@ -11,7 +11,7 @@ from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_jobs import TileShape, jobs_of, tile_cycles
 from byoc_dory.soc.siracusa.neureka_program import SUM
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
-from byoc_dory.tileloop.steps import Call
+from byoc_dory.tileloop.pipeline import Call
 
 
 def costs_of(soc: Soc, core: Neureka, layer: Weighted) -> Costs:

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.emit.staged import Calls, initialiser, staged_kernel
-from byoc_dory.emit.symbols import part_name
-from byoc_dory.emit.text import Expr, environment
+from byoc_dory.emit.text import Expr, environment, part_name
 from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Array, Layer, Weighted
 from byoc_dory.options import TilingOptions

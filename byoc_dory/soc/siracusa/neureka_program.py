@@ -27,8 +27,7 @@ from byoc_dory.soc.siracusa.neureka_jobs import Grid, TileShape, jobs_of
 from byoc_dory.soc.siracusa.neureka_layer import View, keeps_some, view_of
 from byoc_dory.soc.siracusa.neureka_tiles import FactorBlock, block_of, channel_bytes, the_factors
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
-from byoc_dory.tileloop.planned import result_of, weights_of
-from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
+from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram, result_of, weights_of
 from byoc_dory.tileloop.values import Entry, Far, Place, Value, round_up
 from byoc_dory.tiling.problem import Tile, solution_of
 

@@ -31,7 +31,7 @@ from functools import lru_cache
 import numpy as np
 
 from byoc_dory.layers import Array, Convolution, Weighted
-from byoc_dory.layers.value import sizes_of
+from byoc_dory.layers.layer import sizes_of
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from byoc_dory.definition import slot
 from byoc_dory.emit.staged import call_text
-from byoc_dory.emit.symbols import part_name
-from byoc_dory.emit.text import Expr, add, environment, mul
+from byoc_dory.emit.text import Expr, add, environment, mul, part_name
 from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Attend, Gemm, Layer
 from byoc_dory.options import TilingOptions

@@ -13,9 +13,8 @@ from byoc_dory.soc.snitch_ita.ita_core import Ita, ItaRequant, ita_requant
 from byoc_dory.soc.snitch_ita.ita_tiles import bias_at, block_bytes
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
-from byoc_dory.tileloop.planned import weights_of
-from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
-from byoc_dory.tileloop.steps import Call
+from byoc_dory.tileloop.pipeline import Call
+from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram, weights_of
 from byoc_dory.tileloop.values import Entry, Own, Place, Value
 from byoc_dory.tileloop.values import round_up as rounded
 

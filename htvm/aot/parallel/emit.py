@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.definition import Definition
-from byoc_dory.emit.symbols import part_name
+from byoc_dory.emit.text import part_name
 from htvm.aot.codegen_c import About, body_of, c_type_of, definition
 from htvm.aot.entry import render
 from htvm.aot.parallel.phases import KernelPart, Phases, cut

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 import htvm
-from byoc_dory.nearest import nearest
+from byoc_dory.errors import nearest
 from htvm.errors import DefectError, ExportError, HtvmError, InputError, LimitError
 from htvm.processes import EXIT_CODES, lacks_memory
 from htvm.public import internal_error

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, TypeVar
 
-from byoc_dory.nearest import nearest
+from byoc_dory.errors import nearest
 from byoc_dory.soc.parameters import parse_size
 from htvm.errors import InputError
 

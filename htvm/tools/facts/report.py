@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
     from byoc_dory.region import Kernel, RegionCode
     from byoc_dory.soc.base import Host
-    from byoc_dory.tileloop.traffic import Traffic
+    from byoc_dory.tileloop.cycles import Traffic
     from htvm.aot.program import Step
     from htvm.compiled import Compiled, Platform
     from htvm.firmware.sizes import Sizes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from byoc_dory.tileloop.traffic import Traffic
-from byoc_dory.tileloop.traffic import traffic_of as traffic_of_tiles
+from byoc_dory.tileloop.cycles import Traffic
+from byoc_dory.tileloop.cycles import traffic_of as traffic_of_tiles
 from htvm.firmware.sizes import tensor_bytes
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from byoc_dory.expansion import expand
+from byoc_dory.planning import expand
 from htvm.tools.printing.graphs import type_text
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byoc_dory.errors import TargetError
-from byoc_dory.nearest import nearest
+from byoc_dory.errors import TargetError, nearest
 from byoc_dory.plain import plain
 from htvm.compiled import BuildOptions, Compiled
 from htvm.opening import PRINTED

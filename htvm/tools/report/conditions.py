@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from byoc_dory.nearest import nearest
+from byoc_dory.errors import nearest
 from htvm.errors import InputError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from htvm.tools.report.table import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from byoc_dory.cost.basis import Basis
+    from byoc_dory.cost.host import Basis
 
 PLAIN = "TVM's plain C"
 """How `VerdictRow.kernel` begins if no schedule is for an operator."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import InputError
 from byoc_dory.options import ScheduleKind, TilingOptions
-from byoc_dory.tiling.named import objective_text
+from byoc_dory.tiling.objectives import objective_text
 from htvm.tools.report.table import Column, count, table_of, text
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _cycles(total: Total) -> int:
 
 
 def _text(row: Tried, rows: Sequence[Tried]) -> str:
-    """Return an objective as `byoc_dory.tiling.named` reads it; weights only if they were swept."""
+    """Return an objective as `objective_named` reads it; weights only if they were swept."""
     same = [other for other in rows if other.objective == row.objective]
     if len({(other.alpha, other.betas) for other in same}) == 1:
         return row.objective

@@ -14,8 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
-from byoc_dory.errors import ModelError
-from byoc_dory.nearest import nearest
+from byoc_dory.errors import ModelError, nearest
 from htvm.public import boundary
 from htvm.tools.zoo.llama import LENGTH, PROMPT, microllama, microllama_prompt
 from htvm.tools.zoo.schemes import SCHEMES, check_number

@@ -10,7 +10,7 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers.tensor import Array
+from byoc_dory.layers.layer import Array
 from patterns.op import TensorType, operator
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.integer.limits import constant_of, magnitude, wrapping_type

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers.tensor import Array
+from byoc_dory.layers.layer import Array
 from patterns.op import Range, TensorType, Work, operator, union
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.integer.limits import INT32_MAX

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.tensor import Array
+from byoc_dory.layers.layer import Array
 
 INT32_MAX = 2**31 - 1
 

@@ -15,8 +15,7 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers.requantization import MulShift
-from byoc_dory.layers.tensor import Array
+from byoc_dory.layers.layer import Array, MulShift
 from patterns.op import Range, TensorType, Work, operator
 from patterns.ops.broadcast import broadcast_load
 from patterns.ops.integer.limits import INT32_MAX, constant_of, magnitude

@@ -15,8 +15,8 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
+from byoc_dory.layers.layer import Array
 from byoc_dory.layers.rowwise import AffineNorm, LayerNorm, RmsNorm
-from byoc_dory.layers.tensor import Array
 from patterns.op import INT8, Operands, TensorType, operator
 from patterns.ops.integer.limits import INT32_MAX, constant_of, magnitude
 from patterns.ops.rows import row_layer

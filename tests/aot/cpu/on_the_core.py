@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from byoc_dory.soc.base import Soc
-from byoc_dory.soc.hosts import CV32E40P_SIMD
+from byoc_dory.soc.cores import CV32E40P_SIMD
 from byoc_dory.soc.registry import resolve
 from htvm.aot.program import Assembly, Program, assemble
 from htvm.firmware.build import build_arm, build_qemu, build_rv32

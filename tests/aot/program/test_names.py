@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import htvm
-from byoc_dory.emit.symbols import INTERFACE, Symbols, part_name
+from byoc_dory.emit.text import INTERFACE, Symbols, part_name
 from byoc_dory.layers import Shift
 from byoc_dory.region import Constant
 from htvm.aot import entry

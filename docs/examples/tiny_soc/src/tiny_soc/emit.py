@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.emit.staged import Calls, call_text, staged_kernel
-from byoc_dory.emit.symbols import part_name
+from byoc_dory.emit.text import part_name
 from byoc_dory.emit.tile_text import TileWriter, Transfer
 from byoc_dory.layers import Array, Layer, Weighted
 from byoc_dory.options import TilingOptions

@@ -20,10 +20,15 @@ from byoc_dory.soc.rules import (
 )
 from byoc_dory.tileloop.axes import plain_axis
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads
-from byoc_dory.tileloop.pipeline import Action, Pipeline, Verb
-from byoc_dory.tileloop.planned import input_of, result_of, weights_of
-from byoc_dory.tileloop.program import BlockOf, Compute, TileProgram
-from byoc_dory.tileloop.steps import Block, Call
+from byoc_dory.tileloop.pipeline import Action, Block, Call, Pipeline, Verb
+from byoc_dory.tileloop.program import (
+    BlockOf,
+    Compute,
+    TileProgram,
+    input_of,
+    result_of,
+    weights_of,
+)
 from byoc_dory.tileloop.values import Place
 from byoc_dory.tiling import (
     Axis,
