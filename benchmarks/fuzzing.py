@@ -55,8 +55,7 @@ def _tflite_seeds() -> Iterator[bytes]:
 
 def _onnx_seeds() -> Iterator[bytes]:
     """A node of each operator beside reals, integers, or a scale and a zero point."""
-    from htvm.frontend.onnx import qdq, qoperator
-    from htvm.frontend.onnx.dialects import diana, pulp, quantlib, real
+    from htvm.frontend.onnx.dialect import READERS as DIALECTS
     from tests.frontend.onnxfile import model_of, node
 
     constants = {
@@ -65,8 +64,7 @@ def _onnx_seeds() -> Iterator[bytes]:
         "s": np.float32(0.5),
         "z": np.int8(3),
     }
-    modules = (qdq, qoperator, diana, pulp, quantlib, real)
-    for op in sorted({op for module in modules for op in module.HANDLERS}):
+    for op in sorted({op for entry in DIALECTS.values() for op in entry.load().handlers}):
         for operands in ("x", "xk", "xn", "xx", "xsz", "xszksz"):
             used = {name: constants[name] for name in operands if name != "x"}
             made = model_of([node(op, list(operands), "y")], {"x": (1, 2, 4, 4)}, constants=used)

@@ -51,7 +51,7 @@ class Outcome:
 
 def _known() -> set[str]:
     """The standard operators that any reader has."""
-    return {op for entry in READERS.values() for op in entry.load().HANDLERS}  # type: ignore[attr-defined]
+    return {op for entry in READERS.values() for op in entry.load().handlers}
 
 
 def cases() -> list[Any]:

@@ -13,12 +13,13 @@ import argparse
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from byoc_dory.soc.registry import resolve
+from htvm.frontend.onnx.affine.functions import FUNCTIONS
 from htvm.frontend.onnx.dialect import READERS
 from htvm.frontend.onnx.tflite_qdq import HANDLERS as RELAX_TFLITE
 from htvm.frontend.relax_onnx import HANDLERS as RELAX_ONNX
@@ -52,7 +53,7 @@ def sections() -> dict[str, list[str]]:
         "Relax from ONNX and torch": [_relax_names(RELAX_ONNX)],
     }
     for dialect, entry in READERS.items():
-        handlers = entry.load().HANDLERS  # type: ignore[attr-defined]
+        handlers = entry.load().handlers
         found[f"`{dialect}`: {entry.title}"] = [
             _entries(handlers),
             f"Types: {entry.types}.",
@@ -92,10 +93,9 @@ def attributes_of(handler: Any, name: str) -> tuple[str, ...]:
         parts.append(held.func)
     for part in parts:
         found |= _reached(inspect.unwrap(part), 0)
-    for table in _tables():
-        made = table.get(name)
-        if made is not None and any("FUNCTIONS" in _source(p) for p in parts if _source(p)):
-            found |= _reached(made, 0)
+    function = FUNCTIONS.get(name.removeprefix("QLinear"))
+    if function is not None and any("FUNCTIONS" in _source(part) for part in parts):
+        found |= set(function.attributes)
     standard = _standard(name)
     return tuple(sorted(found & standard if standard else found))
 
@@ -110,14 +110,6 @@ def _standard(name: str) -> frozenset[str]:
         if schema.name == name and not schema.domain
         for attribute in schema.attributes
     )
-
-
-@cache
-def _tables() -> tuple[Mapping[str, Callable[..., Any]], ...]:
-    from htvm.frontend.onnx.affine.real_forms import FORMS
-    from htvm.frontend.onnx.affine.unary import FUNCTIONS
-
-    return (FUNCTIONS, FORMS)
 
 
 @cache

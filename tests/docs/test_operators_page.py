@@ -43,6 +43,6 @@ def test_the_numbers_in_the_changelog_are_right() -> None:
 
 
 def test_attributes_are_found_through_the_functions_that_a_handler_calls() -> None:
-    handlers = READERS["real"].load().HANDLERS  # type: ignore[attr-defined]
+    handlers = READERS["real"].load().handlers
     assert {"group", "strides", "pads", "dilations"} <= set(attributes_of(handlers["Conv"], "Conv"))
     assert attributes_of(handlers["LeakyRelu"], "LeakyRelu") == ("alpha",)

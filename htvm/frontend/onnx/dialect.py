@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
 
 from byoc_dory.errors import UnsupportedError
 from htvm.frontend.onnx.fold import FOLDED
@@ -15,6 +15,8 @@ from htvm.frontend.operators import Activation, Quantization
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -50,22 +52,20 @@ class Network:
     wide: Collection[Activation] = frozenset()
 
 
-_log = logging.getLogger(__name__)
+@dataclass(frozen=True)
+class DialectReader:
+    """What reads one dialect.
 
+    Attributes:
+        handlers: function for each operator.
+        marks: returns the nodes that only this dialect has, or that distinguish it; may be none.
+        read: returns the network.  It raises `UnsupportedError` if a node is not supported, which
+            the message names, and `ModelError` if the file contradicts itself.
+    """
 
-class Reader(Protocol):
-    """A module that reads one dialect."""
-
-    def marks(self, graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
-        """Return the nodes that only this dialect has, or that distinguish it; may be empty."""
-
-    def read(self, graph: OnnxGraph, options: Options) -> Network:
-        """Return the network.
-
-        Raises:
-            UnsupportedError: a node is not supported; the message names it.
-            ModelError: the file contradicts itself.
-        """
+    handlers: Mapping[str, object]
+    marks: Callable[[OnnxGraph, Options], tuple[OnnxNode, ...]]
+    read: Callable[[OnnxGraph, Options], Network]
 
 
 @dataclass(frozen=True)
@@ -74,65 +74,62 @@ class ReaderEntry:
 
     Attributes:
         title: description for messages and the log.
-        module: name of its module.
+        place: its module in this folder, and its name there.
         types: types of tensors that it reads.
         oracle: what its results are tested to equal.
         integers: whether tensors that are declared as reals hold integers.
     """
 
     title: str
-    module: str
+    place: str
     types: str
     oracle: str
     integers: bool = False
 
-    def load(self) -> Reader:
+    def load(self) -> DialectReader:
         """Return the reader itself."""
-        return cast("Reader", import_module(self.module))
+        found: DialectReader = resolve_name(f"htvm.frontend.onnx.{self.place}")
+        return found
 
-
-_DIALECTS = "htvm.frontend.onnx.dialects"
-
-_ROOM = "htvm.frontend.onnx"
 
 READERS: Mapping[str, ReaderEntry] = {
     "qdq": ReaderEntry(
         "scales at QuantizeLinear and DequantizeLinear",
-        f"{_ROOM}.qdq",
+        "quantized:QDQ",
         types="int8, uint8 (activations per tensor, weights per tensor or output channel), "
         "int4, uint4 (weights, also in blocks), float32",
         oracle="a default session of onnxruntime",
     ),
     "qoperator": ReaderEntry(
         "scales at the operators (QLinearConv ...)",
-        f"{_ROOM}.qoperator",
+        "quantized:QOPERATOR",
         types="int8, uint8, int32 sums of ConvInteger and MatMulInteger, float32",
         oracle="a default session of onnxruntime",
     ),
     "pulp": ReaderEntry(
         "PULP's integers (RequantShift, iSoftmax ...)",
-        f"{_DIALECTS}.pulp",
+        "dialects.pulp:PULP",
         types="int8, uint8, int16, int32; declared as reals or as integers",
         oracle="recorded outputs of the flow's networks and kernels",
         integers=True,
     ),
     "quantlib": ReaderEntry(
         "quantlib's integers (multiply, add, divide, floor, clip)",
-        f"{_DIALECTS}.quantlib",
+        "dialects.chains:QUANTLIB",
         types="int8, uint8, int32; declared as reals",
         oracle="recorded outputs of two networks",
         integers=True,
     ),
     "diana": ReaderEntry(
         "DIANA's integers (divide, floor, clip)",
-        f"{_DIALECTS}.diana",
+        "dialects.chains:DIANA",
         types="int8, uint8, int32; declared as reals",
         oracle="its arithmetic in numpy; no recorded outputs are at hand",
         integers=True,
     ),
     "real": ReaderEntry(
         "standard operators on reals",
-        f"{_DIALECTS}.real",
+        "dialects.real:REAL",
         types="float32",
         oracle="the reference implementation of the package onnx, within 0.001",
     ),
@@ -140,7 +137,7 @@ READERS: Mapping[str, ReaderEntry] = {
 """Name of the dialect -> its reader.  ``dialect=`` of `htvm.load` takes these names."""
 
 
-def reader_of(graph: OnnxGraph, options: Options, dialect: str | None = None) -> Reader:
+def reader_of(graph: OnnxGraph, options: Options, dialect: str | None = None) -> DialectReader:
     """Return the reader for a file, recognised by its nodes or forced.
 
     Raises:
@@ -198,11 +195,7 @@ def _unknown(graph: OnnxGraph) -> UnsupportedError:
         return UnsupportedError(
             "no operator is left: every output is an input or a constant", where=graph.source
         )
-    known = {
-        op
-        for entry in READERS.values()
-        for op in getattr(entry.load(), "HANDLERS", ())
-    }  # fmt: skip
+    known = {op for entry in READERS.values() for op in entry.load().handlers}
     for node in graph.nodes:
         if node.op not in known:
             return _no_handler(graph, node, known)

@@ -134,19 +134,15 @@ def declared(value: ValueInfoProto, kind: str, source: str, sizes: Sizes | None)
                 "the file does not say its shape", where=where, hint="export it with static shapes"
             )
         return OnnxTensor(value.name, None, dtype)
-    found = [
-        size.dim_value if size.HasField("dim_value") and size.dim_value > 0 else None
-        for size in tensor.shape.dim
-    ]
-    if sizes is not None and not found:
+    numbers = [size.dim_value if size.HasField("dim_value") else None for size in tensor.shape.dim]
+    if sizes is not None and not numbers:
         raise UnsupportedError(
             "an input without dimensions", where=where, hint="give it the shape [1]"
         )
     names = [text_of(size.dim_param, where) for size in tensor.shape.dim]
-    numbers = [size.dim_value if size.HasField("dim_value") else None for size in tensor.shape.dim]
     if sizes is None:
-        known = tuple(int(size) for size in found if size is not None)
-        return OnnxTensor(value.name, known if len(known) == len(found) else None, dtype)
+        known = tuple(int(size) for size in numbers if size is not None and size > 0)
+        return OnnxTensor(value.name, known if len(known) == len(numbers) else None, dtype)
     return OnnxTensor(value.name, _completed(value.name, numbers, names, sizes, where), dtype)
 
 

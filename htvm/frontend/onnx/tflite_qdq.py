@@ -1,8 +1,9 @@
 """QDQ in TFLite's arithmetic, as Relax modules of TVM's TFLite importer have it.
 
-Values and the walk are those of `htvm.frontend.onnx.qdq`; `Reader.rounding` says whose arithmetic
-layers, conversions and bounds have.  All tensors are int8, so that there are no parts in reals:
-only what TFLite Micro computes in integers is read.  No file says that it means this arithmetic.
+Values and the walk are those of `htvm.frontend.onnx.quantized`; `Reader.rounding` says whose
+arithmetic layers, conversions and bounds have.  All tensors are int8, so that there are no parts in
+reals: only what TFLite Micro computes in integers is read.  No file says that it means this
+arithmetic.
 """
 
 from __future__ import annotations
@@ -14,14 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import UnsupportedError
-from htvm.frontend.onnx import qdq
+from htvm.frontend.onnx import quantized
 from htvm.frontend.onnx.affine import gemm, joins, pointwise, quantization, shapes, unary
 from htvm.frontend.onnx.affine.pools import HANDLERS as POOLS
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader, Reader
 from htvm.frontend.onnx.affine.values import INT8, Constant, Pending, Quantized, Value, View
 from htvm.frontend.onnx.windows import sizes_of, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
-from htvm.frontend.registration import registered
 from htvm.frontend.scales import summed
 from patterns.ops.tflite.averages import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
@@ -103,9 +103,9 @@ def _add(node: NodeReader) -> Value:
 
 
 def _matmul(node: NodeReader) -> Value:
-    view, weights = node.view(0, "first operand"), qdq.weights_of(node, 1)
+    view, weights = node.view(0, "first operand"), quantized.weights_of(node, 1)
     channels = 0 if node.integer("transB", 0) else 1
-    return gemm.weighted(node, view, weights, channels, qdq.bias_of(node, 2))
+    return gemm.weighted(node, view, weights, channels, quantized.bias_of(node, 2))
 
 
 def _average(node: NodeReader) -> Value:
@@ -152,12 +152,12 @@ def _softmax(node: NodeReader) -> Value:
     return Pending(view.shape, finish)
 
 
-_HANDLERS: Mapping[str, Handler] = {
+HANDLERS: Mapping[str, Handler] = {
     **unary.HANDLERS,
     **{name: shapes.HANDLERS[name] for name in ("Identity", "Reshape", "Transpose")},
     "Add": _add,
     "AveragePool": _average,
-    "Conv": qdq.HANDLERS["Conv"],
+    "Conv": quantized.QDQ_HANDLERS["Conv"],
     "DequantizeLinear": _dequantize,
     "Gemm": _matmul,
     "MatMul": _matmul,
@@ -166,6 +166,4 @@ _HANDLERS: Mapping[str, Handler] = {
     "QuantizeLinear": _quantize,
     "Softmax": _softmax,
 }
-
-HANDLERS = registered("ONNX, QDQ of TFLite", _HANDLERS, Value)
 """Handlers by operator."""

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 CHANNELS_LAST = "com.ms.internal.nhwc"
 """onnxruntime's domain of the standard's operators on maps (N, y, x, C)."""
 
+ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+"""How a Resize chooses the nearest element."""
+
 _INT32_MAX = 2**31 - 1
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from htvm.frontend.registration import registered
 from htvm.frontend.relax_onnx import elementwise, layers, shapes
 from htvm.frontend.relax_onnx.joined import joined
 from htvm.frontend.relax_onnx.writer import Handler, Writer
@@ -22,13 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["HANDLERS", "onnx_of"]
 
-_HANDLERS: Mapping[str, Handler] = {
+HANDLERS: Mapping[str, Handler] = {
     **elementwise.HANDLERS,
     **layers.HANDLERS,
     **shapes.HANDLERS,
 }
-
-HANDLERS = registered("Relax, written as ONNX", _HANDLERS, str | tuple)
 """Handlers by Relax operator; each returns the names of the tensors that it wrote."""
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tvm import relax
 
 from htvm.frontend.onnx.windows import CHANNELS_LAST
+from htvm.frontend.relax_onnx.writer import Handler, Writer
 from patterns.primitive import dtype_of, shape_of
 
 if TYPE_CHECKING:
     from tvm.relax import Call
 
-    from htvm.frontend.relax_onnx.writer import Handler, Writer
 
 _SAME = {
     "relax.abs": "Abs",
@@ -58,10 +58,6 @@ _SAME = {
 }
 
 
-def _same(op: str, writer: Writer, call: Call, **attributes: Any) -> str:
-    return writer.same(op, call, **attributes)
-
-
 def _add(writer: Writer, call: Call) -> str:
     """Write a sum, or the bias of the product before it, which the importers write apart."""
     for product, bias in (call.args, reversed(call.args)):
@@ -77,7 +73,7 @@ def _add(writer: Writer, call: Call) -> str:
         if vector:
             op = "Gemm" if dense else made.op_type
             return writer.replace(made, op, [*made.input, vector])
-    return writer.same("Add", call)
+    return writer.same(call, "Add")
 
 
 def _astype(writer: Writer, call: Call) -> str:
@@ -93,39 +89,28 @@ def _astype(writer: Writer, call: Call) -> str:
     return writer.node("Cast", [writer.name(call.args[0])], to=dtype)
 
 
-def _clip(writer: Writer, call: Call) -> str:
+def _clip(writer: Writer, call: Call, *bounds: float) -> str:
     dtype = dtype_of(call)
-    bounds = [writer.constant(writer.number(arg), dtype) for arg in call.args[1:]]
-    return writer.node("Clip", [writer.name(call.args[0]), *bounds])
+    limits = [
+        writer.constant(bound, dtype) for bound in bounds or map(writer.number, call.args[1:])
+    ]
+    return writer.node("Clip", [writer.name(call.args[0]), *limits])
 
 
-def _relu6(writer: Writer, call: Call) -> str:
-    bounds = [writer.constant(bound, dtype_of(call)) for bound in (0, 6)]
-    return writer.node("Clip", [writer.name(call.args[0]), *bounds])
-
-
-def _silu(writer: Writer, call: Call) -> str:
+def _times(writer: Writer, call: Call, op: str = "") -> str:
+    """Write a tensor times itself, or times a function of it."""
     source = writer.name(call.args[0])
-    return writer.node("Mul", [source, writer.node("Sigmoid", [source])])
+    return writer.node("Mul", [source, writer.node(op, [source]) if op else source])
 
 
 def _softplus(writer: Writer, call: Call) -> str:
     if float(call.attrs.beta) != 1:
         raise writer.unsupported(f"a softplus with beta {call.attrs.beta}")
-    return writer.same("Softplus", call)
-
-
-def _square(writer: Writer, call: Call) -> str:
-    source = writer.name(call.args[0])
-    return writer.node("Mul", [source, source])
-
-
-def _rsqrt(writer: Writer, call: Call) -> str:
-    return writer.node("Reciprocal", [writer.same("Sqrt", call)])
+    return writer.same(call, "Softplus")
 
 
 def _isfinite(writer: Writer, call: Call) -> str:
-    checks = [writer.same(op, call) for op in ("IsNaN", "IsInf")]
+    checks = [writer.same(call, op) for op in ("IsNaN", "IsInf")]
     return writer.node("Not", [writer.node("Or", checks)])
 
 
@@ -145,11 +130,6 @@ def _full(writer: Writer, call: Call) -> str:
             raise writer.unsupported("a filling that is computed at run time")
         fill = float(value.value.numpy())
     return writer.constant(np.full(shape_of(call), fill), dtype_of(call))
-
-
-def _dropout(writer: Writer, call: Call) -> tuple[str, ...]:
-    source = writer.name(call.args[0])
-    return (source, source)
 
 
 def _quantize(op: str, writer: Writer, call: Call) -> str:
@@ -183,7 +163,7 @@ def _narrowed(writer: Writer, name: str, dtype: str, shape: tuple[int, ...]) -> 
 
 
 HANDLERS: Mapping[str, Handler] = {
-    **{name: partial(_same, op) for name, op in _SAME.items()},
+    **{name: partial(Writer.same, op=op) for name, op in _SAME.items()},
     "relax.add": _add,
     "relax.astype": _astype,
     "relax.clip": _clip,
@@ -191,19 +171,19 @@ HANDLERS: Mapping[str, Handler] = {
     "relax.full": _full,
     "relax.full_like": _full,
     "relax.isfinite": _isfinite,
-    "relax.nn.dropout": _dropout,
-    "relax.nn.gelu": partial(_same, "Gelu", approximate="none"),
-    "relax.nn.gelu_tanh": partial(_same, "Gelu", approximate="tanh"),
-    "relax.nn.leakyrelu": partial(_same, "LeakyRelu", alpha=float),
+    "relax.nn.dropout": lambda writer, call: (writer.name(call.args[0]),) * 2,
+    "relax.nn.gelu": partial(Writer.same, op="Gelu", approximate="none"),
+    "relax.nn.gelu_tanh": partial(Writer.same, op="Gelu", approximate="tanh"),
+    "relax.nn.leakyrelu": partial(Writer.same, op="LeakyRelu", alpha=float),
     "relax.nn.prelu": _prelu,
-    "relax.nn.relu6": _relu6,
-    "relax.nn.silu": _silu,
+    "relax.nn.relu6": lambda writer, call: _clip(writer, call, 0, 6),
+    "relax.nn.silu": lambda writer, call: _times(writer, call, "Sigmoid"),
     "relax.nn.softplus": _softplus,
     "relax.ones": _full,
     "relax.ones_like": _full,
     "relax.quantize": partial(_quantize, "QuantizeLinear"),
-    "relax.rsqrt": _rsqrt,
-    "relax.square": _square,
+    "relax.rsqrt": lambda writer, call: writer.node("Reciprocal", [writer.same(call, "Sqrt")]),
+    "relax.square": _times,
     "relax.zeros": _full,
     "relax.zeros_like": _full,
 }

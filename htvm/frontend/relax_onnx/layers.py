@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from htvm.frontend.onnx.windows import CHANNELS_LAST
+from htvm.frontend.onnx.windows import CHANNELS_LAST, ROUNDINGS
+from htvm.frontend.relax_onnx.writer import Handler, Writer
 from patterns.primitive import shape_of
 
 if TYPE_CHECKING:
     from tvm.relax import Call
 
-    from htvm.frontend.relax_onnx.writer import Handler, Writer
 
 _SPATIAL = {3: "W", 4: "HW", 5: "DHW"}
 
@@ -56,7 +56,7 @@ def _pool(op: str, writer: Writer, call: Call) -> str:
     more = {**_windows(attrs), "kernel_shape": _integers(attrs.pool_size), "ceil_mode": int}
     if op == "AveragePool":
         more["count_include_pad"] = int
-    return writer.same(op, call, domain=domain, **more)
+    return writer.same(call, op, domain=domain, **more)
 
 
 def _windows(attrs: Any) -> dict[str, Any]:
@@ -73,28 +73,22 @@ def _adaptive(writer: Writer, call: Call) -> str:
     shape, found = shape_of(call.args[0])[2:], shape_of(call)[2:]
     _check_layout(writer, call.attrs.layout, "NC" + _SPATIAL[len(shape) + 2])
     if set(found) == {1}:
-        return writer.same("GlobalAveragePool", call)
+        return writer.same(call, "GlobalAveragePool")
     if any(size % parts for size, parts in zip(shape, found, strict=True)):
         raise writer.unsupported(
             f"an average of {shape} to {found}", "windows of different sizes are not supported"
         )
     kernel = [size // parts for size, parts in zip(shape, found, strict=True)]
-    return writer.same("AveragePool", call, kernel_shape=kernel, strides=kernel)
+    return writer.same(call, "AveragePool", kernel_shape=kernel, strides=kernel)
 
 
 def _resize(writer: Writer, call: Call) -> str:
     attrs = call.attrs
     _check_layout(writer, attrs.layout, "NCHW")
     modes = {"nearest_neighbor": "nearest", "linear": "linear", "cubic": "cubic"}
-    nearest = {
-        "round": "round_prefer_floor",
-        "round_prefer_floor": "round_prefer_floor",
-        "round_prefer_ceil": "round_prefer_ceil",
-        "floor": "floor",
-        "ceil": "ceil",
-    }
     method, rounding = str(attrs.method), str(attrs.rounding_method) or "round"
-    if method not in modes or rounding not in nearest:
+    nearest = "round_prefer_floor" if rounding == "round" else rounding
+    if method not in modes or nearest not in ROUNDINGS:
         raise writer.unsupported(f"a resize by method '{method}', rounding '{rounding}'")
     more: dict[str, Any] = {}
     if method == "cubic":
@@ -108,7 +102,7 @@ def _resize(writer: Writer, call: Call) -> str:
         [writer.name(call.args[0]), "", "", sizes],
         mode=modes[method],
         coordinate_transformation_mode=str(attrs.coordinate_transformation_mode),
-        nearest_mode=nearest[rounding],
+        nearest_mode=nearest,
         **more,
     )
 
@@ -132,29 +126,15 @@ def _integers(values: Any) -> list[int]:
     return [int(value) for value in values]
 
 
-def _softmax(op: str, writer: Writer, call: Call) -> str:
-    return writer.same(op, call, axis=int)
-
-
 def _layer_norm(writer: Writer, call: Call) -> str:
     rank = len(shape_of(call))
     axes = sorted(int(axis) % rank for axis in call.attrs.axes)
     if axes != list(range(axes[0], rank)):
         raise writer.unsupported(f"a layer norm over axes {axes}", "use the last ones")
-    return writer.same("LayerNormalization", call, axis=axes[0] - rank, epsilon=float)
+    return writer.same(call, "LayerNormalization", axis=axes[0] - rank, epsilon=float)
 
 
-def _group_norm(writer: Writer, call: Call) -> str:
-    _check_channels(writer, call)
-    return writer.same("GroupNormalization", call, num_groups=int, epsilon=float)
-
-
-def _instance_norm(writer: Writer, call: Call) -> str:
-    _check_channels(writer, call)
-    return writer.same("InstanceNormalization", call, epsilon=float)
-
-
-def _check_channels(writer: Writer, call: Call) -> None:
+def _channel_norm(writer: Writer, call: Call, op: str, **attributes: Any) -> str:
     shape = shape_of(call)
     rank = len(shape)
     axes = sorted(int(axis) % rank for axis in call.attrs.axes)
@@ -162,26 +142,31 @@ def _check_channels(writer: Writer, call: Call) -> None:
         axes = axes[1:]  # a batch of one
     if int(call.attrs.channel_axis) % rank != 1 or axes != list(range(2, rank)):
         raise writer.unsupported(f"a norm over axes {axes}", "channels must be the second axis")
+    return writer.same(call, op, epsilon=float, **attributes)
 
 
 def _batch_norm(writer: Writer, call: Call) -> tuple[str, ...]:
     """Write a batch norm of inference; the statistics that it returns stay as they are."""
     if int(call.attrs.axis) % len(shape_of(call.args[0])) != 1:
         raise writer.unsupported(f"a batch norm over axis {call.attrs.axis}", "use the second")
-    result = writer.same("BatchNormalization", call, epsilon=float)
+    result = writer.same(call, "BatchNormalization", epsilon=float)
     return (result, *(writer.name(arg) for arg in call.args[3:]))
 
 
+def _reduced(call: Call) -> list[int]:
+    rank, axes = len(shape_of(call.args[0])), call.attrs.axis
+    return [*range(rank)] if axes is None else [int(axis) % rank for axis in axes]
+
+
 def _reduce(op: str, writer: Writer, call: Call) -> str:
-    rank, attrs = len(shape_of(call.args[0])), call.attrs
-    axes = range(rank) if attrs.axis is None else sorted(int(axis) % rank for axis in attrs.axis)
-    source, keep = writer.name(call.args[0]), int(attrs.keepdims)
-    parts = _stacked(writer, source) if list(axes) == [0] and not keep else []
+    rank, axes = len(shape_of(call.args[0])), sorted(_reduced(call))
+    source, keep = writer.name(call.args[0]), int(call.attrs.keepdims)
+    parts = _stacked(writer, source) if axes == [0] and not keep else []
     if parts and op in ("ReduceMax", "ReduceMin"):
         return writer.node(op.removeprefix("Reduce"), parts)
-    if op == "ReduceMean" and keep and list(axes) == list(range(2, rank)) and rank > 2:
+    if op == "ReduceMean" and keep and axes == list(range(2, rank)) and rank > 2:
         return writer.node("GlobalAveragePool", [source])
-    return writer.node(op, [source, writer.constant(list(axes), "int64")], keepdims=keep)
+    return writer.node(op, [source, writer.constant(axes, "int64")], keepdims=keep)
 
 
 def _stacked(writer: Writer, source: str) -> list[str]:
@@ -195,19 +180,17 @@ def _stacked(writer: Writer, source: str) -> list[str]:
 
 
 def _variance(writer: Writer, call: Call) -> str:
-    rank, attrs = len(shape_of(call.args[0])), call.attrs
-    axes = range(rank) if attrs.axis is None else [int(axis) % rank for axis in attrs.axis]
-    source, along = writer.name(call.args[0]), writer.constant(list(axes), "int64")
+    source, along = writer.name(call.args[0]), writer.constant(_reduced(call), "int64")
     mean = writer.node("ReduceMean", [source, along], keepdims=1)
     away = writer.node("Sub", [source, mean])
     squares = writer.node("Mul", [away, away])
-    return writer.node("ReduceMean", [squares, along], keepdims=int(attrs.keepdims))
+    return writer.node("ReduceMean", [squares, along], keepdims=int(call.attrs.keepdims))
 
 
 def _extreme(op: str, writer: Writer, call: Call) -> str:
     if call.attrs.axis is None:
         raise writer.unsupported("an index into all of a tensor", "give an axis")
-    return writer.same(op, call, axis=int, keepdims=int)
+    return writer.same(call, op, axis=int, keepdims=int)
 
 
 HANDLERS: Mapping[str, Handler] = {
@@ -229,11 +212,11 @@ HANDLERS: Mapping[str, Handler] = {
     "relax.mean": partial(_reduce, "ReduceMean"),
     "relax.min": partial(_reduce, "ReduceMin"),
     "relax.nn.batch_norm": _batch_norm,
-    "relax.nn.group_norm": _group_norm,
-    "relax.nn.instance_norm": _instance_norm,
+    "relax.nn.group_norm": partial(_channel_norm, op="GroupNormalization", num_groups=int),
+    "relax.nn.instance_norm": partial(_channel_norm, op="InstanceNormalization"),
     "relax.nn.layer_norm": _layer_norm,
-    "relax.nn.log_softmax": partial(_softmax, "LogSoftmax"),
-    "relax.nn.softmax": partial(_softmax, "Softmax"),
+    "relax.nn.log_softmax": partial(Writer.same, op="LogSoftmax", axis=int),
+    "relax.nn.softmax": partial(Writer.same, op="Softmax", axis=int),
     "relax.prod": partial(_reduce, "ReduceProd"),
     "relax.sum": partial(_reduce, "ReduceSum"),
     "relax.variance": _variance,

@@ -17,13 +17,12 @@ import tvm_ffi
 from tvm import te, tirx, topi
 
 from byoc_dory.layers import Array
+from htvm.frontend.relax_onnx.writer import Handler, Writer
 from patterns.primitive import dtype_of, shape_of
 
 if TYPE_CHECKING:
     from tvm.relax import Call
     from tvm.tirx import PrimFunc
-
-    from htvm.frontend.relax_onnx.writer import Handler, Writer
 
 
 def _reshape(writer: Writer, call: Call) -> str:
@@ -38,14 +37,8 @@ def _transpose(writer: Writer, call: Call) -> str:
     return writer.node("Transpose", [writer.name(call.args[0])], perm=list(order))
 
 
-def _concat(writer: Writer, call: Call) -> str:
-    axis = 0 if call.attrs.axis is None else int(call.attrs.axis)
-    return writer.node("Concat", list(writer.names(call.args[0])), axis=axis)
-
-
 def _stack(writer: Writer, call: Call) -> str:
-    rank = len(shape_of(call))
-    axis = 0 if call.attrs.axis is None else int(call.attrs.axis) % rank
+    axis = int(call.attrs.axis or 0) % len(shape_of(call))
     along = writer.constant([axis], "int64")
     rows = [writer.node("Unsqueeze", [name, along]) for name in writer.names(call.args[0])]
     return writer.node("Concat", rows, axis=axis)
@@ -76,16 +69,11 @@ def flipped(writer: Writer, source: str, axis: int) -> str:
     return _sliced(writer, source, [-1], [-(2**31)], [axis], [-1])
 
 
-def _flip(writer: Writer, call: Call) -> str:
-    return flipped(writer, writer.name(call.args[0]), int(call.attrs.axis))
-
-
 def _take(writer: Writer, call: Call) -> str:
     source, axis = writer.name(call.args[0]), call.attrs.axis
     if axis is None:
         source = writer.node("Reshape", [source, writer.constant([-1], "int64")])
-    indices = writer.name(call.args[1])
-    return writer.node("Gather", [source, indices], axis=0 if axis is None else int(axis))
+    return writer.node("Gather", [source, writer.name(call.args[1])], axis=int(axis or 0))
 
 
 def _broadcast(writer: Writer, call: Call) -> str:
@@ -129,21 +117,6 @@ def padded(
     if value is not None:
         inputs.append(writer.constant(value))
     return writer.node("Pad", inputs, mode=mode)
-
-
-def _shape(writer: Writer, call: Call) -> str:
-    """Write the shape of a tensor, which is a constant."""
-    return writer.constant(shape_of(call.args[0]), "int64")
-
-
-def _as_is(writer: Writer, call: Call) -> str:
-    """Pass a shape on as a tensor, or a tensor as a shape."""
-    return writer.name(call.args[0])
-
-
-def _arange(writer: Writer, call: Call) -> str:
-    first, last, step = (writer.number(arg) for arg in call.args)
-    return writer.constant(np.arange(first, last, step), dtype_of(call))
 
 
 _MOST_TRIES = 2000  # largest number of paddings that are written again
@@ -262,23 +235,29 @@ def _numbers(function: PrimFunc, dtype: str) -> list[float]:
 
 
 HANDLERS: Mapping[str, Handler] = {
-    "relax.arange": _arange,
+    "relax.arange": lambda writer, call: writer.constant(
+        np.arange(*(writer.number(arg) for arg in call.args)), dtype_of(call)
+    ),
     "relax.broadcast_to": _broadcast,
     "relax.call_tir": _call_tir,
-    "relax.concat": _concat,
+    "relax.concat": lambda writer, call: writer.node(
+        "Concat", list(writer.names(call.args[0])), axis=int(call.attrs.axis or 0)
+    ),
     "relax.expand_dims": _reshape,
     "relax.flatten": _reshape,
-    "relax.flip": _flip,
+    "relax.flip": lambda writer, call: flipped(
+        writer, writer.name(call.args[0]), int(call.attrs.axis)
+    ),
     "relax.nn.pad": _pad,
     "relax.permute_dims": _transpose,
     "relax.reshape": _reshape,
-    "relax.shape_of": _shape,
-    "relax.shape_to_tensor": _as_is,
+    "relax.shape_of": lambda writer, call: writer.constant(shape_of(call.args[0]), "int64"),
+    "relax.shape_to_tensor": lambda writer, call: writer.name(call.args[0]),
     "relax.split": _split,
     "relax.squeeze": _reshape,
     "relax.stack": _stack,
     "relax.strided_slice": _strided_slice,
     "relax.take": _take,
-    "relax.tensor_to_shape": _as_is,
+    "relax.tensor_to_shape": lambda writer, call: writer.name(call.args[0]),
     "relax.tile": _tile,
 }

@@ -98,12 +98,12 @@ class Writer:
         """Write a node with one result, and return the result's name."""
         return self.nodes(op, inputs, 1, **attributes)[0]
 
-    def same(self, op: str, call: Call, **attributes: Any) -> str:
+    def same(self, call: Call, op: str, **attributes: Any) -> str:
         """Write a call as a node with the same arguments, and return the result's name.
 
         Args:
-            op: the node's operator.
             call: the call.
+            op: the node's operator.
             attributes: those of the node: values, or types, which those of the call are made.
         """
         made = {

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 
 from htvm.frontend.operators import Applied
-from htvm.frontend.registration import registered
 from htvm.frontend.tflite import (
     activations,
     arithmetic,
@@ -19,7 +18,7 @@ from htvm.frontend.tflite import (
 )
 from htvm.frontend.tflite.reader import Handler
 
-_HANDLERS: Mapping[str, Handler] = {
+HANDLERS: Mapping[str, Handler] = {
     "ABS": functions.absolute,
     "ADD": arithmetic.add,
     "ARG_MAX": partial(pools.place, which="maximum", options=40),
@@ -82,8 +81,6 @@ _HANDLERS: Mapping[str, Handler] = {
     "TRANSPOSE_CONV": products.transpose_conv,
     "UNPACK": rearranging.unpack,
 }
-
-HANDLERS = registered("TFLite", _HANDLERS, Applied)
 """Reader for each supported operator."""
 
 _OF_BOTH = (
@@ -96,13 +93,11 @@ _OF_BOTH = (
     "STRIDED_SLICE", "SUB", "SUM", "TILE", "TRANSPOSE", "TRANSPOSE_CONV", "UNPACK",
 )  # fmt: skip
 
-_WIDE: Mapping[str, Handler] = {
-    **{name: _HANDLERS[name] for name in _OF_BOTH},
+WIDE_HANDLERS: Mapping[str, Handler] = {
+    **{name: HANDLERS[name] for name in _OF_BOTH},
     "ABS": functions.wide_absolute,
     "LOGISTIC": partial(functions.wide_sigmoid, function="logistic"),
     "SOFTMAX": functions.wide_softmax,
     "TANH": partial(functions.wide_sigmoid, function="tanh"),
 }
-
-WIDE_HANDLERS = registered("TFLite, int16", _WIDE, Applied)
 """Reader for each operator that is supported with int16 activations."""

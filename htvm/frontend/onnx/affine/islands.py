@@ -17,11 +17,11 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine import pointwise, pools, unary
+from htvm.frontend.onnx.affine.functions import FUNCTIONS, Form, Function
 from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader, split
-from htvm.frontend.onnx.affine.real_forms import FORMS, Form
 from htvm.frontend.onnx.affine.real_layers import reduced
-from htvm.frontend.onnx.affine.unary import Function, limited
+from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.float32.combine import RealMatmul
@@ -55,17 +55,8 @@ def _table(
     return replace(pending, real=real_form, of=(view, function))
 
 
-def _mapped(node: NodeReader, outer: Function, form: Form | None) -> Value:
-    value = node.value(0)
-    curve = _curve(value)
-    if curve is not None and form is None:
-        view, inner = curve
-        return unary.pending_map(node, view, lambda x: outer(inner(x)))
-    if form is None:
-        raise node.unsupported(
-            f"{node.op} of a tensor that is not quantized",
-            f"quantize its input; in reals there are {', '.join(sorted(FORMS))}",
-        )
+def _mapped(node: NodeReader, outer: Function, form: Form) -> Value:
+    curve = _curve(node.value(0))
 
     def make() -> Activation:
         return form(node, node.tensor())
@@ -77,7 +68,8 @@ def _mapped(node: NodeReader, outer: Function, form: Form | None) -> Value:
 
 
 def _function(node: NodeReader) -> Value:
-    return _mapped(node, unary.FUNCTIONS[node.op](node), FORMS.get(node.op))
+    found = FUNCTIONS[node.op]
+    return _mapped(node, found.function(node), found.form(node))
 
 
 def _pow(node: NodeReader) -> Value:
@@ -99,9 +91,9 @@ def _pow(node: NodeReader) -> Value:
 
 
 _POWERS: dict[float, Form] = {
-    -1.0: FORMS["Reciprocal"],
+    -1.0: FUNCTIONS["Reciprocal"].write,
     -0.5: lambda node, x: node.combine("divide", 1.0, node.write(RealSqrt(), x)),
-    0.5: FORMS["Sqrt"],
+    0.5: FUNCTIONS["Sqrt"].write,
     2.0: lambda node, x: node.combine("multiply", x, x),
     3.0: lambda node, x: node.combine("multiply", node.combine("multiply", x, x), x),
 }
@@ -253,7 +245,7 @@ def _mean(node: NodeReader) -> Value:
 
 
 HANDLERS: dict[str, Handler] = {
-    **{name: _function for name in unary.FUNCTIONS},
+    **{name: _function for name in FUNCTIONS},
     **{name: _arithmetic for name in pointwise.FOLDED},
     "MatMul": product,
     "Pow": _pow,

@@ -85,7 +85,7 @@ def _written(
         items = list(run)
         if constant:
             array = np.concatenate([item for item in items if isinstance(item, np.ndarray)], axis)
-            made = array if made is None else attached(_tensor(made), array, False)
+            made = attached(made, array, False) if isinstance(made, Activation) else array
             continue
         tensor = together([item for item in items if isinstance(item, Activation)])
         if isinstance(made, np.ndarray):
@@ -95,11 +95,6 @@ def _written(
     if not isinstance(made, Activation):
         raise node.unsupported("all its parts are constant", "fold constants when exporting")
     return made
-
-
-def _tensor(value: Activation | Array) -> Activation:
-    assert isinstance(value, Activation)
-    return value
 
 
 def _concat(node: NodeReader) -> Value:

@@ -13,22 +13,10 @@ import numpy as np
 from byoc_dory.layers import Array, OnnxRequant
 from htvm.frontend.onnx.affine import real_layers
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader, offset_of
-from htvm.frontend.onnx.affine.shapes import (
-    in_shape,
-    moved,
-    pending_reshape,
-    tensor_of,
-)
+from htvm.frontend.onnx.affine.shapes import in_shape, moved, pending_reshape, tensor_of
 from htvm.frontend.onnx.affine.unary import limited
-from htvm.frontend.onnx.affine.values import (
-    Bound,
-    Constant,
-    Pending,
-    Real,
-    Value,
-    View,
-)
-from htvm.frontend.onnx.windows import Windows, windows_of
+from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
+from htvm.frontend.onnx.windows import ROUNDINGS, Windows, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.float32.combine import RealMatmul
 from patterns.ops.float32.maps import RealBilinear
@@ -174,7 +162,6 @@ def _average(node: NodeReader) -> Value:
 _COORDINATES = (
     "half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric",
 )  # fmt: skip
-_ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 _LARGEST = 1 << 12
 
 
@@ -258,8 +245,8 @@ def _places(node: OnnxNode, before: int, after: int, ratio: float) -> tuple[Arra
 
 def _nearest(node: OnnxNode, rounding: str, places: Array, size: int) -> tuple[int, ...]:
     """The elements that are nearest."""
-    if rounding not in _ROUNDINGS:
-        raise node.unsupported(f"nearest_mode '{rounding}'", f"one of {', '.join(_ROUNDINGS)}")
+    if rounding not in ROUNDINGS:
+        raise node.unsupported(f"nearest_mode '{rounding}'", f"one of {', '.join(ROUNDINGS)}")
     below = np.floor(places)
     half = places - below
     up = {

@@ -16,13 +16,7 @@ from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
 from htvm.frontend.onnx.windows import Windows, groups_of, sizes_of, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
-from htvm.frontend.scales import (
-    BIAS_TOLERANCE,
-    QuantizedProduct,
-    Rounding,
-    folded_bias,
-    padded,
-)
+from htvm.frontend.scales import BIAS_TOLERANCE, QuantizedProduct, Rounding, folded_bias, padded
 from patterns.ops.convolution import Conv2dSums
 from patterns.ops.dense import LinearSums
 

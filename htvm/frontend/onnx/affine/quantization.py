@@ -9,15 +9,7 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.reader import NodeReader, offset_of
-from htvm.frontend.onnx.affine.values import (
-    Constant,
-    Pending,
-    Quantized,
-    Real,
-    Sums,
-    Value,
-    View,
-)
+from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Real, Sums, Value, View
 from htvm.frontend.onnx.tensors import WIDER
 from htvm.frontend.operators import Activation, Applied, Quantization
 from patterns.op import Scale

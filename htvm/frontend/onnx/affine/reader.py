@@ -13,15 +13,7 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.sessions import Session
-from htvm.frontend.onnx.affine.values import (
-    Constant,
-    Pending,
-    Quantized,
-    Real,
-    Sums,
-    Value,
-    View,
-)
+from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Real, Sums, Value, View
 from htvm.frontend.onnx.dialect import Network
 from htvm.frontend.onnx.forms import ReadNode
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode, OnnxTensor

@@ -11,8 +11,8 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
+from htvm.frontend.onnx.affine.functions import magnitude
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader
-from htvm.frontend.onnx.affine.real_forms import magnitude
 from htvm.frontend.onnx.affine.shapes import in_shape, moved, pending_move, tensor_of
 from htvm.frontend.onnx.affine.values import Pending, Real, Sums, Value
 from htvm.frontend.onnx.windows import check_storage_order, groups_of, sizes_of, windows_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -57,15 +57,15 @@ def movable_of(node: NodeReader, index: int) -> Movable:
     return value if isinstance(value, Constant) else tensor_of(node, index)
 
 
-def _reshaped(node: NodeReader, shape: Sequence[int]) -> Value:
-    wanted = tuple(int(size) for size in shape)
+def _reshaped(node: NodeReader, form: forms.Reshaped) -> Value:
     value = node.value(0)
+    shape = form(node, value.shape)
     if isinstance(value, Pending):
-        return pending_reshape(node, value, wanted)
+        return pending_reshape(node, value, shape)
     source = movable_of(node, 0)
-    if math.prod(source.shape) != math.prod(wanted):
-        raise node.damaged(f"a reshape of {list(source.shape)} to {list(wanted)}")
-    return reshape(node, source, wanted)
+    if math.prod(source.shape) != math.prod(shape):
+        raise node.damaged(f"a reshape of {list(source.shape)} to {list(shape)}")
+    return reshape(node, source, shape)
 
 
 def pending_reshape(node: NodeReader, pending: Pending, shape: tuple[int, ...]) -> Pending:
@@ -107,16 +107,12 @@ def _folded(node: OnnxNode, value: Constant, move: Callable[[Array], Array]) -> 
     return Constant.along_axes(data, scale, zeros, node.where, blocks=value.blocks)
 
 
-def _reshape(node: NodeReader, form: forms.Reshaped) -> Value:
-    return _reshaped(node, form(node, node.value(0).shape))
-
-
 def _transpose(node: NodeReader) -> Value:
     source = node.value(0).shape
     axes, moves = forms.permuted(node, source)
     if moves:
         return _moved(node, Transpose(axes))
-    return _reshaped(node, [source[axis] for axis in axes])
+    return _reshaped(node, lambda *_: tuple(source[axis] for axis in axes))
 
 
 def _moved(node: NodeReader, op: Move) -> Value:
@@ -160,14 +156,6 @@ def in_shape(node: NodeReader, tensor: Tensor, shape: tuple[int, ...]) -> Tensor
     return moved(node, tensor, Reshape(shape))
 
 
-def _slice(node: NodeReader) -> Value:
-    return _moved(node, forms.sliced(node, node.value(0).shape))
-
-
-def _identity(node: NodeReader) -> Value:
-    return node.value(0)
-
-
 def _dropout(node: NodeReader) -> Value:
     node.ignore("ratio", "seed", inputs=(1,))
     if node.input(2) and node.array(2, "training mode").any():
@@ -203,11 +191,11 @@ _WIDE = {6: "int32", 7: "int64"}
 """Types that hold int32, by their number in the standard."""
 
 HANDLERS: dict[str, Handler] = {
-    **{name: partial(_reshape, form=form) for name, form in forms.RESHAPES.items()},
+    **{name: partial(_reshaped, form=form) for name, form in forms.RESHAPES.items()},
     "Cast": _cast,
     "Dropout": _dropout,
-    "Identity": _identity,
-    "Slice": _slice,
+    "Identity": lambda node: node.value(0),
+    "Slice": lambda node: _moved(node, forms.sliced(node, node.value(0).shape)),
     "Transpose": _transpose,
 }
 """Handlers by operator."""

@@ -17,10 +17,7 @@ from htvm.frontend.onnx.affine.products import (
     with_maps,
 )
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader
-from htvm.frontend.onnx.affine.real_layers import (
-    maps_of,
-    result_of,
-)
+from htvm.frontend.onnx.affine.real_layers import maps_of, result_of
 from htvm.frontend.onnx.affine.values import Constant, Value, View
 from htvm.frontend.onnx.windows import Windows
 from htvm.frontend.operators import Activation, Pair

@@ -7,13 +7,13 @@ and quantization in float32, as onnxruntime does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byoc_dory.layers import Array, OnnxRequant
+from htvm.frontend.onnx.affine.functions import Function
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader, offset_of
 from htvm.frontend.onnx.affine.values import (
     INT8,
@@ -34,10 +34,7 @@ from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.table_map import TableLookup
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.graph import OnnxNode
-
-Function: TypeAlias = "Callable[[Array], Array]"
-"""A function of float32 arrays."""
+    pass
 
 _ALL = np.arange(-128, 128)
 
@@ -136,10 +133,6 @@ def limited(node: NodeReader, source: Activation, bound: Bound) -> Activation:
     return source
 
 
-def _relu(node: NodeReader) -> Value:
-    return bounded(node, node.value(0), 0.0, math.inf)
-
-
 def _clip(node: NodeReader) -> Value:
     limits = []
     for index, (name, default) in enumerate((("min", -math.inf), ("max", math.inf)), start=1):
@@ -181,99 +174,8 @@ def _clipped(node: NodeReader, source: Quantized, low: float, high: float) -> Qu
     return Quantized(made, source.dtype)
 
 
-# ------------------------------------------------------------------------------ tables
-
-
-def _sigmoid(x: Array) -> Array:
-    return np.asarray(1 / (1 + np.exp(-x)), "float32")
-
-
-def _erf(x: Array) -> Array:
-    return np.asarray([math.erf(float(value)) for value in x], "float32")
-
-
-def _elu(node: OnnxNode) -> Function:
-    alpha = np.float32(node.number("alpha", 1.0))
-    return lambda x: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
-
-
-def _celu(node: OnnxNode) -> Function:
-    alpha = np.float32(celu_width(node))
-    return lambda x: np.maximum(x, 0) + np.minimum(0, alpha * np.expm1(x / alpha))
-
-
-def celu_width(node: OnnxNode) -> float:
-    """Return ``alpha`` of a Celu, which divides by it."""
-    alpha = node.number("alpha", 1.0)
-    if np.float32(alpha) == 0:
-        raise node.damaged(f"attribute 'alpha' is {alpha}", "give another number than 0")
-    return alpha
-
-
-def _selu(node: OnnxNode) -> Function:
-    alpha = np.float32(node.number("alpha", 1.67326319217681884765625))
-    gamma = np.float32(node.number("gamma", 1.05070102214813232421875))
-    return lambda x: gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
-
-
-def _swish(node: OnnxNode) -> Function:
-    alpha = np.float32(node.number("alpha", 1.0))
-    return lambda x: x * _sigmoid(alpha * x)
-
-
-def _thresholded(node: OnnxNode) -> Function:
-    alpha = np.float32(node.number("alpha", 1.0))
-    return lambda x: np.where(x > alpha, x, np.float32(0))
-
-
-def _leaky(node: OnnxNode) -> Function:
-    alpha = np.float32(node.number("alpha", 0.01))
-    return lambda x: np.where(x >= 0, x, alpha * x)
-
-
-def _hard_sigmoid(node: OnnxNode) -> Function:
-    alpha, beta = np.float32(node.number("alpha", 0.2)), np.float32(node.number("beta", 0.5))
-    return lambda x: np.clip(alpha * x + beta, 0, 1)
-
-
-def _gelu(node: OnnxNode) -> Function:
-    if node.text("approximate", "none") == "tanh":
-        root = np.float32(math.sqrt(2 / math.pi))
-        return lambda x: x * 0.5 * (1 + np.tanh(root * (x + np.float32(0.044715) * x**3)))
-    return lambda x: x * 0.5 * (1 + _erf(x * np.float32(math.sqrt(0.5))))
-
-
-FUNCTIONS: dict[str, Callable[[OnnxNode], Function]] = {
-    "Abs": lambda _: np.abs,
-    "Ceil": lambda _: np.ceil,
-    "Celu": _celu,
-    "Elu": _elu,
-    "Erf": lambda _: _erf,
-    "Exp": lambda _: np.exp,
-    "Floor": lambda _: np.floor,
-    "Gelu": _gelu,
-    "HardSigmoid": _hard_sigmoid,
-    "HardSwish": lambda _: lambda x: x * np.clip(x / np.float32(6) + np.float32(0.5), 0, 1),
-    "LeakyRelu": _leaky,
-    "Log": lambda _: np.log,
-    "Mish": lambda _: lambda x: x * np.tanh(np.logaddexp(x, np.float32(0))),
-    "Neg": lambda _: np.negative,
-    "Reciprocal": lambda _: lambda x: np.float32(1) / x,
-    "Round": lambda _: np.rint,
-    "Selu": _selu,
-    "Sigmoid": lambda _: _sigmoid,
-    "Sign": lambda _: np.sign,
-    "Softplus": lambda _: lambda x: np.logaddexp(x, np.float32(0)),
-    "Softsign": lambda _: lambda x: x / (1 + np.abs(x)),
-    "Sqrt": lambda _: np.sqrt,
-    "Swish": _swish,
-    "Tanh": lambda _: np.tanh,
-    "ThresholdedRelu": _thresholded,
-}
-
-
 HANDLERS: dict[str, Handler] = {
     "Clip": _clip,
-    "Relu": _relu,
+    "Relu": lambda node: bounded(node, node.value(0), 0.0, math.inf),
 }
 """Handlers by operator."""

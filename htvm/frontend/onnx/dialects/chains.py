@@ -1,4 +1,13 @@
-"""Multiply, add, divide, floor, clip: requantization as separate nodes, as quantlib exports it."""
+"""Multiply, add, divide, floor, clip: requantization as nodes, as quantlib and DIANA have it.
+
+quantlib's is ``y = clip(floor((acc * mul + add) / divisor))`` with a power of two, which floors; a
+half added to the quotient makes it round.  Eight-bit initialisers are two's complement, also where
+they are declared as UINT8.
+
+DIANA's is to divide, floor and clip with powers of two, which become shifts.  Layers of the analog
+core have a gain and a converter before their scaling: divide by the gain, floor, clip to [-32, 31],
+multiply, add, divide, floor, clip; `write` turns these into one operator.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +17,14 @@ from dataclasses import replace
 import numpy as np
 
 from byoc_dory.layers import Array
+from htvm.frontend.onnx.dialect import Options
+from htvm.frontend.onnx.dialects.reader import (
+    bare_chains,
+    floor_chains,
+    holds_integers,
+    integer_reader,
+)
+from htvm.frontend.onnx.dialects.standard import STANDARD
 from htvm.frontend.onnx.dialects.values import (
     Converted,
     Handler,
@@ -27,7 +44,7 @@ from htvm.frontend.onnx.dialects.write import (
     write_analog,
     written,
 )
-from htvm.frontend.onnx.graph import OnnxNode
+from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 
 _CASTS = {1: "", 2: "uint8", 3: "int8", 5: "int16", 6: "int32", 7: "", 10: "", 11: ""}
 """ONNX's number of a type -> the integers it holds; other types hold all integers that occur."""
@@ -216,3 +233,21 @@ CHAINS: Mapping[str, Handler] = {
     "Sub": _subtract,
 }
 """Handlers by operator."""
+
+_HANDLERS: Mapping[str, Handler] = {**STANDARD, **CHAINS}
+
+
+def _quantlib_marks(graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
+    """Return the floors after a scaled division; none if there is a bare one, which is DIANA's."""
+    if bare_chains(graph) or not holds_integers(graph, options):
+        return ()
+    return floor_chains(graph)
+
+
+def _diana_marks(graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
+    """Return the floors after a division whose dividend has not been multiplied."""
+    return bare_chains(graph) if holds_integers(graph, options) else ()
+
+
+QUANTLIB = integer_reader(_HANDLERS, _quantlib_marks, "quantlib's integers", "uint8")
+DIANA = integer_reader(_HANDLERS, _diana_marks, "DIANA's integers")

@@ -11,17 +11,20 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from byoc_dory.layers import Array
 from byoc_dory.layers.rowwise import ItaSoftmax
-from htvm.frontend.onnx.dialect import Network, Options
+from htvm.frontend.onnx.dialect import Options
 from htvm.frontend.onnx.dialects.chains import CHAINS, exponent_of
-from htvm.frontend.onnx.dialects.evidence import bare_chains, floor_chains, has_only, holds_integers
-from htvm.frontend.onnx.dialects.reader import IntegerReader
+from htvm.frontend.onnx.dialects.reader import (
+    bare_chains,
+    floor_chains,
+    has_only,
+    holds_integers,
+    integer_reader,
+)
 from htvm.frontend.onnx.dialects.standard import STANDARD
 from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, Scaled, Value, limits_of
 from htvm.frontend.onnx.dialects.write import live, requantize
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
-from htvm.frontend.registration import registered
 from patterns.op import INT8
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.pulp.elementwise import PulpDivide, PulpGelu, PulpHardSwish
@@ -184,11 +187,10 @@ _PLAIN: Mapping[str, Handler] = {
     **STANDARD,
     **{name: CHAINS[name] for name in ("Add", "Cast", "Mul", "Sub")},
 }
-HANDLERS = registered("ONNX, PULP", {**_PLAIN, **_OWN}, Value | Array)
-"""Handlers by operator."""
+_HANDLERS: Mapping[str, Handler] = {**_PLAIN, **_OWN}
 
 
-def marks(graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
+def _marks(graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
     """Return PULP's own operators; without any, the nodes of a standard graph with integers."""
     own = tuple(node for node in graph.nodes if node.op in (*_OWN, "IntegerMean"))
     if own or not graph.nodes:
@@ -197,6 +199,4 @@ def marks(graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
     return graph.nodes[:1] if standard and not (floor_chains(graph) + bare_chains(graph)) else ()
 
 
-def read(graph: OnnxGraph, options: Options) -> Network:
-    """Return the network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
-    return IntegerReader(graph, options, HANDLERS, "PULP's integers").read()
+PULP = integer_reader(_HANDLERS, _marks, "PULP's integers")

@@ -21,11 +21,9 @@ from htvm.frontend.onnx.affine import (
     unary,
 )
 from htvm.frontend.onnx.affine.reader import Handler, Reader
-from htvm.frontend.onnx.affine.values import Value
-from htvm.frontend.onnx.dialect import Network, Options
-from htvm.frontend.onnx.dialects.evidence import has_only, holds_integers
+from htvm.frontend.onnx.dialect import DialectReader, Network, Options
+from htvm.frontend.onnx.dialects.reader import has_only, holds_integers
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
-from htvm.frontend.registration import registered
 
 _log = logging.getLogger(__name__)
 
@@ -41,22 +39,20 @@ _HANDLERS: Mapping[str, Handler] = {
     "Resize": pools.resize,
 }
 
-HANDLERS = registered("ONNX, reals", _HANDLERS, Value)
-"""Handlers by operator."""
 
-
-def marks(graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
+def _marks(graph: OnnxGraph, options: Options) -> tuple[OnnxNode, ...]:
     """Return the first node if all are standard operators and nothing says they hold integers."""
-    plain = has_only(graph, HANDLERS) and not holds_integers(graph, options)
+    plain = has_only(graph, _HANDLERS) and not holds_integers(graph, options)
     return graph.nodes[:1] if plain else ()
 
 
-def read(graph: OnnxGraph, options: Options) -> Network:
-    """Return the network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
-    del options
-    network = Reader(graph, HANDLERS, "in networks of reals").read()
+def _read(graph: OnnxGraph, _: Options) -> Network:
+    network = Reader(graph, _HANDLERS, "in networks of reals").read()
     _log.warning(
         "%s computes in float32, which only the host can; htvm.quantize makes int8 models of float "
         "networks", graph.source,
     )  # fmt: skip
     return network
+
+
+REAL = DialectReader(_HANDLERS, _marks, _read)

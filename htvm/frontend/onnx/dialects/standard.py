@@ -9,7 +9,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
-from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, Products, Value
+from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, Products
 from htvm.frontend.onnx.dialects.write import live, written
 from htvm.frontend.onnx.windows import groups_of, windows_of
 from htvm.frontend.operators import Activation
@@ -153,11 +153,7 @@ def _transposed(value: Live) -> Activation | None:
 # ------------------------------------------------------------------------------ moves, reductions
 
 
-def _identity(node: IntegerNode) -> Value:
-    return node.value(0)
-
-
-def _reshape(node: IntegerNode, form: forms.Reshaped) -> Live:
+def _reshaped(node: IntegerNode, form: forms.Reshaped) -> Live:
     source = live(node, 0)
     return node.reshape(source, form(node, source.shape))
 
@@ -189,12 +185,8 @@ def _concat(node: IntegerNode) -> Live:
     return node.apply(Concat(axis), *parts, bound=max(part.bound for part in parts))
 
 
-def _slice(node: IntegerNode) -> Live:
+def _part(node: IntegerNode, part: Slice) -> Live:
     source = live(node, 0)
-    return _part(node, source, forms.sliced(node, source.shape))
-
-
-def _part(node: IntegerNode, source: Live, part: Slice) -> Live:
     if part.sizes == source.shape and all(step == 1 for step in part.strides):
         return source
     return node.apply(part, source, bound=source.bound)
@@ -210,7 +202,7 @@ def _gather(node: IntegerNode) -> Live:
         )
     step = steps.pop()
     places = range(flat[0], flat[0] + step * len(flat), step)
-    part = _part(node, source, Slice.along(source.shape, axis, places))
+    part = _part(node, Slice.along(source.shape, axis, places))
     shape = node.integer_array(1).shape
     out = (*source.shape[:axis], *shape, *source.shape[axis + 1 :])
     return node.reshape(part, out)
@@ -280,19 +272,19 @@ def _reduced(node: IntegerNode, *, mean: bool) -> Live:
 
 
 STANDARD: Mapping[str, Handler] = {
-    **{name: partial(_reshape, form=form) for name, form in forms.RESHAPES.items()},
+    **{name: partial(_reshaped, form=form) for name, form in forms.RESHAPES.items()},
     "Concat": _concat,
     "Conv": _conv,
     "Gather": _gather,
     "Gemm": _gemm,
-    "Identity": _identity,
+    "Identity": lambda node: node.value(0),
     "IntegerMean": partial(_reduced, mean=True),
     "MatMul": _matmul,
     "MaxPool": _max_pool,
     "Pad": _pad,
     "ReduceMean": partial(_reduced, mean=True),
     "ReduceSum": partial(_reduced, mean=False),
-    "Slice": _slice,
+    "Slice": lambda node: _part(node, forms.sliced(node, live(node, 0).shape)),
     "Transpose": _transpose,
 }
 """Handlers by operator."""

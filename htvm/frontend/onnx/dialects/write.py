@@ -29,7 +29,6 @@ from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Conv2dSums, conv2d_of
 from patterns.ops.dense import Dense, Linear, LinearSums
-from patterns.ops.integer.combine import Combine
 from patterns.ops.integer.limits import check_int32
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.weighted import accumulator_bound
@@ -154,7 +153,10 @@ def written(value: Value) -> Live:
             "a scaled tensor that is not brought back to 8 bits",
             "end the chain with Div, Floor and Clip",
         )
-    made = _write_products(value) if isinstance(value, Products) else _write_sum(value)
+    if isinstance(value, Products):
+        made = _write_products(value)
+    else:
+        made = value.node.combine("add", *value.operands)
     value.node.network.sources.setdefault(made.activation, value.node.outputs[0])
     return made
 
@@ -217,12 +219,6 @@ def _product(
 
 
 # ------------------------------------------------------------------------------ sums, conversions
-
-
-def _write_sum(value: PendingSum) -> Live:
-    """Write the sum of two tensors, int32."""
-    bound = sum(operand.bound for operand in value.operands)
-    return value.node.apply(Combine("add"), *value.operands, bound=bound)
 
 
 def _scaled_sum(

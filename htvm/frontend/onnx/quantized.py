@@ -1,4 +1,11 @@
-"""QOperator: operators that take integers, scales and zero points (QLinearConv and its kin)."""
+"""Networks with scales: QOperator, and QDQ, as quantizers write them.
+
+Operators of QOperator take integers, scales and zero points (QLinearConv and its kin).  Those of
+QDQ are float operators between DequantizeLinear and QuantizeLinear.  Their meaning is integer
+arithmetic, as onnxruntime runs it after fusing the three: its requantization, with rectifiers
+folded into saturation.  Values that are not quantized again stay reals
+(`htvm.frontend.onnx.affine.islands`).
+"""
 
 from __future__ import annotations
 
@@ -21,43 +28,21 @@ from htvm.frontend.onnx.affine import (
     transposed,
     unary,
 )
-from htvm.frontend.onnx.affine.products import (
-    Weight,
-    filtered,
-    matrix_product,
-    weight_of,
-)
+from htvm.frontend.onnx.affine.functions import FUNCTIONS
+from htvm.frontend.onnx.affine.products import Weight, filtered, matrix_product, weight_of
 from htvm.frontend.onnx.affine.quantization import constant_of, step_of
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader, Reader, offset_of
-from htvm.frontend.onnx.affine.unary import Function, mapped
-from htvm.frontend.onnx.affine.values import (
-    Constant,
-    Pending,
-    Quantized,
-    Real,
-    Sums,
-    Value,
-    View,
-)
+from htvm.frontend.onnx.affine.unary import mapped
+from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Real, Sums, Value, View
+from htvm.frontend.onnx.dialect import DialectReader
 from htvm.frontend.onnx.windows import windows_of
-from htvm.frontend.registration import registered
 from htvm.frontend.scales import folded_bias, padded
 from patterns.ops.convolution import Conv2dSums
 from patterns.ops.dense import LinearSums
 
 if TYPE_CHECKING:
-    from htvm.frontend.onnx.dialect import Network, Options
+    from htvm.frontend.onnx.dialect import Options
     from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
-
-
-def marks(graph: OnnxGraph, _: Options) -> tuple[OnnxNode, ...]:
-    """Return operators that take integers and scales."""
-    return tuple(node for node in graph.nodes if node.op in OWN)
-
-
-def read(graph: OnnxGraph, _: Options) -> Network:
-    """Return the network; errors as in `htvm.frontend.onnx.dialect.Reader`."""
-    return Reader(graph, HANDLERS).read()
 
 
 # ------------------------------------------------------------------------------ operands
@@ -230,11 +215,10 @@ def _average(node: NodeReader) -> Value:
     return _finished(node, pending, 3)
 
 
-def _unary(function: Any) -> Handler:
+def _unary(op: str) -> Handler:
     def handler(node: NodeReader) -> Value:
         view, (step, dtype) = _view(node, 0), step_of(node, 3)
-        made: Function = function(node)
-        return Quantized(mapped(node, view, step, made), dtype)
+        return Quantized(mapped(node, view, step, FUNCTIONS[op].function(node)), dtype)
 
     return handler
 
@@ -257,10 +241,10 @@ OWN: Mapping[str, Handler] = {
     "QLinearConcat": _concat,
     "QLinearConv": _conv,
     "QLinearGlobalAveragePool": _global_average,
-    "QLinearLeakyRelu": _unary(unary.FUNCTIONS["LeakyRelu"]),
+    "QLinearLeakyRelu": _unary("LeakyRelu"),
     "QLinearMatMul": _matmul,
     "QLinearMul": _binary("multiply"),
-    "QLinearSigmoid": _unary(unary.FUNCTIONS["Sigmoid"]),
+    "QLinearSigmoid": _unary("Sigmoid"),
     "QLinearSoftmax": _softmax,
 }
 """Operators that only this dialect has."""
@@ -278,5 +262,74 @@ COMMON: Mapping[str, Handler] = {
 }
 """Operators that may stand between DequantizeLinear and QuantizeLinear, as in QDQ."""
 
-HANDLERS = registered("ONNX, QOperator", {**COMMON, **OWN}, Value)
-"""Handlers by operator."""
+_QOPERATOR_HANDLERS = {**COMMON, **OWN}
+
+QOPERATOR = DialectReader(
+    _QOPERATOR_HANDLERS,
+    marks=lambda graph, _: tuple(node for node in graph.nodes if node.op in OWN),
+    read=lambda graph, _: Reader(graph, _QOPERATOR_HANDLERS).read(),
+)
+"""Recognised by operators that take integers and scales."""
+
+
+# ------------------------------------------------------------------------------ QDQ
+
+
+def bias_of(node: NodeReader, index: int) -> Constant | None:
+    """Return an optional input that must be constant."""
+    if not node.input(index):
+        return None
+    value = node.value(index)
+    if not isinstance(value, Constant):
+        raise node.unsupported("its bias is computed at run time", "make it constant")
+    return value
+
+
+def weights_of(node: NodeReader, index: int) -> Constant:
+    """Return an input that must be constant."""
+    value = node.value(index)
+    if not isinstance(value, Constant):
+        raise node.unsupported(
+            "both operands are computed at run time",
+            "one of them must be a dequantized constant",
+        )
+    return value
+
+
+def _qdq_conv(node: NodeReader) -> Value:
+    view, weights = node.view(0, "input"), weights_of(node, 1)
+    return filtered(node, view, weights, bias_of(node, 2))
+
+
+def _qdq_matmul(node: NodeReader) -> Value:
+    view, constant = (node.value(index) for index in (0, 1))
+    weights = isinstance(constant, Constant) and constant.scale is not None
+    if not isinstance(view, View) or not weights:
+        return islands.product(node)
+    assert isinstance(constant, Constant)
+    if constant.data.ndim != 2 or _has_blocks(constant):
+        return islands.product(node)
+    return matrix_product(node, view, weight_of(node, constant, 1), None)
+
+
+def _has_blocks(constant: Constant) -> bool:
+    """Whether parts of a sum of products have scales of their own, so that only reals are exact."""
+    return constant.blocks and bool(constant.spread)
+
+
+def _qdq_marks(graph: OnnxGraph, _: Options) -> tuple[OnnxNode, ...]:
+    """Return QuantizeLinear and DequantizeLinear, in a file without quantized operators."""
+    if any(node.op in OWN for node in graph.nodes):
+        return ()
+    return tuple(node for node in graph.nodes if node.op in quantization.HANDLERS)
+
+
+QDQ_HANDLERS: Mapping[str, Handler] = {
+    **COMMON,
+    "Conv": _qdq_conv,
+    "Gemm": gemm.gemm,
+    "MatMul": _qdq_matmul,
+}
+
+QDQ = DialectReader(QDQ_HANDLERS, _qdq_marks, lambda graph, _: Reader(graph, QDQ_HANDLERS).read())
+"""Recognised by QuantizeLinear and DequantizeLinear."""
