@@ -114,7 +114,7 @@ def _convolution(
 ) -> None:
     """Append a convolution with weights (K, C / groups, fy, fx)."""
     channels, kernel = len(weights), weights.shape[2:]
-    strides, pads, dilations = window(op, options, kernel, (1, 2), dilation_fields, channels)
+    strides, pads, dilations = window(op, options, kernel, dilation_fields, channels)
     operands = [net.value(op, op.tensor(0)), net.constant(weights), *_bias(op, net, channels)]
     made = net.node(
         "Conv", operands, kernel_shape=kernel, strides=strides, pads=pads, dilations=dilations,

@@ -7,7 +7,8 @@ becomes a table, computed here with the arithmetic of TFLite Micro's reference k
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -54,51 +55,41 @@ def clipped(op: OperatorReader, source: Activation, clip: Clip, sub: int = 0) ->
     return table_of(op, "clip", source, tabulate(lambda x: min(max(x, clip[0]), clip[1])), sub)
 
 
-def logistic(op: OperatorReader) -> Sequence[Applied]:
-    """LOGISTIC: output scale 1/256, zero point -128."""
+def _fixed(
+    op: OperatorReader, name: str, parts: int, zero_point: int
+) -> tuple[TfliteTensor, Quantization]:
+    """Return input and its quantization; the output's must have the scale ``1 / parts``."""
     source, step, made = unary(op)
-    if made != Quantization(1 / 256, -128):
+    if made != Quantization(1 / parts, zero_point):
+        article = "an" if name.startswith("L") else "a"
         raise op.unsupported(
-            f"a logistic with output scale {made.scale:g}, zero point {made.zero_point}",
-            "int8 logistic has scale 1/256 and zero point -128",
+            f"{article} {name} with output scale {made.scale:g}, zero point {made.zero_point}",
+            f"int8 {name} has scale 1/{parts} and zero point {zero_point}",
         )
-
-    def curve(q4: int) -> int:
-        return gemmlowp.rounding_shift(gemmlowp.logistic(q4, _INPUT_BITS), 31 - 8) - 128
-
-    return [table_of(op, "logistic", op.value(source), _sigmoid(op, step, curve))]
+    return source, step
 
 
-def tanh(op: OperatorReader) -> Sequence[Applied]:
-    """TANH: output scale 1/128, zero point 0."""
-    source, step, made = unary(op)
-    if made != Quantization(1 / 128, 0):
-        raise op.unsupported(
-            f"a tanh with output scale {made.scale:g}, zero point {made.zero_point}",
-            "int8 tanh has scale 1/128 and zero point 0",
-        )
-
-    def curve(q4: int) -> int:
-        return gemmlowp.rounding_shift(gemmlowp.tanh(q4, _INPUT_BITS), 31 - 7)
-
-    return [table_of(op, "tanh", op.value(source), _sigmoid(op, step, curve))]
-
-
-def _sigmoid(op: OperatorReader, step: Quantization, curve: Callable[[int], int]) -> Array:
-    """Return the table of a curve in Q4.27; beyond +-15 it has reached its limit."""
+def sigmoid(op: OperatorReader, function: Literal["logistic", "tanh"]) -> Sequence[Applied]:
+    """LOGISTIC and TANH: output scales 1/256 and 1/128, zero points -128 and 0."""
+    kernel, bits, offset = gemmlowp.tanh, 7, 0
+    if function == "logistic":
+        kernel, bits, offset = gemmlowp.logistic, 8, -128
+    source, step = _fixed(op, function, 1 << bits, offset)
     real = step.scale * 2.0 ** (31 - _INPUT_BITS)
     if not 2.0**-31 <= real < 2.0**30:
         raise op.unsupported(f"an input scale of {step.scale:g}", "use 2**-57 to 8")
     multiplier, shift = fixed_point(real)
+    # Beyond +-15 the curve has reached its limit.
     limit = math.floor(15.0 * 2.0 ** (31 - _INPUT_BITS) / 2.0**shift)
 
-    def function(x: int) -> int:
+    def entry(x: int) -> int:
         centred = x - step.zero_point
         if abs(centred) >= limit:
             return INT8[0] if centred <= -limit else INT8[1]
-        return curve(gemmlowp.scaled(centred, multiplier, shift))
+        curve = kernel(gemmlowp.scaled(centred, multiplier, shift), _INPUT_BITS)
+        return gemmlowp.rounding_shift(curve, 31 - bits) + offset
 
-    return tabulate(function)
+    return [table_of(op, function, op.value(source), tabulate(entry))]
 
 
 _SHIFTS = 15  # right shifts that 16 bits have
@@ -253,45 +244,26 @@ def relu_6(op: OperatorReader) -> Sequence[Applied]:
 
 def softmax(op: OperatorReader) -> Sequence[Applied]:
     """SOFTMAX over the last axis."""
-    op.count((1,))
-    source, result = op.source(), op.result()
+    source, step = _fixed(op, "softmax", 256, -128)
     beta = op.options(9).real(0)
     if beta != 1.0:
         raise op.unsupported(f"a softmax with beta {beta}", "use 1")
-    if result.scales[0] != 1 / 256 or result.zero_points[0] != -128:
-        raise op.unsupported(
-            f"a softmax with output scale {result.scales[0]:g}, zero point {result.zero_points[0]}",
-            "int8 softmax has scale 1/256 and zero point -128",
-        )
     op.last_axis(source)
-    softmax = TfliteSoftmax.of_scale(op.step(source).scale)
-    return [op.apply(softmax, op.value(source))]
+    return [op.apply(TfliteSoftmax.of_scale(step.scale), op.value(source))]
 
 
 def l2_normalization(op: OperatorReader) -> Sequence[Applied]:
     """L2_NORMALIZATION over the last axis: output scale 1/128, zero point 0."""
-    source, step, made = unary(op)
+    source, step = _fixed(op, "L2 normalization", 128, 0)
     op.last_axis(source)
-    if made != Quantization(1 / 128, 0):
-        raise op.unsupported(
-            f"an L2 normalization with output scale {made.scale:g}, zero point {made.zero_point}",
-            "int8 L2 normalization has scale 1/128 and zero point 0",
-        )
     fused = op.options(12).integer(0, "b")
     if fused:
         raise op.unsupported(f"fused activation function {fused}", "TFLite has none here")
-    normalization = TfliteL2Normalization(step.zero_point)
-    return [op.apply(normalization, op.value(source))]
+    return [op.apply(TfliteL2Normalization(step.zero_point), op.value(source))]
 
 
 def log_softmax(op: OperatorReader) -> Sequence[Applied]:
     """LOG_SOFTMAX over the last axis: output scale 1/16, zero point 127."""
-    source, step, made = unary(op)
+    source, step = _fixed(op, "log softmax", 16, 127)
     op.last_axis(source)
-    if made != Quantization(1 / 16, 127):
-        raise op.unsupported(
-            f"a log softmax with output scale {made.scale:g}, zero point {made.zero_point}",
-            "int8 log softmax has scale 1/16 and zero point 127",
-        )
-    logarithms = TfliteLogSoftmax.of_scale(step.scale)
-    return [op.apply(logarithms, op.value(source))]
+    return [op.apply(TfliteLogSoftmax.of_scale(step.scale), op.value(source))]

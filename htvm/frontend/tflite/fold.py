@@ -20,7 +20,7 @@ from byoc_dory.errors import ModelError, UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.limits import Budget
 from htvm.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor
-from htvm.frontend.tflite.sizes import sized
+from htvm.frontend.tflite.sizes import RULES, sized
 
 _BEGIN, _END, _SHRINK = 0, 1, 4  # masks, by their numbers among the options
 
@@ -203,7 +203,7 @@ def _result(operator: TfliteOperator, budget: Budget) -> TfliteTensor | None:
     elements = math.prod(result.shape)
     try:
         with np.errstate(all="ignore"):
-            if operator.kind in _SIZES and _SIZES[operator.kind](operator, operands) != elements:
+            if operator.kind in _GROWING and math.prod(RULES[operator.kind](operator)) != elements:
                 return None
             budget.spend("folded_elements", elements, operator.place)
             read = sum(operand.size for operand in operands)
@@ -324,28 +324,11 @@ _FOLDS: Mapping[str, _Fold] = {
 """Operators of constants, as numpy computes them."""
 
 
-def _broadcast(operator: TfliteOperator, arrays: Sequence[Array]) -> int:
-    return math.prod(np.broadcast_shapes(arrays[0].shape, arrays[1].shape))
-
-
-def _joined(operator: TfliteOperator, arrays: Sequence[Array]) -> int:
-    return sum(array.size for array in arrays)
-
-
-def _product(numbers: Array) -> int:
-    return math.prod(int(number) for number in numbers)
-
-
-_SIZES: Mapping[str, Callable[[TfliteOperator, Sequence[Array]], int]] = {
-    **dict.fromkeys(("ADD", "FLOOR_DIV", "MAXIMUM", "MINIMUM", "MUL", "SUB"), _broadcast),
-    **dict.fromkeys(("CONCATENATION", "PACK"), _joined),
-    "BROADCAST_TO": lambda _, a: _product(a[1]),
-    "FILL": lambda _, a: _product(a[0]),
-    "GATHER": lambda op, a: a[0].size // a[0].shape[_option(op, 0)] * a[1].size,
-    "RANGE": lambda _, a: math.ceil((a[1].item() - a[0].item()) / a[2].item()),
-    "TILE": lambda _, a: a[0].size * _product(a[1]),
-}
-"""Elements of results that can be larger than the operands, before they are computed."""
+_GROWING = (
+    "ADD", "BROADCAST_TO", "CONCATENATION", "FILL", "FLOOR_DIV", "GATHER", "MAXIMUM", "MINIMUM",
+    "MUL", "PACK", "RANGE", "SUB", "TILE",
+)  # fmt: skip
+"""Those whose results can be larger than the operands, and are sized before they are computed."""
 
 _MOVES = (
     "BROADCAST_TO", "EXPAND_DIMS", "GATHER", "RESHAPE", "REVERSE_V2", "SLICE", "SQUEEZE",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from htvm.frontend.operators import Applied
 from htvm.frontend.tflite import (
     activations,
     arithmetic,
@@ -23,7 +22,7 @@ HANDLERS: Mapping[str, Handler] = {
     "ADD": arithmetic.add,
     "ARG_MAX": partial(pools.place, which="maximum", options=40),
     "ARG_MIN": partial(pools.place, which="minimum", options=57),
-    "AVERAGE_POOL_2D": pools.average_pool,
+    "AVERAGE_POOL_2D": partial(pools.pool, maximum=False),
     "BATCH_MATMUL": arithmetic.batch_matmul,
     "BATCH_TO_SPACE_ND": rearranging.batch_to_space,
     "BROADCAST_TO": rearranging.broadcast_to,
@@ -41,10 +40,10 @@ HANDLERS: Mapping[str, Handler] = {
     "HARD_SWISH": activations.hard_swish,
     "L2_NORMALIZATION": activations.l2_normalization,
     "LEAKY_RELU": activations.leaky_relu,
-    "LOGISTIC": activations.logistic,
+    "LOGISTIC": partial(activations.sigmoid, function="logistic"),
     "LOG_SOFTMAX": activations.log_softmax,
     "MAXIMUM": partial(arithmetic.extreme, which="maximum"),
-    "MAX_POOL_2D": pools.max_pool,
+    "MAX_POOL_2D": partial(pools.pool, maximum=True),
     "MEAN": partial(pools.summed, stem="mean"),
     "MINIMUM": partial(arithmetic.extreme, which="minimum"),
     "MIRROR_PAD": rearranging.mirror_pad,
@@ -75,7 +74,7 @@ HANDLERS: Mapping[str, Handler] = {
     "STRIDED_SLICE": shapes.strided_slice,
     "SUB": partial(arithmetic.binary, function="subtract", options=28),
     "SUM": partial(pools.summed, stem="sum"),
-    "TANH": activations.tanh,
+    "TANH": partial(activations.sigmoid, function="tanh"),
     "TILE": rearranging.tile,
     "TRANSPOSE": shapes.transpose,
     "TRANSPOSE_CONV": products.transpose_conv,
@@ -83,18 +82,13 @@ HANDLERS: Mapping[str, Handler] = {
 }
 """Reader for each supported operator."""
 
-_OF_BOTH = (
-    "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION",
-    "CONV_2D", "DEPTHWISE_CONV_2D", "DEPTH_TO_SPACE", "DEQUANTIZE", "EXPAND_DIMS",
-    "FULLY_CONNECTED", "GATHER", "LEAKY_RELU", "MAXIMUM", "MAX_POOL_2D", "MEAN", "MINIMUM",
-    "MIRROR_PAD", "MUL", "PACK", "PAD", "PADV2", "PRELU", "QUANTIZE", "REDUCE_MAX", "REDUCE_MIN",
-    "RELU", "RELU6", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SLICE",
-    "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUARED_DIFFERENCE", "SQUEEZE",
-    "STRIDED_SLICE", "SUB", "SUM", "TILE", "TRANSPOSE", "TRANSPOSE_CONV", "UNPACK",
+_INT8_ONLY = (
+    "ARG_MAX", "ARG_MIN", "ELU", "EXP", "GELU", "HARD_SWISH", "L2_NORMALIZATION", "LOG_SOFTMAX",
+    "NEG", "RESIZE_BILINEAR", "RSQRT",
 )  # fmt: skip
 
 WIDE_HANDLERS: Mapping[str, Handler] = {
-    **{name: HANDLERS[name] for name in _OF_BOTH},
+    **{name: handler for name, handler in HANDLERS.items() if name not in _INT8_ONLY},
     "ABS": functions.wide_absolute,
     "LOGISTIC": partial(functions.wide_sigmoid, function="logistic"),
     "SOFTMAX": functions.wide_softmax,

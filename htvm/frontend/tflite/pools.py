@@ -29,31 +29,19 @@ def pool_window(op: OperatorReader, source: TfliteTensor) -> tuple[Pair, Pair, P
     op.batch(source, 4)
     options = op.options(5)
     kernel = (op.positive(options, 4, "kernel"), op.positive(options, 3, "kernel"))
-    strides, padding, _ = window(op, options, kernel, (1, 2), None, source.shape[3])
+    strides, padding, _ = window(op, options, kernel, None, source.shape[3])
     return kernel, strides, padding
 
 
-def average_pool(op: OperatorReader) -> Sequence[Applied]:
-    """AVERAGE_POOL_2D: padding is not counted."""
+def pool(op: OperatorReader, *, maximum: bool) -> Sequence[Applied]:
+    """AVERAGE_POOL_2D and MAX_POOL_2D: padding is not counted, and never wins."""
     op.count((1,))
     source = op.same_step()
-    geometry = pool_window(op, source)
-    clip = op.clip(op.options(5), 5)
-    inputs = (op.value(source),)
-    return [op.apply(AveragePool(*geometry, clip), *inputs)]
-
-
-def max_pool(op: OperatorReader) -> Sequence[Applied]:
-    """MAX_POOL_2D: padding never wins."""
-    op.count((1,))
-    source = op.same_step()
-    geometry = pool_window(op, source)
-    clip = op.clip(op.options(5), 5)
-    inputs = (op.value(source),)
-    pool = op.apply(MaxPool(*geometry), *inputs)
-    if clip == op.limits:
-        return [pool]
-    return [clipped(op, Activation.of(pool), clip, sub=1)]
+    geometry, clip = pool_window(op, source), op.clip(op.options(5), 5)
+    if not maximum:
+        return [op.apply(AveragePool(*geometry, clip), op.value(source))]
+    pool = op.apply(MaxPool(*geometry), op.value(source))
+    return [pool] if clip == op.limits else [clipped(op, Activation.of(pool), clip, sub=1)]
 
 
 def summed(op: OperatorReader, stem: Literal["mean", "sum"]) -> Sequence[Applied]:

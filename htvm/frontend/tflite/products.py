@@ -27,9 +27,9 @@ def conv(op: OperatorReader) -> Sequence[Applied]:
     options = op.options(1)
     channels = weights.shape[0]
     groups = groups_of(op, source, weights.shape)
-    moves = _filter_window(op, options, weights, (4, 5), channels, groups)
+    moves = window(op, options, weights.shape[1:3], (4, 5), channels)
     product = _product(op, source, weights, (0, 3, 1, 2), options, 3)
-    return [product.convolved(op.value(source), moves, op.position)]
+    return [product.convolved(op.value(source), Window(*moves, groups), op.position)]
 
 
 def groups_of(op: OperatorReader, source: TfliteTensor, weights: tuple[int, ...]) -> int:
@@ -59,24 +59,9 @@ def depthwise(op: OperatorReader) -> Sequence[Applied]:
     source, weights = op.source(), op.weights(rank=4, axis=3)
     op.batch(source, 4)
     options, channels = check_depthwise(op, source, weights.shape), weights.shape[3]
-    moves = _filter_window(op, options, weights, (5, 6), channels, source.shape[3])
+    moves = window(op, options, weights.shape[1:3], (5, 6), channels)
     product = _product(op, source, weights, (3, 0, 1, 2), options, 4)
-    return [product.convolved(op.value(source), moves, op.position)]
-
-
-def _filter_window(
-    op: OperatorReader,
-    options: FlatTable,
-    weights: TfliteTensor,
-    dilation_fields: Pair,
-    channels: int,
-    groups: int,
-) -> Window:
-    """Return how the filters of a convolution move over its input."""
-    strides, padding, dilation = window(
-        op, options, weights.shape[1:3], (1, 2), dilation_fields, channels
-    )
-    return Window(strides, padding, dilation, groups)
+    return [product.convolved(op.value(source), Window(*moves, source.shape[3]), op.position)]
 
 
 def _product(
@@ -252,7 +237,6 @@ def window(
     op: OperatorReader,
     options: FlatTable,
     kernel: Sequence[int],
-    stride_fields: Pair,
     dilation_fields: Pair | None,
     channels: int,
 ) -> tuple[Pair, Pads, Pair]:
@@ -262,9 +246,9 @@ def window(
 
     Args:
         op: the operator.
-        options: options whose field 0 is the padding.
+        options: options whose field 0 is the padding, 1 and 2 the strides (x, y).
         kernel: size (y, x).
-        stride_fields, dilation_fields: numbers of the fields, (x, y).
+        dilation_fields: numbers of the fields with the dilation, (x, y).
         channels: number of output channels.
     """
     padding, spread = options.integer(0, "b"), op.operator.spread
@@ -273,7 +257,7 @@ def window(
     sizes, strides, dilation, before, after = [], [], [], [], []
     for axis, field in ((0, 1), (1, 0)):
         size = op.tensor(0).shape[1 + axis]
-        strides.append(op.positive(options, stride_fields[field], "stride"))
+        strides.append(op.positive(options, 1 + field, "stride"))
         dilation.append(1)
         if dilation_fields is not None:
             dilation[axis] = op.positive(options, dilation_fields[field], "dilation", 1)

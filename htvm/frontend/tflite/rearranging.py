@@ -11,7 +11,7 @@ import numpy as np
 from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
-from htvm.frontend.tflite.shapes import part_of, reshaped
+from htvm.frontend.tflite.shapes import part_of
 from patterns.op import Op
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import PadAxes
@@ -39,7 +39,7 @@ def pack(op: OperatorReader) -> Sequence[Applied]:
         raise op.corrupt(f"parts of shapes {', '.join(str(part.shape) for part in parts)}")
     lifted, inputs = (*shape[:axis], 1, *shape[axis:]), []
     for at, part in enumerate(parts):
-        inputs.append(Activation.of(reshaped(op, op.value(part), lifted, at)))
+        inputs.append(Activation.of(op.apply(Reshape(lifted), op.value(part), sub=at)))
     return [op.apply(Concat(axis), *inputs, sub=count)]
 
 
@@ -59,7 +59,7 @@ def unpack(op: OperatorReader) -> Sequence[Applied]:
     for at in range(outputs):
         begin = [at if each == axis else 0 for each in range(len(thin))]
         part = part_of(op, source, begin, thin, steps, 2 * at)
-        results.append(reshaped(op, Activation.of(part), shape, 2 * at + 1))
+        results.append(op.apply(Reshape(shape), Activation.of(part), sub=2 * at + 1))
     return results
 
 

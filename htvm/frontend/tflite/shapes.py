@@ -34,7 +34,7 @@ def reshape(op: OperatorReader) -> Sequence[Applied]:
     op.count((1, 2))
     source, result = op.same_step(), op.result()
     check_reshape(op, source, result)
-    return [reshaped(op, op.value(source), result.shape)]
+    return [op.apply(Reshape(result.shape), op.value(source))]
 
 
 def check_reshape(op: OperatorReader, source: TfliteTensor, result: TfliteTensor) -> None:
@@ -61,14 +61,7 @@ def same_elements(op: OperatorReader, count: int) -> Sequence[Applied]:
     op.ignore(1)  # the axes
     if [size for size in source.shape if size > 1] != [size for size in result.shape if size > 1]:
         raise op.corrupt(f"an output of shape {result.shape} of an input of shape {source.shape}")
-    return [reshaped(op, op.value(source), result.shape)]
-
-
-def reshaped(
-    op: OperatorReader, source: Activation, shape: tuple[int, ...], sub: int = 0
-) -> Applied:
-    """Apply a change of shape that keeps the order of elements."""
-    return op.apply(Reshape(shape), source, sub=sub)
+    return [op.apply(Reshape(result.shape), op.value(source))]
 
 
 def transpose(op: OperatorReader) -> Sequence[Applied]:
@@ -150,13 +143,16 @@ def concatenation(op: OperatorReader) -> Sequence[Applied]:
 def _part_or_constant(
     op: OperatorReader, part: TfliteTensor, result: TfliteTensor, at: int
 ) -> Activation | Array:
-    if part.data is None:
-        return rescaled(op, part, result, at)
-    if not op.close(part, result):
+    """Return a part in the output's scale; what rescales it is the ``at``-th operator."""
+    if op.close(part, result):
+        return op.value(part) if part.data is None else constant_array(part)
+    if part.data is not None or op.dtype != "int8":
+        kind = f"an {op.dtype}" if part.data is None else "a constant"
         raise op.unsupported(
-            f"a constant part with a scale of its own ({part.place})", "quantize it like the output"
+            f"{kind} part with a scale of its own ({part.place})", "quantize it like the output"
         )
-    return constant_array(part)
+    convert = converted(op.step(part), op.step(result), INT8)
+    return Activation.of(op.apply(convert, op.value(part), sub=at))
 
 
 def _attached(op: OperatorReader, values: Sequence[Activation | Array], axis: int) -> Applied:
@@ -189,20 +185,6 @@ def joined(op: OperatorReader, parts: Sequence[TfliteTensor]) -> tuple[FlatTable
     shape[axis] = sum(part.shape[axis] for part in parts)
     op.result_shape(shape)
     return options, axis
-
-
-def rescaled(op: OperatorReader, part: TfliteTensor, result: TfliteTensor, sub: int) -> Activation:
-    """Return a tensor in the scale of another one, as the ``sub``-th operator of this one."""
-    source = op.value(part)
-    if op.close(part, result):
-        return source
-    if op.dtype != "int8":
-        raise op.unsupported(
-            f"an {op.dtype} part with a scale of its own ({part.place})",
-            "quantize it like the output",
-        )
-    convert = converted(op.step(part), op.step(result), INT8)
-    return Activation.of(op.apply(convert, source, sub=sub))
 
 
 # ------------------------------------------------------------------------------ slices
@@ -243,7 +225,7 @@ def strided_slice(op: OperatorReader) -> Sequence[Applied]:
     part = part_of(op, source, first, sizes, steps)
     if len(shape) == rank:
         return [part]
-    return [reshaped(op, Activation.of(part), tuple(shape), sub=1)]
+    return [op.apply(Reshape(tuple(shape)), Activation.of(part), sub=1)]
 
 
 def slices(op: OperatorReader) -> Sequence[Applied]:

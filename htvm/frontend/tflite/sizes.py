@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from byoc_dory.layers import Array
 from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
 
 Shape: TypeAlias = tuple[int, ...]
@@ -24,11 +25,11 @@ _SAME = 0  # padding
 
 def sized(operator: TfliteOperator) -> TfliteOperator:
     """Return the operator with the shape of its only result, if the file leaves that open."""
-    rule = _RULES.get(operator.kind)
-    if rule is None or len(operator.outputs) != 1 or not operator.outputs[0].open:
+    known = operator.kind in RULES
+    if not known or len(operator.outputs) != 1 or not operator.outputs[0].open:
         return operator
     try:
-        shape = tuple(int(size) for size in rule(operator))
+        shape = tuple(int(size) for size in RULES[operator.kind](operator))
     except (ArithmeticError, IndexError, LookupError, TypeError, ValueError):
         return operator  # whoever reads it says what is wrong
     if any(size < 0 for size in shape):
@@ -47,11 +48,15 @@ def _shape(operator: TfliteOperator, at: int = 0) -> Shape:
     return _tensor(operator, at).shape
 
 
-def _numbers(operator: TfliteOperator, at: int) -> Shape:
+def _constant(operator: TfliteOperator, at: int) -> Array:
     data = _tensor(operator, at).data
     if data is None:
         raise ValueError("not constant")
-    return tuple(int(number) for number in data)
+    return data
+
+
+def _numbers(operator: TfliteOperator, at: int) -> Shape:
+    return tuple(int(number) for number in _constant(operator, at))
 
 
 def _option(operator: TfliteOperator, field: int, code: str = "i", default: int = 0) -> int:
@@ -77,6 +82,16 @@ def _fully_connected(operator: TfliteOperator) -> Shape:
     if _option(operator, 2, "B"):
         return (*source[:-1], channels)
     return (math.prod(source) // depth, channels)
+
+
+def _gather(operator: TfliteOperator) -> Shape:
+    source, axis = _shape(operator), _option(operator, 0)
+    return (*source[:axis], *_shape(operator, 1), *source[axis % len(source) + 1 :])
+
+
+def _range(operator: TfliteOperator) -> Shape:
+    first, last, step = (_constant(operator, at).item() for at in range(3))
+    return (max(math.ceil((last - first) / step), 0),)
 
 
 def _reduced(operator: TfliteOperator) -> Shape:
@@ -147,23 +162,29 @@ def _to_space(operator: TfliteOperator) -> Shape:
     return (source[0] // math.prod(blocks), *sizes, *source[1 + len(blocks) :])
 
 
-_RULES: Mapping[str, _Rule] = {
+RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(
         "ABS ELU EXP GELU HARD_SWISH L2_NORMALIZATION LEAKY_RELU LOGISTIC LOG_SOFTMAX NEG QUANTIZE "
         "DEQUANTIZE RELU RELU6 RSQRT SOFTMAX TANH".split(),
         _shape,
     ),
-    **dict.fromkeys("ADD DIV MAXIMUM MINIMUM MUL PRELU SQUARED_DIFFERENCE SUB".split(), _broadcast),
+    **dict.fromkeys(
+        "ADD DIV FLOOR_DIV MAXIMUM MINIMUM MUL PRELU SQUARED_DIFFERENCE SUB".split(), _broadcast
+    ),
     **dict.fromkeys("MEAN REDUCE_MAX REDUCE_MIN SUM".split(), _reduced),
     **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), _padded),
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _windows(lambda op: _shape(op)[3], 3, 0)),
     "BATCH_TO_SPACE_ND": _to_space,
+    "BROADCAST_TO": lambda op: _numbers(op, 1),
     "CONCATENATION": _concatenation,
     "CONV_2D": _windows(lambda op: _shape(op, 1)[0], 0, 4),
     "DEPTHWISE_CONV_2D": _windows(lambda op: _shape(op, 1)[3], 0, 5),
     "EXPAND_DIMS": _expand_dims,
+    "FILL": lambda op: _numbers(op, 0),
     "FULLY_CONNECTED": _fully_connected,
+    "GATHER": _gather,
     "PACK": _pack,
+    "RANGE": _range,
     "RESHAPE": _reshape,
     "SPACE_TO_BATCH_ND": _to_batch,
     "TILE": lambda op: tuple(
@@ -171,3 +192,4 @@ _RULES: Mapping[str, _Rule] = {
     ),
     "TRANSPOSE": lambda op: tuple(_shape(op)[axis] for axis in _numbers(op, 1)),
 }
+"""Shapes of results by operator, from those of its inputs."""
