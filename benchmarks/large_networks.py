@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from htvm.quantization.static import quantize_file
+from htvm.quantization.float_model import quantize_file
 
 __all__ = ["NETWORKS", "RESNETS", "write"]
 

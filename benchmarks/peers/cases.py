@@ -46,7 +46,7 @@ def _digits(folder: Path) -> Case:
     """Return the zoo's network for digits as onnxruntime quantizes it (QDQ, int8)."""
     import onnxruntime
 
-    from htvm.quantization.static import quantize_file
+    from htvm.quantization.float_model import quantize_file
     from htvm.tools.zoo.trained import digits_data, weights_file
 
     images, _, held_out, _ = digits_data()

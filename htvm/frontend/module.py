@@ -13,10 +13,9 @@ from tvm.ir import IRModule
 from byoc_dory.errors import IntegerFormError, ModelError, UnsupportedError
 from htvm.frontend.check import check
 from htvm.frontend.integerize import scheme_of
-from htvm.frontend.onnx import tflite_qdq
+from htvm.frontend.onnx import model_of, network_of, tflite_qdq
 from htvm.frontend.onnx.dialect import Options
 from htvm.frontend.onnx.file import read_file
-from htvm.frontend.onnx.loader import model_of, network_of
 from htvm.frontend.relax_onnx import onnx_of
 from htvm.model import Model, TensorInfo, model_name
 from patterns.names import NameCounter, name_of, with_name

@@ -1,9 +1,20 @@
-"""`quantize`: an int8 model for a target, from a float network and calibration data."""
+"""`quantize`: an int8 model for a target, from a float network and calibration data.
+
+onnxruntime's static quantizer adds scales and zero points to a float ONNX file.  Weights are per
+channel and symmetric, activations int8 with a zero point.  The range of an activation is the
+percentile that its calibration values stay within.  On the digits networks (`benchmarks.digits`),
+the signal to noise ratio of the logits against the float network is 36.3 and 37.3 dB with 99.999 %,
+36.0 and 37.4 dB with the extreme values, 35.4 and 36.4 dB with 99.99 %, and 33.4 and 34.1 dB with
+the extreme values and no zero point.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import logging
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -27,7 +38,6 @@ if TYPE_CHECKING:
     from htvm.frontend.limits import Limits
     from htvm.frontend.onnx.graph import OnnxGraph
     from htvm.model import Model
-    from htvm.quantization.retarget import Retargeted
     from htvm.quantization.samples import Data
 
 Source: TypeAlias = "str | PathLike[str] | ModelProto | Any"
@@ -52,8 +62,8 @@ def quantize(
 ) -> Model:
     """Quantize a float network to int8 with calibration data, and retarget it.
 
-    onnxruntime's static quantizer finds scales and zero points (see `htvm.quantization.static`).
-    The resulting model keeps its float inputs and outputs and the data, so that `htvm.build` uses
+    onnxruntime's static quantizer finds scales and zero points (see the module). The resulting
+    model keeps its float inputs and outputs and the data, so that `htvm.build` uses
     the data when it retargets the model for any target. The loss of accuracy from retargeting to
     ``target`` is logged here, and is part of a build's report.
 
@@ -83,7 +93,11 @@ def quantize(
         TargetError: the target is unknown.
         DependencyError: onnxruntime is not installed, or torch lacks its ONNX exporter.
     """
+    from byoc_dory.cost import Cost
+    from byoc_dory.options import TilingOptions
     from byoc_dory.soc.registry import resolve
+    from htvm.placement.plan import place
+    from htvm.quantization.retarget import retarget
 
     progress = progress or Progress()
     resolved = resolve(target)
@@ -91,7 +105,9 @@ def quantize(
         model, data, name=name, dimensions=dimensions, limits=limits, progress=progress
     )
     with progress.stage("retargeting"):
-        _retargeted(result, resolved)
+        # It logs the loss of accuracy, and refuses what it does not support.
+        planned = place(result.graph, resolved, Cost(resolved.soc, TilingOptions()), None)
+        retarget(result, resolved.accelerators, places=planned.places)
     return result
 
 
@@ -105,7 +121,7 @@ def calibrated(
     progress: Progress | None = None,
 ) -> Model:
     """Quantize a float network to int8 for any target; arguments and errors as for `quantize`."""
-    from htvm.frontend.onnx.loader import load_onnx
+    from htvm.frontend.onnx import load_onnx
 
     progress = progress or Progress()
     with tempfile.TemporaryDirectory(prefix="htvm-") as folder:
@@ -157,7 +173,7 @@ def _quantized(
 ) -> tuple[Path, str, dict[str, Array]]:
     """Write the int8 network into a folder; return its path, the model's name and the samples."""
     from htvm.frontend.onnx.file import read_file
-    from htvm.quantization.static import quantize_file
+    from htvm.quantization.float_model import quantize_file
 
     with progress.stage("reading the float model"):
         path, called = _as_file(model, limits, folder)
@@ -197,17 +213,6 @@ def _single(path: Path, dimensions: Mapping[str, int], folder: Path) -> Path:
     place.mkdir()
     onnx.save(model, place / path.name)
     return place / path.name
-
-
-def _retargeted(model: Model, target: Target) -> Retargeted:
-    """Return the model in a target's scheme; log the loss of accuracy, and raise if unsupported."""
-    from byoc_dory.cost import Cost
-    from byoc_dory.options import TilingOptions
-    from htvm.placement.plan import place
-    from htvm.quantization.retarget import retarget
-
-    planned = place(model.graph, target, Cost(target.soc, TilingOptions()), None)
-    return retarget(model, target.accelerators, places=planned.places)
 
 
 def _refuse_quantized(graph: OnnxGraph) -> None:
@@ -285,3 +290,110 @@ def _no_torch(package: str) -> DependencyError:
         where="htvm.quantize",
         hint="pip install torch onnxscript, or give an .onnx file",
     )
+
+
+_log = logging.getLogger(__name__)
+
+PERCENTILE = 99.999
+
+
+def quantize_file(source: Path, target: Path, samples: Mapping[str, Array]) -> None:
+    """Write ``source``, calibrated with ``samples``, to ``target``.
+
+    Args:
+        source: a float ONNX file.
+        target: the file to write.
+        samples: input -> ``[N, *shape]``.
+
+    Raises:
+        DependencyError: onnxruntime is not installed.
+        ModelError: onnxruntime refuses the file.
+    """
+    quantization, preparation = _packages()
+
+    prepared = target.with_name(f"prepared_{target.name}")
+    printed = io.StringIO()  # the calibrators print
+    try:
+        with contextlib.redirect_stdout(printed), _quiet():
+            preparation.quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
+            quantization.quantize_static(
+                str(prepared),
+                str(target),
+                _reader(quantization, samples),
+                quant_format=quantization.QuantFormat.QDQ,
+                per_channel=True,
+                activation_type=quantization.QuantType.QInt8,
+                weight_type=quantization.QuantType.QInt8,
+                calibrate_method=quantization.CalibrationMethod.Percentile,
+                extra_options={
+                    "WeightSymmetric": True,
+                    "CalibPercentile": PERCENTILE,
+                    "ForceQuantizeNoInputCheck": _transposes_an_input(prepared),
+                },
+            )
+    except Exception as error:
+        # Any error that onnxruntime's runtime and tools raise for a file they do not support.
+        raise ModelError(
+            f"onnxruntime cannot quantize the model: {str(error).strip()}",
+            where=source.name,
+            hint="check that onnxruntime runs it",
+        ) from error
+    finally:
+        _log.debug("%s", printed.getvalue())
+
+
+def _transposes_an_input(path: Path) -> bool:
+    """Whether the network begins with a Transpose, like those with NHWC inputs.
+
+    Such an input should be quantized first: moving integers costs less, and retargeting needs
+    inputs that are quantized immediately.  Otherwise the quantizer leaves it in float.
+    """
+    import onnx
+
+    graph = onnx.load(str(path)).graph
+    inputs = {item.name for item in graph.input}
+    return any(node.op_type == "Transpose" and node.input[0] in inputs for node in graph.node)
+
+
+def _packages() -> tuple[Any, Any]:
+    try:
+        from onnxruntime import quantization
+        from onnxruntime.quantization import shape_inference
+    except ImportError as error:
+        raise DependencyError(
+            "calibrating a float model needs the package 'onnxruntime', which is not installed",
+            where="htvm.quantize",
+            hint="pip install 'htvm[quantize]'",
+        ) from error
+    return quantization, shape_inference
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Suppress onnxruntime's advice on the root logger, which users cannot act on."""
+    root = logging.getLogger()
+
+    def ours(record: logging.LogRecord) -> bool:
+        return record.name != "root"
+
+    root.addFilter(ours)
+    try:
+        yield
+    finally:
+        root.removeFilter(ours)
+
+
+def _reader(quantization: Any, samples: Mapping[str, Array]) -> Any:
+    """Return the samples, one after the other, in the calibrators' form."""
+
+    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
+        def __init__(self) -> None:
+            count = len(next(iter(samples.values())))
+            self._rest = iter(
+                [{name: array[i] for name, array in samples.items()} for i in range(count)]
+            )
+
+        def get_next(self) -> dict[str, Array] | None:
+            return next(self._rest, None)
+
+    return Reader()

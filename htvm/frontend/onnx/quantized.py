@@ -18,7 +18,6 @@ from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine import (
     gemm,
     islands,
-    joins,
     moves,
     pointwise,
     pools,
@@ -193,7 +192,7 @@ def _concat(node: NodeReader) -> Value:
         constant_of(node, index) if isinstance(node.value(index), Constant) else _view(node, index)
         for index in range(2, len(node.inputs), 3)
     ]
-    pending = joins.concat(node, parts, node.integer("axis"))
+    pending = shapes.concat(node, parts, node.integer("axis"))
     return _finished(node, pending, 0)
 
 
@@ -253,7 +252,6 @@ COMMON: Mapping[str, Handler] = {
     **pools.HANDLERS,
     **quantization.HANDLERS,
     **shapes.HANDLERS,
-    **joins.HANDLERS,
     **moves.HANDLERS,
     **unary.HANDLERS,
     **islands.HANDLERS,

@@ -16,13 +16,14 @@ import numpy as np
 
 from byoc_dory.errors import UnsupportedError
 from htvm.frontend.onnx import quantized
-from htvm.frontend.onnx.affine import gemm, joins, pointwise, quantization, shapes, unary
+from htvm.frontend.onnx.affine import gemm, pointwise, quantization, shapes, unary
 from htvm.frontend.onnx.affine.pools import HANDLERS as POOLS
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader, Reader
-from htvm.frontend.onnx.affine.values import INT8, Constant, Pending, Quantized, Value, View
+from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Value, View
 from htvm.frontend.onnx.windows import sizes_of, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
 from htvm.frontend.scales import summed
+from patterns.op import INT8
 from patterns.ops.tflite.averages import AveragePool
 from patterns.ops.tflite.softmax import TfliteSoftmax
 
@@ -162,7 +163,7 @@ HANDLERS: Mapping[str, Handler] = {
     "Gemm": _matmul,
     "MatMul": _matmul,
     "MaxPool": POOLS["MaxPool"],
-    "Pad": joins.HANDLERS["Pad"],
+    "Pad": shapes.HANDLERS["Pad"],
     "QuantizeLinear": _quantize,
     "Softmax": _softmax,
 }

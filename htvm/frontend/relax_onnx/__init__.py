@@ -9,15 +9,18 @@ depends on it: a product and the bias behind it, and loop nests that pad, tile, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from htvm.frontend.relax_onnx import elementwise, layers, shapes
-from htvm.frontend.relax_onnx.joined import joined
 from htvm.frontend.relax_onnx.writer import Handler, Writer
 
 if TYPE_CHECKING:
     from onnx import ModelProto
     from tvm.ir import IRModule
+
+    from htvm.frontend.relax_onnx.writer import Writer
 
 __all__ = ["HANDLERS", "onnx_of"]
 
@@ -45,3 +48,85 @@ def onnx_of(module: IRModule, *, tflite: bool = False) -> ModelProto:
         IntegerFormError: there is no function ``main``.
     """
     return Writer(module, HANDLERS, joined, tflite=tflite).written()
+
+
+# Operator and operands: a pattern, a number, the name of a tensor, or "number:" and its name.
+_CLIPPED = ("Clip", ("Add", "x", 3.0), 0.0, 6.0)
+_HARD_SIGMOID = ("Clip", ("Add", ("Mul", "number:alpha", "x"), "number:beta"), 0.0, 1.0)
+_ELU = (
+    "Add",
+    ("Mul", "number:minus_alpha", ("Relu", ("Sub", 1.0, ("Exp", "x")))),
+    ("Relu", "x"),
+)
+_PRELU = ("Where", ("Greater", "x", 0.0), "x", ("Mul", "slope", "x"))
+_SOFTPLUS = (
+    ("Where", ("Greater", "x", 20.0), "x", ("Log", ("Add", ("Exp", "x"), 1.0))),
+    ("Add", ("Max", "x", 0.0), ("Log", ("Add", 1.0, ("Exp", ("Neg", ("Abs", "x")))))),
+)
+_WRAPPED = ("Where", ("Less", "x", 0.0), ("Add", "x", "size"), "x")
+# A cast of reals to integers: what is not finite becomes 0, what is too large wraps around.
+_FINITE = ("Where", ("Not", ("Not", ("Or", ("IsNaN", "x"), ("IsInf", "x")))), 0.0, "x")
+_SIGNED = ("Where", ("GreaterOrEqual", "bits", "half"), ("Sub", "bits", "span"), "bits")
+_REVERSED = ("Slice", "x", -1.0, "end", "axis", -1.0)
+
+
+def joined(writer: Writer, name: str) -> str:
+    """Return the result of one operator in place of what it was expanded to, or the name itself."""
+    if found := _match(writer, name, ("Mul", "x", ("Div", _CLIPPED, 6.0))):
+        return writer.node("HardSwish", [found["x"]])
+    if found := _match(writer, name, _HARD_SIGMOID):
+        return writer.node("HardSigmoid", [found["x"]], alpha=found["alpha"], beta=found["beta"])
+    if found := _match(writer, name, _ELU):
+        return writer.node("Elu", [found["x"]], alpha=-found["minus_alpha"])
+    if found := _match(writer, name, _PRELU):
+        return writer.node("PRelu", [found["x"], found["slope"]])
+    for pattern in _SOFTPLUS:
+        if found := _match(writer, name, pattern):
+            return writer.node("Softplus", [found["x"]])
+    if found := _match(writer, name, _WRAPPED):
+        return str(found["x"])  # ONNX counts negative indices from the end itself
+    cast = writer.made(name, "Cast")
+    if cast is not None and (source := _cast_from(writer, cast.input[0])):
+        return writer.node("Cast", [source], to=cast.attribute[0].i)
+    if found := _match(writer, name, ("Sub", "last", "index")):
+        chosen = writer.maker(found["index"])
+        if chosen is not None and chosen.op_type in ("ArgMax", "ArgMin"):
+            if turned := _match(writer, chosen.input[0], _REVERSED):
+                more = {item.name: item.i for item in chosen.attribute}
+                return writer.node(chosen.op_type, [turned["x"]], select_last_index=1, **more)
+    return name
+
+
+def _cast_from(writer: Writer, name: str) -> str:
+    """Return the reals that a tensor holds as integers of a type, or nothing."""
+    if found := _match(writer, name, _SIGNED):
+        name = found["bits"]
+    for pattern in (_FINITE, *((op, ("Cast", "x"), "mask") for op in ("BitwiseAnd", "Mod"))):
+        if found := _match(writer, name, pattern):
+            return str(found["x"])
+    return ""
+
+
+def _match(writer: Writer, name: str, pattern: Any) -> dict[str, Any]:
+    """Return what the names in a pattern stand for, or nothing if a tensor is not of its form."""
+    found: dict[str, Any] = {}
+    return found if _matches(writer, name, pattern, found) else {}
+
+
+def _matches(writer: Writer, name: str, pattern: Any, found: dict[str, Any]) -> bool:
+    if isinstance(pattern, tuple):
+        made = writer.maker(name)
+        if made is None or made.op_type != pattern[0] or len(made.input) != len(pattern) - 1:
+            return False
+        pairs = zip(made.input, pattern[1:], strict=True)
+        return all(_matches(writer, item, part, found) for item, part in pairs)
+    if isinstance(pattern, float) or pattern.startswith("number:"):
+        value = writer.value(name)
+        if value is None or value.size != 1:
+            return False
+        number = float(np.reshape(value, ()))
+        if isinstance(pattern, float):
+            return number == pattern
+        found[pattern.removeprefix("number:")] = number
+        return True
+    return bool(found.setdefault(pattern, name) == name)

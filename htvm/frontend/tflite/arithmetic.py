@@ -11,7 +11,8 @@ from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.scales import summed
 from htvm.frontend.tflite.file import TfliteTensor
-from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
+from htvm.frontend.tflite.reader import OperatorReader, constant_array
+from patterns.op import INT8
 from patterns.ops.integer.extreme import Extreme, Which
 from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.binary import Function, TfliteBinary

@@ -18,9 +18,8 @@ from htvm.frontend.operators import Activation, Applied, Pair, Quantization
 from htvm.frontend.scales import bound
 from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
 from htvm.frontend.tflite.flatbuffer import FlatTable
-from patterns.op import Op
+from patterns.op import INT8, Op
 
-INT8 = (-128, 127)
 INT16 = (-(2**15), 2**15 - 1)
 SAME, VALID = 0, 1
 FULL_INT8 = "quantize the model fully to int8, activations and weights"

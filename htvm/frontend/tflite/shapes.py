@@ -14,8 +14,8 @@ from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.flatbuffer import FlatTable
 from htvm.frontend.tflite.fold import strided
-from htvm.frontend.tflite.reader import INT8, OperatorReader, constant_array
-from patterns.op import Op
+from htvm.frontend.tflite.reader import OperatorReader, constant_array
+from patterns.op import INT8, Op
 from patterns.ops.moves.concat import Attach, Concat
 from patterns.ops.moves.pad import Pad, PadAxes
 from patterns.ops.moves.reshape import Reshape

@@ -9,6 +9,7 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.reader import NodeReader, offset_of
+from htvm.frontend.onnx.affine.unary import requantized
 from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Real, Sums, Value, View
 from htvm.frontend.onnx.tensors import WIDER
 from htvm.frontend.operators import Activation, Applied, Quantization
@@ -243,8 +244,6 @@ def quantized(node: NodeReader, value: Value, step: Quantization, dtype: str) ->
         UnsupportedError: it is constant, or already integers.
     """
     if isinstance(value, View):
-        from htvm.frontend.onnx.affine.unary import requantized
-
         same = value.step == step
         made = value.activation if same else requantized(node, value, step)
         return Quantized(made, dtype)

@@ -15,18 +15,10 @@ import numpy as np
 from byoc_dory.layers import Array, OnnxRequant
 from htvm.frontend.onnx.affine.functions import Function
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader, offset_of
-from htvm.frontend.onnx.affine.values import (
-    INT8,
-    Bound,
-    Constant,
-    Pending,
-    Quantized,
-    Real,
-    Value,
-    View,
-)
+from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Quantized, Real, Value, View
 from htvm.frontend.operators import Activation, Applied, Clip, Quantization
 from htvm.frontend.scales import converted
+from patterns.op import INT8
 from patterns.ops.convert import Convert
 from patterns.ops.float32.combine import Function as Combination
 from patterns.ops.float32.combine import RealCombine

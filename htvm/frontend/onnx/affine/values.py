@@ -12,9 +12,7 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Clip, Quantization
 from htvm.frontend.scales import Rounding, bound
-
-INT8: Clip = (-128, 127)
-"""Range of the activations; unsigned ones are shifted by 128."""
+from patterns.op import INT8
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from htvm.frontend.onnx.affine import (
     gemm,
     islands,
-    joins,
     moves,
     pools,
     real_layers,
@@ -29,7 +28,6 @@ _log = logging.getLogger(__name__)
 
 _HANDLERS: Mapping[str, Handler] = {
     **shapes.HANDLERS,
-    **joins.HANDLERS,
     **moves.HANDLERS,
     **unary.HANDLERS,
     **islands.HANDLERS,

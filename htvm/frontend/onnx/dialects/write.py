@@ -23,7 +23,7 @@ from htvm.frontend.onnx.dialects.values import (
     Scaled,
     Value,
 )
-from patterns.op import Op
+from patterns.op import INT8, Op
 from patterns.ops.add import Add
 from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 from patterns.ops.convert import Convert
@@ -255,7 +255,6 @@ def _converted(
     return node.apply(op, live, bound=bound)
 
 
-_INT8 = (-128, 127)
 _INT16 = np.iinfo(np.int16)
 
 
@@ -284,7 +283,7 @@ def write_analog(
     """Write layer and scaling as one operator; return ``None`` if the core has no such scaling."""
     products = value.products
     factors, summands = (per_channel(part, products) for part in (mul, add))
-    if factors is None or summands is None or clip[0] < _INT8[0] or clip[1] > _INT8[1]:
+    if factors is None or summands is None or clip[0] < INT8[0] or clip[1] > INT8[1]:
         return None
     for part in (factors, summands):
         if part.min() < _INT16.min or part.max() > _INT16.max:
