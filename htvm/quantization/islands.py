@@ -167,7 +167,8 @@ class Island(Op):
     def run(self, parts: Sequence[Array]) -> Array:
         """Return its result for a batch, ``[N, ...]`` in the module's own layout."""
         if len(self.nodes) == 1:
-            return evaluate(self.nodes[0].op, parts)
+            (node,), known = self.nodes, dict(zip(self.inputs, parts, strict=True))
+            return evaluate(node.op, [known[name] for name in node.inputs])
         return run_each(self._reference, parts)
 
     @cached_property

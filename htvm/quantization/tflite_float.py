@@ -25,7 +25,7 @@ from htvm.frontend.tflite.pools import pool_window
 from htvm.frontend.tflite.products import check_depthwise, groups_of, window
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
 from htvm.frontend.tflite.shapes import check_reshape, joined
-from htvm.quantization.tflite_onnx import ELEMENTS, TO_NCHW, Handler, OnnxBuilder
+from htvm.quantization.tflite_onnx import ELEMENTS, TO_NCHW, Handler, OnnxBuilder, unary
 
 _AXIS = (0, 2, 3, 1)  # NHWC -> NCHW
 _CLIPS = {2: (-1.0, 1.0), 3: (0.0, 6.0)}  # fused activation functions, besides none and ReLU
@@ -245,15 +245,6 @@ def _operand(op: OperatorReader, net: OnnxBuilder, tensor: TfliteTensor) -> str:
     return net.value(op, tensor)
 
 
-def _unary(kind: str) -> Handler:
-    def unary(op: OperatorReader, net: OnnxBuilder) -> None:
-        op.count((1,))
-        op.result_shape(op.tensor(0).shape)
-        net.node(kind, [net.value(op, op.tensor(0))])
-
-    return unary
-
-
 def _relu_6(op: OperatorReader, net: OnnxBuilder) -> None:
     op.count((1,))
     op.result_shape(op.tensor(0).shape)
@@ -278,13 +269,10 @@ def _fused(op: OperatorReader, net: OnnxBuilder, options: FlatTable, field: int,
 
 
 def _softmax(op: OperatorReader, net: OnnxBuilder) -> None:
-    op.count((1,))
-    source = op.tensor(0)
-    op.result_shape(source.shape)
     beta = op.options(9).real(0)
     if beta != 1:
         raise op.unsupported(f"a softmax with beta {beta:g}", "use 1")
-    net.node("Softmax", [net.value(op, source)], axis=1 if len(source.shape) == 4 else -1)
+    unary("Softmax", axis=1 if len(op.tensor(0).shape) == 4 else -1)(op, net)
 
 
 # ------------------------------------------------------------------------------ shapes
@@ -329,11 +317,11 @@ HANDLERS: Mapping[str, Handler] = {
     "CONV_2D": _conv,
     "DEPTHWISE_CONV_2D": _depthwise,
     "FULLY_CONNECTED": _fully_connected,
-    "LOGISTIC": _unary("Sigmoid"),
+    "LOGISTIC": unary("Sigmoid"),
     "MAX_POOL_2D": _max_pool,
     "MUL": _binary("Mul", 21),
     "PAD": _pad,
-    "RELU": _unary("Relu"),
+    "RELU": unary("Relu"),
     "RELU6": _relu_6,
     "RESHAPE": _reshape,
     "SOFTMAX": _softmax,

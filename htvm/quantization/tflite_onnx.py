@@ -136,21 +136,23 @@ Handler = Callable[[OperatorReader, OnnxBuilder], None]
 # ------------------------------------------------------------------------------ elements
 
 
-def _unary(kind: str, **attributes: float) -> Handler:
-    def unary(op: OperatorReader, net: OnnxBuilder) -> None:
+def unary(kind: str, **attributes: float) -> Handler:
+    """Return what appends a node that computes its operator from a tensor of the same shape."""
+
+    def append(op: OperatorReader, net: OnnxBuilder) -> None:
         op.count((1,))
         op.result_shape(op.tensor(0).shape)
         net.node(kind, [net.value(op, op.tensor(0))], **attributes)
 
-    return unary
+    return append
 
 
 def _leaky_relu(op: OperatorReader, net: OnnxBuilder) -> None:
-    _unary("LeakyRelu", alpha=op.options(75).real(0))(op, net)
+    unary("LeakyRelu", alpha=op.options(75).real(0))(op, net)
 
 
 def _rsqrt(op: OperatorReader, net: OnnxBuilder) -> None:
-    _unary("Sqrt")(op, net)
+    unary("Sqrt")(op, net)
     net.node("Reciprocal", [net.last])
 
 
@@ -289,18 +291,18 @@ def _transpose_conv(op: OperatorReader, net: OnnxBuilder) -> None:
 
 
 ELEMENTS: Mapping[str, Handler] = {
-    "ELU": _unary("Elu"),
+    "ELU": unary("Elu"),
     "EXPAND_DIMS": _same_elements,
     "GELU": _gelu,
-    "HARD_SWISH": _unary("HardSwish"),
+    "HARD_SWISH": unary("HardSwish"),
     "LEAKY_RELU": _leaky_relu,
     "MEAN": _mean,
-    "NEG": _unary("Neg"),
+    "NEG": unary("Neg"),
     "RESIZE_BILINEAR": _resize("linear", 15),
     "RESIZE_NEAREST_NEIGHBOR": _resize("nearest", 74),
     "RSQRT": _rsqrt,
     "SQUEEZE": _same_elements,
-    "TANH": _unary("Tanh"),
+    "TANH": unary("Tanh"),
     "TILE": _tile,
     "TRANSPOSE": _transpose,
     "TRANSPOSE_CONV": _transpose_conv,

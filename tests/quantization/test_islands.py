@@ -66,7 +66,17 @@ def in_rows(file: File) -> None:
     file.output(file.quantize(file.node("Add", [x, y]), 0.0713391, 3), "int8")
 
 
-@pytest.mark.parametrize("network", [normed, attending, in_rows])
+def with_itself(file: File) -> None:
+    """A sum and a product of a tensor and itself, which is read twice."""
+    x = file.through(file.input("x", SHAPE), 0.0313717, 4)
+    x = file.through(convolution(file, x, 1), 0.0513717, -7)
+    y = file.through(file.node("MatMul", [x, x]), 0.5713391, 3)
+    y = file.through(convolution(file, y, 2), 0.4513717, 5)
+    y = file.through(file.node("Add", [y, y]), 0.9013391, 5)
+    file.output(file.quantize(convolution(file, y, 3), 1.2713391, 3), "int8")
+
+
+@pytest.mark.parametrize("network", [normed, attending, in_rows, with_itself])
 def test_layers_around_islands_run_on_the_core(
     network: Callable[[File], None], tmp_path: Path
 ) -> None:

@@ -24,6 +24,8 @@ from byoc_dory.errors import HtvmError, IntegerFormError, ModelError
 from htvm.frontend.onnx.graph import brief
 
 if TYPE_CHECKING:
+    from onnx.defs import OpSchema
+
     from byoc_dory.errors import UnsupportedError
     from htvm.frontend.onnx.graph import OnnxNode
 
@@ -150,11 +152,11 @@ def read_whole(node: OnnxNode, opset: int, handle: Callable[[], _Result]) -> _Re
     ]
     if not inputs and not attributes:
         return result
-
     check_node(node, opset)  # its errors are better for what the standard does not have
     if inputs:
-        role = _roles(node.op).get(inputs[0], "")
-        named = f"input {inputs[0]}" + (f" ({role})" if role else "")
+        schema, at = _schema(node.op), inputs[0]
+        known = schema is not None and at < len(schema.inputs)
+        named = f"input {at} ({schema.inputs[at].name})" if schema and known else f"input {at}"
         raise node.unsupported(
             f"{named} is given, and not supported", f"export {node.op} without it"
         )
@@ -192,27 +194,23 @@ def _is_default(node: OnnxNode, opset: int, name: str, value: object) -> bool:
 
 
 @cache
-def _defaults(op: str, domain: str, opset: int) -> Mapping[str, object]:
-    from onnx import AttributeProto, defs, helper
+def _schema(op: str, opset: int = NEWEST_OPSET, domain: str = "") -> OpSchema | None:
+    """Return an operator of the standard, as a version of it defines it."""
+    from onnx import defs
 
     try:
-        schema = defs.get_schema(op, opset, domain)
+        return defs.get_schema(op, opset, domain)
     except defs.SchemaError:
-        return {}
-    result: dict[str, object] = {}
-    for name, attribute in schema.attributes.items():
+        return None
+
+
+@cache
+def _defaults(op: str, domain: str, opset: int) -> Mapping[str, object]:
+    from onnx import AttributeProto, helper
+
+    schema, result = _schema(op, opset, domain), dict[str, object]()
+    for name, attribute in schema.attributes.items() if schema is not None else ():
         if attribute.default_value.type != AttributeProto.UNDEFINED:
             value = helper.get_attribute_value(attribute.default_value)
             result[name] = value.decode() if isinstance(value, bytes) else value
     return result
-
-
-@cache
-def _roles(op: str) -> Mapping[int, str]:
-    from onnx import defs
-
-    try:
-        schema = defs.get_schema(op)
-    except defs.SchemaError:
-        return {}
-    return {index: item.name for index, item in enumerate(schema.inputs)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -28,11 +28,14 @@ if TYPE_CHECKING:
 
 
 def epsilon_of(node: OnnxNode) -> float:
-    """Return what a normalisation adds to a variance.
+    """Return what a normalisation adds to a variance, of float32.
 
     Raises:
         ModelError: it is negative, so that there may be no root.
+        UnsupportedError: the variance is of another type.
     """
+    if node.integer("stash_type", 1) != 1:
+        raise node.unsupported("a stash_type other than float32")
     epsilon = node.number("epsilon", 1e-5)
     if epsilon < 0:
         raise node.damaged(f"attribute 'epsilon' is {epsilon}", "a positive number")
@@ -159,37 +162,23 @@ def global_of(node: NodeReader, *, mean: bool) -> Value:
 # ------------------------------------------------------------------------------ several tensors
 
 
-def combined_all(
-    node: NodeReader, function: Function, values: Sequence[Activation | Array]
-) -> Activation:
-    """Return a function of any number of tensors and constants, from left to right."""
-    tensors = [value for value in values if isinstance(value, Activation)]
-    if not tensors:
-        raise node.unsupported("all inputs are constant", "fold constants when exporting")
-    result: Activation | Array | None = None
-    for value in values:
-        if result is None:
-            result = value
-        elif isinstance(result, Activation) or isinstance(value, Activation):
-            result = node.combine(function, result, value)
-        else:
-            result = _FOLDED[function](result, value).astype("float32")
-    assert isinstance(result, Activation)
-    return result
-
-
 _FOLDED = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum}
 
 
-def _variadic(node: NodeReader, function: Function) -> Value:
+def _combined(node: NodeReader, function: Function, *, mean: bool = False) -> Value:
+    """Return a function of any number of tensors and constants, from left to right."""
     values = [node.operand(index) for index in range(len(node.inputs))]
-    return Real(combined_all(node, function, values))
+    if not any(isinstance(value, Activation) for value in values):
+        raise node.unsupported("all inputs are constant", "fold constants when exporting")
 
+    def both(a: Activation | Array, b: Activation | Array) -> Activation | Array:
+        if isinstance(a, Activation) or isinstance(b, Activation):
+            return node.combine(function, a, b)
+        return _FOLDED[function](a, b).astype("float32")
 
-def _mean(node: NodeReader) -> Value:
-    values = [node.operand(index) for index in range(len(node.inputs))]
-    total = combined_all(node, "add", values)
-    return Real(node.combine("divide", total, float(len(values))))
+    total = reduce(both, values)
+    assert isinstance(total, Activation)
+    return Real(node.combine("divide", total, float(len(values))) if mean else total)
 
 
 def _prelu(node: NodeReader) -> Value:
@@ -240,8 +229,6 @@ def _instance_norm(node: NodeReader) -> Value:
 
 
 def _layer_norm(node: NodeReader) -> list[Value]:
-    if node.integer("stash_type", 1) != 1:
-        raise node.unsupported("a stash_type other than float32")
     source = node.tensor()
     rank = len(source.shape)
     axes = range(forms.axis_of(node, node.integer("axis", -1), rank), rank)
@@ -260,8 +247,6 @@ def _layer_norm(node: NodeReader) -> list[Value]:
 def _group_norm(node: NodeReader) -> Value:
     source = node.tensor()
     groups, shape = node.integer("num_groups"), source.shape
-    if node.integer("stash_type", 1) != 1:
-        raise node.unsupported("a stash_type other than float32")
     if len(shape) < 3 or groups < 1 or shape[1] % groups:
         raise node.damaged(f"{groups} groups of {list(shape)}")
     if node.reader.graph.opset < 21:
@@ -281,8 +266,6 @@ def _mean_variance(node: NodeReader) -> Value:
 def _rms_norm(node: NodeReader) -> Value:
     source = node.tensor()
     rank = len(source.shape)
-    if node.integer("stash_type", 1) != 1:
-        raise node.unsupported("a stash_type other than float32")
     first = forms.axis_of(node, node.integer("axis", -1), rank)
     power = node.mean(node.combine("multiply", source, source), range(first, rank))
     root = node.write(RealSqrt(), node.combine("add", power, epsilon_of(node)))
@@ -388,11 +371,11 @@ PARTS: dict[str, Handler] = {
     ),
     "BatchNormalization": _batch_norm,
     "GlobalMaxPool": partial(global_of, mean=False),
-    "Max": partial(_variadic, function="maximum"),
-    "Mean": _mean,
-    "Min": partial(_variadic, function="minimum"),
+    "Max": partial(_combined, function="maximum"),
+    "Mean": partial(_combined, function="add", mean=True),
+    "Min": partial(_combined, function="minimum"),
     "PRelu": _prelu,
-    "Sum": partial(_variadic, function="add"),
+    "Sum": partial(_combined, function="add"),
 }
 """Those that may also stand between quantized tensors, where they are computed in reals."""
 
