@@ -1,7 +1,7 @@
 """The work of each core in the kernels for SIMD, in the units of the cycle model's constants.
 
 These functions follow ``runtime_c/cluster/simd``: which blocks of pixels, quads of channels, strips
-and copies each core computes.  All return a `Work` for each core.
+and copies each core computes.  All return a `Work` for each core with a different amount of work.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def _quad_costs(pixels: int, words: int) -> tuple[int, int]:
 # ---------------------------------------------------------------------- products
 
 
+@cache
 def _run(pixels: int, k: int, words: int, taps: int = 1, *, scattered: bool = False) -> Work:
     """One call of ``htvm_quads()``, with ``words`` words in each of ``taps`` runs.
 
@@ -65,7 +66,7 @@ def product(
     """Return the work of a product of matrices [rows, length] x [length, columns]."""
     words = fours_of(length)
     costs = (*_quad_costs(rows, words), 0, 0)
-    works = []
+    works: dict[tuple[int, int], Work] = {}
     for blocks, quads in split(fours_of(rows), fours_of(columns), costs, cores):
         begin, end = in_fours(blocks, rows)
         first, last = in_fours(quads, columns)
@@ -74,8 +75,8 @@ def product(
             work.update(_run(end - begin, last - first, words, scattered=transposed))
             loads = (end - begin) * fours_of(last - first) * words
             work["across"] = loads * _across(length) // 4
-        works.append(work)
-    return tuple(works)
+        works[end - begin, last - first] = work
+    return tuple(works.values())
 
 
 @cache
@@ -123,15 +124,18 @@ def convolution(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
     pixels, words = tile.oy * tile.ox, fours_of(tile.fy * tile.fx * tile.channels)
     shared = 16 * words + 150 if tile.fy * tile.fx > 1 else 0
     costs = (*_quad_costs(pixels, words), 0, shared)
-    works, ways = [], _Pixels(tile)
+    works: dict[tuple[int, int, int], Counter[str]] = {}
+    ways = _Pixels(tile)
     for blocks, quads in split(fours_of(pixels), fours_of(tile.results), costs, cores):
         begin, end = in_fours(blocks, pixels)
         first, last = in_fours(quads, tile.results)
-        work = Counter({"call": 1, "split": int(pixels > 4)})
+        part = (0 if ways.are_plain else begin, end - begin, last - first)
+        if part in works:  # another core does the same
+            continue
+        work = works[part] = Counter({"call": 1, "split": int(pixels > 4)})
         if begin < end and first < last:
             work.update(ways.work(begin, end, last - first))
-        works.append(work)
-    return tuple(works)
+    return tuple(works.values())
 
 
 def _inside(out: int, stride: int, pad: int, taps: int, size: int) -> range:
@@ -153,11 +157,12 @@ class _Pixels:
         self.has_runs = tile.fy == 1 or self.row % 4 == 0
         preferred = 16 if self.words <= 16 else 8 if self.words <= 32 else 4
         self.most = tile.windows or preferred
+        pointwise = tile.fy == tile.fx == 1 and tile.stride == (1, 1) and tile.pad == (0, 0)
+        self.are_plain = pointwise and tile.ox == tile.ix and tile.oy <= tile.iy
 
     def work(self, begin: int, end: int, k: int) -> Work:
         tile = self.tile
-        plain = tile.fy == tile.fx == 1 and tile.stride == (1, 1) and tile.pad == (0, 0)
-        if plain and tile.ox == tile.ix and tile.oy <= tile.iy:
+        if self.are_plain:
             return _run(end - begin, k, self.words)
         total: Counter[str] = Counter()
         has_copies = tile.fx >= tile.stride[1] and tile.channels % 4 == 0 and self.most >= 4
