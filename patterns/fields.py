@@ -86,6 +86,13 @@ def check_fields(cls: type[Any], where: str) -> None:
     Raises:
         IntegerFormError: the message names the field.
     """
+    for field in fields(cls):
+        if not field.init:
+            raise IntegerFormError(
+                f"field '{field.name}' is no argument of the class, so it would not be read again",
+                where=where,
+                hint="compute it in a property",
+            )
     for name, hint in _hints(cls, where).items():
         if not _can_be_written(hint, where):
             raise IntegerFormError(

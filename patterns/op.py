@@ -169,12 +169,16 @@ class Op:
 AnyOp = TypeVar("AnyOp", bound=type[Op])
 
 
+def _is_abstract(member: object) -> bool:
+    return getattr(member, "__isabstractmethod__", False)
+
+
 def operator(cls: AnyOp) -> AnyOp:
     """Check a class of operators when it is defined, and return it.
 
     Raises:
-        IntegerFormError: it is not a frozen dataclass derived from `Op`, has no kind, or has a
-            field that would not survive the round trip through a Relax module.
+        IntegerFormError: it is not a frozen dataclass derived from `Op`, has no kind, lacks a
+            method, or has a field that would not survive the round trip through a Relax module.
     """
     where = f"operator class '{cls.__name__}'"
     own = vars(cls).get("__dataclass_params__")
@@ -188,5 +192,12 @@ def operator(cls: AnyOp) -> AnyOp:
     if not cls.kind:
         raise IntegerFormError("it has no kind", where=where, hint="give it a name: kind = ...")
     check_fields(cls, where)
+    missing = [name for name in dir(cls) if _is_abstract(getattr(cls, name, None))]
+    if missing:
+        raise IntegerFormError(
+            f"it does not define {', '.join(missing)}",
+            where=where,
+            hint="without them it cannot be written into a module and read again",
+        )
     cls.checked = cls
     return cls

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
+from patterns.composed_op import ComposedOp
 from patterns.fields import decode, encode
 from patterns.op import Op, operator
 from patterns.ops import classes
@@ -66,6 +67,24 @@ def test_fields_that_no_module_can_carry_are_refused(kind: Any) -> None:
     made = dataclass(frozen=True, eq=False)(Odd)
     with pytest.raises(IntegerFormError, match="field 'field'"):
         operator(made)
+
+
+def test_a_field_that_is_computed_is_refused() -> None:
+    with pytest.raises(IntegerFormError, match=r"field 'total' is no argument.*in a property"):
+
+        @operator
+        @dataclass(frozen=True, eq=False)
+        class Derived(TableLookup):
+            total: int = field(default=0, init=False)
+
+
+def test_a_class_that_cannot_be_written_and_read_is_refused() -> None:
+    with pytest.raises(IntegerFormError, match=r"define matches, read; .*'Half'"):
+
+        @operator
+        @dataclass(frozen=True, eq=False)
+        class Half(ComposedOp):
+            kind = "half"
 
 
 @dataclass(frozen=True, eq=False)
