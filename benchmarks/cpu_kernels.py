@@ -32,8 +32,7 @@ from patterns.ops.add import Add
 from patterns.ops.convolution import Conv2d
 from patterns.ops.dense import Dense
 from patterns.ops.moves.pad import Pad
-from patterns.ops.tflite.binary import TfliteAdd
-from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.binary import AddFactors, TfliteAdd
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.primitive import shape_of
 

@@ -18,11 +18,10 @@ from patterns.op import Op
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.moves.concat import Concat
-from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.reshape import Slice
 from patterns.ops.requantize import fixed_point
 from patterns.ops.table_map import TableLookup, tabulate
-from patterns.ops.tflite.binary import TfliteAdd, TfliteBinary
-from patterns.ops.tflite.factors import AddFactors, MultiplyFactors
+from patterns.ops.tflite.binary import AddFactors, MultiplyFactors, TfliteAdd, TfliteBinary
 from patterns.reading.read import graph_of
 
 __all__ = ["SHAPES", "draw"]

@@ -19,8 +19,7 @@ from patterns.ops.integer.limits import check_int32
 from patterns.ops.moves.pad import Pad, PadAxes
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.requantize import fixed_point, tflite_reach
-from patterns.ops.tflite.binary import TfliteAdd
-from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.binary import AddFactors, TfliteAdd
 from patterns.ops.tflite.wide import WideConv2d, narrowed, uniform
 
 

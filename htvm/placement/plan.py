@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import PolicyError, TilingError
 from byoc_dory.layers import Convolution, Dense, Layer
 from byoc_dory.soc.schemes import all_multiply
-from htvm.placement.offers import Offers, is_rewritable
-from htvm.placement.rewriting import rewritten_offers
+from htvm.placement.offers import Offers, is_rewritable, rewritten_offers
 from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
 from patterns.dispatch.together import settle, together_in
 from patterns.ops.moves.pad import Pad
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from byoc_dory.cost import Cost
     from byoc_dory.soc.base import Target
     from htvm.policy import Decide, Policy
-    from htvm.rewriting.rewrite import Rewrite
+    from htvm.rewriting.rewrites import Rewrite
     from patterns.dispatch.groups import Group
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node

@@ -15,7 +15,7 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from htvm.model import Model, TensorInfo
 from patterns.ops.float32.quantize import Dequantize, Quantize
-from patterns.ops.integer.extreme import ArgExtreme
+from patterns.ops.integer.reduction import ArgExtreme
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.moves.take import Gather

@@ -18,7 +18,7 @@ from patterns.ops.moves.base import Move
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.scaling import factors_of, offset_of
 from patterns.ops.tflite.averages import AveragePool
-from patterns.ops.tflite.factors import ADD_LEFT_SHIFT
+from patterns.ops.tflite.binary import ADD_LEFT_SHIFT
 
 if TYPE_CHECKING:
     from patterns.reading.node import Node

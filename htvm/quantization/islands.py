@@ -25,9 +25,8 @@ from patterns.ops.dense import Linear, LinearSums
 from patterns.ops.float32.combine import RealMatmul
 from patterns.ops.float32.quantize import Dequantize
 from patterns.ops.integer.combine import IntegerMatmul
-from patterns.ops.onnxruntime.average import OnnxAverage
+from patterns.ops.onnxruntime.average import OnnxAverage, OnnxSoftmax
 from patterns.ops.onnxruntime.binary import OnnxBinary
-from patterns.ops.onnxruntime.softmax import OnnxSoftmax
 from patterns.ops.scaling import zero_point_of as zero_point_of_requant
 from patterns.ops.table_map import TableLookup
 from patterns.ops.tflite.averages import TfliteMean

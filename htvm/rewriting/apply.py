@@ -12,7 +12,7 @@ from patterns.reading.building import GraphBuilder
 
 if TYPE_CHECKING:
     from htvm.model import Model
-    from htvm.rewriting.rewrite import Rewrite
+    from htvm.rewriting.rewrites import Rewrite
     from patterns.reading.graph import Graph
 
 

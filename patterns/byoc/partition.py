@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Layer, Tensor
 from byoc_dory.region import BorderMap, Region
-from patterns.byoc.composite import LayerForm, shapes_of
-from patterns.byoc.table import LAYER_ATTRIBUTE, pattern_table
-from patterns.composed_op import compositions
+from patterns.byoc.table import LAYER_ATTRIBUTE, LayerForm, pattern_table, shapes_of
 from patterns.dispatch.dispatching import CPU, Dispatch
 from patterns.names import name_of
 from patterns.primitive_op import PrimitiveOp
 from patterns.reading.walk import bindings_of, main_of
+from patterns.relax_op import compositions
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule

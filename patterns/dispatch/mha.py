@@ -31,7 +31,7 @@ from patterns.op import INT8, Work
 from patterns.ops.dense import Linear
 from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.pulp.accumulate import Accumulate
+from patterns.ops.pulp.elementwise import Accumulate
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Array

@@ -10,10 +10,10 @@ from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Add, Layer, MultiHeadAttention, Tensor
 from byoc_dory.soc.rules import fits_budget
 from byoc_dory.verdict import OperatorVerdict, Refused
-from patterns.composed_op import ComposedOp, compositions
 from patterns.dispatch.arrange import is_arranged
 from patterns.dispatch.groups import Group
 from patterns.ops.moves.base import Filling
+from patterns.relax_op import ComposedOp, compositions
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator, Soc

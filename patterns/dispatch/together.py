@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from patterns.dispatch.cached import cached_attention_around
-from patterns.dispatch.combined import combination_at
-from patterns.dispatch.groups import Group, pair_at
+from patterns.dispatch.groups import Group, combination_at, pair_at
 from patterns.dispatch.mha import NoAttention, attention_around
 from patterns.op import Work
 from patterns.ops.add import Add

@@ -12,10 +12,9 @@ from tvm.relax.dpl import is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array, MulShift, Shift
-from patterns.composed_op import ComposedOp
-from patterns.match import Match
 from patterns.names import emit
 from patterns.op import INT8, Operands, Range, Scale, TensorType, Work, operator
+from patterns.ops.layers import sum_layer
 from patterns.ops.requantize import (
     check_requantization,
     read_clip,
@@ -25,8 +24,8 @@ from patterns.ops.requantize import (
     shifted,
 )
 from patterns.ops.scaling import requantized
-from patterns.ops.sums import sum_layer
 from patterns.primitive import dtype_of
+from patterns.relax_op import ComposedOp, Match
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var

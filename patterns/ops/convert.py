@@ -13,8 +13,6 @@ from tvm.relax.dpl import is_const, is_op, wildcard
 
 from byoc_dory.layers import Array, MulShift, Shift, TfliteRequant, matrix, rows_layer
 from byoc_dory.layers.rowwise import TableMap
-from patterns.composed_op import ComposedOp
-from patterns.match import Match
 from patterns.names import emit
 from patterns.op import INT8, Operands, Range, Scale, TensorType, Work, operator
 from patterns.ops.requantize import (
@@ -30,6 +28,7 @@ from patterns.ops.requantize import (
 )
 from patterns.ops.scaling import requantized, zero_point_of
 from patterns.primitive import dtype_of
+from patterns.relax_op import ComposedOp, Match
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var

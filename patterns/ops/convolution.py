@@ -19,7 +19,6 @@ from byoc_dory.layers import (
     Shift,
     Tensor,
 )
-from patterns.match import Match
 from patterns.names import emit
 from patterns.op import INT8, Operands, Range, Scale, TensorType, operator
 from patterns.ops.requantize import (
@@ -36,6 +35,7 @@ from patterns.ops.scaling import requantized
 from patterns.ops.weighted import WeightedOp, accumulator_bound, weighted_range
 from patterns.ops.windows import windows
 from patterns.primitive import dtype_of
+from patterns.relax_op import Match
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var

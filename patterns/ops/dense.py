@@ -16,7 +16,6 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array, Shift, Tensor, matrix
 from byoc_dory.layers import Dense as DenseLayer
 from byoc_dory.layers.matrices import gemm_layer
-from patterns.match import Match
 from patterns.names import emit
 from patterns.op import INT8, Operands, Range, Scale, TensorType, operator
 from patterns.ops.requantize import (
@@ -32,6 +31,7 @@ from patterns.ops.requantize import (
 from patterns.ops.scaling import requantized, zero_point_of
 from patterns.ops.weighted import WeightedOp, accumulator_bound, weighted_range
 from patterns.primitive import dtype_of, shape_of
+from patterns.relax_op import Match
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var

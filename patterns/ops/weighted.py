@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import Array
-from patterns.composed_op import ComposedOp
 from patterns.op import Work
 from patterns.ops.requantize import shifted
+from patterns.relax_op import ComposedOp
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Shift

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tvm import relax
 
 from byoc_dory.errors import IntegerFormError
-from patterns.call_op import CallOp
-from patterns.composed_op import ComposedOp, compositions
-from patterns.match import Match, find
 from patterns.ops import classes
 from patterns.primitive import kind_of, parameters_of
 from patterns.primitive_op import PrimitiveOp, read_primitive
+from patterns.relax_op import CallOp, ComposedOp, Match, compositions, find
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from tvm import relax
 
 from byoc_dory.errors import IntegerFormError
-from patterns.match import is_slice, variables
 from patterns.names import name_of
 from patterns.primitive import dtype_of, kind_of
 from patterns.reading.recognise import primitives
+from patterns.relax_op import is_slice, variables
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule

@@ -16,8 +16,7 @@ from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
-from patterns.ops.tflite.binary import TfliteAdd
-from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.binary import AddFactors, TfliteAdd
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from tests.reference.interpreter import interpret
 

@@ -25,7 +25,7 @@ from htvm.tools.zoo.emit import model as drawn_model
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.float32.quantize import Dequantize, Quantize
-from patterns.ops.moves.transpose import Transpose
+from patterns.ops.moves.reshape import Transpose
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.reading.read import graph_of
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import htvm
 from byoc_dory.errors import ModelError, UnsupportedError
-from patterns.ops.moves.space_to_depth import SpaceToDepth
+from patterns.ops.moves.reshape import SpaceToDepth
 from tests.frontend.flatfile import FLOAT32, INT16, INT32, UINT8, Graph
 from tests.frontend.single import CASES, inputs_of
 from tests.frontend.sketch import Sketch

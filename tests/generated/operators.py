@@ -19,41 +19,29 @@ from patterns.ops.analog.products import AnalogConv2d
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
-from patterns.ops.float32.combine import RealCombine, RealMatmul
+from patterns.ops.float32.combine import RealArgExtreme, RealCombine, RealMatmul, RealReduce
 from patterns.ops.float32.elementary import RealExp, RealLog, RealMap, RealRound, RealSqrt
 from patterns.ops.float32.maps import RealAverage, RealConv2d
 from patterns.ops.float32.quantize import Dequantize, Quantize
-from patterns.ops.float32.reduce import RealArgExtreme, RealReduce
 from patterns.ops.integer.combine import Combine, IntegerMatmul
-from patterns.ops.integer.extreme import ArgExtreme, Extreme, ReduceExtreme
-from patterns.ops.integer.reduction import IntegerMean, Total
+from patterns.ops.integer.reduction import ArgExtreme, Extreme, IntegerMean, ReduceExtreme, Total
 from patterns.ops.integer.rescale import Cast, Rescale
 from patterns.ops.max_pool import MaxPool
-from patterns.ops.moves.concat import Attach, Concat
-from patterns.ops.moves.interleave import Interleave
-from patterns.ops.moves.pad import Pad, PadAxes
-from patterns.ops.moves.reshape import Reshape
-from patterns.ops.moves.select import Select
-from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.concat import Attach, Concat, Select
+from patterns.ops.moves.pad import Interleave, Pad, PadAxes
+from patterns.ops.moves.reshape import Reshape, Slice, Transpose
 from patterns.ops.moves.take import Gather, Nearest, Take
-from patterns.ops.moves.transpose import Transpose
-from patterns.ops.onnxruntime.average import OnnxAverage
+from patterns.ops.onnxruntime.average import OnnxAverage, OnnxSoftmax
 from patterns.ops.onnxruntime.binary import OnnxAdd, OnnxBinary
 from patterns.ops.onnxruntime.quantize import OnnxQuantize
 from patterns.ops.onnxruntime.rounding import float_scale
-from patterns.ops.onnxruntime.softmax import OnnxSoftmax
-from patterns.ops.pulp.accumulate import Accumulate
-from patterns.ops.pulp.elementwise import PulpDivide, PulpGelu, PulpHardSwish
+from patterns.ops.pulp.elementwise import Accumulate, PulpDivide, PulpGelu, PulpHardSwish
 from patterns.ops.pulp.ita import ItaActivation, ItaMax
-from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm
-from patterns.ops.pulp.softmax import PulpSoftmax
+from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm, PulpSoftmax
 from patterns.ops.table_map import TableLookup
-from patterns.ops.tflite.averages import AveragePool, TfliteMean, mean_factor
-from patterns.ops.tflite.bilinear import TfliteBilinear
-from patterns.ops.tflite.binary import TfliteAdd, TfliteBinary
-from patterns.ops.tflite.factors import AddFactors, SquareFactors
-from patterns.ops.tflite.l2_normalization import TfliteL2Normalization
-from patterns.ops.tflite.log_softmax import TfliteLogSoftmax
+from patterns.ops.tflite.averages import AveragePool, TfliteBilinear, TfliteMean, mean_factor
+from patterns.ops.tflite.binary import AddFactors, SquareFactors, TfliteAdd, TfliteBinary
+from patterns.ops.tflite.log_softmax import TfliteL2Normalization, TfliteLogSoftmax
 from patterns.ops.tflite.matmul import TfliteMatmul, WideMatmul
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.ops.tflite.wide import PiecewiseRescale, WideConv2d, WideSigmoid

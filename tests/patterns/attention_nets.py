@@ -14,12 +14,10 @@ from patterns.ops.dense import Dense
 from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.concat import Concat
-from patterns.ops.moves.reshape import Reshape
-from patterns.ops.moves.slice import Slice
-from patterns.ops.moves.transpose import Transpose
-from patterns.ops.pulp.accumulate import Accumulate
+from patterns.ops.moves.reshape import Reshape, Slice, Transpose
+from patterns.ops.pulp.elementwise import Accumulate
 from patterns.ops.pulp.ita import ItaMax
-from patterns.ops.pulp.softmax import PulpSoftmax
+from patterns.ops.pulp.norm import PulpSoftmax
 
 STYLES = ("apart", "fused", "interleaved", "per head")
 

@@ -13,7 +13,7 @@ import htvm
 from byoc_dory.layers import Combination, MulShift
 from htvm import zoo
 from htvm.model import Model, TensorInfo
-from patterns.dispatch.combined import combination_at
+from patterns.dispatch.groups import combination_at
 from patterns.op import Op
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert

@@ -18,12 +18,16 @@ from patterns.ops.float32.elementary import RealRound
 from patterns.ops.integer.combine import Combine, IntegerMatmul
 from patterns.ops.integer.reduction import IntegerMean, Total
 from patterns.ops.integer.rescale import Cast, Rescale
-from patterns.ops.pulp.accumulate import Accumulate
-from patterns.ops.pulp.elementwise import ElementWise, PulpDivide, PulpGelu, PulpHardSwish
+from patterns.ops.pulp.elementwise import (
+    Accumulate,
+    ElementWise,
+    PulpDivide,
+    PulpGelu,
+    PulpHardSwish,
+    PulpQuotient,
+)
 from patterns.ops.pulp.ita import ItaActivation, ItaMax
-from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm
-from patterns.ops.pulp.quotient import PulpQuotient
-from patterns.ops.pulp.softmax import PulpSoftmax
+from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm, PulpSoftmax
 from patterns.primitive_op import PrimitiveOp
 from patterns.reading.read import graph_of
 from tests.patterns.test_types import BIAS, FILTER, MATRIX, RNG, agree, module_of

@@ -10,7 +10,7 @@ import pytest
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
-from patterns.ops.pulp.accumulate import Accumulate
+from patterns.ops.pulp.elementwise import Accumulate
 from patterns.ops.pulp.ita import ItaActivation, ItaMax
 from patterns.reading.read import graph_of
 from tests.patterns.build import run_tvm

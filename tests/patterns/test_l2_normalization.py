@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import UnsupportedError
-from patterns.ops.tflite.l2_normalization import TfliteL2Normalization
+from patterns.ops.tflite.log_softmax import TfliteL2Normalization
 from tests.patterns.build import module_of, run_tvm
 from tests.reference import gemmlowp
 from tests.reference.interpreter import Array, interpret

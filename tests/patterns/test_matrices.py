@@ -20,11 +20,9 @@ from patterns.ops.dense import Dense
 from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.pulp.accumulate import Accumulate
-from patterns.ops.pulp.elementwise import PulpGelu, PulpHardSwish
+from patterns.ops.pulp.elementwise import Accumulate, PulpGelu, PulpHardSwish
 from patterns.ops.pulp.ita import ItaActivation, ItaMax
-from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm
-from patterns.ops.pulp.softmax import PulpSoftmax
+from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm, PulpSoftmax
 from tests.patterns.fake import cut, fake, layers_of, placed_on
 from tests.patterns.test_types import drawn, module_of
 from tests.reference.interpreter import interpret

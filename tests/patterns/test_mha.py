@@ -19,7 +19,7 @@ from patterns.dispatch.together import together_in
 from patterns.ops.add import Add
 from patterns.ops.integer.combine import Combine
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.moves.transpose import Transpose
+from patterns.ops.moves.reshape import Transpose
 from patterns.reading.read import graph_of
 from tests.models_onnx import onnx_path
 from tests.patterns.attention_nets import STYLES, Attention, polynomial

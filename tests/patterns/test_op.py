@@ -11,11 +11,11 @@ import pytest
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
-from patterns.composed_op import ComposedOp
 from patterns.fields import decode, encode
 from patterns.op import Op, operator
 from patterns.ops import classes
 from patterns.ops.table_map import TableLookup
+from patterns.relax_op import ComposedOp
 
 
 def test_every_class_is_found_and_named() -> None:

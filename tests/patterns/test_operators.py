@@ -17,8 +17,7 @@ from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.tflite.averages import AveragePool
-from patterns.ops.tflite.binary import TfliteAdd
-from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.binary import AddFactors, TfliteAdd
 from patterns.reading.node import Node
 from patterns.reading.read import graph_of
 from tests.patterns.build import Writer, module_of, run_tvm

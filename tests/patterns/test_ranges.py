@@ -17,8 +17,7 @@ from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad, PadAxes
-from patterns.ops.moves.slice import Slice
-from patterns.ops.moves.transpose import Transpose
+from patterns.ops.moves.reshape import Slice, Transpose
 from patterns.ops.table_map import TableLookup
 from patterns.ops.tflite.averages import AveragePool
 from patterns.reading.read import graph_of

@@ -10,14 +10,12 @@ import pytest
 from byoc_dory.errors import HtvmError
 from byoc_dory.layers import OnnxRequant
 from patterns.op import Op
-from patterns.ops.float32.combine import RealCombine, RealMatmul
+from patterns.ops.float32.combine import RealCombine, RealMatmul, RealReduce
 from patterns.ops.float32.elementary import RealExp, RealMap, RealRound, RealSqrt
 from patterns.ops.float32.maps import RealAverage, RealConv2d
 from patterns.ops.float32.quantize import Dequantize, Quantize
-from patterns.ops.float32.reduce import RealReduce
-from patterns.ops.onnxruntime.average import OnnxAverage
+from patterns.ops.onnxruntime.average import OnnxAverage, OnnxSoftmax
 from patterns.ops.onnxruntime.quantize import OnnxQuantize, OnnxReal
-from patterns.ops.onnxruntime.softmax import OnnxSoftmax
 from patterns.reading.read import graph_of
 from tests.patterns.build import module_of
 

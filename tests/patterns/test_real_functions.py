@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import htvm
+from patterns.ops.float32.combine import RealReduce
 from patterns.ops.float32.elementary import RealExp, RealMap, RealSqrt
-from patterns.ops.float32.reduce import RealReduce
 from tests.patterns.build import module_of
 from tests.reference.interpreter import interpret
 

@@ -14,8 +14,7 @@ from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
-from patterns.ops.moves.reshape import Reshape
-from patterns.ops.moves.transpose import Transpose
+from patterns.ops.moves.reshape import Reshape, Transpose
 from patterns.ops.pulp.norm import PulpLayerNorm
 from tests.models_onnx import golden, onnx_path
 from tests.patterns.fake import cut, fake, layers_of, soc_of

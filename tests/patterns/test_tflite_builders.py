@@ -14,15 +14,12 @@ from hypothesis import strategies as st
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from patterns.ops.float32.quantize import Quantize
 from patterns.ops.moves.concat import Concat
-from patterns.ops.moves.interleave import Interleave
-from patterns.ops.moves.pad import PadAxes
-from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.pad import Interleave, PadAxes
+from patterns.ops.moves.reshape import Slice, Transpose
 from patterns.ops.moves.take import Nearest
-from patterns.ops.moves.transpose import Transpose
 from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite.averages import TfliteMean, mean_factor
-from patterns.ops.tflite.binary import MultiplyFactors, TfliteBinary
-from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.binary import AddFactors, MultiplyFactors, TfliteBinary
 from patterns.reading.node import Node
 from patterns.reading.read import graph_of
 from tests.patterns.build import module_of, run_tvm

@@ -15,12 +15,17 @@ from tvm import relax
 from byoc_dory.layers import MulShift
 from htvm.model import Model, TensorInfo
 from htvm.rewriting.apply import Applied, apply
-from htvm.rewriting.groups import AllChannels, ByGroup
-from htvm.rewriting.known import REWRITES
-from htvm.rewriting.rewrite import Rewrite
-from htvm.rewriting.space_to_depth import SpaceToDepth
-from htvm.rewriting.window import SingleRow, SplitPadding
-from htvm.rewriting.zero_taps import Dilation, LargerKernel
+from htvm.rewriting.rewrites import (
+    REWRITES,
+    AllChannels,
+    ByGroup,
+    Dilation,
+    LargerKernel,
+    Rewrite,
+    SingleRow,
+    SpaceToDepth,
+    SplitPadding,
+)
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.moves.pad import Pad
 from patterns.reading.read import graph_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from htvm.frontend.onnx.graph import OnnxNode
-from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.reshape import Slice
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,8 +29,7 @@ from patterns.ops.integer.rescale import Rescale
 from patterns.ops.requantize import fixed_point
 from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite import gemmlowp
-from patterns.ops.tflite.l2_normalization import TfliteL2Normalization
-from patterns.ops.tflite.log_softmax import TfliteLogSoftmax
+from patterns.ops.tflite.log_softmax import TfliteL2Normalization, TfliteLogSoftmax
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.ops.tflite.wide import PiecewiseRescale
 

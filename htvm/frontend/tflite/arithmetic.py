@@ -13,17 +13,18 @@ from htvm.frontend.scales import summed
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
 from patterns.op import INT8
-from patterns.ops.integer.extreme import Extreme, Which
+from patterns.ops.integer.reduction import Extreme, Which
 from patterns.ops.requantize import fixed_point
-from patterns.ops.tflite.binary import Function, TfliteBinary
-from patterns.ops.tflite.factors import (
+from patterns.ops.tflite.binary import (
     ADD_LEFT_SHIFT,
     MULTIPLY_LEFT_SHIFT,
     SQUARE_LEFT_SHIFT,
     WIDE_LEFT_SHIFT,
     AddFactors,
+    Function,
     MultiplyFactors,
     SquareFactors,
+    TfliteBinary,
 )
 from patterns.ops.tflite.matmul import TfliteMatmul, WideMatmul
 from patterns.ops.tflite.wide import narrowed

@@ -14,12 +14,11 @@ from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.products import window
 from htvm.frontend.tflite.reader import OperatorReader
-from patterns.ops.integer.extreme import ArgExtreme, ReduceExtreme, Which
+from patterns.ops.integer.reduction import ArgExtreme, ReduceExtreme, Which
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.take import Nearest
 from patterns.ops.requantize import fixed_point
-from patterns.ops.tflite.averages import AveragePool, TfliteMean, mean_factor
-from patterns.ops.tflite.bilinear import TfliteBilinear
+from patterns.ops.tflite.averages import AveragePool, TfliteBilinear, TfliteMean, mean_factor
 
 _LARGEST = 1 << 12  # of rows and columns
 

@@ -15,7 +15,7 @@ from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.flatbuffer import FlatTable
 from htvm.frontend.tflite.reader import FULL_INT8, SAME, VALID, OperatorReader, constant_array
 from patterns.ops.convolution import Window
-from patterns.ops.moves.interleave import Interleave
+from patterns.ops.moves.pad import Interleave
 from patterns.ops.moves.reshape import Reshape
 
 

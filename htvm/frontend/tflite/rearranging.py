@@ -15,10 +15,8 @@ from htvm.frontend.tflite.shapes import part_of
 from patterns.op import Op
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import PadAxes
-from patterns.ops.moves.reshape import Reshape
-from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.reshape import Reshape, Slice, Transpose
 from patterns.ops.moves.take import Take
-from patterns.ops.moves.transpose import Transpose
 
 _MODES: tuple[Literal["reflect", "symmetric"], ...] = ("reflect", "symmetric")
 

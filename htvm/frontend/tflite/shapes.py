@@ -18,10 +18,7 @@ from htvm.frontend.tflite.reader import OperatorReader, constant_array
 from patterns.op import INT8, Op
 from patterns.ops.moves.concat import Attach, Concat
 from patterns.ops.moves.pad import Pad, PadAxes
-from patterns.ops.moves.reshape import Reshape
-from patterns.ops.moves.slice import Slice
-from patterns.ops.moves.space_to_depth import SpaceToDepth
-from patterns.ops.moves.transpose import Transpose
+from patterns.ops.moves.reshape import Reshape, Slice, SpaceToDepth, Transpose
 
 _MOST_PADDING = 1 << 12
 

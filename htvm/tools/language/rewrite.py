@@ -13,8 +13,7 @@ from htvm.tools.language.interface import StepInterface
 from patterns.ops.convert import Convert
 from patterns.ops.dense import LinearSums
 from patterns.ops.moves.concat import Concat
-from patterns.ops.moves.reshape import Reshape
-from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.reshape import Reshape, Slice
 from patterns.reading.building import GraphBuilder
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from patterns.ops.add import Add
 from patterns.ops.dense import dense_of
 from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.pulp.accumulate import Accumulate
+from patterns.ops.pulp.elementwise import Accumulate
 from patterns.ops.pulp.ita import ItaActivation, ItaMax
 from patterns.ops.pulp.norm import PulpAffineNorm
 from patterns.reading.building import GraphBuilder

@@ -24,11 +24,9 @@ from patterns.ops.dense import dense_of
 from patterns.ops.integer.combine import Combine, IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.concat import Concat
-from patterns.ops.moves.reshape import Reshape
-from patterns.ops.moves.transpose import Transpose
+from patterns.ops.moves.reshape import Reshape, Transpose
 from patterns.ops.pulp.elementwise import PulpDivide, PulpHardSwish
-from patterns.ops.pulp.norm import PulpRmsNorm
-from patterns.ops.pulp.softmax import PulpSoftmax
+from patterns.ops.pulp.norm import PulpRmsNorm, PulpSoftmax
 from patterns.reading.building import GraphBuilder
 
 if TYPE_CHECKING:

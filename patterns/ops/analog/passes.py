@@ -23,13 +23,13 @@ from tvm.relax.dpl import is_const, is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import AnalogRequant, Array, MulShift
-from patterns.match import Match
 from patterns.names import emit
 from patterns.op import Range, Scale, TensorType
 from patterns.ops.requantize import check_int32, int_constant, multiply_shift
 from patterns.ops.scaling import converted, requantized
 from patterns.ops.weighted import WeightedOp
 from patterns.primitive import shape_of
+from patterns.relax_op import Match
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var

@@ -13,13 +13,13 @@ from tvm.relax import op as R
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Dense as DenseLayer
 from byoc_dory.layers import Tensor
-from patterns.match import Match
 from patterns.op import Operands, TensorType, operator
 from patterns.ops.analog.passes import InPasses, check_alike, passes_of, read_passes
 from patterns.ops.convolution import Window, image_layer, read_weight
 from patterns.ops.dense import vector
 from patterns.ops.requantize import read_clip
 from patterns.primitive import shape_of
+from patterns.relax_op import Match
 
 if TYPE_CHECKING:
     from tvm.relax import Expr

@@ -15,8 +15,7 @@ import numpy as np
 from tvm import te, tirx
 
 from patterns.op import operator
-from patterns.ops.float32.base import RealOp
-from patterns.ops.float32.let import Definitions, polynomial, within
+from patterns.ops.float32.base import Definitions, RealOp, polynomial, within
 from patterns.primitive_op import Argument, Inputs
 
 # exp(x) = 2**n * exp(r), |r| <= ln(2) / 2.  Coefficients: Cephes, expf.c; ln(2) is split in two

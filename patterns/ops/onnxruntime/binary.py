@@ -26,9 +26,9 @@ from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Array, OnnxRequant
 from patterns.op import INT8, Operands, Range, Scale, TensorType, Work, operator
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
-from patterns.ops.float32.let import Definitions
+from patterns.ops.float32.base import Definitions
+from patterns.ops.layers import sum_layer
 from patterns.ops.onnxruntime.rounding import ROUNDING, TwoSteps, nearest, rounded
-from patterns.ops.sums import sum_layer
 from patterns.primitive import sizes_of
 from patterns.primitive_op import Argument, Inputs, PrimitiveOp
 

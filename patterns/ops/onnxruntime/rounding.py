@@ -29,7 +29,7 @@ from tvm import relax, te, tirx
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import OnnxRequant
-from patterns.ops.float32.let import Definitions, within
+from patterns.ops.float32.base import Definitions, within
 from patterns.primitive import call_primitive, extents, primitive, shape_of
 
 if TYPE_CHECKING:

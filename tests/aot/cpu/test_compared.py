@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from htvm.firmware.toolchain import Compiler
-from patterns.ops.tflite.binary import Function, TfliteBinary
-from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.binary import AddFactors, Function, TfliteBinary
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import module
 from tests.reference.interpreter import interpret

@@ -17,8 +17,7 @@ from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
 from patterns.ops.moves.reshape import Reshape
 from patterns.ops.tflite.averages import AveragePool
-from patterns.ops.tflite.binary import TfliteAdd
-from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.binary import AddFactors, TfliteAdd
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import (

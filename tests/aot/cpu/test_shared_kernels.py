@@ -21,8 +21,7 @@ from patterns.ops.dense import Dense
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
 from patterns.ops.tflite.averages import AveragePool
-from patterns.ops.tflite.binary import TfliteAdd
-from patterns.ops.tflite.factors import AddFactors
+from patterns.ops.tflite.binary import AddFactors, TfliteAdd
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import bias_of, int8, module, tflite

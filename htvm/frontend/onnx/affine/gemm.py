@@ -14,7 +14,7 @@ from htvm.frontend.onnx.affine.shapes import in_shape, moved
 from htvm.frontend.onnx.affine.values import Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Quantization
 from patterns.ops.float32.combine import RealMatmul
-from patterns.ops.moves.transpose import Transpose
+from patterns.ops.moves.reshape import Transpose
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode

@@ -24,13 +24,12 @@ from htvm.frontend.onnx.affine.shapes import (
 from htvm.frontend.onnx.affine.values import Constant, Quantized, Real, Sums, Value, View
 from htvm.frontend.operators import Activation
 from patterns.ops.broadcast import broadcast
-from patterns.ops.float32.reduce import RealArgExtreme
-from patterns.ops.integer.extreme import ArgExtreme, Which
+from patterns.ops.float32.combine import RealArgExtreme
+from patterns.ops.integer.reduction import ArgExtreme, Which
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.moves.select import Select
-from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.concat import Select
+from patterns.ops.moves.reshape import Slice, Transpose
 from patterns.ops.moves.take import Gather, Take
-from patterns.ops.moves.transpose import Transpose
 
 
 def _taken(node: NodeReader, tensor: Movable, axis: int, places: Sequence[int]) -> Movable:

@@ -15,9 +15,9 @@ from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.op import Op
 from patterns.ops.broadcast import broadcast
 from patterns.ops.float32 import combine
+from patterns.ops.onnxruntime.average import OnnxSoftmax
 from patterns.ops.onnxruntime.binary import Function, OnnxAdd, OnnxBinary
 from patterns.ops.onnxruntime.rounding import float_scale
-from patterns.ops.onnxruntime.softmax import OnnxSoftmax
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode

@@ -21,10 +21,9 @@ from htvm.frontend.onnx.schema import read_whole, unknown_operator
 from htvm.frontend.onnx.windows import CHANNELS_LAST
 from htvm.frontend.operators import Activation, Applied, Quantization
 from patterns.op import Op
-from patterns.ops.float32.combine import Function, RealCombine
+from patterns.ops.float32.combine import Function, RealCombine, RealReduce, Reduction
 from patterns.ops.float32.elementary import RealExp
 from patterns.ops.float32.quantize import Dequantize
-from patterns.ops.float32.reduce import RealReduce, Reduction
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.reshape import Reshape
 

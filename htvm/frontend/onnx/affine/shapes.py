@@ -34,9 +34,8 @@ from patterns.op import INT8, TensorType
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.concat import Attach, Concat
 from patterns.ops.moves.pad import Pad, PadAxes
-from patterns.ops.moves.reshape import Reshape
+from patterns.ops.moves.reshape import Reshape, Transpose
 from patterns.ops.moves.take import Take
-from patterns.ops.moves.transpose import Transpose
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode

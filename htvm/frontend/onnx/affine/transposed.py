@@ -22,9 +22,8 @@ from htvm.frontend.onnx.affine.values import Constant, Value, View
 from htvm.frontend.onnx.windows import Windows
 from htvm.frontend.operators import Activation, Pair
 from patterns.ops.float32.maps import RealConv2d
-from patterns.ops.moves.interleave import Interleave
-from patterns.ops.moves.pad import PadAxes
-from patterns.ops.moves.slice import Slice
+from patterns.ops.moves.pad import Interleave, PadAxes
+from patterns.ops.moves.reshape import Slice
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode

@@ -27,11 +27,9 @@ from htvm.frontend.onnx.dialects.write import live, requantize
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from patterns.op import INT8
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.pulp.elementwise import PulpDivide, PulpGelu, PulpHardSwish
+from patterns.ops.pulp.elementwise import PulpDivide, PulpGelu, PulpHardSwish, PulpQuotient
 from patterns.ops.pulp.ita import ItaMax
-from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm
-from patterns.ops.pulp.quotient import PulpQuotient
-from patterns.ops.pulp.softmax import PulpSoftmax
+from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm, PulpSoftmax
 
 
 def _levels(node: OnnxNode) -> int:

@@ -18,8 +18,7 @@ from patterns.ops.integer.reduction import IntegerMean, Total
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad, PadAxes
-from patterns.ops.moves.slice import Slice
-from patterns.ops.moves.transpose import Transpose
+from patterns.ops.moves.reshape import Slice, Transpose
 
 _INT32_MAX = 2**31 - 1
 
