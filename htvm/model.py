@@ -87,7 +87,7 @@ class Model:
         """SHA-256 of the file that the model was read from, else of its integer form."""
         if self.file_sha256:
             return self.file_sha256
-        from patterns.reading.digest import module_sha256
+        from patterns.reading.walk import module_sha256
 
         return module_sha256(self.module)
 
@@ -99,7 +99,7 @@ class Model:
     @cached_property
     def interface_with_layouts(self) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
         """The inputs and the outputs, each with its layout if the operators give it one."""
-        from patterns.reading.layout import layouts_of
+        from patterns.reading.building import layouts_of
 
         layouts = layouts_of(self.graph.in_order)
         inputs = zip(self.inputs, self.graph.inputs, strict=True)

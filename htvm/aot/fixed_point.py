@@ -22,8 +22,7 @@ from tvm.tirx.stmt import BufferStore, SeqStmt
 from htvm.aot.float_product import short_float_product
 from htvm.aot.loops import changed_block
 from patterns.ops.tflite.binary import ADD_LEFT_SHIFT, TfliteAdd
-from patterns.primitive import extents, kind_of, parameters_of, shape_of
-from patterns.primitive_op import read_primitive
+from patterns.primitive import extents, kind_of, parameters_of, read_primitive, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

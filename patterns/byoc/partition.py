@@ -17,7 +17,7 @@ from byoc_dory.region import BorderMap, Region
 from patterns.byoc.table import LAYER_ATTRIBUTE, LayerForm, pattern_table, shapes_of
 from patterns.dispatch.dispatching import CPU, Dispatch
 from patterns.names import name_of
-from patterns.primitive_op import PrimitiveOp
+from patterns.primitive import PrimitiveOp
 from patterns.reading.walk import bindings_of, main_of
 from patterns.relax_op import compositions
 

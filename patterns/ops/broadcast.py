@@ -9,7 +9,7 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
-from patterns.primitive_op import Argument, Inputs
+from patterns.primitive import Argument, Inputs
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Array

@@ -46,8 +46,8 @@ def sum_layer(
 ) -> Add:
     """Return the sum as a layer.
 
-    Four axes are maps, read as NHWC until `patterns.reading.layout` infers the layout; several rows
-    are a matrix; everything else is a vector.
+    Four axes are maps, read as NHWC until `patterns.reading.building` infers the layout; several
+    rows are a matrix; everything else is a vector.
 
     Args:
         name: name of the operator, and of its result.

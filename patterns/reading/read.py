@@ -1,6 +1,6 @@
 """Reading a module in the integer form: one typed `Node` per operator, in execution order.
 
-`patterns.reading.walk` finds which bindings belong together, `patterns.reading.recognise`
+`patterns.reading.walk` finds which bindings belong together, `patterns.reading.walk`
 determines the operator.
 """
 
@@ -13,16 +13,16 @@ from tvm import relax
 
 from byoc_dory.errors import HtvmError, IntegerFormError
 from patterns.names import name_of, tensor_name
-from patterns.primitive_op import type_of
+from patterns.primitive import type_of
 from patterns.reading.building import finished
 from patterns.reading.graph import Graph
 from patterns.reading.node import Node, node_of
-from patterns.reading.recognise import recognised
 from patterns.reading.walk import (
     OperatorBindings,
     bindings_of,
     main_of,
     operators,
+    recognised,
     resolved,
     results_of,
 )

@@ -1,4 +1,4 @@
-"""Grouping the bindings of a module in the integer form into operators.
+"""Grouping the bindings of a module in the integer form into operators, and recognising these.
 
 An operator ends in the binding of a tensor that other operators read: of any type except int32, or
 int32 if nothing in the same operator reads it.  All int32 bindings between this and the tensors
@@ -7,21 +7,110 @@ that the operator reads belong to it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import tvm
 from tvm import relax
+from tvm.ir import GenericConst
 
 from byoc_dory.errors import IntegerFormError
 from patterns.names import name_of
-from patterns.primitive import dtype_of, kind_of
-from patterns.reading.recognise import primitives
-from patterns.relax_op import is_slice, variables
+from patterns.ops import classes
+from patterns.primitive import PrimitiveOp, dtype_of, kind_of, parameters_of, read_primitive
+from patterns.relax_op import CallOp, ComposedOp, Match, compositions, find, is_slice, variables
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
     from tvm.relax import Expr, Function, Var
+
+    from patterns.op import Op
+
+
+_Class = TypeVar("_Class")
+
+_ENDS = ("relax.astype", "relax.add")
+"""Name of the operation or the PrimFunc of a composition's last call."""
+
+
+@cache
+def _compositions() -> tuple[tuple[type[ComposedOp], Match], ...]:
+    return compositions(classes())
+
+
+def recognised(module: IRModule, value: Expr, values: Mapping[Var, Expr]) -> Op:
+    """Return the operator that ends in ``value``.
+
+    Args:
+        module: the module that contains it.
+        value: the value of the operator's last binding.
+        values: all bindings of ``main``.
+
+    Raises:
+        IntegerFormError: it is not part of the integer form, or its attributes do not fit its
+            class.
+    """
+    if isinstance(value, relax.Call):
+        operation = str(getattr(value.op, "name", ""))
+        if (call := _calls().get(operation)) is not None:
+            return call.read(value)
+        if (written := primitives().get(kind_of(module, value) or "")) is not None:
+            return read_primitive(written, parameters_of(module, value), value)
+        for cls, match in _compositions() if operation in _ENDS else ():
+            slots = find(match, value, values)
+            if slots is not None:
+                return cls.read(slots)
+    raise IntegerFormError(
+        "not an operator of the integer form",
+        where=f"value '{_brief(value)}'",
+        hint="write operators with the classes of the package 'patterns'",
+    )
+
+
+@cache
+def primitives() -> Mapping[str, type[PrimitiveOp]]:
+    """Return the classes of operators that are PrimFuncs, by the PrimFunc's kind.
+
+    Raises:
+        IntegerFormError: two classes write PrimFuncs of the same kind.
+    """
+    return _by_name((cls.tag or cls.kind, cls) for cls in _derived(PrimitiveOp))
+
+
+@cache
+def _calls() -> Mapping[str, type[CallOp]]:
+    """Return the classes of operators that are Relax calls, by the name of the Relax operator.
+
+    Raises:
+        IntegerFormError: two classes write the same call.
+    """
+    return _by_name((cls.operation, cls) for cls in _derived(CallOp))
+
+
+def _derived(base: Any) -> Iterator[type[Any]]:
+    return (cls for cls in classes() if issubclass(cls, base))
+
+
+def _by_name(named: Iterable[tuple[str, type[_Class]]]) -> Mapping[str, type[_Class]]:
+    found: dict[str, type[_Class]] = {}
+    for name, cls in named:
+        other = found.setdefault(name, cls)
+        if other is not cls:
+            raise IntegerFormError(
+                f"two classes of operators are '{name}' in a module",
+                where=f"{other.__module__} and {cls.__module__}",
+                hint="give one of them a name of its own",
+            )
+    return found
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, relax.Call):
+        return str(getattr(value.op, "name", getattr(value.op, "name_hint", value.op)))
+    return type(value).__name__
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,3 +240,30 @@ def _outputs(expr: Expr, values: Mapping[Var, Expr]) -> Iterator[Var]:
 def results_of(func: Function, values: Mapping[Var, Expr]) -> tuple[Var, ...]:
     """Return the variables that a function returns, in order; ``values`` are all its bindings."""
     return tuple(resolved(var, values) for var in _outputs(func.body.body, values))
+
+
+def module_sha256(module: IRModule) -> str:
+    """Return the SHA-256 of a module's computation and its operators' names, in hexadecimal.
+
+    It covers ``main`` as TVM prints it, the names of its operators, the attributes of the functions
+    that it calls (the whole functions if they have no such attributes), and the bytes of all
+    constants.  So it is the same in every process and on every little-endian machine, but may
+    change if TVM changes how it prints.
+    """
+    main = main_of(module)
+    parts = [tvm.IRModule({"main": main}).script(show_meta=False)]
+    parts += [name_of(value) or "" for _, value in bindings_of(main)]
+    for variable, function in sorted(module.functions.items(), key=lambda item: str(item[0])):
+        if str(variable.name_hint) != "main":
+            attributes = function.attrs
+            told = attributes is not None and "htvm.kind" in attributes
+            parts.append(f"{variable.name_hint}: {attributes if told else function.script()}")
+    digest = hashlib.sha256("\0".join(parts).encode())
+
+    def visit(expr: Any) -> None:
+        if isinstance(expr, GenericConst):
+            array = expr.value.numpy()
+            digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+
+    relax.analysis.post_order_visit(main, visit)
+    return digest.hexdigest()

@@ -43,9 +43,8 @@ from patterns.ops.tflite.averages import AveragePool, TfliteBilinear, TfliteMean
 from patterns.ops.tflite.binary import AddFactors, SquareFactors, TfliteAdd, TfliteBinary
 from patterns.ops.tflite.log_softmax import TfliteL2Normalization, TfliteLogSoftmax
 from patterns.ops.tflite.matmul import TfliteMatmul, WideMatmul
-from patterns.ops.tflite.softmax import TfliteSoftmax
+from patterns.ops.tflite.softmax import TfliteSoftmax, WideSoftmax
 from patterns.ops.tflite.wide import PiecewiseRescale, WideConv2d, WideSigmoid
-from patterns.ops.tflite.wide_softmax import WideSoftmax
 
 Types: TypeAlias = tuple[tuple[tuple[int, ...], str], ...]
 Write: TypeAlias = Callable[..., list[Any]]

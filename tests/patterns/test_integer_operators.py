@@ -28,7 +28,7 @@ from patterns.ops.pulp.elementwise import (
 )
 from patterns.ops.pulp.ita import ItaActivation, ItaMax
 from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm, PulpSoftmax
-from patterns.primitive_op import PrimitiveOp
+from patterns.primitive import PrimitiveOp
 from patterns.reading.read import graph_of
 from tests.patterns.test_types import BIAS, FILTER, MATRIX, RNG, agree, module_of
 from tests.reference.interpreter import interpret

@@ -14,7 +14,7 @@ from patterns.ops.add import Add
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.pad import Pad
-from patterns.reading.layout import with_layouts
+from patterns.reading.building import with_layouts
 from patterns.reading.node import Node
 from patterns.reading.read import graph_of
 

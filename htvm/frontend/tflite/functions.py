@@ -14,8 +14,8 @@ from htvm.frontend.tflite.reader import OperatorReader
 from patterns.ops.requantize import fixed_point
 from patterns.ops.table_map import tabulate
 from patterns.ops.tflite import gemmlowp
+from patterns.ops.tflite.softmax import WideSoftmax
 from patterns.ops.tflite.wide import PiecewiseRescale, WideSigmoid
-from patterns.ops.tflite.wide_softmax import WideSoftmax
 
 
 def absolute(op: OperatorReader) -> Sequence[Applied]:

@@ -13,7 +13,7 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import TensorType, Work
 from patterns.ops.broadcast import pair
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp
+from patterns.primitive import Argument, Inputs, PrimitiveOp
 
 
 def check_reals(inputs: Sequence[TensorType]) -> None:

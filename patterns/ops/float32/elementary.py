@@ -16,7 +16,7 @@ from tvm import te, tirx
 
 from patterns.op import operator
 from patterns.ops.float32.base import Definitions, RealOp, polynomial, within
-from patterns.primitive_op import Argument, Inputs
+from patterns.primitive import Argument, Inputs
 
 # exp(x) = 2**n * exp(r), |r| <= ln(2) / 2.  Coefficients: Cephes, expf.c; ln(2) is split in two
 # parts, the first of which has so few bits that its product with n is exact.

@@ -18,8 +18,7 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import TensorType, operator
 from patterns.ops.float32.base import RealOp, check_reals
-from patterns.primitive import sizes_of
-from patterns.primitive_op import Argument, Inputs
+from patterns.primitive import Argument, Inputs, sizes_of
 
 
 @operator

@@ -10,7 +10,7 @@ import numpy as np
 from tvm import te, tirx
 
 from patterns.op import TensorType, Work, operator
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp
+from patterns.primitive import Argument, Inputs, PrimitiveOp
 
 BEYOND = 512.0
 """Number of steps from zero at which any byte saturates, whatever the zero point is."""

@@ -14,8 +14,7 @@ from byoc_dory.layers.layer import Array
 from patterns.op import TensorType, operator
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.integer.limits import constant_of, magnitude, wrapping_type
-from patterns.primitive import sizes_of
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp
+from patterns.primitive import Argument, Inputs, PrimitiveOp, sizes_of
 
 Function: TypeAlias = Literal["add", "subtract", "multiply"]
 

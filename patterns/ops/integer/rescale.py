@@ -19,7 +19,7 @@ from byoc_dory.layers.layer import Array, MulShift
 from patterns.op import Range, TensorType, Work, operator
 from patterns.ops.broadcast import broadcast_load
 from patterns.ops.integer.limits import INT32_MAX, constant_of, magnitude
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp, type_of
+from patterns.primitive import Argument, Inputs, PrimitiveOp, type_of
 
 
 @operator

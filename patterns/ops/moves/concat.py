@@ -14,8 +14,7 @@ from byoc_dory.layers import Array
 from patterns.op import Range, TensorType, Work, operator, union
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.moves.base import Move
-from patterns.primitive import sizes_of
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp
+from patterns.primitive import Argument, Inputs, PrimitiveOp, sizes_of
 
 _IN_A_ROW = 16
 """Parts that are told apart one after the other."""

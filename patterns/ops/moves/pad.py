@@ -17,8 +17,7 @@ from tvm.relax import op as R
 from byoc_dory.errors import IntegerFormError
 from patterns.op import TensorType, operator
 from patterns.ops.moves.base import Filling, y_axis
-from patterns.primitive import sizes_of
-from patterns.primitive_op import PrimitiveOp
+from patterns.primitive import PrimitiveOp, sizes_of
 from patterns.relax_op import CallOp
 
 if TYPE_CHECKING:

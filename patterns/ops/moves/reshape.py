@@ -13,8 +13,7 @@ from tvm.relax import op as R
 from byoc_dory.errors import IntegerFormError
 from patterns.op import Range, Scale, TensorType, Work, operator, union
 from patterns.ops.moves.base import Move
-from patterns.primitive import shape_of, sizes_of
-from patterns.primitive_op import PrimitiveOp
+from patterns.primitive import PrimitiveOp, shape_of, sizes_of
 from patterns.relax_op import CallOp
 
 if TYPE_CHECKING:

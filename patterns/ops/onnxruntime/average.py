@@ -22,8 +22,7 @@ from patterns.op import INT8, Range, Scale, TensorType, Work, operator
 from patterns.ops.float32.base import Definitions
 from patterns.ops.moves.base import y_axis
 from patterns.ops.onnxruntime.rounding import EXACT_BELOW, ROUNDING, float_product, rounded
-from patterns.primitive import extents, sizes_of
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp, type_of
+from patterns.primitive import Argument, Inputs, PrimitiveOp, extents, sizes_of, type_of
 
 
 @operator

@@ -29,8 +29,7 @@ from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.float32.base import Definitions
 from patterns.ops.layers import sum_layer
 from patterns.ops.onnxruntime.rounding import ROUNDING, TwoSteps, nearest, rounded
-from patterns.primitive import sizes_of
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp
+from patterns.primitive import Argument, Inputs, PrimitiveOp, sizes_of
 
 Function: TypeAlias = Literal["add", "subtract", "multiply"]
 

@@ -15,7 +15,7 @@ from byoc_dory.layers import Array
 from patterns.op import TensorType, operator
 from patterns.ops.broadcast import broadcast_load
 from patterns.ops.float32.quantize import BEYOND, Quantize
-from patterns.primitive_op import PrimitiveOp
+from patterns.primitive import PrimitiveOp
 
 _COARSE = 1.2e7  # near this number float32 values are 1 apart; it is even and printed exactly
 

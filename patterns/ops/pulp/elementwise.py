@@ -21,7 +21,7 @@ from patterns.op import INT8, Operands, Range, TensorType, Work, operator
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.integer.limits import INT32_MAX, magnitude
 from patterns.ops.layers import matrix_of
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp
+from patterns.primitive import Argument, Inputs, PrimitiveOp
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var

@@ -18,7 +18,7 @@ from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from patterns.op import INT8, Operands, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.layers import row_layer
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp
+from patterns.primitive import Argument, Inputs, PrimitiveOp
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Rows

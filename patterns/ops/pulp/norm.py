@@ -21,7 +21,7 @@ from byoc_dory.layers.rowwise import AffineNorm, LayerNorm, RmsNorm, TableSoftma
 from patterns.op import INT8, Operands, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX, constant_of, magnitude
 from patterns.ops.layers import row_layer
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp
+from patterns.primitive import Argument, Inputs, PrimitiveOp
 
 if TYPE_CHECKING:
     from typing_extensions import Self

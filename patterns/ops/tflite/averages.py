@@ -23,8 +23,7 @@ from patterns.ops.requantize import (
 )
 from patterns.ops.tflite.binary import divided
 from patterns.ops.windows import windows
-from patterns.primitive import sizes_of
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp
+from patterns.primitive import Argument, Inputs, PrimitiveOp, sizes_of
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Layout

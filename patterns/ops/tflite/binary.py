@@ -23,7 +23,7 @@ from patterns.ops.requantize import (
     short_rounding_right_shift,
 )
 from patterns.ops.scaling import tflite_scale
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp
+from patterns.primitive import Argument, Inputs, PrimitiveOp
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -36,7 +36,7 @@ from patterns.ops.tflite.softmax import (
     softmax_multiplier,
     summed_exponentials,
 )
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp
+from patterns.primitive import Argument, Inputs, PrimitiveOp
 
 _SUM_INTEGER_BITS = 12
 _LOWEST = -(2**30)

@@ -16,8 +16,7 @@ from patterns.ops.broadcast import broadcast_load, pair
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
 from patterns.ops.tflite.wide import INT16, LARGEST_SUM
-from patterns.primitive import extents, sizes_of
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp
+from patterns.primitive import Argument, Inputs, PrimitiveOp, extents, sizes_of
 
 
 @operator

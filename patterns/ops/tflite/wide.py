@@ -22,7 +22,7 @@ from byoc_dory.layers import Array
 from patterns.op import Range, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
-from patterns.primitive_op import Argument, Inputs, PrimitiveOp
+from patterns.primitive import Argument, Inputs, PrimitiveOp
 
 INT16: Range = (-(2**15), 2**15 - 1)
 LARGEST_SUM = 2**47
