@@ -133,8 +133,7 @@ class Module:
             SimulationError: the core trapped, or a device model complained.
         """
         from htvm.sim.noise import noise_settings
-        from htvm.sim.outcome import outcome
-        from htvm.sim.runner import run
+        from htvm.sim.runner import outcome, run
 
         arrays = bind_inputs(self.compiled.source.inputs, inputs)
         settings = noise_settings(self.compiled.target, analog_noise, noise_seed)

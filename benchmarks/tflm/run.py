@@ -8,8 +8,9 @@ from typing import Any
 
 from benchmarks.tflm.firmware import Sources, build
 from byoc_dory.soc.base import Soc
-from htvm.firmware.arm import core_of, open_firmware
+from htvm.firmware.arm import core_of
 from htvm.firmware.elf import Symbol
+from htvm.firmware.linked import Firmware
 from htvm.firmware.toolchain import Compiler
 from htvm.frontend.tflite.file import read_file
 from htvm.sim.arm import run_arm
@@ -79,7 +80,7 @@ def inference(
     soc = replace(soc, host=replace(soc.host, stack=16_384))
     file = read_file(network.read_bytes(), str(network))
     elf = build(sources, file, network, soc, folder, compiler)
-    firmware = open_firmware(elf, soc)
+    firmware = Firmware.open(elf, soc, soc.host.stack)
     kernels = _kernels(elf)
     ran = run_arm(
         replace(firmware, symbols={**firmware.symbols, **kernels}),

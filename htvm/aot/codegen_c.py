@@ -1,7 +1,8 @@
 """Generating C11 from pointer PrimFuncs, with TVM's own C code generator.
 
 TVM prints the body; signature, headers and names are replaced here, so that a kernel is a plain
-function that needs only ``<stdint.h>``.
+function that needs only ``<stdint.h>``.  Before that, two things get a form whose C is right and
+plain: what minima and maxima compare (`bind_compared`), and signs (`compare_signs`).
 """
 
 from __future__ import annotations
@@ -9,19 +10,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.tirx.stmt import Bind, BufferStore, Evaluate, SeqStmt
 
 from byoc_dory.definition import Definition
 from byoc_dory.emit.text import comment as harmless
 from byoc_dory.errors import UnsupportedError
-from htvm.aot import float_product
-from htvm.aot.compared import COMPARED, bind_compared
-from htvm.aot.float_product import FLOAT_PRODUCT
+from htvm.aot.fixed_point import FLOAT_HEADER, FLOAT_PRODUCT
 from htvm.aot.literals import c_type
 from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
-from htvm.aot.signs import compare_signs
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -133,7 +134,7 @@ def headers_of(kernel: Definition, header: str) -> tuple[str, ...]:
     product = called & {FLOAT_PRODUCT}
     needed = {
         PARALLEL_HEADER: shared,
-        float_product.HEADER: product,
+        FLOAT_HEADER: product,
         header: called - shared - product,
     }
     return tuple(name for name, functions in needed.items() if functions)
@@ -147,6 +148,9 @@ UNROLL_MACRO = "HTVM_UNROLL"
 
 _KNOWN = "|".join(("for", "if", "while", "sizeof", "return", UNROLL_MACRO, r"htvm_\w+"))
 """What may stand before a parenthesis: keywords, and functions of the runtime's headers."""
+
+COMPARED = "v_"
+"""Name of a variable for what a minimum or maximum compares, which is the generator's own."""
 
 _ROUNDING = re.compile(r"^( *)\w.* \+ 1\.200000e\+07f\)", re.MULTILINE)
 """Rounding by adding the number that `onnx_quantize` adds, and subtracting it again."""
@@ -168,7 +172,7 @@ def _body(text: str, symbol: str) -> str:
 
 
 def _plain_values(body: str) -> str:
-    """Drop the parentheses around the values of the variables of `htvm.aot.compared`."""
+    """Drop the parentheses around the values of the variables of `bind_compared`."""
 
     def plain(found: re.Match[str]) -> str:
         start, value = found.groups()
@@ -201,3 +205,110 @@ def _unroll_macros(body: str) -> str:
             lines.append(f"{match.group(1)}{UNROLL_MACRO}({match.group(2)})")
         lines.append(line)
     return re.sub(rf"{UNROLL_SUFFIX}\d+", "", "\n".join(lines)) + "\n"
+
+
+# ------------------------------------------------------------------------------ before printing
+
+
+def compare_signs(func: PrimFunc) -> PrimFunc:
+    """Return a function with ``x - (x < 0)`` where there was ``x + (x >> 31)``.
+
+    C leaves right shifts of negative numbers to its implementation, and analysers object to one by
+    all bits but the sign.  Compilers make the same instruction of both forms.
+    """
+    changes = (tirx.RShift, _compared), (tirx.Add, _subtracted)
+    return func.with_body(tvm_ffi.structural_map(func.body, changes))
+
+
+def _compared(shift: Any) -> Any:
+    dtype = str(shift.ty.dtype)
+    if not isinstance(shift.b, tirx.IntImm) or dtype != f"int{int(shift.b) + 1}":
+        return shift
+    return tirx.Sub(tirx.const(0, dtype), tirx.Cast(dtype, shift.a < 0))
+
+
+def _subtracted(total: Any) -> Any:
+    """``a + (0 - b)`` is ``a - b``."""
+    if isinstance(total.b, tirx.Sub) and isinstance(total.b.a, tirx.IntImm) and int(total.b.a) == 0:
+        return tirx.Sub(total.a, total.b.b)
+    return total
+
+
+def bind_compared(func: PrimFunc) -> PrimFunc:
+    """Return a function whose minima and maxima compare only constants and variables.
+
+    TVM's generator stores each operand in a variable, and takes a variable of the same scope again
+    whose text is the same, even if the memory that the text reads has been written since.  Here
+    every operand that is computed gets a variable of its own beforehand.  What depends on a
+    condition stays: it has a scope and a variable of its own in the C code.
+    """
+    body = tvm_ffi.structural_map(func.body, ((BufferStore, Evaluate, Bind), _with_variables))
+    return func.with_body(body)
+
+
+def _with_variables(stmt: Any) -> Any:
+    """Return a statement behind its variables."""
+    variables = _Variables()
+    changed = tvm_ffi.structural_mutate(stmt, variables.changes)
+    return SeqStmt([*variables.bound, changed]) if variables.bound else changed
+
+
+class _Variables:
+    """The variables of a statement, in the order in which the generator prints them."""
+
+    def __init__(self) -> None:
+        self.bound: list[Any] = []
+        self._lets: list[tuple[Any, Any]] = []
+        self.changes = (
+            ((tirx.Min, tirx.Max), self._compared),
+            (tirx.Let, self._let),
+            (tvm.ir.Call, self._call),
+            (tvm.ir.Var, lambda variable, _: self._renamed(variable)),
+        )
+        # Under a condition, what is bound already is not bound again.
+        self._guarded = ((tirx.Let, self._guarded_let), self.changes[-1])
+
+    def _compared(self, node: Any, mutator: Any) -> Any:
+        first = self._variable(mutator.mutate(node.a))
+        return type(node)(first, self._variable(mutator.mutate(node.b)))
+
+    def _variable(self, operand: Any) -> Any:
+        if isinstance(operand, (tirx.IntImm, tirx.FloatImm, tvm.ir.Var)) or _depends(operand):
+            return operand
+        for known in self.bound:
+            if tvm_ffi.structural_equal(known.value, operand):
+                return known.var
+        return self._bind(COMPARED, operand)
+
+    def _bind(self, name: str, value: Any) -> Any:
+        self.bound.append(Bind(tvm.ir.Var(name, value.ty), value))
+        return self.bound[-1].var
+
+    def _let(self, node: Any, mutator: Any) -> Any:
+        if not self._is_bound(node.var):
+            made = self._bind(node.var.name, mutator.mutate(node.value))
+            self._lets.append((node.var, made))
+        return mutator.mutate(node.body)
+
+    def _guarded_let(self, node: Any, mutator: Any) -> Any:
+        bound = self._is_bound(node.var)
+        return mutator.mutate(node.body) if bound else mutator.default_mutate(node)
+
+    def _call(self, call: Any, mutator: Any) -> Any:
+        if not _depends(call):
+            return mutator.default_mutate(call)
+        condition = mutator.mutate(call.args[0])
+        branches = [tvm_ffi.structural_mutate(part, self._guarded) for part in call.args[1:]]
+        args = [condition, *branches]
+        return tvm.ir.Call(call.op, args, call.attrs, call.ty_args, call.span, call.ty)
+
+    def _is_bound(self, variable: Any) -> bool:
+        return any(variable.same_as(old) for old, _ in self._lets)
+
+    def _renamed(self, variable: Any) -> Any:
+        return next((new for old, new in self._lets if variable.same_as(old)), variable)
+
+
+def _depends(value: Any) -> bool:
+    """Whether a value is computed under a condition."""
+    return getattr(getattr(value, "op", None), "name", "") == "prim.if_then_else"

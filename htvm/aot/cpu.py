@@ -22,7 +22,6 @@ from byoc_dory.errors import IntegerFormError, UnsupportedError
 from htvm.aot.codegen_c import About, body_of, define, headers_of
 from htvm.aot.constants import ConstantPool, FreshNames, distinct
 from htvm.aot.fixed_point import name_wide_operands
-from htvm.aot.flags import RV32_CFLAGS
 from htvm.aot.fuse import Fused, FusedGroup, fuse
 from htvm.aot.intrinsics import KERNELS, CoreKernels
 from htvm.aot.lanes import call_clip
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.region import Constant
 
-__all__ = ["RV32_CFLAGS", "CpuCode", "CpuKernel", "Kernels", "compile_cpu"]
+__all__ = ["CpuCode", "CpuKernel", "Kernels", "compile_cpu"]
 
 _log = logging.getLogger(__name__)
 

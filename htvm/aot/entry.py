@@ -18,8 +18,7 @@ import numpy as np
 from byoc_dory.memory.arena import written_over
 from byoc_dory.plain import code_span, markdown
 from byoc_dory.region import Constant
-from htvm.aot.arena_type import ArenaType, Prototypes
-from htvm.aot.interface import described_tensors
+from htvm.aot.interface import ArenaType, Prototypes, described_tensors
 from htvm.aot.literals import STRING_BYTES, c_array, c_string, c_type
 from htvm.aot.program import Program, Step, StepOperand
 from htvm.aot.steps import Provenance

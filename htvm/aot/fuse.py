@@ -21,10 +21,9 @@ from tvm.relax import op as R
 from tvm.tirx.stmt import BufferStore
 
 from byoc_dory.errors import IntegerFormError
-from htvm.aot.conversions import Conversions
 from htvm.aot.fixed_point import short_form, widening_add
 from htvm.aot.ranges import Interval
-from htvm.aot.words import in_words
+from htvm.aot.rewrites import Conversions, in_words
 from patterns.names import name_of, with_name
 from patterns.primitive import shape_of
 

@@ -1,18 +1,24 @@
-"""What the templates say of a program's inputs and outputs: types, shapes, quantization."""
+"""What the templates say of a program's tensors: inputs and outputs, and the parts of its arena."""
 
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from byoc_dory.errors import DefectError
+from byoc_dory.memory.arena import ALIGNMENT
 from htvm.aot.literals import c_float, c_type
+from htvm.aot.steps import parameter_types
 from htvm.model import TensorInfo
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from htvm.aot.program import Program
-    from htvm.aot.steps import TensorLike
+    from htvm.aot.steps import Step, TensorLike
 
 _CONVERTED = ("int8", "uint8", "int16", "uint16")
 """Types of tensors that functions in the header convert: float32 has all of their numbers."""
@@ -72,3 +78,85 @@ def _known(info: TensorLike) -> dict[str, Any]:
             "high": int(limits.max) - zero_point,
         }
     return known
+
+
+# Member and bytes of each type of elements.
+_MEMBERS = {
+    "int8_t": ("i8", 1),
+    "uint8_t": ("u8", 1),
+    "int16_t": ("i16", 2),
+    "uint16_t": ("u16", 2),
+    "int32_t": ("i32", 4),
+    "uint32_t": ("u32", 4),
+    "int64_t": ("i64", 8),
+    "uint64_t": ("u64", 8),
+    "float": ("f32", 4),
+}
+
+
+class Prototypes:
+    """The types of the pointers that a program's functions take."""
+
+    def __init__(self, program: Program) -> None:
+        self._known = {
+            re.split(r"\s*\(", prototype, maxsplit=1)[0].split()[-1].lstrip("*"): prototype
+            for prototype in program.prototypes
+        }
+
+    def types(self, step: Step) -> tuple[str, ...]:
+        """Return the C type of each tensor that a step passes; a copy takes any."""
+        if step.kind == "copy":
+            return ("const void *", "void *")
+        return parameter_types(self._known[step.function], values=len(step.values))
+
+
+class ArenaType:
+    """The C type of the arena: a union of arrays, one for each type of elements in it.
+
+    An object that is declared as bytes must not be accessed as words (C11 6.5p7).  In a union whose
+    members are as long as the union itself, every buffer is a part of the array of its own type, so
+    each access has the type that the object is declared with, and a store leaves no byte of another
+    buffer unspecified (6.2.6.1p7).
+
+    Raises:
+        DefectError: two steps access a buffer as different types, of which none is of characters.
+    """
+
+    def __init__(self, program: Program, prototypes: Prototypes) -> None:
+        self._bytes = program.plan.peak or ALIGNMENT
+        self._offsets = dict(program.plan.offsets)
+        accessed: dict[str, set[str]] = {use.name: set() for use in program.buffers}
+        for step in program.steps:
+            for operand, parameter in zip(step.args, prototypes.types(step), strict=True):
+                if operand.kind == "buffer":
+                    accessed[operand.name].add(parameter.removeprefix("const ").rstrip(" *"))
+        self.elements: Mapping[str, str] = {
+            name: _element(name, types - {"void"}) for name, types in accessed.items()
+        }
+
+    @property
+    def members(self) -> list[dict[str, Any]]:
+        """The union's members: name, type and number of elements; each has all of its bytes."""
+        used = [element for element in _MEMBERS if element in self.elements.values()]
+        return [
+            {"name": _MEMBERS[element][0], "type": element, "elements": self._bytes // size}
+            for element, size in ((each, _MEMBERS[each][1]) for each in used or ["int8_t"])
+        ]
+
+    def place(self, name: str) -> dict[str, Any]:
+        """Return the type of a buffer's elements, the first of them, and its offset in bytes."""
+        member, size = _MEMBERS[self.elements[name]]
+        offset = self._offsets[name]
+        start = f"{member}[{offset // size}]"
+        return {"type": self.elements[name], "start": start, "offset": offset}
+
+
+def _element(name: str, types: set[str]) -> str:
+    """Return the type of a buffer's elements; characters may access those of any other type."""
+    wide = sorted(types - {"int8_t", "uint8_t"})
+    # The signed type of a width may be accessed as the unsigned one, and the other way round.
+    if len({element.removeprefix("u") for element in wide}) > 1:
+        raise DefectError(
+            f"its elements are accessed as {' and as '.join(wide)}", where=f"buffer '{name}'"
+        )
+    return wide[0] if wide else min(types, default="uint8_t")

@@ -10,7 +10,7 @@ after lowering to flat buffers they become calls (`htvm.aot.calls`).  Dividing k
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -69,6 +69,8 @@ class Products:
         column: how operands are copied first; ``None``: they stay in place.
         adds: what the function computes.
         least: the smallest weight for which it does.
+        native: function that computes a whole NCHW convolution in programs of this machine, with
+            its vectors (`htvm.aot.native`).
 
     Raises:
         DefectError: the function does not compute the pattern.
@@ -82,6 +84,7 @@ class Products:
     column: Column | None = None
     adds: Adds | None = field(default=None, compare=False)
     least: int = -128
+    native: str = ""
 
     def __post_init__(self) -> None:
         check_pattern(self)
@@ -123,7 +126,7 @@ class Depthwise:
             several pixels of a channel.
         pixels: for which a core has registers, without a function.
         width: taps whose products are added before they are added to the sum.
-        adds, least: as for `Products`.
+        adds, least, native: as for `Products`.
 
     Raises:
         DefectError: the function does not compute the pattern.
@@ -134,6 +137,7 @@ class Depthwise:
     width: int = 1
     adds: Adds | None = field(default=None, compare=False)
     least: int = -128
+    native: str = ""
 
     def __post_init__(self) -> None:
         check_pattern(self)
@@ -157,7 +161,7 @@ class CoreKernels:
 
     @property
     def words(self) -> bool:
-        """Whether convolutions get channels of zeros that make words (`htvm.aot.words`)."""
+        """Whether convolutions get channels of zeros that make words (`htvm.aot.rewrites`)."""
         return any(row.width == 4 for row in self.products)
 
     def row(self, name: str) -> Products | Depthwise:
@@ -249,6 +253,7 @@ SCALAR = Products(
         (1, 1): (5.0, 8),
     },
     _IN_REGISTERS,
+    native="htvm_native_conv",
 )
 
 # Four products in one instruction.  Words are of channels of a pixel, which HWC has side by side.
@@ -319,9 +324,9 @@ VECTORS = Products(
 )
 TAPS = Depthwise("htvm_taps_sum", width=2, adds=_pairs_of_16_bits, least=-127)
 
-_FOUR_PIXELS = Depthwise(pixels=4)
+_FOUR_PIXELS = Depthwise(pixels=4, native="htvm_native_depthwise")
 # With the DSP extension all sums of five pixels stay in registers (of six, MobileNet's do not).
-_FIVE_PIXELS = Depthwise(pixels=5)
+_FIVE_PIXELS = replace(_FOUR_PIXELS, pixels=5)
 
 KERNELS: Mapping[str, CoreKernels] = {
     "": CoreKernels((SCALAR,), (_FOUR_PIXELS,), header=""),

@@ -16,7 +16,7 @@ from tvm import sym, tirx
 from tvm.ir import StringImm, TensorLoad
 from tvm.tirx.stmt import BufferStore
 
-from htvm.aot.float_product import FLOAT_PRODUCT
+from htvm.aot.fixed_point import FLOAT_PRODUCT
 from htvm.aot.loops import call, substituted, without_note
 
 if TYPE_CHECKING:

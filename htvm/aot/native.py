@@ -9,7 +9,7 @@ does not depend on where it runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,14 @@ from tvm import sym, tirx
 from tvm.ir import TensorLoad
 from tvm.tirx.stmt import BufferStore, For, ForKind
 
+from htvm.aot.intrinsics import Depthwise
 from htvm.aot.loops import factors_of, step_of
 
 if TYPE_CHECKING:
     from tvm import s_tir
     from tvm.tirx import PrimFunc
 
+    from htvm.aot.intrinsics import Products
     from htvm.aot.lower import Parameter
 
 SUMS = "native_sums"
@@ -35,32 +37,23 @@ _LARGEST = 1 << 30  # elements of a tensor, so that indices are int32
 
 @dataclass(frozen=True)
 class NativeConv:
-    """A convolution without padding, NCHW, of int8, by ``htvm_native_conv``.
+    """A convolution without padding, NCHW, of int8, by a function of the header.
 
     Attributes:
-        function: which function of the header computes the sums.
+        function: computes the sums (`htvm.aot.intrinsics.Products.native`).
         operands: which parameters are data, weights, bias and int32 result; ``None``: no bias, the
             sums are an operand of ``rest``.
-        channels, height, width: of the data, in elements.
-        filters, rows, columns: of the result.
-        taps: fy and fx.
-        strides, dilations: along y and x.
+        fields: of ``htvm_native_conv_t``, in the lines in which they are printed.
+        count: number of sums.
+        rest: what follows the sums: loops over the parameters, with the sums before the output;
+            ``None`` if nothing does.
     """
 
     function: str
     operands: tuple[int, int, int | None, int | None]
-    channels: int
-    height: int
-    width: int
-    filters: int
-    rows: int
-    columns: int
-    taps: tuple[int, int]
-    strides: tuple[int, int]
-    dilations: tuple[int, int]
+    fields: tuple[Mapping[str, int], ...]
+    count: int
     rest: PrimFunc | None = None
-    """What follows the sums: loops over the parameters, with the sums before the output; ``None``
-    if nothing does."""
 
     def body(self, parameters: Sequence[Parameter], rest: str) -> str:
         """Return the body of a kernel (see `byoc_dory.definition.Definition`).
@@ -76,21 +69,11 @@ class NativeConv:
             for each in parameters
             if each.name not in names and re.search(rf"\b{each.name}\b", rest) is None
         ]
-        fields = [
-            f".channels = {self.channels}, .height = {self.height}, .width = {self.width},",
-            f".filters = {self.filters}, .rows = {self.rows}, .columns = {self.columns},",
-            f".fy = {self.taps[0]}, .fx = {self.taps[1]},",
-            f".stride_y = {self.strides[0]}, .stride_x = {self.strides[1]},",
-            f".dilation_y = {self.dilations[0]}, .dilation_x = {self.dilations[1]},",
-        ]
-        lines = [
-            "  static const htvm_native_conv_t conv = {",
-            *(f"      {line}" for line in fields),
-            "  };",
-        ]
+        fields = (", ".join(f".{name} = {n}" for name, n in line.items()) for line in self.fields)
+        lines = ["  static const htvm_native_conv_t conv = {"]
+        lines += [*(f"      {line}," for line in fields), "  };"]
         if out is None:
-            count = self.filters * self.rows * self.columns
-            lines.append(f"  int32_t *const {SUMS} = htvm_native_sums({count});")
+            lines.append(f"  int32_t *const {SUMS} = htvm_native_sums({self.count});")
         lines += [
             f"  {self.function}({', '.join(names)}, &conv);",
             *(f"  (void){name};" for name in ignored),
@@ -100,7 +83,7 @@ class NativeConv:
 
 
 def native_conv(
-    sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, *, depthwise: bool = False
+    sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, row: Products | Depthwise
 ) -> NativeConv | None:
     """Return what the host platform computes instead of an NCHW convolution.
 
@@ -109,25 +92,26 @@ def native_conv(
         conv: block of the sums, over (n, k, y, x, c, fy, fx).
         out: block of the result.
         func: the function.
-        depthwise: whether each channel has one filter of its own.
+        row: how cores compute it.
 
     Returns:
         ``None`` if the result is not element-wise in the sums, or the batch is not 1.
     """
+    depthwise = isinstance(row, Depthwise)
     sums, result = sch.get(conv), sch.get(out)
     n, k, y, x, c, ry, rx = (axis.var for axis in sums.iter_vars)
-    extents = [int(axis.dom.extent) for axis in sums.iter_vars]
+    batch, filters, rows, columns, group, fy, fx = (int(a.dom.extent) for a in sums.iter_vars)
     loads = _operands(sums.body)
-    if loads is None or extents[0] != 1:
+    if loads is None or batch != 1 or not row.native:
         return None
     data, weight = loads
     places = [_place(func, each) for each in (data.source, weight.source, result.writes[0].source)]
-    bias = _bias(result, sums.writes[0].source, func, extents[1])
+    bias = _bias(result, sums.writes[0].source, func, filters)
     narrows = bias is None or str(result.writes[0].source.ty.dtype) != "int32"
     rest = _rest(result, sums.writes[0].source, func) if narrows else None
     if None in places or (narrows and rest is None):
         return None
-    shape = [int(size) for size in data.source.ty.shape]
+    _, channels, height, width = (int(size) for size in data.source.ty.shape)
     analyzer = sym.Analyzer()
     for axis in sums.iter_vars:
         analyzer.bind(axis.var, axis.dom)
@@ -139,26 +123,22 @@ def native_conv(
     found = [*data.indices, *weight.indices]
     if not all(map(analyzer.can_prove_equal, found, expected)):
         return None
-    if shape[1] != extents[1 if depthwise else 4] or (depthwise and extents[4] != 1):
+    if channels != (filters if depthwise else group) or (depthwise and group != 1):
         return None
-    if max(4 * shape[1] * shape[2] * shape[3], extents[1] * extents[2] * extents[3]) > _LARGEST:
+    count = filters * rows * columns
+    if max(4 * channels * height * width, count) > _LARGEST:
         return None
     data_at, weight_at, out_at = places
     assert data_at is not None and weight_at is not None
-    return NativeConv(
-        "htvm_native_depthwise" if depthwise else "htvm_native_conv",
-        (data_at, weight_at, *((None, None) if bias is None or narrows else (bias[0], out_at))),
-        channels=shape[1],
-        height=shape[2],
-        width=shape[3],
-        filters=extents[1],
-        rows=extents[2],
-        columns=extents[3],
-        taps=(extents[5], extents[6]),
-        strides=(sy, sx),
-        dilations=(dy, dx),
-        rest=rest,
+    operands = (None, None) if bias is None or narrows else (bias[0], out_at)
+    fields = (
+        {"channels": channels, "height": height, "width": width},
+        {"filters": filters, "rows": rows, "columns": columns},
+        {"fy": fy, "fx": fx},
+        {"stride_y": sy, "stride_x": sx},
+        {"dilation_y": dy, "dilation_x": dx},
     )
+    return NativeConv(row.native, (data_at, weight_at, *operands), fields, count, rest)
 
 
 def _rest(result: Any, sums: Any, func: PrimFunc) -> PrimFunc | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from byoc_dory.errors import L2OverflowError, TargetError
 from byoc_dory.soc.header import render
-from htvm.firmware.linked import Firmware, Linking, MemoryUse
+from htvm.firmware.linked import Firmware, MemoryUse, link_firmware
 from htvm.firmware.paths import runtime_c, simd_folders
 from htvm.firmware.toolchain import Compiler
 
@@ -148,25 +148,17 @@ def build_firmware(sources: Sequence[Path], soc: Soc, out_dir: Path, compiler: C
         ToolchainError: there is no compiler, or it fails.
         ExportError: ``out_dir`` cannot be written.
     """
-    linking = Linking(
+    link_firmware(
         compiler,
         arm_flags(core_of(soc), gcc=compiler.is_gcc),
+        [*sources, *platform_sources()],
         [compiler.headers([("htvm_soc.h", render(soc))]), *include_folders(soc)],
-        partial(linker_script, soc),
-        _ENDLESS,
-        soc.host.stack,
-        partial(_overflow, soc),
+        out_dir,
+        script_of=partial(linker_script, soc),
+        limit=_ENDLESS,
+        stack=soc.host.stack,
+        overflow=partial(_overflow, soc),
     )
-    linking.link([*sources, *platform_sources()], out_dir)
-
-
-def open_firmware(path: Path, soc: Soc) -> ArmFirmware:
-    """Return a firmware that was linked before.
-
-    Raises:
-        SimulationError: the file is missing or not a firmware.
-    """
-    return Firmware.open(path, soc, soc.host.stack)
 
 
 def _overflow(soc: Soc, use: MemoryUse) -> L2OverflowError:

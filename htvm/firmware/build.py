@@ -14,11 +14,11 @@ from typing import Literal
 from byoc_dory.errors import L2OverflowError
 from byoc_dory.soc.base import Soc
 from htvm.aot.entry import model_sources, render, template_fields
-from htvm.aot.flags import kernel_flags
 from htvm.aot.program import Program
 from htvm.firmware import arm, host, rv32
 from htvm.firmware.builds import kept_build
-from htvm.firmware.isa import rv32_flags
+from htvm.firmware.isa import kernel_flags, rv32_flags
+from htvm.firmware.linked import Firmware
 from htvm.firmware.paths import driver_folders, simd_folders
 from htvm.firmware.sizes import (
     Sizes,
@@ -181,7 +181,7 @@ def build_arm(
     variant = ("arm", compiler.name, *flags, str(own))
     files = _firmware_files(program)
     path = kept_build("firmware.elf", files, soc, variant, compiler, cache_dir, make)
-    firmware = arm.open_firmware(path, soc)
+    firmware = Firmware.open(path, soc, soc.host.stack)
     sizes = linked_sizes(firmware, program, compiler.name)
     return Built("arm", program, soc, path, sizes, compiler, arm=firmware)
 

@@ -124,63 +124,63 @@ class Firmware(Generic[_On]):
         return SimulationError(what, where=str(self.elf), hint=hint)
 
 
-@dataclass(frozen=True)
-class Linking:
-    """How a core's firmware is compiled and linked.
+def link_firmware(
+    compiler: Compiler,
+    core: Sequence[str],
+    sources: Sequence[Path],
+    includes: Sequence[Path],
+    folder: Path,
+    *,
+    script_of: Callable[[int | None], str],
+    limit: int,
+    stack: int,
+    overflow: Callable[[MemoryUse], L2OverflowError],
+    flags: Sequence[str] = (),
+) -> Path:
+    """Compile and link ``firmware.elf`` with ``link.ld``.
 
-    Attributes:
+    Args:
         compiler: the cross compiler.
         core: flags that describe the core.
+        sources: C, assembly and object files.
         includes: include folders, searched in this order.
-        script: text of the linker script; given a size, with as many bytes in each memory.
-        endless: bytes of each memory to learn how much a firmware needs.
+        folder: folder of both files; created if necessary.
+        script_of: text of the linker script; given a size, with as many bytes in each memory.
+        limit: bytes of each memory to learn how much a firmware needs.
         stack: bytes reserved for the stack in the memory of its variables.
         overflow: makes the error for a firmware that needs too much.
+        flags: further compiler flags.
+
+    Raises:
+        L2OverflowError: a memory is too small; the message lists the sizes.
+        ToolchainError: there is no compiler, or it fails.
+        ExportError: the folder cannot be written.
     """
+    elf, measured = folder / "firmware.elf", folder / "measure.elf"
+    script, endless = folder / "link.ld", folder / "measure.ld"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        script.write_text(script_of(None), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise ExportError(
+            f"cannot write the firmware: {error.strerror}",
+            where=str(folder),
+            hint="choose a folder that can be written",
+        ) from error
 
-    compiler: Compiler
-    core: Sequence[str]
-    includes: Sequence[Path]
-    script: Callable[[int | None], str]
-    endless: int
-    stack: int
-    overflow: Callable[[MemoryUse], L2OverflowError]
+    def compiled(out: Path, script: Path) -> Path:
+        return compiler.compile_cross(sources, out, includes, core, script, flags)
 
-    def link(self, sources: Sequence[Path], folder: Path, flags: Sequence[str] = ()) -> Path:
-        """Compile and link ``firmware.elf`` with ``link.ld``; the folder is created if necessary.
-
-        Raises:
-            L2OverflowError: a memory is too small; the message lists the sizes.
-            ToolchainError: there is no compiler, or it fails.
-            ExportError: the folder cannot be written.
-        """
-        elf, measured = folder / "firmware.elf", folder / "measure.elf"
-        script, endless = folder / "link.ld", folder / "measure.ld"
+    try:
+        return compiled(elf, script)
+    except CompileError as error:
+        if not any(message in error.output for message in _OVERFLOW_MESSAGES):
+            raise
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            script.write_text(self.script(None), encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise ExportError(
-                f"cannot write the firmware: {error.strerror}",
-                where=str(folder),
-                hint="choose a folder that can be written",
-            ) from error
-
-        def compiled(out: Path, script: Path) -> Path:
-            return self.compiler.compile_cross(
-                sources, out, self.includes, self.core, script, flags
-            )
-
-        try:
-            return compiled(elf, script)
-        except CompileError as error:
-            if not any(message in error.output for message in _OVERFLOW_MESSAGES):
-                raise
-            try:
-                # With as much memory as there are addresses, to learn the sizes.
-                endless.write_text(self.script(self.endless), encoding="utf-8")
-                use = use_of(read_elf(compiled(measured, endless)), self.stack)
-            finally:
-                for file in (endless, measured):
-                    file.unlink(missing_ok=True)
-            raise self.overflow(use) from error
+            # With as much memory as there are addresses, to learn the sizes.
+            endless.write_text(script_of(limit), encoding="utf-8")
+            use = use_of(read_elf(compiled(measured, endless)), stack)
+        finally:
+            for file in (endless, measured):
+                file.unlink(missing_ok=True)
+        raise overflow(use) from error

@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import TargetError
+from byoc_dory.soc.board import Board, PlatformIO, board_called
 from htvm.aot.entry import model_sources, origin_lines, render, template_fields
 from htvm.firmware.arm import linker_script
 from htvm.firmware.manifest import FILE, PackageManifest, manifest_text
-from htvm.firmware.on_board import ESP_IDF_CHIPS, board_of, console, gcc_flags, pio_names
 from htvm.firmware.paths import network_path, runtime_c, simd_folders
 from htvm.firmware.project import Golden, golden_files
 from htvm.version import __version__
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
-    from byoc_dory.soc.board import Board
     from htvm.aot.program import Program
 
 FLAGS = ("-O2", "-fomit-frame-pointer")
@@ -34,6 +33,11 @@ MLF = "mlf"
 """Kind of the one package that is a file: TVM's Model Library Format."""
 
 _VERSION = "1.0.0"
+
+_ESP_IDF_CHIPS = "ESP32"
+"""How the names of ESP-IDF's chips begin."""
+
+_NO_NAMES = PlatformIO(platform="", board="", framework="arduino")
 
 
 def refuse_kind(kind: str, soc: Soc) -> None:
@@ -81,7 +85,7 @@ def refuse_kind(kind: str, soc: Soc) -> None:
 
 def _is_espressif(board: Board | None) -> bool:
     """Whether ESP-IDF has a board's chip; without a board, only its core is known."""
-    return board is None or board.chip.startswith(ESP_IDF_CHIPS)
+    return board is None or board.chip.startswith(_ESP_IDF_CHIPS)
 
 
 def kind_written(kind: str | None, soc: Soc) -> str | None:
@@ -208,7 +212,7 @@ class _Package:
 
     def __init__(self, kind: str, program: Program, soc: Soc, golden: Golden) -> None:
         self.kind, self.program, self.soc = kind, program, soc
-        self.board, self.pio = board_of(soc), pio_names(board_of(soc))
+        self.board, self.pio = board_of(soc), _pio_names(board_of(soc))
         self.golden, self.library = golden_files(program, golden), library_files(program, soc)
         name, flat = program.name, KINDS[kind].flat
         self.placed = {
@@ -275,7 +279,7 @@ class _Package:
             "core": host.name,
             "loops": any("__asm__" in text for text in self.library.values()),
             "board": self.board,
-            "console": console(self.board),
+            "console": _console(self.board),
             "gcc_flags": " ".join(flags),
             "bare": self.bare,
             "dcore": core.replace("M0plus", "M0+"),
@@ -288,3 +292,36 @@ class _Package:
             "origin_line": f" {' '.join(origin.replace('*', '').split())}",
             "module": self.kind == "zephyr",
         }
+
+
+# ------------------------------------------------------------------------------ boards
+
+
+def board_of(soc: Soc) -> Board | None:
+    """Return the board of a microcontroller; ``None`` if it was built for a core alone."""
+    declared = {parameter.name: parameter.default for parameter in soc.parameters}
+    name = soc.settings.get("board")
+    return None if name is None or name == declared["board"] else board_called(str(name))
+
+
+def _pio_names(board: Board | None) -> PlatformIO:
+    """Return PlatformIO's names of a board; empty ones, for the user to fill in, of no board."""
+    return _NO_NAMES if board is None or board.platformio is None else board.platformio
+
+
+def _console(board: Board | None) -> str:
+    """Return where text that a board prints arrives, in brackets behind a space; or nothing."""
+    return f" ({board.console})" if board is not None and board.console else ""
+
+
+def gcc_flags(soc: Soc, board: Board) -> tuple[str, ...]:
+    """Return GCC's flags for a board with a Cortex-M core, and its unit for floating point.
+
+    Everything that is linked together must be compiled with the same ones.
+    """
+    core = soc.host.arm
+    assert core is not None, soc.host.name
+    flags = ("-mthumb", f"-mcpu={core.cpu}")
+    if core.extension == "mve":  # whose vectors are in the unit's registers
+        return (*flags, "-mfloat-abi=hard")
+    return (*flags, f"-mfpu={board.fpu}", "-mfloat-abi=hard") if board.fpu else flags

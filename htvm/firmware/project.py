@@ -23,15 +23,14 @@ from htvm.aot.entry import (
     render,
     template_fields,
 )
-from htvm.aot.flags import kernel_flags
 from htvm.aot.literals import c_array
 from htvm.aot.program import Program
 from htvm.aot.steps import TensorLike
 from htvm.firmware import rv32
 from htvm.firmware.host import driver_sources
 from htvm.firmware.host import model_sources as device_sources
-from htvm.firmware.isa import compiled_isa, march, rv32_flags
-from htvm.firmware.linking import linker_script
+from htvm.firmware.isa import compiled_isa, kernel_flags, march, rv32_flags
+from htvm.firmware.machine import linker_script
 from htvm.firmware.paths import network_path, runtime_c, simd_folders, soc_folder
 from htvm.firmware.sizes import tensor_bytes
 from htvm.firmware.socs import machine_of

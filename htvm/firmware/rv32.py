@@ -15,9 +15,8 @@ from typing import TypeAlias
 from byoc_dory.errors import L2OverflowError
 from htvm.firmware import linked
 from htvm.firmware.isa import rv32_flags
-from htvm.firmware.linked import Linking, MemoryUse
-from htvm.firmware.linking import DEFAULT_STACK, linker_script
-from htvm.firmware.machine import Machine
+from htvm.firmware.linked import MemoryUse, link_firmware
+from htvm.firmware.machine import DEFAULT_STACK, Machine, linker_script
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 
@@ -85,16 +84,18 @@ def build_firmware(
         ToolchainError: there is no compiler, or it fails.
         ExportError: ``out_dir`` cannot be written.
     """
-    linking = Linking(
+    elf = link_firmware(
         compiler,
         rv32_flags(machine.isa, gcc=compiler.is_gcc),
+        [*sources, *platform_sources()],
         [compiler.headers(soc_header(machine)), *includes, *include_folders()],
-        partial(linker_script, machine, stack_bytes),
-        2**32 - 16 - machine.ram[0][0],
-        _reserved(machine, stack_bytes),
-        partial(_overflow, machine),
+        out_dir,
+        script_of=partial(linker_script, machine, stack_bytes),
+        limit=2**32 - 16 - machine.ram[0][0],
+        stack=_reserved(machine, stack_bytes),
+        overflow=partial(_overflow, machine),
+        flags=flags,
     )
-    elf = linking.link([*sources, *platform_sources()], out_dir, flags)
     firmware = open_firmware(elf, machine, stack_bytes)
     _log.debug("%s: %s", elf, firmware.memory.describe())
     return firmware

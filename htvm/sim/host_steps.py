@@ -19,10 +19,9 @@ import numpy as np
 
 from byoc_dory.errors import L2OverflowError
 from htvm.aot.entry import model_sources, render, template_fields
-from htvm.aot.flags import kernel_flags
 from htvm.firmware.build import RUN_MARK, build_arm, build_qemu, build_rv32
 from htvm.firmware.builds import kept_build
-from htvm.firmware.isa import rv32_flags
+from htvm.firmware.isa import kernel_flags, rv32_flags
 from htvm.firmware.toolchain import Compiler
 from htvm.inputs import seeded_inputs
 from htvm.model import TensorInfo
@@ -39,9 +38,7 @@ _ALIGN = 16
 _LARGEST_L2 = 64 * 1024 * 1024
 
 
-def host_step_cycles(
-    program: Program, soc: Soc, compiler: Compiler | None = None, cache_dir: Path | None = None
-) -> tuple[int | None, ...]:
+def host_step_cycles(program: Program, soc: Soc) -> tuple[int | None, ...]:
     """Simulate the steps of a program that run on the host, and keep the result.
 
     If the program does not fit L2, a larger one is simulated where the address map has room: the
@@ -50,8 +47,6 @@ def host_step_cycles(
     Args:
         program: the program.
         soc: the SoC it is for.
-        compiler: ziglang if not given.
-        cache_dir: folder of the cache; the compiler's own if not given.
 
     Returns:
         For each step its cycles (on Cortex-M cores: instructions); None for an accelerator's.
@@ -66,28 +61,27 @@ def host_step_cycles(
     found: list[int | None] = [None] * len(program.steps)
     if not numbers:
         return tuple(found)
-    compiler = compiler or Compiler.zig()
     part = replace(program, steps=tuple(program.steps[number] for number in numbers))
     try:
-        cycles = _kept(part, soc, compiler, cache_dir)
+        cycles = _kept(part, soc)
     except L2OverflowError:
-        cycles = _kept(part, _roomy(soc), compiler, cache_dir)
+        cycles = _kept(part, _roomy(soc))
     for number, own in zip(numbers, cycles, strict=True):
         found[number] = own
     return tuple(found)
 
 
-def _kept(program: Program, soc: Soc, compiler: Compiler, cache_dir: Path | None) -> list[int]:
+def _kept(program: Program, soc: Soc) -> list[int]:
     """Return the cycles of each step, from the cache if the same steps were simulated before."""
     files = {**model_sources(program), "main.c": _main(program)}
-    flags = (*rv32_flags(soc.host.isa), *kernel_flags(soc.host))
+    compiler, flags = Compiler.zig(), (*rv32_flags(soc.host.isa), *kernel_flags(soc.host))
 
     def make(folder: Path, _sources: list[Path]) -> None:
         cycles = _simulated(program, soc, compiler, folder / "cache")
         (folder / _PRODUCT).write_text(json.dumps(cycles), encoding="utf-8")
 
     variant = ("host steps", *flags)
-    path = kept_build(_PRODUCT, files, soc, variant, compiler, cache_dir, make)
+    path = kept_build(_PRODUCT, files, soc, variant, compiler, None, make)
     return [int(value) for value in json.loads(path.read_text(encoding="utf-8"))]
 
 

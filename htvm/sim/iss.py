@@ -46,6 +46,7 @@ class IssResult:
             the first was at work (unit "core1" and so on).
         harts: instructions of each hart; empty for a core that is alone.
         seen: what ``look`` asked for; None without it.
+        outputs: the same as ``memory`` by the symbols of a firmware's outputs (`run_rv32`).
     """
 
     exit_code: int
@@ -58,6 +59,7 @@ class IssResult:
     events: tuple[dict[str, Any], ...] = field(repr=False)
     harts: tuple[int, ...] = ()
     seen: Seen | None = None
+    outputs: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
 
 
 class TrapError(SimulationError):

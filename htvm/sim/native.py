@@ -14,7 +14,7 @@ from htvm.firmware.toolchain import Compiler
 _FLAGS = ("-O3", "-fPIC")
 
 
-def native_library(soc: Soc, compiler: Compiler | None = None) -> Path:
+def native_library(soc: Soc) -> Path:
     """Return the shared library of a SoC's devices, building it if necessary.
 
     It consists of the files in the folder ``native`` beside the device models, of the SoC's
@@ -23,7 +23,6 @@ def native_library(soc: Soc, compiler: Compiler | None = None) -> Path:
 
     Args:
         soc: description of the SoC.
-        compiler: the compiler; ziglang if not given.
 
     Raises:
         TargetError: the SoC has no such folder.
@@ -45,10 +44,9 @@ def native_library(soc: Soc, compiler: Compiler | None = None) -> Path:
     ]
     folders = [runtime_c() / name for name in soc.libraries]
     libraries = [path for place in folders for path in sorted(place.glob("*.c"))]
-    made = compiler if compiler is not None else Compiler.zig()
     includes = [folder, folder / "model", runtime_c() / "include", *folders]
     sources = [*own, *models, *libraries]
-    return made.built(f"lib{soc.driver}.so", sources, includes, flags=_FLAGS, shared=True)
+    return Compiler.zig().built(f"lib{soc.driver}.so", sources, includes, flags=_FLAGS, shared=True)
 
 
 def region_runner(target: Target) -> RegionRunner | None:

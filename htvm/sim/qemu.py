@@ -105,30 +105,11 @@ class _Run:
     def _flash(self) -> bytes:
         """Return an ELF file of the contents of flash only: QEMU refuses to load RAM twice."""
         soc, data = self.firmware.machine, flash_image(self.firmware)
-        base, head = soc.memory(soc.code_memory).base, 52 + 32
+        base, head, size = soc.memory(soc.code_memory).base, 52 + 32, len(data)
+        kind, flags = (b"\x7fELF", 1, 1, 1, 0, 2, 40, 1), 0x5000000
         return (
-            struct.pack(
-                "<4s4B8x2H5I6H",
-                b"\x7fELF",
-                1,
-                1,
-                1,
-                0,
-                2,
-                40,
-                1,
-                base,
-                52,
-                0,
-                0x5000000,
-                52,
-                32,
-                1,
-                0,
-                0,
-                0,
-            )  # fmt: skip
-            + struct.pack("<8I", 1, head, base, base, len(data), len(data), 7, 4)
+            struct.pack("<4s4B8x2H5I6H", *kind, base, 52, 0, flags, 52, 32, 1, 0, 0, 0)
+            + struct.pack("<8I", 1, head, base, base, size, size, 7, 4)
             + data
         )
 

@@ -1,10 +1,10 @@
-"""Running a built program on either platform."""
+"""Running a built program on any platform, and what users get of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,18 @@ from htvm.firmware.arm import core_of
 from htvm.firmware.build import RUN_MARK, Built
 from htvm.firmware.project import check_arrays
 from htvm.firmware.sizes import tensor_bytes
+from htvm.result import LayerResult, RunResult
 from htvm.sim.arm import run_arm
 from htvm.sim.arm_run import ArmRun
+from htvm.sim.causes import EventLog
 from htvm.sim.host import run_host
 from htvm.sim.qemu import run_qemu
 from htvm.sim.rv32 import run_rv32
 from htvm.sim.thumb import estimate
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc
+    from htvm.aot.steps import Step
 
 _CODE = "htvm_run_code"  # symbol of what the entry function returned
 
@@ -202,3 +208,42 @@ def failure(built: Built, code: int, marks: Sequence[tuple[int, int]]) -> Simula
         step = built.program.steps[steps[-1]]
         where += f", step {steps[-1]}, layer {step.layer} on {step.accelerator}"
     return SimulationError(f"{built.program.name}_run returned {code}", where=where)
+
+
+def outcome(raw: RawResult, steps: Sequence[Step], soc: Soc) -> RunResult:
+    """Return the outputs of a run, and its cycles by cause.
+
+    Args:
+        raw: the raw results of the run.
+        steps: steps of the program.
+        soc: the SoC, whose clock converts cycles to milliseconds.
+    """
+    timeline = EventLog(raw.events)
+    spans: Sequence[tuple[int, int] | None] = raw.spans or [None] * len(steps)
+    counts: Sequence[tuple[int, int] | None] = raw.step_instructions or [None] * len(steps)
+    layers = tuple(
+        LayerResult(
+            step.layer,
+            step.accelerator,
+            step.kind,
+            None if span is None else span[1] - span[0],
+            step.predicted_cycles,
+            step.macs,
+            None if span is None else timeline.causes(*span),
+            None if span is None else span[0],
+            None if count is None else count[1] - count[0],
+        )
+        for step, span, count in zip(steps, spans, counts, strict=True)
+    )
+    return RunResult(
+        outputs=list(raw.outputs),
+        cycles=raw.cycles,
+        latency_ms=None if raw.cycles is None else soc.cycles_to_ms(raw.cycles),
+        layers=layers,
+        stack_bytes=raw.stack_used,
+        units=timeline.busy(),
+        causes=None if raw.cycles is None else timeline.causes(0, raw.cycles),
+        timeline=() if raw.cycles is None else timeline.intervals(),
+        instructions=raw.instructions,
+        estimated_cycles=raw.estimated_cycles,
+    )

@@ -3,38 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import replace
 
 from htvm.firmware.rv32 import Firmware
 from htvm.firmware.toolchain import Compiler
-from htvm.sim.iss import MAX_CYCLES, run_elf
-from htvm.sim.look import Look, Seen
-
-
-@dataclass(frozen=True)
-class FirmwareRun:
-    """The results of running a firmware.
-
-    Attributes:
-        cycles: cycles of the core from reset to the end of the run, including start-up.
-        instructions: instructions executed in these cycles.
-        marks: (cycle, event) of each ``htvm_hal_trace``.
-        outputs: contents of each symbol in ``outputs``.
-        stack_used: largest use of the stack in bytes.
-        events: device events.
-        printed: bytes that the program printed.
-        seen: what ``look`` asked for; None without it.
-    """
-
-    cycles: int
-    instructions: int
-    marks: tuple[tuple[int, int], ...]
-    outputs: dict[str, bytes] = field(repr=False)
-    stack_used: int
-    events: tuple[dict[str, Any], ...] = field(repr=False)
-    printed: bytes
-    seen: Seen | None = None
+from htvm.sim.iss import IssResult, run_elf
+from htvm.sim.look import Look
 
 
 def run_rv32(
@@ -43,12 +17,11 @@ def run_rv32(
     outputs: Mapping[str, int],
     *,
     compiler: Compiler | None = None,
-    max_cycles: int = MAX_CYCLES,
     step_polls: bool = False,
     settings: Mapping[int, int] | None = None,
     look: Look | None = None,
     placed: Mapping[int, bytes] | None = None,
-) -> FirmwareRun:
+) -> IssResult:
     """Run a firmware on its machine.
 
     Args:
@@ -57,7 +30,6 @@ def run_rv32(
             ``.bss``, which the start-up code clears: inputs belong in ``.noinit``.
         outputs: symbol -> number of its bytes to read after the run.
         compiler: builds the simulator; ziglang if not given.
-        max_cycles: limit of the run in cycles.
         step_polls: execute every poll of a device register.
         settings: settings of the device models, as in `htvm.sim.iss.run_elf`.
         look: memory and stores to observe during the run.
@@ -80,7 +52,6 @@ def run_rv32(
         pokes=pokes,
         peeks={places[name]: size for name, size in outputs.items()},
         stack=(low, top),
-        max_cycles=max_cycles,
         step_polls=step_polls,
         settings=settings,
         look=look,
@@ -91,17 +62,7 @@ def run_rv32(
         raise firmware.error(
             f"the firmware ended with code {result.exit_code}" + (f": {printed}" if printed else "")
         )
-    assert result.stack_used is not None  # the machine has a stack region
-    return FirmwareRun(
-        cycles=result.cycles,
-        instructions=result.instructions,
-        marks=result.marks,
-        outputs={name: result.memory[place] for name, place in places.items()},
-        stack_used=result.stack_used,
-        events=result.events,
-        printed=result.output,
-        seen=result.seen,
-    )
+    return replace(result, outputs={name: result.memory[place] for name, place in places.items()})
 
 
 def _refuse_cleared(firmware: Firmware, name: str) -> None:

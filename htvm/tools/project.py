@@ -143,8 +143,7 @@ class Project:
                 hint="if you know who wrote it: htvm.open(folder, trust=True)",
             )
         from htvm.firmware.build import build_host, build_rv32
-        from htvm.sim.outcome import outcome
-        from htvm.sim.runner import run
+        from htvm.sim.runner import outcome, run
 
         arrays = self.golden[0] if inputs is None else bind_inputs(self.inputs, inputs)
         if self._built is None:
@@ -219,8 +218,8 @@ def _text(path: Path) -> str:
 def _program(folder: Path, manifest: Manifest, known: Container[str]) -> Program:
     """Return the program as exported, with the C files that the export wrote."""
     from byoc_dory.region import Constant
+    from htvm.aot.literals import read_c_arrays
     from htvm.aot.program import Program
-    from htvm.firmware.c_arrays import read_c_arrays
     from htvm.firmware.paths import network_path
 
     name = manifest.name

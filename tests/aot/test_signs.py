@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tvm import te, tirx
 
-from htvm.aot.signs import compare_signs
+from htvm.aot.codegen_c import compare_signs
 
 
 @pytest.mark.parametrize(

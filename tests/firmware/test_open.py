@@ -18,8 +18,7 @@ import pytest
 
 import htvm
 from byoc_dory.errors import ExportError, HtvmError, InputError, TargetError
-from htvm.aot.literals import c_array, c_type
-from htvm.firmware.c_arrays import read_c_arrays
+from htvm.aot.literals import c_array, c_type, read_c_arrays
 from htvm.firmware.export import MANIFEST
 from htvm.firmware.manifest import FILE, StoredArray
 from htvm.inputs import seeded_inputs

@@ -14,8 +14,7 @@ import htvm
 from byoc_dory.errors import TargetError
 from byoc_dory.soc.board import boards
 from byoc_dory.soc.registry import resolve
-from htvm.firmware.on_board import gcc_flags
-from htvm.firmware.packages import refuse_kind
+from htvm.firmware.packages import gcc_flags, refuse_kind
 from htvm.tools.cli import main
 from htvm.tools.cli.arguments import open_model
 from tests.rotation import rotating

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from byoc_dory.soc.registry import resolve
 from htvm.firmware import arm
+from htvm.firmware.linked import Firmware
 from htvm.firmware.toolchain import Compiler
 from htvm.sim import qemu
 from tests.aot.cpu.native import FOLDERS, STRICT, trapping
@@ -56,7 +57,7 @@ def firmware(folder: Path, before: str) -> arm.ArmFirmware:
     soc = arm.on_qemu(resolve("cortex_m55").soc)
     (folder / "main.c").write_text(before + PROGRAM)
     arm.build_firmware([folder / "main.c"], soc, folder, Compiler.zig())
-    return arm.open_firmware(folder / "firmware.elf", soc)
+    return Firmware.open(folder / "firmware.elf", soc, soc.host.stack)
 
 
 def on_the_core(sections: tuple[Section, ...], folder: Path, before: str) -> bytes:

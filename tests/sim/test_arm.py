@@ -12,6 +12,7 @@ from byoc_dory.errors import DependencyError, L2OverflowError, SimulationError, 
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.registry import resolve
 from htvm.firmware import arm
+from htvm.firmware.linked import Firmware
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.arm import run_arm
 from htvm.sim.arm_run import ArmRun
@@ -56,7 +57,7 @@ def run(
     compiler = Compiler.zig()
     arm.build_firmware([source], soc, folder, compiler)
     return run_arm(
-        arm.open_firmware(folder / "firmware.elf", soc),
+        Firmware.open(folder / "firmware.elf", soc, soc.host.stack),
         {"given": bytes(range(16))},
         {"result": 16},
         entry="net_run",

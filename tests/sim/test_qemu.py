@@ -12,6 +12,7 @@ import htvm
 from byoc_dory.errors import DependencyError, SimulationError, TargetError
 from byoc_dory.soc.registry import resolve
 from htvm.firmware import arm
+from htvm.firmware.linked import Firmware
 from htvm.firmware.toolchain import Compiler
 from htvm.inputs import seeded_inputs
 from htvm.sim.arm import run_arm
@@ -33,7 +34,7 @@ def firmware_of(body: str, folder: Path, core: str) -> arm.ArmFirmware:
     soc, source = arm.on_qemu(resolve(core).soc), folder / "main.c"
     source.write_text(HEAD + body + TAIL)
     arm.build_firmware([source], soc, folder, Compiler.zig())
-    return arm.open_firmware(folder / "firmware.elf", soc)
+    return Firmware.open(folder / "firmware.elf", soc, soc.host.stack)
 
 
 def run(body: str, folder: Path, core: str = "cortex_m55", limit: int = 10**6) -> ArmRun:

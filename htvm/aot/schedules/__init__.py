@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from htvm.aot.schedules.bias import start_with_bias
 from htvm.aot.schedules.blocks import Constants, Scheduled
 from htvm.aot.schedules.depthwise import schedule_depthwise
 from htvm.aot.schedules.generic import schedule_any
 from htvm.aot.schedules.pad import schedule_pad
 from htvm.aot.schedules.products import schedule_products
+from htvm.aot.schedules.tiles import start_with_bias
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc

@@ -44,11 +44,11 @@ def schedule_depthwise(func: PrimFunc, constants: Constants, how: Depthwise) -> 
         return None
     if how.name:
         return _all_channels(sch, *blocks, func, constants, how)
-    return _some_pixels(sch, *blocks, func, how.pixels)
+    return _some_pixels(sch, *blocks, func, how)
 
 
 def _some_pixels(
-    sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, most: int
+    sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, how: Depthwise
 ) -> Scheduled | None:
     """Schedule one channel at a time, NHWC or NCHW, for several neighbouring pixels.
 
@@ -58,13 +58,13 @@ def _some_pixels(
         sch: schedule of the function.
         conv, out: blocks of its sums and of its output.
         func: the function.
-        most: pixels for which the core has registers.
+        how: for how many pixels the core has registers.
     """
     nchw = is_nchw(sch, conv)
-    native = native_conv(sch, conv, out, func, depthwise=True) if nchw else None
+    native = native_conv(sch, conv, out, func, how) if nchw else None
     _, *axes = loops_of(sch, out)
     c, y, x = axes if nchw else (axes[2], axes[0], axes[1])
-    px = _pixels(extent(sch, x), most)
+    px = _pixels(extent(sch, x), how.pixels)
     xb, xi = sch.split(x, [None, px])
     sch.reorder(*((c, y, xb) if nchw else (y, xb, c)), xi)
     sch.compute_at(conv, xb if nchw else c, preserve_unit_loops=True)

@@ -70,7 +70,7 @@ def schedule_products(
     if packed and (weights is None or (nchw and column is None)):
         return None
     if nchw and not packed:
-        return _blocked_maps(sch, sums, out, how, native_conv(sch, sums, out, func))
+        return _blocked_maps(sch, sums, out, how, native_conv(sch, sums, out, func, how))
     copy = channels_last(sch, sums, out) if nchw else None
     what = "rows" if convolution is None else "pixels"
     whole = column is not None and column.whole

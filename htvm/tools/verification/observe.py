@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from htvm.aot.program import Program, StepOperand
     from htvm.firmware.build import Built
     from htvm.firmware.rv32 import Firmware
-    from htvm.sim.rv32 import FirmwareRun
+    from htvm.sim.iss import IssResult
     from htvm.tools.verification.results import Result
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -88,7 +88,7 @@ class ObservableMachine:
             return symbols[operand.name].address
         return symbols[f"htvm_run_{operand.name}"].address
 
-    def run(self, look: Look) -> FirmwareRun:
+    def run(self, look: Look) -> IssResult:
         """Run the inference.
 
         Raises:
@@ -162,7 +162,7 @@ class Observed:
         outputs: the model's outputs.
     """
 
-    done: FirmwareRun
+    done: IssResult
     seen: Seen
     ranges: tuple[Range, ...]
     outputs: list[Array]

@@ -14,11 +14,11 @@ from tvm.relax import op as R
 from byoc_dory.errors import HtvmError, InputError, UnsupportedError
 from byoc_dory.layers import MulShift, Shift
 from htvm import zoo
-from htvm.aot.cpu import RV32_CFLAGS, compile_cpu
+from htvm.aot.cpu import compile_cpu
 from htvm.aot.lower import STACK_BYTES
 from htvm.aot.reference import build_llvm_reference
 from htvm.aot.steps import Alias
-from htvm.firmware.isa import rv32_flags
+from htvm.firmware.isa import RV32_CFLAGS, rv32_flags
 from htvm.firmware.toolchain import Compiler
 from patterns.ops.dense import Dense
 from tests.aot.cpu import native

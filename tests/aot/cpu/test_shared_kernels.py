@@ -116,7 +116,7 @@ def one_core(tmp_path_factory, compiler):
     }
 
 
-@pytest.mark.parametrize(("near", "simd"), [(NEAR, False), (300, False), (0, False), (NEAR, True)])
+@pytest.mark.parametrize(("near", "simd"), [(NEAR, ""), (300, ""), (0, ""), (NEAR, "corev")])
 def test_the_cores_compute_what_one_does(one_core, near, simd, tmp_path, compiler) -> None:
     codes, shared = {}, 0
     cases = dict(list(kernels().items())[:: 1 if near == NEAR else 5])

@@ -14,7 +14,7 @@ from tvm.tirx.stmt import AllocBuffer, BufferStore, DeclBuffer, For, ForKind, Se
 
 from htvm.aot.accesses import accesses_of, elements
 from htvm.aot.lower import OVERLAPS, Parameter, PointerFunc
-from htvm.aot.parallel.cores import Cores
+from htvm.aot.parallel import Cores
 from htvm.aot.parallel.phases import cut
 
 SIZE = 64
@@ -291,10 +291,10 @@ def test_every_iteration_has_one_core(count: int, cores: int) -> None:
 
 
 def test_a_word_is_four_elements() -> None:
-    k = Kernel()
+    k, x = Kernel(), tirx.decl_buffer((SIZE,), "int8", name="x")
 
     def read(i):
-        word = tirx.call_extern("int32", "htvm_load4", tirx.address_of(k.x[i * 4]))
+        word = tirx.call_extern("int32", "a_load", tirx.address_of(x[i * 4]))
         return BufferStore(k.out, word, [i])
 
     loads = [access for access in accesses_of(loop(SIZE // 4, read)) if not access.store]
