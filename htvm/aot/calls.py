@@ -9,8 +9,7 @@ functions, behind copies of their operands where the row has columns.  TVM's own
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
@@ -192,31 +191,14 @@ class _Sums:
         outer = [*self.summed[:-2], *outer]
         words, each = run // row.width, column.words * pixels
         number = words * math.prod(axis.extent for axis in outer)
-        size = number * each
-        extra = pixels if column.lifted else 0
+        size, extra = number * each, pixels if column.lifted else 0
         buffer = tirx.decl_buffer((size + extra,), column.dtype, name="column")
-        sources = [
-            self._address(
-                self.data, self._at(pixel) | {axis.variable: axis.variable for axis in outer}
-            )
-            for pixel in range(pixels)
-        ]
-        less = [_at(buffer, size)] if extra else []
-        fill = _copies(
-            outer,
-            words * each,
-            lambda place: call(
-                column.fill[pixels - 1],
-                tirx.address_of(buffer[place]),
-                *sources,
-                _number(words),
-                *less,
-            ),
-        )
+        tail = [_number(words), *([_first(buffer, size)] if extra else [])]
+        fill = self._fill(buffer, outer, words * each, column.fill[pixels - 1], range(pixels), tail)
         function = row.name + _BLOCKS[pixels, channels]
         if number >= column.long and (pixels, channels) == (2, 2):
             function += "_long"
-        operands = [self._address(self.total), _at(buffer), self._address(self.weights)]
+        operands = [self._address(self.total), _first(buffer), self._address(self.weights)]
         clear = [
             BufferStore(buffer, tirx.const(0, column.dtype), [tirx.const(size + at, "int32")])
             for at in range(extra)
@@ -239,26 +221,51 @@ class _Sums:
         steps = -(-run * math.prod(axis.extent for axis in outer) // row.width)
         each = steps * column.words
         buffer = tirx.decl_buffer((pixels * each + column.words,), column.dtype, name="column")
-
-        def fill(pixel: int) -> Any:
-            fresh = {axis.variable: tirx.Var(f"f{at}", "int32") for at, axis in enumerate(outer)}
-            own = [replace(axis, variable=fresh[axis.variable], notes={}) for axis in outer]
-            source = self._address(self.data, self._at(pixel) | fresh)
-            return _copies(
-                own,
-                run,
-                lambda place: call(
-                    column.fill[0], tirx.address_of(buffer[place]), source, _number(run)
-                ),
-                pixel * each,
-            )
-
+        fills = [
+            self._fill(buffer, outer, run, column.fill[0], [pixel], [_number(run)], pixel * each)
+            for pixel in range(pixels)
+        ]
         counts = [_number(n) for n in (steps, pixels, channels, block)]
-        operands = [self._address(self.total), _at(buffer), self._address(self.weights)]
+        operands = [self._address(self.total), _first(buffer), self._address(self.weights)]
         bias = self._bias(starts)
         function = f"{row.name}products" if bias else f"{row.name}only_products"
-        products = call(function, *operands, *bias, *counts)
-        return SeqStmt([AllocBuffer(buffer), *map(fill, range(pixels)), products])
+        return SeqStmt([AllocBuffer(buffer), *fills, call(function, *operands, *bias, *counts)])
+
+    def _fill(
+        self,
+        column: Any,
+        outer: Sequence[Axis],
+        size: int,
+        function: str,
+        pixels: Sequence[int],
+        tail: Sequence[Any],
+        offset: int = 0,
+    ) -> Any:
+        """Return the loops that copy operands into a column.
+
+        Args:
+            column: the buffer.
+            outer: the loops around a copy, outermost first.
+            size: elements of the column that one copy fills.
+            function: copies.
+            pixels: whose operands are copied at once.
+            tail: arguments of the function behind the addresses.
+            offset: the first place in the column.
+        """
+        fresh = {axis.variable: tirx.Var(f"f{at}", "int32") for at, axis in enumerate(outer)}
+        place: Any = tirx.const(offset, "int32")
+        for axis in reversed(outer):
+            place = place + fresh[axis.variable] * tirx.const(size, "int32")
+            size *= axis.extent
+        sources = [
+            self._address(self.data, {each.variable: pixel for each in self.pixel} | fresh)
+            for pixel in pixels
+        ]
+        body: Any = call(function, tirx.address_of(column[place]), *sources, *tail)
+        for axis in reversed(outer):
+            variable, notes = fresh[axis.variable], axis.notes
+            body = For(variable, 0, axis.extent, ForKind.SERIAL, body, annotations=notes)
+        return body
 
     def taps(self, function: str, starts: Mapping[Any, Any], first: list[Any]) -> Any:
         """Return the call that computes depthwise sums of all channels.
@@ -286,13 +293,10 @@ class _Sums:
         """Return the address of the bias that the sums begin with; nothing if that is 0."""
         bias = starts.get(self.total.buffer.name)
         if isinstance(bias, TensorLoad):
-            return [_at(bias.source)]
+            return [_first(bias.source)]
         if isinstance(bias, tirx.IntImm) and int(bias) == 0:
             return []
         raise self._error()
-
-    def _at(self, pixel: int) -> dict[Any, Any]:
-        return {axis.variable: pixel for axis in self.pixel}
 
     def _address(self, place: Any, values: Mapping[Any, Any] | None = None) -> Any:
         """Return the address of an element, at 0 of all loops without a value."""
@@ -310,29 +314,8 @@ def _run_of(summed: Sequence[Axis]) -> tuple[int, list[Axis]]:
     return run, outer
 
 
-def _copies(outer: Sequence[Axis], size: int, copy: Callable[[Any], Any], offset: int = 0) -> Any:
-    """Return the loops that fill a column.
-
-    Args:
-        outer: the loops around a copy, outermost first.
-        size: elements of the column that one copy fills.
-        copy: returns it, given its place in the column.
-        offset: the first place.
-    """
-    place: Any = tirx.const(offset, "int32")
-    for axis in reversed(outer):
-        place = place + axis.variable * tirx.const(size, "int32")
-        size *= axis.extent
-    body = copy(place)
-    for axis in reversed(outer):
-        body = For(
-            axis.variable, 0, axis.extent, ForKind.SERIAL, body, annotations=dict(axis.notes)
-        )
-    return body
-
-
-def _at(buffer: Any, place: int = 0) -> Any:
-    """Return the address of an element of a buffer, by default the first."""
+def _first(buffer: Any, place: int = 0) -> Any:
+    """Return the address of a buffer's element, by default the first."""
     return tirx.address_of(buffer[tirx.const(place, "int32")])
 
 
@@ -346,4 +329,4 @@ def _array(name: str, values: list[int], first: list[Any]) -> Any:
     numbers = [tirx.const(value, "int32") for value in values]
     stores = [BufferStore(buffer, n, [tirx.const(at, "int32")]) for at, n in enumerate(numbers)]
     first += [AllocBuffer(buffer), *stores]
-    return _at(buffer)
+    return _first(buffer)
