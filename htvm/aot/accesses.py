@@ -6,9 +6,10 @@ values of the loop variables they depend on.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -43,6 +44,7 @@ class Access:
         loops: variable and number of iterations of each loop around it, outermost first.
         known: values of variables bound around it.
         guards: conditions under which it happens.
+        path: numbers of its loops and of its own statement, as they follow each other in the text.
     """
 
     buffer: Var
@@ -51,6 +53,7 @@ class Access:
     loops: tuple[tuple[Var, int], ...]
     known: Mapping[Var, Expr]
     guards: tuple[Expr, ...]
+    path: tuple[int, ...]
 
 
 def statements_of(stmt: Stmt) -> Iterator[Stmt]:
@@ -87,6 +90,7 @@ def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Acc
         Unknown: it has loops of varying length, or statements with other effects.
     """
     found: list[Access] = []
+    numbers = itertools.count()
     inner: set[Var] = set()
     same: dict[Var, Var] = dict(views or {})
 
@@ -106,7 +110,7 @@ def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Acc
                 for each, loads in conditions
                 if not any(tvm_ffi.structural_equal(node, other) for other in loads)
             ]
-            around = (context.loops, context.known, (*context.guards, *guards))
+            around = (context.loops, context.known, (*context.guards, *guards), context.path)
             found.extend(Access(buffer, index + n, False, *around) for n in places)
 
         def call(node: Any) -> None:
@@ -118,43 +122,38 @@ def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Acc
         tvm_ffi.structural_walk(expr, ((TensorLoad, load), (Call, call)))
 
     def visit(stmt: Stmt, context: _Context) -> None:
+        here = replace(context, path=(*context.path, next(numbers)))
         if isinstance(stmt, SeqStmt):
             for part in statements_of(stmt):
+                visit(part, context)
                 if isinstance(part, Bind):
-                    expression(part.value, context)
-                    known = {**context.known, part.var: part.value}
-                    context = _Context(context.loops, known, context.guards)
-                else:
-                    visit(part, context)
+                    context = replace(context, known={**context.known, part.var: part.value})
         elif isinstance(stmt, For):
             extent = _constant(stmt.extent)
             if _constant(stmt.min) != 0 or (stmt.step is not None and _constant(stmt.step) != 1):
                 raise Unknown("a loop that does not count from 0 by 1")
-            loops = (*context.loops, (stmt.loop_var, extent))
-            visit(stmt.body, _Context(loops, context.known, context.guards))
+            visit(stmt.body, replace(here, loops=(*context.loops, (stmt.loop_var, extent))))
         elif isinstance(stmt, IfThenElse):
-            expression(stmt.condition, context)
-            guarded = _Context(context.loops, context.known, (*context.guards, stmt.condition))
-            visit(stmt.then_case, guarded)
+            expression(stmt.condition, here)
+            visit(stmt.then_case, replace(context, guards=(*context.guards, stmt.condition)))
             if stmt.else_case is not None:
                 negated = (*context.guards, tirx.Not(stmt.condition))
-                visit(stmt.else_case, _Context(context.loops, context.known, negated))
+                visit(stmt.else_case, replace(context, guards=negated))
         elif isinstance(stmt, BufferStore):
-            expression(stmt.value, context)
-            for index in stmt.indices:
-                expression(index, context)
-            around = (context.loops, context.known, context.guards)
+            for part in (stmt.value, *stmt.indices):
+                expression(part, here)
+            around = (context.loops, context.known, context.guards, here.path)
             found.append(Access(named(stmt.buffer), _index(stmt), True, *around))
         elif isinstance(stmt, AllocBuffer):
             inner.add(stmt.buffer)
         elif isinstance(stmt, DeclBuffer):
             same[stmt.buffer] = viewed(stmt)
         elif isinstance(stmt, Bind):
-            expression(stmt.value, context)  # bound for nothing
+            expression(stmt.value, here)
         else:
             raise Unknown(f"a statement of type {type(stmt).__name__}")
 
-    visit(stmt, _Context((), {}, ()))
+    visit(stmt, _Context((), {}, (), ()))
     return tuple(access for access in found if access.buffer not in inner)
 
 
@@ -175,6 +174,7 @@ class _Context:
     loops: tuple[tuple[Var, int], ...]
     known: Mapping[Var, Expr]
     guards: tuple[Expr, ...]
+    path: tuple[int, ...]
 
 
 def _buffer(source: Any) -> Var:

@@ -9,18 +9,17 @@ its input instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import TensorLoad
-from tvm.tirx.stmt import AllocBuffer, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, SeqStmt
+from tvm.tirx.stmt import For
 
-from htvm.aot.accesses import Unknown, depends_on, value_of
+from htvm.aot.accesses import Access, Unknown, accesses_of, depends_on, value_of
 from htvm.aot.calls import RUN
 from htvm.aot.loops import bytes_of, elements_of
 
@@ -57,37 +56,6 @@ class Overlay:
         )
 
 
-@dataclass(frozen=True)
-class _Loop:
-    """A loop around an access.
-
-    Attributes:
-        variable, extent: of the loop.
-        stride: groups of iterations in each of its iterations; 0 if all are in one group.
-    """
-
-    variable: Any
-    extent: int
-    stride: int = 0
-
-
-@dataclass(frozen=True)
-class _Access:
-    """A load of an input, or a store to the output.
-
-    Attributes:
-        parameter: index of the parameter.
-        index: of the element.
-        loops: around it.
-        group: its first group of iterations.
-    """
-
-    parameter: int
-    index: Any
-    loops: tuple[_Loop, ...] = ()
-    group: int = 0
-
-
 def overlays(func: PrimFunc, inputs: int) -> tuple[Overlay, ...]:
     """Return the inputs over which a function with one output may write it.
 
@@ -99,11 +67,16 @@ def overlays(func: PrimFunc, inputs: int) -> tuple[Overlay, ...]:
     if len(buffers) != inputs + 1:
         return ()
     try:
-        groups, accesses = _Walk(buffers).visit(func.body, _STEPS)
+        accesses = [each for each in accesses_of(func.body) if each.buffer in buffers]
+        groups, timed = _in_order(accesses, _runs(func.body))
         sizes = [bytes_of(buffer) for buffer in buffers]
         spans = {
-            number: _spans(accesses, number, groups, sizes[number] // elements_of(buffers[number]))
-            for number in {access.parameter for access in accesses}
+            buffers.index(buffer): _spans(
+                [each for each in timed if each.access.buffer.same_as(buffer)],
+                groups,
+                bytes_of(buffer) // elements_of(buffer),
+            )
+            for buffer in {access.buffer for access in accesses}
         }
     except Unknown:
         return ()
@@ -117,83 +90,62 @@ def overlays(func: PrimFunc, inputs: int) -> tuple[Overlay, ...]:
     return tuple(found)
 
 
-class _Walk:
-    """Collects accesses in their order."""
+@dataclass(frozen=True, eq=False)
+class _Timed:
+    """An access and when it happens.
 
-    def __init__(self, buffers: list[Any]) -> None:
-        self.buffers = buffers
-        self.views: list[tuple[Any, int]] = []
+    Attributes:
+        access: the access.
+        first: its first group of iterations.
+        strides: groups in each iteration of the loops whose iterations are told apart.
+    """
 
-    def visit(self, stmt: Any, groups: int) -> tuple[int, list[_Access]]:
-        """Return a statement's number of groups, at most about ``groups``, and its accesses."""
-        if isinstance(stmt, SeqStmt):
-            total, found = 0, list[_Access]()
-            for part in stmt.seq:
-                count, accesses = self.visit(part, groups)
-                found += [replace(access, group=access.group + total) for access in accesses]
-                total += count
-            return total, found
-        if isinstance(stmt, For):
-            return self._loop(stmt, groups)
-        if isinstance(stmt, IfThenElse):
-            parts = [Evaluate(stmt.condition), stmt.then_case]
-            parts += [] if stmt.else_case is None else [stmt.else_case]
-            return self.visit(SeqStmt(parts), groups)
-        if isinstance(stmt, BufferStore):
-            accesses = [*self._loads(stmt.value), *self._loads(stmt.indices[0])]
-            number = self._parameter(stmt.buffer)
-            if number is not None:
-                accesses.append(_Access(number, stmt.indices[0]))
-            return 1, accesses
-        if isinstance(stmt, Evaluate):
-            return 1, list(self._loads(stmt.value))
-        if isinstance(stmt, DeclBuffer) and isinstance(stmt.data, tvm.ir.Call):
-            for number, buffer in enumerate(self.buffers):
-                if len(stmt.data.args) == 1 and stmt.data.args[0].same_as(buffer):
-                    self.views.append((stmt.buffer, number))
-            return 1, []
-        if isinstance(stmt, AllocBuffer):
-            return 1, []
-        raise Unknown
+    access: Access
+    first: int
+    strides: Mapping[Any, int]
 
-    def _loop(self, loop: Any, groups: int) -> tuple[int, list[_Access]]:
-        extent = int(loop.extent)
-        if int(loop.min) != 0:
-            raise Unknown
-        # A run is one call, in which source and destination must not overlap.
-        apart = extent <= groups and RUN not in (loop.annotations or {})
-        count, accesses = self.visit(loop.body, groups // extent if apart else 0)
-        if apart:
-            outer = _Loop(loop.loop_var, extent, count)
-            accesses = [replace(a, loops=(outer, *a.loops)) for a in accesses]
-            return extent * count, accesses
-        outer = _Loop(loop.loop_var, extent)
-        together = [
-            replace(a, loops=(outer, *(replace(each, stride=0) for each in a.loops)), group=0)
-            for a in accesses
+
+def _runs(body: Any) -> list[Any]:
+    """Return the variables of runs: one call, in which operands must not overlap."""
+    found: list[Any] = []
+
+    def visit(loop: Any) -> None:
+        if RUN in (loop.annotations or {}):
+            found.append(loop.loop_var)
+
+    tvm_ffi.structural_walk(body, (For, visit))
+    return found
+
+
+def _in_order(
+    accesses: Sequence[Access], runs: Sequence[Any], depth: int = 0, most: int = _STEPS
+) -> tuple[int, list[_Timed]]:
+    """Return the number of groups, at most about ``most`` for each statement, and the accesses.
+
+    Args:
+        accesses: in the order of the text.
+        runs: variables of loops whose iterations are not told apart.
+        depth: number of loops around all of them.
+        most: groups of iterations of a statement.
+    """
+    total, found = 0, list[_Timed]()
+    for _, same in itertools.groupby(accesses, lambda access: access.path[depth]):
+        part = list(same)
+        if len(part[0].path) == depth + 1:
+            variable, extent = None, 1
+        else:
+            variable, extent = part[0].loops[depth]
+        if variable is None or extent > most or variable in runs:
+            found += [_Timed(access, total, {}) for access in part]
+            total += 1
+            continue
+        count, inner = _in_order(part, runs, depth + 1, most // extent)
+        found += [
+            _Timed(each.access, total + each.first, {**each.strides, variable: count})
+            for each in inner
         ]
-        return 1, together
-
-    def _parameter(self, buffer: Any) -> int | None:
-        for view, number in self.views:
-            if buffer.same_as(view):
-                return number
-        for number, parameter in enumerate(self.buffers):
-            if buffer.same_as(parameter):
-                return number
-        return None
-
-    def _loads(self, value: Any) -> Iterator[_Access]:
-        loads: list[Any] = []
-        calls: list[Any] = []
-        tvm_ffi.structural_walk(value, (TensorLoad, loads.append))
-        tvm_ffi.structural_walk(value, (tvm.ir.Call, calls.append))
-        if any("address_of" in str(getattr(call.op, "name", "")) for call in calls):
-            raise Unknown
-        for load in loads:
-            number = self._parameter(load.source)
-            if number is not None:
-                yield _Access(number, load.indices[0])
+        total += extent * count
+    return total, found
 
 
 @dataclass(frozen=True)
@@ -207,38 +159,37 @@ class _Spans:
 _FAR = np.int64(1 << 40)
 
 
-def _spans(accesses: list[_Access], number: int, groups: int, itemsize: int) -> _Spans:
+def _spans(accesses: Sequence[_Timed], groups: int, itemsize: int) -> _Spans:
     first, end = np.full(groups, _FAR), np.full(groups, -_FAR)
     for access in accesses:
-        if access.parameter != number:
-            continue
         index, group = _indices(access)
         np.minimum.at(first, group, index * itemsize)
         np.maximum.at(end, group, (index + 1) * itemsize)
     return _Spans(first, end)
 
 
-def _indices(access: _Access) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _indices(timed: _Timed) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the index of an access in all iterations, and the group of each."""
+    place, strides = timed.access.index, timed.strides
     loops = [
-        loop
-        for loop in access.loops
-        if loop.stride or depends_on(access.index, {loop.variable}, {})
+        (variable, extent)
+        for variable, extent in timed.access.loops
+        if variable in strides or depends_on(place, {variable}, timed.access.known)
     ]
     # An index of sums and products only is largest and smallest at the ends of a loop.
-    every = _bends(access.index)
+    every = _bends(place)
     ends = [
-        np.arange(loop.extent) if loop.stride or every else np.unique([0, loop.extent - 1])
-        for loop in loops
+        np.arange(extent) if variable in strides or every else np.unique([0, extent - 1])
+        for variable, extent in loops
     ]
     if np.prod([len(values) for values in ends], dtype=np.int64) > _ELEMENTS:
         raise Unknown
     grids = np.meshgrid(*ends, indexing="ij", sparse=True)
-    values = {loop.variable: grid for loop, grid in zip(loops, grids, strict=True)}
-    index = value_of(access.index, values, {})
-    group: Any = np.int64(access.group)
-    for loop, grid in zip(loops, grids, strict=True):
-        group = group + grid * loop.stride
+    values = {variable: grid for (variable, _), grid in zip(loops, grids, strict=True)}
+    index = value_of(place, values, timed.access.known)
+    group: Any = np.int64(timed.first)
+    for variable, grid in values.items():
+        group = group + grid * strides.get(variable, 0)
     index, group = np.broadcast_arrays(index, group)
     return index.reshape(-1), group.reshape(-1)
 
