@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from tvm_ffi import StructuralKey
 
+from htvm.aot import reference
 from htvm.errors import InternalError
 from htvm.firmware.toolchain import Compiler
 from htvm.stage_cache import StageCache
@@ -72,4 +76,22 @@ def nothing_kept() -> Iterator[None]:
     """Compute the results of all stages anew: code that a test replaces is not in their keys."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StageCache, "of_user", lambda: StageCache(None))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def references_kept() -> Iterator[None]:
+    """Let TVM compile equal modules once: they are the same function, in any test."""
+    create = reference.build_llvm_reference
+
+    @lru_cache(maxsize=32)
+    def kept(module: StructuralKey, names: tuple[str, ...]) -> reference.Reference:
+        return create(module.key)
+
+    def build(module: Any) -> reference.Reference:
+        # Messages have the names of parameters, which equal modules need not share.
+        return kept(StructuralKey(module), tuple(str(p.name) for p in module["main"].params))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference, "build_llvm_reference", build)
         yield

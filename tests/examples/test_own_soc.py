@@ -78,8 +78,15 @@ def told(environment: dict[str, str], *arguments: str) -> str:
     ).stdout
 
 
-def test_the_example_is_found_and_computes_exactly(tmp_path: Path) -> None:
-    environment = own_tests(example_folder(), tmp_path)
+# Its devices, and a network on them; all of its tests are for those who do not wait.
+QUICK = ("-k", "devices_say or NHWC-host")
+
+
+@pytest.mark.parametrize(
+    "chosen", [QUICK, pytest.param((), marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_the_example_is_found_and_computes_exactly(chosen: tuple[str, ...], tmp_path: Path) -> None:
+    environment = own_tests(example_folder(), tmp_path, *chosen)
     listed = json.loads(told(environment, "targets", "--json"))["targets"]
     assert {EXAMPLE, f"{EXAMPLE}.cpu"} <= {entry["target"] for entry in listed}
     shown = told(environment, "targets", "show", EXAMPLE)
