@@ -34,7 +34,9 @@ def build_llvm_reference(module: IRModule) -> Reference:
     import tvm
     from tvm import relax
 
-    machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
+    # Higher levels of optimization take longer than they save in the few runs of a reference.
+    target = tvm.target.Target({"kind": "llvm", "opt-level": 1})
+    machine = relax.VirtualMachine(tvm.compile(module, target=target), tvm.cpu())
     params = [
         (str(param.name), shape_of(param), str(param.ty.dtype.dtype))
         for param in module["main"].params
