@@ -21,7 +21,7 @@ from benchmarks.tiling_layers import SAME, Shape
 from byoc_dory.soc.diana.description import DIANA
 from htvm.progress import Progress
 from htvm.shown import optional
-from htvm.tools.report.sweep import below, log_axes
+from htvm.tools.report.sweep_figures import below, log_axes
 from htvm.tools.report.table import Column, Table, text
 
 __all__ = ["made_of", "run"]

@@ -20,7 +20,7 @@ import htvm
 from htvm.errors import DefectError, DependencyError, HtvmError, ToolchainError
 from htvm.firmware.elf import read_segments
 from htvm.inputs import seeded_inputs
-from htvm.tools.facts.recipe import recipe_of
+from htvm.tools.facts.report import recipe_of
 
 if TYPE_CHECKING:
     from htvm.model import Model

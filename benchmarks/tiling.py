@@ -30,7 +30,7 @@ from byoc_dory.tiling import Tile, TilingProblem, quickest, shortage_of
 from byoc_dory.tiling.latency import best_tiles
 from htvm.progress import Progress
 from htvm.shown import optional
-from htvm.tools.report.sweep import below
+from htvm.tools.report.sweep_figures import below
 from htvm.tools.report.table import Column, Table, text
 
 __all__ = ["WAYS", "Case", "made_of", "run", "tried"]

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from htvm.model import Model
     from htvm.progress import Progress
     from htvm.result import MemoryMap, RunResult
-    from htvm.tools.report.decisions import Decisions
-    from htvm.tools.report.explain import Explanation, VerdictRow
+    from htvm.tools.report.explain import Explanation
+    from htvm.tools.report.parts import Decisions
     from htvm.tools.report.types import Report
+    from htvm.tools.report.verdicts import VerdictRow
     from htvm.tools.verification.golden import Golden
     from htvm.tools.verification.types import Stray, Verification
     from htvm.vm import RegionMachine
@@ -259,7 +260,7 @@ class Module:
     @cached_property
     def decisions(self) -> Decisions | None:
         """How often source and build decide as the labels say; None if none were given."""
-        from htvm.tools.facts.decisions import decisions_of
+        from htvm.tools.facts.run import decisions_of
 
         return decisions_of(self.compiled.source, lambda inputs: self._reference(inputs))
 

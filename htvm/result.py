@@ -219,8 +219,7 @@ class RunResult(Shown):
             DependencyError: matplotlib is not installed.
             InputError: neither cycles nor instructions were counted.
         """
-        from htvm.tools.plots.step_axis import step_axis
-        from htvm.tools.plots.strips import Worker, timeline_figure
+        from htvm.tools.plots.timeline import Worker, step_axis, timeline_figure
 
         axis = step_axis(self.layers, self.cycles, self.instructions)
         if axis.unit == "steps":
@@ -242,8 +241,7 @@ class RunResult(Shown):
             DependencyError: matplotlib is not installed.
             InputError: neither cycles nor instructions were counted.
         """
-        from htvm.tools.plots.bars import Bar, bar_figure, new_figure
-        from htvm.tools.plots.causes import draw_causes
+        from htvm.tools.plots.bars import Bar, bar_figure, draw_causes, new_figure
 
         known = [row for row in self.layers if row.cycles and row.causes is not None]
         if known:
@@ -270,8 +268,7 @@ class RunResult(Shown):
             DependencyError: matplotlib is not installed.
             InputError: nothing is placed in these memories.
         """
-        from htvm.tools.plots.memory import Area, memory_figure
-        from htvm.tools.plots.step_axis import step_axis
+        from htvm.tools.plots.timeline import Area, memory_figure, step_axis
 
         maps = [entry for entry in self.maps if entry.blocks]
         if not maps:

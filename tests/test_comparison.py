@@ -20,13 +20,14 @@ from htvm.tools.comparison import (
     compare,
 )
 from htvm.tools.report.compare import (
+    WHY_FASTER,
     Comparison,
     ComparisonRow,
     agreement_words,
     comparison_text,
+    published,
 )
 from htvm.tools.report.data import L2Use
-from htvm.tools.report.published import WHY_FASTER, published
 
 SCORES = TensorInfo("scores", (1, 3), "int8", 0.5, -128)
 

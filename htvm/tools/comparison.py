@@ -19,11 +19,16 @@ from htvm.policy import check_policy
 from htvm.progress import Progress
 from htvm.progress_bar import with_progress
 from htvm.public import public
-from htvm.tools.facts.decisions import decided, decisions_of
-from htvm.tools.facts.network import macs_of
-from htvm.tools.facts.report import memory_of
-from htvm.tools.report.compare import Agreement, Comparison, ComparisonRow
-from htvm.tools.report.published import DIGITAL, WHY_FASTER, published
+from htvm.tools.facts.report import macs_of, memory_of
+from htvm.tools.facts.run import decided, decisions_of
+from htvm.tools.report.compare import (
+    DIGITAL,
+    WHY_FASTER,
+    Agreement,
+    Comparison,
+    ComparisonRow,
+    published,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -232,7 +232,7 @@ class _Simulated:
 
     def step(self, inputs: list[Array]) -> list[Array]:
         """Run one step."""
-        from htvm.tools.facts.energy import energy_of
+        from htvm.tools.facts.run import energy_of
 
         result = self._module.run(inputs)
         if result.cycles is not None:

@@ -162,7 +162,7 @@ class Project:
 
     def report(self) -> Report:
         """Return the report of the build; with cycles if `run` has been called."""
-        from htvm.tools.facts.rerun import with_run
+        from htvm.tools.facts.run import with_run
 
         stored = self._report
         return stored if self._last is None else with_run(stored, self._last, self.soc)

@@ -17,8 +17,8 @@ from htvm.errors import InputError
 from htvm.quantization.samples import checked_labels
 from htvm.tools.cli.app import main
 from htvm.tools.cli.arguments import open_model
-from htvm.tools.facts.decisions import decided, decisions_of
-from htvm.tools.report.decisions import Decisions
+from htvm.tools.facts.run import decided, decisions_of
+from htvm.tools.report.parts import Decisions
 from htvm.tools.zoo.trained import digits_data
 
 COUNT = 24

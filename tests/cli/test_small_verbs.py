@@ -14,8 +14,7 @@ from htvm import zoo
 from htvm.errors import InputError
 from htvm.tools.cli.app import main
 from htvm.tools.report import save
-from htvm.tools.report.conditions import figures_of, read_condition
-from htvm.tools.report.difference import difference_of
+from htvm.tools.report.difference import difference_of, figures_of, read_condition
 from tests.report.whole import WHOLE
 
 SLOWER = replace(

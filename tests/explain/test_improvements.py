@@ -19,7 +19,7 @@ from htvm.tools.cli.app import main
 from htvm.tools.explain.explanation import explanation_of
 from htvm.tools.explain.improvements import improvements, variants_of
 from htvm.tools.explain.variants import resized
-from htvm.tools.report.explain import Improvement
+from htvm.tools.report.verdicts import Improvement
 from htvm.tools.zoo.drawing import Sketch
 from htvm.tools.zoo.emit import model as drawn_model
 from patterns.ops.convolution import Window, conv2d_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from byoc_dory.verdict import OperatorVerdict
-from htvm.tools.report.explain import Explanation, VerdictRow, explain_data, explain_text
-from htvm.tools.report.rule_costs import RuleCost, rule_costs
+from htvm.tools.report.explain import Explanation, explain_data, explain_text
+from htvm.tools.report.verdicts import RuleCost, VerdictRow, rule_costs
 
 
 def row(name: str, placed: str, cycles: int | None, *rules: str) -> VerdictRow:

@@ -16,7 +16,7 @@ from htvm.tools.explain.explanation import explanation_of
 from htvm.tools.explain.settings import settings
 from htvm.tools.explain.step_costs import build_costs
 from htvm.tools.report.explain import explain_data, explain_text
-from htvm.tools.report.settings import Numbers, Setting, settings_text
+from htvm.tools.report.verdicts import Numbers, Setting, settings_text
 
 GOOD, BAD = Numbers(33.4, 0.99), Numbers(9.0, 0.667)
 FOUND = Setting("--policy latency", 1_000, 800, ("conv2d_1", "conv2d_2"), GOOD, BAD)

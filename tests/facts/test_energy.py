@@ -8,8 +8,8 @@ import pytest
 from byoc_dory.soc.base import Power
 from byoc_dory.soc.diana.description import soc as diana
 from byoc_dory.soc.snitch_ita.description import soc as snitch_ita
-from htvm.tools.facts.energy import energy_of
-from htvm.tools.report.types import LayerRow
+from htvm.tools.facts.run import energy_of
+from htvm.tools.report.data import LayerRow
 
 
 def row(accelerator: str, cycles: int, kind: str = "layer") -> LayerRow:

@@ -9,7 +9,7 @@ from htvm.inputs import bind_inputs, seeded_inputs
 from htvm.pipeline import build
 from htvm.sim.maps import memory_maps
 from htvm.sim.runner import run
-from htvm.tools.facts.traffic import traffic_of
+from htvm.tools.facts.report import traffic_of
 
 
 @pytest.mark.parametrize(

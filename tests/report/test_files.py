@@ -14,9 +14,9 @@ import pytest
 
 import htvm
 from htvm.errors import DependencyError, ExportError, InputError
-from htvm.tools.report.json_file import report_json
-from htvm.tools.report.save import FORMATS
-from htvm.tools.report.types import LayerRow, Report
+from htvm.tools.report.data import LayerRow
+from htvm.tools.report.save import FORMATS, report_json
+from htvm.tools.report.types import Report
 from tests.report.whole import WHOLE, deep
 
 BARE = Report(replace(WHOLE.summary, cycles=None, platform="host"), WHOLE.layers)

@@ -11,9 +11,9 @@ from htvm.tools.report.fit import Change, Fit, LayerDemand, Level, MemoryItem, f
 from htvm.tools.report.html.page import report_html
 from htvm.tools.report.layers import report_text
 from htvm.tools.report.screen import screen_text
-from htvm.tools.report.settings import Numbers, Setting
 from htvm.tools.report.table import Column, Table, text, wrapped
 from htvm.tools.report.target import target_data, target_text
+from htvm.tools.report.verdicts import Numbers, Setting
 
 from .whole import WHOLE
 

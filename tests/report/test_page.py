@@ -11,9 +11,10 @@ import pytest
 
 from htvm.result import Interval
 from htvm.tools.plots.lanes import Lane, coarse, lanes_of
+from htvm.tools.report.data import Unit
 from htvm.tools.report.html import report_html
-from htvm.tools.report.picture_types import NetworkNode
-from htvm.tools.report.types import Report, Unit
+from htvm.tools.report.parts import NetworkNode
+from htvm.tools.report.types import Report
 from tests.report.whole import WHOLE, deep
 
 _VOID = {"meta", "br", "wbr", "link", "img", "input", "hr"}

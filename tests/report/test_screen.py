@@ -8,18 +8,11 @@ import pytest
 
 from byoc_dory.verdict import OperatorVerdict
 from htvm.result import Causes
-from htvm.tools.report.explain import (
-    Explanation,
-    Improvement,
-    StepCost,
-    VerdictRow,
-    explain_screen,
-    explain_text,
-)
+from htvm.tools.report.data import L2Use, LayerRow
+from htvm.tools.report.explain import Explanation, explain_screen, explain_text
 from htvm.tools.report.html.page import report_html
-from htvm.tools.report.reasons import reason_of, slowest_group, speed_up_of
-from htvm.tools.report.screen import screen_text
-from htvm.tools.report.types import L2Use, LayerRow
+from htvm.tools.report.screen import reason_of, screen_text, slowest_group, speed_up_of
+from htvm.tools.report.verdicts import Improvement, StepCost, VerdictRow
 
 from .whole import WHOLE, deep
 

@@ -17,20 +17,15 @@ from htvm.tools.report.compare import (
     Comparison,
     ComparisonRow,
     comparison_data,
+    published,
 )
-from htvm.tools.report.explain import (
-    Explanation,
-    StepCost,
-    VerdictRow,
-    explain_data,
-    explain_screen,
-    explain_text,
-)
-from htvm.tools.report.json_file import report_json
+from htvm.tools.report.data import L1Use, L2Use, LayerRow, SqnrRow, Summary, Unit
+from htvm.tools.report.explain import Explanation, explain_data, explain_screen, explain_text
 from htvm.tools.report.layers import l1_text, memory_text, report_csv, units_text
-from htvm.tools.report.published import published
+from htvm.tools.report.save import report_json
 from htvm.tools.report.table import Column, Table, text
-from htvm.tools.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary, Unit
+from htvm.tools.report.types import Report
+from htvm.tools.report.verdicts import StepCost, VerdictRow
 
 CAUSES = Causes(
     array=20_000, weights=1_000, trigger=500, dma=6_000, dma_alone=3_000, host=4_000,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from htvm.result import Causes, Interval
-from htvm.tools.report.picture_types import (
+from htvm.tools.report.data import L1Use, L2Use, LayerRow, SqnrRow, Summary, Unit
+from htvm.tools.report.parts import (
     Core,
     Energy,
     MemoryBlock,
@@ -12,7 +13,7 @@ from htvm.tools.report.picture_types import (
     Recipe,
     SocInfo,
 )
-from htvm.tools.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary, Unit
+from htvm.tools.report.types import Report
 
 __all__ = ["WHOLE", "deep"]
 

@@ -22,7 +22,7 @@ from byoc_dory.soc.registry import cpu_target, resolve, socs
 from htvm.compiled import Platform
 from htvm.inputs import seeded_inputs
 from htvm.tools.cli import main
-from htvm.tools.report.published import published
+from htvm.tools.report.compare import published
 from htvm.tools.report.target import target_data
 
 RESNET8_MACS = 12_501_632

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from htvm.frontend.limits import Limits
     from htvm.tools.cli.arguments import Reading
-    from htvm.tools.report.conditions import Condition
+    from htvm.tools.report.difference import Condition
 
     _Text = click.ParamType[str]
     _Number = click.ParamType[int]
@@ -157,7 +157,7 @@ def _fail_if(*, earlier: bool) -> Callable[[Command], Command]:
     def conditions(
         _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
     ) -> tuple[Condition, ...]:
-        from htvm.tools.report.conditions import no_earlier_report, read_condition
+        from htvm.tools.report.difference import no_earlier_report, read_condition
 
         found = tuple(map(read_condition, given))
         for each in found:

@@ -18,7 +18,7 @@ from htvm.tools.cli.terminal import echo, terminal_width
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from htvm.tools.report.conditions import Condition
+    from htvm.tools.report.difference import Condition
     from htvm.tools.report.types import Report
 
 SCHEMA = 1

@@ -11,7 +11,8 @@ from htvm.stage_cache import StageCache
 from htvm.tools.explain.improvements import improvements
 from htvm.tools.explain.settings import settings
 from htvm.tools.explain.step_costs import build_costs, one_core_cycles
-from htvm.tools.report.explain import PLAIN, Explanation, VerdictRow
+from htvm.tools.report.explain import Explanation
+from htvm.tools.report.verdicts import PLAIN, VerdictRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable

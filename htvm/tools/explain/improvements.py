@@ -23,7 +23,7 @@ from htvm.policy import CPU
 from htvm.tools.explain.removals import removals
 from htvm.tools.explain.step_costs import build_costs
 from htvm.tools.explain.variants import is_resizable, resized
-from htvm.tools.report.explain import Improvement
+from htvm.tools.report.verdicts import Improvement
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan

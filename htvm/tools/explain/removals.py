@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from htvm.policy import CPU
-from htvm.tools.report.explain import Improvement
+from htvm.tools.report.verdicts import Improvement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from htvm.errors import DefectError, HtvmError
 from htvm.tools.explain.step_costs import build_costs
-from htvm.tools.report.settings import Numbers, Setting
+from htvm.tools.report.verdicts import Numbers, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import DependencyError, L2OverflowError, SimulationError, ToolchainError
 from htvm.aot.parallel import cores_of
-from htvm.tools.report.explain import StepCost
+from htvm.tools.report.verdicts import StepCost
 
 if TYPE_CHECKING:
     from byoc_dory.cost import Basis

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import astuple, fields
 from typing import TYPE_CHECKING
 
+from byoc_dory.tileloop.cycles import Traffic
+from byoc_dory.tileloop.cycles import traffic_of as traffic_of_tiles
+from htvm.firmware.sizes import tensor_bytes
 from htvm.sim.maps import memory_maps
-from htvm.tools.facts.network import machine_of, network_graph
-from htvm.tools.facts.recipe import recipe_of
-from htvm.tools.facts.rerun import with_run
-from htvm.tools.facts.traffic import traffic_of
-from htvm.tools.report.types import L1Use, L2Use, LayerRow, Report, SqnrRow, Summary
+from htvm.tools.facts.run import with_run
+from htvm.tools.report.data import L1Use, L2Use, LayerRow, SqnrRow, Summary
+from htvm.tools.report.parts import Core, NetworkNode, Recipe, SocInfo
+from htvm.tools.report.types import Report
+from htvm.version import __version__
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
     from byoc_dory.region import Kernel, RegionCode
-    from byoc_dory.soc.base import Host
+    from byoc_dory.soc.base import Host, Target
     from byoc_dory.tileloop.cycles import Traffic
-    from htvm.aot.program import Step
+    from htvm.aot.program import Program, Step
     from htvm.compiled import Compiled, Platform
     from htvm.firmware.sizes import Sizes
     from htvm.result import RunResult
+    from patterns.reading.node import Node
 
 
 def memory_of(compiled: Compiled, sizes: Sizes, result: RunResult | None) -> L2Use:
@@ -182,3 +189,135 @@ def _l1_of(compiled: Compiled) -> tuple[L1Use, ...]:
         for plan in [code.plan]
         if plan is not None
     )
+
+
+# The last axis of their first operand is the one they sum over.
+_PRODUCTS = ("matmul", "real_matmul", "tflite_matmul")
+
+
+def network_graph(compiled: Compiled) -> tuple[NetworkNode, ...]:
+    """Return the operators of the model as built, in execution order."""
+    placement = compiled.dispatch.placement
+    return tuple(
+        NetworkNode(
+            name=node.name,
+            op=node.kind,
+            accelerator=placement.get(node.name, "cpu"),
+            inputs=tuple(dict.fromkeys(node.inputs)),
+            macs=macs_of(node),
+        )
+        for node in compiled.retargeted.model.graph.in_order
+    )
+
+
+def macs_of(node: Node) -> int:
+    """Return an operator's multiply-accumulates, those of products of two tensors included."""
+    if node.layer is not None:
+        return node.layer.macs
+    if node.kind not in _PRODUCTS:
+        return 0
+    return math.prod(node.output_shape) * node.input_shapes[0][-1]
+
+
+def machine_of(target: Target) -> SocInfo:
+    """Return a target's numbers that figures need."""
+    soc = target.soc
+    return SocInfo(
+        title=soc.title,
+        host=soc.host.name,
+        cores=tuple(Core(core.name, core.title, core.peak_macs) for core in target.accelerators),
+        dma_bytes_per_cycle=None if soc.dma is None else float(soc.dma.bytes_per_cycle),
+    )
+
+
+def recipe_of(compiled: Compiled, platform: Platform) -> Recipe:
+    """Return how a build was made, as far as known; the command is a line of Python."""
+    from htvm.aot.entry import model_sources
+
+    digest = hashlib.sha256()
+    for name, text in sorted(model_sources(compiled.program).items()):
+        digest.update(name.encode() + b"\0" + text.encode() + b"\0")
+    options = [("target", compiled.target.name), ("platform", platform), *_options(compiled)]
+    given = ", ".join(f'{name}="{value}"' for name, value in options[:2])
+    tiling = compiled.options.tiling
+    if compiled.target.accelerators:
+        given += f', policy="{compiled.planned.policy}", schedule="{tiling.schedule}"'
+        if compiled.options.rewrites == "off":
+            given += ', rewrites="off"'
+    return Recipe(
+        version=__version__,
+        command=f"htvm.build(model, {given})",
+        options=tuple(options),
+        model=compiled.source.source,
+        model_sha256=compiled.source.file_sha256,
+        program_sha256=digest.hexdigest(),
+    )
+
+
+def _options(compiled: Compiled) -> list[tuple[str, str]]:
+    options = compiled.options
+    found = [("cpu_kernels", str(options.cpu_kernels))]
+    if options.l2_bytes is not None:
+        found.append(("l2_bytes", str(options.l2_bytes)))
+    if compiled.target.accelerators:
+        found += [("policy", compiled.planned.policy), ("rewrites", str(options.rewrites))]
+        found += [
+            (field.name, _said(options.tiling, field.name)) for field in fields(options.tiling)
+        ]
+    return found
+
+
+def _said(options: object, name: str) -> str:
+    value = getattr(options, name)
+    return "default" if value is None else str(value)
+
+
+def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[Traffic]:
+    """Return the bytes that each step of a program moves.
+
+    A layer on an accelerator moves its tiles, including halos; any other step is charged the sizes
+    of its operands in L2.
+
+    Args:
+        program: the program.
+        kernels: the kernels of the steps in regions, by symbol.
+    """
+    sizes = {("buffer", buffer.name): buffer.bytes for buffer in program.buffers}
+    sizes |= {("constant", entry.name): int(entry.data.nbytes) for entry in program.constants}
+    for kind, tensors in (("input", program.inputs), ("output", program.outputs)):
+        sizes |= {(kind, f"{kind}_{i}"): tensor_bytes((t,)) for i, t in enumerate(tensors)}
+    lives = {buffer.name: (buffer.first, buffer.last) for buffer in program.buffers}
+    found = []
+    for index, step in enumerate(program.steps):
+        kernel = kernels.get(step.symbol)
+        if kernel is not None and kernel.program is not None:
+            found.append(traffic_of_tiles(kernel.program))
+        else:
+            found.append(_of_operands(step, index, kernel, sizes, lives))
+    return found
+
+
+def _constant_bytes(kernel: Kernel) -> int:
+    return sum(int(constant.data.nbytes) for constant in kernel.constants)
+
+
+def _of_operands(
+    step: Step,
+    index: int,
+    kernel: Kernel | None,
+    sizes: Mapping[tuple[str, str], int],
+    lives: Mapping[str, tuple[int, int]],
+) -> Traffic:
+    """Return the operands' sizes; the first step that touches a buffer of the arena writes it."""
+    read = written = 0
+    weights = 0 if kernel is None else _constant_bytes(kernel)
+    for operand in step.args:
+        size = sizes[operand.kind, operand.name]
+        first, last = lives.get(operand.name, (index, index + 1))
+        if operand.kind == "constant":
+            weights += size
+        elif operand.kind == "input" or (operand.kind == "buffer" and first < index):
+            read += size
+        elif operand.kind == "output" or first < last:  # else it is a workspace
+            written += size
+    return Traffic(read, written, weights)

@@ -10,10 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from htvm.result import Causes, Interval
-from htvm.tools.report.decisions import Decisions
-from htvm.tools.report.explain import Improvement, VerdictRow
-from htvm.tools.report.picture_types import Energy, MemoryMap, NetworkNode, Recipe, SocInfo
-from htvm.tools.report.settings import Setting
+from htvm.tools.report.parts import Decisions, Energy, MemoryMap, NetworkNode, Recipe, SocInfo
+from htvm.tools.report.verdicts import Improvement, Setting, VerdictRow
 
 NOT_RUN = "not run yet"
 """Why the report of a build without a run has no cycles."""

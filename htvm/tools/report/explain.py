@@ -1,130 +1,36 @@
-"""Where each operator runs, why not elsewhere, and which changes would help.
-
-Estimated times are in cycles of the SoC's clock; unknown values are ``None``, never zero.
-"""
+"""`Explanation`: where each operator runs and why, as text, figures, and data for JSON."""
 
 from __future__ import annotations
 
 import dataclasses
 import textwrap
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.verdict import OperatorVerdict
+from htvm.errors import InputError
 from htvm.shown import Shown
-from htvm.tools.report.rule_costs import RuleCost, objections_text, rule_costs
-from htvm.tools.report.settings import Setting, settings_text
-from htvm.tools.report.table import (
-    Column,
-    Table,
-    count,
-    short_source,
-    table_of,
-    text,
+from htvm.tools.plots.bars import Bar, bar_figure
+from htvm.tools.plots.colours import unit_classes
+from htvm.tools.report.table import Column, Table, count, short_source, table_of, text
+from htvm.tools.report.verdicts import (
+    PLAIN,
+    Improvement,
+    RuleCost,
+    Setting,
+    StepCost,
+    VerdictRow,
+    rule_costs,
+    settings_text,
 )
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from byoc_dory.cost.host import Basis
 
-PLAIN = "TVM's plain C"
-"""How `VerdictRow.kernel` begins if no schedule is for an operator."""
-
-
-@dataclass(frozen=True)
-class VerdictRow:
-    """The place where one operator runs, and the reasons.
-
-    Attributes:
-        layer: layer name.
-        op: operator.
-        placed: the accelerator that runs it, or "cpu".
-        offers: the answers of the SoC's accelerators, one per accelerator.
-        cpu_cycles: estimated cycles on one core of the CPU; None if unknown.
-        shape: sizes as text.
-        source: name in the source file; empty if it has no name there.
-        cycles: of the operator where it runs in this build, conversions of layouts not counted;
-            None if unknown, or if it has no code of its own.
-        basis: as for `StepCost`: "predicted", "measured" or "estimated"; empty without cycles.
-        rewritten: what is computed instead, with the same result; empty if nothing is.
-        kernel: how its loops on the CPU were made; empty if it needs none, or runs elsewhere.
-    """
-
-    layer: str
-    op: str
-    placed: str
-    offers: tuple[OperatorVerdict, ...] = ()
-    cpu_cycles: int | None = None
-    shape: str = ""
-    source: str = ""
-    cycles: int | None = None
-    basis: str = ""
-    rewritten: str = ""
-    kernel: str = ""
-
-
-@dataclass(frozen=True)
-class StepCost:
-    """What one step of the entry function costs.
-
-    Attributes:
-        layers: names of its layers.
-        runs_on: the accelerator that it belongs to, or "cpu".
-        kind: "layer" and "cpu" compute; "prologue" and "epilogue" convert layouts; "copy" copies.
-        cycles: its cycles (on Cortex-M cores: instructions); None if unknown.
-        basis: "predicted" by an accelerator's cost model; "measured", the CPU's own code in the
-            simulator; or "estimated" from sizes, where it could not be measured.
-    """
-
-    layers: tuple[str, ...]
-    runs_on: str
-    kind: str
-    cycles: int | None
-    basis: Basis
-
-
-@dataclass(frozen=True)
-class Improvement:
-    """A change to the model, and what the cost model says it would gain.
-
-    Attributes:
-        layers: names of the layers to change; layers of the same geometry are changed together.
-        change: the change, as an imperative phrase.
-        gain: cycles saved over all these layers.
-        before, after: cycles of these layers without and with the change, ``gain`` apart.
-        runs_on: the core they run on now.
-        would_run_on: the core they would run on.
-        note: side effects of the change.
-        counted: what is saved: "cycles", or "instructions" on cores whose cycles are not simulated.
-    """
-
-    layers: tuple[str, ...]
-    change: str
-    gain: int
-    before: int
-    after: int
-    runs_on: str
-    would_run_on: str
-    note: str = ""
-    counted: str = "cycles"
-
-    @property
-    def sentence(self) -> str:
-        """The layers, the change, and its predicted gain."""
-        return self._said(", ".join(self.layers))
-
-    @property
-    def short(self) -> str:
-        """The same with at most two layers by name."""
-        first, *others = self.layers
-        if len(others) < 2:
-            return self.sentence
-        return self._said(f"{first} and {len(others)} more")
-
-    def _said(self, names: str) -> str:
-        return f"{names}: {self.change}: -{count(self.gain)} {self.counted} (predicted)"
+_TEXT = 80  # characters per line of an explanation as text, outside of a terminal
 
 
 @dataclass(frozen=True, repr=False)
@@ -178,13 +84,18 @@ class Explanation(Shown):
             DependencyError: matplotlib is not installed.
             InputError: the costs of all steps are unknown.
         """
-        from htvm.tools.report.explain_figures import units_figure
-
-        spent = [
-            (step.runs_on if step.kind in ("layer", "cpu") else "cpu", step.cycles or 0)
-            for step in self.steps
+        spent: Counter[str] = Counter()
+        for step in self.steps:
+            spent[step.runs_on if step.kind in ("layer", "cpu") else "cpu"] += step.cycles or 0
+        whole = spent.total()
+        if not whole:
+            raise _unknown("units")
+        classes = self._unit_classes()
+        bars = [
+            Bar(unit, cycles, f"{cycles:,} ({100 * cycles / whole:.1f} %)", classes[unit])
+            for unit, cycles in spent.most_common()
         ]
-        return units_figure(spent, self._units(), self.counted)
+        return bar_figure(f"{whole:,} {self.counted} by unit", bars, self.counted)
 
     def plot_layers(self, most: int = 20) -> Figure:
         """Plot the layers that take longest, in the colours of the units that run them.
@@ -196,20 +107,24 @@ class Explanation(Shown):
             DependencyError: matplotlib is not installed.
             InputError: the costs of all layers are unknown.
         """
-        from htvm.tools.report.explain_figures import layers_figure
-
         rows = sorted(self.rows, key=lambda row: -(row.cycles or 0))[:most]
-        known = [(row.layer, row.placed, row.cycles, row.basis) for row in rows if row.cycles]
-        return layers_figure(known, self._units(), self.counted)
+        known = [row for row in rows if row.cycles]
+        if not known:
+            raise _unknown("layers")
+        classes = self._unit_classes()
+        bars = [
+            Bar(row.layer, row.cycles, f"{row.cycles:,}, {row.basis}", classes[row.placed])
+            for row in known
+        ]
+        keys = {classes[unit]: unit for unit in dict.fromkeys(row.placed for row in known)}
+        title = f"the layers that take most {self.counted}"
+        return bar_figure(title, bars, self.counted, keys=keys)
 
-    def _units(self) -> list[str]:
-        """Return the names of the SoC's units, the accelerators first."""
+    def _unit_classes(self) -> dict[str, str]:
+        """Map the SoC's units, the accelerators first, to the classes of their colours."""
         asked = [offer.accelerator for row in self.rows for offer in row.offers]
         placed = [row.placed for row in self.rows]
-        return [*asked, *placed, *(step.runs_on for step in self.steps), "cpu"]
-
-
-_TEXT = 80  # characters per line of an explanation as text, outside of a terminal
+        return unit_classes([*asked, *placed, *(step.runs_on for step in self.steps), "cpu"])
 
 
 def _answer_of(accelerator: str) -> Callable[[VerdictRow], str]:
@@ -257,30 +172,14 @@ def explain_text(found: Explanation, width: int | None = None) -> str:
         width: characters per line: the most important columns, and reasons wrapped; by default
             all columns, in lines as long as they need.
     """
-    if width is None:
-        table = text(verdict_table(found.rows)) if found.rows else ""
-        parts = [
-            _placed(found),
-            table,
-            *_legend(found, wide=True),
-            _rewritten(found.rows),
-            _plain(found.rows),
-            objections_text(found.rows),
-            settings_text(found.settings),
-            _clips(found),
-            found.state,
-            _gains(found),
-        ]
-        return "\n\n".join(part for part in parts if part)
-    table = text(cost_table(found), width) if found.rows else ""
-    rows = found.rows
-    quicker = settings_text(found.settings)
-    tail = (
-        *_legend(found), _rewritten(rows), _plain(rows), quicker, _clips(found), found.state,
-        _gains(found),
+    wide, rows = width is None, found.rows
+    table = text(verdict_table(rows) if wide else cost_table(found), width) if rows else ""
+    parts = (
+        _placed(found), table, _legend(found, wide), _rewritten(rows), _plain(rows),
+        _objections(found) if wide else "", settings_text(found.settings), _clips(found),
+        found.state, _gains(found),
     )  # fmt: skip
-    wrapped = [_wrapped(part, width) for part in tail if part]
-    return "\n\n".join(part for part in (_wrapped(_placed(found), width), table, *wrapped) if part)
+    return _joined(parts, width)
 
 
 def _plain(rows: Sequence[VerdictRow]) -> str:
@@ -291,13 +190,11 @@ def _plain(rows: Sequence[VerdictRow]) -> str:
 
 def explain_screen(found: Explanation, width: int = 80) -> str:
     """Return `explain_text` without its table, in lines of ``width`` characters."""
-    rows = found.rows
-    quicker = settings_text(found.settings)
-    parts = [
-        _placed(found), _rewritten(rows), objections_text(rows), quicker, _clips(found),
-        found.state, _gains(found),
-    ]  # fmt: skip
-    return "\n\n".join(_wrapped(part, width) for part in parts if part)
+    parts = (
+        _placed(found), _rewritten(found.rows), _objections(found), settings_text(found.settings),
+        _clips(found), found.state, _gains(found),
+    )  # fmt: skip
+    return _joined(parts, width)
 
 
 def cost_table(found: Explanation) -> Table:
@@ -361,7 +258,7 @@ def _elsewhere(row: VerdictRow) -> str:
     return "; ".join(said)
 
 
-def _legend(found: Explanation, wide: bool = False) -> list[str]:
+def _legend(found: Explanation, wide: bool) -> str:
     """Return what the numbers are based on."""
     used = {row.basis for row in found.rows} | {step.basis for step in found.steps}
     said = [
@@ -378,7 +275,7 @@ def _legend(found: Explanation, wide: bool = False) -> list[str]:
         else "",
         f"not measured: {found.missing}" if found.missing else "",
     )
-    return ["\n".join(line for line in lines if line)]
+    return "\n".join(line for line in lines if line)
 
 
 _QUICKER_ALONE = (
@@ -397,21 +294,25 @@ def _is_quicker_alone(row: VerdictRow) -> bool:
     )
 
 
-def _wrapped(part: str, width: int) -> str:
-    """Wrap the lines of a text."""
-    return "\n".join(
-        piece
-        for line in part.split("\n")
-        for piece in textwrap.wrap(line, width, subsequent_indent="    ") or [""]
-    )
+def _joined(parts: Iterable[str], width: int | None) -> str:
+    """Return the parts that say something, with their lines wrapped to a width if there is one."""
+    said = [part for part in parts if part]
+    if width is not None:
+        said = [
+            "\n".join(
+                piece
+                for line in part.split("\n")
+                for piece in textwrap.wrap(line, width, subsequent_indent="    ") or [""]
+            )
+            for part in said
+        ]
+    return "\n\n".join(said)
 
 
 def _placed(found: Explanation) -> str:
     """Return how many operators run on each unit, and what all take."""
     rows = found.rows
-    placed: dict[str, int] = {}
-    for row in rows:
-        placed[row.placed] = placed.get(row.placed, 0) + 1
+    placed = Counter(row.placed for row in rows)
     counts = ", ".join(f"{number} on {name}" for name, number in placed.items())
     total = "" if found.total_cycles is None else f"; {count(found.total_cycles)} {found.counted}"
     # A run beside it counts slightly others.
@@ -483,3 +384,23 @@ def _offer_data(offer: OperatorVerdict) -> dict[str, Any]:
     """Return a verdict without the fields that its row already has."""
     fields = ("accelerator", "accepted", "reason", "rule", "cycles")
     return {name: getattr(offer, name) for name in fields}
+
+
+def _objections(found: Explanation) -> str:
+    """Return the rules that objected, each with what it costs; empty if none did."""
+    lines = []
+    for cost in found.rules:
+        several = "operator" if cost.operators == 1 else "operators"
+        said = f"{cost.operators} {several}, {count(cost.cycles)} cycles"
+        kept = said if cost.operators else "nothing"
+        lines.append(f"  {cost.accelerator}: {cost.rule} {kept}")
+    title = "rules that objected, and what runs on the CPU for it:"
+    return "\n".join([title, *lines]) if lines else ""
+
+
+def _unknown(part: str) -> InputError:
+    return InputError(
+        f"there are no {part} to plot: no costs are known",
+        where="explanation",
+        hint="explain a module whose build was complete",
+    )

@@ -8,13 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from htvm.errors import InputError
-from htvm.tools.plots.bars import SMALL, Bar, bar_figure, new_figure, picture
-from htvm.tools.plots.causes import draw_causes
+from htvm.tools.plots.bars import SMALL, Bar, bar_figure, draw_causes, new_figure, picture
 from htvm.tools.plots.colours import LIGHT, painted
-from htvm.tools.plots.memory import Area, draw_memory
-from htvm.tools.plots.strips import Strip, along, draw_strips
-from htvm.tools.report.html.parts import steps_by_name, unit_classes_of
-from htvm.tools.report.html.roofline import roofline_of
+from htvm.tools.plots.timeline import Area, Strip, along, draw_memory, draw_strips
+from htvm.tools.report.html.drawings import roofline_of
+from htvm.tools.report.html.tables import steps_by_name, unit_classes_of
 from htvm.tools.report.html.timeline import MapRow, Timeline, timeline_of
 from htvm.tools.report.table import count, milliseconds
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from htvm.tools.report.data import LayerRow, ReportData
-    from htvm.tools.report.html.svg import Drawing
+    from htvm.tools.report.html.drawings import Drawing
 
 _WIDTH = 11.0  # inches
 _DPI = 150

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from htvm.shown import Shown
+from htvm.tools.plots.bars import Bar, bar_figure
+from htvm.tools.plots.colours import LIGHT
 from htvm.tools.report.table import Column, Table, count, percent, table_of, text, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 Answer: TypeAlias = Literal["yes", "no", "close"]
 """The answer; ``close`` means that the uncertainty of an estimate decides."""
@@ -199,15 +202,23 @@ class Fit(Shown):
         Raises:
             DependencyError: matplotlib is not installed.
         """
-        from htvm.tools.report.fit_figure import memory_figure
+        bars = []
+        for each in self.levels:
+            share = 100 / each.limit if each.limit else 0.0
+            room = f"of {count(each.limit)} B"
+            words = f"{count(each.demand)} {room}: {_FITS[each.fits]}"
+            bars.append(Bar(f"{each.memory}, needed", share * each.demand, words, "arena", True))
+            if each.planned is not None:
+                words = f"{count(each.planned)} {room}"
+                bars.append(Bar(f"{each.memory}, planned", share * each.planned, words, "arena"))
+        figure = bar_figure(f"{self.network} on {self.target}", bars, "% of the memory")
+        (axes,) = figure.axes
+        axes.axvline(100, color=LIGHT["ink"], linestyle="--", linewidth=1)  # the limit
+        axes.set_xlim(0, max(_LEAST, axes.get_xlim()[1]))
+        return figure
 
-        levels = [
-            (each.memory, each.limit, each.demand, each.planned, _FITS[each.fits])
-            for each in self.levels
-        ]
-        return memory_figure(f"{self.network} on {self.target}", levels)
 
-
+_LEAST = 150.0  # percent that the axis shows at least: room for words beside full bars
 _SHOWN = 5
 
 _FITS: dict[Answer, str] = {"yes": "fits", "no": "does not fit", "close": "close"}

@@ -11,7 +11,7 @@ import msgspec
 from htvm.errors import ExportError, InputError
 from htvm.files import is_pipe
 from htvm.public import boundary
-from htvm.tools.report.json_file import KIND, SCHEMA
+from htvm.tools.report.save import KIND, SCHEMA
 from htvm.tools.report.types import Report
 
 if TYPE_CHECKING:

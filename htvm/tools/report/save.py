@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from htvm.errors import ExportError
 from htvm.files import write_whole
 from htvm.public import boundary
+from htvm.tools.report.data import ReportData
 
 if TYPE_CHECKING:
     from htvm.tools.report.data import ReportData
+
+
+SCHEMA = 1
+"""Version of the document: raised when a field is removed or redefined, not for new fields."""
+
+KIND = "report"
+"""The document's ``kind``."""
+
+
+def report_json(report: ReportData, indent: int | None = 2) -> str:
+    """Return the whole report as JSON; ``indent=None`` gives one line.
+
+    It has ``schema`` (`SCHEMA`), ``kind``, the fields of `ReportData`, and values derived from it:
+    ``latency_ms`` and the memory's ``total``.
+    """
+    summary = report.summary
+    data = {"schema": SCHEMA, "kind": KIND, **msgspec.to_builtins(report)}
+    data["summary"]["latency_ms"] = summary.latency_ms
+    data["summary"]["memory"]["total"] = summary.memory.total
+    return json.dumps(data, indent=indent, allow_nan=False)
 
 
 def _text(report: ReportData) -> bytes:
@@ -31,7 +55,6 @@ def _csv(report: ReportData) -> bytes:
 
 
 def _json(report: ReportData) -> bytes:
-    from htvm.tools.report.json_file import report_json
 
     return f"{report_json(report)}\n".encode()
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,8 +14,7 @@ from byoc_dory.explore import Tried
 from byoc_dory.options import ScheduleKind, TilingOptions
 from htvm.files import write_whole
 from htvm.shown import Shown, optional
-from htvm.tools.plots.bars import new_figure
-from htvm.tools.report.sweep_figures import heat_figure, pareto_figure
+from htvm.tools.report.sweep_figures import heat_figure, layers_figure, pareto_figure
 from htvm.tools.report.table import Column, Table, table_of, text
 from htvm.tools.report.winners import (
     Total,
@@ -27,13 +25,8 @@ from htvm.tools.report.winners import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
-
-# With more panels than this, they become too small to read.
-_MOST_PANELS = 12
-_MARKERS = "osD^vP*X"
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,7 +69,7 @@ class Exploration(Shown):
             width: characters per line, in which the most important columns are shown; by default
                 all, in lines as long as they need.
         """
-        table = _table(list(zip(self.labels, self.rows, strict=True)))
+        table = _table(self._labelled)
         lacking = {row.shortage.layer: row.shortage for row in self.rows if row.shortage}
         notes = [str(shortage.error()) for shortage in lacking.values()]
         notes += winners_text(self.totals, width)
@@ -187,7 +180,7 @@ class Exploration(Shown):
         Raises:
             DependencyError: matplotlib is not installed.
         """
-        return self._plot("cycles", "predicted cycles", lambda row: row.cycles)
+        return layers_figure("cycles", "predicted cycles", self._labelled, lambda row: row.cycles)
 
     def plot_memory(self) -> Figure:
         """Plot L1 bytes of one input and output tile against the budget, one panel per layer.
@@ -195,36 +188,11 @@ class Exploration(Shown):
         Raises:
             DependencyError: matplotlib is not installed.
         """
-        return self._plot("L1", "bytes of L1", _l1_bytes)
+        return layers_figure("L1", "bytes of L1", self._labelled, _l1_bytes)
 
-    def _plot(self, title: str, axis: str, value: Any) -> Figure:
-        panels = self._panels()
-        columns = min(3, len(panels)) or 1
-        lines = -(-len(panels) // columns) or 1
-        figure = new_figure(4.5 * columns, 3.2 * lines)
-        figure.suptitle(f"{title} of {len({row.layer for row in self.rows})} layers")
-        budgets = sorted({row.l1_budget for row in self.rows})
-        for number, (name, rows) in enumerate(panels):
-            axes = figure.add_subplot(lines, columns, number + 1)
-            (_lines if len(budgets) > 1 else _bars)(axes, rows, value)
-            axes.set_title(name, fontsize=8)
-            axes.set_ylabel(axis, fontsize=8)
-            axes.tick_params(labelsize=7)
-        below(figure)
-        return figure
-
-    def _panels(self) -> list[tuple[str, list[tuple[str, Tried]]]]:
-        """Return (title, labelled rows) of each layer; layers of the same shape share a panel."""
-        panels: dict[tuple[str, ...], list[tuple[str, Tried]]] = {}
-        first: dict[tuple[str, ...], str] = {}
-        for label, row in zip(self.labels, self.rows, strict=True):
-            key = (row.accelerator, row.op, row.shape)
-            if first.setdefault(key, row.layer) == row.layer:
-                panels.setdefault(key, []).append((label, row))
-        titled = [(f"{first[key]}: {key[1]} {key[2]}", rows) for key, rows in panels.items()]
-        # The longest-running layers matter most.
-        titled.sort(key=lambda panel: -max((row.cycles or 0) for _, row in panel[1]))
-        return titled[:_MOST_PANELS]
+    @property
+    def _labelled(self) -> list[tuple[str, Tried]]:
+        return list(zip(self.labels, self.rows, strict=True))
 
 
 def _table(rows: Sequence[tuple[str, Tried]]) -> Table:
@@ -303,55 +271,3 @@ def _weighted(row: Tried, rows: Sequence[Tried]) -> str:
 
 def _l1_bytes(row: Tried) -> int | None:
     return None if row.l1_in is None or row.l1_out is None else row.l1_in + row.l1_out
-
-
-def _series(
-    rows: list[tuple[str, Tried]], value: Any
-) -> Iterator[tuple[int, str, list[tuple[int, float]]]]:
-    """Yield (number, label, points (budget, value)) per objective, without infeasible points."""
-    for number, label in enumerate(dict.fromkeys(label for label, _ in rows)):
-        mine = sorted(
-            (row.l1_budget, found)
-            for other, row in rows
-            if other == label and (found := value(row)) is not None
-        )
-        yield number, label, mine
-
-
-def _lines(axes: Axes, rows: list[tuple[str, Tried]], value: Any) -> None:
-    """Plot values against the budget; marks get smaller, so that coinciding ones can be seen."""
-    for number, label, points in _series(rows, value):
-        axes.plot(
-            [budget for budget, _ in points], [found for _, found in points],
-            marker=_MARKERS[number % len(_MARKERS)], markersize=max(3, 9 - number), linewidth=1,
-            label=label,
-        )  # fmt: skip
-    log_axes(axes, sorted({row.l1_budget for _, row in rows}))
-
-
-def below(figure: Figure) -> None:
-    """Draw the legend of the first panel, if there is any, for all panels, below them."""
-    if figure.axes:
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        columns = max(1, min(5, len(labels), int(1.4 * figure.get_figwidth() / 3)))
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
-
-
-def log_axes(axes: Axes, budgets: Sequence[int]) -> None:
-    """Set logarithmic axes over L1 budgets (bytes), with readable ticks."""
-    ticker = importlib.import_module("matplotlib.ticker")
-    axes.set_xscale("log")
-    axes.set_xticks(budgets, labels=[f"{budget / 1000:g}" for budget in budgets])
-    axes.set_xticks([], minor=True)
-    axes.set_xlabel("L1 budget in kB", fontsize=8)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(ticker.EngFormatter(sep=""))
-    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
-    axes.grid(True, alpha=0.3)
-
-
-def _bars(axes: Axes, rows: list[tuple[str, Tried]], value: Any) -> None:
-    for number, label, points in _series(rows, value):
-        axes.bar([number], [points[0][1] if points else 0], label=label)
-    axes.set_xticks([])

@@ -1,9 +1,10 @@
-"""Figures of explorations: what nothing beats, and cycles over the weights of an objective."""
+"""Figures of explorations: values over budgets, what nothing beats, cycles over weights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from byoc_dory.errors import InputError
 from htvm.tools.plots.bars import MARKERS, SMALL, counted, new_figure, readable
@@ -11,12 +12,18 @@ from htvm.tools.plots.colours import LIGHT
 from htvm.tools.report.winners import Total, keep_best
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from byoc_dory.explore import Tried
 
 _MOST_KEYS = 12  # objectives in a legend
 _FRONT = "nothing is better in both"
+# With more panels than this, they become too small to read.
+_MOST_PANELS = 12
+_MARKERS = "osD^vP*X"
+_Labelled: TypeAlias = "Sequence[tuple[str, Tried]]"
+_Value: TypeAlias = "Callable[[Tried], int | None]"
 
 
 def pareto_figure(totals: Sequence[Total]) -> Figure:
@@ -131,3 +138,95 @@ def _sum(
             keep_best(chosen, row)
     cycles = [row.cycles for row in chosen.values() if row.cycles is not None]
     return sum(cycles) if cycles and len(cycles) == len(chosen) else None
+
+
+def layers_figure(title: str, axis: str, rows: _Labelled, value: _Value) -> Figure:
+    """Plot a value against the L1 budget, one panel per layer; bars for one budget.
+
+    Args:
+        title: what the value is called in the title.
+        axis: what the values are, with the unit.
+        rows: all rows, each with what tells it from others of its layer and budget.
+        value: the value of a row; None where no tile fits.
+
+    Raises:
+        DependencyError: matplotlib is not installed.
+    """
+    panels = _panels(rows)
+    columns = min(3, len(panels)) or 1
+    lines = -(-len(panels) // columns) or 1
+    figure = new_figure(4.5 * columns, 3.2 * lines)
+    figure.suptitle(f"{title} of {len({row.layer for _, row in rows})} layers")
+    budgets = {row.l1_budget for _, row in rows}
+    for number, (name, mine) in enumerate(panels):
+        axes = figure.add_subplot(lines, columns, number + 1)
+        (_lines if len(budgets) > 1 else _bars)(axes, mine, value)
+        axes.set_title(name, fontsize=8)
+        axes.set_ylabel(axis, fontsize=8)
+        axes.tick_params(labelsize=7)
+    below(figure)
+    return figure
+
+
+def _panels(rows: _Labelled) -> list[tuple[str, list[tuple[str, Tried]]]]:
+    """Return (title, labelled rows) of each layer; layers of the same shape share a panel."""
+    panels: dict[tuple[str, ...], list[tuple[str, Tried]]] = {}
+    first: dict[tuple[str, ...], str] = {}
+    for label, row in rows:
+        key = (row.accelerator, row.op, row.shape)
+        if first.setdefault(key, row.layer) == row.layer:
+            panels.setdefault(key, []).append((label, row))
+    titled = [(f"{first[key]}: {key[1]} {key[2]}", mine) for key, mine in panels.items()]
+    # The longest-running layers matter most.
+    titled.sort(key=lambda panel: -max((row.cycles or 0) for _, row in panel[1]))
+    return titled[:_MOST_PANELS]
+
+
+def _series(rows: _Labelled, value: _Value) -> Iterator[tuple[int, str, list[tuple[int, int]]]]:
+    """Yield (number, label, points (budget, value)) per objective, without infeasible points."""
+    for number, label in enumerate(dict.fromkeys(label for label, _ in rows)):
+        mine = sorted(
+            (row.l1_budget, found)
+            for other, row in rows
+            if other == label and (found := value(row)) is not None
+        )
+        yield number, label, mine
+
+
+def _lines(axes: Axes, rows: _Labelled, value: _Value) -> None:
+    """Plot values against the budget; marks get smaller, so that coinciding ones can be seen."""
+    for number, label, points in _series(rows, value):
+        axes.plot(
+            [budget for budget, _ in points], [found for _, found in points],
+            marker=_MARKERS[number % len(_MARKERS)], markersize=max(3, 9 - number), linewidth=1,
+            label=label,
+        )  # fmt: skip
+    log_axes(axes, sorted({row.l1_budget for _, row in rows}))
+
+
+def below(figure: Figure) -> None:
+    """Draw the legend of the first panel, if there is any, for all panels, below them."""
+    if figure.axes:
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        columns = max(1, min(5, len(labels), int(1.4 * figure.get_figwidth() / 3)))
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
+
+
+def log_axes(axes: Axes, budgets: Sequence[int]) -> None:
+    """Set logarithmic axes over L1 budgets (bytes), with readable ticks."""
+    ticker = importlib.import_module("matplotlib.ticker")
+    axes.set_xscale("log")
+    axes.set_xticks(budgets, labels=[f"{budget / 1000:g}" for budget in budgets])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("L1 budget in kB", fontsize=8)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+    axes.grid(True, alpha=0.3)
+
+
+def _bars(axes: Axes, rows: _Labelled, value: _Value) -> None:
+    for number, label, points in _series(rows, value):
+        axes.bar([number], [points[0][1] if points else 0], label=label)
+    axes.set_xticks([])

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from htvm.tools.plots.causes import CAUSES
+from htvm.tools.plots.bars import CAUSES
 from htvm.tools.plots.lanes import lanes_of
 
 if TYPE_CHECKING:

@@ -7,14 +7,12 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from htvm.shown import Shown
-from htvm.tools.report.data import L1Use, L2Use, LayerRow, ReportData, SqnrRow, Summary, Unit
+from htvm.tools.report.data import ReportData
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
-
-__all__ = ["L1Use", "LayerRow", "L2Use", "Report", "SqnrRow", "Summary", "Unit"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,7 +48,7 @@ class Report(ReportData, Shown):
 
     def _repr_html_(self) -> str:
         """The first screen, the cycles by cause, and all steps as a table, for notebooks."""
-        from htvm.tools.report.html.parts import cause_bar
+        from htvm.tools.report.html.tables import cause_bar
 
         return (
             f"<pre>{escape(self.screen())}</pre>{cause_bar(self)}"

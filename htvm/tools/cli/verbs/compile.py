@@ -70,7 +70,7 @@ def command(
     from htvm.firmware.export import check_folder
     from htvm.firmware.mlf import check_tar
     from htvm.firmware.packages import MLF, kind_written
-    from htvm.tools.report.json_file import report_json
+    from htvm.tools.report.save import report_json
 
     kind = kind_written(kind, resolve(target).soc)
     if kind == MLF:

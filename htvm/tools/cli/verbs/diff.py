@@ -14,7 +14,7 @@ from htvm.tools.cli.places import PATH
 from htvm.tools.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from htvm.tools.report.conditions import Condition
+    from htvm.tools.report.difference import Condition
 
 
 @click.command(
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 def command(before: Path, after: Path, conditions: tuple[Condition, ...], as_json: bool) -> None:
     """Say what changed from the report BEFORE to the report AFTER, both saved as .json."""
     import htvm.tools.report
-    from htvm.tools.report.conditions import figures_of
-    from htvm.tools.report.difference import difference_of
+    from htvm.tools.report.difference import difference_of, figures_of
 
     old, new = htvm.report.load(before), htvm.report.load(after)
     found = difference_of(old, new)

@@ -24,7 +24,7 @@ from htvm.tools.cli.terminal import echo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from htvm.tools.report.conditions import Condition
+    from htvm.tools.report.difference import Condition
     from htvm.tools.report.types import Report
 
 _FORMS = {
@@ -89,8 +89,8 @@ def command(
 
     MODEL may also be a report that was saved as .json.
     """
-    from htvm.tools.report.conditions import figures_of
-    from htvm.tools.report.json_file import report_json
+    from htvm.tools.report.difference import figures_of
+    from htvm.tools.report.save import report_json
 
     suffixes, model = _suffixes(outs, form), network.text
     if model.lower().endswith(".json"):

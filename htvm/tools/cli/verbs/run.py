@@ -20,7 +20,7 @@ from htvm.tools.cli.terminal import echo, terminal_width
 
 if TYPE_CHECKING:
     from htvm.result import RunResult
-    from htvm.tools.report.conditions import Condition
+    from htvm.tools.report.difference import Condition
     from htvm.tools.verification.types import Stray
 
 
@@ -71,7 +71,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Build MODEL and run it once on the simulated SoC."""
-    from htvm.tools.report.conditions import figures_of
+    from htvm.tools.report.difference import figures_of
     from htvm.tools.report.table import wrapped
 
     opened, inputs = network.open_with(given)

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any
 from byoc_dory.plain import plain
 from htvm.tools.plots.colours import CLASSES, DARK, LIGHT
 from htvm.tools.plots.lanes import runs_of_cores
-from htvm.tools.report.accuracy import accuracy_text
-from htvm.tools.report.html.graph import graph_of
-from htvm.tools.report.html.parts import (
+from htvm.tools.report.html.drawings import graph_of, roofline_of
+from htvm.tools.report.html.tables import (
     BarPart,
+    bytes_grid,
     cause_parts,
+    layers_grid,
     stacked,
     steps_by_name,
     unit_classes_of,
 )
-from htvm.tools.report.html.roofline import roofline_of
-from htvm.tools.report.html.tables import bytes_grid, layers_grid
 from htvm.tools.report.html.timeline import timeline_of
-from htvm.tools.report.layers import overlap_text
-from htvm.tools.report.reasons import accelerated_text, group_text, reason_of, speed_up_of
+from htvm.tools.report.layers import accuracy_text, overlap_text
+from htvm.tools.report.screen import accelerated_text, group_text, reason_of, speed_up_of
 from htvm.tools.report.table import count, milliseconds, percent, ratio
 
 if TYPE_CHECKING:

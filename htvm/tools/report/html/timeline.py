@@ -7,15 +7,15 @@ from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from htvm.tools.plots.lanes import Lane, Span, coarse, folded, lanes_of, runs_of_cores
-from htvm.tools.plots.step_axis import step_axis
-from htvm.tools.report.html.svg import Drawing
+from htvm.tools.plots.timeline import step_axis
+from htvm.tools.report.html.drawings import Drawing
 from htvm.tools.report.table import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from htvm.tools.report.data import LayerRow, ReportData
-    from htvm.tools.report.picture_types import MemoryMap
+    from htvm.tools.report.parts import MemoryMap
 
 # Most rectangles in all lanes together: a page with more is large and slow to show.
 _MOST = 20_000

@@ -1,4 +1,4 @@
-"""The contents of a report's figures: plain frozen values.
+"""Parts of a report beside its steps: operators, the SoC, energy, the recipe, decisions.
 
 Units: sizes in bytes, times in cycles of the SoC's clock, energies in microjoules.  Anything not
 measured is ``None``, never zero.
@@ -102,3 +102,45 @@ class Recipe:
     model: str
     model_sha256: str = ""
     program_sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decisions on inputs with labels; a decision is the largest output (the first of equal ones).
+
+    Attributes:
+        samples: number of inputs.
+        source: of these, decided by the source model as the label says.
+        build: of these, decided by the build as the label says.
+        same: of these, decided by both alike, rightly or not.
+    """
+
+    samples: int
+    source: int
+    build: int
+    same: int
+
+    @property
+    def accuracy(self) -> float:
+        """Top-1 accuracy of the build, 0 to 1."""
+        return self.build / self.samples
+
+    @property
+    def source_accuracy(self) -> float:
+        """Top-1 accuracy of the source model, 0 to 1."""
+        return self.source / self.samples
+
+    @property
+    def words(self) -> str:
+        """The accuracies and the agreement in a few words."""
+
+        def share(number: int) -> str:
+            return f"{100 * number / self.samples:.1f} %"
+
+        return (
+            f"{share(self.build)}, the source's {share(self.source)}, "
+            f"same decision {share(self.same)}, on {self.samples:,} inputs"
+        )
+
+    def __str__(self) -> str:
+        return f"accuracy (top-1): {self.words}"
