@@ -20,7 +20,7 @@ from htvm.compiled import BuildOptions
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import compile_model
 from htvm.sim.native import native_library
-from htvm.tools.verification.reference import operator_results
+from htvm.tools.verification.verify import operator_results
 
 __all__ = ["SCENARIOS", "Ran", "Workload", "execute", "workload"]
 

@@ -27,7 +27,7 @@ from htvm.model import Model
 from htvm.progress import Progress
 from htvm.tools.report.table import Column, Table, text
 from htvm.tools.zoo.drawing import Sketch
-from htvm.tools.zoo.emit import model
+from htvm.tools.zoo.networks import model
 from htvm.tools.zoo.schemes import Scheme
 
 __all__ = ["made_of", "run"]

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from htvm.tools.language import LanguageModel
     from htvm.tools.printing.stages import print
     from htvm.tools.project import Project, open
-    from htvm.tools.sweeping.costs import Costs
     from htvm.tools.sweeping.designs import Designs
+    from htvm.tools.sweeping.row import Costs
     from htvm.tools.sweeping.sweep import sweep
 
 __all__ = [
@@ -136,7 +136,7 @@ _HOMES = {
     "open": "htvm.tools.project",
     "print": "htvm.tools.printing.stages",
     "quantize": "htvm.quantization",
-    "Costs": "htvm.tools.sweeping.costs",
+    "Costs": "htvm.tools.sweeping.row",
     "Designs": "htvm.tools.sweeping.designs",
     "soc": "htvm.target",
     "sweep": "htvm.tools.sweeping.sweep",

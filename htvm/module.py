@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from htvm.tools.report.parts import Decisions
     from htvm.tools.report.types import Report
     from htvm.tools.report.verdicts import VerdictRow
-    from htvm.tools.verification.golden import Golden
     from htvm.tools.verification.types import Stray, Verification
+    from htvm.tools.verification.verify import Golden
     from htvm.vm import RegionMachine
 
 
@@ -219,8 +219,7 @@ class Module:
             L2OverflowError: the firmware does not fit (for a module built for ``"host"``).
             SimulationError: the core trapped, or a device model complained.
         """
-        from htvm.tools.verification.golden import bind_golden
-        from htvm.tools.verification.verify import verify
+        from htvm.tools.verification.verify import bind_golden, verify
 
         arrays = bind_inputs(self.compiled.source.inputs, inputs)
         own = None if golden is None else bind_golden(self.compiled.source.outputs, golden)

@@ -219,17 +219,13 @@ class RunResult(Shown):
             DependencyError: matplotlib is not installed.
             InputError: neither cycles nor instructions were counted.
         """
-        from htvm.tools.plots.timeline import Worker, step_axis, timeline_figure
+        from htvm.tools.plots.timeline import step_axis, timeline_figure
 
         axis = step_axis(self.layers, self.cycles, self.instructions)
         if axis.unit == "steps":
             raise _nothing("timeline")
-        steps = [
-            Worker(row.accelerator if row.kind in ("layer", "cpu") else "cpu", start, end - start)
-            for row, (start, end) in zip(self.layers, axis.spans, strict=True)
-        ]
-        title = f"{axis.length:,} {axis.unit}"
-        return timeline_figure(title, steps, self.timeline, axis.length, axis.unit)
+        units = [row.accelerator if row.kind in ("layer", "cpu") else "cpu" for row in self.layers]
+        return timeline_figure(f"{axis.length:,} {axis.unit}", units, axis, self.timeline)
 
     def plot_layers(self, most: int = 20) -> Figure:
         """Plot the steps that take longest, by cause; on cores without cycles, by instructions.
@@ -268,24 +264,13 @@ class RunResult(Shown):
             DependencyError: matplotlib is not installed.
             InputError: nothing is placed in these memories.
         """
-        from htvm.tools.plots.timeline import Area, memory_figure, step_axis
+        from htvm.tools.plots.timeline import memory_figure, step_axis
 
         maps = [entry for entry in self.maps if entry.blocks]
         if not maps:
             raise InputError("there is no memory to plot: nothing is known of it",
                              where="RunResult", hint="run a module that was built")  # fmt: skip
-        axis = step_axis(self.layers, self.cycles, self.instructions)
-        spans, drawn = axis.spans, []
-        for entry in maps:
-            areas = [
-                Area(
-                    block.name, spans[block.first][0], spans[block.last][1], block.offset,
-                    block.bytes, "m-stays" if block.resident else "m-tile",
-                )
-                for block in entry.blocks
-            ]  # fmt: skip
-            drawn.append((entry.memory, entry.peak, entry.limit, areas))
-        return memory_figure(drawn, axis.length, axis.unit)
+        return memory_figure(maps, step_axis(self.layers, self.cycles, self.instructions))
 
 
 def _nothing(part: str) -> InputError:

@@ -19,7 +19,7 @@ from htvm.quantization.samples import checked_labels, stacked_samples
 from htvm.tiling_file import read_tiling
 from htvm.tools.cli.arguments import read_inputs
 from htvm.tools.sweeping.store import SCHEMA, Store
-from htvm.tools.verification.golden import bind_golden
+from htvm.tools.verification.verify import bind_golden
 from tests.frontend.onnxfile import model_of, requant, saved
 
 INFO = htvm.TensorInfo("x", (1, 4), "int8")

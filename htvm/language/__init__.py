@@ -2,24 +2,6 @@
 
 from __future__ import annotations
 
-from htvm.tools.language import (
-    MASKED,
-    Draws,
-    LanguageModel,
-    StepInterface,
-    pick,
-    rotations,
-    sampling,
-    sharpness_of,
-)
-
-__all__ = [
-    "MASKED",
-    "Draws",
-    "LanguageModel",
-    "StepInterface",
-    "pick",
-    "rotations",
-    "sampling",
-    "sharpness_of",
-]
+from htvm.tools.language import *  # noqa: F403  # all of its public names
+from htvm.tools.language import __all__ as __all__
+from htvm.tools.language import sampling as sampling

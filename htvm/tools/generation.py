@@ -201,10 +201,36 @@ def check(
     Raises:
         InputError: it could not.
     """
-    prompt = _checked(language, tokens, steps)
+    ids = list(tokens)
+    if not ids:
+        raise InputError(
+            "the prompt is empty", where=_WHERE, hint="give at least one token to continue"
+        )
+    for place, token in enumerate(ids):
+        whole = isinstance(token, (int, np.integer)) and not isinstance(token, bool)
+        if not whole or not 0 <= token < language.vocabulary:
+            raise InputError(
+                f"the vocabulary has no token {token!r}",
+                where=f"{_WHERE}, token {place} of the prompt",
+                hint=f"ids are 0 to {language.vocabulary - 1}",
+            )
+    if len(ids) > language.length:
+        raise InputError(
+            f"a prompt of {len(ids)} tokens, the cache has {language.length} positions",
+            where=_WHERE,
+            hint="give its last tokens, or build a step with a longer cache",
+        )
+    _whole("steps", steps, 1)
+    if len(ids) + steps - 1 > language.positions:
+        raise InputError(
+            f"{len(ids)} tokens and {steps} steps, there are rotations for {language.positions} "
+            "positions",
+            where=_WHERE,
+            hint="write fewer tokens, or give the language model more rotations",
+        )
     sharpness_of(temperature, language.score_scale)
     _whole("seed", seed, 0, _LARGEST_SEED)
-    return prompt
+    return tuple(int(token) for token in ids)
 
 
 class _Computed:
@@ -263,38 +289,6 @@ def _language(model: Module | LanguageModel) -> LanguageModel:
         where=_WHERE,
         hint="build an htvm.LanguageModel; LanguageModel.of(step) makes one of a decoding step",
     )
-
-
-def _checked(language: LanguageModel, tokens: Sequence[int], steps: int) -> tuple[int, ...]:
-    """Return the prompt, if it and the number of steps are possible."""
-    ids = list(tokens)
-    if not ids:
-        raise InputError(
-            "the prompt is empty", where=_WHERE, hint="give at least one token to continue"
-        )
-    for place, token in enumerate(ids):
-        whole = isinstance(token, (int, np.integer)) and not isinstance(token, bool)
-        if not whole or not 0 <= token < language.vocabulary:
-            raise InputError(
-                f"the vocabulary has no token {token!r}",
-                where=f"{_WHERE}, token {place} of the prompt",
-                hint=f"ids are 0 to {language.vocabulary - 1}",
-            )
-    if len(ids) > language.length:
-        raise InputError(
-            f"a prompt of {len(ids)} tokens, the cache has {language.length} positions",
-            where=_WHERE,
-            hint="give its last tokens, or build a step with a longer cache",
-        )
-    _whole("steps", steps, 1)
-    if len(ids) + steps - 1 > language.positions:
-        raise InputError(
-            f"{len(ids)} tokens and {steps} steps, there are rotations for {language.positions} "
-            "positions",
-            where=_WHERE,
-            hint="write fewer tokens, or give the language model more rotations",
-        )
-    return tuple(int(token) for token in ids)
 
 
 def _whole(name: str, value: int, least: int, most: int | None = None) -> None:

@@ -2,46 +2,5 @@
 
 from __future__ import annotations
 
-from htvm.tools.zoo import (
-    DESCRIBED,
-    SCHEMES,
-    SEED_DIGITS,
-    TRAINED,
-    build,
-    digits,
-    ds_cnn,
-    encoder,
-    gemm,
-    microllama,
-    microllama_prompt,
-    mobilenet_v1,
-    mobilenet_v1_224,
-    named,
-    names,
-    resnet8,
-    single_head_attention,
-    sketch,
-    toyadmos,
-)
-
-__all__ = [
-    "DESCRIBED",
-    "SCHEMES",
-    "SEED_DIGITS",
-    "TRAINED",
-    "build",
-    "digits",
-    "ds_cnn",
-    "encoder",
-    "gemm",
-    "microllama",
-    "microllama_prompt",
-    "mobilenet_v1",
-    "mobilenet_v1_224",
-    "named",
-    "names",
-    "resnet8",
-    "single_head_attention",
-    "sketch",
-    "toyadmos",
-]
+from htvm.tools.zoo import *  # noqa: F403  # all of its public names
+from htvm.tools.zoo import __all__ as __all__

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from htvm.tools.cli.demo import demo
-from htvm.tools.cli.digits import recognised
+from htvm.tools.cli.demo import demo, recognised
 
 
 def test_the_image_the_scores_and_the_decision() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from htvm.tools.cli.app import main
-from htvm.tools.cli.sweeps import write_sweep
+from htvm.tools.cli.verbs.explore import write_sweep
 
 COMMON = ["explore", "zoo:toyadmos", "-t", "diana.digital", "--l1", "300", "--l1", "64000"]
 

@@ -31,7 +31,7 @@ from htvm.firmware.paths import soc_folder
 from htvm.tools.cli import main
 from htvm.tools.skeleton import EXAMPLE, example_folder, new_soc, skeleton
 from htvm.tools.zoo.drawing import Sketch
-from htvm.tools.zoo.emit import model
+from htvm.tools.zoo.networks import model
 
 ROOT = Path(__file__).parents[2]
 

@@ -21,7 +21,7 @@ from htvm.tools.explain.improvements import improvements, variants_of
 from htvm.tools.explain.variants import resized
 from htvm.tools.report.verdicts import Improvement
 from htvm.tools.zoo.drawing import Sketch
-from htvm.tools.zoo.emit import model as drawn_model
+from htvm.tools.zoo.networks import model as drawn_model
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.float32.quantize import Dequantize, Quantize

@@ -12,8 +12,7 @@ from htvm.compiled import BuildOptions, Compiled
 from htvm.errors import DefectError, HtvmError, UnsupportedError
 from htvm.pipeline import compile_model
 from htvm.tools.cli.arguments import open_model
-from htvm.tools.explain.explanation import explanation_of
-from htvm.tools.explain.settings import settings
+from htvm.tools.explain.explanation import explanation_of, settings
 from htvm.tools.explain.step_costs import build_costs
 from htvm.tools.report.explain import explain_data, explain_text
 from htvm.tools.report.verdicts import Numbers, Setting, settings_text

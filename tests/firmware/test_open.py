@@ -23,7 +23,7 @@ from htvm.firmware.export import MANIFEST
 from htvm.firmware.manifest import FILE, StoredArray
 from htvm.inputs import seeded_inputs
 from htvm.tools.zoo.drawing import Sketch
-from htvm.tools.zoo.emit import model
+from htvm.tools.zoo.networks import model
 
 
 def _model() -> htvm.Model:

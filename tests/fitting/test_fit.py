@@ -24,8 +24,7 @@ from htvm.pipeline import compile_model
 from htvm.tools import fitting, zoo
 from htvm.tools.cli.app import main
 from htvm.tools.cli.arguments import open_model
-from htvm.tools.fitting.code_size import TOLERANCE, WORD_BYTES, code_size
-from htvm.tools.fitting.levels import constants_by_layer
+from htvm.tools.fitting.levels import TOLERANCE, WORD_BYTES, code_size, constants_by_layer
 from htvm.tools.report.fit import Fit, Level
 from patterns.ops.dense import Dense
 from patterns.reading.read import graph_of

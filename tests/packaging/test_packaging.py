@@ -95,7 +95,7 @@ _USED = """
 import sys
 from pathlib import Path
 import htvm
-from htvm.tools.cli.app import main
+from htvm.tools.cli.app import (main)
 from htvm.inputs import seeded_inputs
 from tests.tools import tool
 

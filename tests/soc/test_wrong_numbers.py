@@ -17,7 +17,7 @@ from htvm.firmware.diagnostics import refused_number
 from htvm.model import Model
 from htvm.tools.skeleton import example_folder
 from htvm.tools.zoo.drawing import Sketch
-from htvm.tools.zoo.emit import model
+from htvm.tools.zoo.networks import model
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:

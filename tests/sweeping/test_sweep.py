@@ -28,14 +28,13 @@ from htvm.compiled import BuildOptions
 from htvm.errors import DependencyError, ExportError, HtvmError, ModelError, TargetError
 from htvm.opening import opened as open_model
 from htvm.tools.cli import main
-from htvm.tools.cli.sweep_arguments import split_words
+from htvm.tools.cli.verbs.sweep import split_words
 from htvm.tools.sweeping import evaluate as evaluating
 from htvm.tools.sweeping.designs import front
-from htvm.tools.sweeping.job import Job, Task
-from htvm.tools.sweeping.row import Row
+from htvm.tools.sweeping.row import Job, Row, Task
 from htvm.tools.sweeping.space import space_of
 from htvm.tools.sweeping.store import Store
-from htvm.tools.sweeping.workers import executed
+from htvm.tools.sweeping.sweep import executed
 
 NETWORK = "zoo:toyadmos"
 GRID = {"cores": [1, 2, 4, 8], "l1": ["32KiB", "64KiB"]}

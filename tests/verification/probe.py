@@ -17,12 +17,11 @@ from byoc_dory.soc.diana.faults import fault_settings
 from htvm.compiled import BuildOptions, Compiled
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import compile_model
-from htvm.tools.verification import reference
-from htvm.tools.verification.reference import operator_results
+from htvm.tools.verification import verify as verifying
 from htvm.tools.verification.types import Verification
-from htvm.tools.verification.verify import verify
+from htvm.tools.verification.verify import operator_results, verify
 from htvm.tools.zoo.drawing import Sketch
-from htvm.tools.zoo.emit import model
+from htvm.tools.zoo.networks import model
 from htvm.tools.zoo.schemes import Scheme
 
 Array = np.ndarray[Any, Any]
@@ -62,7 +61,7 @@ def verified(work: Compiled, settings: Mapping[int, int] | None = None) -> Verif
     inputs = seeded_inputs(work.source.inputs)
     with pytest.MonkeyPatch.context() as patch:
         if work.source.inputs[0].shape == INPUTS[0].shape:
-            patch.setattr(reference, "operator_results", lambda module, _inputs: _reference(module))
+            patch.setattr(verifying, "operator_results", lambda module, _inputs: _reference(module))
         return verify(work, inputs, settings=settings)
 
 

@@ -12,8 +12,8 @@ from htvm import zoo
 from htvm.aot.entry import model_sources
 from htvm.compiled import Compiled
 from htvm.inputs import seeded_inputs
+from htvm.tools.verification.compare import _address, _index
 from htvm.tools.verification.observe import ObservableMachine
-from htvm.tools.verification.origin import _address, _index
 from htvm.tools.verification.types import Difference, Origin
 from tests.verification.probe import broken, compiled, probe, verified
 

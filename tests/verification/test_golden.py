@@ -12,7 +12,7 @@ import pytest
 import htvm
 from byoc_dory.errors import InputError
 from htvm.inputs import seeded_inputs
-from htvm.tools.verification.golden import bind_golden, compare_golden
+from htvm.tools.verification.verify import bind_golden, compare_golden
 from tests.e2e.networks import random_network
 from tests.verification.probe import Array, probe
 

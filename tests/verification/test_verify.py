@@ -258,7 +258,7 @@ def test_values_are_those_of_the_two_programs(tiled: Compiled) -> None:
 def test_rows_of_channels() -> None:
     """The cluster has another layout than DIANA's cores."""
     from htvm.tools.zoo.drawing import Sketch
-    from htvm.tools.zoo.emit import model
+    from htvm.tools.zoo.networks import model
 
     net = Sketch("rows", (3, 8, 8), 0, "8-bit")
     net.conv2d(net.conv2d(net.input, 8, (3, 3)), 8, (3, 3))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from htvm import zoo
-from htvm.tools.zoo.emit import model
+from htvm.tools.zoo.networks import model
 from htvm.tools.zoo.schemes import Layout
 from htvm.vm import linked
 from patterns.ops.tflite.softmax import TfliteSoftmax

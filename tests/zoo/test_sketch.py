@@ -8,7 +8,7 @@ import pytest
 from byoc_dory.errors import ModelError
 from byoc_dory.layers import Shift
 from htvm import zoo
-from htvm.tools.zoo import forward
+from htvm.tools.zoo import arithmetic
 from htvm.tools.zoo.drawing import SketchStep
 from htvm.tools.zoo.schemes import Scheme
 from patterns.ops.analog.products import AnalogConv2d, AnalogDense
@@ -93,10 +93,10 @@ def test_the_converters_are_used(name: str, scheme: Scheme) -> None:
             continue
         x = tensors[step.inputs[0].index]
         if isinstance(step.op, AnalogDense):
-            sums = forward.dense(x, step.op.weight)
+            sums = arithmetic.dense(x, step.op.weight)
         else:
             window = step.op.window
-            sums = forward.conv2d(x, step.op.weight, window.strides[0], window.padding, False)
+            sums = arithmetic.conv2d(x, step.op.weight, window.strides[0], window.padding, False)
         steps = sums // step.op.requant.gain
         assert ((steps < -32) | (steps > 31)).mean() < 0.002
         assert np.abs(steps).max() >= 15
@@ -133,7 +133,10 @@ def test_biases_round() -> None:
     drawn = zoo.sketch("toyadmos")
     op = drawn.steps[0].op
     assert isinstance(op, Dense) and isinstance(op.requant, Shift) and op.requant.shift > 0
-    acc, shift = forward.dense(np.zeros((1, 640), "int64"), op.weight) + op.bias, op.requant.shift
+    acc, shift = (
+        arithmetic.dense(np.zeros((1, 640), "int64"), op.weight) + op.bias,
+        op.requant.shift,
+    )
     # Half a step is in every bias: taking it out shifts the floor by half a step.
     exact = (acc - (1 << (shift - 1))) / 2**shift
     np.testing.assert_array_equal(acc >> shift, np.floor(exact + 0.5))
@@ -143,7 +146,7 @@ def test_convolution_against_the_definition() -> None:
     rng = np.random.default_rng(5)
     x = rng.integers(-128, 128, (2, 3, 7, 6))
     weight = rng.integers(-127, 128, (4, 3, 3, 2)).astype("int8")
-    found = forward.conv2d(x, weight, 2, (1, 0, 0, 1), depthwise=False)
+    found = arithmetic.conv2d(x, weight, 2, (1, 0, 0, 1), depthwise=False)
     assert found.shape == (2, 4, 3, 3)
     for n, k, oy, ox in np.ndindex(found.shape):
         total = 0
@@ -156,7 +159,7 @@ def test_convolution_against_the_definition() -> None:
 
 def test_pool_rounds_half_away_from_zero() -> None:
     x = np.array([[[[1, 2]], [[-1, -2]], [[1, 1]]]])
-    np.testing.assert_array_equal(forward.average_pool(x).reshape(-1), [2, -2, 1])
+    np.testing.assert_array_equal(arithmetic.average_pool(x).reshape(-1), [2, -2, 1])
 
 
 def test_unknown_network_lists_the_known() -> None:

@@ -60,7 +60,7 @@ def _allowed(
 ) -> Confinement | None:
     if not given:
         return None
-    from htvm.tools.cli.limits import read_limits
+    from htvm.tools.cli.arguments import read_limits
     from htvm.tools.confinement import Confinement
 
     if not context.params.get("confined"):

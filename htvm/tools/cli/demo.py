@@ -20,7 +20,6 @@ from htvm.progress import Progress
 from htvm.progress_bar import shown_progress
 from htvm.tools.cli.app import exit_code
 from htvm.tools.cli.arguments import open_model, read_samples
-from htvm.tools.cli.digits import recognised
 from htvm.tools.cli.output import model_word
 from htvm.tools.cli.terminal import echo, terminal_width
 from htvm.tools.report.compare import comparison_text
@@ -29,9 +28,12 @@ from htvm.tools.report.explain import explain_screen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from htvm.inputs import Inputs
     from htvm.model import Model
     from htvm.result import RunResult
+
 
 TARGET = "diana"
 INPUTS = 8
@@ -146,3 +148,47 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+_SHADES = " .:-=+*#%@"
+_BAR = 24  # characters of the longest bar
+_GAP = 6
+
+
+def recognised(image: NDArray[Any], logits: NDArray[Any], label: int) -> str:
+    """Return an image next to its scores, with the decision below.
+
+    Args:
+        image: floats in 0..1, ``[..., y, x]``.
+        logits: ``[1, classes]`` or ``[classes]``.
+        label: the correct class.
+    """
+    pixels, scores = image.reshape(image.shape[-2:]), logits.reshape(-1)
+    best = int(scores.argmax())
+    left = _drawn(pixels)
+    right = _bars(scores, best)
+    height, width = max(len(left), len(right)), len(left[0])
+    left += [" " * width] * (height - len(left))
+    right += [""] * (height - len(right))
+    lines = [f"{a}{' ' * _GAP}{b}".rstrip() for a, b in zip(left, right, strict=True)]
+    said = "right" if best == label else "WRONG"
+    return "\n".join([*lines, "", f"decision: {best}, the label: {label}, {said}"])
+
+
+def _drawn(pixels: NDArray[Any]) -> list[str]:
+    """Return one line per row, with two characters per pixel, in a frame."""
+    levels = np.rint(np.clip(pixels, 0, 1) * (len(_SHADES) - 1)).astype(int)
+    edge = "+" + "-" * (2 * pixels.shape[1]) + "+"
+    rows = ["|" + "".join(_SHADES[level] * 2 for level in row) + "|" for row in levels]
+    return [edge, *rows, edge]
+
+
+def _bars(scores: NDArray[Any], best: int) -> list[str]:
+    """Return one line per class: its logit as a bar that starts at the smallest logit."""
+    reach = float(scores.max() - scores.min()) or 1.0
+    lines = []
+    for index, score in enumerate(scores):
+        bar = "#" * round(_BAR * float(score - scores.min()) / reach)
+        mark = "  <" if index == best else ""
+        lines.append(f"{index} {float(score):7.2f} {bar}{mark}")
+    return lines

@@ -5,14 +5,16 @@ from __future__ import annotations
 import io
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from htvm.files import write_whole
+from htvm.errors import ExportError
+from htvm.files import check_file, check_folder, write_whole
+from htvm.shown import optional
 from htvm.tools.cli.terminal import echo, terminal_width
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from htvm.tools.report.difference import Condition
     from htvm.tools.report.types import Report
+
 
 SCHEMA = 1
 """Version of the ``--json`` output: raised when a field is removed or changes its meaning."""
@@ -42,6 +45,16 @@ def print_json(kind: str, data: Mapping[str, Any]) -> None:
         data: values that JSON can hold.
     """
     echo(json.dumps({"schema": SCHEMA, "kind": kind, **data}, indent=2))
+
+
+def answer(
+    as_json: bool, kind: str, data: Callable[[], Mapping[str, Any]], text: Callable[[], str]
+) -> None:
+    """Print a verb's answer: ``data`` as `print_json` does, or ``text``."""
+    if as_json:
+        print_json(kind, data())
+    else:
+        echo(text())
 
 
 def print_report(report: Report, everything: bool, wide: bool, hint: str) -> None:
@@ -107,3 +120,102 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     stream = io.BytesIO()
     np.savez(stream, **dict(arrays))
     write_whole(path, stream.getvalue(), "the outputs", f"--out {path}")
+
+
+_KINDS = {".npz": "an .npz file", ".onnx": "an ONNX file"}
+_FILES = frozenset(
+    ".c .csv .h .html .json .npy .npz .onnx .parquet .pdf .png .svg .tar .tflite .txt .zip".split()
+)
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+class _Named(click.Path):
+    """A path that is not empty: that would be the current folder, as of a variable not set."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value):
+            self.fail("the name is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = _Named(path_type=Path)
+"""The type of an option or argument that names a file or folder."""
+
+_Callback = Callable[[click.Context, click.Parameter, Any], Any]
+
+
+def file_to_write(what: str, suffix: str = "") -> _Callback:
+    """Return a callback for an option that names one or several files to write.
+
+    Args:
+        what: a description for messages, e.g. "the report".
+        suffix: how the name must end, if the verb writes one format; the callback refuses others
+            with an `ExportError`.
+    """
+
+    def check(_context: click.Context, option: click.Parameter, given: Any) -> Any:
+        for path in _each(given):
+            check_file(path, what, f"{_name(option)} {path}")
+            if suffix and path.suffix.lower() != suffix:
+                raise ExportError(
+                    f"'{path.name}' is not the name of {_KINDS[suffix]}, which is what is written",
+                    where=_name(option),
+                    hint=f"end it with {suffix}",
+                )
+        return given
+
+    return check
+
+
+def folder_to_write(_context: click.Context, option: click.Parameter, given: Any) -> Any:
+    """Check an option that names a folder, which is made if it does not exist.
+
+    Raises:
+        ExportError: it cannot be written, or its name is that of a file.
+    """
+    for path in _each(given):
+        refuse_file_name(path, _name(option))
+        check_folder(path, f"{_name(option)} {path}")
+    return given
+
+
+def refuse_file_name(path: Path, where: str) -> None:
+    """Refuse a new folder that would be called like a file.
+
+    Raises:
+        ExportError: its suffix is that of a kind of file that this program reads or writes.
+    """
+    if path.suffix.lower() in _FILES and not path.exists():
+        raise ExportError(
+            f"'{path.name}' is the name of a file, and a folder is written",
+            where=where,
+            hint="name a folder, without the suffix",
+        )
+
+
+def picture_to_write(context: click.Context, option: click.Parameter, given: Path | None) -> Any:
+    """Check an option that names a picture to draw, and that it can be drawn.
+
+    Raises:
+        ExportError: its suffix is not one of a picture, or it cannot be written.
+        DependencyError: matplotlib is not installed.
+    """
+    if given is None:
+        return None
+    if given.suffix.lower() not in _PICTURES:
+        raise ExportError(
+            f"'{given}' does not say which kind of picture to draw",
+            where=_name(option),
+            hint=f"end the name with {', '.join(_PICTURES)}",
+        )
+    optional("matplotlib.figure", "figures")
+    return file_to_write("the figure")(context, option, given)
+
+
+def _each(given: Any) -> tuple[Path, ...]:
+    return () if given is None else (given,) if isinstance(given, Path) else tuple(given)
+
+
+def _name(option: click.Parameter) -> str:
+    """Return the long name of an option."""
+    return max(option.opts, key=len)

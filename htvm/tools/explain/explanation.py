@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from byoc_dory.errors import TilingError
+from htvm.errors import DefectError, HtvmError
 from htvm.policy import CPU
 from htvm.stage_cache import StageCache
 from htvm.tools.explain.improvements import improvements
-from htvm.tools.explain.settings import settings
 from htvm.tools.explain.step_costs import build_costs, one_core_cycles
 from htvm.tools.report.explain import Explanation
-from htvm.tools.report.verdicts import PLAIN, VerdictRow
+from htvm.tools.report.verdicts import PLAIN, Numbers, Setting, VerdictRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from byoc_dory.verdict import OperatorVerdict
     from htvm.compiled import BuildOptions, Compiled
     from htvm.tools.explain.step_costs import BuildCosts
+
+    Compiler: TypeAlias = Callable[[BuildOptions], Compiled]
 
 
 def explanation_of(
@@ -33,7 +35,7 @@ def explanation_of(
     """Return where each operator runs, how each accelerator answered, and the cycles.
 
     With ``changes`` > 0, also return up to that many changes to the model that would gain most, and
-    the settings that would be quicker (`htvm.tools.explain.settings`).
+    the settings that would be quicker (`htvm.tools.explain.explanation`).
     An explanation that ``cache`` keeps is not computed again.
 
     An accelerator's answer is about the layer alone, in the form in which retargeting would write
@@ -147,3 +149,54 @@ def _estimate(compiled: Compiled, name: str, where: str) -> int | None:
         return compiled.cost.alone(accelerator, layer)
     except TilingError:
         return None
+
+
+_POLICY = "latency"
+# A setting that gains a smaller fraction of the cycles is not worth its line.
+_WORTHWHILE = 0.01
+
+
+def settings(
+    compiled: Compiled, costs: BuildCosts, compile_with: Compiler | None
+) -> tuple[Setting, ...]:
+    """Return the settings that would be quicker.
+
+    Today this is the policy by estimated cycles, on targets whose own is another one.  It is built
+    up to its C, so that its cycles are predicted as those of the build are, and the loss of
+    accuracy is measured on the same inputs.
+
+    Args:
+        compiled: the build.
+        costs: of its steps.
+        compile_with: compiles the same model for the same target with other options; nothing is
+            tried without.
+    """
+    used = compiled.planned.policy
+    if not compiled.target.accelerators or compiled.options.policy not in (None, used):
+        return ()
+    if used == _POLICY or costs.total is None or compile_with is None:
+        return ()
+    try:
+        other = compile_with(replace(compiled.options, policy=_POLICY))
+    except DefectError:
+        raise
+    except HtvmError:
+        return ()  # it cannot be built
+    if other.dispatch.placement == compiled.dispatch.placement:
+        return ()
+    # Like is compared with like: both measured, or both estimated.
+    measured = any(step.basis == "measured" for step in costs.steps)
+    after = build_costs(other, measure=measured).total
+    if after is None or costs.total - after < _WORTHWHILE * costs.total:
+        return ()
+    before, places = compiled.dispatch.placement, other.dispatch.placement
+    moved = tuple(name for name in places if places[name] != before.get(name))
+    found = Setting(
+        f"--policy {_POLICY}", costs.total, after, moved, _numbers(compiled), _numbers(other)
+    )
+    return (found,)
+
+
+def _numbers(compiled: Compiled) -> Numbers:
+    report = compiled.retargeted.report
+    return Numbers(report.output_sqnr_db, report.agreement)

@@ -39,17 +39,14 @@ def resized(
     C: int | None = None,
     kernel: tuple[int, int] | None = None,
     stride: tuple[int, int] | None = None,
-    pad: tuple[int, int, int, int] | None = None,
 ) -> Layer:
     """Return the layer with other sizes; its output's height and width follow from them.
 
     Args:
         layer: a convolution with one group, a depthwise convolution, or a dense layer.
         K, C: output and input channels; for a depthwise layer, K sets both.
-        kernel: (fy, fx).  Unless ``pad`` is given, paddings change with it so that the output keeps
-            its size at stride 1.
+        kernel: (fy, fx).  Paddings change with it so that the output keeps its size at stride 1.
         stride: (y, x).
-        pad: (top, left, bottom, right).
 
     Raises:
         ValueError: the layer does not have these sizes.
@@ -75,7 +72,7 @@ def resized(
         np.zeros((k, 1 if layer.depthwise else c, fy, fx), np.int8),
         np.zeros(k, np.int32),
         stride=stride or layer.stride,
-        pad=pad or _padding(layer, fy, fx),
+        pad=_padding(layer, fy, fx),
         **common,
     )
 

@@ -11,7 +11,7 @@ not tell steps apart.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -121,19 +121,7 @@ def _doing(name: str, soc: Soc) -> str:
     return "programs the DMA" if serves else "its share of kernels"
 
 
-class _Step(Protocol):
-    @property
-    def accelerator(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-
-
-class _TimedStep(_Step, Protocol):
-    @property
-    def cycles(self) -> int | None: ...
-
-
-def accelerators_of(steps: Iterable[_Step]) -> tuple[str, ...]:
+def accelerators_of(steps: Iterable[LayerRow | LayerResult]) -> tuple[str, ...]:
     """Return the accelerators that compute layers, in the order of their first layer."""
     return tuple(dict.fromkeys(step.accelerator for step in steps if step.kind == "layer"))
 
@@ -158,7 +146,7 @@ def step_energy(
     return power, power.milliwatts * soc.cycles_to_ms(cycles)
 
 
-def energy_of(soc: Soc, rows: Sequence[_TimedStep]) -> Energy | None:
+def energy_of(soc: Soc, rows: Sequence[LayerRow | LayerResult]) -> Energy | None:
     """Return the energy of all steps that have one; None if no step has."""
     total, covered = 0.0, 0
     used: dict[Power, None] = {}

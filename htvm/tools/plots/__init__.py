@@ -1,5 +1,5 @@
 """What all figures share: colours, bars, and lanes over time.
 
 Reports, pages and every result's ``plot_...`` draw with these, so that a colour means the same
-everywhere.  Nothing here knows what a result is.
+everywhere.
 """

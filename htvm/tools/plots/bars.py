@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from htvm.shown import optional
 from htvm.tools.plots.colours import LIGHT, Painted, painted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
 
 SMALL = 7  # points of text
@@ -23,7 +26,7 @@ _BAR = 0.34  # inches for each bar
 _ROOM = 1.3  # times the longest bar: room for the words beside it
 _WIDE = 8  # times the least value: a linear axis would not show it
 _PLAIN = 1000  # numbers below it need no separators, but perhaps a point
-MARKERS = "os^Dv*"  # of series, so that points of several at one place are seen
+_MARKERS = "os^Dv*"  # of series
 _WIDER = 8  # the same, on a logarithmic axis
 
 
@@ -88,6 +91,43 @@ def readable(axis: Any, values: Sequence[float]) -> None:
         axis.set_major_formatter(counted)
     elif 0 < low:
         axis.set_major_formatter(lambda value, _: f"{value:g}")
+
+
+def draw_points(
+    axes: Any, x: Sequence[float], y: Sequence[float], number: int, label: str | None
+) -> None:
+    """Draw the points of a series: hollow, of another form and size than those of other numbers.
+
+    So that points of several series at one place are seen.
+    """
+    axes.scatter(
+        x, y, s=16 + 22 * (number % 4), marker=_MARKERS[number % len(_MARKERS)],
+        facecolors="none", edgecolors=f"C{number % 10}", label=label,
+    )  # fmt: skip
+
+
+def draw_cells(
+    axes: Any, cells: NDArray[Any], empty: str, words: Callable[[float], str], ink: str
+) -> Any:
+    """Draw numbers as colours, large ones dark, with their words; return the image for a scale.
+
+    Args:
+        axes: matplotlib's axes.
+        cells: the numbers [up, across]; NaN for none.
+        empty: what is written where there is none.
+        words: what is written of a number.
+        ink: colour of words on light cells.
+    """
+    image = axes.imshow(cells, origin="lower", aspect="auto", cmap="viridis_r")
+    known = cells[~np.isnan(cells)]
+    for (up, across), value in np.ndenumerate(cells):
+        some = not np.isnan(value)
+        dark = some and 2 * value > known.min() + known.max()
+        axes.annotate(
+            words(value) if some else empty, (across, up), ha="center", va="center",
+            fontsize=SMALL, color="white" if dark else ink,
+        )  # fmt: skip
+    return image
 
 
 def bar_figure(

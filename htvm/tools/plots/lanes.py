@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from htvm.result import Interval
 
 Span: TypeAlias = tuple[int, int]
 """First cycle, and the cycle after the last."""
@@ -17,22 +20,6 @@ _FIRST_CORE = "core0"
 _DMA = "dma"
 _ALIKE = 0.05
 """Cores whose busy cycles differ by at most this fraction are shown as one."""
-
-
-class Worked(Protocol):
-    """An interval in which a unit works (`htvm.result.Interval`)."""
-
-    @property
-    def unit(self) -> str:
-        """The unit; "waiting": the host polls a device."""
-
-    @property
-    def start(self) -> int:
-        """First cycle."""
-
-    @property
-    def end(self) -> int:
-        """The cycle after the last."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +40,7 @@ class Lane:
         return sum(end - start for start, end in self.spans)
 
 
-def lanes_of(timeline: Iterable[Worked], cycles: int | None) -> tuple[Lane, ...]:
+def lanes_of(timeline: Iterable[Interval], cycles: int | None) -> tuple[Lane, ...]:
     """Return a run's lanes: the host, the DMA, then accelerators, then cores, by name.
 
     The host counts as working unless it waits, or runs a kernel as one of a cluster's cores.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol
 
 from htvm.tools.plots.bars import SMALL, counted, new_figure
 from htvm.tools.plots.colours import painted, unit_classes
-from htvm.tools.plots.lanes import Span, Worked, coarse, folded, lanes_of
+from htvm.tools.plots.lanes import Lane, Span, coarse, folded, lanes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from htvm.result import Interval, MemoryMap
 
 
 class Step(Protocol):
@@ -65,8 +67,12 @@ def step_axis(steps: Sequence[Step], cycles: int | None, instructions: int | Non
     return StepAxis("steps", max(1, len(steps)), spans)
 
 
-_MOST = 20_000  # rectangles in all lanes
+_MOST = 20_000  # rectangles in all lanes: a page with more is large and slow to show
 _WIDTH = 11.0  # inches
+_HEIGHT = 1.9  # inches of each memory
+# A name is drawn where there is room: letters are about this fraction of the width, lines this
+# fraction of the height.
+_LETTER, _LINE = 0.0055, 0.08
 
 
 @dataclass(frozen=True)
@@ -80,20 +86,36 @@ class Strip:
     """
 
     name: str
-    spans: tuple[tuple[float, float], ...]
+    spans: tuple[Span, ...]
     classes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Worker:
-    """A step of a program: its unit ("cpu", an accelerator), and when it ran, on the axis."""
-
-    unit: str
-    start: int
-    length: int
+def shown_lanes(timeline: Iterable[Interval], cycles: int | None) -> tuple[tuple[Lane, ...], int]:
+    """Return the lanes of a run that are drawn, and the gap in cycles that was closed in them."""
+    return coarse(folded(lanes_of(timeline, cycles)), _MOST)
 
 
-def draw_strips(axes: Any, strips: Sequence[Strip]) -> None:
+def strips_of(
+    units: Sequence[str], axis: StepAxis, lanes: Sequence[Lane], classes: Mapping[str, str]
+) -> list[Strip]:
+    """Return when each step ran, and when the unit of each lane worked.
+
+    Args:
+        units: the unit of each step: "cpu", an accelerator.
+        axis: the axis, with the steps' intervals.
+        lanes: the units' work.
+        classes: unit -> class of its colour.
+    """
+    steps = tuple(classes.get(unit, "u-host") for unit in units)
+    rows = [("steps", axis.spans, steps)]
+    rows += [(lane.name, lane.spans, (classes.get(lane.name, "u-host"),)) for lane in lanes]
+    return [
+        Strip(name, tuple((start, end - start) for start, end in spans), colours)
+        for name, spans, colours in rows
+    ]
+
+
+def draw_strips(axes: Any, strips: Sequence[Strip], axis: StepAxis) -> None:
     """Draw rows of rectangles, the first on top; the first has thin gaps between rectangles."""
     for place, strip in enumerate(strips):
         colours = [painted(name) for name in strip.classes]
@@ -101,113 +123,66 @@ def draw_strips(axes: Any, strips: Sequence[Strip]) -> None:
         axes.broken_barh(strip.spans, (place - 0.4, 0.8), facecolors=colours, **edges)
     axes.set_yticks(range(len(strips)), [strip.name for strip in strips])
     axes.invert_yaxis()
+    _along(axes, axis)
 
 
-def along(axes: Any, length: float, unit: str) -> None:
+def _along(axes: Any, axis: StepAxis) -> None:
     """Set up an axis over time."""
-    axes.set_xlim(0, length)
-    axes.set_xlabel(unit, fontsize=SMALL)
+    axes.set_xlim(0, axis.length)
+    axes.set_xlabel(axis.unit, fontsize=SMALL)
     axes.tick_params(labelsize=SMALL)
-    if unit != "steps":
+    if axis.unit != "steps":
         axes.xaxis.set_major_formatter(counted)
 
 
 def timeline_figure(
-    title: str,
-    steps: Sequence[Worker],
-    timeline: Iterable[Worked],
-    length: int,
-    unit: str = "cycles",
+    title: str, units: Sequence[str], axis: StepAxis, timeline: Iterable[Interval]
 ) -> Figure:
     """Draw when each step ran, and when the host, the DMA and each accelerator worked.
+
+    Args:
+        title: of the figure.
+        units, axis: as for `strips_of`.
+        timeline: the work of every device.
 
     Raises:
         DependencyError: matplotlib is not installed.
     """
-    lanes, _ = coarse(folded(lanes_of(timeline, length)), _MOST)
-    classes = unit_classes([*(step.unit for step in steps), *(lane.name for lane in lanes)])
-    strips = [
-        Strip(
-            "steps",
-            tuple((step.start, step.length) for step in steps),
-            tuple(classes[step.unit] for step in steps),
-        )
-    ]
-    strips += [
-        Strip(lane.name, tuple((start, end - start) for start, end in lane.spans),
-              (classes[lane.name],))
-        for lane in lanes
-    ]  # fmt: skip
+    lanes, _ = shown_lanes(timeline, axis.length)
+    classes = unit_classes([*units, *(lane.name for lane in lanes)])
+    strips = strips_of(units, axis, lanes, classes)
     figure = new_figure(_WIDTH, 1.2 + 0.26 * len(strips))
     axes = figure.add_subplot()
     axes.set_title(title, fontsize=11)
-    draw_strips(axes, strips)
-    along(axes, length, unit)
+    draw_strips(axes, strips, axis)
     return figure
 
 
-_WIDTH = 11.0  # inches
-_HEIGHT = 1.9  # inches of each memory
-# A name is drawn where there is room: letters are about this fraction of the width, lines this
-# fraction of the height.
-_LETTER, _LINE = 0.0055, 0.08
-
-
-@dataclass(frozen=True)
-class Area:
-    """A tensor in a memory.
-
-    Attributes:
-        name: of the tensor.
-        start, end: when it is there, in units of the axis.
-        offset, size: where it is, in bytes.
-        classes: class of its colour.
-    """
-
-    name: str
-    start: float
-    end: float
-    offset: float
-    size: float
-    classes: str
-
-
-def memory_title(name: str, peak: int, limit: int) -> str:
-    """Say how full a memory is."""
-    return f"{name}: {peak:,} B" if limit == peak else f"{name}: {peak:,} of {limit:,} B"
-
-
-def draw_memory(
-    axes: Any, title: str, areas: Sequence[Area], peak: int, length: float, unit: str
-) -> None:
-    """Draw one memory up to its peak, along an axis of ``length`` cycles or steps."""
-    for area in areas:
-        across, up = (area.start, area.end - area.start), (area.offset / 1000, area.size / 1000)
-        colour = painted(area.classes)
+def draw_memory(axes: Any, entry: MemoryMap, axis: StepAxis) -> None:
+    """Draw what a memory holds, up to its peak: boxes as high as the bytes of a tensor."""
+    for block in entry.blocks:
+        start, end = axis.spans[block.first][0], axis.spans[block.last][1]
+        across, up = (start, end - start), (block.offset / 1000, block.bytes / 1000)
+        colour = painted("m-stays" if block.resident else "m-tile")
         axes.broken_barh([across], up, facecolors=[colour], edgecolors="white", lw=0.4)
-        if across[1] > _LETTER * length * len(area.name) and area.size > _LINE * peak:
+        wide = across[1] > _LETTER * axis.length * len(block.name)
+        if wide and block.bytes > _LINE * entry.peak:
             middle = (across[0] + across[1] / 2, up[0] + up[1] / 2)
-            axes.text(*middle, area.name, ha="center", va="center", fontsize=6, clip_on=True)
-    axes.set_ylim(0, peak / 1000)
+            axes.text(*middle, block.name, ha="center", va="center", fontsize=6, clip_on=True)
+    axes.set_ylim(0, entry.peak / 1000)
     axes.set_ylabel("kB", fontsize=SMALL)
-    axes.set_title(title, fontsize=8, loc="left")
-    along(axes, length, unit)
+    limit = "" if entry.limit == entry.peak else f" of {entry.limit:,}"
+    axes.set_title(f"{entry.memory}: {entry.peak:,}{limit} B", fontsize=8, loc="left")
+    _along(axes, axis)
 
 
-def memory_figure(
-    maps: Sequence[tuple[str, int, int, Sequence[Area]]], length: float, unit: str
-) -> Figure:
+def memory_figure(maps: Sequence[MemoryMap], axis: StepAxis) -> Figure:
     """Draw memories below each other.
-
-    Args:
-        maps: of each its name, peak and size in bytes, and what it holds.
-        length, unit: of the axis: "cycles" or "steps".
 
     Raises:
         DependencyError: matplotlib is not installed.
     """
     figure = new_figure(_WIDTH, 0.4 + _HEIGHT * len(maps))
-    for number, (name, peak, limit, areas) in enumerate(maps):
-        axes = figure.add_subplot(len(maps), 1, number + 1)
-        draw_memory(axes, memory_title(name, peak, limit), areas, peak, length, unit)
+    for number, entry in enumerate(maps):
+        draw_memory(figure.add_subplot(len(maps), 1, number + 1), entry, axis)
     return figure

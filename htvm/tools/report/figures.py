@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from htvm.errors import InputError
 from htvm.tools.plots.bars import SMALL, Bar, bar_figure, draw_causes, new_figure, picture
 from htvm.tools.plots.colours import LIGHT, painted
-from htvm.tools.plots.timeline import Area, Strip, along, draw_memory, draw_strips
+from htvm.tools.plots.timeline import draw_memory, draw_strips, shown_lanes, step_axis, strips_of
 from htvm.tools.report.html.drawings import roofline_of
 from htvm.tools.report.html.tables import steps_by_name, unit_classes_of
-from htvm.tools.report.html.timeline import MapRow, Timeline, timeline_of
 from htvm.tools.report.table import count, milliseconds
 
 if TYPE_CHECKING:
@@ -109,55 +108,34 @@ class _Panel:
 
 def _panels(report: ReportData) -> list[_Panel]:
     classes = unit_classes_of(report)
-    timeline = timeline_of(report, classes)
+    axis = step_axis(report.layers, report.summary.cycles, report.summary.instructions)
+    computing = ("", "layer", "cpu")
+    units = [row.accelerator if row.kind in computing else "cpu" for row in report.layers]
+    lanes, _ = shown_lanes(report.timeline, report.summary.cycles)
+    strips = strips_of(units, axis, lanes, classes)
     roofline = roofline_of(report, classes, steps_by_name(report))
-    lanes = 1 + len(timeline.strips)
-    found = [_Panel("timeline", 0.7 + 0.26 * lanes, lambda axes: _lanes(axes, timeline))]
+    found = [
+        _Panel("timeline", 0.7 + 0.26 * len(strips), lambda axes: draw_strips(axes, strips, axis))
+    ]
     slowest = [row for row in report.layers if row.cycles and row.causes is not None]
     slowest = sorted(slowest, key=lambda row: -(row.cycles or 0))[:_SLOWEST]
     if slowest:
         height = 0.7 + 0.2 * len(slowest)
         found.append(_Panel("layers", height, lambda axes: _bars(axes, slowest)))
     found += [
-        _Panel("memory", 1.9, partial(_map, timeline=timeline, row=row)) for row in timeline.maps
+        _Panel("memory", 1.9, partial(draw_memory, entry=entry, axis=axis))
+        for entry in report.maps
+        if entry.blocks
     ]
     if roofline is not None:
         found.append(_Panel("roofline", 4.2, lambda axes: _paint(axes, roofline)))
     return found
 
 
-def _lanes(axes: Any, timeline: Timeline) -> None:
-    scale = timeline.length / 100
-    steps = Strip(
-        "steps",
-        tuple((box.left * scale, box.width * scale) for box in timeline.steps),
-        tuple(box.classes for box in timeline.steps),
-    )
-    units = [
-        Strip(strip.name, tuple((start, end - start) for start, end in strip.spans),
-              (strip.classes,))
-        for strip in timeline.strips
-    ]  # fmt: skip
-    draw_strips(axes, [steps, *units])
-    along(axes, timeline.length, timeline.unit)
-
-
 def _bars(axes: Any, rows: Sequence[LayerRow]) -> None:
     """Draw the steps that take longest, each a bar of its causes."""
     axes.set_title("the steps that take longest, by cause", fontsize=8, loc="left")
     draw_causes(axes, [row.label for row in rows], [row.causes for row in rows])
-
-
-def _map(axes: Any, timeline: Timeline, row: MapRow) -> None:
-    across, up = timeline.length / 100, row.peak / 100
-    areas = [
-        Area(
-            box.name, box.left * across, (box.left + box.width) * across, box.bottom * up,
-            box.height * up, box.classes,
-        )
-        for box in row.boxes
-    ]  # fmt: skip
-    draw_memory(axes, f"{row.name}: {row.said}", areas, row.peak, timeline.length, timeline.unit)
 
 
 def _paint(axes: Any, drawing: Drawing) -> None:

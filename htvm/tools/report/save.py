@@ -25,8 +25,8 @@ KIND = "report"
 """The document's ``kind``."""
 
 
-def report_json(report: ReportData, indent: int | None = 2) -> str:
-    """Return the whole report as JSON; ``indent=None`` gives one line.
+def report_json(report: ReportData) -> str:
+    """Return the whole report as JSON.
 
     It has ``schema`` (`SCHEMA`), ``kind``, the fields of `ReportData`, and values derived from it:
     ``latency_ms`` and the memory's ``total``.
@@ -35,7 +35,7 @@ def report_json(report: ReportData, indent: int | None = 2) -> str:
     data = {"schema": SCHEMA, "kind": KIND, **msgspec.to_builtins(report)}
     data["summary"]["latency_ms"] = summary.latency_ms
     data["summary"]["memory"]["total"] = summary.memory.total
-    return json.dumps(data, indent=indent, allow_nan=False)
+    return json.dumps(data, indent=2, allow_nan=False)
 
 
 def _text(report: ReportData) -> bytes:

@@ -6,8 +6,10 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from byoc_dory.errors import InputError
-from htvm.tools.plots.bars import MARKERS, SMALL, counted, new_figure, readable
+from htvm.tools.plots.bars import SMALL, counted, draw_cells, draw_points, new_figure, readable
 from htvm.tools.plots.colours import LIGHT
 from htvm.tools.report.winners import Total, keep_best
 
@@ -54,12 +56,8 @@ def _points(axes: Any, able: Sequence[Total], value: Callable[[Total], float]) -
     """Draw the points of each objective, and steps through those that nothing beats."""
     for number, name in enumerate(dict.fromkeys(each.objective for each in able)):
         mine = [each for each in able if each.objective == name]
-        # Hollow, of different forms and sizes: objectives may find the same tiles.
-        axes.scatter(
-            [each.l1_bytes / 1000 for each in mine], [value(each) for each in mine],
-            s=16 + 22 * (number % 4), marker=MARKERS[number % len(MARKERS)], facecolors="none",
-            edgecolors=f"C{number % 10}", label=name,
-        )  # fmt: skip
+        places = [each.l1_bytes / 1000 for each in mine]
+        draw_points(axes, places, [value(each) for each in mine], number, name)
     front: list[Total] = []
     for each in sorted(able, key=lambda each: (each.l1_bytes, value(each))):
         if not front or value(each) < value(front[-1]):
@@ -95,26 +93,12 @@ def heat_figure(rows: Sequence[Tried], heuristic: str | None) -> Figure:
     for number, budget in enumerate(budgets, start=1):
         cells = [[_sum(mine, budget, alpha, name, beta) for alpha in alphas] for beta in betas]
         axes = figure.add_subplot(1, len(budgets), number)
-        values = [[float("nan") if cell is None else cell for cell in row] for row in cells]
-        image = axes.imshow(values, origin="lower", aspect="auto", cmap="viridis_r")
-        _words(axes, cells)
+        image = draw_cells(axes, np.array(cells, float), "no tile", counted, LIGHT["ink"])
         axes.set_xticks(range(len(alphas)), [str(alpha) for alpha in alphas])
         axes.set_yticks(range(len(betas)), [str(beta) for beta in betas])
         axes.set(xlabel="alpha", ylabel=name, title=f"L1 budget {budget / 1000:g} kB")
         figure.colorbar(image, ax=axes, label="predicted cycles", format=counted)
     return figure
-
-
-def _words(axes: Any, cells: Sequence[Sequence[int | None]]) -> None:
-    """Write each number into its cell, light on dark."""
-    known = [cell for row in cells for cell in row if cell is not None]
-    for up, row in enumerate(cells):
-        for across, cell in enumerate(row):
-            dark = cell is not None and 2 * cell > min(known) + max(known)
-            axes.annotate(
-                "no tile" if cell is None else f"{cell:,}", (across, up), ha="center", va="center",
-                fontsize=SMALL, color="white" if dark else LIGHT["ink"],
-            )  # fmt: skip
 
 
 def _swept(rows: Sequence[Tried]) -> str:

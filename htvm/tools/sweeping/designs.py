@@ -13,15 +13,19 @@ from byoc_dory.errors import TargetError
 from htvm.files import write_folder
 from htvm.public import public
 from htvm.shown import Shown, optional
-from htvm.tools.plots.bars import picture
+from htvm.tools.plots.bars import counted, draw_cells, draw_points, new_figure, picture, readable
+from htvm.tools.plots.colours import LIGHT
 from htvm.tools.report.table import Column, frame_csv, table_of, text, wrapped
 from htvm.tools.sweeping.row import COLUMNS, Row
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from htvm.tools.sweeping.space import Space
+    from htvm.tools.sweeping.space import Axis, Space
+
 
 _MOST_ROWS = 40  # rows of a table for people
 _BRIEF = 8  # rows of the first look
@@ -197,12 +201,25 @@ class Designs(Shown):
             TargetError: there is no such column of numbers.
             DependencyError: matplotlib is not installed.
         """
-        from htvm.tools.sweeping.figures import pareto
-
         totals = self.totals
         values = np.stack([self._numbers(totals, x), self._numbers(totals, y)], axis=1)
         left = [name for name in self.axes if name not in (x, y)]
-        return pareto(totals, values, (x, y), colour or (left[0] if left else None), front(values))
+        colour = colour or (left[0] if left else None)
+        figure = new_figure(6.4, 4.2, "sweep")
+        axes = figure.add_subplot()
+        groups: Any = {"": totals.index} if colour is None else totals.groupby(colour).groups
+        for number, (label, rows) in enumerate(groups.items()):
+            shown = None if colour is None else f"{colour}={label}"
+            draw_points(axes, values[rows, 0], values[rows, 1], number, shown)
+        best = values[front(values)]
+        steps = best[np.argsort(best[:, 0], kind="stable")]
+        axes.step(*steps.T, where="post", color=LIGHT["ink"], lw=1.2, label="Pareto front")
+        axes.set(xlabel=_LABELS.get(x, x), ylabel=_LABELS.get(y, y))
+        readable(axes.xaxis, list(values[:, 0]))
+        readable(axes.yaxis, list(values[:, 1]))
+        if len(groups) <= 10:
+            axes.legend(fontsize=8)
+        return figure
 
     def plot_parallel(self, *figures: str) -> Figure:
         """Plot every design as a line over all parameters and figures (``"cycles"`` by default).
@@ -211,13 +228,35 @@ class Designs(Shown):
             TargetError: there is no such column of numbers.
             DependencyError: matplotlib is not installed.
         """
-        from htvm.tools.sweeping.figures import parallel
-
         totals = self.totals
-        chosen = figures or ("cycles",)
-        for name in chosen:
-            self._numbers(totals, name)
-        return parallel(totals, self.space, chosen)
+        colours = optional("matplotlib", "figures", "sweep").colormaps["viridis"]
+        columns: list[tuple[str, np.ndarray, list[tuple[float, str]]]] = []
+        for axis in self.space.axes:
+            levels = {value: number for number, value in enumerate(_ordered(axis))}
+            top = max(len(levels) - 1, 1)
+            places = np.array([levels[value] / top for value in totals[axis.parameter.name]])
+            ticks = [(number / top, axis.parameter.text(value)) for value, number in levels.items()]
+            columns.append((axis.parameter.name, places, ticks[:: max(1, len(ticks) // 8)]))
+        for name in figures or ("cycles",):
+            values = self._numbers(totals, name)
+            low, high = values.min(), values.max()
+            places = (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
+            columns.append((_named(name), places, [(0.0, _number(low)), (1.0, _number(high))]))
+        figure = new_figure(1.5 * len(columns) + 1.5, 4.0, "sweep")
+        axes = figure.add_subplot()
+        for number in np.argsort(-columns[-1][1], kind="stable"):
+            line = [places[number] for _, places, _ in columns]
+            colour = colours(1 - columns[-1][1][number])
+            axes.plot(range(len(columns)), line, color=colour, lw=1, alpha=0.6)
+        for number, (_, _, ticks) in enumerate(columns):
+            axes.axvline(number, color="0.6", lw=0.8)
+            for place, label in ticks:
+                axes.annotate(label, (number, place), fontsize=7, xytext=(3, 2),
+                              textcoords="offset points")  # fmt: skip
+        axes.set_xticks(range(len(columns)), [name for name, _, _ in columns])
+        axes.set_yticks([])
+        axes.set_xlim(-0.2, len(columns) - 0.5)
+        return figure
 
     def plot_heat(self, x: str, y: str, figure: str = "cycles") -> Figure:
         """Plot a figure's smallest value over two swept parameters; empty where nothing ran.
@@ -226,8 +265,6 @@ class Designs(Shown):
             TargetError: a parameter was not swept, or there is no such figure.
             DependencyError: matplotlib is not installed.
         """
-        from htvm.tools.sweeping.figures import heat
-
         totals = self.totals
         self._numbers(totals, figure)
         known = {axis.parameter.name: axis for axis in self.space.axes}
@@ -238,7 +275,17 @@ class Designs(Shown):
                     where="results of htvm.sweep",
                     hint=f"one of {', '.join(known)}",
                 )
-        return heat(totals, known[x], known[y], figure)
+        across, up = _ordered(known[x]), _ordered(known[y])
+        least = totals.groupby([x, y])[figure].min()
+        cells = np.array([[float(least.get((a, b), np.nan)) for a in across] for b in up])
+        drawn = new_figure(1.2 + 0.8 * max(len(across), 4), 1.2 + 0.5 * max(len(up), 4), "sweep")
+        axes = drawn.add_subplot()
+        image = draw_cells(axes, cells, "nothing\nran", _number, "0.15")
+        axes.set_xticks(range(len(across)), [known[x].parameter.text(value) for value in across])
+        axes.set_yticks(range(len(up)), [known[y].parameter.text(value) for value in up])
+        axes.set(xlabel=x, ylabel=y)
+        drawn.colorbar(image, label=f"least {_LABELS.get(figure, figure)}", format=counted)
+        return drawn
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write ``rows.csv`` and figures, as PNG, into a folder; return their paths.
@@ -270,3 +317,28 @@ def front(values: np.ndarray) -> np.ndarray:
         better = (values <= row).all(axis=1) & (values < row).any(axis=1)
         kept[number] = not better.any()
     return kept
+
+
+_LABELS = {
+    "area": "area, in the unit of the costs",
+    "cycles": "cycles, all networks",
+    "ms": "ms, all networks",
+    "energy_uj": "energy in µJ, all networks",
+    "moved_bytes": "bytes to and from L2, all networks",
+}
+
+
+def _named(name: str) -> str:
+    """Return the name of a figure over its unit, in lines of few letters."""
+    return _LABELS.get(name, name).replace(", ", "\n").replace(" in ", "\nin ", 1)
+
+
+def _number(value: float) -> str:
+    """Return a number with all digits of its integer part."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _ordered(axis: Axis) -> list[Any]:
+    """Return the values of an axis: numbers by size, others as given."""
+    values: list[Any] = list(axis.values)
+    return values if axis.parameter.kind in ("text", "switch") else sorted(values)

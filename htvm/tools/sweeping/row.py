@@ -1,13 +1,93 @@
-"""`Row`: what is known of one network on one design."""
+"""What a sweep is made of: its costs, tasks and rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from byoc_dory.errors import TargetError
+from htvm.public import public
+
 if TYPE_CHECKING:
-    from byoc_dory.soc.parameters import Value
-    from htvm.tools.sweeping.costs import Costs
+    from pathlib import Path
+
+    import numpy as np
+
+    from byoc_dory.soc.parameters import Parameter, Value
+    from htvm.compiled import BuildOptions
+    from htvm.frontend.limits import Limits
+    from htvm.model import Model
+
+
+@public
+@dataclass(frozen=True)
+class Costs:
+    """Coefficients of energy and area, which are the user's: this library has none of its own.
+
+    Attributes:
+        mac_pj: energy of one multiply-accumulate, in picojoules.
+        byte_pj: energy of one byte moved to or from L2.
+        cycle_pj: energy of one cycle of the whole SoC, such as leakage and clock.
+        area: area per unit of a parameter's value, by its name (``{"pes": 310.0, "sram": 0.45}``),
+            in any unit.
+        base_area: area of everything else.
+
+    Raises:
+        TargetError: a coefficient is negative or not a finite number.
+    """
+
+    mac_pj: float | None = None
+    byte_pj: float | None = None
+    cycle_pj: float | None = None
+    area: Mapping[str, float] = field(default_factory=dict[str, float])
+    base_area: float = 0.0
+
+    def __post_init__(self) -> None:
+        named = {"mac_pj": self.mac_pj, "byte_pj": self.byte_pj, "cycle_pj": self.cycle_pj}
+        named |= {"base_area": self.base_area, **{f"area[{k!r}]": v for k, v in self.area.items()}}
+        for name, value in named.items():
+            if value is None:
+                continue
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not math.isfinite(value) or value < 0:
+                raise TargetError(
+                    f"the coefficient {name} cannot be {value!r}",
+                    where="option 'costs'",
+                    hint="give a number of at least 0",
+                )
+
+    def check(self, parameters: tuple[Parameter, ...]) -> None:
+        """Refuse an area of a parameter that the SoC does not have, or that is not a number.
+
+        Raises:
+            TargetError: the message lists those that can be given.
+        """
+        known = [entry.name for entry in parameters if entry.kind in ("integer", "bytes", "number")]
+        for name in self.area:
+            if name not in known:
+                raise TargetError(
+                    f"there is no parameter {name!r} with a number to take an area of",
+                    where="option 'costs'",
+                    hint=f"one of {', '.join(known) or 'none'}",
+                )
+
+    def energy_uj(self, macs: int, moved_bytes: int, cycles: int) -> float | None:
+        """Return the energy in microjoules; None without coefficients."""
+        parts = ((self.mac_pj, macs), (self.byte_pj, moved_bytes), (self.cycle_pj, cycles))
+        if all(each is None for each, _ in parts):
+            return None
+        return sum((each or 0.0) * number for each, number in parts) / 1e6
+
+    def area_of(self, settings: Mapping[str, Value]) -> float | None:
+        """Return the area of a design; None without coefficients."""
+        if not self.area and not self.base_area:
+            return None
+        return self.base_area + sum(
+            each * float(settings[name]) for name, each in self.area.items()
+        )
+
 
 Status: TypeAlias = Literal["ok", "infeasible", "failed"]
 
@@ -58,11 +138,10 @@ class Row:
     def record(self) -> dict[str, Any]:
         """The row as plain values, with one column per parameter."""
         found: dict[str, Any] = {}
-        for field in fields(self):
-            if field.name == "values":
-                found.update(self.values)
-            else:
-                found[field.name] = getattr(self, field.name)
+        for each in fields(self):
+            found.update(
+                self.values if each.name == "values" else {each.name: getattr(self, each.name)}
+            )
         return found
 
     @classmethod
@@ -92,3 +171,77 @@ COLUMNS = {
     "area": "Float64",
 }  # fmt: skip
 """Types of the data frame's columns; parameters have the type of their values."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A region with its inputs and the outputs that it must give, flat."""
+
+    region: Any
+    inputs: tuple[np.ndarray, ...]
+    outputs: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A network, compiled once.
+
+    Attributes:
+        cases: its regions.
+        host_cycles: cycles of everything that the host computes, between regions and at their
+            borders.
+        host_bytes: bytes that it moves for that.
+        macs: multiply-accumulates of one inference.
+    """
+
+    cases: tuple[Case, ...]
+    host_cycles: int
+    host_bytes: int
+    macs: int
+
+
+Networks: TypeAlias = "Mapping[tuple[int, tuple[Value, ...]], Network]"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One network on one design.
+
+    Attributes:
+        design: number of the design.
+        model: number of the network.
+        values: the swept parameters by name.
+    """
+
+    design: int
+    model: int
+    values: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all tasks of a sweep have in common; it is sent to other processes.
+
+    Attributes:
+        digest: identifies the sweep.
+        target: name of the target whose parameters are swept.
+        models: file or ``zoo:NAME`` of each network; a `Model` only within one process.
+        names: the networks' names in rows.
+        options: options of the builds.
+        costs: coefficients of energy and area.
+        seed: seed of the inputs.
+        networks: of a SoC that executes regions on many designs (`Quick`), the networks,
+            compiled once: by number, and the values of the parameters that matter to that; None
+            for other SoCs.
+        limits: what reading a file may take; the default's if None.
+    """
+
+    digest: str
+    target: str
+    models: tuple[str | Path | Model, ...]
+    names: tuple[str, ...]
+    options: BuildOptions
+    costs: Costs
+    seed: int
+    networks: Networks | None = None
+    limits: Limits | None = None

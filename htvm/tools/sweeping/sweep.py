@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from byoc_dory.errors import ModelError, TargetError
 from byoc_dory.options import TilingOptions
@@ -16,14 +20,12 @@ from htvm.opening import opened
 from htvm.progress import Progress
 from htvm.progress_bar import with_progress
 from htvm.public import public
-from htvm.tools.sweeping.costs import Costs
+from htvm.shown import optional
 from htvm.tools.sweeping.designs import Designs
-from htvm.tools.sweeping.job import Job, Task
-from htvm.tools.sweeping.quick import prepared
-from htvm.tools.sweeping.search import Search
-from htvm.tools.sweeping.space import METHODS, check_samples, space_of
+from htvm.tools.sweeping.evaluate import evaluate, failed, prepared
+from htvm.tools.sweeping.row import Costs, Job, Row, Task
+from htvm.tools.sweeping.space import METHODS, Search, check_samples, space_of
 from htvm.tools.sweeping.store import SCHEMA, Store, check_results, fingerprint
-from htvm.tools.sweeping.workers import Chunk, executed, usable_cores
 from htvm.version import __version__
 
 if TYPE_CHECKING:
@@ -124,8 +126,10 @@ def sweep(
     sweeper = _Sweeper(job, processes, client, progress or Progress())
     axes = tuple(axis.parameter.name for axis in space.axes)
     with Store(results, digest, axes) as store:
-        done = sweeper.search(search, store) if search else sweeper.run(designs, store)
-        interrupted = not done
+        if search:
+            interrupted = not sweeper.run(search.batches(), search.samples, store, search.tell)
+        else:
+            interrupted = not sweeper.run([list(enumerate(designs))], len(designs), store)
         found = Designs.of(store.rows.values(), space, names, interrupted)
         if not interrupted:
             store.finish(found.frame)
@@ -189,24 +193,28 @@ class _Sweeper:
     client: Any
     progress: Progress
 
-    def run(self, designs: Sequence[Mapping[str, Value]], store: Store) -> bool:
-        """Add the rows of all designs; return whether the sweep was completed."""
-        numbered = list(enumerate(designs))
-        try:
-            self._add(numbered, store, len(numbered) * len(self.job.names))
-        except KeyboardInterrupt:
-            return False
-        return True
+    def run(
+        self,
+        batches: Iterable[Sequence[tuple[int, Mapping[str, Value]]]],
+        designs: int,
+        store: Store,
+        tell: Callable[[int, Sequence[Row]], None] | None = None,
+    ) -> bool:
+        """Add the rows of all designs; return whether the sweep was completed.
 
-    def search(self, search: Search, store: Store) -> bool:
-        """Add the rows of the designs that the search asks for, batch by batch."""
-        total = search.samples * len(self.job.names)
+        Args:
+            batches: numbers and values of designs; those of the next one are asked for when a
+                batch has its rows.
+            designs: how many there are.
+            store: where rows are kept.
+            tell: receives the rows of each design.
+        """
         try:
-            for batch in search.batches():
-                self._add(batch, store, total)
-                for number, _ in batch:
-                    rows = [store.rows[number, name] for name in self.job.names]
-                    search.tell(number, rows)
+            for batch in batches:
+                self._add(batch, store, designs * len(self.job.names))
+                if tell is not None:
+                    for number, _ in batch:
+                        tell(number, [store.rows[number, name] for name in self.job.names])
         except KeyboardInterrupt:
             return False
         return True
@@ -242,3 +250,116 @@ class _Sweeper:
 
 
 _CHUNK = 25  # quick tasks that are handed out together
+
+
+Chunk: TypeAlias = "tuple[Task, ...]"
+Work: TypeAlias = "Callable[[Job, Chunk], list[Row]]"
+
+_DIED = "the process that executed it died"
+_AGAIN = "run this design alone, with htvm run, to see why; or give the machine more memory"
+_RETRIES = 3
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def executed(
+    job: Job, chunks: Sequence[Chunk], jobs: int, client: Any, work: Work = evaluate
+) -> Iterator[list[Row]]:
+    """Yield the rows of each chunk as they come, in any order.
+
+    Args:
+        job: what the tasks have in common.
+        chunks: tasks that belong together.
+        jobs: number of processes; 1 for this one.
+        client: a ``dask.distributed.Client``, or None for this machine.
+        work: executes the tasks of a chunk, a function of a module that processes can import.
+    """
+    if client is not None:
+        yield from _on_dask(job, chunks, client, work)
+    elif jobs == 1 or len(chunks) < 2:
+        for chunk in chunks:
+            yield work(job, chunk)
+    else:
+        yield from _on_this_machine(job, chunks, jobs, work)
+
+
+def _on_this_machine(
+    job: Job, chunks: Sequence[Chunk], jobs: int, work: Work
+) -> Iterator[list[Row]]:
+    joblib = optional("joblib", "several processes", "sweep")
+    loky = optional("joblib.externals.loky.process_executor", "several processes", "sweep")
+    left = list(chunks)
+    while left:
+        done = set[int]()
+        calls = (joblib.delayed(_numbered)(n, job, chunk, work) for n, chunk in enumerate(left))
+        pool = joblib.Parallel(
+            n_jobs=jobs, backend="loky", return_as="generator_unordered", batch_size=1
+        )
+        try:
+            for number, rows in pool(calls):
+                done.add(number)
+                yield rows
+            return
+        except (loky.TerminatedWorkerError, BrokenProcessPool):
+            # One of the chunks under way ended its process, and with it the others'.
+            undone = [chunk for number, chunk in enumerate(left) if number not in done]
+            for chunk in undone[: 3 * jobs]:
+                yield from _alone(job, chunk, work)
+            left = undone[3 * jobs :]
+
+
+def _numbered(number: int, job: Job, chunk: Chunk, work: Work) -> tuple[int, list[Row]]:
+    return number, work(job, chunk)
+
+
+def _alone(job: Job, chunk: Chunk, work: Work) -> Iterator[list[Row]]:
+    """Execute a chunk in a process of its own; a task that ends it is a failed one."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            yield pool.submit(work, job, chunk).result()
+            return
+        except BrokenProcessPool:
+            pass
+    if len(chunk) == 1:
+        yield [_dead(job, chunk[0])]
+        return
+    for task in chunk:
+        yield from _alone(job, (task,), work)
+
+
+def _dead(job: Job, task: Task) -> Row:
+    row = Row(task.design, job.names[task.model], job.target, task.values)
+    return failed(row, _DIED, "", _AGAIN)
+
+
+def _same(job: Job) -> Job:
+    return job
+
+
+def _on_dask(job: Job, chunks: Sequence[Chunk], client: Any, work: Work) -> Iterator[list[Row]]:
+    distributed = optional("distributed", "sweeps on a cluster", "cluster")
+    if not isinstance(client, distributed.Client):
+        raise TargetError(
+            f"a {type(client).__name__} is not a client of a cluster",
+            where="option 'client'",
+            hint="give a dask.distributed.Client",
+        )
+    # As the result of a task, workers share it, and it comes back if all that have it die.
+    shared = client.submit(_same, job, pure=False)
+    futures = {
+        client.submit(work, shared, chunk, pure=False, retries=_RETRIES): chunk for chunk in chunks
+    }
+    try:
+        for future in distributed.as_completed(list(futures)):
+            try:
+                yield future.result()
+            except distributed.KilledWorker:
+                # Several workers died of it, one after the other.
+                yield [_dead(job, task) for task in futures[future]]
+    finally:
+        client.cancel(list(futures))

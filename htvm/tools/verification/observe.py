@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_dory.errors import SimulationError
+from byoc_dory.memory.arena import written_over
 from htvm.firmware.build import RUN_MARK, build_rv32
 from htvm.firmware.lines import Lines
 from htvm.firmware.sizes import tensor_bytes
@@ -19,12 +20,16 @@ from htvm.sim.runner import failure
 from htvm.sim.rv32 import run_rv32
 
 if TYPE_CHECKING:
+    from byoc_dory.layers import Tensor
+    from byoc_dory.region import Kernel, RegionCode
     from byoc_dory.soc.base import Soc
-    from htvm.aot.program import Program, StepOperand
+    from byoc_dory.tileloop.program import TileProgram
+    from htvm.aot.program import Program, Step, StepOperand
+    from htvm.compiled import Compiled
     from htvm.firmware.build import Built
     from htvm.firmware.rv32 import Firmware
     from htvm.sim.iss import IssResult
-    from htvm.tools.verification.results import Result
+
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -202,3 +207,193 @@ class Observed:
                 found = memory[places].reshape(-1).view(result.expected.dtype)
                 return found.reshape(result.expected.shape)
         raise AssertionError("a tensor outside of what is looked at")
+
+
+_AXES = {
+    ("NHWC", 4): ("n", "oy", "ox", "K"),
+    ("NCHW", 4): ("n", "K", "oy", "ox"),
+    ("CHW", 3): ("K", "oy", "ox"),
+    ("CHW", 1): ("K",),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A tensor that a step writes.
+
+    Attributes:
+        step: index of the step.
+        last: index of the last step that needs it; nobody may change it until then.
+        tensor: name of the tensor.
+        expected: the reference's values, with the axes that elements are named by.
+        axes: names of these axes.
+        operand: its place, if in L2; None if it stays in L1.
+        address: its device address, if it stays in L1.
+        memory: name of the memory.
+        offsets: offset of each element from the first byte, in bytes.
+        program: the tile program that wrote it; None off accelerators.
+    """
+
+    step: int
+    last: int
+    tensor: str
+    expected: Array
+    axes: tuple[str, ...]
+    operand: StepOperand | None
+    address: int
+    memory: str
+    offsets: Array
+    program: TileProgram | None = None
+
+    @property
+    def extent(self) -> int:
+        """Bytes from its first byte to the end of its last element."""
+        return int(self.offsets.max()) + int(self.expected.dtype.itemsize)
+
+
+def step_results(compiled: Compiled, reference: Mapping[str, Array]) -> tuple[Result, ...]:
+    """Return the tensors that can be compared, in the order of steps.
+
+    Args:
+        compiled: the built model.
+        reference: results of all operators by name, in the integer form's layout.
+
+    A step is left out if it writes an intermediate tensor of an operator (a padded input, a sum),
+    for which there is no reference; its errors show in the operator's result.
+    """
+    return tuple(_Finder(compiled, reference).results())
+
+
+class _Finder:
+    def __init__(self, compiled: Compiled, reference: Mapping[str, Array]) -> None:
+        self.compiled = compiled
+        self.reference = reference
+        self.steps = compiled.program.steps
+        self.regions = compiled.kernels
+        self.cpu = {kernel.symbol: kernel for kernel in compiled.cpu_kernels}
+        # An operator may have several kernels; the last one writes its result.
+        self.final = {step.layers[-1]: i for i, step in enumerate(self.steps) if step.kind == "cpu"}
+        # The step that reads a tensor last may write its output over it.
+        taken = set(written_over(compiled.program.plan, compiled.program.buffers).values())
+        self.lives = {use.name: use.last - (use.name in taken) for use in compiled.program.buffers}
+        self.output_names = compiled.retargeted.model.graph.results
+        self.outputs = {
+            arg.name: i
+            for i, step in enumerate(self.steps)
+            for arg in step.args
+            if arg.kind == "output"
+        }
+
+    def results(self) -> list[Result]:
+        found = []
+        for index, step in enumerate(self.steps):
+            result = self._result(index, step) or self._output(index, step)
+            if result is not None:
+                found.append(result)
+        return found
+
+    def _result(self, index: int, step: Step) -> Result | None:
+        if step.symbol in self.regions:
+            code, kernel = self.regions[step.symbol]
+            if kernel.kind == "epilogue":
+                return self._plain(index, kernel.layer_name, step.args[-1])
+            return self._stored(index, step, code, kernel)
+        if step.kind == "copy":
+            return self._plain(index, step.layer.removeprefix("copy_"), step.args[-1])
+        cpu = self.cpu.get(step.symbol)
+        if cpu is None or cpu.n_outputs != 1 or self.final[step.layers[-1]] != index:
+            return None
+        position = len(step.args) - len(cpu.workspaces) - 1
+        operand, (_, dtype, shape) = step.args[position], cpu.params[position]
+        return self._plain(index, step.layers[-1], operand, dtype, shape)
+
+    def _output(self, index: int, step: Step) -> Result | None:
+        """Return an output of the model, which always has a reference, for its last writer."""
+        operand = next((arg for arg in step.args if self.outputs.get(arg.name) == index), None)
+        if operand is None:
+            return None
+        number = int(operand.name.removeprefix("output_"))
+        return self._plain(index, self.output_names[number], operand)
+
+    def _plain(
+        self,
+        index: int,
+        tensor: str,
+        operand: StepOperand,
+        dtype: str | None = None,
+        shape: tuple[int, ...] = (),
+    ) -> Result | None:
+        """Return a tensor in the integer form's own layout."""
+        expected = self.reference.get(tensor)
+        if expected is None or (
+            dtype is not None
+            and (expected.dtype.name != dtype or expected.size != int(np.prod(shape)))
+        ):
+            return None
+        offsets = np.arange(expected.size, dtype=np.int64) * expected.dtype.itemsize
+        layout = self._layout(tensor)
+        axes = _AXES.get((layout, expected.ndim)) or tuple(f"d{i}" for i in range(expected.ndim))
+        return Result(
+            index, self.lives.get(operand.name, len(self.steps)), tensor, expected, axes, operand,
+            0, "L2", offsets.reshape(expected.shape),
+        )  # fmt: skip
+
+    def _layout(self, tensor: str) -> str:
+        layer = self.compiled.dispatch.layers.get(tensor)
+        return "" if layer is None else layer.output.layout
+
+    def _stored(self, index: int, step: Step, code: RegionCode, kernel: Kernel) -> Result | None:
+        """Return a tensor in an accelerator's layout: a layer's output, or a prologue's."""
+        soc = self.compiled.target.soc
+        tensor = self._border(code, kernel) if kernel.layer is None else kernel.layer.output
+        name = kernel.accelerator
+        if kernel.layer is None:
+            name = next(other.accelerator for other in code.kernels if other.kind == "layer")
+        accelerator = soc.accelerator(name)
+        expected = None if tensor is None else self._normalised(tensor)
+        if tensor is None or expected is None:
+            return None
+        plan = kernel.plan
+        resident = plan is not None and plan.resident_output
+        operand = None if resident else step.args[-1]
+        address = 0
+        if plan is not None and resident:
+            address = soc.memory(accelerator.l1).base + plan.l1_output
+            last = self._last_reader(code, tensor.name, index)
+        else:
+            last = self.lives.get(step.args[-1].name, len(self.steps))
+        return Result(
+            index, last, tensor.name, expected, _AXES.get(("CHW", expected.ndim), ()), operand,
+            address, accelerator.l1 if resident else "L2", accelerator.layout(soc).offsets(tensor),
+            kernel.program,
+        )  # fmt: skip
+
+    @staticmethod
+    def _border(code: RegionCode, kernel: Kernel) -> Tensor | None:
+        """The tensor that a prologue converts; a map's result has the shape of its source."""
+        source = next((t for t in code.inputs if t.name == kernel.inputs[0]), None)
+        return None if source is None else replace(source, name=kernel.layer_name)
+
+    def _normalised(self, tensor: Tensor) -> Array | None:
+        """Return the reference's values as (C, y, x) or (C,)."""
+        values = self.reference.get(tensor.name)
+        layout = tensor.layout if tensor.layout != "CHW" else self._layout(tensor.name)
+        if values is None or values.size != tensor.elements:
+            return None
+        if values.dtype.itemsize != np.dtype(tensor.dtype).itemsize:
+            return None
+        if len(tensor.shape) == 1 or layout == "NCHW":
+            return values.reshape(tensor.shape)
+        channels, rows, columns = tensor.shape
+        return values.reshape(rows, columns, channels).transpose(2, 0, 1)
+
+    def _last_reader(self, code: RegionCode, tensor: str, index: int) -> int:
+        """Return the last step of the region that reads a tensor."""
+        reading = {
+            kernel.symbol
+            for kernel in code.kernels
+            if kernel.layer is not None and tensor in [t.name for t in kernel.layer.inputs]
+        }
+        return max(
+            (i for i, step in enumerate(self.steps) if step.symbol in reading), default=index
+        )

@@ -240,7 +240,7 @@ class Verification(Shown):
 
     def __str__(self) -> str:
         """The findings as text."""
-        return verification_text(self)
+        return "\n".join(_lines(self))
 
     def __repr__(self) -> str:
         """Return the findings in lines of 80 characters; paths and lines of C stay whole."""
@@ -272,11 +272,6 @@ def _differs(step: StepCheck) -> str:
     if not step.different:
         return f"equal, {step.elements:,} elements"
     return f"{step.different:,} of {step.elements:,} elements, by up to {step.largest:,}"
-
-
-def verification_text(found: Verification) -> str:
-    """Return the findings as text for people."""
-    return "\n".join(_lines(found))
 
 
 def _lines(found: Verification) -> Iterator[str]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from htvm.aot.entry import place
 from htvm.firmware.sizes import tensor_bytes
 from htvm.sim.look import Range
-from htvm.tools.verification.origin import origins
+from htvm.tools.verification.compare import origins
 from htvm.tools.verification.types import Stray
 
 if TYPE_CHECKING:

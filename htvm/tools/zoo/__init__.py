@@ -50,7 +50,6 @@ __all__ = [
 
 _ENCODER = "encoder"
 _LLAMA = "microllama"
-_TRANSFORMERS = (_ENCODER, _LLAMA)
 _NETWORKS = ("ds_cnn", "ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos")
 _LARGE = ("mobilenet_v1_224",)
 
@@ -93,10 +92,13 @@ def sketch(name: str, seed: int = 0, scheme: Scheme = "8-bit") -> Sketch:
             hint=f"{nearest(name, DESCRIBED)}one of {', '.join(DESCRIBED)}",
         )
     check_number("the seed", seed, least=0, where=f"htvm.zoo, network '{name}'")
-    from htvm.tools.zoo import topologies  # the compiler, which takes a second to import
+    from htvm.tools.zoo.drawing import Sketch  # the compiler, which takes a second to import
+    from htvm.tools.zoo.networks import NETWORKS
 
-    drawn: Sketch = getattr(topologies, name)(seed, scheme)
-    return drawn
+    shape, draw = NETWORKS[name]
+    net = Sketch(name, shape, seed, scheme)
+    draw(net)
+    return net
 
 
 @boundary
@@ -132,7 +134,7 @@ def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: str = "8
     if name == _LLAMA:
         return _language_model(scheme, seed)
     drawn = sketch(name, seed, cast("Scheme", scheme))
-    from htvm.tools.zoo.emit import model
+    from htvm.tools.zoo.networks import model
 
     return model(drawn, layout)
 

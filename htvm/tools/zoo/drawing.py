@@ -31,8 +31,8 @@ import numpy as np
 
 from byoc_dory.errors import ModelError
 from byoc_dory.layers import AnalogRequant, Array, Shift
-from htvm.tools.zoo import forward
-from htvm.tools.zoo.narrow import Range, array, narrowing, passes, peaked, proven, thinned
+from htvm.tools.zoo import arithmetic
+from htvm.tools.zoo.arithmetic import Range, array, narrowing, passes, peaked, proven, thinned
 from htvm.tools.zoo.schemes import SCHEMES, Scheme
 from patterns.op import Op
 from patterns.ops.add import Add
@@ -123,7 +123,7 @@ class Sketch:
         self._wide = scheme == "8-bit"  # whether no analog core reads the following tensors
         if scheme == "ternary":
             limits = array().activation_range
-            data = forward.requantize(self._data[0], 1, limits)
+            data = arithmetic.requantize(self._data[0], 1, limits)
             self._record(Convert(Shift(1), limits), (Handle(0),), data, limits)
 
     @property
@@ -164,7 +164,7 @@ class Sketch:
         source = self._data[x.index]
 
         def accumulate(part: slice) -> Array:
-            return forward.conv2d(source[:, part], weight[:, part], stride, sides, False)
+            return arithmetic.conv2d(source[:, part], weight[:, part], stride, sides, False)
 
         return self._linear(x, weight, window, accumulate, relu, ternary)
 
@@ -177,7 +177,7 @@ class Sketch:
         window = Window((stride, stride), sides, groups=len(weight))
 
         def accumulate(part: slice) -> Array:
-            return forward.conv2d(source, weight, stride, sides, True)
+            return arithmetic.conv2d(source, weight, stride, sides, True)
 
         return self._linear(x, weight, window, accumulate, True, False)
 
@@ -192,7 +192,7 @@ class Sketch:
             weight = thinned(weight)
 
         def accumulate(part: slice) -> Array:
-            return forward.dense(source[:, part], weight[:, part])
+            return arithmetic.dense(source[:, part], weight[:, part])
 
         return self._linear(x, weight, None, accumulate, relu, ternary)
 
@@ -227,7 +227,7 @@ class Sketch:
             pad = window.padding if window is not None else ()
             shift, held = proven(weight, bias, self._ranges[x.index], pad, clip)
         bias = _rounding(bias, shift)
-        data = forward.requantize(acc + _along(bias, acc), shift, clip)
+        data = arithmetic.requantize(acc + _along(bias, acc), shift, clip)
         bias, requant = bias.astype("int32"), Shift(shift)
         op = (
             Dense(weight, bias, requant, clip)
@@ -249,7 +249,7 @@ class Sketch:
         assert np.abs(add).max() < 1 << 15
         top = (1 << (bits - 1)) - 1
         clip = (0 if relu else -top - 1, top)
-        data = forward.requantize(scaled + _along(add, acc), shift, clip)
+        data = arithmetic.requantize(scaled + _along(add, acc), shift, clip)
         requant = AnalogRequant(gain, _ints(mul), _ints(add), shift, core.rows)
         op = (
             AnalogDense(weight, requant, clip)
@@ -266,12 +266,12 @@ class Sketch:
         if not self._wide:
             least, most = (sum(self._ranges[h.index][end] for h in (a, b)) for end in (0, 1))
             shift, held = narrowing(least, most, clip)
-        data = forward.requantize(acc, shift, clip)
+        data = arithmetic.requantize(acc, shift, clip)
         return self._record(Add(Shift(shift), clip), (a, b), data, held)
 
     def average_pool(self, x: Handle) -> Handle:
         """Add the mean of each map."""
-        data = forward.average_pool(self._data[x.index])
+        data = arithmetic.average_pool(self._data[x.index])
         kernel = self._data[x.index].shape[2:]
         op = AveragePool(kernel=kernel, strides=kernel)
         return self._record(op, (x,), data, self._ranges[x.index])

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from htvm.tools.language.model import POSITIONS, VOCABULARY, LanguageModel
-from htvm.tools.zoo.llama_draw import drawn_layers, final_norm
 from htvm.tools.zoo.schemes import check_number
 
 if TYPE_CHECKING:
@@ -50,14 +49,10 @@ def microllama(
     Raises:
         ModelError: a size is not positive, or the seed is negative.
     """
-    _check("length", length)
-    _check("layers", layers)
-    _check("vocabulary", vocabulary)
-    _check("positions", positions)
-    _check("seed", seed, least=0)
-    from htvm.tools.zoo.llama_emit import step_model
+    _check(seed, length=length, layers=layers, vocabulary=vocabulary, positions=positions)
+    from htvm.tools.zoo.llama_drawing import step_model
 
-    step = step_model(f"microllama_{length}", length, drawn_layers(layers, seed), final_norm())
+    step = step_model(f"microllama_{length}", length, layers, seed)
     return LanguageModel.of(step, vocabulary=vocabulary, positions=positions, seed=seed)
 
 
@@ -75,14 +70,14 @@ def microllama_prompt(tokens: int = PROMPT, *, layers: int = LAYERS, seed: int =
     Raises:
         ModelError: a size is not positive, or the seed is negative.
     """
-    _check("tokens", tokens)
-    _check("layers", layers)
-    _check("seed", seed, least=0)
-    from htvm.tools.zoo.llama_emit import prompt_model
+    _check(seed, tokens=tokens, layers=layers)
+    from htvm.tools.zoo.llama_drawing import prompt_model
 
     name = f"microllama_prompt{tokens}"
-    return prompt_model(name, tokens, drawn_layers(layers, seed), final_norm())
+    return prompt_model(name, tokens, layers, seed)
 
 
-def _check(role: str, size: int, least: int = 1) -> None:
-    check_number(role, size, least, where="htvm.zoo.microllama")
+def _check(seed: int, **sizes: int) -> None:
+    for role, size in sizes.items():
+        check_number(role, size, where="htvm.zoo.microllama")
+    check_number("seed", seed, least=0, where="htvm.zoo.microllama")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from htvm.tools.zoo.encoder_draw import Drawer, EncoderShape
+from byoc_dory.errors import ModelError
 from htvm.tools.zoo.schemes import check_number
 
 if TYPE_CHECKING:
@@ -53,12 +53,20 @@ def encoder(
     """
     check_number("layers", layers)
     check_number("the seed", seed, least=0)
-    shape = EncoderShape(sequence, embedding, projection, heads, feed_forward, stacked, activation)
-    drawer = Drawer(seed, sequence, embedding)
-    from htvm.tools.zoo.encoder_emit import encoder_model
+    _check_sizes(
+        sequence=sequence, embedding=embedding, projection=projection, heads=heads,
+        feed_forward=feed_forward,
+    )  # fmt: skip
+    check_number("stacked", stacked, least=0)
+    _check_activation(activation)
+    from htvm.tools.zoo.encoder_drawing import (
+        Drawer,  # the compiler, which takes a second to import
+    )
 
-    name = "encoder" if layers == LAYERS else f"encoder_{layers}"
-    return encoder_model(name, sequence, embedding, drawer.encoder(shape, layers))
+    drawer = Drawer(seed, sequence, embedding)
+    for number in range(layers):
+        drawer.layer(f"layer_{number}", projection, heads, feed_forward, stacked, activation)
+    return drawer.model("encoder" if layers == LAYERS else f"encoder_{layers}")
 
 
 def single_head_attention(
@@ -69,12 +77,13 @@ def single_head_attention(
     Raises:
         ModelError: a size is not positive.
     """
-    shape = EncoderShape(sequence, embedding, projection, heads=1)
+    _check_sizes(sequence=sequence, embedding=embedding, projection=projection)
     check_number("the seed", seed, least=0)
-    attention = Drawer(seed, sequence, embedding).attention(shape)
-    from htvm.tools.zoo.encoder_emit import attention_model
+    from htvm.tools.zoo.encoder_drawing import Drawer
 
-    return attention_model("single_head_attention", sequence, embedding, attention)
+    drawer = Drawer(seed, sequence, embedding)
+    drawer.attention("attention", projection, heads=1)
+    return drawer.model("single_head_attention")
 
 
 def gemm(rows: int, C: int, K: int, activation: str | None = None, seed: int = 0) -> Model:
@@ -88,11 +97,23 @@ def gemm(rows: int, C: int, K: int, activation: str | None = None, seed: int = 0
     Raises:
         ModelError: a size is not positive, or there is no such activation.
     """
-    for role, size in (("rows", rows), ("C", C), ("K", K)):
-        check_number(role, size)
+    _check_sizes(rows=rows, C=C, K=K)
     check_number("the seed", seed, least=0)
-    drawer = Drawer(seed, rows, C)
-    product, clip, gelu = drawer.activated(drawer.x, K, activation)
-    from htvm.tools.zoo.encoder_emit import gemm_model
+    _check_activation(activation)
+    from htvm.tools.zoo.encoder_drawing import Drawer
 
-    return gemm_model(f"gemm_{rows}x{C}x{K}", rows, product, clip, gelu)
+    drawer = Drawer(seed, rows, C)
+    drawer.product("gemm", K, activation)
+    return drawer.model(f"gemm_{rows}x{C}x{K}")
+
+
+def _check_sizes(**sizes: int) -> None:
+    for role, size in sizes.items():
+        check_number(role, size)
+
+
+def _check_activation(activation: str | None) -> None:
+    if activation not in (None, "relu", "gelu"):
+        raise ModelError(
+            f"there is no activation {activation!r}", where="htvm.zoo", hint="relu, gelu"
+        )

@@ -20,7 +20,7 @@ from htvm.pipeline import compile_model
 from htvm.sim.host import run_host
 from htvm.tools.verification.verify import verify
 from htvm.tools.zoo.drawing import Sketch
-from htvm.tools.zoo.emit import model
+from htvm.tools.zoo.networks import model
 from patterns.ops.convolution import Conv2d
 
 # (L1 budget, smallest number of tiles)

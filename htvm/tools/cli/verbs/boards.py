@@ -10,8 +10,8 @@ import click
 from htvm.errors import ExportError
 from htvm.tools.cli import options
 from htvm.tools.cli.output import print_json
-from htvm.tools.cli.places import PATH
 from htvm.tools.cli.terminal import echo, terminal_width
+from htvm.tools.cli.words import complete_board
 
 
 @click.group(
@@ -39,7 +39,7 @@ def list_command(as_json: bool) -> None:
 
 
 @command.command("show", epilog=options.examples("htvm boards show pico-2 --json"))
-@click.argument("name", shell_complete=options.complete_board)
+@click.argument("name", shell_complete=complete_board)
 @options.common
 def show_command(name: str, as_json: bool) -> None:
     """Show the board NAME, or that in a file: its numbers, and where each is from."""
@@ -79,10 +79,10 @@ def show_command(name: str, as_json: bool) -> None:
     "--like",
     default="nucleo-l4r5zi",
     show_default=True,
-    shell_complete=options.complete_board,
+    shell_complete=complete_board,
     help="Board, or a board's file, whose numbers the new one begins with.",
 )
-@click.option("--out", "-o", "folder", type=PATH, default=".", help="Folder for NAME.json.")
+@options.out("Folder for NAME.json.", name="folder", default=".")
 @options.common
 def new_command(name: str, like: str, folder: Path, as_json: bool) -> None:
     """Write NAME.json, the description of a board: complete, to be corrected."""

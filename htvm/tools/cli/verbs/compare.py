@@ -11,8 +11,7 @@ import htvm
 from htvm.progress_bar import shown_progress
 from htvm.tools.cli import options
 from htvm.tools.cli.arguments import Network, read_samples
-from htvm.tools.cli.output import print_json, save_figure
-from htvm.tools.cli.places import PATH, picture_to_write
+from htvm.tools.cli.output import answer, picture_to_write, save_figure
 from htvm.tools.cli.terminal import echo, terminal_width
 
 
@@ -36,23 +35,10 @@ from htvm.tools.cli.terminal import echo, terminal_width
     show_default=True,
     help="Inputs to try: seeds from SEED on, or entries of the file.",
 )
-@click.option(
-    "--out",
-    "-o",
-    type=PATH,
-    callback=picture_to_write,
-    help="Draw the times as .png, .svg or .pdf.",
-)
+@options.out("Draw the times as .png, .svg or .pdf.", picture_to_write)
 @options.common
 def command(
-    network: Network,
-    target: str,
-    policy: str | None,
-    schedule: Any,
-    given: str,
-    count: int,
-    out: Path | None,
-    as_json: bool,
+    network: Network, given: str, count: int, out: Path | None, as_json: bool, **choices: Any
 ) -> None:
     """Compare MODEL on a target with plain TVM, and with a cluster's cores, on the same SoC."""
     from htvm.tools.report.compare import comparison_data, comparison_text
@@ -60,15 +46,10 @@ def command(
     opened = network.open()
     samples = read_samples(given, opened.inputs, count)
     with shown_progress() as progress:
-        found = htvm.compare(
-            opened, target=target, inputs=samples, policy=policy, schedule=schedule,
-            progress=progress,
-        )  # fmt: skip
+        found = htvm.compare(opened, inputs=samples, progress=progress, **choices)
     if out is not None:
         save_figure(found.plot_latency(), out)
-    if as_json:
-        print_json("compare", comparison_data(found))
-    else:
-        echo(comparison_text(found, terminal_width()))
+    answer(as_json, "compare", lambda: comparison_data(found),
+           lambda: comparison_text(found, terminal_width()))  # fmt: skip
     if out is not None:
         echo(f"written: {out}", err=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,8 +12,7 @@ from htvm.errors import InputError
 from htvm.progress_bar import shown_progress
 from htvm.tools.cli import options
 from htvm.tools.cli.arguments import Network
-from htvm.tools.cli.output import model_word, print_json, print_report
-from htvm.tools.cli.places import PATH, refuse_file_name
+from htvm.tools.cli.output import model_word, print_json, print_report, refuse_file_name
 from htvm.tools.cli.terminal import echo
 
 
@@ -28,13 +26,13 @@ from htvm.tools.cli.terminal import echo
 )
 @options.network
 @options.labels
-@options.placed
+@options.build
 @options.l2
 @options.given_input
 @options.cc
 @options.all_tables
 @options.wide
-@click.option("--out", "-o", required=True, type=PATH, help=options.EXPORT_FOLDER)
+@options.out(options.EXPORT_FOLDER, required=True)
 @click.option(
     "--as",
     "kind",
@@ -51,15 +49,12 @@ from htvm.tools.cli.terminal import echo
 def command(
     network: Network,
     target: str,
-    placed: options.Placed,
-    l2_bytes: int | None,
+    build: options.Build,
     given: str,
-    cc: str | None,
     everything: bool,
     wide: bool,
     out: Path,
     kind: str | None,
-    assembly: Any,
     as_json: bool,
 ) -> None:
     """Write a self-contained C project for MODEL into a folder.
@@ -86,15 +81,7 @@ def command(
         check_folder(out, kind)
     opened, inputs = network.open_with(given)
     with shown_progress() as progress:
-        module = htvm.build(
-            opened,
-            target=target,
-            **placed,
-            l2_bytes=l2_bytes,
-            cc=cc,
-            assembly=assembly,
-            progress=progress,
-        )
+        module = htvm.build(opened, target=target, **build, progress=progress)
         with progress.stage("writing the project"):
             folder = module.export(out, inputs, kind=kind)
     report = module.report()

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from htvm.tools.cli import options
-from htvm.tools.cli.output import fail_if_any, print_json
-from htvm.tools.cli.places import PATH
-from htvm.tools.cli.terminal import echo
+from htvm.tools.cli.output import PATH, answer, fail_if_any
 
 if TYPE_CHECKING:
     from htvm.tools.report.difference import Condition
@@ -35,8 +33,5 @@ def command(before: Path, after: Path, conditions: tuple[Condition, ...], as_jso
 
     old, new = htvm.report.load(before), htvm.report.load(after)
     found = difference_of(old, new)
-    if as_json:
-        print_json("diff", asdict(found))
-    else:
-        echo(str(found))
+    answer(as_json, "diff", lambda: asdict(found), lambda: str(found))
     fail_if_any(conditions, figures_of(new), figures_of(old))

@@ -9,8 +9,8 @@ import click
 from htvm.progress_bar import shown_progress
 from htvm.tools.cli import options
 from htvm.tools.cli.arguments import Network
-from htvm.tools.cli.output import print_json
-from htvm.tools.cli.terminal import echo, terminal_width
+from htvm.tools.cli.output import answer
+from htvm.tools.cli.terminal import terminal_width
 
 if TYPE_CHECKING:
     from htvm.compiled import Compiled
@@ -64,7 +64,5 @@ def command(
         compiled = compiled_with(options)
         with progress.stage("looking for changes"):
             found = explanation_of(compiled, changes, cache, compile_with=compiled_with)
-    if as_json:
-        print_json("explain", explain_data(found))
-    else:
-        echo(explain_text(found, None if wide else terminal_width()))
+    width = None if wide else terminal_width()
+    answer(as_json, "explain", lambda: explain_data(found), lambda: explain_text(found, width))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from htvm.progress_bar import shown_progress
 from htvm.tools.cli import options
 from htvm.tools.cli.arguments import Network
-from htvm.tools.cli.output import print_json
-from htvm.tools.cli.terminal import echo, terminal_width
-
-if TYPE_CHECKING:
-    from byoc_dory.options import TilingOptions
+from htvm.tools.cli.output import answer
+from htvm.tools.cli.terminal import terminal_width
 
 
 @click.command(
@@ -31,15 +28,7 @@ if TYPE_CHECKING:
 @options.l2
 @options.cc
 @options.common
-def command(
-    network: Network,
-    target: str,
-    policy: Any,
-    tiling: TilingOptions,
-    l2_bytes: int | None,
-    cc: str | None,
-    as_json: bool,
-) -> None:
+def command(network: Network, as_json: bool, **choices: Any) -> None:
     """Say whether MODEL fits: each memory's demand and limit, what dominates, what would help.
 
     The program is compiled, also where it does not fit, and its code is measured; only where that
@@ -49,18 +38,7 @@ def command(
     from htvm.tools.report.fit import fit_data, fit_text
 
     with shown_progress() as progress:
-        found = fit(
-            network.open(),
-            target,
-            policy=policy,
-            tiling=tiling,
-            l2_bytes=l2_bytes,
-            cc=cc,
-            progress=progress,
-        )
-    if as_json:
-        print_json("fit", fit_data(found))
-    else:
-        echo(fit_text(found, terminal_width()))
+        found = fit(network.open(), progress=progress, **choices)
+    answer(as_json, "fit", lambda: fit_data(found), lambda: fit_text(found, terminal_width()))
     if found.fits == "no":
         raise click.exceptions.Exit(1)

@@ -9,10 +9,8 @@ import click
 
 from htvm.progress_bar import shown_progress
 from htvm.tools.cli import options
-from htvm.tools.cli.arguments import read_size
-from htvm.tools.cli.limits import read_named
-from htvm.tools.cli.output import print_json
-from htvm.tools.cli.places import PATH, file_to_write
+from htvm.tools.cli.arguments import read_named, read_size
+from htvm.tools.cli.output import PATH, file_to_write, print_json
 from htvm.tools.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -35,13 +33,10 @@ if TYPE_CHECKING:
     help="An .npz or .npy file with real inputs, [N, ...], as varied as in use; a hundred often "
     "suffice.",
 )
-@click.option(
-    "--out",
-    "-o",
+@options.out(
+    "The .onnx file to write, with int8 weights and activations (QDQ).",
+    file_to_write("the quantized network", ".onnx"),
     required=True,
-    type=PATH,
-    callback=file_to_write("the quantized network", ".onnx"),
-    help="The .onnx file to write, with int8 weights and activations (QDQ).",
 )
 @click.option(
     "--dimension",

@@ -6,7 +6,7 @@ import hashlib
 import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -17,8 +17,7 @@ from htvm.errors import ExportError, InputError
 from htvm.progress_bar import shown_progress
 from htvm.tools.cli import options
 from htvm.tools.cli.arguments import Network, shape_text
-from htvm.tools.cli.output import fail_if_any, model_word, print_report
-from htvm.tools.cli.places import PATH, file_to_write
+from htvm.tools.cli.output import fail_if_any, file_to_write, model_word, print_report
 from htvm.tools.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -54,29 +53,25 @@ _BUILD = (
 )
 @options.network
 @options.labels
-@options.placed
+@options.build
 @options.platform
 @options.given_input
 @options.all_tables
 @options.wide
 @options.fail_if
-@click.option(
-    "--out",
-    "-o",
+@options.out(
+    "File to write, as its suffix says: .html, .txt, .csv, .json, .perfetto.json (a trace), "
+    ".png; may be repeated.  Without, the text is printed.",
+    file_to_write("the report"),
     "outs",
     multiple=True,
-    type=PATH,
-    callback=file_to_write("the report"),
-    help="File to write, as its suffix says: .html, .txt, .csv, .json, .perfetto.json (a trace), "
-    ".png; may be repeated.  Without, the text is printed.",
 )
 @click.option("--format", "form", type=click.Choice(list(_FORMS)), help="Instead of the suffix.")
 @options.common
 def command(
     network: Network,
     target: str,
-    placed: options.Placed,
-    platform: Any,
+    build: options.Build,
     given: str,
     everything: bool,
     wide: bool,
@@ -99,7 +94,7 @@ def command(
     else:
         opened, inputs = network.open_with(given)
         with shown_progress() as progress:
-            module = htvm.build(opened, target, platform, **placed, progress=progress)
+            module = htvm.build(opened, target, **build, progress=progress)
             with progress.stage("simulating"):
                 module.run(inputs)
         report = _with_command(module.report(_ADVICE), model)

@@ -14,8 +14,14 @@ import htvm
 from htvm.progress_bar import shown_progress
 from htvm.tools.cli import options
 from htvm.tools.cli.arguments import Network
-from htvm.tools.cli.output import fail_if_any, model_word, print_json, print_report, save_arrays
-from htvm.tools.cli.places import PATH, file_to_write
+from htvm.tools.cli.output import (
+    fail_if_any,
+    file_to_write,
+    model_word,
+    print_json,
+    print_report,
+    save_arrays,
+)
 from htvm.tools.cli.terminal import echo, terminal_width
 
 if TYPE_CHECKING:
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
 )
 @options.network
 @options.labels
-@options.placed
+@options.build
 @options.platform
 @options.l2
 @options.cc
@@ -41,13 +47,7 @@ if TYPE_CHECKING:
 @options.all_tables
 @options.wide
 @options.fail_if
-@click.option(
-    "--out",
-    "-o",
-    type=PATH,
-    callback=file_to_write("the outputs", ".npz"),
-    help="Write the outputs as .npz.",
-)
+@options.out("Write the outputs as .npz.", file_to_write("the outputs", ".npz"))
 @click.option(
     "--check",
     is_flag=True,
@@ -58,10 +58,7 @@ if TYPE_CHECKING:
 def command(
     network: Network,
     target: str,
-    placed: options.Placed,
-    l2_bytes: int | None,
-    cc: str | None,
-    platform: Any,
+    build: options.Build,
     given: str,
     everything: bool,
     wide: bool,
@@ -76,9 +73,7 @@ def command(
 
     opened, inputs = network.open_with(given)
     with shown_progress() as progress:
-        module = htvm.build(
-            opened, target, platform, **placed, l2_bytes=l2_bytes, cc=cc, progress=progress
-        )
+        module = htvm.build(opened, target, **build, progress=progress)
         with progress.stage("simulating"):
             result = module.run(inputs)
         equal, stray, guarded = None, None, check and module.platform == "rv32"

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from byoc_dory.soc.parameters import parse_size
+from htvm.errors import TargetError
 from htvm.progress_bar import shown_progress
+from htvm.shown import optional
 from htvm.tools.cli import options
-from htvm.tools.cli.output import print_json
-from htvm.tools.cli.places import PATH, file_to_write, folder_to_write
+from htvm.tools.cli.arguments import read_named
+from htvm.tools.cli.output import PATH, answer, file_to_write, folder_to_write
 from htvm.tools.cli.terminal import EXIT_INTERRUPTED, echo
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from byoc_dory.soc.parameters import Parameter
 
 
 @click.command(
@@ -48,13 +53,7 @@ if TYPE_CHECKING:
     callback=file_to_write("the results"),
     help="Results file, .parquet or .csv; the same sweep with the same file goes on.",
 )
-@click.option(
-    "--out",
-    "-o",
-    type=PATH,
-    callback=folder_to_write,
-    help="Folder for CSV and figures.",
-)
+@options.out("Folder for CSV and figures.", folder_to_write)
 @click.option("--jobs", "-j", type=int, help="Processes; all cores by default.")
 @click.option("--scheduler", help="Address of a dask scheduler to execute on instead.")
 @click.option("--mac-pj", type=float, help="Energy of a multiply-accumulate, in pJ.")
@@ -83,13 +82,12 @@ def command(
     --dma.queue_depth or --L1.size.
     """
     import htvm
-    from htvm.tools.cli.sweep_arguments import area_of, connected, split_words
 
     target = choices.pop("target")
     models, grid = split_words(words, target)
-    costs = htvm.Costs(mac_pj, byte_pj, cycle_pj, area_of(areas))
+    costs = htvm.Costs(mac_pj, byte_pj, cycle_pj, _area_of(areas))
     objectives = choices.pop("objectives") or ("cycles",)
-    with connected(scheduler) as client, shown_progress() as progress:
+    with _connected(scheduler) as client, shown_progress() as progress:
         found = htvm.sweep(
             models,
             target,
@@ -101,12 +99,115 @@ def command(
             **choices,
         )
     files = [] if out is None else found.save(out)
-    if as_json:
-        data = {"rows": found.records, "interrupted": found.interrupted}
-        print_json("sweep", data)
-    else:
-        echo(str(found))
+    data = {"rows": found.records, "interrupted": found.interrupted}
+    answer(as_json, "sweep", lambda: data, lambda: str(found))
     for path in files:
         echo(f"written: {path}", err=True)
     if found.interrupted:
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
+
+
+_MOST = 100_000  # values of a range
+
+
+def split_words(words: Sequence[str], target: str) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the models, and the values of each parameter.
+
+    Args:
+        words: models, and ``--NAME VALUES`` or ``--NAME=VALUES``.
+        target: name of the target whose parameters they are.
+
+    Raises:
+        TargetError: a parameter has no values or is given twice, there is none, or a range is bad.
+    """
+    from byoc_dory.soc.numbers import known_parameters
+    from byoc_dory.soc.registry import resolve
+
+    parameters = {entry.name: entry for entry in known_parameters(resolve(target).soc)}
+    models: list[str] = []
+    grid: dict[str, list[str]] = {}
+    left = iter(words)
+    for word in left:
+        if not word.startswith("-"):
+            models.append(word)
+            continue
+        name, equals, values = word.lstrip("-").partition("=")
+        if not equals:
+            values = next(left, "")
+        name = name.replace("-", "_")
+        if not values:
+            raise TargetError(
+                f"{word} has no values", where="htvm sweep", hint=f"write --{name} VALUE,VALUE"
+            )
+        if name in grid:
+            raise TargetError(
+                f"--{name} is given twice", where="htvm sweep", hint="separate values by commas"
+            )
+        grid[name] = [
+            value
+            for text in values.split(",")
+            for value in _values(text.strip(), parameters.get(name))
+        ]
+    if not models:
+        raise TargetError("there is no model", where="htvm sweep", hint="name a file or zoo:NAME")
+    return models, grid
+
+
+def _values(text: str, parameter: Parameter | None) -> list[str]:
+    """Return the values that ``LOW..HIGH`` stands for, or the text itself."""
+    low, dots, high = text.partition("..")
+    if not dots or parameter is None or parameter.kind not in ("integer", "bytes"):
+        return [text]
+    first, last = parse_size(low), parse_size(high)
+    if parameter.choices:
+        inside = [value for value in parameter.choices if isinstance(value, int)]
+    elif first is None or last is None or (last - first) // parameter.step >= _MOST:
+        inside = []
+    else:
+        step = parameter.step
+        inside = list(range(-(-first // step) * step, last + 1, step))
+    found = [
+        str(value) for value in inside if first is not None and last is not None
+        and first <= value <= last
+    ]  # fmt: skip
+    if not found:
+        raise TargetError(
+            f"{text} stands for no values, or for more than {_MOST:,}",
+            where=f"--{parameter.name}",
+            hint=f"possible are {parameter.domain}",
+        )
+    return found
+
+
+def _area_of(texts: Sequence[str]) -> dict[str, float]:
+    """Return the area of each unit of a parameter, from ``NAME=AREA``.
+
+    Raises:
+        InputError: a text has another form.
+    """
+    what = "parameter with an area"
+    return dict(read_named(text, float, what, "--area", "pes=310") for text in texts)
+
+
+@contextmanager
+def _connected(address: str | None) -> Iterator[Any]:
+    """Yield a client of the dask scheduler at an address; None without an address.
+
+    Raises:
+        TargetError: nothing answers there.
+        DependencyError: ``distributed`` is not installed.
+    """
+    if address is None:
+        yield None
+        return
+    distributed = optional("distributed", "sweeps on a cluster", "cluster")
+    try:
+        client = distributed.Client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise TargetError(
+            f"no dask scheduler answers at {address}",
+            where="--scheduler",
+            hint="start one with `dask scheduler`, and workers with `dask worker`",
+        ) from error
+    with client:
+        yield client

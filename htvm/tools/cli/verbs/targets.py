@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from htvm.tools.cli import options
-from htvm.tools.cli.output import print_json
-from htvm.tools.cli.places import PATH, refuse_file_name
+from htvm.tools.cli.output import answer, print_json, refuse_file_name
 from htvm.tools.cli.terminal import echo, terminal_width
+from htvm.tools.cli.words import complete_target
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator
@@ -47,7 +47,7 @@ def list_command(as_json: bool) -> None:
     "show",
     epilog=options.examples("htvm targets show diana", "htvm targets show diana.analog --json"),
 )
-@click.argument("name", shell_complete=options.complete_target)
+@click.argument("name", shell_complete=complete_target)
 @options.common
 def show_command(name: str, as_json: bool) -> None:
     """Show the target NAME: memories, accelerators, their rules, objectives and constants."""
@@ -55,23 +55,15 @@ def show_command(name: str, as_json: bool) -> None:
     from htvm.tools.report.target import target_data, target_text
 
     target = resolve(name)
-    if as_json:
-        print_json("target", target_data(target))
-    else:
-        echo(target_text(target, terminal_width()))
+    answer(as_json, "target", lambda: target_data(target),
+           lambda: target_text(target, terminal_width()))  # fmt: skip
 
 
 @command.command(
     "new", epilog=options.examples("htvm targets new mychip", "htvm targets new mychip --out soc")
 )
 @click.argument("name")
-@click.option(
-    "--out",
-    "-o",
-    "folder",
-    type=PATH,
-    help="Folder to write, which must not be there yet; NAME_soc by default.",
-)
+@options.out("Folder to write, which must not be there yet; NAME_soc by default.", name="folder")
 @options.common
 def new_command(name: str, folder: Path | None, as_json: bool) -> None:
     """Write a package with a SoC called NAME: complete, with its test, to be changed.

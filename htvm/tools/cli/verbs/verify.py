@@ -13,9 +13,7 @@ from htvm.errors import TargetError
 from htvm.progress_bar import shown_progress
 from htvm.tools.cli import options
 from htvm.tools.cli.arguments import Network
-from htvm.tools.cli.output import print_json
-from htvm.tools.cli.places import PATH
-from htvm.tools.cli.terminal import echo
+from htvm.tools.cli.output import PATH, answer
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
@@ -52,7 +50,7 @@ def command(
     the element.  Exit code 1 if anything differs, from the reference or from the golden.
     """
     from byoc_dory.soc.registry import resolve
-    from htvm.tools.verification.golden import bind_golden
+    from htvm.tools.verification.verify import bind_golden
 
     _refuse_unwatched(resolve(target).soc)
     opened, inputs = network.open_with(given)
@@ -60,17 +58,9 @@ def command(
     with shown_progress() as progress:
         module = htvm.build(opened, target, **placed, progress=progress)
         found = module.verify(inputs, own, progress=progress)
-    if as_json:
-        printed = {
-            "equal": found.equal,
-            "contained": found.contained,
-            "agrees": found.agrees,
-            **asdict(found),
-        }
-        print_json("verify", printed)
-    else:
-        echo(str(found))
-    if not (found.equal and found.contained and found.agrees):
+    verdict = {name: getattr(found, name) for name in ("equal", "contained", "agrees")}
+    answer(as_json, "verify", lambda: {**verdict, **asdict(found)}, lambda: str(found))
+    if not all(verdict.values()):
         raise click.exceptions.Exit(1)
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from os.path import commonprefix
 from typing import TYPE_CHECKING
 
-from htvm.tools.plots.lanes import Lane, Span, coarse, folded, lanes_of, runs_of_cores
-from htvm.tools.plots.timeline import step_axis
+from htvm.tools.plots.lanes import Lane, Span, lanes_of, runs_of_cores
+from htvm.tools.plots.timeline import shown_lanes, step_axis
 from htvm.tools.report.html.drawings import Drawing
 from htvm.tools.report.table import count
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from htvm.tools.report.data import LayerRow, ReportData
     from htvm.tools.report.parts import MemoryMap
 
-# Most rectangles in all lanes together: a page with more is large and slow to show.
-_MOST = 20_000
 _LANE = 10  # height of a lane in the drawing's units
 
 
@@ -127,7 +125,7 @@ def timeline_of(report: ReportData, classes: Mapping[str, str]) -> Timeline:
     axis = step_axis(report.layers, cycles, report.summary.instructions)
     length, places = axis.length, axis.spans
     every = lanes_of(report.timeline, cycles)
-    lanes, gap = coarse(folded(every), _MOST)
+    lanes, gap = shown_lanes(report.timeline, cycles)
     busy = _busy(every)
     steps = tuple(
         Box(
