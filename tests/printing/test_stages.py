@@ -51,7 +51,7 @@ def test_every_stage_reads_as_before(
 def test_a_refusal_has_its_reason_and_rule(network: Path) -> None:
     text = htvm.print(network, "diana")
     assert repr(text) == str(text)
-    assert "conv2d_0 (conv2d) -> digital\n    digital takes it\n" in text
+    assert "conv2d_0 (conv2d) -> digital\n    planned on digital by policy bitwidth\n" in text
     reason = "    analog refuses: a weight is 82 (rule: ANALOG-3: The weights are -1, 0 and 1.)\n"
     assert reason in text
 
@@ -62,7 +62,17 @@ def test_the_policy_is_named_where_a_core_would_take_it(network: Path) -> None:
         network, "diana", "place", options=options
     )
     after = htvm.print(network, "diana", "dispatch", options=options)
-    assert "    planned on the CPU by the user: not written in a core's numbers\n" in after
+    assert "    planned on cpu by the user: not written in a core's numbers\n" in after
+
+
+def test_the_choice_of_the_plan_is_beside_the_answers() -> None:
+    """What `place` refused is not said to be taken, and a rewritten layer's operators name it."""
+    options = BuildOptions(tiling=TilingOptions(l1_budget=2392))
+    text = htvm.print("zoo:resnet8", "siracusa", "dispatch", options=options)
+    assert "conv2d_3 (conv2d) -> cluster\n    planned on cluster by policy latency (cycles:" in text
+    assert ": A tile fits L1.) when the stage place asked\n    cluster takes it" in text
+    text = htvm.print("zoo:ds_cnn", "diana", "dispatch")
+    assert "conv2d_0_pad (pad) -> cpu; part of conv2d_0, rewritten\n" in text
 
 
 def test_retargeting_shows_the_requantizations_of_both_sides(network: Path) -> None:
@@ -112,9 +122,10 @@ def test_a_build_that_fails_leaves_the_stages_that_it_reached(
     words = ["print", str(network), "-t", "diana", "--l1", "64", "--after", "assemble"]
     assert main(words) == 2
     said = capsys.readouterr()
-    assert said.out == "\n".join(found)
+    assert said.out == "\n".join(found) + "\nThe stage generate fails.\n"
     assert str(failed.value.what) in said.err
     assert main([*words, "--json"]) == 2
     kept = json.loads(capsys.readouterr().out)
-    assert kept["after"] == "partition"
-    assert kept["lines"] == said.out.splitlines()
+    assert (kept["after"], kept["failed"]) == ("partition", "generate")
+    assert kept["error"] == str(failed.value)
+    assert kept["lines"] == said.out.splitlines()[:-2]

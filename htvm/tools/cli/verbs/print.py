@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from htvm.errors import HtvmError
 from htvm.progress_bar import shown_progress
 from htvm.tools.cli import options
 from htvm.tools.cli.arguments import Network
@@ -26,7 +27,8 @@ from htvm.tools.cli.terminal import echo
     metavar="STAGE",
     help="Stage whose value is printed: import (operators), place (planned cores, with the reasons "
     "of refusals), retarget (operators in the cores' numbers), dispatch (cores, with the reasons), "
-    "partition (regions), generate (tiles, L1), lower (CPU kernels) or assemble (steps, L2).",
+    "partition (regions), generate (tiles, L1), lower (CPU kernels) or assemble (steps, L2).  "
+    "Tiles are planned in generate: there fails a layer whose smallest tile exceeds L1.",
 )
 @options.common
 def command(
@@ -46,16 +48,25 @@ def command(
 
     opened, options = network.open(), BuildOptions(**placed)
     texts: list[str] = []
-    shown = slice(None)  # of a build that fails, every stage that it reached
-    try:
-        with shown_progress() as progress:
+    failure: HtvmError | None = None
+    with shown_progress() as progress:
+        try:
             for text in printed_stages(opened, target, after, options=options, progress=progress):
                 texts.append(text)
-        shown = slice(-1, None)
-    finally:
-        whole = "\n".join(texts[shown]).rstrip("\n")
-        if texts and as_json:
-            reached = STAGES[len(texts) - 1]
-            print_json("print", {"after": reached, "lines": whole.splitlines()})
-        elif texts:
-            echo(whole)
+        except HtvmError as error:
+            failure = error
+    if failure is not None and not texts:
+        raise failure
+    # Of a build that fails, every stage that it reached.
+    shown = "\n".join(texts[-1:] if failure is None else texts).rstrip("\n")
+    fields: dict[str, object] = {"after": STAGES[len(texts) - 1], "lines": shown.splitlines()}
+    if failure is not None:
+        failing = STAGES[len(texts)]
+        fields |= {"failed": failing, "error": str(failure)}
+        shown += f"\n\nThe stage {failing} fails."
+    if as_json:
+        print_json("print", fields)
+    else:
+        echo(shown)
+    if failure is not None:
+        raise failure
