@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+CPU = "cpu"
+"""Place of an operator that no accelerator takes, and name of the candidate that takes all."""
+
 
 @dataclass(frozen=True)
 class Accepted:

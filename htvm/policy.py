@@ -15,14 +15,11 @@ import numpy as np
 
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Layer, Weighted
-from byoc_dory.verdict import OperatorVerdict
+from byoc_dory.verdict import CPU, OperatorVerdict
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
     from byoc_dory.soc.schemes import SchemeName
-
-CPU = "cpu"
-"""Name of the CPU's candidate, which takes every layer."""
 
 
 @dataclass(frozen=True)

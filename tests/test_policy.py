@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from byoc_dory.verdict import CPU
 from htvm.errors import PolicyError
 from htvm.policy import (
-    CPU,
     Candidate,
     LayerInfo,
     bitwidth,

@@ -75,15 +75,14 @@ class Costs:
 
     Attributes:
         compute: returns the work of one tile, given its call.
-        move: returns the cost of transferring a block; the second argument tells whether it is
-            moved row by row.
+        move: returns the cost of transferring a block.
         overheads: host cycles.
         queue: number of commands that can be under way at once; the host waits for room in the
             queue.
     """
 
     compute: Callable[[Any], ComputeCost]
-    move: Callable[[Block, bool], Moved]
+    move: Callable[[Block[int]], Moved]
     overheads: Overheads = field(default_factory=Overheads)
     queue: float = inf
 
@@ -126,7 +125,7 @@ def _price(program: TileProgram, costs: Costs, indices: tuple[int, ...]) -> Pric
     def moved(operand: Operand) -> Moved | None:
         if operand.resident:
             return None
-        return costs.move(program.block(operand, tile), operand.block.by_rows)
+        return costs.move(program.block(operand, tile))
 
     work = costs.compute(program.call(tile))
     return Price(

@@ -10,34 +10,69 @@ Other orders (units in parallel, rows of several layers through ring buffers) ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Generic, TypeVar
+
+from byoc_dory.tileloop.values import Value
+
+_Number = TypeVar("_Number", bound=Value)
 
 
 @dataclass(frozen=True)
-class Block:
-    """A block that one DMA call moves: channels x rows x bytes, strides in bytes."""
+class Block(Generic[_Number]):
+    """A block that one DMA call moves: channels x rows x bytes, strides in bytes.
 
-    channels: int
-    rows: int
-    bytes: int
-    l2_channel_stride: int
-    l2_row_stride: int
-    l1_channel_stride: int
-    l1_row_stride: int
+    In a tile program, its numbers may depend on the tile (``Block[Value]``); a transfer has those
+    of one tile (``Block[int]``).
+
+    ``by_rows``: whether there is one command per row, even if rows are contiguous.
+    """
+
+    channels: _Number
+    rows: _Number
+    bytes: _Number
+    l2_channel_stride: _Number
+    l2_row_stride: _Number
+    l1_channel_stride: _Number
+    l1_row_stride: _Number
+    by_rows: bool = field(default=False, kw_only=True)
+
+    @staticmethod
+    def of_rows(rows: Value, size: Value, l2_pitch: Value, l1_pitch: Value) -> Block[Value]:
+        """Return ``rows`` rows of ``size`` bytes, with these distances in L2 and in L1."""
+        return Block(1, rows, size, 0, l2_pitch, 0, l1_pitch)
+
+    @staticmethod
+    def run(size: Value) -> Block[Value]:
+        """Return one contiguous run of bytes."""
+        return Block(1, 1, size, size, size, size, size)
 
     @property
-    def size(self) -> int:
+    def values(self) -> tuple[_Number, ...]:
+        """The numbers, in the order of the fields."""
+        return (
+            self.channels,
+            self.rows,
+            self.bytes,
+            self.l2_channel_stride,
+            self.l2_row_stride,
+            self.l1_channel_stride,
+            self.l1_row_stride,
+        )
+
+    @property
+    def size(self: Block[int]) -> int:
         """Total number of bytes."""
         return self.channels * self.rows * self.bytes
 
-    def runs(self) -> tuple[int, int]:
+    def runs(self: Block[int]) -> tuple[int, int]:
         """Return (number, bytes) of the contiguous runs of one channel."""
         if self.rows == 1 or self.l2_row_stride == self.l1_row_stride == self.bytes:
             return 1, self.rows * self.bytes
         return self.rows, self.bytes
 
-    def commands(self) -> tuple[int, int]:
+    def commands(self: Block[int]) -> tuple[int, int]:
         """Return (number, bytes) of the 1-D commands after collapsing contiguous dimensions."""
         rows, size = self.runs()
         alone = self.channels == 1

@@ -34,48 +34,6 @@ from byoc_dory.tileloop.values import (
 
 
 @dataclass(frozen=True)
-class BlockOf:
-    """The block of a tensor that one transfer moves; its fields may depend on the tile.
-
-    See `Block`.
-
-    ``by_rows``: whether there is one command per row, even if rows are contiguous.
-    """
-
-    channels: Value
-    rows: Value
-    bytes: Value
-    l2_channel_stride: Value
-    l2_row_stride: Value
-    l1_channel_stride: Value
-    l1_row_stride: Value
-    by_rows: bool = False
-
-    @property
-    def values(self) -> tuple[Value, ...]:
-        """The fields that may differ between tiles, in the order of those of `Block`."""
-        return (
-            self.channels,
-            self.rows,
-            self.bytes,
-            self.l2_channel_stride,
-            self.l2_row_stride,
-            self.l1_channel_stride,
-            self.l1_row_stride,
-        )
-
-    @classmethod
-    def of_rows(cls, rows: Value, size: Value, l2_pitch: Value, l1_pitch: Value) -> BlockOf:
-        """Return ``rows`` rows of ``size`` bytes, with these distances in L2 and in L1."""
-        return cls(1, rows, size, 0, l2_pitch, 0, l1_pitch)
-
-    @classmethod
-    def run(cls, size: Value) -> BlockOf:
-        """Return one contiguous run of bytes."""
-        return cls(1, 1, size, size, size, size, size)
-
-
-@dataclass(frozen=True)
 class Operand:
     """A tensor that tiles read, or the one they write.
 
@@ -100,7 +58,7 @@ class Operand:
 
     name: str
     offset: Value
-    block: BlockOf
+    block: Block[Value]
     l1: int
     l1_bytes: int
     buffers: int = 1
@@ -312,9 +270,10 @@ class TileProgram:
 
     # ------------------------------------------------------------------ one tile
 
-    def block(self, operand: Operand, tile: LoopTile) -> Block:
+    def block(self, operand: Operand, tile: LoopTile) -> Block[int]:
         """Return the block of an operand, or of the result, that is moved for a tile."""
-        return Block(*[evaluate(value, tile) for value in operand.block.values])
+        block = operand.block
+        return Block(*[evaluate(value, tile) for value in block.values], by_rows=block.by_rows)
 
     def call(self, tile: LoopTile) -> Trigger:
         """Return the accelerator's call for a tile."""
@@ -344,7 +303,7 @@ def input_of(
     number: int,
     name: str,
     offset: Value,
-    block: BlockOf,
+    block: Block[Value],
     whole: int,
     buffer: int,
     *,
@@ -375,7 +334,7 @@ def input_of(
     )
 
 
-def weights_of(plan: LayerPlan, offset: Value, block: BlockOf, buffer: int) -> Operand:
+def weights_of(plan: LayerPlan, offset: Value, block: Block[Value], buffer: int) -> Operand:
     """Packed weights that are loaded into L1; ``buffer`` is the bytes of one tile of them."""
     return Operand(
         "weights", offset, block, plan.l1_weights, buffer, buffers=plan.buffers, constant=True
@@ -383,7 +342,7 @@ def weights_of(plan: LayerPlan, offset: Value, block: BlockOf, buffer: int) -> O
 
 
 def result_of(
-    plan: LayerPlan, offset: Value, block: BlockOf, whole: int, buffer: int, *, title: str = ""
+    plan: LayerPlan, offset: Value, block: Block[Value], whole: int, buffer: int, *, title: str = ""
 ) -> Operand:
     """Return the result of a layer, ``out``; arguments as for `input_of`."""
     return Operand(

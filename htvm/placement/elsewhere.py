@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from htvm.policy import CPU
+from byoc_dory.verdict import CPU
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Target

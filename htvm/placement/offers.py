@@ -12,8 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TilingError
-from byoc_dory.verdict import Refused
-from htvm.policy import CPU, Candidate
+from byoc_dory.verdict import CPU, Refused
+from htvm.policy import Candidate
 from htvm.rewriting.filters import filter_of
 from htvm.rewriting.rewrites import REWRITES
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import PolicyError, TilingError
 from byoc_dory.layers import Convolution, Dense, Layer
 from byoc_dory.soc.schemes import all_multiply
+from byoc_dory.verdict import CPU
 from htvm.placement.offers import Offers, is_rewritable, rewritten_offers
-from htvm.policy import CPU, POLICIES, Candidate, LayerInfo, check_policy, info_of
+from htvm.policy import POLICIES, Candidate, LayerInfo, check_policy, info_of
 from patterns.dispatch.together import settle, together_in
 from patterns.ops.moves.pad import Pad
 

@@ -173,7 +173,6 @@ def _quantized(
 ) -> tuple[Path, str, dict[str, Array]]:
     """Write the int8 network into a folder; return its path, the model's name and the samples."""
     from htvm.frontend.onnx.file import read_file
-    from htvm.quantization.float_model import quantize_file
 
     with progress.stage("reading the float model"):
         path, called = _as_file(model, limits, folder)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Layer, Tensor
 from byoc_dory.region import BorderMap, Region
+from byoc_dory.verdict import CPU
 from patterns.byoc.table import LAYER_ATTRIBUTE, LayerForm, pattern_table, shapes_of
-from patterns.dispatch.dispatching import CPU, Dispatch
+from patterns.dispatch.dispatching import Dispatch
 from patterns.names import name_of
 from patterns.primitive import PrimitiveOp
 from patterns.reading.walk import bindings_of, main_of

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.layers import Array, Layer
 from byoc_dory.region import are_same_rows
-from byoc_dory.verdict import OperatorVerdict
-from patterns.dispatch.rules import CPU, Rules, as_seen
+from byoc_dory.verdict import CPU, OperatorVerdict
+from patterns.dispatch.rules import Rules, as_seen
 from patterns.dispatch.together import Together, settle, together_in
 from patterns.ops.convert import Convert
 from patterns.ops.moves.reshape import Reshape

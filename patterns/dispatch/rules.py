@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Add, Layer, MultiHeadAttention, Tensor
 from byoc_dory.soc.rules import fits_budget
-from byoc_dory.verdict import OperatorVerdict, Refused
+from byoc_dory.verdict import CPU, OperatorVerdict, Refused
 from patterns.dispatch.arrange import is_arranged
 from patterns.dispatch.groups import Group
 from patterns.ops.moves.base import Filling
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from patterns.dispatch.mha import NoAttention
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
-
-CPU = "cpu"
-"""Place of an operator that no accelerator takes."""
 
 
 class Rules:

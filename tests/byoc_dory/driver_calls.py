@@ -20,16 +20,12 @@ from byoc_dory.tileloop.values import evaluate
 
 @dataclass(frozen=True)
 class Load:
-    """Move a block of input operand ``operand`` from L2 to L1.
-
-    ``by_rows``: whether there is one command per row, even if rows are contiguous.
-    """
+    """Move a block of input operand ``operand`` from L2 to L1."""
 
     operand: int
     l2_offset: int
     l1_offset: int
-    block: Block
-    by_rows: bool = False
+    block: Block[int]
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class Store:
 
     l2_offset: int
     l1_offset: int
-    block: Block
+    block: Block[int]
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,6 @@ def loads_of(program: TileProgram, tile: LoopTile) -> tuple[Load, ...]:
             evaluate(operand.offset, tile),
             tile.place(operand.name),
             program.block(operand, tile),
-            operand.block.by_rows,
         )
         for number, operand in enumerate(program.operands)
         if not operand.resident and program.moved_at(operand, tile.indices)

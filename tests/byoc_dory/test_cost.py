@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -119,8 +120,8 @@ def test_queued_commands_cost_the_host_nothing() -> None:
     whole = Block(2, 3, 32, 96, 32, 96, 32)
     assert queued(whole, DMA).cycles == dma_cycles(whole, DMA)
     # The operands of an add move row by row, even if they are one row.
-    assert dma_cycles(whole, DMA, by_rows=True) == 50 + 6 * (36 + 2)
-    assert dma_cycles(Block(1, 1, 64, 0, 0, 0, 0), DMA, by_rows=True) == 50 + 36 + 4
+    assert dma_cycles(replace(whole, by_rows=True), DMA) == 50 + 6 * (36 + 2)
+    assert dma_cycles(Block(1, 1, 64, 0, 0, 0, 0, by_rows=True), DMA) == 50 + 36 + 4
 
 
 def tiled_layers(
@@ -147,7 +148,7 @@ def alone_cycles(step: Step) -> int:
     if isinstance(step, Trigger):
         return trigger_cycles(CORE, step)
     if isinstance(step, Load):
-        return dma_cycles(step.block, DMA, step.by_rows)
+        return dma_cycles(step.block, DMA)
     return dma_cycles(step.block, DMA) if isinstance(step, Store) else 0
 
 

@@ -77,7 +77,7 @@ def call(library: Library, kernel: Kernel) -> tuple[int, np.ndarray, list[int], 
 def transfer(step: Load | Store, inputs: list[int], output: int) -> list[int]:
     block = step.block
     kind, base = (1, inputs[step.operand]) if isinstance(step, Load) else (2, output)
-    if isinstance(step, Load) and step.by_rows:
+    if isinstance(step, Load) and step.block.by_rows:
         kind = 7
     fields = [
         step.l1_offset, block.channels, block.rows, block.bytes, block.l2_channel_stride,

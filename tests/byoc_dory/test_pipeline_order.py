@@ -30,8 +30,8 @@ from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
 from byoc_dory.tileloop.axes import plain_axis
 from byoc_dory.tileloop.checks import check
 from byoc_dory.tileloop.order import check_order
-from byoc_dory.tileloop.pipeline import HOST_BESIDE, HOST_IN_TURN, Action, Pipeline, Verb
-from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
+from byoc_dory.tileloop.pipeline import HOST_BESIDE, HOST_IN_TURN, Action, Block, Pipeline, Verb
+from byoc_dory.tileloop.program import Compute, Operand, TileProgram
 from byoc_dory.tileloop.values import Place
 
 OVERLAPPED = (
@@ -64,7 +64,7 @@ class Case:
         )
         places = (y.out_start, k.out_start, y.out_start * self.tiles[1] + k.out_start)
         a, b, out = (
-            Operand(name, place, BlockOf.run(1), 0, 1, number, resident=stays, inside=place)
+            Operand(name, place, Block.run(1), 0, 1, number, resident=stays, inside=place)
             for name, place, number, stays in zip(
                 ("a", "b", "out"), places, self.buffers, self.resident, strict=True
             )

@@ -22,8 +22,16 @@ from byoc_dory.tileloop.cycles import (
     traffic_of,
 )
 from byoc_dory.tileloop.elements import elements_of_tiles
-from byoc_dory.tileloop.pipeline import HOST_BESIDE, HOST_IN_TURN, Action, Pipeline, Trigger, Verb
-from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
+from byoc_dory.tileloop.pipeline import (
+    HOST_BESIDE,
+    HOST_IN_TURN,
+    Action,
+    Block,
+    Pipeline,
+    Trigger,
+    Verb,
+)
+from byoc_dory.tileloop.program import Compute, Operand, TileProgram
 from byoc_dory.tileloop.values import Of, Place, Value, round_up
 from tests.byoc_dory.driver_calls import Load, Queue, Store, Wait, loads_of, steps_of
 
@@ -55,12 +63,12 @@ def program(
         "k": plain_axis("k", "columns", sizes[1], tiles[1]),
     }
     y, k = axes["y"], axes["k"]
-    a = Operand("a", y.out_start * 8, BlockOf.run(y.out_size * 8), 0, tiles[0] * 8, 2)
-    b = Operand("b", k.out_start * 8, BlockOf.run(k.out_size * 8), 100, tiles[1] * 8, 2)
+    a = Operand("a", y.out_start * 8, Block.run(y.out_size * 8), 0, tiles[0] * 8, 2)
+    b = Operand("b", k.out_start * 8, Block.run(k.out_size * 8), 100, tiles[1] * 8, 2)
     out = Operand(
         "out",
         y.out_start * sizes[1] + k.out_start,
-        BlockOf.of_rows(y.out_size, k.out_size, sizes[1], tiles[1]),
+        Block.of_rows(y.out_size, k.out_size, sizes[1], tiles[1]),
         200,
         tiles[0] * tiles[1],
         2,
@@ -107,7 +115,7 @@ def test_an_operand_is_loaded_when_its_tile_changes(order: str, tiles: tuple[int
 
 def test_what_is_resident_or_the_same_for_all_tiles_moves_once_or_never() -> None:
     base = program()
-    whole = replace(base.operands[0], offset=0, block=BlockOf.run(80), l1_bytes=80)
+    whole = replace(base.operands[0], offset=0, block=Block.run(80), l1_bytes=80)
     inside = replace(base.operands[1], resident=True, inside=base.operands[1].offset, l1_bytes=72)
     found = replace(base, operands=(whole, inside))
     loads = [load for tile in found.order() for load in loads_of(found, tile)]
@@ -178,9 +186,7 @@ def test_every_element_belongs_to_the_tile_that_writes_it() -> None:
 
 
 def test_a_tile_hides_what_moves_beside_it() -> None:
-    costs = Costs(
-        lambda call: ComputeCost(1000), lambda block, by_rows: Moved(10), Overheads(start=1)
-    )
+    costs = Costs(lambda call: ComputeCost(1000), lambda block: Moved(10), Overheads(start=1))
     found = program(sizes=(4, 9), overlapped=HOST_BESIDE)
     assert found.tiles == 3 and found.moves(found.operands[1]) == 3
     # Four loads and three stores; the computation of a tile hides all but those of both ends.
@@ -218,7 +224,7 @@ WRONG = {
         "reads 'b', which is never loaded",
     ),
     "an operand moves no bytes": (
-        {"operands": (replace(A, block=BlockOf.run(0)), B)},
+        {"operands": (replace(A, block=Block.run(0)), B)},
         "'a' is never loaded: its block has no bytes",
     ),
     "nothing reads an operand": (
@@ -230,7 +236,7 @@ WRONG = {
         "depends on 'x', which is not an axis",
     ),
     "tiles overwrite each other": (
-        {"result": replace(BASE.result, offset=Of("y", "out_start"), block=BlockOf.run(12))},
+        {"result": replace(BASE.result, offset=Of("y", "out_start"), block=Block.run(12))},
         "tiles along 'k' overwrite each other",
     ),
     "nothing writes the result": (

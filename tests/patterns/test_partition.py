@@ -14,10 +14,10 @@ from byoc_dory.layers import Layer, MulShift, Shift
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.soc.registry import resolve
-from byoc_dory.verdict import Accepted, Refused, Verdict
+from byoc_dory.verdict import CPU, Accepted, Refused, Verdict
 from patterns.byoc.codegen import run_codegen
 from patterns.byoc.partition import Partition, partition
-from patterns.dispatch.dispatching import CPU, dispatch
+from patterns.dispatch.dispatching import dispatch
 from patterns.ops.add import Add
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Window, conv2d_of

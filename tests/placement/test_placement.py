@@ -15,12 +15,13 @@ from byoc_dory.layers import Layer, Shift, TfliteRequant
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.registry import resolve
+from byoc_dory.verdict import CPU
 from htvm import zoo
 from htvm.errors import PolicyError, TilingError
 from htvm.placement.plan import Placement, place
 from htvm.policy import Candidate, LayerInfo, Policy
 from htvm.tools.zoo.schemes import Scheme
-from patterns.dispatch.dispatching import CPU, dispatch
+from patterns.dispatch.dispatching import dispatch
 from patterns.names import emit
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.reading.graph import Graph

@@ -13,12 +13,12 @@ from byoc_dory.cost import Cost
 from byoc_dory.layers import TfliteRequant
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
+from byoc_dory.verdict import CPU
 from htvm.compiled import BuildOptions, Compiled
 from htvm.errors import TargetError
 from htvm.model import Model, TensorInfo
 from htvm.pipeline import compile_model
 from htvm.placement.plan import Placement, place
-from htvm.policy import CPU
 from htvm.quantization import retarget
 from htvm.tools.explain.explanation import explanation_of
 from htvm.tools.report.explain import explain_screen, explain_text

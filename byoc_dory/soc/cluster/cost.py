@@ -75,7 +75,7 @@ def costs_of(soc: Soc, core: ClusterCores, layer: Layer, *, ahead: bool = False)
         compute=lambda call: ComputeCost(
             0 if ahead else _kernel_cycles(core, layer, call, more),
         ),
-        move=lambda block, by_rows: moved(block, dma, core.plane_cycles),
+        move=lambda block: moved(block, dma, core.plane_cycles),
         overheads=overheads,
     )
 

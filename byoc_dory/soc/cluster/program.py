@@ -31,8 +31,8 @@ from byoc_dory.soc.cluster.tiles import (
     units_of,
 )
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
-from byoc_dory.tileloop.pipeline import Action, Pipeline, Verb
-from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram, weights_of
+from byoc_dory.tileloop.pipeline import Action, Block, Pipeline, Verb
+from byoc_dory.tileloop.program import Compute, Operand, TileProgram, weights_of
 from byoc_dory.tileloop.values import Entry, Own, Place, Value
 
 CORES_IN_TURN = Pipeline(
@@ -109,7 +109,7 @@ def cluster_program(
         return row_program(layer, plan, axes, operands, out, done, CORES_IN_TURN, CORES_BESIDE)
     block = block_bytes(core, layer, tile.k)
     if block:
-        operands += (weights_of(plan, k.index * block, BlockOf.run(block), block),)
+        operands += (weights_of(plan, k.index * block, Block.run(block), block),)
     if scratch_bytes(core, layer):
         fields["scratch"] = f"cluster_l1({slot('L1_SCRATCH')})"
         if core.cores < all_cores:

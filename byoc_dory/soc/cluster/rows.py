@@ -19,7 +19,7 @@ from byoc_dory.soc.base import Dma
 from byoc_dory.tileloop.axes import TileAxis
 from byoc_dory.tileloop.cycles import Moved
 from byoc_dory.tileloop.pipeline import Block, Pipeline
-from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram, input_of, result_of
+from byoc_dory.tileloop.program import Compute, Operand, TileProgram, input_of, result_of
 from byoc_dory.tileloop.values import Value
 
 
@@ -49,7 +49,7 @@ class RowsOf:
             number,
             name,
             start * self.row_bytes,
-            BlockOf.of_rows(rows, self.row_bytes, self.row_bytes, self.pitch),
+            Block.of_rows(rows, self.row_bytes, self.row_bytes, self.pitch),
             self.rows * self.row_bytes,
             self.buffer,
             every_tile=self.whole,
@@ -83,7 +83,7 @@ def matrix_result(
     if transposed:
         rows, columns = columns, rows
         offset = k.out_start * row_bytes + y.out_start * per_y
-    block = BlockOf.of_rows(rows, columns, row_bytes, pitch)
+    block = Block.of_rows(rows, columns, row_bytes, pitch)
     return result_of(plan, offset, block, y.size * per_y * k.size, buffer, title="result")
 
 
@@ -107,7 +107,7 @@ def transfer_cycles(size: int, rows: int, dma: Dma) -> int:
     return dma.call_cycles + rows * dma.row_cycles(size)
 
 
-def moved(block: Block, dma: Dma, plane_cycles: int = 0) -> Moved:
+def moved(block: Block[int], dma: Dma, plane_cycles: int = 0) -> Moved:
     """Return the DMA's cost for a transfer.
 
     A block with several planes is one transfer for each of them; ``plane_cycles`` are the host's
@@ -134,7 +134,7 @@ def map_tiles(
     most_out = _most(y, "out_size") * _most(x, "out_size")
     channels, first, step = (k.out_size, k.out_start, k.step) if splits else (layer.C, 0, layer.C)
     whole = x.count == 1
-    source_block = BlockOf.of_rows(y.in_size, *(layer.ix * layer.C,) * 3)
+    source_block = Block.of_rows(y.in_size, *(layer.ix * layer.C,) * 3)
     if splits or not whole:
         source_block = _block(y.in_size, x.in_size, channels, layer.ix, layer.C, step, whole=whole)
     source = input_of(
@@ -164,7 +164,7 @@ def _most(axis: TileAxis, field: str) -> int:
 
 def _block(
     rows: Value, columns: Value, channels: Value, width: int, depth: int, step: int, *, whole: bool
-) -> BlockOf:
+) -> Block[Value]:
     """Return the block of a tile.
 
     Args:
@@ -174,8 +174,8 @@ def _block(
         whole: whether tiles have all columns.
     """
     if whole:
-        return BlockOf.of_rows(rows * width, channels, depth, step)
+        return Block.of_rows(rows * width, channels, depth, step)
     if step == depth:
         size = columns * depth
-        return BlockOf.of_rows(rows, size, width * depth, size)
-    return BlockOf(rows, columns, channels, width * depth, depth, columns * step, step)
+        return Block.of_rows(rows, size, width * depth, size)
+    return Block(rows, columns, channels, width * depth, depth, columns * step, step)

@@ -21,7 +21,8 @@ from byoc_dory.soc.cluster.packing import (
 )
 from byoc_dory.soc.cluster.rows import RowsOf, matrix_result
 from byoc_dory.tileloop.axes import TileAxis
-from byoc_dory.tileloop.program import BlockOf, Operand
+from byoc_dory.tileloop.pipeline import Block
+from byoc_dory.tileloop.program import Operand
 from byoc_dory.tiling.problem import Axis, FixedBytes, InputWindow, TileWeights, TilingProblem
 from byoc_dory.tiling.shortage import shortage_of
 
@@ -252,9 +253,9 @@ def operands_of(
 
 def _columns(layer: Matmul, plan: LayerPlan, k: TileAxis) -> Operand:
     """Return the second operand of a product in ranges of its columns, without gaps in L1."""
-    offset, block = k.out_start * layer.C, BlockOf.run(k.out_size * layer.C)
+    offset, block = k.out_start * layer.C, Block.run(k.out_size * layer.C)
     if not layer.transposed:
-        offset, block = k.out_start, BlockOf.of_rows(layer.C, k.out_size, layer.K, k.out_size)
+        offset, block = k.out_start, Block.of_rows(layer.C, k.out_size, layer.K, k.out_size)
     size, title = layer.C * k.step, "columns of second"
     return Operand("second", offset, block, plan.l1_weights, size, plan.buffers, title=title)
 

@@ -30,17 +30,17 @@ def _blocks(value: int, step: int) -> int:
     return -(-value // step)
 
 
-def dma_cycles(block: Block, dma: Dma, by_rows: bool = False) -> int:
-    """Return the cycles of a DMA call for ``block``, with one command per row if ``by_rows``."""
+def dma_cycles(block: Block[int], dma: Dma) -> int:
+    """Return the cycles of a DMA call for ``block``."""
     commands, size = block.commands()
-    if by_rows:
+    if block.by_rows:
         rows = block.channels * block.rows
         # A call with one row is not collapsed either: it pays for its command.
         return dma.cycles(block.bytes, rows) + (dma.command_cycles if rows == 1 else 0)
     return dma.cycles(size, commands)
 
 
-def queued(block: Block, dma: Dma) -> Moved:
+def queued(block: Block[int], dma: Dma) -> Moved:
     """Return the cost of moving ``block`` by commands queued without waiting for each.
 
     The host's work for a further command is done while the previous one runs.
@@ -153,9 +153,9 @@ def costs_of(soc: Soc, core: Core, published: bool) -> Costs:
         cycles = trigger_cycles(core, trigger, ahead=not published)
         return ComputeCost(cycles, first=cycles // _triggers(trigger, core))
 
-    def move(block: Block, by_rows: bool) -> Moved:
+    def move(block: Block[int]) -> Moved:
         if published:
-            return Moved(dma_cycles(block, dma, by_rows))
+            return Moved(dma_cycles(block, dma))
         return queued(block, dma)
 
     return Costs(compute, move, queue=dma.queue_depth)

@@ -30,8 +30,9 @@ from byoc_dory.soc.diana.program import MapLoop
 from byoc_dory.tileloop.axes import TileAxis
 from byoc_dory.tileloop.checks import check, check_places
 from byoc_dory.tileloop.cycles import predicted_cycles
-from byoc_dory.tileloop.program import BlockOf, Operand, TileProgram
-from byoc_dory.tileloop.values import Own
+from byoc_dory.tileloop.pipeline import Block
+from byoc_dory.tileloop.program import Operand, TileProgram
+from byoc_dory.tileloop.values import Own, Value
 
 ENVIRONMENT = environment("byoc_dory.soc.diana")
 
@@ -65,11 +66,11 @@ class MapWriter(TileWriter):
         axes = self.program.axes[: self.program.depth(operand)]
         return tuple(axis for axis in axes if axis.count > 1)
 
-    def block(self, block: BlockOf) -> dict[str, Expr]:
+    def block(self, block: Block[Value]) -> dict[str, Expr]:
         """The fields of the driver's descriptor of a block; of a run, all except the strides."""
         values = {name: value for name, value in vars(block).items() if name != "by_rows"}
         fields = {name: self.value(value) for name, value in values.items()}
-        if block == BlockOf.run(block.bytes):
+        if block == Block.run(block.bytes):
             return {name: fields[name] for name in ("channels", "rows", "bytes")}
         return fields
 

@@ -16,8 +16,8 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.packing import Map
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
-from byoc_dory.tileloop.pipeline import Action, Pipeline, Trigger, Verb
-from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram
+from byoc_dory.tileloop.pipeline import Action, Block, Pipeline, Trigger, Verb
+from byoc_dory.tileloop.program import Compute, Operand, TileProgram
 from byoc_dory.tileloop.values import Value, add, mul, named
 from byoc_dory.tileloop.values import round_up as rounded
 from byoc_dory.tiling.problem import Tile
@@ -270,7 +270,7 @@ class MapLoop:
         layer, plan, source = self.layer, self.plan, self.source
         first = self.k.out_start if self.follows else 0
         names = ("in",) if len(layer.inputs) == 1 else ("in0", "in1")
-        block = BlockOf.run(source.pitch)
+        block = Block.run(source.pitch)
         if not self.dense:
             block = self._block(self.channels, self.y.in_size, self.x.in_size, source)
         if self.published and isinstance(layer, Add):
@@ -299,7 +299,7 @@ class MapLoop:
         """Return the result."""
         plan, result = self.plan, self.result
         if self.dense:
-            block = BlockOf.run(rounded(self.k.out_size, self.pitch))
+            block = Block.run(rounded(self.k.out_size, self.pitch))
             offset = inside = self.k.out_start
             whole = round_up(self.layer.K, self.pitch)
         else:
@@ -319,11 +319,11 @@ class MapLoop:
             inside=inside,
         )
 
-    def _block(self, channels: Value, rows: Value, columns: Value, where: Map) -> BlockOf:
+    def _block(self, channels: Value, rows: Value, columns: Value, where: Map) -> Block[Value]:
         # Whole rows are moved with their padding, so that they are contiguous; parts of rows are
         # moved as whole reversed groups.
         pitch = rounded(columns, self.pitch)
-        return BlockOf(
+        return Block(
             channels=channels,
             rows=rows,
             bytes=where.pitch if self.x.count == 1 else rounded(columns, self.group),

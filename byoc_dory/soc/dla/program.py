@@ -14,7 +14,6 @@ from byoc_dory.tileloop.axes import halo_axis, plain_axis
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads
 from byoc_dory.tileloop.pipeline import HOST_IN_TURN, Block, Call
 from byoc_dory.tileloop.program import (
-    BlockOf,
     Compute,
     Operand,
     TileProgram,
@@ -68,7 +67,7 @@ def tile_program(core: DlaCore, layer: Layer, plan: LayerPlan) -> TileProgram:
     start: Value
     if isinstance(layer, Add):
         start = y.out_start * (layer.ox * layer.K) + k.out_start
-        block = BlockOf.of_rows(y.out_size * layer.ox, k.out_size, layer.K, k.out_size)
+        block = Block.of_rows(y.out_size * layer.ox, k.out_size, layer.K, k.out_size)
         operands = tuple(
             input_of(plan, n, f"in{n}", start, block, layer.output.elements, solution.l1_in // 2)
             for n in range(2)
@@ -76,16 +75,16 @@ def tile_program(core: DlaCore, layer: Layer, plan: LayerPlan) -> TileProgram:
     else:
         row = layer.ix * layer.C
         start = y.in_start * row
-        block = BlockOf.run(y.in_size * row)
+        block = Block.run(y.in_size * row)
         if layer.op == "depthwise":
             start = start + k.out_start
-            block = BlockOf.of_rows(y.in_size * layer.ix, k.out_size, layer.C, k.out_size)
+            block = Block.of_rows(y.in_size * layer.ix, k.out_size, layer.C, k.out_size)
         source = input_of(plan, 0, "in0", start, block, layer.iy * row, solution.l1_in)
         each = layer.fy * layer.fx * (1 if layer.op == "depthwise" else layer.C) + 4
-        block = BlockOf.run(k.out_size * each)
+        block = Block.run(k.out_size * each)
         operands = (source, weights_of(plan, k.out_start * each, block, tile.k * each))
     written = y.out_start * (layer.ox * layer.K) + k.out_start
-    block = BlockOf.of_rows(y.out_size * layer.ox, k.out_size, layer.K, k.out_size)
+    block = Block.of_rows(y.out_size * layer.ox, k.out_size, layer.K, k.out_size)
     result = result_of(plan, written, block, layer.output.elements, solution.l1_out)
     fields = {operand.name: Place(operand.name) for operand in (*operands, result)}
     compute = Compute(layer.op, fields | {"k": k.out_size, "rows": y.out_size})
@@ -101,7 +100,7 @@ def costs(core: DlaCore, layer: Layer, design: Design) -> Costs:
         rows = int(found.number("rows"))
         return ComputeCost(compute_cycles(region, entry, design, int(found.number("k")), rows))
 
-    def move(block: Block, by_rows: bool) -> Moved:
+    def move(block: Block[int]) -> Moved:
         rows, size = block.commands()
         return Moved(dma_cycles(design, rows, size, rows == 1))
 

@@ -36,9 +36,7 @@ def costs_of(soc: Soc, core: Neureka, layer: Weighted) -> Costs:
             after=_after(core, call) + _beside(soc, core, call),
         )
 
-    return Costs(
-        compute=compute, move=lambda block, by_rows: moved(block, dma), overheads=overheads
-    )
+    return Costs(compute=compute, move=lambda block: moved(block, dma), overheads=overheads)
 
 
 def _before(core: Neureka, call: Call) -> int:

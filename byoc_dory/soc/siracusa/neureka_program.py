@@ -27,7 +27,8 @@ from byoc_dory.soc.siracusa.neureka_jobs import Grid, TileShape, jobs_of
 from byoc_dory.soc.siracusa.neureka_layer import View, keeps_some, view_of
 from byoc_dory.soc.siracusa.neureka_tiles import FactorBlock, block_of, channel_bytes, the_factors
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
-from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram, result_of, weights_of
+from byoc_dory.tileloop.pipeline import Block
+from byoc_dory.tileloop.program import Compute, Operand, TileProgram, result_of, weights_of
 from byoc_dory.tileloop.values import Entry, Far, Place, Value, round_up
 from byoc_dory.tiling.problem import Tile, solution_of
 
@@ -107,7 +108,7 @@ def operands_of(layer: Convolution, plan: LayerPlan, y: TileAxis) -> tuple[Opera
 
     def whole(name: str, l1: int) -> Operand:
         inside = y.out_start * row
-        block = BlockOf.run(y.out_size * row)
+        block = Block.run(y.out_size * row)
         return Operand(name, inside, block, l1, layer.oy * row, resident=True, inside=inside)
 
     terms = [
@@ -150,7 +151,7 @@ def neureka_program(core: Neureka, layer: Weighted, plan: LayerPlan) -> TileProg
     size = block.bytes + len(constants_behind(plan))
     operands: tuple[Operand, ...] = (
         rows.operand("in", y, plan, 0),
-        weights_of(plan, k.index * size, BlockOf.run(size), size),
+        weights_of(plan, k.index * size, Block.run(size), size),
     )
     out = _result(layer, plan, y, k)
     fields = _fields(core, layer, y, k, block, out)
@@ -166,7 +167,7 @@ def _result(layer: Weighted, plan: LayerPlan, y: TileAxis, k: TileAxis) -> Opera
     view, most = view_of(layer), max(span.out_size for span in y.spans)
     row, step = layer.ox * layer.K, view.row_step
     if step > 1 and not keeps_some(layer):
-        block = BlockOf.of_rows(y.out_size, row, row, step * row)
+        block = Block.of_rows(y.out_size, row, row, step * row)
         buffer = step * most * row
         return result_of(plan, y.out_start * row, block, layer.oy * row, buffer, title="result")
     each = k.step * (5 if keeps_some(layer) else 1) + (view.pixel if view.windows else 0)

@@ -13,8 +13,8 @@ from byoc_dory.soc.snitch_ita.ita_core import Ita, ItaRequant, ita_requant
 from byoc_dory.soc.snitch_ita.ita_tiles import bias_at, block_bytes
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
-from byoc_dory.tileloop.pipeline import Call
-from byoc_dory.tileloop.program import BlockOf, Compute, Operand, TileProgram, weights_of
+from byoc_dory.tileloop.pipeline import Block, Call
+from byoc_dory.tileloop.program import Compute, Operand, TileProgram, weights_of
 from byoc_dory.tileloop.values import Entry, Own, Place, Value
 from byoc_dory.tileloop.values import round_up as rounded
 
@@ -42,7 +42,7 @@ def ita_program(core: Ita, layer: Layer, plan: LayerPlan) -> TileProgram:
     )
     if isinstance(layer, Gemm):
         block = block_bytes(core, layer, tile.k)
-        operands += (weights_of(plan, k.index * block, BlockOf.run(block), block),)
+        operands += (weights_of(plan, k.index * block, Block.run(block), block),)
         compute = _product(core, layer, y, k, tile.k, operands[0], out)
     else:
         compute = _attend(core, layer, y, operands)
@@ -153,7 +153,7 @@ def costs_of(soc: Soc, core: Ita, layer: Layer, program: TileProgram) -> Costs:
     fill = core.fill_cycles + core.drain_cycles
     return Costs(
         compute=lambda call: ComputeCost(_task_cycles(core, layer, call), fill=fill),
-        move=lambda block, by_rows: moved(block, dma),
+        move=lambda block: moved(block, dma),
         overheads=overheads,
     )
 

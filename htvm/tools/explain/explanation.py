@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from byoc_dory.errors import TilingError
+from byoc_dory.verdict import CPU
 from htvm.errors import DefectError, HtvmError
-from htvm.policy import CPU
 from htvm.stage_cache import StageCache
 from htvm.tools.explain.improvements import improvements
 from htvm.tools.explain.step_costs import build_costs, one_core_cycles

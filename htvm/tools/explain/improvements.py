@@ -18,8 +18,8 @@ import numpy as np
 
 from byoc_dory.errors import ModelError, TilingError
 from byoc_dory.layers import Convolution, Layer, Weighted, conv2d_layer
+from byoc_dory.verdict import CPU
 from htvm.firmware.sizes import tensor_bytes
-from htvm.policy import CPU
 from htvm.tools.explain.step_costs import build_costs
 from htvm.tools.explain.variants import is_resizable, resized
 from htvm.tools.report.verdicts import Improvement

@@ -10,10 +10,10 @@ from byoc_dory.errors import TilingError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from byoc_dory.tiling.shortage import shortage_of
+from byoc_dory.verdict import CPU
 from htvm.compiled import BuildOptions, Compiled
 from htvm.model import Model
 from htvm.pipeline import compile_model
-from htvm.policy import CPU
 from htvm.progress import Progress
 from htvm.progress_bar import with_progress
 from htvm.public import public

@@ -19,7 +19,7 @@ from byoc_dory.memory.arena import plan_memory
 from byoc_dory.region import Region
 from byoc_dory.soc.registry import board_target, resolve, targets
 from byoc_dory.soc.schemes import TernaryScheme
-from htvm.policy import CPU
+from byoc_dory.verdict import CPU
 from htvm.tools.explain.variants import is_resizable, resized
 from htvm.tools.fitting.levels import constants_by_layer, too_full
 from htvm.tools.report.fit import Answer, Change, Level

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from byoc_dory.verdict import OperatorVerdict, statement
-from htvm.policy import CPU, POLICIES, Candidate
+from byoc_dory.verdict import CPU, OperatorVerdict, statement
+from htvm.policy import POLICIES, Candidate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,7 +22,6 @@ from byoc_dory.tileloop.axes import plain_axis
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads
 from byoc_dory.tileloop.pipeline import Action, Block, Call, Pipeline, Verb
 from byoc_dory.tileloop.program import (
-    BlockOf,
     Compute,
     TileProgram,
     input_of,
@@ -168,12 +167,12 @@ class Mac(Accelerator):
         k = plain_axis("k", "output channels", layer.K, solution.tile.k)
         row, channel = layer.ox * layer.C, layer.C + BIAS  # bytes
         pixels = y.out_size * layer.ox
-        start, run = y.out_start * row, BlockOf.run(y.out_size * row)
+        start, run = y.out_start * row, Block.run(y.out_size * row)
         source = input_of(plan, 0, "input", start, run, layer.oy * row, solution.l1_in)
-        start, run = k.out_start * channel, BlockOf.run(k.out_size * channel)
+        start, run = k.out_start * channel, Block.run(k.out_size * channel)
         weights = weights_of(plan, start, run, solution.l1_weights)
         start = y.out_start * (layer.ox * layer.K) + k.out_start
-        rows = BlockOf.of_rows(pixels, k.out_size, layer.K, k.out_size)
+        rows = Block.of_rows(pixels, k.out_size, layer.K, k.out_size)
         result = result_of(plan, start, rows, layer.output.elements, solution.l1_out)
         fields = {
             "input": Place("input"),
@@ -209,7 +208,7 @@ class Mac(Accelerator):
             blocks = -(-product.number("k") // self.lanes) * -(-product.number("c") // self.width)
             return ComputeCost(self.start_cycles + product.number("rows") * blocks)
 
-        def move(block: Block, by_rows: bool) -> Moved:
+        def move(block: Block[int]) -> Moved:
             rows, size = block.commands()
             return Moved(dma.cycles(size, rows), commands=1)
 
