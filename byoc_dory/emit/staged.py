@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from textwrap import indent
 
 from byoc_dory.definition import Definition, Slot
-from byoc_dory.emit.phases import Stage, condition, phases
 from byoc_dory.emit.text import Expr, comment, environment
-from byoc_dory.emit.tile_text import TileWriter, Transfer, place_name
+from byoc_dory.emit.tile_text import Stage, TileWriter, Transfer, condition, phases, place_name
 from byoc_dory.layers import Layer
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel

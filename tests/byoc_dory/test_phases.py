@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from byoc_dory.emit.phases import Stage, condition, phases
+from byoc_dory.emit.tile_text import Stage, condition, phases
 
 STAGES = (Stage("start", 1, ""), Stage("finish, store", 2, ""), Stage("load", 0, ""))
 

@@ -21,8 +21,7 @@ from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Heuristic, Objective, Size, TilingProblem
 
 if TYPE_CHECKING:
-    from byoc_dory.soc.cluster.borders import ClusterLayout
-    from byoc_dory.soc.cluster.emit import ClusterEmitter
+    from byoc_dory.soc.cluster.emit import ClusterEmitter, ClusterLayout
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class ClusterAccelerator(ClusterCores):
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same for the cores and engines beside them."""
-        from byoc_dory.soc.cluster.borders import ClusterLayout
+        from byoc_dory.soc.cluster.emit import ClusterLayout
 
         return ClusterLayout(soc.host.cost.layout_byte, soc)
 

@@ -17,8 +17,7 @@ from byoc_dory.plan import Follower, LayerPlan
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.siracusa.memories import L1, MRAM, SRAM, WORKERS
 from byoc_dory.soc.siracusa.neureka_core import Neureka
-from byoc_dory.soc.siracusa.neureka_cost import costs_of
-from byoc_dory.soc.siracusa.neureka_program import followed, neureka_program
+from byoc_dory.soc.siracusa.neureka_program import costs_of, followed, neureka_program
 from byoc_dory.soc.siracusa.neureka_rules import RULES
 from byoc_dory.soc.siracusa.neureka_tiles import numbers_that_count, packed_weights, tiling_problem
 from byoc_dory.tileloop.cycles import Costs
@@ -26,7 +25,7 @@ from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Fill, Heuristic, Objective, Size, TilingProblem
 
 if TYPE_CHECKING:
-    from byoc_dory.soc.cluster.borders import ClusterLayout
+    from byoc_dory.soc.cluster.emit import ClusterLayout
     from byoc_dory.soc.siracusa.neureka_emit import NeurekaEmitter
 
 
@@ -103,7 +102,7 @@ class NeurekaAccelerator(Neureka):
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same as for the cluster's cores."""
-        from byoc_dory.soc.cluster.borders import ClusterLayout
+        from byoc_dory.soc.cluster.emit import ClusterLayout
 
         return ClusterLayout(soc.host.cost.layout_byte, soc)
 

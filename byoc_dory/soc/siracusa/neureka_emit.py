@@ -23,13 +23,13 @@ from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster.emit import move_rows
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
-from byoc_dory.soc.siracusa.neureka_cost import costs_of
 from byoc_dory.soc.siracusa.neureka_jobs import Grid, TileShape, fastest, planned
 from byoc_dory.soc.siracusa.neureka_layer import view_of
 from byoc_dory.soc.siracusa.neureka_program import (
     SUM,
     JobKind,
     constants_behind,
+    costs_of,
     job_axis,
     job_kinds,
     neureka_program,

@@ -33,15 +33,14 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster.requant import numbers_that_count
 from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.soc.snitch_ita.ita_program import costs_of, ita_program
+from byoc_dory.soc.snitch_ita.ita_program import costs_of, ita_program, tiling_problem
 from byoc_dory.soc.snitch_ita.ita_rules import RULES
-from byoc_dory.soc.snitch_ita.ita_tiles import tiling_problem
 from byoc_dory.tileloop.cycles import Costs
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Heuristic, Objective, Size, TilingProblem
 
 if TYPE_CHECKING:
-    from byoc_dory.soc.cluster.borders import ClusterLayout
+    from byoc_dory.soc.cluster.emit import ClusterLayout
     from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
 
 
@@ -171,7 +170,7 @@ class ItaAccelerator(Ita):
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same for cores and ITA."""
-        from byoc_dory.soc.cluster.borders import ClusterLayout
+        from byoc_dory.soc.cluster.emit import ClusterLayout
 
         return ClusterLayout(soc.host.cost.layout_byte, soc)
 

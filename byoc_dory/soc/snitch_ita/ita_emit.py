@@ -15,8 +15,7 @@ from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.cluster.emit import row_kernel
 from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.soc.snitch_ita.ita_program import costs_of, ita_program, pitch_of
-from byoc_dory.soc.snitch_ita.ita_tiles import pack
+from byoc_dory.soc.snitch_ita.ita_program import costs_of, ita_program, pack, pitch_of
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
 

@@ -1,8 +1,17 @@
-"""The tile program of a layer on ITA: places of its tiles, tasks for each, their cycles."""
+"""Tiles and tile programs of layers on ITA: packed weights, places of tiles, tasks, cycles.
+
+The sizes of ITA's matrices are multiples of 64.  Other sizes are padded in L1: rows of an operand
+are loaded to rows of a multiple of 64 bytes, weights have zeros there, and results for the padding
+are not stored.  A layer with padding reads and writes its tensors in L2.
+"""
 
 from __future__ import annotations
 
-from byoc_dory.layers import Attend, Gemm, Layer
+from typing import Any
+
+import numpy as np
+
+from byoc_dory.layers import Array, Attend, Gemm, Layer
 from byoc_dory.layers.rowwise import ItaGelu
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc, round_up
@@ -10,13 +19,100 @@ from byoc_dory.soc.cluster.program import ENGINE_BESIDE, ENGINE_IN_TURN
 from byoc_dory.soc.cluster.requant import mul_shift
 from byoc_dory.soc.cluster.rows import RowsOf, matrix_result, moved, row_program
 from byoc_dory.soc.snitch_ita.ita_core import Ita, ItaRequant, ita_requant
-from byoc_dory.soc.snitch_ita.ita_tiles import bias_at, block_bytes
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
 from byoc_dory.tileloop.pipeline import Block, Call
 from byoc_dory.tileloop.program import Compute, Operand, TileProgram, weights_of
 from byoc_dory.tileloop.values import Entry, Own, Place, Value
 from byoc_dory.tileloop.values import round_up as rounded
+from byoc_dory.tiling.problem import (
+    Axis,
+    FixedBytes,
+    InputWindow,
+    Rounding,
+    TileWeights,
+    TilingProblem,
+)
+
+
+def aligned(core: Ita, layer: Layer) -> bool:
+    """Whether nothing of the layer is padded."""
+    sizes = [layer.oy, layer.K, layer.C]
+    if isinstance(layer, Attend):
+        sizes = [layer.oy, layer.head_size, layer.keys]
+    return all(size % core.tile == 0 for size in sizes)
+
+
+def tiling_problem(soc: Soc, core: Ita, layer: Layer, l1_budget: int) -> TilingProblem:
+    """Return a tile's use of L1, with the limit.
+
+    Products are tiled by rows and columns; a transposed result has rows where others have columns.
+    Attention is tiled by queries; keys and values are in L1 as a whole.
+    """
+    whole = aligned(core, layer)
+    common: dict[str, Any] = {
+        "name": layer.name,
+        "l1_limit": min(l1_budget, soc.memory(core.l1).size),
+        "inputs_once": True,
+        "x": Axis(1, tiled=False),
+        "window": InputWindow(layer.oy, 1),
+        "rounding": Rounding(k=core.tile, c=core.tile, y=core.tile),
+        "may_find": whole,
+        "may_stay": whole,
+    }
+    channels = Axis(layer.C, tiled=False)
+    if isinstance(layer, Attend):
+        keys = round_up(layer.keys, core.tile)
+        each = keys * round_up(layer.K, core.tile)
+        return TilingProblem(
+            k=Axis(layer.K, tiled=False),
+            c=channels,
+            y=Axis(layer.oy, step=core.tile),
+            weights=TileWeights(in_l1=True),
+            fixed=FixedBytes((each, each), scratch=core.tile * keys),
+            **common,
+        )
+    return TilingProblem(
+        k=Axis(layer.K, step=core.tile),
+        c=channels,
+        y=Axis(layer.oy, tiled=not _transposed(layer), step=core.tile),
+        weights=TileWeights(
+            block=core.tile * (round_up(layer.C, core.tile) + core.bias_bytes), in_l1=True
+        ),
+        **common,
+    )
+
+
+def _transposed(layer: Layer) -> bool:
+    """Whether the result is stored column by column."""
+    return isinstance(layer, Gemm) and layer.transposed
+
+
+def block_bytes(core: Ita, layer: Gemm, tile_k: int) -> int:
+    """Return the bytes of the packed weights and biases of ``tile_k`` columns."""
+    return round_up(tile_k, core.tile) * (round_up(layer.C, core.tile) + core.bias_bytes)
+
+
+def bias_at(core: Ita, layer: Layer, tile_k: int) -> int:
+    """Return the byte offset of the biases in a block: after the weights."""
+    return round_up(tile_k, core.tile) * round_up(layer.C, core.tile)
+
+
+def pack(core: Ita, layer: Gemm, tile_k: int) -> Array:
+    """Weights ``[k][c]`` and 24-bit biases in blocks of ``tile_k`` columns, padded; uint8."""
+    columns, channels = round_up(tile_k, core.tile), round_up(layer.C, core.tile)
+    blocks = []
+    for start in range(0, layer.K, tile_k):
+        size = min(tile_k, layer.K - start)
+        weights = np.zeros((columns, channels), np.int8)
+        weights[:size, : layer.C] = layer.weight[start : start + size, :, 0, 0]
+        biases = np.zeros(columns, "<i4")
+        if layer.bias is not None:
+            biases[:size] = layer.bias[start : start + size]
+        blocks.append(weights.view(np.uint8).reshape(-1))
+        blocks.append(biases.view(np.uint8).reshape(-1, 4)[:, : core.bias_bytes].reshape(-1))
+    return np.concatenate(blocks)
+
 
 _IDENTITY = {"mult": 1, "shift": 0, "add": 0}
 
