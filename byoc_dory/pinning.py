@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import pulp
 
 from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
+from byoc_dory.layers import Layer
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.base import Accelerator, round_up
 from byoc_dory.solver import solve_program
-
-if TYPE_CHECKING:
-    from byoc_dory.layers import Layer
 
 
 @dataclass(frozen=True)

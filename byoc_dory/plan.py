@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from byoc_dory.layers import Layer
 from byoc_dory.memory.arena import ALIGNMENT
-from byoc_dory.tiling.problem import Solution
-
-if TYPE_CHECKING:
-    from byoc_dory.layers import Layer
-    from byoc_dory.tiling.problem import TilingProblem
+from byoc_dory.tiling.problem import Solution, TilingProblem
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from byoc_dory.cost import Cost
 from byoc_dory.errors import TargetError
 from byoc_dory.layers import Add, Layer
 from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan, alone
 from byoc_dory.region import Region
 from byoc_dory.residency import plan_jointly
 from byoc_dory.soc.base import Accelerator, Soc
-
-if TYPE_CHECKING:
-    from byoc_dory.cost import Cost
-    from byoc_dory.tiling import Solution, TilingProblem
-
+from byoc_dory.tiling import Solution, TilingProblem
 
 _LOG = logging.getLogger(__name__)
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from byoc_dory.definition import Definition
 from byoc_dory.errors import ModelError
 from byoc_dory.layers import Array, Layer, Tensor
-
-if TYPE_CHECKING:
-    from byoc_dory.definition import Definition
-    from byoc_dory.plan import LayerPlan, RegionPlan
-    from byoc_dory.tileloop.program import TileProgram
-    from byoc_dory.tiling.problem import Solution
+from byoc_dory.plan import LayerPlan, RegionPlan
+from byoc_dory.tileloop.program import TileProgram
+from byoc_dory.tiling.problem import Solution
 
 
 def are_same_rows(a: tuple[int, ...], b: tuple[int, ...]) -> bool:

@@ -11,24 +11,19 @@ the accelerator's tile programs.  On the host (`Cost.host`) they are estimates f
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from byoc_dory.cost.host import HostEstimates
-from byoc_dory.plan import alone
+from byoc_dory.cost.host import Basis, HostEstimates
+from byoc_dory.layers import Layer
+from byoc_dory.options import TilingOptions
+from byoc_dory.plan import LayerPlan, alone
+from byoc_dory.residency import Known
 from byoc_dory.residency.choices import Offer
 from byoc_dory.residency.tiler import Answers, LayerCost, Tiler
-from byoc_dory.tiling import quickest, solve
+from byoc_dory.soc.base import Accelerator, Soc
+from byoc_dory.tiling import Objective, Solution, Tile, TilingProblem, quickest, solve
 from byoc_dory.tiling.objectives import objective_named
 from byoc_dory.tiling.problem import solution_of
-
-if TYPE_CHECKING:
-    from byoc_dory.cost.host import Basis
-    from byoc_dory.layers import Layer
-    from byoc_dory.options import TilingOptions
-    from byoc_dory.plan import LayerPlan
-    from byoc_dory.residency import Known
-    from byoc_dory.soc.base import Accelerator, Soc
-    from byoc_dory.tiling import Objective, Solution, Tile, TilingProblem
 
 
 class Cost:

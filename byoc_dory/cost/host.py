@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from byoc_dory.layers import (
     Add,
@@ -15,11 +15,8 @@ from byoc_dory.layers import (
     Rows,
 )
 from byoc_dory.layers.rowwise import ItaGelu, TableMap
+from byoc_dory.soc.base import Soc
 from byoc_dory.work import Work
-
-if TYPE_CHECKING:
-    from byoc_dory.soc.base import Soc
-
 
 Basis: TypeAlias = Literal["predicted", "measured", "estimated"]
 """An accelerator's cost model; the code itself, simulated; or sizes, where neither is there."""

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from byoc_dory.emit.text import environment, part_name
+from byoc_dory.emit.text import part_name, rendered
 from byoc_dory.layers import Array, Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
 
@@ -126,9 +126,6 @@ class TensorLayout(ABC):
         return self.convert(Conversion(tensor, symbol, "epilogue", source, tensor.name))
 
 
-_ENVIRONMENT = environment("byoc_dory.emit")
-
-
 @dataclass(frozen=True)
 class RowLayout(TensorLayout):
     """The default layout of accelerators: rows of channels without padding.
@@ -171,7 +168,9 @@ class RowLayout(TensorLayout):
         def value(element: str) -> str:
             return element if table is None else f"(int8_t){table.name}[(uint8_t){element}]"
 
-        text = _ENVIRONMENT.get_template("row_layout.c.jinja").render(
+        text = rendered(
+            "byoc_dory.emit",
+            "row_layout.c.jinja",
             what=conversion.kind,
             tensor=tensor,
             direction=f"{conversion.source} to {conversion.target}",

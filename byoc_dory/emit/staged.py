@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from textwrap import indent
 
 from byoc_dory.definition import Definition, Slot
-from byoc_dory.emit.text import Expr, comment, environment
+from byoc_dory.emit.text import Expr, comment, rendered
 from byoc_dory.emit.tile_text import Stage, TileWriter, Transfer, condition, phases, place_name
 from byoc_dory.layers import Layer
 from byoc_dory.plan import LayerPlan
@@ -23,8 +23,6 @@ from byoc_dory.tileloop.checks import check, check_places
 from byoc_dory.tileloop.pipeline import Verb
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tileloop.values import Own, values_of
-
-_ENVIRONMENT = environment("byoc_dory.emit")
 
 # What a loop does for a tile, for comments; waiting for a transfer is not mentioned.
 _WORDS = {
@@ -130,7 +128,9 @@ def staged_kernel(
     arguments = [f"const int8_t *{operand.name}" for operand in moved]
     if not program.result.resident:
         arguments.append("int8_t *out")
-    body = _ENVIRONMENT.get_template("staged.c.jinja").render(
+    body = rendered(
+        "byoc_dory.emit",
+        "staged.c.jinja",
         program=program,
         title=title,
         tables=writer.tables,

@@ -1,4 +1,4 @@
-"""Small helpers to write C: names, comments, folded arithmetic, the template environment.
+"""Small helpers to write C: names, comments, folded arithmetic, templates.
 
 `Symbols` are the C names of a program, of which no two are equal.
 
@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable
-from typing import Literal, TypeAlias, get_args
+from functools import cache
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-import jinja2
+if TYPE_CHECKING:
+    import jinja2
 
 _KEYWORDS = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if "
@@ -74,8 +76,16 @@ def comment(text: str) -> str:
     return printable.replace("*/", "* /").replace("/*", "/ *").replace("??/", "?? /")
 
 
-def environment(package: str) -> jinja2.Environment:
-    """Return a strict, deterministic template environment for ``<package>/templates``."""
+def rendered(package: str, template: str, /, **values: object) -> str:
+    """Return the text of a template in ``<package>/templates``, with these values."""
+    return _environment(package).get_template(template).render(**values)
+
+
+@cache
+def _environment(package: str) -> jinja2.Environment:
+    """Return a strict, deterministic environment; loaded by those that write C."""
+    import jinja2
+
     env = jinja2.Environment(
         loader=jinja2.PackageLoader(package, "templates"),
         undefined=jinja2.StrictUndefined,

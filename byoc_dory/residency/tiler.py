@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from byoc_dory.plan import LayerPlan, alone
+from byoc_dory.layers import Layer
+from byoc_dory.options import TilingOptions
+from byoc_dory.plan import Follower, LayerPlan, alone
+from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tileloop.checks import check
 from byoc_dory.tileloop.cycles import Prices
+from byoc_dory.tiling import Objective, Solution, Tile, TilingProblem
 from byoc_dory.tiling.problem import solution_of
-
-if TYPE_CHECKING:
-    from byoc_dory.layers import Layer
-    from byoc_dory.options import TilingOptions
-    from byoc_dory.plan import Follower
-    from byoc_dory.soc.base import Accelerator, Soc
-    from byoc_dory.tiling import Objective, Solution, Tile, TilingProblem
 
 _Priced: TypeAlias = "tuple[Tile, tuple[bool, ...], bool]"
 _Planned: TypeAlias = "tuple[_Priced, int, int]"

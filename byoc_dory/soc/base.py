@@ -15,27 +15,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
+from byoc_dory.emit import Emitter, RegionEmitter
+from byoc_dory.emit.layout import RowLayout, TensorLayout
 from byoc_dory.errors import TargetError, named
+from byoc_dory.layers import Layer
+from byoc_dory.layers.layer import value_of
+from byoc_dory.options import TilingOptions
+from byoc_dory.plan import Follower, LayerPlan
 from byoc_dory.soc.cores import Cluster, CoreTiming, Host, HostCost
 from byoc_dory.soc.parameters import Parameter, Value, parse_parameters
 from byoc_dory.soc.parts import Dma, Memory, Power, SimControl, TargetSpec, round_up
+from byoc_dory.soc.regions import RegionRunner
 from byoc_dory.soc.schemes import NumberScheme, ShiftScheme
+from byoc_dory.tileloop.cycles import Costs, Prices, predicted_cycles
+from byoc_dory.tileloop.program import TileProgram
+from byoc_dory.tiling import Objective, TilingProblem
 from byoc_dory.verdict import Accepted, Refused, Verdict, statement
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from byoc_dory.emit import Emitter, RegionEmitter
-    from byoc_dory.emit.layout import TensorLayout
-    from byoc_dory.layers import Layer
-    from byoc_dory.options import TilingOptions
-    from byoc_dory.plan import Follower, LayerPlan
-    from byoc_dory.soc.regions import RegionRunner
-    from byoc_dory.tileloop.cycles import Costs, Prices
-    from byoc_dory.tileloop.program import TileProgram
-    from byoc_dory.tiling import Objective, TilingProblem
 
 __all__ = [
     "Accelerator",
@@ -77,8 +75,8 @@ class Accelerator(ABC):
     """One accelerator of a SoC.
 
     The author derives a class with fields for the accelerator's numbers, and the methods below.
-    Descriptions are compared and listed without templates: the modules of layout and emitter, which
-    load them, are imported inside these methods, not by the module of the class.
+    Descriptions are compared and listed without a solver and templates, which are loaded by those
+    who solve and write C.
 
     Attributes:
         name: short name, unique within the SoC; composites are named "<name>.<op>".
@@ -222,8 +220,6 @@ class Accelerator(ABC):
             TargetError: a number of the description cannot be computed with; the accelerator is
                 named.
         """
-        from byoc_dory.tileloop.cycles import predicted_cycles
-
         with named(self.name, soc.name):
             program = self.tile_program(soc, layer, plan, options)
             return predicted_cycles(program, self.costs(soc, layer, program, options), known)
@@ -235,8 +231,6 @@ class Accelerator(ABC):
         everything but names and objectives.  An accelerator that runs hundreds of layers of one
         size may leave out what its model does not read, so that these are tiled once.
         """
-        from byoc_dory.layers.layer import value_of
-
         return value_of(layer), replace(options, objective=None, layers=())
 
     @property
@@ -286,8 +280,6 @@ class Accelerator(ABC):
 
         By default rows of channels without padding.
         """
-        from byoc_dory.emit.layout import RowLayout
-
         return RowLayout(soc.host.cost.layout_byte)
 
     @property

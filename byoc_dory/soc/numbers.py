@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from byoc_dory.errors import TargetError, nearest
+from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cores import QemuMachine
 from byoc_dory.soc.header import render
 from byoc_dory.soc.parameters import Parameter, Value, described
 from byoc_dory.soc.parts import SimControl
-
-if TYPE_CHECKING:
-    from byoc_dory.soc.base import Soc
 
 _NAMED = ("memories", "accelerators")  # fields of `Soc` with records that have names
 _RECORDS = ("host", "dma", "cluster")

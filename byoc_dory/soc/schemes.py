@@ -7,15 +7,14 @@ placeholder numbers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from byoc_dory.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from byoc_dory.layers import Layer, Requant
+from byoc_dory.layers import INT8, AnalogRequant, Layer, MulShift, Requant, Shift, Weighted
 
 SchemeName: TypeAlias = Literal["shift", "ternary", "mul_shift"]
 """Name of a number scheme, for users and reports."""
@@ -40,8 +39,6 @@ class NumberScheme(ABC):
         add) get that of a single right shift.  Layers of matrices are not retargeted: their form
         does not change.
         """
-        from byoc_dory.layers import INT8, Weighted
-
         if layer.of_matrices:
             return layer
         common: dict[str, Any] = {
@@ -59,7 +56,6 @@ class NumberScheme(ABC):
 
     def _of_weighted(self, layer: Any) -> dict[str, Any]:
         """Return the fields that change for a layer with weights."""
-        import numpy as np
 
         weight = layer.weight
         if weight.dtype != np.int8:  # scaled to bytes, with a larger step
@@ -81,8 +77,6 @@ class ShiftScheme(NumberScheme):
         return "shift"
 
     def _requant(self) -> Requant:
-        from byoc_dory.layers import Shift
-
         return Shift(0)
 
 
@@ -119,8 +113,6 @@ class MulShiftScheme(NumberScheme):
         return "mul_shift"
 
     def _requant(self) -> Requant:
-        from byoc_dory.layers import MulShift
-
         return MulShift((1,), (0,))
 
 
@@ -158,14 +150,9 @@ class TernaryScheme(NumberScheme):
         return _signed(self.adc_bits)
 
     def _requant(self) -> Requant:
-        from byoc_dory.layers import Shift
-
         return Shift(0)
 
     def _of_weighted(self, layer: Any) -> dict[str, Any]:
-        import numpy as np
-
-        from byoc_dory.layers import AnalogRequant
 
         return {
             "weight": np.zeros(layer.weight.shape, np.int8),

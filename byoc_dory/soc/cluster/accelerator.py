@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
@@ -12,6 +11,7 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.cost import costs_of, working
+from byoc_dory.soc.cluster.emit import ClusterEmitter, ClusterLayout
 from byoc_dory.soc.cluster.program import cluster_program, is_ahead
 from byoc_dory.soc.cluster.requant import numbers_that_count
 from byoc_dory.soc.cluster.rules import RULES
@@ -19,9 +19,6 @@ from byoc_dory.soc.cluster.tiles import tiling_problem
 from byoc_dory.tileloop.cycles import Costs
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Heuristic, Objective, Size, TilingProblem
-
-if TYPE_CHECKING:
-    from byoc_dory.soc.cluster.emit import ClusterEmitter, ClusterLayout
 
 
 @dataclass(frozen=True)
@@ -62,12 +59,8 @@ class ClusterAccelerator(ClusterCores):
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same for the cores and engines beside them."""
-        from byoc_dory.soc.cluster.emit import ClusterLayout
-
         return ClusterLayout(soc.host.cost.layout_byte, soc)
 
     def emitter(self, soc: Soc) -> ClusterEmitter:
         """Return the emitter that generates C from plans."""
-        from byoc_dory.soc.cluster.emit import ClusterEmitter
-
         return ClusterEmitter(self, soc)

@@ -13,7 +13,7 @@ from math import ceil
 
 from byoc_dory.emit.layout import Conversion, RowLayout
 from byoc_dory.emit.staged import Calls, call_text, initialiser, staged_kernel
-from byoc_dory.emit.text import Expr, environment, part_name
+from byoc_dory.emit.text import Expr, part_name, rendered
 from byoc_dory.emit.tile_text import TileWriter, Transfer
 from byoc_dory.layers import Layer, Weighted
 from byoc_dory.options import TilingOptions
@@ -30,8 +30,6 @@ from byoc_dory.soc.cluster.tiles import scratch_place
 from byoc_dory.soc.cluster.work import slowest
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
-
-ENVIRONMENT = environment("byoc_dory.soc.cluster")
 
 
 def row_kernel(
@@ -164,7 +162,9 @@ class ClusterLayout(RowLayout):
         if most == 0:
             return super().convert(conversion)
         step = min(most, pixels)
-        text = ENVIRONMENT.get_template("border.c.jinja").render(
+        text = rendered(
+            "byoc_dory.soc.cluster",
+            "border.c.jinja",
             what=conversion.kind,
             tensor=tensor,
             direction=f"{conversion.source} to {conversion.target}",

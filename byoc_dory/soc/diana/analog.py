@@ -9,26 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from byoc_dory.layers import Dense, Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc, round_up
+from byoc_dory.soc.diana.borders import PaddedLayout
 from byoc_dory.soc.diana.core_programs import SUM_BYTES, analog_loop, analog_program
 from byoc_dory.soc.diana.cores import AnalogCore
 from byoc_dory.soc.diana.cost import costs_of
 from byoc_dory.soc.diana.digital import MEMORY
+from byoc_dory.soc.diana.emit import AnalogEmitter
 from byoc_dory.soc.diana.rules import ANALOG_RULES
 from byoc_dory.tileloop.cycles import Costs
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 from byoc_dory.tiling.problem import Axis, InputWindow, Rounding, TileWeights, TilingProblem
-
-if TYPE_CHECKING:
-    from byoc_dory.soc.diana.borders import PaddedLayout
-    from byoc_dory.soc.diana.emit import AnalogEmitter
-
 
 # More than the bytes of L1 and the array together.
 _UNIT = 800_000
@@ -146,12 +143,8 @@ class AnalogAccelerator(AnalogCore):
 
     def layout(self, soc: Soc) -> PaddedLayout:
         """Return the layout of tensors, the same for both cores."""
-        from byoc_dory.soc.diana.borders import PaddedLayout
-
         return PaddedLayout(self)
 
     def emitter(self, soc: Soc) -> AnalogEmitter:
         """Return the emitter that generates C from plans."""
-        from byoc_dory.soc.diana.emit import AnalogEmitter
-
         return AnalogEmitter(self, soc)

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from byoc_dory.emit.layout import Conversion, TensorLayout
-from byoc_dory.emit.text import environment
+from byoc_dory.emit.text import rendered
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array, Tensor
 from byoc_dory.region import Kernel
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.cost import Core
 from byoc_dory.soc.diana.packing import stored_bytes, stored_offsets
-
-_ENVIRONMENT = environment("byoc_dory.soc.diana")
 
 # Words of a row per iteration of a loop, and largest number that is written without a loop.
 _UNROLL = 4
@@ -52,7 +50,9 @@ class PaddedLayout(TensorLayout):
         tensor, table = conversion.tensor, conversion.table
         template = "to_accelerator" if conversion.inward else "from_accelerator"
         walk = _walk(self.core, tensor)
-        text = _ENVIRONMENT.get_template(f"{template}.c.jinja").render(
+        text = rendered(
+            "byoc_dory.soc.diana",
+            f"{template}.c.jinja",
             signature=conversion.signature,
             tensor=tensor,
             core=self.core,

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TargetError
+from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Accelerator, round_up
 from byoc_dory.soc.parts import check_powers_of_two
 from byoc_dory.soc.schemes import TernaryScheme
-
-if TYPE_CHECKING:
-    from byoc_dory.options import TilingOptions
 
 
 @lru_cache(maxsize=32)  # called for every tile size that is considered

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Convolution, Dense, Layer
@@ -21,20 +21,17 @@ from byoc_dory.layers.layer import sizes_of
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc, round_up
+from byoc_dory.soc.diana.borders import PaddedLayout
 from byoc_dory.soc.diana.core_programs import digital_loop, digital_program
 from byoc_dory.soc.diana.cores import DigitalCore
 from byoc_dory.soc.diana.cost import costs_of
+from byoc_dory.soc.diana.emit import DianaEmitter
 from byoc_dory.soc.diana.packing import pad_filter
 from byoc_dory.soc.diana.rules import DIGITAL_RULES
 from byoc_dory.tileloop.cycles import Costs
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
 from byoc_dory.tiling.problem import Axis, InputWindow, Rounding, TileWeights, TilingProblem
-
-if TYPE_CHECKING:
-    from byoc_dory.soc.diana.borders import PaddedLayout
-    from byoc_dory.soc.diana.emit import DianaEmitter
-
 
 # More than the bytes of L1 and weight memory together (320 000 B).
 _UNIT = 400_000
@@ -222,12 +219,8 @@ class DigitalAccelerator(DigitalCore):
 
     def layout(self, soc: Soc) -> PaddedLayout:
         """Return the layout of tensors, the same for both cores."""
-        from byoc_dory.soc.diana.borders import PaddedLayout
-
         return PaddedLayout(self)
 
     def emitter(self, soc: Soc) -> DianaEmitter:
         """Return the emitter that generates C from plans."""
-        from byoc_dory.soc.diana.emit import DianaEmitter
-
         return DianaEmitter(self, soc)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byoc_dory.definition import Definition, Slot, slot
-from byoc_dory.emit.text import Expr, add, comment, environment, part_name
+from byoc_dory.emit.text import Expr, add, comment, part_name, rendered
 from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Layer, Weighted
 from byoc_dory.options import TilingOptions
@@ -33,8 +33,6 @@ from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.pipeline import Block
 from byoc_dory.tileloop.program import Operand, TileProgram
 from byoc_dory.tileloop.values import Own, Value
-
-ENVIRONMENT = environment("byoc_dory.soc.diana")
 
 # Names of the padding before a tile's first row and column, for the comment of a table.
 _BEFORE = {"y": "above", "x": "to the left"}
@@ -110,7 +108,9 @@ def map_kernel(
     if not result.resident:
         arguments.append("int8_t *out")
     tile_is_fixed = all(map(_is_constant, descriptor.values()))
-    body = ENVIRONMENT.get_template("layer.c.jinja").render(
+    body = rendered(
+        "byoc_dory.soc.diana",
+        "layer.c.jinja",
         maps=loop,
         program=program,
         solution=plan.solution,

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from byoc_dory.emit import RegionEmitter
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Add, Convolution, Dense, Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Rules, Soc
 from byoc_dory.soc.dla.design import DEPTHWISE, DlaCore
+from byoc_dory.soc.dla.emit import DlaEmitter
 from byoc_dory.soc.dla.program import costs, predicted, tile_program, tiling_problem
 from byoc_dory.soc.dla.region_file import alone
 from byoc_dory.soc.dla.regions import DlaRegions
@@ -28,10 +29,6 @@ from byoc_dory.tileloop.cycles import Costs, Prices
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Objective, TilingProblem
 from byoc_dory.verdict import Refused, Verdict
-
-if TYPE_CHECKING:
-    from byoc_dory.emit import RegionEmitter
-
 
 _LARGEST = 0x7FFF
 
@@ -129,6 +126,4 @@ class Dla(DlaCore):
 
     def emitter(self, soc: Soc) -> RegionEmitter:
         """Return what assembles regions and writes their C."""
-        from byoc_dory.soc.dla.emit import DlaEmitter
-
         return DlaEmitter(self, soc)

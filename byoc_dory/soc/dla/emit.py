@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from byoc_dory.emit.text import environment, part_name
+from byoc_dory.emit.text import part_name, rendered
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan
@@ -20,8 +20,6 @@ from byoc_dory.soc.dla.memory import LayerMemory, MemoryPlan, plan
 from byoc_dory.soc.dla.program import memory_of, predicted, tile_program
 from byoc_dory.soc.dla.region_file import block_of, lower
 from byoc_dory.tiling.problem import Solution, Tile
-
-_ENVIRONMENT = environment("byoc_dory.soc.dla")
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,9 @@ class DlaEmitter:
             arguments.append("int8_t *out")
         signature = f"int32_t {symbol}({', '.join(arguments) or 'void'})"
         tile = plan.solution.tile
-        text = _ENVIRONMENT.get_template("layer.c.jinja").render(
+        text = rendered(
+            "byoc_dory.soc.dla",
+            "layer.c.jinja",
             layer=layer,
             tile=tile,
             count=len(words),

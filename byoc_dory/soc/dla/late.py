@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from byoc_dory.emit.text import environment, part_name
+from byoc_dory.emit.text import part_name, rendered
 from byoc_dory.errors import (
     HtvmError,
     InputError,
@@ -232,9 +232,6 @@ def _error(code: int, late: Any, where: str, design: Design) -> HtvmError:
     )  # fmt: skip
 
 
-_ENVIRONMENT = environment("byoc_dory.soc.dla")
-
-
 @dataclass(frozen=True)
 class _Late:
     """A region's name in C, and its two constants."""
@@ -274,7 +271,9 @@ def late_kernels(
                  f"weights and biases of {region.name}", file=f"{name}.bin"),
     )  # fmt: skip
     bytes_ = -(-arena_bytes(file, stream) // 8) * 8
-    head = _ENVIRONMENT.get_template("late.c.jinja").render(
+    head = rendered(
+        "byoc_dory.soc.dla",
+        "late.c.jinja",
         region=region.name,
         name=name,
         bytes=bytes_,
@@ -297,7 +296,9 @@ def _kernel(kernel: Kernel, file: RegionFile, late: _Late, number: int) -> Kerne
     slots += ["NULL"] * (3 - len(slots))
     arguments = [f"const int8_t *in{place}" for place in range(len(layer.inputs))]
     signature = f"int32_t {kernel.symbol}({', '.join(arguments)}, int8_t *out)"
-    text = _ENVIRONMENT.get_template("late_layer.c.jinja").render(
+    text = rendered(
+        "byoc_dory.soc.dla",
+        "late_layer.c.jinja",
         layer=layer,
         tile=plan.solution.tile,
         signature=signature,

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import sys
 
-from byoc_dory.emit.text import environment
+from byoc_dory.emit.text import rendered
 from byoc_dory.soc.dla.isa import FLAGS, INSTRUCTIONS, REGISTERS, SET, SLOTS
 
 
 def render_page() -> str:
     """Return the text of the page."""
-    template = environment("byoc_dory.soc.dla").get_template("isa.md.jinja")
-    return template.render(
-        set=SET, instructions=INSTRUCTIONS, flags=FLAGS, registers=REGISTERS, slots=SLOTS
-    )
+    return rendered(
+        "byoc_dory.soc.dla", "isa.md.jinja", set=SET, instructions=INSTRUCTIONS, flags=FLAGS,
+        registers=REGISTERS, slots=SLOTS,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

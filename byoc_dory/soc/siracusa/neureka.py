@@ -9,24 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from byoc_dory.layers import Layer, Weighted
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import Follower, LayerPlan
 from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.emit import ClusterLayout
 from byoc_dory.soc.siracusa.memories import L1, MRAM, SRAM, WORKERS
 from byoc_dory.soc.siracusa.neureka_core import Neureka
+from byoc_dory.soc.siracusa.neureka_emit import NeurekaEmitter
 from byoc_dory.soc.siracusa.neureka_program import costs_of, followed, neureka_program
 from byoc_dory.soc.siracusa.neureka_rules import RULES
 from byoc_dory.soc.siracusa.neureka_tiles import numbers_that_count, packed_weights, tiling_problem
 from byoc_dory.tileloop.cycles import Costs
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Fill, Heuristic, Objective, Size, TilingProblem
-
-if TYPE_CHECKING:
-    from byoc_dory.soc.cluster.emit import ClusterLayout
-    from byoc_dory.soc.siracusa.neureka_emit import NeurekaEmitter
 
 
 @dataclass(frozen=True)
@@ -102,14 +99,10 @@ class NeurekaAccelerator(Neureka):
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same as for the cluster's cores."""
-        from byoc_dory.soc.cluster.emit import ClusterLayout
-
         return ClusterLayout(soc.host.cost.layout_byte, soc)
 
     def emitter(self, soc: Soc) -> NeurekaEmitter:
         """Return the emitter that generates C from plans."""
-        from byoc_dory.soc.siracusa.neureka_emit import NeurekaEmitter
-
         return NeurekaEmitter(self, soc)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_dory.emit.staged import Calls, initialiser, staged_kernel
-from byoc_dory.emit.text import Expr, environment, part_name
+from byoc_dory.emit.text import Expr, part_name, rendered
 from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Array, Layer, Weighted
 from byoc_dory.options import TilingOptions
@@ -140,7 +140,6 @@ def _pair(high: int, low: int) -> int:
     return high << 16 | low
 
 
-_ENVIRONMENT = environment("byoc_dory.soc.siracusa")
 _PLACES = ("weights", "input", "output", "factors")
 _POINTERS = ("from", "in", "to")  # fields of kernels
 
@@ -231,7 +230,9 @@ def _start(
     y = job_axis(layer, program.axes[0])
     count = len(y.kinds[0])
     before = [sum(job.kind < kind for job in kinds) for kind in range(count + 1)]
-    return _ENVIRONMENT.get_template("neureka.c.jinja").render(
+    return rendered(
+        "byoc_dory.soc.siracusa",
+        "neureka.c.jinja",
         jobs=writer.value(Place("weights"), offset=True),
         places={name: writer.entry(program.compute.fields[name]) for name in _PLACES},
         several=len(kinds) > count,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,17 +30,15 @@ from byoc_dory.layers.rowwise import TableMap
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.emit import ClusterLayout
 from byoc_dory.soc.cluster.requant import numbers_that_count
 from byoc_dory.soc.snitch_ita.ita_core import Ita
+from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
 from byoc_dory.soc.snitch_ita.ita_program import costs_of, ita_program, tiling_problem
 from byoc_dory.soc.snitch_ita.ita_rules import RULES
 from byoc_dory.tileloop.cycles import Costs
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Heuristic, Objective, Size, TilingProblem
-
-if TYPE_CHECKING:
-    from byoc_dory.soc.cluster.emit import ClusterLayout
-    from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
 
 
 def heads_of(layer: MultiHeadAttention, ita: str, cores: str) -> tuple[tuple[Layer, str], ...]:
@@ -170,14 +167,10 @@ class ItaAccelerator(Ita):
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same for cores and ITA."""
-        from byoc_dory.soc.cluster.emit import ClusterLayout
-
         return ClusterLayout(soc.host.cost.layout_byte, soc)
 
     def emitter(self, soc: Soc) -> ItaEmitter:
         """Return the emitter that generates C from plans."""
-        from byoc_dory.soc.snitch_ita.ita_emit import ItaEmitter
-
         return ItaEmitter(self, soc)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from byoc_dory.definition import slot
 from byoc_dory.emit.staged import call_text
-from byoc_dory.emit.text import Expr, add, environment, mul, part_name
+from byoc_dory.emit.text import Expr, add, mul, part_name, rendered
 from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Attend, Gemm, Layer
 from byoc_dory.options import TilingOptions
@@ -18,8 +18,6 @@ from byoc_dory.soc.snitch_ita.ita_core import Ita
 from byoc_dory.soc.snitch_ita.ita_program import costs_of, ita_program, pack, pitch_of
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
-
-_ENVIRONMENT = environment("byoc_dory.soc.snitch_ita")
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,9 @@ class ItaEmitter:
             "out": _place(add(out, head)),
             "out_stride": writer.value(out_pitch),
         }
-        return _ENVIRONMENT.get_template("attend.c.jinja").render(
+        return rendered(
+            "byoc_dory.soc.snitch_ita",
+            "attend.c.jinja",
             heads=layer.heads,
             rows=writer.entry(program.compute.fields["rows"]),
             step=self.core.tile,
