@@ -12,13 +12,19 @@ All limits are counts, not times, so a plan depends only on its buffers.
 from __future__ import annotations
 
 import logging
-import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from byoc_dory.errors import HtvmError
-from byoc_dory.memory.exact import Item, branch_and_bound, sweep
+from byoc_dory.memory.search import (
+    Item,
+    branch_and_bound,
+    first_fit,
+    greedy_orders,
+    hill_climb,
+    sweep,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +32,6 @@ _log = logging.getLogger(__name__)
 # all.
 ALIGNMENT = 16
 
-_HILL_CLIMB_STEPS = 600
 _LIMITS = 32
 _BRANCH_AND_BOUND_BUFFERS = 40
 
@@ -219,88 +224,6 @@ def _peak(items: Sequence[Item], offsets: Sequence[int]) -> int:
     return max(offset + item.most for offset, item in zip(offsets, items, strict=True))
 
 
-def _place(items: Sequence[Item], order: Sequence[int]) -> tuple[list[int], int]:
-    """First fit: put each buffer at the lowest offset not used by overlapping earlier ones."""
-    offsets = [-1] * len(items)
-    peak = 0
-    for index in order:
-        item = items[index]
-        # Between these two offsets, exclusive, the buffer would overlap the other one.
-        taken = sorted(
-            (
-                offsets[other] - item.beside(items[other]),
-                offsets[other] + items[other].beside(item),
-            )
-            for other in item.others
-            if offsets[other] >= 0
-        )
-        offset = 0
-        for low, high in taken:
-            if offset <= low:
-                break
-            offset = max(offset, high)
-        offsets[index] = offset
-        peak = max(peak, offset + item.most)
-    return offsets, peak
-
-
-def _greedy_orders(items: Sequence[Item]) -> list[tuple[str, list[int]]]:
-    """Return orders that work well in practice: by size, by area, by crowding, by time."""
-    crowd = [item.size + sum(items[other].size for other in item.others) for item in items]
-    keys: list[tuple[str, Callable[[int], tuple[int, ...]]]] = [
-        ("by size", lambda i: (-items[i].size, items[i].first)),
-        ("by area", lambda i: (-items[i].size * (items[i].last - items[i].first + 1), -crowd[i])),
-        ("by crowding", lambda i: (-crowd[i], -items[i].size)),
-        ("by duration", lambda i: (items[i].first - items[i].last, -items[i].size)),
-        ("by time", lambda i: (items[i].first, -items[i].size)),
-    ]
-    return [
-        (name, sorted(range(len(items)), key=lambda i, key=key: (*key(i), i)))  # type: ignore[misc]
-        for name, key in keys
-    ]
-
-
-def _top(items: Sequence[Item], offsets: Sequence[int], peak: int) -> list[int]:
-    """Return the buffers that determine the peak: those at the top, and those they rest on."""
-    chain = [i for i, item in enumerate(items) if offsets[i] + item.most == peak]
-    seen = set(chain)
-    for index in chain:
-        for other in items[index].others:
-            rests = offsets[other] + items[other].beside(items[index]) == offsets[index]
-            if rests and other not in seen:
-                seen.add(other)
-                chain.append(other)
-    return chain
-
-
-def _hill_climb(
-    items: Sequence[Item], order: list[int], offsets: list[int], peak: int, bound: int
-) -> tuple[list[int], int]:
-    """Change the order of the buffers that determine the peak; keep changes that are not worse."""
-    draw = random.Random(len(items))
-    best_offsets, best = offsets, peak
-    current, current_offsets, current_peak = order, offsets, peak
-    for _ in range(_HILL_CLIMB_STEPS):
-        if best <= bound:
-            break
-        chain = _top(items, current_offsets, current_peak)
-        moved = chain[draw.randrange(len(chain))]
-        trial = list(current)
-        place = trial.index(moved)
-        if place and draw.random() < 0.7:
-            # Earlier: the buffer is placed before those that push it up.
-            trial.insert(draw.randrange(place), trial.pop(place))
-        else:
-            swap = draw.randrange(len(trial))
-            trial[place], trial[swap] = trial[swap], trial[place]
-        trial_offsets, trial_peak = _place(items, trial)
-        if trial_peak <= current_peak or draw.random() < 0.02:
-            current, current_offsets, current_peak = trial, trial_offsets, trial_peak
-        if trial_peak < best:
-            best_offsets, best = trial_offsets, trial_peak
-    return best_offsets, best
-
-
 def plan_memory(
     buffers: Sequence[BufferUse],
     alignment: int = ALIGNMENT,
@@ -348,8 +271,8 @@ def _solve(
     if not live:
         return [0] * len(items), 0, 0, "nothing to plan"
     best: tuple[int, list[int], str, list[int]] | None = None
-    for name, order in _greedy_orders(items):
-        offsets, peak = _place(items, order)
+    for name, order in greedy_orders(items):
+        offsets, peak = first_fit(items, order)
         if best is None or peak < best[0]:
             best = (peak, offsets, f"first fit {name}", order)
         if peak == live:
@@ -370,7 +293,7 @@ def _solve(
             if swept is not None:
                 offsets, peak, method = swept, _peak(items, swept), "sweep"
                 break
-    climbed, lower = _hill_climb(items, order, offsets, peak, goal)
+    climbed, lower = hill_climb(items, order, offsets, peak, goal)
     if lower < peak:
         offsets, peak, method = climbed, lower, "hill climb"
     if plain and peak > goal and len(items) <= _BRANCH_AND_BOUND_BUFFERS:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from byoc_dory.errors import HtvmError
 from byoc_dory.memory import arena
-from byoc_dory.memory import exact as arena_exact
-from byoc_dory.memory import exact as arena_sweep
+from byoc_dory.memory import search as arena_exact
+from byoc_dory.memory import search as arena_sweep
 from byoc_dory.memory.arena import BufferUse, MemoryPlan, check_plan, live_bytes, plan_memory
 from tests.stopwatch import yardsticks
 

@@ -14,7 +14,7 @@ from byoc_dory.verdict import OperatorVerdict
 from htvm.tools.report.table import count
 
 if TYPE_CHECKING:
-    from byoc_dory.cost.host import Basis
+    from byoc_dory.cost import Basis
 
 PLAIN = "TVM's plain C"
 """How `VerdictRow.kernel` begins if no schedule is for an operator."""

@@ -1,20 +1,21 @@
-"""Searches for arena offsets: an exact one, and one step by step in time.
+"""Searches for arena offsets: first fit, climbing over orders, a sweep through time, an exact one.
 
-The exact one finds better offsets, or proves that there are none.
+In the sweep, each new buffer is put at one end of a gap between the live ones.  All ways to do so
+are followed in parallel, as far as they leave different buffers at different places.  In a chain,
+where one buffer lives until the next one is written, few ways differ.
 
-Its limit is a number of nodes, not a time, so that results are the same everywhere.
-
-Each new buffer is put at one end of a gap between the live ones.  All ways to do so are followed in
-parallel, as far as they leave different buffers at different places.  In a chain, where one buffer
-lives until the next one is written, few ways differ.
+The exact search finds better offsets, or proves that there are none.  Its limit is a number of
+nodes, not a time, so that results are the same everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 _BRANCH_AND_BOUND_NODES = 60_000
+_HILL_CLIMB_STEPS = 600
 
 
 @dataclass(frozen=True)
@@ -226,3 +227,85 @@ def _ends(taken: Sequence[tuple[int, int]], highest: int) -> list[int]:
             offsets += [free, low]
         free = max(free, high)
     return [offset for offset in dict.fromkeys(offsets) if offset <= highest]
+
+
+def first_fit(items: Sequence[Item], order: Sequence[int]) -> tuple[list[int], int]:
+    """First fit: put each buffer at the lowest offset not used by overlapping earlier ones."""
+    offsets = [-1] * len(items)
+    peak = 0
+    for index in order:
+        item = items[index]
+        # Between these two offsets, exclusive, the buffer would overlap the other one.
+        taken = sorted(
+            (
+                offsets[other] - item.beside(items[other]),
+                offsets[other] + items[other].beside(item),
+            )
+            for other in item.others
+            if offsets[other] >= 0
+        )
+        offset = 0
+        for low, high in taken:
+            if offset <= low:
+                break
+            offset = max(offset, high)
+        offsets[index] = offset
+        peak = max(peak, offset + item.most)
+    return offsets, peak
+
+
+def greedy_orders(items: Sequence[Item]) -> list[tuple[str, list[int]]]:
+    """Return orders that work well in practice: by size, by area, by crowding, by time."""
+    crowd = [item.size + sum(items[other].size for other in item.others) for item in items]
+    keys: list[tuple[str, Callable[[int], tuple[int, ...]]]] = [
+        ("by size", lambda i: (-items[i].size, items[i].first)),
+        ("by area", lambda i: (-items[i].size * (items[i].last - items[i].first + 1), -crowd[i])),
+        ("by crowding", lambda i: (-crowd[i], -items[i].size)),
+        ("by duration", lambda i: (items[i].first - items[i].last, -items[i].size)),
+        ("by time", lambda i: (items[i].first, -items[i].size)),
+    ]
+    return [
+        (name, sorted(range(len(items)), key=lambda i, key=key: (*key(i), i)))  # type: ignore[misc]
+        for name, key in keys
+    ]
+
+
+def _top(items: Sequence[Item], offsets: Sequence[int], peak: int) -> list[int]:
+    """Return the buffers that determine the peak: those at the top, and those they rest on."""
+    chain = [i for i, item in enumerate(items) if offsets[i] + item.most == peak]
+    seen = set(chain)
+    for index in chain:
+        for other in items[index].others:
+            rests = offsets[other] + items[other].beside(items[index]) == offsets[index]
+            if rests and other not in seen:
+                seen.add(other)
+                chain.append(other)
+    return chain
+
+
+def hill_climb(
+    items: Sequence[Item], order: list[int], offsets: list[int], peak: int, bound: int
+) -> tuple[list[int], int]:
+    """Change the order of the buffers that determine the peak; keep changes that are not worse."""
+    draw = random.Random(len(items))
+    best_offsets, best = offsets, peak
+    current, current_offsets, current_peak = order, offsets, peak
+    for _ in range(_HILL_CLIMB_STEPS):
+        if best <= bound:
+            break
+        chain = _top(items, current_offsets, current_peak)
+        moved = chain[draw.randrange(len(chain))]
+        trial = list(current)
+        place = trial.index(moved)
+        if place and draw.random() < 0.7:
+            # Earlier: the buffer is placed before those that push it up.
+            trial.insert(draw.randrange(place), trial.pop(place))
+        else:
+            swap = draw.randrange(len(trial))
+            trial[place], trial[swap] = trial[swap], trial[place]
+        trial_offsets, trial_peak = first_fit(items, trial)
+        if trial_peak <= current_peak or draw.random() < 0.02:
+            current, current_offsets, current_peak = trial, trial_offsets, trial_peak
+        if trial_peak < best:
+            best_offsets, best = trial_offsets, trial_peak
+    return best_offsets, best
