@@ -58,8 +58,9 @@ def load_module(source: Any, name: str | None = None) -> Model:
     try:
         return _of_integer_form(source, symbol)
     except IntegerFormError as error:
-        if _is_marked(source):
-            raise
+        bindings = bindings_of(main_of(source))
+        if any(kind_of(source, value) is not None for _, value in bindings):
+            raise  # an operator was written by a class of `patterns.ops`
         try:
             return _of_onnx(source, symbol)
         except UnsupportedError as refusal:
@@ -165,11 +166,6 @@ def _zero_points(module: IRModule) -> list[tuple[str, str]]:
             quantized = dtype_of(value if name == "relax.quantize" else value.args[0])
             found.append((dtype_of(value.args[2]), quantized))
     return found
-
-
-def _is_marked(module: IRModule) -> bool:
-    """Whether some operator was written by a class of `patterns.ops`."""
-    return any(kind_of(module, value) is not None for _, value in bindings_of(main_of(module)))
 
 
 def _has_reals(module: IRModule) -> bool:

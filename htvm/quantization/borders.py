@@ -52,24 +52,17 @@ class Borders:
                 result[info.name] = array
                 continue
             places = array.reshape(len(array), *node.input_shapes[0])
-            if isinstance(node.op, Quantize):
-                result[node.name] = _quantized(places, node.op)
-            elif isinstance(node.op, Gather):
-                result[node.name] = np.stack([node.op.looked_up(item) for item in places])
+            op = node.op
+            if isinstance(op, Quantize):
+                wide = np.rint(places.astype("float32") / np.float32(op.step)) + op.zero_point
+                result[node.name] = np.clip(wide, -128, 127).astype("int8")
+            elif isinstance(op, Gather):
+                result[node.name] = np.stack([op.looked_up(item) for item in places])
             else:
-                assert isinstance(node.op, Rescale)
-                result[node.name] = _rescaled(places, node.op)
+                assert isinstance(op, Rescale)
+                wide = (places.astype("int64") * op.mul + op.add) >> op.shift
+                result[node.name] = np.clip(wide, *op.clip).astype("int8")
         return result
-
-
-def _quantized(array: Array, op: Quantize) -> Array:
-    rounded = np.rint(array.astype("float32") / np.float32(op.step)) + op.zero_point
-    return np.clip(rounded, -128, 127).astype("int8")
-
-
-def _rescaled(array: Array, op: Rescale) -> Array:
-    wide = (array.astype("int64") * op.mul + op.add) >> op.shift
-    return np.clip(wide, *op.clip).astype("int8")
 
 
 def inside(model: Model, *, lookups: bool = True) -> tuple[Model, Borders | None]:

@@ -79,7 +79,10 @@ def _excess(net: Annotated, node: Node, scales: Scales) -> Array:
     """Return by which factor the sums of each output channel may exceed the limits, ``[K]``."""
     weight, bias, shift = scaled_parameters(net, node, scales)
     zero_in, zero_out = scales.zero_point[node.inputs[0]], scales.zero_point[node.name]
-    low, high = (bound - zero_in for bound in _held(net, node.inputs[0], zero_in))
+    read = node.inputs[0]
+    low, high = (bound - zero_in for bound in net.limits(read))
+    if zero_in == 0 and net.rectified(read):
+        low = 0
     if is_padded(node):
         low, high = min(low, 0), max(high, 0)
     rows = weight.reshape(len(weight), -1)
@@ -91,12 +94,6 @@ def _excess(net: Annotated, node: Node, scales: Scales) -> Array:
     if not (net.rectifies(node) and zero_out == 0):
         result = np.maximum(result, least / bottom)
     return np.asarray(result)
-
-
-def _held(net: Annotated, tensor: str, zero: int) -> tuple[int, int]:
-    """Return the inclusive bounds of a tensor of the result."""
-    low, high = net.limits(tensor)
-    return (0 if zero == 0 and net.rectified(tensor) else low), high
 
 
 def _by_lane(tie: Tie, name: str, factor: Array) -> Array:

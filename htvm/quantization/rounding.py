@@ -43,9 +43,12 @@ def round_with_feedback(weight: Array, op: WeightedOp, x: Array, zero_point: int
         zero_point: zero point of the inputs.
     """
     (_, _, *places, _) = op.operands(x[:1], zero_point).shape
-    x = _thin_samples(x, int(np.prod(places)))
+    # Evenly spread samples that give about `_ROWS` positions, but at least six.
+    count = min(len(x), max(_ROWS // int(np.prod(places)), 6))
+    x = x[np.linspace(0, len(x) - 1, count).astype(np.int64)]
     operands = op.operands(x.astype(np.float64), zero_point) - zero_point
-    rows = _thin(operands.reshape(len(operands), -1, operands.shape[-1]))
+    rows = operands.reshape(len(operands), -1, operands.shape[-1])  # [B, positions, D]
+    rows = rows[:, :: -(-rows.shape[1] // _ROWS) | 1]
     each = weight.reshape(len(rows), -1, rows.shape[2])
     if rows.shape[2] > _WIDE:
         few = rows[:, :: -(-rows.shape[1] // _FEW)]
@@ -54,18 +57,6 @@ def round_with_feedback(weight: Array, op: WeightedOp, x: Array, zero_point: int
         power = np.matmul(rows.transpose(0, 2, 1), rows) / rows.shape[1]
         rounded = _feed_back(each, power)
     return rounded.reshape(weight.shape).astype(np.int8)
-
-
-def _thin_samples(x: Array, positions: int) -> Array:
-    """Return evenly spread samples that give about `_ROWS` positions; at least six."""
-    count = min(len(x), max(_ROWS // positions, 6))
-    return x[np.linspace(0, len(x) - 1, count).astype(np.int64)]
-
-
-def _thin(rows: Array) -> Array:
-    """Return at most `_ROWS` positions, evenly spread; ``rows`` is ``[B, positions, D]``."""
-    step = -(-rows.shape[1] // _ROWS)
-    return rows[:, :: step | 1]
 
 
 def _feed_back(weight: Array, power: Array) -> Array:

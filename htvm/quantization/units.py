@@ -95,7 +95,8 @@ def annotated(model: Model) -> Annotated:
             zeros[f"{node.name}_mean"] = zeros[inputs[0]]
             _average(builder, node, op, zeros[inputs[0]])
             continue
-        if _is_kept(node, zeros):
+        filled = isinstance(op, Filling) and op.value != zeros[inputs[0]]
+        if filled or isinstance(op, KEPT) or _is_grouped(node):
             op = Island(inputs, (node,), clip=INT8 if node.scaled is None else node.scaled.clip)
         else:
             _check(node, zeros)
@@ -163,12 +164,6 @@ def _is_grouped(node: Node) -> bool:
     """Whether it is a convolution with several groups of several channels, which no scheme has."""
     layer = node.layer
     return isinstance(layer, Convolution) and not layer.depthwise and layer.groups != 1
-
-
-def _is_kept(node: Node, zeros: Mapping[str, int]) -> bool:
-    """Whether retargeting knows an operator, but keeps it as it is."""
-    filled = isinstance(node.op, Filling) and node.op.value != zeros[node.inputs[0]]
-    return filled or isinstance(node.op, KEPT) or _is_grouped(node)
 
 
 def _average(builder: GraphBuilder, node: Node, op: OnnxAverage, zero_point: int) -> None:

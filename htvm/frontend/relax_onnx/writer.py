@@ -66,7 +66,8 @@ class Writer:
             self._label = str(var.name)
             self._names[var] = self._evaluate(value)
         self.where = "the outputs of 'main'"
-        results = self._flat(self.names(self._main.body.body))
+        returned, types = self.names(self._main.body.body), self._main.ret_ty
+        results = (returned,) if isinstance(returned, str) else returned
         outputs = []
         for index, name in enumerate(results):
             # The importers drop the names of outputs.
@@ -84,7 +85,8 @@ class Writer:
                 if name in needed
             ],
         )
-        for value, found in zip(graph.output, _fields(self._main.ret_ty), strict=True):
+        fields = types.fields if isinstance(types, relax.TupleType) else [types]
+        for value, found in zip(graph.output, fields, strict=True):
             value.CopyFrom(_declared(value.name, found))
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
 
@@ -294,16 +296,9 @@ class Writer:
                 read.update(node.input)
         return nodes[::-1], read
 
-    def _flat(self, names: _Names) -> tuple[str, ...]:
-        return (names,) if isinstance(names, str) else names
-
 
 Handler: TypeAlias = Callable[[Writer, "Call"], "str | tuple[str, ...]"]
 _Several: TypeAlias = tuple[str, ...]
-
-
-def _fields(found: Any) -> list[Any]:
-    return list(found.fields) if isinstance(found, relax.TupleType) else [found]
 
 
 def _declared(name: str, found: Any) -> ValueInfoProto:

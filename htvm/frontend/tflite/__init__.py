@@ -17,7 +17,7 @@ from htvm.files import file_sha256, model_bytes
 from htvm.frontend.integerize import integer_graph
 from htvm.frontend.operators import Activation
 from htvm.frontend.tflite.dilation import with_dilation
-from htvm.frontend.tflite.file import TfliteFile, TfliteOperator, TfliteTensor, read_file
+from htvm.frontend.tflite.file import TfliteFile, TfliteTensor, read_file
 from htvm.frontend.tflite.fold import folded
 from htvm.frontend.tflite.handlers import HANDLERS, WIDE_HANDLERS
 from htvm.frontend.tflite.options import check_read
@@ -93,7 +93,9 @@ def _read_operators(file: TfliteFile) -> dict[int, Activation]:
     }
     for operator in file.operators:
         try:
-            wide = _is_wide(operator)
+            # The lists of a few operators are integers of other kinds.
+            tensors = (*operator.inputs, *operator.outputs)
+            wide = any(tensor is not None and tensor.dtype == "int16" for tensor in tensors)
             reader = OperatorReader(operator, values, file.budget, "int16" if wide else "int8")
             if wide and operator.kind not in WIDE_HANDLERS:
                 raise UnsupportedError(
@@ -110,12 +112,6 @@ def _read_operators(file: TfliteFile) -> dict[int, Activation]:
         indices = (tensor.index for tensor in operator.outputs)
         values.update(zip(indices, results, strict=True))
     return values
-
-
-def _is_wide(operator: TfliteOperator) -> bool:
-    """Whether an operator has int16 activations; the lists of a few are integers of other kinds."""
-    tensors = (*operator.inputs, *operator.outputs)
-    return any(tensor is not None and tensor.dtype == "int16" for tensor in tensors)
 
 
 def _check_elements(tensors: Iterable[TfliteTensor | None], place: str) -> None:

@@ -158,8 +158,11 @@ def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
     alpha = op.options(75).real(0)
     if not math.isfinite(alpha):
         raise op.corrupt(f"a slope of {alpha}")
-    ratio, slope = _slopes_of(step, made, alpha)
-    above, below = fixed_point(ratio), fixed_point(abs(slope))
+    # Products and ratios of the file's float32 numbers, not rounded to float32 in between, as in
+    # the package of TFLite Micro; for int16 the last bit decides how some elements round.
+    first, last, factor = (float(np.float32(n)) for n in (step.scale, made.scale, alpha))
+    slope = first * factor / last
+    above, below = fixed_point(first / last), fixed_point(abs(slope))
     if op.dtype == "int16":
         signed = (below[0] if slope >= 0 else -below[0], below[1])
         wide = PiecewiseRescale(above, signed)
@@ -174,16 +177,6 @@ def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
         return (magnitude if slope >= 0 else -magnitude) + made.zero_point
 
     return [table_of(op, "leaky_relu", op.value(source), tabulate(function))]
-
-
-def _slopes_of(step: Quantization, made: Quantization, alpha: float) -> tuple[float, float]:
-    """Return the factors of numbers above and below zero of LEAKY_RELU.
-
-    Products and ratios of the file's float32 numbers, not rounded to float32 in between, as in the
-    package of TFLite Micro; for int16 the last bit of a factor decides how some elements round.
-    """
-    first, last, slope = (float(np.float32(n)) for n in (step.scale, made.scale, alpha))
-    return first / last, first * slope / last
 
 
 def prelu(op: OperatorReader) -> Sequence[Applied]:

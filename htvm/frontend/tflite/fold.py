@@ -12,6 +12,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -128,12 +129,8 @@ def _same(first: TfliteTensor, second: TfliteTensor) -> bool:
         len(first.scales) == len(second.scales)
         and (len(first.scales) == 1 or first.axis == second.axis)
         and {*first.zero_points} == {*second.zero_points}
-        and all(map(_close, first.scales, second.scales))
+        and all(map(partial(math.isclose, rel_tol=1e-6), first.scales, second.scales))
     )
-
-
-def _close(first: float, second: float) -> bool:
-    return math.isclose(first, second, rel_tol=1e-6)
 
 
 _log = logging.getLogger(__name__)
@@ -287,10 +284,6 @@ def _cut(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:
     return source[tuple(slice(int(at), end) for at, end in zip(begin, ends, strict=True))]
 
 
-def _reversed(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:
-    return np.flip(arrays[0], tuple(int(axis) for axis in arrays[1].reshape(-1)))
-
-
 def _reshaped(operator: TfliteOperator, arrays: Sequence[Array]) -> Array:
     return arrays[0].reshape(operator.outputs[0].shape)
 
@@ -312,7 +305,7 @@ _FOLDS: Mapping[str, _Fold] = {
     "RANGE": lambda _, a: np.arange(*(item.reshape(-1)[0] for item in a)),
     "REDUCE_PROD": _reduced(np.prod),
     "RESHAPE": _reshaped,
-    "REVERSE_V2": _reversed,
+    "REVERSE_V2": lambda _, a: np.flip(a[0], tuple(int(axis) for axis in a[1].reshape(-1))),
     "SLICE": _cut,
     "SQUEEZE": _reshaped,
     "STRIDED_SLICE": _strided,

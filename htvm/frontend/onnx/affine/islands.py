@@ -7,7 +7,7 @@ in float32, from a dequantized tensor until it is quantized again, and runs on t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -99,13 +99,9 @@ _POWERS: dict[float, Form] = {
 }
 
 
-def _arithmetic(node: NodeReader) -> Value:
-    values = [node.value(index) for index in (0, 1)]
-    return _composed(node, values) or pointwise.arithmetic(node)
-
-
-def _composed(node: NodeReader, values: Sequence[Value]) -> Value | None:
+def _composed(node: NodeReader) -> Value | None:
     """Combine operands that are functions of one tensor; return ``None`` if they are not."""
+    values = [node.value(index) for index in (0, 1)]
     functions: list[Function] = []
     views: list[View] = []
     for value in values:
@@ -113,10 +109,14 @@ def _composed(node: NodeReader, values: Sequence[Value]) -> Value | None:
         if curve is not None:
             views.append(curve[0])
             functions.append(curve[1])
-        elif isinstance(value, Constant) and value.data.size == 1 and _is_number(node, value):
-            functions.append(_constant(value.real))
-        else:
+            continue
+        # A number, rather than an 8-bit tensor beside another one.
+        if not isinstance(value, Constant) or value.data.size != 1:
             return None
+        if value.scale is not None and node.op in pointwise.FUNCTIONS:
+            return None
+        number = np.float32(value.real.reshape(-1)[0])
+        functions.append(partial(np.full_like, fill_value=number))
     first = views[0] if views else None
     same = all(v.activation is views[0].activation and v.step == views[0].step for v in views)
     if first is None or not same or all(isinstance(value, View) for value in values):
@@ -136,16 +136,6 @@ def _composed(node: NodeReader, values: Sequence[Value]) -> Value | None:
         return node.combine(pointwise.REAL[node.op], a, b)
 
     return _table(node, first, function, make)
-
-
-def _is_number(node: OnnxNode, constant: Constant) -> bool:
-    """Whether a constant is a number rather than an 8-bit tensor beside another one."""
-    return constant.scale is None or node.op not in pointwise.FUNCTIONS
-
-
-def _constant(number: Array) -> Function:
-    value = np.float32(number.reshape(-1)[0])
-    return lambda x: np.full_like(x, value)
 
 
 # ------------------------------------------------------------------ products of two tensors
@@ -245,8 +235,8 @@ def _mean(node: NodeReader) -> Value:
 
 
 HANDLERS: dict[str, Handler] = {
-    **{name: _function for name in FUNCTIONS},
-    **{name: _arithmetic for name in pointwise.FOLDED},
+    **dict.fromkeys(FUNCTIONS, _function),
+    **dict.fromkeys(pointwise.FOLDED, lambda node: _composed(node) or pointwise.arithmetic(node)),
     "MatMul": product,
     "Pow": _pow,
     "ReduceMean": _mean,

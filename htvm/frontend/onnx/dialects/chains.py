@@ -73,12 +73,6 @@ def _operands(node: IntegerNode) -> tuple[int, Array] | None:
     return None
 
 
-def _known(node: IntegerNode) -> tuple[int, Array] | None:
-    """Return the same with integers."""
-    found = _operands(node)
-    return None if found is None else (found[0], node.integer_array(1 - found[0]))
-
-
 def _add(node: IntegerNode) -> Value:
     found = _operands(node)
     if found is None:
@@ -139,10 +133,11 @@ def _subtract(node: IntegerNode) -> Value:
 
 
 def _multiply(node: IntegerNode) -> Value:
-    known = _known(node)
-    if known is None:
+    found = _operands(node)
+    if found is None:
         return node.combine("multiply", live(node, 0), live(node, 1))
-    value, factor = node.value(known[0]), known[1]
+    factor = node.integer_array(1 - found[0])
+    value = node.value(found[0])
     if isinstance(value, Scaled):
         if value.divisor != 1:
             raise node.unsupported("a product of a fraction", "floor and clip before")
