@@ -22,7 +22,7 @@ from htvm.quantization.rewrite import Rewritten, rewrite
 from htvm.quantization.rounding import GRID
 from htvm.quantization.samples import Data, stacked_samples
 from htvm.quantization.search import Scales, choose_scales
-from htvm.quantization.units import annotated, plain
+from htvm.quantization.units import annotated, without_islands
 from htvm.stage_cache import StageCache
 
 if TYPE_CHECKING:
@@ -142,11 +142,11 @@ def retarget(
         wanted = dict.fromkeys(source.graph.nodes, first) if first is not None else {}
     net = source.at(wanted)
     given = None if samples is None else _by_name(inner, net, samples)
-    seen = _seen(source, given, options, cache)
+    observed = _observer(source, given, options, cache)
     written, report = (StageCache(None) if cache is None else cache).get(
         "retargeting",
         cache.key(model.name, net, given, options) if cache else "",
-        lambda: _retarget(model.name, net, seen, options),
+        lambda: _retarget(model.name, net, observed, options),
     )
     _log.info("%s", report)
     result = replace(
@@ -176,16 +176,16 @@ class _Source:
         statistics: on the inputs that it is calibrated with.
         held_out: inputs that the loss of accuracy is measured with.
         before: every tensor for these.
-        words: description of these.
+        description: of these, in a few words.
     """
 
     statistics: Statistics
     held_out: Mapping[str, Array]
     before: Mapping[str, Array]
-    words: str
+    description: str
 
 
-def _seen(
+def _observer(
     net: Annotated,
     data: Mapping[str, Array] | None,
     options: RetargetOptions,
@@ -193,27 +193,27 @@ def _seen(
 ) -> Callable[[], _Source]:
     """Return a function that runs the source, or returns what the last plan of it has seen."""
 
-    def seen() -> _Source:
+    def observed() -> _Source:
         known = {} if cache is None else cache.shared(SOURCE)
         key = "" if cache is None else cache.key(net, data, options)
         if key and key in known:
             return known[key]  # type: ignore[no-any-return]
-        calibration, held_out, words = _inputs(net, data, options)
+        calibration, held_out, description = _inputs(net, data, options)
         statistics = observe(net, calibration, options.seed)
-        found = _Source(statistics, held_out, forward(net, held_out), words)
+        found = _Source(statistics, held_out, forward(net, held_out), description)
         # Tensors of all samples are large: only those of one network are kept.
         known.clear()
         known[key] = found
         return found
 
-    return seen
+    return observed
 
 
 def _retarget(
-    name: str, net: Annotated, seen: Callable[[], _Source], options: RetargetOptions
+    name: str, net: Annotated, observed: Callable[[], _Source], options: RetargetOptions
 ) -> tuple[Graph, RetargetReport]:
     """Return the network in its new numbers, and the loss of accuracy."""
-    source = seen()
+    source = observed()
     statistics = source.statistics
     net, scales = _scales(net, statistics, options)
     result = rewrite(
@@ -226,9 +226,9 @@ def _retarget(
     )
     _check_ranges(net, result)
     after = forward(result.net, source.held_out)
-    report = measure(name, net, scales, result, source.before, after, source.words)
+    report = measure(name, net, scales, result, source.before, after, source.description)
     scheme = _scheme(net) if options.scheme is None else "mul_shift"
-    return plain(result.net), replace(report, scheme=scheme)
+    return without_islands(result.net), replace(report, scheme=scheme)
 
 
 def _check_ranges(net: Annotated, result: Rewritten) -> None:

@@ -112,7 +112,7 @@ def annotated(model: Model) -> Annotated:
     return Annotated(builder.graph(graph.results), zeros, channel_first)
 
 
-def plain(net: Annotated) -> Graph:
+def without_islands(net: Annotated) -> Graph:
     """Return the graph without islands, and without what outputs do not depend on.
 
     Conversions for kept operators may be useless.

@@ -77,7 +77,9 @@ def load_onnx(
     loaded = model_of(graph, network_of(graph, options, dialect), name or path.stem)
     # The file's own hash would not change with weights in other files.
     return replace(
-        loaded, source=plain(path.name), file_sha256=file_sha256(path) if graph.alone else ""
+        loaded,
+        source=plain(path.name),
+        file_sha256=file_sha256(path) if graph.self_contained else "",
     )
 
 

@@ -140,7 +140,7 @@ def _graph(
         constants,
         budget,
         declared=sizes.inputs,
-        alone=not any(map(is_external, graph.initializer)),
+        self_contained=not any(map(is_external, graph.initializer)),
     )
 
 

@@ -230,7 +230,7 @@ class OnnxGraph:
         constants: initialisers and constants, by name.
         budget: counts what is made of them.
         declared: names of all inputs in the file, without initialisers.
-        alone: whether the file holds all of the model; if not, some data lie in other files.
+        self_contained: whether the file holds all of the model; if not, data lie in other files.
     """
 
     source: str
@@ -241,4 +241,4 @@ class OnnxGraph:
     constants: Mapping[str, Array]
     budget: Budget
     declared: tuple[str, ...] = ()
-    alone: bool = True
+    self_contained: bool = True

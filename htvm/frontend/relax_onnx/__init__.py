@@ -85,12 +85,11 @@ def joined(writer: Writer, name: str) -> str:
             return writer.node("Softplus", [found["x"]])
     if found := _match(writer, name, _WRAPPED):
         return str(found["x"])  # ONNX counts negative indices from the end itself
-    cast = writer.made(name, "Cast")
+    cast = writer.maker(name, "Cast")
     if cast is not None and (source := _cast_from(writer, cast.input[0])):
         return writer.node("Cast", [source], to=cast.attribute[0].i)
     if found := _match(writer, name, ("Sub", "last", "index")):
-        chosen = writer.maker(found["index"])
-        if chosen is not None and chosen.op_type in ("ArgMax", "ArgMin"):
+        if chosen := writer.maker(found["index"], "ArgMax", "ArgMin"):
             if turned := _match(writer, chosen.input[0], _REVERSED):
                 more = {item.name: item.i for item in chosen.attribute}
                 return writer.node(chosen.op_type, [turned["x"]], select_last_index=1, **more)
@@ -115,8 +114,8 @@ def _match(writer: Writer, name: str, pattern: Any) -> dict[str, Any]:
 
 def _matches(writer: Writer, name: str, pattern: Any, found: dict[str, Any]) -> bool:
     if isinstance(pattern, tuple):
-        made = writer.maker(name)
-        if made is None or made.op_type != pattern[0] or len(made.input) != len(pattern) - 1:
+        made = writer.maker(name, pattern[0])
+        if made is None or len(made.input) != len(pattern) - 1:
             return False
         pairs = zip(made.input, pattern[1:], strict=True)
         return all(_matches(writer, item, part, found) for item, part in pairs)

@@ -61,7 +61,7 @@ _SAME = {
 def _add(writer: Writer, call: Call) -> str:
     """Write a sum, or the bias of the product before it, which the importers write apart."""
     for product, bias in (call.args, reversed(call.args)):
-        made = writer.once(product, ("Conv", "ConvTranspose", "MatMul", "Gemm"))
+        made = writer.sole_maker(product, "Conv", "ConvTranspose", "MatMul", "Gemm")
         if made is None or len(made.input) != 2 or shape_of(product) != shape_of(call):
             continue
         shape = shape_of(product)
@@ -80,8 +80,8 @@ def _astype(writer: Writer, call: Call) -> str:
     from onnx import helper
 
     if dtype_of(call) == "int8":
-        pool = writer.once(call.args[0], ("AveragePool",))
-        wide = None if pool is None else writer.made(pool.input[0], "Cast")
+        pool = writer.sole_maker(call.args[0], "AveragePool")
+        wide = None if pool is None else writer.maker(pool.input[0], "Cast")
         if pool is not None and wide is not None:
             # TVM's TFLite importer averages int8 as int32.
             return writer.replace(pool, "AveragePool", [wide.input[0]])

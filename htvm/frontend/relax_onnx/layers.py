@@ -41,7 +41,7 @@ def _matmul(writer: Writer, call: Call) -> str:
     names, more = [writer.name(arg) for arg in call.args], dict[str, Any]()
     if all(len(shape_of(arg)) == 2 for arg in call.args):
         for index, key in enumerate(("transA", "transB")):
-            turned = writer.made(names[index], "Transpose")
+            turned = writer.maker(names[index], "Transpose")
             if turned is not None and _integers(turned.attribute[0].ints) == [1, 0]:
                 names[index], more[key] = turned.input[0], 1
         names[0], factor = writer.scaled(names[0])
@@ -174,8 +174,8 @@ def _stacked(writer: Writer, source: str) -> list[str]:
 
     TVM's ONNX importer writes extremes of several tensors in this way.
     """
-    rows = writer.made(source, "Concat")
-    parts = [] if rows is None else [writer.made(name, "Unsqueeze") for name in rows.input]
+    rows = writer.maker(source, "Concat")
+    parts = [] if rows is None else [writer.maker(name, "Unsqueeze") for name in rows.input]
     return [str(part.input[0]) for part in parts if part is not None]
 
 

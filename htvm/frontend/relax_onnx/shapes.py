@@ -152,7 +152,7 @@ def _bound(writer: Writer, function: PrimFunc, args: Sequence[Any], call: Call) 
                     bound = writer.constant(number, dtype)
         if not bound:
             continue
-        lower = writer.once(args[0], ("Clip",))
+        lower = writer.sole_maker(args[0], "Clip")
         if lower is not None and place == 2 and len(lower.input) == 2:
             return writer.replace(lower, "Clip", [*lower.input, bound])
         return writer.node("Clip", [writer.name(args[0]), *[""] * (place - 1), bound])

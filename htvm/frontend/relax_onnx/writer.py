@@ -164,28 +164,23 @@ class Writer:
             )
         return found
 
-    def maker(self, name: str) -> NodeProto | None:
-        """Return the node that computes a tensor; None for inputs and constants."""
-        return self._maker.get(name)
-
-    def made(self, name: str, op: str) -> NodeProto | None:
-        """Return the node that computes a tensor, if it is of an operator."""
+    def maker(self, name: str, *ops: str) -> NodeProto | None:
+        """Return the node that computes a tensor, if it is of some operators, or of any."""
         found = self._maker.get(name)
-        return found if found is not None and found.op_type == op else None
+        return found if found is not None and found.op_type in (ops or [found.op_type]) else None
 
     def value(self, name: str) -> Array | None:
         """Return the elements of a tensor that is a constant."""
         return self._constants.get(name)
 
-    def once(self, expr: Expr, ops: Sequence[str]) -> NodeProto | None:
-        """Return the node that computes an argument, if nothing else reads it, and it is of ops."""
-        made = self._maker.get(self.name(expr))
+    def sole_maker(self, expr: Expr, *ops: str) -> NodeProto | None:
+        """Return the same for an argument, if nothing else reads it."""
         read = isinstance(expr, relax.Var) and self._reads[expr] == 1
-        return made if read and made is not None and made.op_type in ops else None
+        return self.maker(self.name(expr), *ops) if read else None
 
     def scaled(self, name: str) -> tuple[str, float]:
         """Return a tensor and its factor, if a tensor is the product of one and a scalar."""
-        product = self.made(name, "Mul")
+        product = self.maker(name, "Mul")
         factor = None if product is None else self.value(product.input[1])
         if product is None or factor is None or factor.shape != ():
             return name, 1.0

@@ -291,7 +291,7 @@ def quantize(op: OperatorReader) -> Sequence[Applied]:
         factor, zeros = fixed_point(step.scale / made.scale), (step.zero_point, made.zero_point)
         rescale = PiecewiseRescale(factor, factor, zeros, clip, result.dtype)
         return [op.apply(rescale, value)]
-    if source.dtype != result.dtype and op.moved(source, result):
+    if source.dtype != result.dtype and op.differ_by_128(source, result):
         # The same numbers under another type: the kernel then only moves them.
         shift = Rescale.moving(-128 if result.dtype == "int8" else 128, clip, result.dtype)
         return [op.apply(shift, value, stem="offset")]

@@ -45,7 +45,7 @@ def extreme(op: OperatorReader, which: Which) -> Sequence[Applied]:
     """MAXIMUM and MINIMUM of tensors of one scale."""
     first, second = _operands(op)
     result = op.result()
-    if not all(op.close(op.tensor(at), result) for at in (0, 1)):
+    if not all(op.same_quantization(op.tensor(at), result) for at in (0, 1)):
         raise op.unsupported(f"a {which} of tensors that differ in scale or zero point")
     if not isinstance(first, Activation):
         first, second = second, first

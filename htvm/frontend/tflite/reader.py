@@ -174,12 +174,12 @@ class OperatorReader:
             raise self.corrupt(f"zero point {tensor.zero_points[0]} of {tensor.place}")
         return Quantization(tensor.scales[0], tensor.zero_points[0])
 
-    def close(self, first: TfliteTensor, second: TfliteTensor) -> bool:
+    def same_quantization(self, first: TfliteTensor, second: TfliteTensor) -> bool:
         """Whether two tensors have the same scale and zero point."""
         a, b = self.step(first), self.step(second)
         return a.zero_point == b.zero_point and math.isclose(a.scale, b.scale, rel_tol=1e-6)
 
-    def moved(self, first: TfliteTensor, second: TfliteTensor) -> bool:
+    def differ_by_128(self, first: TfliteTensor, second: TfliteTensor) -> bool:
         """Whether an int8 and a uint8 tensor stand for the same reals, 128 apart."""
         a, b = self.step(first), self.step(second)
         apart = b.zero_point - a.zero_point
@@ -188,7 +188,10 @@ class OperatorReader:
     def same_step(self, at: int = 0) -> TfliteTensor:
         """Return an input that has the scale and zero point of all outputs."""
         source = self.source(at)
-        if not all(self.close(source, self.activation(tensor)) for tensor in self.operator.outputs):
+        if not all(
+            self.same_quantization(source, self.activation(tensor))
+            for tensor in self.operator.outputs
+        ):
             raise self.unsupported("input and output differ in scale or zero point")
         return source
 

@@ -105,7 +105,7 @@ def _padding_value(op: OperatorReader, source: TfliteTensor) -> int:
     value = op.quantized(op.tensor(2))
     if value.data is None or value.data.size != 1:
         raise op.unsupported(f"a padding with {value.place}", "give one constant value")
-    if not op.close(value, source):
+    if not op.same_quantization(value, source):
         raise op.unsupported(
             f"a padding value with a scale of its own ({value.place})",
             "quantize it like the input",
@@ -141,7 +141,7 @@ def _part_or_constant(
     op: OperatorReader, part: TfliteTensor, result: TfliteTensor, at: int
 ) -> Activation | Array:
     """Return a part in the output's scale; what rescales it is the ``at``-th operator."""
-    if op.close(part, result):
+    if op.same_quantization(part, result):
         return op.value(part) if part.data is None else constant_array(part)
     if part.data is not None or op.dtype != "int8":
         kind = f"an {op.dtype}" if part.data is None else "a constant"
