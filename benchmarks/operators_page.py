@@ -23,8 +23,8 @@ from htvm.frontend.onnx.affine.functions import FUNCTIONS
 from htvm.frontend.onnx.dialect import READERS
 from htvm.frontend.onnx.tflite_qdq import HANDLERS as RELAX_TFLITE
 from htvm.frontend.relax_onnx import HANDLERS as RELAX_ONNX
-from htvm.frontend.tflite.handlers import HANDLERS as TFLITE
-from htvm.frontend.tflite.handlers import WIDE_HANDLERS as WIDE
+from htvm.frontend.tflite import HANDLERS as TFLITE
+from htvm.frontend.tflite import WIDE_HANDLERS as WIDE
 
 __all__ = ["PAGE", "attributes_of", "page", "sections"]
 

@@ -12,9 +12,9 @@ from htvm.quantization.retarget import Retargeted, retarget
 from htvm.rewriting.apply import Applied, apply
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from byoc_dory.soc.base import Accelerator, Target
+    from byoc_dory.soc.base import Target
     from htvm.model import Model
     from htvm.placement.plan import Placement
     from htvm.quantization.samples import Data
@@ -77,20 +77,13 @@ def as_planned(
     first = apply(source, early)
     places = dict(planned.places)
     places |= {part: places[first.origins[part]] for part in first.layers}
-    retargeted = retarget_or_keep(
-        first.model,
-        target.accelerators,
-        places=places,
-        data=data,
-        binding=bool(planned.binding),
-        cache=cache,
-    )
+    binding = set(planned.binding)
+    retargeted = _retarget_or_keep(first.model, target, places, data, bool(binding), cache)
     if retargeted.report.impossible:
         # The host computes every layer, at its best as it is.
         first, retargeted = Applied(source), replace(retargeted, model=source)
     second = apply(retargeted.model, late, agrees)
     places |= {part: places[second.origins[part]] for part in second.layers}
-    binding = set(planned.binding)
     for done in (first, second):
         # Only their parts can be required to run somewhere.
         parts = {part for part in done.layers if done.origins[part] in planned.binding}
@@ -103,38 +96,28 @@ def as_planned(
     )
 
 
-def retarget_or_keep(
+def _retarget_or_keep(
     model: Model,
-    accelerators: Sequence[Accelerator],
-    *,
+    target: Target,
     places: Mapping[str, str],
-    data: Data | None = None,
-    binding: bool = False,
-    cache: StageCache | None = None,
+    data: Data | None,
+    binding: bool,
+    cache: StageCache | None,
 ) -> Retargeted:
     """Retarget a model, or return it as it is, with the reason, if that is not possible.
 
     Layers that no accelerator takes in the source's numbers then run on the host, which computes
-    all of them.  The reason is logged as a warning, and part of the report.  A model of which no
-    layer is placed on an accelerator is returned as it is, too.
-
-    Args:
-        model, accelerators, places, data, cache: as for `retarget`.
-        binding: whether the user asked for an accelerator by name, so that a model that cannot be
-            retargeted is an error.
-
-    Raises:
-        UnsupportedError: the model cannot be retargeted, and ``binding``.
-        InputError: ``data`` do not fit the model's inputs.
+    all of them.  The reason is logged as a warning, and part of the report; but it is an error if
+    ``binding``: the user asked for an accelerator by name.  A model of which no layer is placed on
+    an accelerator is returned as it is, too.
     """
-    names = {accelerator.name for accelerator in accelerators}
-    if accelerators and places and not binding and not names & set(places.values()):
+    names = {accelerator.name for accelerator in target.accelerators}
+    if names and places and not binding and not names & set(places.values()):
         # Other numbers would cost accuracy, and gain nothing.
-        return Retargeted(
-            model, unchanged(model.name, "no layer of it is placed on an accelerator")
-        )
+        reason = "no layer of it is placed on an accelerator"
+        return Retargeted(model, unchanged(model.name, reason))
     try:
-        return retarget(model, accelerators, places=places, data=data, cache=cache)
+        return retarget(model, target.accelerators, places=places, data=data, cache=cache)
     except UnsupportedError as error:
         if binding:
             raise

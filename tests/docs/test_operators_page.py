@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.operators_page import attributes_of, sections
 from htvm.frontend.onnx.dialect import READERS
-from htvm.frontend.tflite.handlers import HANDLERS as TFLITE
+from htvm.frontend.tflite import HANDLERS as TFLITE
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import htvm
+from htvm.compiled import BuildOptions
 from htvm.errors import PolicyError, UnsupportedError
-from htvm.quantization.as_planned import retarget_or_keep
+from htvm.pipeline import compile_model
 from tests.models_onnx import golden, onnx_path
 
 UNSIGNED = "deeploy_kernels/Integer/Conv/Regular_3x3_RQ"
@@ -42,7 +43,5 @@ def test_a_network_that_must_run_on_an_accelerator_is_an_error() -> None:
 
 @pytest.mark.slow
 def test_networks_that_can_be_retargeted_are() -> None:
-    model = htvm.zoo.digits()
-    target = htvm.soc("dla")
-    found = retarget_or_keep(model, target.accelerators, places={})
+    found = compile_model(htvm.zoo.digits(), htvm.soc("dla"), BuildOptions()).retargeted
     assert found.report.changed and not found.report.impossible

@@ -18,6 +18,7 @@ from htvm.frontend.operators import Activation, Applied, Pair, Quantization
 from htvm.frontend.scales import bound
 from htvm.frontend.tflite.file import TfliteOperator, TfliteTensor
 from htvm.frontend.tflite.flatbuffer import FlatTable
+from htvm.frontend.tflite.schema import OPTIONS
 from patterns.op import INT8, Op
 
 INT16 = (-(2**15), 2**15 - 1)
@@ -257,6 +258,37 @@ class OperatorReader:
         step = self.step(tensor or self.result())
         least, most = self.limits
         return bound(low, step, least, self.limits), bound(high, step, most, self.limits)
+
+    def check_read(self) -> None:
+        """Check that all inputs and options that are set have been read.
+
+        An option or input that no handler looks at would be ignored without a word, and the result
+        could be wrong.  `FlatTable` and this class record what has been looked at; everything else
+        must have its default value, or be known to have no effect.
+
+        Raises:
+            UnsupportedError: one has not; the message names it.
+        """
+        for at, tensor in enumerate(self.operator.inputs):
+            if tensor is not None and at not in self.looked:
+                raise self.unsupported(f"input {at} ({tensor.place}) is given, and not supported")
+        table = self.operator.options
+        if table is None:
+            return
+        fields = OPTIONS.get(self.operator.options_type, "").split()
+        for number, offset in enumerate(table.fields):
+            if not offset or number in table.looked:
+                continue
+            name, _, default = (fields[number] if number < len(fields) else "").partition("=")
+            if name.endswith("~"):
+                continue
+            # All scalars of options are in little-endian order, so the first byte tells 0 from
+            # others below 256; no option that is left unread is larger.
+            value = table.integer(number, "B")
+            if value != int(default or 0):
+                raise self.unsupported(
+                    f"option '{name or f'number {number}'}' is {value}, and not supported"
+                )
 
     # ------------------------------------------------------------------------ shapes
 
