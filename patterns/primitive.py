@@ -220,9 +220,19 @@ class PrimitiveOp(Op):
         kinds = [TensorType(sizes_of(tensor), str(tensor.dtype)) for tensor in tensors]
         return extents(self.result(kinds).shape)
 
-    @abstractmethod
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        """Return the definition: the result as a tensor expression of the arguments."""
+        """Return the definition: the result as a tensor expression of the arguments.
+
+        By default, every `element` is an expression of its own.
+        """
+        name = self.tag or self.kind
+        return te.compute(
+            self.extents(tensors), lambda *index: self.element(index, *tensors), name=name
+        )
+
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
+        """Return the element of the result at an index, as an expression of the arguments."""
+        raise NotImplementedError
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
         """See `Op.result_of`."""

@@ -68,17 +68,13 @@ class TableLookup(PrimitiveOp):
         flat = np.asarray(self.table, "int8", order="C").reshape(-1)
         return Argument("x", inputs[0]), Argument("table", flat, "table")
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, values = tensors
         axis = self.axis % max(len(source.shape), 1)
-
-        def element(*index: Any) -> Any:
-            place = tirx.Cast("int32", source(*index)) + 128
-            if self.rows > 1:
-                place = tirx.Cast("int32", index[axis]) * _ENTRIES + place
-            return values[place]
-
-        return te.compute(source.shape, element, name="looked_up")
+        place = tirx.Cast("int32", source(*index)) + 128
+        if self.rows > 1:
+            place = tirx.Cast("int32", index[axis]) * _ENTRIES + place
+        return values[place]
 
     def compute(self, inputs: Sequence[Array]) -> Array:
         """See `Op.compute`; with one table."""

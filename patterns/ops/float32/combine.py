@@ -55,12 +55,9 @@ class RealCombine(RealPair):
         check_reals(inputs)
         return TensorType(broadcast(*(part.shape for part in inputs)), "float32")
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
-        def element(*index: Any) -> Any:
-            x, y = (broadcast_load(part, index) for part in tensors)
-            return _COMBINE[self.function](x, y)
-
-        return te.compute(self.extents(tensors), element, name="combined")
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
+        x, y = (broadcast_load(part, index) for part in tensors)
+        return _COMBINE[self.function](x, y)
 
 
 @operator

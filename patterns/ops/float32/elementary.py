@@ -99,38 +99,34 @@ class RealLog(RealOp):
             Argument("powers", powers.reshape(-1)),
         )
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, figures, powers = tensors
         low, high, root, half, one, zero, least, most = (figures[at] for at in range(8))
-
-        def element(*index: Any) -> Any:
-            block = Definitions()
-            x = block.bind("x", source(*index))
-            m, n = x, zero
-            for at in range(len(_POWERS)):
-                power, inverse, below, k = (powers[4 * at + part] for part in range(4))
-                # From both ends: m ends in [1, 2).
-                m, n = (
-                    block.bind("m", tirx.Select(m >= power, m * inverse, m)),
-                    block.bind("n", tirx.Select(m >= power, n + k, n)),
-                )
-                m, n = (
-                    block.bind("m", tirx.Select(m < below, m * power, m)),
-                    block.bind("n", tirx.Select(m < below, n - k, n)),
-                )
+        block = Definitions()
+        x = block.bind("x", source(*index))
+        m, n = x, zero
+        for at in range(len(_POWERS)):
+            power, inverse, below, k = (powers[4 * at + part] for part in range(4))
+            # From both ends: m ends in [1, 2).
             m, n = (
-                block.bind("m", tirx.Select(m > root, m * half, m)),
-                block.bind("n", tirx.Select(m > root, n + one, n)),
+                block.bind("m", tirx.Select(m >= power, m * inverse, m)),
+                block.bind("n", tirx.Select(m >= power, n + k, n)),
             )
-            s = block.bind("s", (m - one) / (m + one))
-            square = block.bind("square", s * s)
-            series = polynomial(square, figures, 8, len(_ARTANH))
-            result = block.bind("result", s * series + n * high + n * low)
-            result = tirx.Select(x < zero, x - x + (zero / zero), result)
-            result = tirx.Select(x == zero, least, result)
-            return block.around(tirx.Select(x < most, result, x))
-
-        return te.compute(source.shape, element, name="logarithm")
+            m, n = (
+                block.bind("m", tirx.Select(m < below, m * power, m)),
+                block.bind("n", tirx.Select(m < below, n - k, n)),
+            )
+        m, n = (
+            block.bind("m", tirx.Select(m > root, m * half, m)),
+            block.bind("n", tirx.Select(m > root, n + one, n)),
+        )
+        s = block.bind("s", (m - one) / (m + one))
+        square = block.bind("square", s * s)
+        series = polynomial(square, figures, 8, len(_ARTANH))
+        result = block.bind("result", s * series + n * high + n * low)
+        result = tirx.Select(x < zero, x - x + (zero / zero), result)
+        result = tirx.Select(x == zero, least, result)
+        return block.around(tirx.Select(x < most, result, x))
 
 
 Map: TypeAlias = Literal["erf", "tanh"]
@@ -178,19 +174,15 @@ class RealMap(RealOp):
         figures = np.asarray((-limit, limit, *above, *below), "float32")
         return Argument("x", inputs[0]), Argument("figures", figures)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, figures = tensors
         _, above, below = _RATIONAL[self.function]
-
-        def element(*index: Any) -> Any:
-            block = Definitions()
-            x = within(block, source(*index), figures[0], figures[1])
-            square = block.bind("square", x * x)
-            numerator = polynomial(square, figures, 2, len(above))
-            denominator = polynomial(square, figures, 2 + len(above), len(below))
-            return block.around(x * numerator / denominator)
-
-        return te.compute(source.shape, element, name=self.function)
+        block = Definitions()
+        x = within(block, source(*index), figures[0], figures[1])
+        square = block.bind("square", x * x)
+        numerator = polynomial(square, figures, 2, len(above))
+        denominator = polynomial(square, figures, 2 + len(above), len(below))
+        return block.around(x * numerator / denominator)
 
 
 _EXPONENTS = range(-148, 128, 4)  # number of powers of 16 that a number is compared with
@@ -257,14 +249,10 @@ class RealRound(RealOp):
         ends = np.full(2, _FRACTIONS_END, "float32")
         return Argument("x", inputs[0]), Argument("ends", ends)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, ends = tensors
-
-        def element(*index: Any) -> Any:
-            value, plus, minus = source(*index), ends[0], ends[1]
-            up, down = (value + plus) - minus, (value - plus) + minus
-            near = tirx.Select(value >= tirx.const(0.0, "float32"), up, down)
-            inside = tirx.all(value < plus, value > -plus)
-            return tirx.Select(inside, near, value)
-
-        return te.compute(source.shape, element, name="rounded")
+        value, plus, minus = source(*index), ends[0], ends[1]
+        up, down = (value + plus) - minus, (value - plus) + minus
+        near = tirx.Select(value >= tirx.const(0.0, "float32"), up, down)
+        inside = tirx.all(value < plus, value > -plus)
+        return tirx.Select(inside, near, value)

@@ -50,13 +50,9 @@ class Quantize(PrimitiveOp):
         scale = np.asarray([self.step], "float32")
         return Argument("x", inputs[0]), Argument("scale", scale)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, step = tensors
-
-        def element(*index: Any) -> Any:
-            return self._rounded(source(*index) / step[0])
-
-        return te.compute(source.shape, element, name="quantized")
+        return self._rounded(source(*index) / step[0])
 
     def _rounded(self, ratio: Any) -> Any:
         """Return a float32 value rounded, shifted by the zero point and saturated."""
@@ -109,11 +105,7 @@ class Dequantize(PrimitiveOp):
         scale = np.asarray([self.step], "float32")
         return Argument("x", inputs[0]), Argument("scale", scale)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, step = tensors
-
-        def element(*index: Any) -> Any:
-            centred = tirx.Cast("int32", source(*index)) - self.input_zero_point
-            return tirx.Cast("float32", centred) * step[0]
-
-        return te.compute(source.shape, element, name="real")
+        centred = tirx.Cast("int32", source(*index)) - self.input_zero_point
+        return tirx.Cast("float32", centred) * step[0]

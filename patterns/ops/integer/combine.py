@@ -44,16 +44,12 @@ class Combine(PrimitiveOp):
         """See `PrimitiveOp.arguments`: both operands."""
         return pair(inputs, b=None if self.b is None else constant_of(self.b, 1))
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         one, two = (magnitude(str(part.dtype)) for part in tensors)
         kind = wrapping_type(one * two if self.function == "multiply" else one + two)
-
-        def element(*index: Any) -> Any:
-            x, y = (tirx.Cast(kind, broadcast_load(part, index)) for part in tensors)
-            result = {"add": x + y, "subtract": x - y, "multiply": x * y}[self.function]
-            return tirx.Cast("int32", result)
-
-        return te.compute(self.extents(tensors), element, name="combined")
+        x, y = (tirx.Cast(kind, broadcast_load(part, index)) for part in tensors)
+        result = {"add": x + y, "subtract": x - y, "multiply": x * y}[self.function]
+        return tirx.Cast("int32", result)
 
 
 @operator

@@ -218,13 +218,9 @@ class Extreme(PrimitiveOp):
         pick = max if self.function == "maximum" else min
         return pick(low for low, _ in ranges), pick(high for _, high in ranges)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         pick = tirx.max if self.function == "maximum" else tirx.min
-
-        def element(*index: Any) -> Any:
-            return pick(*(broadcast_load(part, index) for part in tensors))
-
-        return te.compute(self.extents(tensors), element, name=self.function)
+        return pick(*(broadcast_load(part, index) for part in tensors))
 
 
 @operator

@@ -75,22 +75,18 @@ class Rescale(PrimitiveOp):
         mul, add = (constant_of(part, rank) for part in (self.mul, self.add))
         return Argument("x", inputs[0]), Argument("mul", mul, "mul"), Argument("add", add, "add")
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, factor, summand = tensors
         largest = magnitude(str(source.dtype)) if self.bound is None else self.bound
         worst = largest * int(np.abs(self.mul.astype("int64")).max())
         worst += int(np.abs(self.add.astype("int64")).max())
         wide = "int64" if worst > INT32_MAX else "int32"
-
-        def element(*index: Any) -> Any:
-            value = tirx.Cast(wide, source(*index))
-            value = value * tirx.Cast(wide, broadcast_load(factor, index))
-            value = value + tirx.Cast(wide, broadcast_load(summand, index))
-            value = value >> tirx.const(self.shift, wide)
-            low, high = (tirx.const(limit, wide) for limit in self.clip)
-            return tirx.Cast(self.dtype, tirx.max(tirx.min(value, high), low))
-
-        return te.compute(source.shape, element, name="rescaled")
+        value = tirx.Cast(wide, source(*index))
+        value = value * tirx.Cast(wide, broadcast_load(factor, index))
+        value = value + tirx.Cast(wide, broadcast_load(summand, index))
+        value = value >> tirx.const(self.shift, wide)
+        low, high = (tirx.const(limit, wide) for limit in self.clip)
+        return tirx.Cast(self.dtype, tirx.max(tirx.min(value, high), low))
 
 
 @operator

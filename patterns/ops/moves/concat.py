@@ -47,32 +47,28 @@ class Concat(Move, PrimitiveOp):
     def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         return tuple(Argument(f"part_{at}", part) for at, part in enumerate(inputs))
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         shapes = [sizes_of(tensor) for tensor in tensors]
         axis = self.axis % len(shapes[0])
         sizes = [shape[axis] for shape in shapes]
         starts = [sum(sizes[:part]) for part in range(len(sizes))]
+        at = index[axis]
 
-        def element(*index: Any) -> Any:
-            at = index[axis]
+        def taken(part: int) -> Any:
+            return tensors[part](*index[:axis], at - starts[part], *index[axis + 1 :])
 
-            def taken(part: int) -> Any:
-                return tensors[part](*index[:axis], at - starts[part], *index[axis + 1 :])
+        def chosen(first: int, last: int) -> Any:
+            if last - first > _IN_A_ROW:  # halves: else the last of many is far down
+                middle = (first + last) // 2
+                here = at < tirx.const(starts[middle], at.ty.dtype)
+                return tirx.if_then_else(here, chosen(first, middle), chosen(middle, last))
+            value = taken(last - 1)
+            for part in reversed(range(first, last - 1)):
+                here = at < tirx.const(starts[part + 1], at.ty.dtype)
+                value = tirx.if_then_else(here, taken(part), value)
+            return value
 
-            def chosen(first: int, last: int) -> Any:
-                if last - first > _IN_A_ROW:  # halves: else the last of many is far down
-                    middle = (first + last) // 2
-                    here = at < tirx.const(starts[middle], at.ty.dtype)
-                    return tirx.if_then_else(here, chosen(first, middle), chosen(middle, last))
-                value = taken(last - 1)
-                for part in reversed(range(first, last - 1)):
-                    here = at < tirx.const(starts[part + 1], at.ty.dtype)
-                    value = tirx.if_then_else(here, taken(part), value)
-                return value
-
-            return chosen(0, len(tensors))
-
-        return te.compute(self.extents(tensors), element, name="joined")
+        return chosen(0, len(tensors))
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         return np.concatenate(parts, axis=self.axis)
@@ -108,17 +104,13 @@ class Attach(PrimitiveOp):
         size = source.shape[axis] + other[axis]
         return TensorType((*other[:axis], size, *other[axis + 1 :]), source.dtype)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         parts = tensors[::-1] if self.first else tensors
         axis, start = self.axis, sizes_of(parts[0])[self.axis]
-
-        def element(*index: Any) -> Any:
-            at = index[axis]
-            early = parts[0](*index)
-            late = parts[1](*index[:axis], at - start, *index[axis + 1 :])
-            return tirx.if_then_else(at < start, early, late)
-
-        return te.compute(self.extents(tensors), element, name="attached")
+        at = index[axis]
+        early = parts[0](*index)
+        late = parts[1](*index[:axis], at - start, *index[axis + 1 :])
+        return tirx.if_then_else(at < start, early, late)
 
 
 @operator
@@ -155,11 +147,7 @@ class Select(PrimitiveOp):
         known = [part for part in (self.a, self.b) if part is not None and part.dtype.kind == "i"]
         return union([*inputs, *((int(part.min()), int(part.max())) for part in known)])
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         mask, *operands = tensors
-
-        def element(*index: Any) -> Any:
-            first, second = (broadcast_load(part, index) for part in operands)
-            return tirx.Select(broadcast_load(mask, index) != 0, first, second)
-
-        return te.compute(self.extents(tensors), element, name="selected")
+        first, second = (broadcast_load(part, index) for part in operands)
+        return tirx.Select(broadcast_load(mask, index) != 0, first, second)

@@ -98,22 +98,18 @@ class PadAxes(Filling, PrimitiveOp):
         sizes = (n + sum(pair) for n, pair in zip(inputs[0].shape, self.widths, strict=True))
         return TensorType(tuple(sizes), inputs[0].dtype)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         (source,), widths = tensors, self.widths
         shape = sizes_of(source)
-
-        def element(*index: Any) -> Any:
-            places = [at - before for at, (before, _) in zip(index, widths, strict=True)]
-            inside = []
-            for place, size, (before, after) in zip(places, shape, widths, strict=True):
-                inside += [place >= 0] if before else []
-                inside += [place < size] if after else []
-            taken = source(*places)
-            if not inside:
-                return taken
-            return tirx.if_then_else(tirx.all(*inside), taken, tirx.const(self.value, source.dtype))
-
-        return te.compute(self.extents(tensors), element, name="padded")
+        places = [at - before for at, (before, _) in zip(index, widths, strict=True)]
+        inside = []
+        for place, size, (before, after) in zip(places, shape, widths, strict=True):
+            inside += [place >= 0] if before else []
+            inside += [place < size] if after else []
+        taken = source(*places)
+        if not inside:
+            return taken
+        return tirx.if_then_else(tirx.all(*inside), taken, tirx.const(self.value, source.dtype))
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         return np.pad(parts[0], self.widths, constant_values=fill)
@@ -146,25 +142,21 @@ class Interleave(Filling, PrimitiveOp):
         source, y = inputs[0].shape, y_axis(self.layout)
         return TensorType((*source[:y], *self.size, *source[y + 2 :]), inputs[0].dtype)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         (source,) = tensors
         shape, y, start, strides = sizes_of(source), y_axis(self.layout), self.start, self.strides
-
-        def element(*index: Any) -> Any:
-            places, inside = [], []
-            for axis in (0, 1):
-                # Counted from a multiple of the stride, so that no dividend is negative.
-                shift = math.ceil(start[axis] / strides[axis])
-                distance = index[y + axis] + (shift * strides[axis] - start[axis])
-                place = tirx.floordiv(distance, strides[axis]) - shift
-                places.append(place)
-                if strides[axis] > 1:
-                    inside.append(tirx.floormod(distance, strides[axis]) == 0)
-                inside += [place >= 0, place < shape[y + axis]]
-            taken = source(*index[:y], *places, *index[y + 2 :])
-            return tirx.if_then_else(tirx.all(*inside), taken, tirx.const(self.value, source.dtype))
-
-        return te.compute(self.extents(tensors), element, name="spread")
+        places, inside = [], []
+        for axis in (0, 1):
+            # Counted from a multiple of the stride, so that no dividend is negative.
+            shift = math.ceil(start[axis] / strides[axis])
+            distance = index[y + axis] + (shift * strides[axis] - start[axis])
+            place = tirx.floordiv(distance, strides[axis]) - shift
+            places.append(place)
+            if strides[axis] > 1:
+                inside.append(tirx.floormod(distance, strides[axis]) == 0)
+            inside += [place >= 0, place < shape[y + axis]]
+        taken = source(*index[:y], *places, *index[y + 2 :])
+        return tirx.if_then_else(tirx.all(*inside), taken, tirx.const(self.value, source.dtype))
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         y, x = y_axis(self.layout), parts[0]

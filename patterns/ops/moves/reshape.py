@@ -59,13 +59,9 @@ class Transpose(Move, PrimitiveOp):
         shape = tuple(inputs[0].shape[axis] for axis in self.axes)
         return TensorType(shape, inputs[0].dtype)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         (source,), axes = tensors, self.axes
-
-        def element(*index: Any) -> Any:
-            return source(*(index[axes.index(axis)] for axis in range(len(axes))))
-
-        return te.compute(self.extents(tensors), element, name="transposed")
+        return source(*(index[axes.index(axis)] for axis in range(len(axes))))
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         return parts[0].transpose(self.axes)
@@ -110,12 +106,9 @@ class Slice(Move, PrimitiveOp):
                 )
         return TensorType(self.sizes, inputs[0].dtype)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
-        def element(*index: Any) -> Any:
-            parts = zip(index, self.begin, self.strides, strict=True)
-            return tensors[0](*(at * step + first for at, first, step in parts))
-
-        return te.compute(self.extents(tensors), element, name="part")
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
+        parts = zip(index, self.begin, self.strides, strict=True)
+        return tensors[0](*(at * step + first for at, first, step in parts))
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         bounds = zip(self.begin, self.sizes, self.strides, strict=True)

@@ -44,14 +44,10 @@ class Take(Move, PrimitiveOp):
         """See `PrimitiveOp.arguments`: the input and the places."""
         return Argument("x", inputs[0]), Argument("places", np.asarray(self.places, "int32"))
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, places = tensors
         axis = self.axis
-
-        def element(*index: Any) -> Any:
-            return source(*index[:axis], places[index[axis]], *index[axis + 1 :])
-
-        return te.compute(self.extents(tensors), element, name="taken")
+        return source(*index[:axis], places[index[axis]], *index[axis + 1 :])
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         return np.take(parts[0], self.places, axis=self.axis)
@@ -83,15 +79,11 @@ class Nearest(Move, PrimitiveOp):
         rows, columns = np.asarray(self.rows, "int32"), np.asarray(self.columns, "int32")
         return Argument("x", inputs[0]), Argument("rows", rows), Argument("columns", columns)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, row, column = tensors
         y = y_axis(self.layout)
-
-        def element(*index: Any) -> Any:
-            place = (row[index[y]], column[index[y + 1]])
-            return source(*index[:y], *place, *index[y + 2 :])
-
-        return te.compute(self.extents(tensors), element, name="nearest")
+        place = (row[index[y]], column[index[y + 1]])
+        return source(*index[:y], *place, *index[y + 2 :])
 
     def moved(self, parts: Sequence[Array], fill: int) -> Array:
         y = y_axis(self.layout)
@@ -149,15 +141,11 @@ class Gather(PrimitiveOp):
         inside = np.where(places < 0, places + size, places)
         return np.take(self.table, np.clip(inside, 0, size - 1), self.axis)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, places = tensors
         shapes, axis = [sizes_of(part) for part in tensors], self.axis
         size, end = shapes[0][axis], axis + len(shapes[1])
-
-        def element(*index: Any) -> Any:
-            place = places(*index[axis:end])
-            place = tirx.Select(place < 0, place + size, place)
-            place = tirx.max(tirx.min(place, size - 1), 0)
-            return source(*index[:axis], place, *index[end:])
-
-        return te.compute(self.extents(tensors), element, name="gathered")
+        place = places(*index[axis:end])
+        place = tirx.Select(place < 0, place + size, place)
+        place = tirx.max(tirx.min(place, size - 1), 0)
+        return source(*index[:axis], place, *index[end:])

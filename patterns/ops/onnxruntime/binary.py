@@ -125,21 +125,17 @@ class _Pair(PrimitiveOp):
         """Return the two operands."""
         return pair(inputs)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         parts, factors, figures = tensors[:2], tensors[2], tensors[-1]
         turned = self.computes != "multiply" and _is_one_along_rows(*map(sizes_of, parts))
         kernel = _Kernel.of(self.requant, self.computes, self.kernel, turned)
-
-        def element(*index: Any) -> Any:
-            block = Definitions()
-            a, b = (tirx.Cast("int32", broadcast_load(part, index)) for part in parts)
-            if self.steps:
-                return self._of_reals(block, a, b, factors, figures)
-            made = kernel.result(block, a, b, factors)
-            low, high = (_wide(bound) for bound in self.clip)
-            return block.around(tirx.Cast("int8", tirx.max(tirx.min(made, high), low)))
-
-        return te.compute(self.extents(tensors), element, name=self.computes)
+        block = Definitions()
+        a, b = (tirx.Cast("int32", broadcast_load(part, index)) for part in parts)
+        if self.steps:
+            return self._of_reals(block, a, b, factors, figures)
+        made = kernel.result(block, a, b, factors)
+        low, high = (_wide(bound) for bound in self.clip)
+        return block.around(tirx.Cast("int8", tirx.max(tirx.min(made, high), low)))
 
     def _of_reals(
         self, block: Definitions, a: Any, b: Any, factors: te.Tensor, figures: te.Tensor

@@ -31,28 +31,24 @@ class OnnxQuantize(Quantize):
 
     tag = "onnx_quantize"
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, step = tensors
         limits = np.iinfo(self.dtype)
-
-        def element(*index: Any) -> Any:
-            # Variables, because TVM would repeat the division wherever its result is used, and
-            # would cancel the addition and subtraction.
-            ratio, below, value, moved = (
-                tirx.Var(part, "float32") for part in ("ratio", "below", "value", "moved")
-            )
-            # Where float32 values are 1 apart, every sum is rounded to an integer, ties to even.
-            coarse = tirx.const(_COARSE, "float32")
-            result = tirx.Cast("int32", moved - coarse) + self.zero_point
-            result = tirx.max(tirx.min(result, int(limits.max)), int(limits.min))
-            result = tirx.Let(moved, value + coarse, tirx.Cast(self.dtype, result))
-            end = tirx.const(BEYOND, "float32")
-            # Written so that a NaN, for which all comparisons are false, goes to the upper end.
-            result = tirx.Let(value, tirx.Select(below > -end, below, -end), result)
-            result = tirx.Let(below, tirx.Select(ratio < end, ratio, end), result)
-            return tirx.Let(ratio, source(*index) / step[0], result)
-
-        return te.compute(source.shape, element, name="quantized")
+        # Variables, because TVM would repeat the division wherever its result is used, and
+        # would cancel the addition and subtraction.
+        ratio, below, value, moved = (
+            tirx.Var(part, "float32") for part in ("ratio", "below", "value", "moved")
+        )
+        # Where float32 values are 1 apart, every sum is rounded to an integer, ties to even.
+        coarse = tirx.const(_COARSE, "float32")
+        result = tirx.Cast("int32", moved - coarse) + self.zero_point
+        result = tirx.max(tirx.min(result, int(limits.max)), int(limits.min))
+        result = tirx.Let(moved, value + coarse, tirx.Cast(self.dtype, result))
+        end = tirx.const(BEYOND, "float32")
+        # Written so that a NaN, for which all comparisons are false, goes to the upper end.
+        result = tirx.Let(value, tirx.Select(below > -end, below, -end), result)
+        result = tirx.Let(below, tirx.Select(ratio < end, ratio, end), result)
+        return tirx.Let(ratio, source(*index) / step[0], result)
 
 
 @operator
@@ -71,10 +67,6 @@ class OnnxReal(PrimitiveOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         return TensorType(inputs[0].shape, "float32")
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, factor = tensors
-
-        def element(*index: Any) -> Any:
-            return tirx.Cast("float32", source(*index)) * broadcast_load(factor, index)
-
-        return te.compute(source.shape, element, name="real")
+        return tirx.Cast("float32", source(*index)) * broadcast_load(factor, index)

@@ -58,14 +58,10 @@ class ElementWise(PrimitiveOp):
         self.check(magnitude(inputs[0].dtype))
         return TensorType(inputs[0].shape, "int32")
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         (source,) = tensors
         working = self.working(magnitude(str(source.dtype)))
-
-        def element(*index: Any) -> Any:
-            return tirx.Cast("int32", self.of(tirx.Cast(working, source(*index))))
-
-        return te.compute(source.shape, element, name=self.tag)
+        return tirx.Cast("int32", self.of(tirx.Cast(working, source(*index))))
 
     def tabulated(self, dtype: str) -> tuple[int, ...]:
         """Return the function's result for each byte of ``dtype``, int8 or uint8.
@@ -241,22 +237,18 @@ class PulpQuotient(PrimitiveOp):
         """See `PrimitiveOp.arguments`: dividend and divisor."""
         return pair(inputs)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         zero, one, factor, eta, eps = (
             tirx.const(number, "int64") for number in (0, 1, self.factor, self.eta, self.eps)
         )
-
-        def element(*index: Any) -> Any:
-            a, b = (tirx.Cast("int64", broadcast_load(part, index)) for part in tensors)
-            dividend, divisor = a * factor, b * eta + eps
-            half = divisor >> one
-            nearest = tirx.Select(dividend >= zero, dividend + half, dividend - half)
-            # Both sides of a Select may be computed.
-            safe = tirx.Select(divisor == zero, one, divisor)
-            found = tirx.Select(divisor == zero, zero, tirx.truncdiv(nearest, safe))
-            return tirx.Cast("int32", found)
-
-        return te.compute(self.extents(tensors), element, name="quotient")
+        a, b = (tirx.Cast("int64", broadcast_load(part, index)) for part in tensors)
+        dividend, divisor = a * factor, b * eta + eps
+        half = divisor >> one
+        nearest = tirx.Select(dividend >= zero, dividend + half, dividend - half)
+        # Both sides of a Select may be computed.
+        safe = tirx.Select(divisor == zero, one, divisor)
+        found = tirx.Select(divisor == zero, zero, tirx.truncdiv(nearest, safe))
+        return tirx.Cast("int32", found)
 
 
 @operator
@@ -312,21 +304,17 @@ class Accumulate(PrimitiveOp):
     def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         return tuple(Argument(f"part_{at}", part) for at, part in enumerate(inputs))
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         worst = len(tensors) * 128 * abs(self.mul) + abs(self.add)
         wide = "int32" if worst <= INT32_MAX else "int64"
         mul, add, shift, low, high = (
             tirx.const(number, wide) for number in (self.mul, self.add, self.shift, *self.clip)
         )
-
-        def element(*index: Any) -> Any:
-            total = tirx.Cast(wide, tensors[0](*index))
-            for source in tensors[1:]:
-                total = total + tirx.Cast(wide, source(*index))
-            scaled = (total * mul + add) >> shift
-            return tirx.Cast("int8", tirx.max(tirx.min(scaled, high), low))
-
-        return te.compute(tensors[0].shape, element, name="accumulated")
+        total = tirx.Cast(wide, tensors[0](*index))
+        for source in tensors[1:]:
+            total = total + tirx.Cast(wide, source(*index))
+        scaled = (total * mul + add) >> shift
+        return tirx.Cast("int8", tirx.max(tirx.min(scaled, high), low))
 
     def layer(self, name: str, inputs: Operands, output: TensorType) -> Add:
         requant = MulShift((self.mul,), (self.shift,), (self.add,))

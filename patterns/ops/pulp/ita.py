@@ -230,13 +230,9 @@ class ItaActivation(PrimitiveOp):
         table = np.roll(self.function.table().table.view("int8"), 128)
         return Argument("x", inputs[0]), Argument("table", table)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, table = tensors
-
-        def element(*index: Any) -> Any:
-            return table[tirx.Cast("int32", source(*index)) + 128]
-
-        return te.compute(source.shape, element, name="gelu")
+        return table[tirx.Cast("int32", source(*index)) + 128]
 
     def layer(self, name: str, inputs: Operands, output: TensorType) -> Rows:
         return row_layer(name, inputs[0], output, self.function)

@@ -250,7 +250,7 @@ class PulpAffineNorm(Norm):
         """
         return cls(AffineNorm(vector(weight), vector(bias), mul, exponent_of(divisor)))
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, factor, summand = tensors
         mul = self.function.mul
         w, b = (
@@ -258,13 +258,9 @@ class PulpAffineNorm(Norm):
             for part in (self.function.weight, self.function.bias)
         )
         kind = sum_type((magnitude(str(source.dtype)) * w + b) * max(abs(mul), 1))
-
-        def element(*index: Any) -> Any:
-            value = tirx.Cast(kind, source(*index)) * tirx.Cast(kind, factor[index[-1]])
-            value = (value + tirx.Cast(kind, summand[index[-1]])) * tirx.const(mul, kind)
-            return saturated(value >> tirx.const(self.function.shift, kind), kind)
-
-        return te.compute(source.shape, element, name="normed")
+        value = tirx.Cast(kind, source(*index)) * tirx.Cast(kind, factor[index[-1]])
+        value = (value + tirx.Cast(kind, summand[index[-1]])) * tirx.const(mul, kind)
+        return saturated(value >> tirx.const(self.function.shift, kind), kind)
 
 
 def exponentials(

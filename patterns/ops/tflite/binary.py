@@ -213,17 +213,13 @@ class TfliteBinary(PrimitiveOp):
             return (self.parameters.multiplier,)
         return self.parameters.multipliers
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         *operands, multiplier = tensors
         clipped = _ARITHMETIC[type(self.parameters)]
         low, high = self.clip
-
-        def element(*index: Any) -> Any:
-            values = [tirx.Cast("int32", broadcast_load(part, index)) for part in operands]
-            value = clipped(values, self.function, self.parameters, multiplier)
-            return tirx.Cast(operands[0].dtype, tirx.max(tirx.min(value, high), low))
-
-        return te.compute(self.extents(tensors), element, name=self.function)
+        values = [tirx.Cast("int32", broadcast_load(part, index)) for part in operands]
+        value = clipped(values, self.function, self.parameters, multiplier)
+        return tirx.Cast(operands[0].dtype, tirx.max(tirx.min(value, high), low))
 
 
 def summed(values: Sequence[Any], function: str, parameters: Any, multiplier: Any) -> Any:
@@ -312,16 +308,12 @@ class TfliteAdd(PrimitiveOp):
         multipliers = np.asarray(self.factors.multipliers, "int32")
         return *pair(inputs), Argument("multiplier", multipliers)
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         first, second, multiplier = tensors
         low, high = self.clip
-
-        def element(*index: Any) -> Any:
-            values = [tirx.Cast("int32", part(*index)) for part in (first, second)]
-            result = summed(values, "add", self.factors, multiplier)
-            return tirx.Cast("int8", tirx.max(tirx.min(result, high), low))
-
-        return te.compute(first.shape, element, name="sum")
+        values = [tirx.Cast("int32", part(*index)) for part in (first, second)]
+        result = summed(values, "add", self.factors, multiplier)
+        return tirx.Cast("int8", tirx.max(tirx.min(result, high), low))
 
     def compute(self, inputs: Sequence[Array]) -> Array:
         factors, total = self.factors, np.zeros((), np.int64)

@@ -94,17 +94,13 @@ class TfliteLogSoftmax(PrimitiveOp):
         scaled = [high_multiply(-(d << self.left_shift), self.multiplier) for d in range(256)]
         return np.asarray([max(value, _LOWEST) for value in scaled], "int32")
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         x, exponential, difference = tensors
         distance, total = summed_exponentials(x, exponential)
         logarithm = _logarithm(total)
-
-        def element(*index: Any) -> Any:
-            value = difference[distance(*index)] - logarithm(*index[:-1])
-            value = short_rounding_right_shift(value, tirx.const(22, "int32")) + 127
-            return tirx.Cast("int8", tirx.max(tirx.min(value, 127), -128))
-
-        return te.compute(x.shape, element, name="log_softmax")
+        value = difference[distance(*index)] - logarithm(*index[:-1])
+        value = short_rounding_right_shift(value, tirx.const(22, "int32")) + 127
+        return tirx.Cast("int8", tirx.max(tirx.min(value, 127), -128))
 
 
 def _logarithm(total: te.Tensor) -> te.Tensor:

@@ -280,7 +280,7 @@ class WideSigmoid(PrimitiveOp):
         """See `PrimitiveOp.arguments`: the input and the curve."""
         return Argument("x", inputs[0]), Argument("curve", _curve())
 
-    def body(self, *tensors: te.Tensor) -> te.Tensor:
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, curve = tensors
         logistic = self.function == "logistic"
         # Bits between two points, bits of the result's fraction that are rounded, and the result
@@ -289,17 +289,13 @@ class WideSigmoid(PrimitiveOp):
         centre = (1 << 24 if logistic else 0) + (1 << (dropped - 1))
         last = ((_POINTS - 1) << between) - 1
         half = 1 << (self.shift - 1) if self.shift else 0
-
-        def element(*index: Any) -> Any:
-            scaled = (tirx.Cast("int32", source(*index)) * self.multiplier + half) >> self.shift
-            magnitude = tirx.min(tirx.Select(scaled < 0, -scaled, scaled), last)
-            place, part = magnitude >> between, magnitude & ((1 << between) - 1)
-            low, high = (tirx.Cast("int32", curve[at]) for at in (place, place + 1))
-            value = (low << between) + part * (high - low)
-            signed = tirx.Select(scaled < 0, -1 - value, value)
-            return tirx.Cast("int16", (signed + centre) >> dropped)
-
-        return te.compute(source.shape, element, name=self.function)
+        scaled = (tirx.Cast("int32", source(*index)) * self.multiplier + half) >> self.shift
+        magnitude = tirx.min(tirx.Select(scaled < 0, -scaled, scaled), last)
+        place, part = magnitude >> between, magnitude & ((1 << between) - 1)
+        low, high = (tirx.Cast("int32", curve[at]) for at in (place, place + 1))
+        value = (low << between) + part * (high - low)
+        signed = tirx.Select(scaled < 0, -1 - value, value)
+        return tirx.Cast("int16", (signed + centre) >> dropped)
 
     def range(self, inputs: Sequence[Range]) -> Range:
         """See `Op.range`: all of int16."""
