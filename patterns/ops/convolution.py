@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tvm import relax
 from tvm.relax import op as R
-from tvm.relax.dpl import is_const, is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import (
     Array,
     Convolution,
     Requant,
-    Shift,
     Tensor,
 )
 from patterns.names import emit
 from patterns.op import INT8, Operands, Range, Scale, TensorType, operator
 from patterns.ops.requantize import (
     Scaling,
-    check_int32,
-    check_requantization,
     int_constant,
     read_clip,
     read_requantize,
-    requantize,
-    requantize_pattern,
 )
-from patterns.ops.scaling import requantized
-from patterns.ops.weighted import WeightedOp, accumulator_bound, weighted_range
+from patterns.ops.weighted import RequantizedOp, SummedOp
 from patterns.ops.windows import windows
 from patterns.primitive import dtype_of
-from patterns.relax_op import Match
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
@@ -179,20 +171,17 @@ def _integers(values: Any) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Convolution(WeightedOp):
+class _Convolution(SummedOp):
     """Base of convolutions with and without requantization.
 
     Attributes:
         weight: int8 or int16 ``[K, C / groups, fy, fx]``; only hosts read int16.
-        bias: int32 ``[K]``, with the input's zero point folded in.
         window: strides, padding, dilation, groups, layout.
     """
 
-    bias: Array
-    window: Window
+    operation = "relax.nn.conv2d"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bias", check_int32(self.bias))
+    window: Window
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
         return TensorType(self.window.result(inputs[0].shape, self.weight), "int32")
@@ -202,7 +191,7 @@ class _Convolution(WeightedOp):
         return self.window.operands(x, self.weight, pad)
 
     def sums(self, bb: BlockBuilder, x: Expr, name: str, *, last: bool) -> Var:
-        """Write the int32 sums; ``last``: whether they are the operator's result."""
+        """See `SummedOp.sums`."""
         acc = emit(bb, self.window.call(x, self.weight), name)
         shape = (len(self.bias),) if self.window.layout == "NHWC" else (len(self.bias), 1, 1)
         summand = int_constant(tuple(self.bias.tolist()), shape)
@@ -211,21 +200,11 @@ class _Convolution(WeightedOp):
 
 @operator
 @dataclass(frozen=True, eq=False)
-class Conv2d(_Convolution):
-    """A convolution of int8 or uint8 maps, requantized and clipped.
-
-    Attributes:
-        requant: requantization of the sums, including the output's zero point.
-        clip: inclusive range of the output.
-        dtype: type of the output.
-    """
+class Conv2d(RequantizedOp, _Convolution):
+    """A convolution of int8 or uint8 maps, requantized and clipped."""
 
     kind = "conv2d"
     scale = Scale.FREE
-
-    requant: Scaling
-    clip: Range = INT8
-    dtype: str = "int8"
 
     @property
     def stem(self) -> str:
@@ -236,61 +215,30 @@ class Conv2d(_Convolution):
     def prescribed(self) -> Layout:
         return "NHWC" if self.window.layout == "NHWC" else "NCHW"
 
-    def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
-        check_requantization(self.requant)
-        return replace(super().result_of(inputs), dtype=self.dtype)
+    @property
+    def channel_axis(self) -> int:
+        return self.window.channel_axis
 
-    def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
-        bound = accumulator_bound(self.weight, self.bias, dtype_of(inputs[0]))
-        return requantize(
-            bb,
-            self.sums(bb, inputs[0], name, last=False),
-            self.requant,
-            self.clip,
-            name,
-            channel_axis=self.window.channel_axis,
-            bound=bound,
-            dtype=self.dtype,
-        )
-
-    def compute(self, inputs: Sequence[Array], pad: int = 0) -> Array:
-        """See `WeightedOp.compute`."""
-        sums = self.accumulate(inputs[0], pad).astype(np.int64) + self.bias
-        return requantized(sums, self.requant, self.clip, self.dtype)
-
-    @classmethod
-    def matches(cls) -> tuple[Match, ...]:
-        """See `ComposedOp.matches`; slots ``x``, ``weight``, ``bias``, ``conv`` and the
-        requantization's."""
-        x, weight, bias = wildcard(), is_const(), is_const()
-        conv = is_op("relax.nn.conv2d")(x, weight)
-        root, slots = requantize_pattern(is_op("relax.add")(conv, bias))
-        own = {"x": x, "weight": weight, "bias": bias, "conv": conv}
-        return (Match(cls.kind, root, {**own, **slots}),)
+    @property
+    def is_padded(self) -> bool:
+        return any(self.window.padding)
 
     @classmethod
     def read(cls, slots: Mapping[str, Expr]) -> Conv2d:
-        conv = slots["conv"]
-        window = Window.read(conv)
-        return conv2d_of(
-            read_weight(conv, slots["weight"]),
-            slots["bias"].value.numpy().reshape(-1),
-            window,
-            read_requantize(slots),
-            read_clip(slots),
-            dtype_of(slots["cast"]),
-        )
+        weight, bias, window = _constants(slots)
+        scaling = read_requantize(slots), read_clip(slots), dtype_of(slots["cast"])
+        return conv2d_of(weight, bias, window, *scaling)
 
     def layer(self, name: str, inputs: Operands, output: TensorType) -> Convolution:
         return image_layer(self.window, name, inputs, output, self.weight, self.bias, self.requant,
                            self.clip)  # fmt: skip
 
-    def range(self, inputs: Sequence[Range]) -> Range:
-        """See `Op.range`: weights and bias bound the sums of a right shift."""
-        if not isinstance(self.requant, Shift):
-            return self.clip
-        padded = any(self.window.padding)
-        return weighted_range(self.weight, self.bias, inputs[0], padded, self.requant, self.clip)
+
+def _constants(slots: Mapping[str, Expr]) -> tuple[Array, Array, Window]:
+    """Return weight, bias and window."""
+    conv = slots["product"]
+    bias = slots["bias"].value.numpy().reshape(-1)
+    return read_weight(conv, slots["weight"]), bias, Window.read(conv)
 
 
 @operator
@@ -315,11 +263,6 @@ class Depthwise(Conv2d):
         for i, j in np.ndindex(*taps.shape[1:]):
             out += view[..., i, j] * taps[:, i, j]
         return out
-
-    @classmethod
-    def matches(cls) -> tuple[Match, ...]:
-        """See `ComposedOp.matches`: it has the form of any convolution."""
-        return ()
 
 
 def conv2d_of(
@@ -372,20 +315,6 @@ class Conv2dSums(_Convolution):
 
     kind = "conv2d_sums"
 
-    def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
-        return self.sums(bb, inputs[0], name, last=True)
-
-    @classmethod
-    def matches(cls) -> tuple[Match, ...]:
-        """See `ComposedOp.matches`; slots ``x``, ``weight``, ``bias``, ``conv``."""
-        x, weight, bias = wildcard(), is_const(), is_const()
-        conv = is_op("relax.nn.conv2d")(x, weight)
-        root = is_op("relax.add")(conv, bias)
-        return (Match(cls.kind, root, {"x": x, "weight": weight, "bias": bias, "conv": conv}),)
-
     @classmethod
     def read(cls, slots: Mapping[str, Expr]) -> Conv2dSums:
-        conv = slots["conv"]
-        window = Window.read(conv)
-        bias = slots["bias"].value.numpy().reshape(-1)
-        return cls(read_weight(conv, slots["weight"]), bias, window)
+        return cls(*_constants(slots))
