@@ -23,6 +23,7 @@ from byoc_dory.planning import expand
 from byoc_dory.state import StatePlan, generate_with_state
 from patterns.byoc.partition import Partition, codegen_name
 from patterns.primitive import dtype_of, shape_of
+from patterns.reading.walk import bindings_of
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -142,12 +143,10 @@ def _read_outside(main: Function, regions: Collection[str]) -> set[str]:
     from tvm import relax
 
     found: set[str] = set()
-    for block in main.body.blocks:
-        for binding in block.bindings:
-            value = binding.value
-            called = getattr(value.op, "name_hint", "") if isinstance(value, relax.Call) else ""
-            if called not in regions:
-                found |= {str(var.name) for var in relax.analysis.free_vars(value)}
+    for _, value in bindings_of(main):
+        called = getattr(value.op, "name_hint", "") if isinstance(value, relax.Call) else ""
+        if called not in regions:
+            found |= {str(var.name) for var in relax.analysis.free_vars(value)}
     returned = relax.analysis.free_vars(main.body.body)
     return found | {str(var.name) for var in returned}
 

@@ -163,22 +163,20 @@ class _RegionReader:
         names: dict[Var, str] = {param: param.name for param in main.params}
         tuples: dict[Var, tuple[str, ...]] = {}
         regions: dict[str, Region] = {}
-        for block in main.body.blocks:
-            for binding in block.bindings:
-                var, value = binding.var, binding.value
-                if isinstance(value, relax.TupleGetItem):
-                    names[var] = tuples[value.tuple_value][value.index]
-                elif isinstance(value, relax.Var):
-                    names[var] = names[value]
-                elif self._is_region(value, codegens):
-                    symbol = value.op.name_hint
-                    arguments = [names[argument] for argument in value.args]
-                    region = self._region(symbol, len(regions), arguments)
-                    regions[symbol] = region
-                    tuples[var] = tuple(tensor.name for tensor in region.outputs)
-                    names[var] = tuples[var][0]
-                else:
-                    names[var] = name_of(value) or var.name
+        for var, value in bindings_of(main):
+            if isinstance(value, relax.TupleGetItem):
+                names[var] = tuples[value.tuple_value][value.index]
+            elif isinstance(value, relax.Var):
+                names[var] = names[value]
+            elif self._is_region(value, codegens):
+                symbol = value.op.name_hint
+                arguments = [names[argument] for argument in value.args]
+                region = self._region(symbol, len(regions), arguments)
+                regions[symbol] = region
+                tuples[var] = tuple(tensor.name for tensor in region.outputs)
+                names[var] = tuples[var][0]
+            else:
+                names[var] = name_of(value) or var.name
         return regions
 
     def leaving(self, codegens: Container[str]) -> set[str]:
@@ -192,15 +190,13 @@ class _RegionReader:
                 continue
             composites: dict[Var, str] = {}
             made: dict[Var, str] = {}
-            for block in function.body.blocks:
-                for binding in block.bindings:
-                    value = binding.value
-                    if isinstance(value, relax.Function):
-                        composites[binding.var] = str(value.attrs[LAYER_ATTRIBUTE])
-                    elif isinstance(value, relax.Var):
-                        made[binding.var] = made.get(value, "")
-                    elif isinstance(value, relax.Call):
-                        made[binding.var] = composites[value.op]
+            for var, value in bindings_of(function):
+                if isinstance(value, relax.Function):
+                    composites[var] = str(value.attrs[LAYER_ATTRIBUTE])
+                elif isinstance(value, relax.Var):
+                    made[var] = made.get(value, "")
+                elif isinstance(value, relax.Call):
+                    made[var] = composites[value.op]
             found |= {made.get(var, "") for var in _results(function)} & set(self._renamed)
         return found
 
@@ -222,23 +218,21 @@ class _RegionReader:
         layers: list[Layer] = []
         maps: list[BorderMap] = []
         aliases: dict[str, str] = {}
-        for block in function.body.blocks:
-            for binding in block.bindings:
-                value = binding.value
-                if isinstance(value, relax.Function):
-                    composites[binding.var] = value
-                elif isinstance(value, relax.Var):
-                    names[binding.var] = names[value]
-                elif isinstance(value, relax.Call):
-                    name = self._name(composites[value.op])
-                    if name in self._renamed:
-                        names[binding.var] = aliases[name] = names[value.args[0]]
-                        continue
-                    names[binding.var] = name
-                    if name in self._tables:
-                        maps.append(BorderMap(name, names[value.args[0]], self._tables[name]))
-                    else:
-                        layers.append(_reading(self._layers[name], aliases))
+        for var, value in bindings_of(function):
+            if isinstance(value, relax.Function):
+                composites[var] = value
+            elif isinstance(value, relax.Var):
+                names[var] = names[value]
+            elif isinstance(value, relax.Call):
+                name = self._name(composites[value.op])
+                if name in self._renamed:
+                    names[var] = aliases[name] = names[value.args[0]]
+                    continue
+                names[var] = name
+                if name in self._tables:
+                    maps.append(BorderMap(name, names[value.args[0]], self._tables[name]))
+                else:
+                    layers.append(_reading(self._layers[name], aliases))
         border = _border_tensors(layers)
         for entry in maps:
             # A map keeps shape and layout; only layers determine them.

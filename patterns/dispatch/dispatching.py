@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from patterns.reading.node import Node
 
 
-__all__ = ["CPU", "Dispatch", "dispatch"]
-
-
 def renames(
     graph: Graph,
     families: Mapping[str, str],
