@@ -37,6 +37,7 @@ from htvm.frontend.onnx.dialects.values import (
     limits_of,
 )
 from htvm.frontend.onnx.dialects.write import (
+    Scaling,
     converter_of,
     live,
     per_channel,
@@ -177,11 +178,12 @@ def _clip(node: IntegerNode) -> Value:
     waiting = converter_of(value, shift, (low, high))
     if waiting is not None:
         return waiting
+    scaling = Scaling(value.mul, value.add, shift, (low, high))
     if isinstance(value.base, Converted):
-        analog = write_analog(node, value.base, value.mul, value.add, shift, (low, high))
+        analog = write_analog(node, value.base, scaling)
         if analog is not None:
             return analog
-    return requantize(node, value.base, value.mul, value.add, shift, (low, high))
+    return requantize(node, value.base, scaling)
 
 
 def _bounds(node: IntegerNode) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from htvm.frontend.onnx.dialects.reader import (
 )
 from htvm.frontend.onnx.dialects.standard import STANDARD
 from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, Scaled, Value, limits_of
-from htvm.frontend.onnx.dialects.write import live, requantize
+from htvm.frontend.onnx.dialects.write import Scaling, live, requantize
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from patterns.op import INT8
 from patterns.ops.integer.rescale import Rescale
@@ -49,7 +49,7 @@ def _requant_shift(node: IntegerNode) -> Value:
     divisor = node.integer("div") if "div" in node.attributes else node.integer("D")
     shift, levels = exponent_of(node, divisor), _levels(node)
     clip = (0, levels - 1) if not node.int32("signed", 1) else (-levels // 2, levels // 2 - 1)
-    return requantize(node, value, mul, add + divisor // 2, shift, clip)
+    return requantize(node, value, Scaling(mul, add + divisor // 2, shift, clip))
 
 
 def _softmax(node: IntegerNode) -> Live:

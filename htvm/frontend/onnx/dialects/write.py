@@ -8,7 +8,7 @@ one operator, `patterns.ops.analog`; otherwise it becomes a layer with one right
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,7 @@ from htvm.frontend.onnx.dialects.values import (
     Scaled,
     Value,
 )
+from htvm.frontend.operators import Clip
 from patterns.op import INT8, Op
 from patterns.ops.add import Add
 from patterns.ops.analog.products import AnalogConv2d, AnalogDense
@@ -42,49 +43,93 @@ CONVERTER = (-32, 31)
 _INT32_MAX = 2**31 - 1
 
 
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """``clip((x * mul + add) >> shift)``.
+
+    Attributes:
+        mul, add: int64, broadcast over the shape of x.
+        shift: number of bits, 0 to 31.
+        clip: inclusive range of the result, which determines its type.
+    """
+
+    mul: Array
+    add: Array
+    shift: int
+    clip: Clip
+
+    @property
+    def bound(self) -> int:
+        """Largest magnitude of the result."""
+        return max(abs(self.clip[0]), abs(self.clip[1]))
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether all elements are scaled alike."""
+        return bool(self.mul.size == self.add.size == 1)
+
+    def requant(self, most: int = 2**62) -> tuple[Shift | MulShift, Array]:
+        """Return it for one number or one per channel: a right shift alone if that does.
+
+        Factors are then the same power of two, not above ``2**shift``:
+        ``floor((x * 2**k + add) / 2**s) = floor((x + floor(add / 2**k)) / 2**(s - k))``.
+
+        Args:
+            most: largest magnitude of what can be added before the shift.
+
+        Returns:
+            The requantization, and what is added before it.
+        """
+        mul, add, first = self.mul.reshape(-1), self.add.reshape(-1), int(self.mul.flat[0])
+        if (mul == first).all() and first > 0 and not first & (first - 1):
+            exponent = first.bit_length() - 1
+            if exponent <= self.shift and (np.abs(add >> exponent) <= most).all():
+                return Shift(self.shift - exponent), add >> exponent
+        size = max(mul.size, add.size)
+        factors, summands = (tuple(np.broadcast_to(part, size).tolist()) for part in (mul, add))
+        return MulShift(factors, (self.shift,) * size, summands), np.zeros(1, np.int64)
+
+
 def requantize(
-    node: IntegerNode,
-    value: Live | Products | Converted | PendingSum,
-    mul: Array,
-    add: Array,
-    shift: int,
-    clip: tuple[int, int],
+    node: IntegerNode, value: Live | Products | Converted | PendingSum, scaling: Scaling
 ) -> Live:
-    """Write ``clip((value * mul + add) >> shift)``, in one operator with the value if possible.
+    """Write a scaled value, in one operator with the value if possible.
 
     Args:
         node: last node of the chain, for messages.
         value: the value to scale.
-        mul, add: int64, broadcast over the value's shape.
-        shift: number of bits, 0 to 31.
-        clip: inclusive range of the result, which determines its type.
+        scaling: how.
 
     Raises:
         UnsupportedError: constants do not fit.
     """
+    clip, bound = scaling.clip, scaling.bound
     dtype = _type_of(node, clip)
-    bound = max(abs(clip[0]), abs(clip[1]))
-    if not 0 <= shift <= 31:
-        raise node.unsupported(f"a division by 2**{shift}", "at most 2**31")
+    if not 0 <= scaling.shift <= 31:
+        raise node.unsupported(f"a division by 2**{scaling.shift}", "at most 2**31")
     if isinstance(value, Products):
-        factors, summands = (per_channel(part, value) for part in (mul, add))
-        if factors is not None and summands is not None:
-            live = _scaled_products(value, factors, summands, shift, clip, dtype)
-            return Live(live.activation, bound)
-    elif isinstance(value, PendingSum) and mul.size == add.size == 1 and value.shape[0] == 1:
-        requant = _mul_shift(mul.reshape(-1), add.reshape(-1), shift)
-        return _scaled_sum(value, requant, clip, dtype, bound)
+        mul, add = (per_channel(part, value) for part in (scaling.mul, scaling.add))
+        if mul is not None and add is not None:
+            requant, before = replace(scaling, mul=mul, add=add).requant()
+            moved = replace(value, bias=value.bias + before)
+            return Live(_write_products(moved, requant, clip, dtype).activation, bound)
+    elif isinstance(value, PendingSum) and scaling.is_scalar and value.shape[0] == 1:
+        op = Add(scaling.requant(0)[0], clip, dtype)
+        return value.node.apply(op, *value.operands, bound=bound)
     live = written(value)
-    source = live.activation.dtype
-    if source == dtype == "int8" and mul.size == add.size == 1:
-        return _converted(node, live, mul.reshape(-1), add.reshape(-1), shift, clip, bound)
-    for part in (mul, add):
+    if live.activation.dtype == dtype == "int8" and scaling.is_scalar:
+        requant, before = scaling.requant(_INT32_MAX - 255)
+        if requant == Shift(0) and not before.any() and clip == INT8:
+            return live  # the same numbers
+        return node.apply(Convert(requant, clip, offset=int(before[0])), live, bound=bound)
+    for part in (scaling.mul, scaling.add):
         _check_broadcast(node, part, live.shape)
-    op = Rescale(np.asarray(mul), np.asarray(add), shift, clip, dtype, live.bound)
-    return node.apply(op, live, bound=bound)
+    mul, add = np.asarray(scaling.mul), np.asarray(scaling.add)  # also of single numbers
+    rescale = Rescale(mul, add, scaling.shift, clip, dtype, live.bound)
+    return node.apply(rescale, live, bound=bound)
 
 
-def _type_of(node: OnnxNode, clip: tuple[int, int]) -> str:
+def _type_of(node: OnnxNode, clip: Clip) -> str:
     for dtype in ("int8", "uint8", "int16", "int32"):
         limits = np.iinfo(dtype)
         if limits.min <= clip[0] <= clip[1] <= limits.max:
@@ -114,23 +159,6 @@ def per_channel(part: Array, value: Products) -> Array | None:
     allowed = {(1,) * (axis - lead) + (channels,) + (1,) * (rank - 1 - axis) for lead in (0, 1)}
     allowed |= {(channels, 1, 1)} if value.window is not None else {(channels,)}
     return part.reshape(-1) if part.shape in allowed else None
-
-
-def _mul_shift(mul: Array, add: Array, shift: int) -> MulShift:
-    size = max(mul.size, add.size)
-    return MulShift(
-        tuple(np.broadcast_to(mul, size).tolist()),
-        (shift,) * size,
-        tuple(np.broadcast_to(add, size).tolist()),
-    )
-
-
-def _power_of(mul: Array, shift: int) -> int | None:
-    """Return the exponent if all factors are the same power of two, not above ``2**shift``."""
-    first = int(mul[0])
-    if (mul != first).any() or first < 1 or first & (first - 1) or first > 1 << shift:
-        return None
-    return first.bit_length() - 1
 
 
 def live(node: IntegerNode, index: int) -> Live:
@@ -164,26 +192,10 @@ def written(value: Value) -> Live:
 # ------------------------------------------------------------------------------ products
 
 
-def _scaled_products(
-    value: Products,
-    mul: Array,
-    add: Array,
-    shift: int,
-    clip: tuple[int, int],
-    dtype: str,
-) -> Live:
-    exponent = _power_of(mul, shift)
-    if exponent is None:
-        return _write_products(value, _mul_shift(mul, add, shift), clip, dtype)
-    # floor((acc * 2**k + add) / 2**s) = floor((acc + floor(add / 2**k)) / 2**(s - k))
-    moved = replace(value, bias=value.bias + (add >> exponent))
-    return _write_products(moved, Shift(shift - exponent), clip, dtype)
-
-
 def _write_products(
     value: Products,
     requant: Shift | MulShift | None = None,
-    clip: tuple[int, int] = (-128, 127),
+    clip: Clip = INT8,
     dtype: str = "int32",
 ) -> Live:
     """Write a convolution or product of matrices, int32 without requantization.
@@ -204,7 +216,7 @@ def _product(
     value: Products,
     bias: Array,
     requant: Shift | MulShift | None,
-    clip: tuple[int, int],
+    clip: Clip,
     dtype: str,
 ) -> Op:
     weight, window = value.weight, value.window
@@ -218,47 +230,13 @@ def _product(
     return conv2d_of(weight, bias, window, requant, clip, dtype)
 
 
-# ------------------------------------------------------------------------------ sums, conversions
-
-
-def _scaled_sum(
-    value: PendingSum,
-    requant: MulShift,
-    clip: tuple[int, int],
-    dtype: str,
-    bound: int,
-) -> Live:
-    exponent = _power_of(np.asarray(requant.mul), requant.shift[0])
-    chosen: Shift | MulShift = requant
-    if exponent is not None and requant.add[0] >> exponent == 0:
-        chosen = Shift(requant.shift[0] - exponent)
-    return value.node.apply(Add(chosen, clip, dtype), *value.operands, bound=bound)
-
-
-def _converted(
-    node: IntegerNode,
-    live: Live,
-    mul: Array,
-    add: Array,
-    shift: int,
-    clip: tuple[int, int],
-    bound: int,
-) -> Live:
-    exponent = _power_of(mul, shift)
-    requant: Shift | MulShift = _mul_shift(mul, add, shift)
-    offset = 0
-    if exponent is not None and abs(int(add[0]) >> exponent) <= _INT32_MAX - 255:
-        requant, offset = Shift(shift - exponent), int(add[0]) >> exponent
-    if requant == Shift(0) and offset == 0 and clip == (-128, 127):
-        return live  # the same numbers
-    op = Convert(requant, clip, offset=offset)
-    return node.apply(op, live, bound=bound)
+# ------------------------------------------------------------------------------ the analog core
 
 
 _INT16 = np.iinfo(np.int16)
 
 
-def converter_of(value: Scaled, shift: int, clip: tuple[int, int]) -> Converted | None:
+def converter_of(value: Scaled, shift: int, clip: Clip) -> Converted | None:
     """Return the value after a converter, if a clip of a floored division is one."""
     base = value.base
     if clip != CONVERTER or shift < 1 or not isinstance(base, Products):
@@ -272,17 +250,10 @@ def converter_of(value: Scaled, shift: int, clip: tuple[int, int]) -> Converted 
     return Converted(base, shift) if plain and ternary and simple and rows and signed else None
 
 
-def write_analog(
-    node: IntegerNode,
-    value: Converted,
-    mul: Array,
-    add: Array,
-    shift: int,
-    clip: tuple[int, int],
-) -> Live | None:
+def write_analog(node: IntegerNode, value: Converted, scaling: Scaling) -> Live | None:
     """Write layer and scaling as one operator; return ``None`` if the core has no such scaling."""
-    products = value.products
-    factors, summands = (per_channel(part, products) for part in (mul, add))
+    products, clip = value.products, scaling.clip
+    factors, summands = (per_channel(part, products) for part in (scaling.mul, scaling.add))
     if factors is None or summands is None or clip[0] < INT8[0] or clip[1] > INT8[1]:
         return None
     for part in (factors, summands):
@@ -293,12 +264,12 @@ def write_analog(
         gain=1 << value.shift,
         mul=tuple(factors.tolist()),
         add=tuple(summands.tolist()),
-        shift=shift,
+        shift=scaling.shift,
         rows=int(np.prod(weight.shape[1:])),  # the file sums all channels before it converts
         adc=CONVERTER,
     )
     op: Op = AnalogDense(weight, requant, clip)
     if products.window is not None:
         op = AnalogConv2d(weight, requant, clip, window=products.window)
-    made = node.apply(op, products.source, bound=max(abs(clip[0]), abs(clip[1])))
+    made = node.apply(op, products.source, bound=scaling.bound)
     return node.reshape(made, products.shape)
