@@ -8,12 +8,14 @@ operator's name; an input of the model has its own name.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tvm import relax
 from tvm.ir import SourceName, Span
 
-from byoc_dory.errors import IntegerFormError
+from byoc_dory.errors import HtvmError, IntegerFormError
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Call, Expr, Var
@@ -38,6 +40,16 @@ class NameCounter:
             if name not in self._taken:
                 self._taken.add(name)
                 return name
+
+
+@contextmanager
+def located(name: str) -> Iterator[None]:
+    """Name the operator in errors that are raised inside and say no place."""
+    try:
+        yield
+    except HtvmError as error:
+        error.where = error.where or f"operator '{name}'"
+        raise
 
 
 def with_name(call: Call, name: str) -> Call:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 from tvm import relax, te, tirx
 
-from byoc_dory.errors import HtvmError, IntegerFormError
+from byoc_dory.errors import IntegerFormError
 from patterns.fields import decode, encode
-from patterns.names import emit
+from patterns.names import emit, located
 from patterns.op import Op, TensorType
 
 if TYPE_CHECKING:
@@ -200,20 +200,31 @@ class PrimitiveOp(Op):
         """
 
     def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """The PrimFunc's arguments: by default the inputs, then the fields that are arrays.
+        """The PrimFunc's arguments: operands, then other fields that are arrays, then constants.
 
-        Inputs are named ``x``, or ``x0``, ``x1``...; fields have their own names.
+        Fields have their own names.
         """
-        names = ["x"] if len(inputs) == 1 else [f"x{at}" for at in range(len(inputs))]
+        operands = self.operands(inputs)
+        named = {part.field for part in operands}
         own = {item.name: getattr(self, item.name) for item in fields(self)}
         return (
-            *(Argument(name, value) for name, value in zip(names, inputs, strict=True)),
+            *operands,
             *(
                 Argument(name, part, name)
                 for name, part in own.items()
-                if isinstance(part, np.ndarray)
+                if isinstance(part, np.ndarray) and name not in named
             ),
+            *(Argument(name, values) for name, values in self.constants().items()),
         )
+
+    def operands(self, inputs: Inputs) -> Sequence[Argument]:
+        """The first arguments: by default the inputs, named ``x``, or ``x0``, ``x1``..."""
+        names = ["x"] if len(inputs) == 1 else [f"x{at}" for at in range(len(inputs))]
+        return [Argument(name, value) for name, value in zip(names, inputs, strict=True)]
+
+    def constants(self) -> Mapping[str, Array]:
+        """The last arguments: arrays that are computed from fields, by name; none by default."""
+        return {}
 
     def extents(self, tensors: Sequence[te.Tensor]) -> list[Any]:
         """Return the shape of the result for arguments of the PrimFunc, in 64 bits."""
@@ -240,12 +251,9 @@ class PrimitiveOp(Op):
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
         """See `Op.write`: writes a call of the operator's PrimFunc."""
-        try:
+        with located(name):
             arguments = self.arguments(inputs)
             result = self.result([type_of(argument.value) for argument in arguments])
-        except HtvmError as error:
-            where = error.where or f"operator '{name}'"
-            raise type(error)(error.what, where=where, hint=error.hint) from error
         args = [
             relax.const(np.asarray(part.value, order="C"), part.value.dtype.name)
             if isinstance(part.value, np.ndarray)

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.layers import Attention, Projection, mha_layer
-from patterns.dispatch.arrange import arranged, is_arranged
 from patterns.dispatch.groups import Group
 from patterns.dispatch.heads import (
     AttentionCore,
     Obstacle,
+    arranged,
     columns_of_heads,
     core_of,
     head_product,
+    is_arranged,
     of_rows,
     plain_layer,
     product_of,

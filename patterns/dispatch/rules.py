@@ -10,8 +10,8 @@ from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Add, Layer, MultiHeadAttention, Tensor
 from byoc_dory.soc.rules import fits_budget
 from byoc_dory.verdict import CPU, OperatorVerdict, Refused
-from patterns.dispatch.arrange import is_arranged
 from patterns.dispatch.groups import Group
+from patterns.dispatch.heads import is_arranged
 from patterns.ops.moves.base import Filling
 from patterns.relax_op import ComposedOp, compositions
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
-from patterns.primitive import Argument, Inputs
+from patterns.primitive import Argument, Inputs, PrimitiveOp
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
@@ -26,6 +27,15 @@ def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
     except ValueError as error:
         named = " and ".join(str(tuple(shape)) for shape in shapes)
         raise IntegerFormError(f"operands of shapes {named} cannot be broadcast") from error
+
+
+@dataclass(frozen=True, eq=False)
+class PairOp(PrimitiveOp):
+    """Base of functions of two tensors; in a field ``a`` or ``b``, an operand is constant."""
+
+    def operands(self, inputs: Inputs) -> Sequence[Argument]:
+        """See `PrimitiveOp.operands`: both, with a constant one in its place."""
+        return pair(inputs, getattr(self, "a", None), getattr(self, "b", None))
 
 
 def pair(inputs: Inputs, a: Array | None = None, b: Array | None = None) -> tuple[Argument, ...]:

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from byoc_dory.errors import HtvmError
 from byoc_dory.layers import Add, Layout, Tensor
+from patterns.names import located
 from patterns.op import INT8, Range, union
 from patterns.ops.moves.base import Move
 from patterns.reading.graph import Graph
@@ -161,11 +161,8 @@ class GraphBuilder:
             UnsupportedError: the result could not be computed exactly.
         """
         read = [(each, self._types[each]) for each in inputs]
-        try:
+        with located(name):
             result = result or op.result_of([kind for _, kind in read])
-        except HtvmError as error:
-            where = error.where or f"operator '{name}'"
-            raise type(error)(error.what, where=where, hint=error.hint) from error
         self._nodes.append(node_of(name, op, read, result))
         self._types[name] = result
         return name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from byoc_dory.errors import HtvmError
 from byoc_dory.layers import Layer
+from patterns.names import located
 from patterns.op import Op, Operands, Scale, TensorType
 
 
@@ -69,11 +69,8 @@ def node_of(name: str, op: Op, read: Operands, result: TensorType) -> Node:
     Raises:
         IntegerFormError: accelerators could not be offered it, as of a batch other than 1.
     """
-    try:
+    with located(name):
         layer = op.layer(name, read, result)
-    except HtvmError as error:
-        where = error.where or f"operator '{name}'"
-        raise type(error)(error.what, where=where, hint=error.hint) from error
     if layer is not None and len(layer.inputs) == 2 and len(read) == 1:
         read = (*read, *read)  # a tensor added to itself
     return Node(

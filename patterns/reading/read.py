@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from tvm import relax
 
-from byoc_dory.errors import HtvmError, IntegerFormError
-from patterns.names import name_of, tensor_name
+from byoc_dory.errors import IntegerFormError
+from patterns.names import located, name_of, tensor_name
 from patterns.primitive import type_of
 from patterns.reading.building import finished
 from patterns.reading.graph import Graph
@@ -71,11 +71,8 @@ def read_node(module: IRModule, operator: OperatorBindings, values: Mapping[Var,
     name = _required_name(operator)
     variables = _read_variables(operator, values)
     read = [(_name_of_var(var, values), type_of(var)) for var in variables]
-    try:
+    with located(name):
         op = recognised(module, operator.value, values)
-    except HtvmError as error:
-        where = error.where or f"operator '{name}'"
-        raise type(error)(error.what, where=where, hint=error.hint) from error
     return node_of(name, op, read, type_of(operator.var))
 
 

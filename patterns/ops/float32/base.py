@@ -53,8 +53,8 @@ class RealPair(RealOp):
     a: Array | None = None
     b: Array | None = None
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: both operands, with a constant one in its place."""
+    def operands(self, inputs: Inputs) -> Sequence[Argument]:
+        """See `PrimitiveOp.operands`: both, with a constant one in its place."""
         a, b = (None if part is None else np.asarray(part, "float32") for part in (self.a, self.b))
         return pair(inputs, a, b)
 

@@ -14,9 +14,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from tvm import te, tirx
 
+from byoc_dory.layers import Array
 from patterns.op import operator
 from patterns.ops.float32.base import Definitions, RealOp, polynomial, within
-from patterns.primitive import Argument, Inputs
 
 # exp(x) = 2**n * exp(r), |r| <= ln(2) / 2.  Coefficients: Cephes, expf.c; ln(2) is split in two
 # parts, the first of which has so few bits that its product with n is exact.
@@ -36,13 +36,11 @@ class RealExp(RealOp):
     kind = "real_exp"
     opaque = True
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, the polynomial and the powers of two."""
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the polynomial and the powers of two."""
         figures = np.asarray([*_EXP, *_POLYNOMIAL], "float32")
         powers = np.asarray([2.0**k for k in range(_LEAST_POWER, _MOST_POWER + 1)], "float32")
-        return (
-            Argument("x", inputs[0]), Argument("figures", figures), Argument("powers", powers),
-        )  # fmt: skip
+        return {"figures": figures, "powers": powers}
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         source, figures, scales = tensors
@@ -89,15 +87,14 @@ class RealLog(RealOp):
     kind = "real_log"
     opaque = True
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, the figures, powers of two and their inverses."""
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the figures, powers of two and their inverses."""
         figures = np.asarray([*_LOG2, math.sqrt(2), 0.5, 1.0, 0.0, -np.inf, np.inf], "float32")
         powers = np.asarray([[2.0**k, 2.0**-k, 2.0 ** (1 - k), k] for k in _POWERS], "float32")
-        return (
-            Argument("x", inputs[0]),
-            Argument("figures", np.concatenate([figures, np.asarray(_ARTANH, "float32")])),
-            Argument("powers", powers.reshape(-1)),
-        )
+        return {
+            "figures": np.concatenate([figures, np.asarray(_ARTANH, "float32")]),
+            "powers": powers.reshape(-1),
+        }
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, figures, powers = tensors
@@ -168,11 +165,10 @@ class RealMap(RealOp):
     def stem(self) -> str:
         return f"real_{self.function}"
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, then the limits and both polynomials."""
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the limits and both polynomials."""
         limit, above, below = _RATIONAL[self.function]
-        figures = np.asarray((-limit, limit, *above, *below), "float32")
-        return Argument("x", inputs[0]), Argument("figures", figures)
+        return {"figures": np.asarray((-limit, limit, *above, *below), "float32")}
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, figures = tensors
@@ -200,13 +196,11 @@ class RealSqrt(RealOp):
     kind = "real_sqrt"
     opaque = True
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, powers of 16, and starting values of roots."""
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: powers of 16, and starting values of roots."""
         squares = np.asarray([2.0**k for k in _EXPONENTS], "float32")
         starts = np.asarray([2.0 ** (k // 2 + 1) for k in _EXPONENTS], "float32")
-        return (
-            Argument("x", inputs[0]), Argument("squares", squares), Argument("starts", starts),
-        )  # fmt: skip
+        return {"squares": squares, "starts": starts}
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         source, limits, roots = tensors
@@ -241,13 +235,12 @@ class RealRound(RealOp):
     kind = "real_round"
     opaque = True
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input and two equal numbers.
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: two equal numbers.
 
         There are two, because with one number a compiler would cancel the addition and subtraction.
         """
-        ends = np.full(2, _FRACTIONS_END, "float32")
-        return Argument("x", inputs[0]), Argument("ends", ends)
+        return {"ends": np.full(2, _FRACTIONS_END, "float32")}
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, ends = tensors

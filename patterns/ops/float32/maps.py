@@ -7,7 +7,7 @@ is as good as any other, but another order would give different last bits.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import TensorType, operator
 from patterns.ops.float32.base import RealOp, check_reals
-from patterns.primitive import Argument, Inputs, sizes_of
+from patterns.primitive import sizes_of
 
 
 @operator
@@ -114,10 +114,9 @@ class RealAverage(RealOp):
         sizes = (span // stride + 1 for span, stride in zip(spans, self.strides, strict=True))
         return TensorType((*source[:2], *sizes), "float32")
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input and the number of elements in a window."""
-        count = np.asarray([math.prod(self.kernel)], "float32")
-        return Argument("x", inputs[0]), Argument("count", count)
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the number of elements in a window."""
+        return {"count": np.asarray([math.prod(self.kernel)], "float32")}
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         source, count = tensors

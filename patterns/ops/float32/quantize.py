@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from tvm import te, tirx
 
+from byoc_dory.layers import Array
 from patterns.op import TensorType, Work, operator
-from patterns.primitive import Argument, Inputs, PrimitiveOp
+from patterns.primitive import PrimitiveOp
 
 BEYOND = 512.0
 """Number of steps from zero at which any byte saturates, whatever the zero point is."""
@@ -41,14 +42,14 @@ class Quantize(PrimitiveOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         return TensorType(inputs[0].shape, self.dtype)
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input and the scale.
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the scale.
 
         The scale is an argument, because TVM prints constants inside a function with only seven
         digits.
         """
         scale = np.asarray([self.step], "float32")
-        return Argument("x", inputs[0]), Argument("scale", scale)
+        return {"scale": scale}
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, step = tensors
@@ -96,14 +97,14 @@ class Dequantize(PrimitiveOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         return TensorType(inputs[0].shape, "float32")
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input and the scale.
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the scale.
 
         The scale is an argument, because TVM prints constants inside a function with only seven
         digits.
         """
         scale = np.asarray([self.step], "float32")
-        return Argument("x", inputs[0]), Argument("scale", scale)
+        return {"scale": scale}
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, step = tensors

@@ -12,7 +12,7 @@ from tvm import te, tirx
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers.layer import Array
 from patterns.op import TensorType, operator
-from patterns.ops.broadcast import broadcast, broadcast_load, pair
+from patterns.ops.broadcast import PairOp, broadcast, broadcast_load, pair
 from patterns.ops.integer.limits import constant_of, magnitude, wrapping_type
 from patterns.primitive import Argument, Inputs, PrimitiveOp, sizes_of
 
@@ -40,8 +40,8 @@ class Combine(PrimitiveOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         return TensorType(broadcast(*(part.shape for part in inputs)), "int32")
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: both operands."""
+    def operands(self, inputs: Inputs) -> Sequence[Argument]:
+        """See `PrimitiveOp.operands`: both."""
         return pair(inputs, b=None if self.b is None else constant_of(self.b, 1))
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
@@ -54,7 +54,7 @@ class Combine(PrimitiveOp):
 
 @operator
 @dataclass(frozen=True, eq=False)
-class IntegerMatmul(PrimitiveOp):
+class IntegerMatmul(PairOp):
     """The int32 product of two tensors of matrices; leading axes are broadcast.
 
     The tensors are (..., M, C) and (..., C, K), of any integer types.  Sums that exceed 32 bits
@@ -82,10 +82,6 @@ class IntegerMatmul(PrimitiveOp):
                 error
             )
         return TensorType((*outer, first[-2], second[columns]), "int32")
-
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: both operands."""
-        return pair(inputs)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         left, right = tensors

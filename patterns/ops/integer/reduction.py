@@ -13,9 +13,9 @@ from tvm import te, tirx
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers.layer import Array
 from patterns.op import Range, TensorType, Work, operator, union
-from patterns.ops.broadcast import broadcast, broadcast_load, pair
+from patterns.ops.broadcast import PairOp, broadcast, broadcast_load
 from patterns.ops.integer.limits import INT32_MAX, magnitude, wrapping_type
-from patterns.primitive import Argument, Inputs, PrimitiveOp, sizes_of
+from patterns.primitive import PrimitiveOp, sizes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +185,7 @@ class ReduceExtreme(PrimitiveOp):
 
 @operator
 @dataclass(frozen=True, eq=False)
-class Extreme(PrimitiveOp):
+class Extreme(PairOp):
     """The larger or the smaller of two integers of one type, broadcast like in numpy.
 
     Attributes:
@@ -207,10 +207,6 @@ class Extreme(PrimitiveOp):
         if first.dtype != second.dtype:
             raise IntegerFormError(f"operands of types {first.dtype} and {second.dtype}")
         return TensorType(broadcast(first.shape, second.shape), first.dtype)
-
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: both operands."""
-        return pair(inputs, b=self.b)
 
     def range(self, inputs: Sequence[Range]) -> Range:
         own = [] if self.b is None else [(int(self.b.min()), int(self.b.max()))]

@@ -44,7 +44,7 @@ class Concat(Move, PrimitiveOp):
         size = sum(shape[axis] for shape in shapes)
         return TensorType((*shapes[0][:axis], size, *shapes[0][axis + 1 :]), inputs[0].dtype)
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
+    def operands(self, inputs: Inputs) -> Sequence[Argument]:
         return tuple(Argument(f"part_{at}", part) for at, part in enumerate(inputs))
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +40,9 @@ class Take(Move, PrimitiveOp):
         before, after = shape[: self.axis], shape[self.axis + 1 :]
         return TensorType((*before, len(self.places), *after), inputs[0].dtype)
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input and the places."""
-        return Argument("x", inputs[0]), Argument("places", np.asarray(self.places, "int32"))
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the places."""
+        return {"places": np.asarray(self.places, "int32")}
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, places = tensors
@@ -74,10 +74,10 @@ class Nearest(Move, PrimitiveOp):
         shape = (*source[:y], len(self.rows), len(self.columns), *source[y + 2 :])
         return TensorType(shape, inputs[0].dtype)
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, rows and columns."""
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: rows and columns."""
         rows, columns = np.asarray(self.rows, "int32"), np.asarray(self.columns, "int32")
-        return Argument("x", inputs[0]), Argument("rows", rows), Argument("columns", columns)
+        return {"rows": rows, "columns": columns}
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, row, column = tensors

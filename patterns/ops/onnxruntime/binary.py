@@ -13,7 +13,7 @@ rounded before the zero point is added, for every pair of bytes; then no real is
 from __future__ import annotations
 
 import operator as operators
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
@@ -25,11 +25,11 @@ from tvm import te, tirx
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Array, OnnxRequant
 from patterns.op import INT8, Operands, Range, Scale, TensorType, Work, operator
-from patterns.ops.broadcast import broadcast, broadcast_load, pair
+from patterns.ops.broadcast import PairOp, broadcast, broadcast_load
 from patterns.ops.float32.base import Definitions
 from patterns.ops.layers import sum_layer
 from patterns.ops.onnxruntime.rounding import ROUNDING, TwoSteps, nearest, rounded
-from patterns.primitive import Argument, Inputs, PrimitiveOp, sizes_of
+from patterns.primitive import sizes_of
 
 Function: TypeAlias = Literal["add", "subtract", "multiply"]
 
@@ -53,7 +53,7 @@ def aligned(requant: OnnxRequant) -> tuple[tuple[int, ...], int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pair(PrimitiveOp):
+class _Pair(PairOp):
     """Base of functions of two operands.
 
     Attributes:
@@ -109,21 +109,13 @@ class _Pair(PrimitiveOp):
             raise UnsupportedError("an output scale far below those of the inputs")
         return TensorType(broadcast(*(part.shape for part in inputs[:2])))
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: both operands and their factors.
-
-        In reals also the scales, and what rounds.
-        """
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the factors; in reals also the scales, and what rounds."""
         exact, _ = aligned(self.requant)
-        factors = Argument("factors", np.asarray(exact, "int64"))
+        factors = {"factors": np.asarray(exact, "int64")}
         if not self.needs_reals:
-            return *self.operands(inputs), factors
-        figures = np.asarray([*self.steps, *ROUNDING], "float32")
-        return *self.operands(inputs), factors, Argument("figures", figures)
-
-    def operands(self, inputs: Inputs) -> tuple[Argument, ...]:
-        """Return the two operands."""
-        return pair(inputs)
+            return factors
+        return {**factors, "figures": np.asarray([*self.steps, *ROUNDING], "float32")}
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         parts, factors, figures = tensors[:2], tensors[2], tensors[-1]
@@ -268,10 +260,6 @@ class OnnxBinary(_Pair):
     def computes(self) -> Function:
         """The function of the two operands."""
         return self.function
-
-    def operands(self, inputs: Inputs) -> tuple[Argument, ...]:
-        """Return the two operands, with a constant one in its place."""
-        return pair(inputs, self.a, self.b)
 
 
 def _is_one_along_rows(a: tuple[int, ...], b: tuple[int, ...]) -> bool:

@@ -18,7 +18,7 @@ from tvm import sym, te, tirx
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import Add, MulShift
 from patterns.op import INT8, Operands, Range, TensorType, Work, operator
-from patterns.ops.broadcast import broadcast, broadcast_load, pair
+from patterns.ops.broadcast import PairOp, broadcast, broadcast_load
 from patterns.ops.integer.limits import INT32_MAX, magnitude
 from patterns.ops.layers import matrix_of
 from patterns.primitive import Argument, Inputs, PrimitiveOp
@@ -199,7 +199,7 @@ class PulpDivide(ElementWise):
 
 @operator
 @dataclass(frozen=True, eq=False)
-class PulpQuotient(PrimitiveOp):
+class PulpQuotient(PairOp):
     """``(factor * a) / (eta * b + eps)`` as int32, rounded to the nearest integer.
 
     The operands are tensors of any integers, broadcast as in numpy.  Half the divisor, which
@@ -232,10 +232,6 @@ class PulpQuotient(PrimitiveOp):
     def range(self, inputs: Sequence[Range]) -> Range:
         """See `Op.range`: all of int32."""
         return -INT32_MAX - 1, INT32_MAX
-
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: dividend and divisor."""
-        return pair(inputs)
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         zero, one, factor, eta, eps = (
@@ -301,7 +297,7 @@ class Accumulate(PrimitiveOp):
             )
         return inputs[0]
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
+    def operands(self, inputs: Inputs) -> Sequence[Argument]:
         return tuple(Argument(f"part_{at}", part) for at, part in enumerate(inputs))
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:

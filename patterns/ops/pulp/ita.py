@@ -6,7 +6,7 @@ ITAMax is a softmax with powers of two along the last axis, added in groups of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,12 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
+from byoc_dory.layers import Array
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from patterns.op import INT8, Operands, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.layers import row_layer
-from patterns.primitive import Argument, Inputs, PrimitiveOp
+from patterns.primitive import PrimitiveOp
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Rows
@@ -77,27 +78,24 @@ class ItaMax(PrimitiveOp):
         return TensorType(shape, self.dtype)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        (source,) = tensors
-        return _softmax(source, self.function, self._width(int(source.shape[-1])), self.dtype)
+        (source,), parameters = tensors, self.function
+        width = self._width(int(source.shape[-1]))
+        rows = source.shape[:-1]
+        maxima = _maxima(source, width)
+        last = int(maxima.shape[-1]) - 1
+        sums = _sums(source, maxima, width, parameters.step_bits)
+        numerator = tirx.const(parameters.numerator, "int32")
+        inverse = te.compute(rows, lambda *i: tirx.truncdiv(numerator, sums(*i)), name="inverse")
+
+        def element(*index: Any) -> Any:
+            *row, column = index
+            distance = maxima(*row, last) - tirx.Cast("int32", source(*row, column))
+            return tirx.Cast(self.dtype, inverse(*row) >> _steps(distance, parameters.step_bits))
+
+        return te.compute(source.shape, element, name="softmax")
 
     def layer(self, name: str, inputs: Operands, output: TensorType) -> Rows:
         return row_layer(name, inputs[0], output, self.function)
-
-
-def _softmax(source: te.Tensor, parameters: ItaSoftmax, width: int, dtype: str) -> te.Tensor:
-    rows = source.shape[:-1]
-    maxima = _maxima(source, width)
-    last = int(maxima.shape[-1]) - 1
-    sums = _sums(source, maxima, width, parameters.step_bits)
-    numerator = tirx.const(parameters.numerator, "int32")
-    inverse = te.compute(rows, lambda *i: tirx.truncdiv(numerator, sums(*i)), name="inverse")
-
-    def element(*index: Any) -> Any:
-        *row, column = index
-        distance = maxima(*row, last) - tirx.Cast("int32", source(*row, column))
-        return tirx.Cast(dtype, inverse(*row) >> _steps(distance, parameters.step_bits))
-
-    return te.compute(source.shape, element, name="softmax")
 
 
 def _steps(distance: Any, bits: int) -> Any:
@@ -224,11 +222,11 @@ class ItaActivation(PrimitiveOp):
             raise UnsupportedError(f"a GELU of {inputs[0].dtype}", hint="int8")
         return TensorType(inputs[0].shape)
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input and the table."""
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the table."""
         # The table of a `TableMap` is indexed by bytes: 0 to 127, then -128 to -1.
         table = np.roll(self.function.table().table.view("int8"), 128)
-        return Argument("x", inputs[0]), Argument("table", table)
+        return {"table": table}
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, table = tensors

@@ -8,7 +8,7 @@ with powers of two.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -263,21 +263,6 @@ class PulpAffineNorm(Norm):
         return saturated(value >> tirx.const(self.function.shift, kind), kind)
 
 
-def exponentials(
-    coefficients: tuple[int, int, int], log2: int, distances: int = 256
-) -> tuple[int, ...]:
-    """Return ``(A * (p + B)**2 + C) >> z`` for each distance d from the maximum.
-
-    ``z = min(d // log2, 31)`` and ``p = z * log2 - d``.
-    """
-    a, b, c = coefficients
-    table = []
-    for distance in range(distances):
-        z = min(distance // log2, 31)
-        table.append((a * (z * log2 - distance + b) ** 2 + c) >> z)
-    return tuple(table)
-
-
 @operator
 @dataclass(frozen=True, eq=False)
 class PulpSoftmax(PrimitiveOp):
@@ -320,8 +305,13 @@ class PulpSoftmax(PrimitiveOp):
 
     @property
     def exponentials(self) -> tuple[int, ...]:
-        """The exponential of each distance from the maximum."""
-        return exponentials(self.coefficients, self.log2)
+        """``(A * (p + B)**2 + C) >> z`` for each distance d from the maximum.
+
+        ``z = min(d // log2, 31)`` and ``p = z * log2 - d``.
+        """
+        (a, b, c), log2 = self.coefficients, self.log2
+        halved = [(d, min(d // log2, 31)) for d in range(256)]
+        return tuple((a * (z * log2 - d + b) ** 2 + c) >> z for d, z in halved)
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         shape, dtype = inputs[0].shape, inputs[0].dtype
@@ -330,10 +320,9 @@ class PulpSoftmax(PrimitiveOp):
         self._check(shape[-1])
         return TensorType(shape, "uint8")
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input and the table of exponentials."""
-        table = np.asarray(self.exponentials, "int32")
-        return Argument("x", inputs[0]), Argument("exponential", table)
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the table of exponentials."""
+        return {"exponential": np.asarray(self.exponentials, "int32")}
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         source, exponential = tensors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from patterns.ops.requantize import (
 )
 from patterns.ops.tflite.binary import divided
 from patterns.ops.windows import windows
-from patterns.primitive import Argument, Inputs, PrimitiveOp, sizes_of
+from patterns.primitive import PrimitiveOp, sizes_of
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Layout
@@ -170,10 +170,10 @@ class TfliteMean(PrimitiveOp):
         """Return the axes of the input that remain in the result."""
         return [axis for axis in range(rank) if self.keep_dims or axis not in self.axes]
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input and the multiplier."""
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the multiplier."""
         multiplier = np.asarray([self.multiplier], "int32")
-        return Argument("x", inputs[0]), Argument("multiplier", multiplier)
+        return {"multiplier": multiplier}
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         source, factors = tensors

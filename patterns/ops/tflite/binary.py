@@ -4,7 +4,7 @@ fixed-point factors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -14,7 +14,7 @@ from tvm import te, tirx
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import Add, Array, TfliteRequant
 from patterns.op import INT8, Operands, Range, Scale, TensorType, Work, operator
-from patterns.ops.broadcast import broadcast, broadcast_load, pair
+from patterns.ops.broadcast import PairOp, broadcast, broadcast_load
 from patterns.ops.layers import sum_layer
 from patterns.ops.requantize import (
     fixed_point,
@@ -23,7 +23,6 @@ from patterns.ops.requantize import (
     short_rounding_right_shift,
 )
 from patterns.ops.scaling import tflite_scale
-from patterns.primitive import Argument, Inputs, PrimitiveOp
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -165,7 +164,7 @@ Function: TypeAlias = Literal["add", "subtract", "multiply", "squared_difference
 
 @operator
 @dataclass(frozen=True, eq=False)
-class TfliteBinary(PrimitiveOp):
+class TfliteBinary(PairOp):
     """A function of two tensors of int8, or of int16, broadcast like in numpy.
 
     Attributes:
@@ -199,13 +198,9 @@ class TfliteBinary(PrimitiveOp):
             raise IntegerFormError(f"operands of types {first.dtype} and {second.dtype}")
         return TensorType(broadcast(first.shape, second.shape), first.dtype)
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: both operands and the multipliers.
-
-        The multipliers are an argument, because TVM would multiply out known ones.
-        """
-        multipliers = Argument("multiplier", np.asarray(self._multipliers, "int32"))
-        return *pair(inputs, self.a, self.b), multipliers
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the multipliers; TVM would multiply out known ones."""
+        return {"multiplier": np.asarray(self._multipliers, "int32")}
 
     @property
     def _multipliers(self) -> tuple[int, ...]:
@@ -275,7 +270,7 @@ def divided(value: Any, shift: int) -> Any:
 
 @operator
 @dataclass(frozen=True, eq=False)
-class TfliteAdd(PrimitiveOp):
+class TfliteAdd(PairOp):
     """The sum of two int8 tensors of the same shape, which can be a layer.
 
     Attributes:
@@ -299,14 +294,12 @@ class TfliteAdd(PrimitiveOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         return TensorType(inputs[0].shape)
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: both operands and the multipliers.
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the multipliers.
 
-        The multipliers are an argument, because TVM would multiply out known ones, into three wide
-        products instead of one.
+        TVM would multiply out known ones, into three wide products instead of one.
         """
-        multipliers = np.asarray(self.factors.multipliers, "int32")
-        return *pair(inputs), Argument("multiplier", multipliers)
+        return {"multiplier": np.asarray(self.factors.multipliers, "int32")}
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         first, second, multiplier = tensors

@@ -9,7 +9,7 @@ Fixed-point numbers are written Qm.n: m integer and n fraction bits besides the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,7 @@ from patterns.ops.tflite.softmax import (
     softmax_multiplier,
     summed_exponentials,
 )
-from patterns.primitive import Argument, Inputs, PrimitiveOp
+from patterns.primitive import PrimitiveOp
 
 _SUM_INTEGER_BITS = 12
 _LOWEST = -(2**30)
@@ -80,14 +80,10 @@ class TfliteLogSoftmax(PrimitiveOp):
         check_row(inputs[0])
         return TensorType(inputs[0].shape)
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, the exponentials and their arguments."""
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the exponentials and their arguments."""
         table = np.asarray(exponential_table(self.multiplier, self.left_shift), "int32")
-        return (
-            Argument("x", inputs[0]),
-            Argument("exponential", table),
-            Argument("difference", self._differences()),
-        )
+        return {"exponential": table, "difference": self._differences()}
 
     def _differences(self) -> Array:
         """Return what distances of 0 to 255 below a row's largest element are in Q5.26."""

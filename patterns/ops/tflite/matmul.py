@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,16 +12,16 @@ from tvm import te, tirx
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import Array
 from patterns.op import INT8, TensorType, operator
-from patterns.ops.broadcast import broadcast_load, pair
+from patterns.ops.broadcast import PairOp, broadcast_load
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
 from patterns.ops.tflite.wide import INT16, LARGEST_SUM
-from patterns.primitive import Argument, Inputs, PrimitiveOp, extents, sizes_of
+from patterns.primitive import extents, sizes_of
 
 
 @operator
 @dataclass(frozen=True, eq=False)
-class TfliteMatmul(PrimitiveOp):
+class TfliteMatmul(PairOp):
     """TFLite's BATCH_MATMUL of int8: (..., M, C) and (..., C, K); leading axes are broadcast.
 
     Attributes:
@@ -78,10 +78,9 @@ class TfliteMatmul(PrimitiveOp):
             raise IntegerFormError(f"a product of shapes {first} and {second}: {error}") from error
         return (*(int(size) for size in outer), m, k), c
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: both operands and the multiplier."""
-        multiplier = Argument("multiplier", np.asarray([self.multiplier], "int32"))
-        return *pair(inputs, self.a, self.b), multiplier
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the multiplier."""
+        return {"multiplier": np.asarray([self.multiplier], "int32")}
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         left, right, multiplier = tensors

@@ -11,7 +11,7 @@ Fixed-point numbers are written Qm.n: m integer and n fraction bits besides the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -29,7 +29,7 @@ from patterns.ops.requantize import (
     rounding_right_shift,
 )
 from patterns.ops.tflite.gemmlowp import exp_of_non_positive, high_multiply
-from patterns.primitive import Argument, Inputs, PrimitiveOp
+from patterns.primitive import PrimitiveOp
 
 _INTEGER_BITS = 5  # integer bits of the scaled difference, Q5.26
 _SUM_INTEGER_BITS = 12  # integer bits of the sum of exponentials, Q12.19
@@ -107,13 +107,30 @@ class TfliteSoftmax(PrimitiveOp):
         check_row(inputs[0])
         return TensorType(inputs[0].shape)
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input and the exponentials."""
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the exponentials."""
         table = np.asarray(exponential_table(self.multiplier, self.left_shift), "int32")
-        return Argument("x", inputs[0]), Argument("exponential", table)
+        return {"exponential": table}
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        return _rows(*tensors)
+        x, table = tensors
+        rows = x.shape[:-1]
+        distance, total = summed_exponentials(x, table)
+        zeros = te.compute(rows, lambda *i: leading_zeros(total(*i), 20), name="zeros")
+        half = te.compute(rows, lambda *i: _half_denominator(total(*i), zeros(*i)), name="halved")
+        root = reciprocal_of_half(half)
+
+        def element(*index: Any) -> Any:
+            row = index[:-1]
+            product = rounding_high_multiply(doubled(root(*row)), table[distance(*index)])
+            # Rounding shift of a non-negative number by 23 + 12 - zeros; everything above 31 gives
+            # 0.  Both bounds are written out: for shifts that may be negative, TVM's range analysis
+            # draws wrong conclusions, and drops the saturation below.
+            amount = tirx.max(tirx.min(22 + _SUM_INTEGER_BITS - zeros(*row), 31), 0)
+            result = (((product >> amount) + 1) >> 1) - 128
+            return tirx.Cast("int8", tirx.min(result, 127))
+
+        return te.compute(x.shape, element, name="softmax")
 
 
 def check_row(source: TensorType) -> None:
@@ -156,26 +173,6 @@ def reciprocal_of_half(half: te.Tensor) -> te.Tensor:
     for step in range(3):
         root = te.compute(half.shape, _newton_step(root, half), name=f"newton{step}")
     return root
-
-
-def _rows(x: te.Tensor, table: te.Tensor) -> te.Tensor:
-    rows = x.shape[:-1]
-    distance, total = summed_exponentials(x, table)
-    zeros = te.compute(rows, lambda *i: leading_zeros(total(*i), 20), name="zeros")
-    half = te.compute(rows, lambda *i: _half_denominator(total(*i), zeros(*i)), name="halved")
-    root = reciprocal_of_half(half)
-
-    def element(*index: Any) -> Any:
-        row = index[:-1]
-        product = rounding_high_multiply(doubled(root(*row)), table[distance(*index)])
-        # Rounding shift of a non-negative number by 23 + 12 - zeros; everything above 31 gives 0.
-        # Both bounds are written out: for shifts that may be negative, TVM's range analysis draws
-        # wrong conclusions, and drops the saturation below.
-        amount = tirx.max(tirx.min(22 + _SUM_INTEGER_BITS - zeros(*row), 31), 0)
-        result = (((product >> amount) + 1) >> 1) - 128
-        return tirx.Cast("int8", tirx.min(result, 127))
-
-    return te.compute(x.shape, element, name="softmax")
 
 
 def leading_zeros(value: Any, lowest: int) -> Any:
@@ -271,14 +268,13 @@ class WideSoftmax(PrimitiveOp):
             )
         return source
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input, both tables and the multiplier."""
-        return (
-            Argument("x", inputs[0]),
-            Argument("exponential", _exponential()),
-            Argument("reciprocal", _reciprocal()),
-            Argument("multiplier", np.asarray([self.multiplier], "int32")),
-        )
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: both tables and the multiplier."""
+        return {
+            "exponential": _exponential(),
+            "reciprocal": _reciprocal(),
+            "multiplier": np.asarray([self.multiplier], "int32"),
+        }
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         x, exponential, reciprocal, multiplier = tensors

@@ -9,7 +9,7 @@ and both are symmetric, so that one table of the logistic function of positive n
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -276,9 +276,9 @@ class WideSigmoid(PrimitiveOp):
             raise IntegerFormError(f"an input of type {inputs[0].dtype}, not int16")
         return inputs[0]
 
-    def arguments(self, inputs: Inputs) -> Sequence[Argument]:
-        """See `PrimitiveOp.arguments`: the input and the curve."""
-        return Argument("x", inputs[0]), Argument("curve", _curve())
+    def constants(self) -> Mapping[str, Array]:
+        """See `PrimitiveOp.constants`: the curve."""
+        return {"curve": _curve()}
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         source, curve = tensors
