@@ -138,9 +138,7 @@ class Compiled:
         cache: StageCache | None = None,
     ) -> None:
         self.target = resolve(target, l2_bytes=options.l2_bytes)
-        _check_budget(options.tiling.l1_budget, self.target)
-        _check_assembly(options.tiling, self.target)
-        _check_objectives(options.tiling, self.target)
+        _check_tiling(options.tiling, self.target)
         self._model = model
         self.options = options
         self._data = data
@@ -363,48 +361,37 @@ class Compiled:
 
 def _advise(source: Model, target: Target) -> None:
     """Warn that other targets take a network that could not be written in this one's numbers."""
-    from htvm.placement.elsewhere import takers
+    from htvm.placement.elsewhere import other_targets
 
-    found = takers(source.graph, target)
+    found = other_targets(source.graph, target)
     if found:
         words = ", ".join(map(str, found))
         _log.warning("other targets take %s as it is: %s", source.name, words)
 
 
-def _check_assembly(options: TilingOptions, target: Target) -> None:
-    """Refuse late assembly for accelerators without command streams."""
-    if options.assembly == "late" and not (
-        target.accelerators and all(entry.region_runner for entry in target.accelerators)
-    ):
-        raise TargetError(
-            "there are no command streams to assemble late",
-            where=f"target '{target.name}'",
-            hint="leave out assembly='late', or build for dla",
-        )
-
-
-def _check_budget(budget: int | None, target: Target) -> None:
-    """Refuse a budget larger than the target's L1: code for it would overrun L1."""
-    for accelerator in target.accelerators:
+def _check_tiling(options: TilingOptions, target: Target) -> None:
+    """Refuse options that do not fit the target, before anything is planned."""
+    accelerators, budget = target.accelerators, options.l1_budget
+    for accelerator in accelerators:
         size = target.soc.memory(accelerator.l1).size
-        if budget is not None and budget > size:
+        if budget is not None and budget > size:  # code for it would overrun L1
             raise TargetError(
                 f"an L1 budget of {budget} B, accelerator '{accelerator.name}' has {size} B",
                 where="option 'l1_budget'",
                 hint=f"give at most {size}; larger memories can be explored with htvm.explore",
             )
-
-
-def _check_objectives(options: TilingOptions, target: Target) -> None:
-    """Refuse objectives that no accelerator of the target knows, before anything is planned."""
+    has_streams = accelerators and all(entry.region_runner for entry in accelerators)
+    if options.assembly == "late" and not has_streams:
+        raise TargetError(
+            "there are no command streams to assemble late",
+            where=f"target '{target.name}'",
+            hint="leave out assembly='late', or build for dla",
+        )
     known = {
-        name: objective
-        for entry in target.accelerators
-        for name, objective in entry.objectives.items()
+        name: objective for entry in accelerators for name, objective in entry.objectives.items()
     }
-    asked = [options.objective, *(objective for _, objective in options.layers)]
-    for objective in asked if known else ():
-        if objective is not None:
+    for objective in (options.objective, *(asked for _, asked in options.layers)):
+        if known and objective is not None:
             objective_named(objective, known, f"target '{target.name}'")
 
 

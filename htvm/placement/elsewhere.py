@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Taker:
+class OtherTarget:
     """A target, and how many of a network's layers its accelerators take.
 
     Attributes:
@@ -31,7 +31,7 @@ class Taker:
         return f"{self.target} runs {share} layers on accelerators (-t {self.target})"
 
 
-def takers(graph: Graph, target: Target) -> tuple[Taker, ...]:
+def other_targets(graph: Graph, target: Target) -> tuple[OtherTarget, ...]:
     """Return the targets of other SoCs that take layers in the source's own numbers, best first.
 
     Of those that leave as little to the host, the first joins most operators in one layer.
@@ -59,5 +59,5 @@ def takers(graph: Graph, target: Target) -> tuple[Taker, ...]:
         places = [placed.placement[name] for name in placed.layers]
         taken = sum(place != CPU for place in places)
         if taken:
-            found.append(Taker(other.name, taken, len(places)))
+            found.append(OtherTarget(other.name, taken, len(places)))
     return tuple(sorted(found, key=lambda entry: (-entry.taken / entry.layers, entry.layers)))

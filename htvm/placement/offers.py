@@ -151,23 +151,18 @@ def _cycles(asked: Offers, accelerator: Accelerator, done: Rewritten) -> int | N
     layers = done.layers
     made = {part.name: part for part in done.parts}
     for part in done.parts:
-        if part.name in layers:
+        on_accelerator = part.name in layers
+        if on_accelerator:
             cycles = asked.accepted(accelerator, layers[part.name])
-            # Its operands that other parts compute on the CPU are converted.
-            total += sum(
-                host.conversion(prod(made[each].output_shape))
-                for each in part.inputs
-                if each in made and each not in layers
-            )
         else:
-            read = sum(map(prod, part.input_shapes))
-            written = prod(part.output_shape)
+            read, written = sum(map(prod, part.input_shapes)), prod(part.output_shape)
             cycles = host.operator(part.op.work, read, written)
-            total += sum(
-                host.conversion(prod(made[each].output_shape))
-                for each in part.inputs
-                if each in layers
-            )
+        # Its operands that parts on the other side compute are converted.
+        total += sum(
+            host.conversion(prod(made[each].output_shape))
+            for each in part.inputs
+            if each in made and (each in layers) != on_accelerator
+        )
         if cycles is None:
             return None
         total += cycles

@@ -9,15 +9,15 @@ import pytest
 import htvm
 from byoc_dory.soc.registry import resolve
 from htvm.compiled import _advise
-from htvm.placement.elsewhere import takers
+from htvm.placement.elsewhere import other_targets
 
 
 def test_a_transformer_runs_on_the_clusters(caplog: pytest.LogCaptureFixture) -> None:
     model = htvm.zoo.single_head_attention()
-    found = takers(model.graph, resolve("diana"))
+    found = other_targets(model.graph, resolve("diana"))
     assert found[0].target == "snitch_ita" and found[0].taken == found[0].layers
     assert "siracusa" in [entry.target for entry in found]
-    assert takers(model.graph, resolve("snitch_ita"))[0].target != "snitch_ita"
+    assert other_targets(model.graph, resolve("snitch_ita"))[0].target != "snitch_ita"
     with caplog.at_level(logging.WARNING, "htvm"):
         _advise(model, resolve("diana"))
     assert "snitch_ita runs all layers on accelerators (-t snitch_ita)" in caplog.text
