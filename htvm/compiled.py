@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
     from patterns.byoc.codegen import Generated
     from patterns.byoc.partition import Partition
     from patterns.dispatch.dispatching import Dispatch
-
-_log = logging.getLogger(__name__)
 
 STAGES = 8
 """Number of stages of `htvm.build`, including the C compiler."""
@@ -188,13 +185,14 @@ class Compiled:
     @cached_property
     def executed(self) -> Executed:
         """The model in the scheme of the target's accelerators, with layers rewritten for them."""
+        from htvm.placement.elsewhere import advise
         from htvm.quantization.as_planned import as_planned
 
         source, planned, target = self.source, self.planned, self.target
         with self._progress.stage("retargeting", (3, STAGES)):
             found = as_planned(source, planned, target, data=self._data, cache=self._cache)
         if found.retargeted.report.impossible and target.accelerators:
-            self._cache.get("advising", self.key, lambda: _advise(source, target))
+            self._cache.get("advising", self.key, lambda: advise(source, target))
         return found
 
     @cached_property
@@ -357,16 +355,6 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"Compiled({self.source.name!r}, target={self.target.name!r})"
-
-
-def _advise(source: Model, target: Target) -> None:
-    """Warn that other targets take a network that could not be written in this one's numbers."""
-    from htvm.placement.elsewhere import other_targets
-
-    found = other_targets(source.graph, target)
-    if found:
-        words = ", ".join(map(str, found))
-        _log.warning("other targets take %s as it is: %s", source.name, words)
 
 
 def _check_tiling(options: TilingOptions, target: Target) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,10 @@ from byoc_dory.verdict import CPU
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
+    from htvm.model import Model
     from patterns.reading.graph import Graph
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -61,3 +65,11 @@ def other_targets(graph: Graph, target: Target) -> tuple[OtherTarget, ...]:
         if taken:
             found.append(OtherTarget(other.name, taken, len(places)))
     return tuple(sorted(found, key=lambda entry: (-entry.taken / entry.layers, entry.layers)))
+
+
+def advise(source: Model, target: Target) -> None:
+    """Warn that other targets take a network that could not be written in this one's numbers."""
+    found = other_targets(source.graph, target)
+    if found:
+        words = ", ".join(map(str, found))
+        _log.warning("other targets take %s as it is: %s", source.name, words)

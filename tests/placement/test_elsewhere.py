@@ -8,8 +8,7 @@ import pytest
 
 import htvm
 from byoc_dory.soc.registry import resolve
-from htvm.compiled import _advise
-from htvm.placement.elsewhere import other_targets
+from htvm.placement.elsewhere import advise, other_targets
 
 
 def test_a_transformer_runs_on_the_clusters(caplog: pytest.LogCaptureFixture) -> None:
@@ -19,5 +18,5 @@ def test_a_transformer_runs_on_the_clusters(caplog: pytest.LogCaptureFixture) ->
     assert "siracusa" in [entry.target for entry in found]
     assert other_targets(model.graph, resolve("snitch_ita"))[0].target != "snitch_ita"
     with caplog.at_level(logging.WARNING, "htvm"):
-        _advise(model, resolve("diana"))
+        advise(model, resolve("diana"))
     assert "snitch_ita runs all layers on accelerators (-t snitch_ita)" in caplog.text
