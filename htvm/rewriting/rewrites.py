@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from byoc_dory.layers.layer import out_size
 from htvm.rewriting.filters import Filter, Pads, Rewritten
 from patterns.op import TensorType
 from patterns.ops.convolution import conv2d_of
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.reshape import Reshape, Slice, Transpose
+from patterns.ops.windows import counts
 from patterns.reading.node import Node, node_of
 
 if TYPE_CHECKING:
@@ -71,13 +71,8 @@ class SingleRow(Rewrite):
         if sy == sx or 1 not in (oy, ox):
             return None
         stride = sx if oy == 1 else sy
-        (y, x), (fy, fx), (top, left, bottom, right) = it.size, it.kernel, it.pads
-        dy, dx = it.op.window.dilation
-        wanted = (
-            out_size(y, top + bottom, fy, stride, dy),
-            out_size(x, left + right, fx, stride, dx),
-        )
-        if wanted != (oy, ox):
+        dilation = it.op.window.dilation
+        if counts(it.size, it.kernel, (stride, stride), it.pads, dilation) != (oy, ox):
             return None
         says = f"stride {sy}x{sx} computed as {stride}x{stride}, as the result has one " + (
             "row" if oy == 1 else "column"

@@ -26,7 +26,7 @@ from patterns.ops.requantize import (
     read_requantize,
 )
 from patterns.ops.weighted import RequantizedOp, SummedOp
-from patterns.ops.windows import windows
+from patterns.ops.windows import counts, windows
 from patterns.primitive import dtype_of
 
 if TYPE_CHECKING:
@@ -73,19 +73,12 @@ class Window:
         """
         nhwc = self.layout == "NHWC"
         batch, y, x, channels = shape if nhwc else (shape[0], *shape[2:], shape[1])
-        top, left, bottom, right = self.padding
         k, each, *filters = weight.shape
         if each * self.groups != channels:
             raise IntegerFormError(
                 f"filters of {each * self.groups} channels, the maps have {channels}"
             )
-        sizes = y + top + bottom, x + left + right
-        oy, ox = (
-            (size - dilation * (taps - 1) - 1) // stride + 1
-            for size, dilation, taps, stride in zip(
-                sizes, self.dilation, filters, self.strides, strict=True
-            )
-        )
+        oy, ox = counts((y, x), filters, self.strides, self.padding, self.dilation)
         return (batch, oy, ox, k) if nhwc else (batch, k, oy, ox)
 
     def views(self, x: Array, weight: Array, pad: int) -> Array:

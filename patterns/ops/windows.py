@@ -1,13 +1,34 @@
-"""Windows that move over maps, as views in numpy."""
+"""Windows that move over maps: their number, and views in numpy."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from byoc_dory.layers.layer import out_size
+
 if TYPE_CHECKING:
     from byoc_dory.layers import Array
+
+
+def counts(
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    strides: tuple[int, int],
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0),
+    dilation: tuple[int, int] = (1, 1),
+) -> tuple[int, int]:
+    """Return the number of windows (y, x) on maps of these sizes; 0 where none fits."""
+    y, x = (
+        out_size(
+            sizes[axis], padding[axis] + padding[axis + 2], kernel[axis], strides[axis],
+            dilation[axis],
+        )
+        for axis in (0, 1)
+    )  # fmt: skip
+    return y, x
 
 
 def windows(

@@ -18,6 +18,7 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import TensorType, operator
 from patterns.ops.float32.base import RealOp, check_reals
+from patterns.ops.windows import counts
 from patterns.primitive import sizes_of
 
 
@@ -48,17 +49,12 @@ class RealConv2d(RealOp):
         source = inputs[0].shape
         k, each = self.weight.shape[:2]
         fits = source[1] == each * self.groups and not k % self.groups
-        pad, filters = self.padding, self.weight.shape[2:]
-        # How far a filter can move, (y, x).
-        spans = [
-            source[2 + axis] + pad[axis] + pad[axis + 2] - self.dilation[axis] * (taps - 1) - 1
-            for axis, taps in enumerate(filters)
-        ]
-        if not fits or min(spans) < 0:
+        filters = self.weight.shape[2:]
+        sizes = counts(source[2:], filters, self.strides, self.padding, self.dilation)
+        if not fits or min(sizes) < 1:
             raise IntegerFormError(
                 f"weights of shape {self.weight.shape} on {source} in {self.groups} groups"
             )
-        sizes = (span // stride + 1 for span, stride in zip(spans, self.strides, strict=True))
         return TensorType((source[0], k, *sizes), "float32")
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
@@ -105,13 +101,9 @@ class RealAverage(RealOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         check_reals(inputs)
         source = inputs[0].shape
-        spans = [
-            size - step * (window - 1) - 1
-            for size, window, step in zip(source[2:], self.kernel, self.dilation, strict=True)
-        ]
-        if min(spans) < 0:
+        sizes = counts(source[2:], self.kernel, self.strides, dilation=self.dilation)
+        if min(sizes) < 1:
             raise IntegerFormError(f"windows of {self.kernel} on {list(source[2:])}")
-        sizes = (span // stride + 1 for span, stride in zip(spans, self.strides, strict=True))
         return TensorType((*source[:2], *sizes), "float32")
 
     def constants(self) -> Mapping[str, Array]:

@@ -22,6 +22,7 @@ from patterns.op import INT8, Range, Scale, TensorType, Work, operator
 from patterns.ops.float32.base import Definitions
 from patterns.ops.moves.base import y_axis
 from patterns.ops.onnxruntime.rounding import EXACT_BELOW, ROUNDING, float_product, rounded
+from patterns.ops.windows import counts
 from patterns.primitive import Argument, Inputs, PrimitiveOp, extents, sizes_of, type_of
 
 
@@ -63,12 +64,10 @@ class OnnxAverage(PrimitiveOp):
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         source, y = inputs[0].shape, y_axis(self.layout)
-        maps, sizes = source[y : y + 2], []
-        for axis in (0, 1):
-            span = maps[axis] + self.padding[axis] + self.padding[axis + 2] - self.kernel[axis]
-            if span < 0:
-                raise IntegerFormError(f"windows of {self.kernel} on maps of {maps}")
-            sizes.append(span // self.strides[axis] + 1)
+        maps = source[y : y + 2]
+        sizes = counts(maps, self.kernel, self.strides, self.padding)
+        if min(sizes) < 1:
+            raise IntegerFormError(f"windows of {self.kernel} on maps of {maps}")
         return TensorType((*source[:y], *sizes, *source[y + 2 :]))
 
     def arguments(self, inputs: Inputs) -> Sequence[Argument]:

@@ -22,6 +22,7 @@ from byoc_dory.layers import Array
 from patterns.op import Range, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
+from patterns.ops.windows import counts
 from patterns.primitive import Argument, Inputs, PrimitiveOp
 
 INT16: Range = (-(2**15), 2**15 - 1)
@@ -93,12 +94,7 @@ class WideConv2d(PrimitiveOp):
             raise IntegerFormError(
                 f"weights of shape {self.weight.shape} on {source.dtype} of shape {shape}"
             )
-        sizes = [
-            (size - dilation * (taps - 1) - 1) // stride + 1
-            for size, dilation, taps, stride in zip(
-                shape[1:3], self.dilation, (fy, fx), self.strides, strict=True
-            )
-        ]
+        sizes = counts(shape[1:3], (fy, fx), self.strides, dilation=self.dilation)
         if min(sizes) < 1:
             raise IntegerFormError(f"a kernel of {(fy, fx)} on maps of shape {shape}")
         if self.largest >= LARGEST_SUM:
