@@ -146,28 +146,23 @@ def _doubled(multiplier: np.ndarray) -> relax.Expr:
     return relax.const((multiplier.astype("uint32") * 2).view("int32"), "int32")
 
 
-def short_requantize(
-    acc: relax.Expr,
-    multiplier: np.ndarray,
-    shift: np.ndarray,
-    axis: int,
-    narrow: bool = False,
-    magnitude: int | None = None,
-) -> tuple[PrimFunc, list[relax.Expr]] | None:
+_Short: TypeAlias = "tuple[PrimFunc, list[Expr]] | None"
+"""A PrimFunc and its arguments; ``None`` if there is no shorter one."""
+
+
+def _short_fixed_point(
+    module: IRModule, call: Call, bounds: Mapping[Var, int], narrow: bool
+) -> _Short:
     """Return TFLite's requantization for factors below 1/2, in about ten instructions.
 
-    Args:
-        acc: int32 tensor.
-        multiplier, shift: int32, one per channel or one for all.
-        axis: channel axis of ``acc``.
-        narrow: whether shifts are bytes.
-        magnitude: largest absolute value of the elements of ``acc``, if products may be calls of
-            ``htvm_scale``; they are unless it might overflow.
-
-    Returns:
-        A PrimFunc and its arguments; ``None`` if a shift is not negative, or if
-        a multiplier is.
+    Products are calls of ``htvm_scale`` where ``bounds`` has the accumulator, unless it might
+    overflow.  ``None`` if a shift is not negative, or if a multiplier is.
     """
+    acc, *constants = call.args[1]
+    if not all(isinstance(arg, GenericConst) for arg in constants):
+        return None
+    multiplier, shift = (arg.value.numpy() for arg in constants)
+    axis, magnitude = int(str(parameters_of(module, call)["axis"])), bounds.get(acc)
     if shift.size != multiplier.size or shift.max() >= 0 or multiplier.min() < 0:
         return None
     normalized = multiplier.min() >= NORMALIZED and shift.min() >= -SCALE_SHIFT
@@ -208,21 +203,15 @@ def widening_add(shape: tuple[int, ...]) -> PrimFunc:
     return te.create_prim_func([*sources, result]).without_attr("global_symbol")
 
 
-def short_add(
-    a: relax.Expr, b: relax.Expr, add: TfliteAdd, *, simd: bool = False
-) -> tuple[PrimFunc, list[relax.Expr]] | None:
+def _short_sum(module: IRModule, call: Call, simd: bool) -> _Short:
     """Return TFLite's sum of two int8 tensors, in half the instructions of its definition.
 
-    The operand with the larger scale has the factor 1/2, which is a shift.
-
-    Args:
-        a, b: int8 tensors of the same shape.
-        add: the sum's operator.
-        simd: whether products are calls of ``htvm_scale``.
-
-    Returns:
-        As for `short_requantize`; ``None`` if one of the factors is 1 or more.
+    The operand with the larger scale has the factor 1/2, which is a shift.  With ``simd``, products
+    are calls of ``htvm_scale``.  ``None`` if one of the factors is 1 or more.
     """
+    add = read_primitive(TfliteAdd, parameters_of(module, call), call)
+    assert isinstance(add, TfliteAdd)
+    a, b, *_ = call.args[1]
     multipliers, shifts = add.factors.multipliers, add.factors.shifts
     zero_points, (low, high) = add.factors.zero_points, add.clip
     if max(shifts) > 0 or min(multipliers) < 0:
@@ -263,30 +252,21 @@ def short_add(
     return func, [a, b, _doubled(np.asarray(multipliers))]
 
 
-def short_float_product(
-    acc: relax.Expr, factors: np.ndarray, axis: int, large: bool
-) -> tuple[PrimFunc, list[relax.Expr]] | None:
+def _short_float(module: IRModule, call: Call) -> tuple[PrimFunc, list[Expr]]:
     """Return the product of an accumulator and a float32 scale, rounded like float32 arithmetic.
 
     `patterns.ops.onnxruntime.rounding` defines it.  Kernels call `FLOAT_HEADER`, in which a product
     takes as many instructions as a fixed-point one, unless it is next to a tie.
     Exact for results below 256 in magnitude; larger ones are off by at most one, which a clip to 8
-    bits hides.
-
-    Args:
-        acc: int32 tensor.
-        factors: int32 ``[2, channels]``: mantissas, then shifts.
-        axis: channel axis of ``acc``.
-        large: whether ``acc`` can reach 2**24.
-
-    Returns:
-        A PrimFunc and its arguments; ``None`` if a scale is 1/4 or more, or tiny, or so small that
-        accumulators count that float32 rounds.
+    bits hides.  It is the definition itself if a scale is 1/4 or more, or tiny, or so small that
+    accumulators count that float32 rounds.
     """
-    mantissa, shift = factors.astype("int64")
+    (acc, factors), called = call.args[1], parameters_of(module, call)
+    axis, large = int(str(called["axis"])), bool(called["large"])
+    mantissa, shift = factors.value.numpy().astype("int64")
     drop = np.where(mantissa > 0, shift + _RAISED - _WORD, 1)
     if drop.min() < 1 or drop.max() > (_LARGE_DROP if large else _LARGEST_DROP):
-        return None
+        return module[call.args[0]], [acc, factors]
     shape, channels = shape_of(acc), int(drop.size)
     margin = np.where(drop >= _WIDE_DROP, 1 << np.maximum(drop - _WIDE_DROP, 0), 0)
     nudge = (1 << (drop - 1)) + margin
@@ -334,31 +314,3 @@ def short_form(
     func, args = short
     callee = builder.add_func(func.with_attr("htvm.kind", kind), kind)
     return relax.Call(call.op, [callee, relax.Tuple(args)], call.attrs, call.ty_args, call.span)
-
-
-_Short: TypeAlias = "tuple[PrimFunc, list[Expr]] | None"
-
-
-def _short_fixed_point(
-    module: IRModule, call: Call, bounds: Mapping[Var, int], narrow: bool
-) -> _Short:
-    acc, *constants = call.args[1]
-    if not all(isinstance(arg, GenericConst) for arg in constants):
-        return None
-    multiplier, shift = (arg.value.numpy() for arg in constants)
-    axis = int(str(parameters_of(module, call)["axis"]))
-    return short_requantize(acc, multiplier, shift, axis, narrow, bounds.get(acc))
-
-
-def _short_sum(module: IRModule, call: Call, simd: bool) -> _Short:
-    add = read_primitive(TfliteAdd, parameters_of(module, call), call)
-    assert isinstance(add, TfliteAdd)
-    first, second, *_ = call.args[1]
-    return short_add(first, second, add, simd=simd)
-
-
-def _short_float(module: IRModule, call: Call) -> _Short:
-    (acc, factors), parameters = call.args[1], parameters_of(module, call)
-    axis, large = int(str(parameters["axis"])), bool(parameters["large"])
-    short = short_float_product(acc, factors.value.numpy(), axis, large)
-    return short or (module[call.args[0]], [acc, factors])
