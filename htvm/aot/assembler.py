@@ -17,6 +17,7 @@ from byoc_dory.memory.arena import ALIGNMENT, BufferUse
 from byoc_dory.region import Constant
 from byoc_dory.sharing import Sharing
 from htvm.aot.constants import FreshNames
+from htvm.aot.literals import shape_text
 from htvm.aot.steps import (
     Alias,
     CpuKernel,
@@ -24,7 +25,6 @@ from htvm.aot.steps import (
     Provenance,
     Step,
     StepOperand,
-    TensorLike,
     Value,
     local_name,
     parameter_types,
@@ -33,6 +33,7 @@ from htvm.aot.steps import (
 if TYPE_CHECKING:
     from byoc_dory.region import RegionCode
     from htvm.aot.overlay import Overlay
+    from htvm.model import TensorInfo
 
 # Longest names of locals: the name of a tensor that was fused from many must not fill the page.
 _LONGEST_NAME = 48
@@ -70,8 +71,8 @@ class Assembly:
     """
 
     name: str
-    inputs: Sequence[TensorLike]
-    outputs: Sequence[TensorLike]
+    inputs: Sequence[TensorInfo]
+    outputs: Sequence[TensorInfo]
     calls: Sequence[ModelCall | Alias]
     results: Sequence[str]
     cpu_kernels: Sequence[CpuKernel] = ()
@@ -102,7 +103,7 @@ class Assembler:
         names = given.parameters
         parameters = [info.name for info in self.inputs] if names is None else names
         for index, (info, parameter) in enumerate(zip(self.inputs, parameters, strict=True)):
-            value = Value(parameter, tuple(info.shape), info.dtype)
+            value = Value(parameter, info.shape, info.dtype)
             self.define(value, StepOperand("input", f"input_{index}"))
 
     # --- tensors -------------------------------------------------------------------------
@@ -261,7 +262,7 @@ class Assembler:
         for index, (result, info) in enumerate(zip(self._results, self.outputs, strict=True)):
             root = self.root(result)
             storage = self.storages[root]
-            wanted = Value(info.name, tuple(info.shape), info.dtype).bytes
+            wanted = Value(info.name, info.shape, info.dtype).bytes
             if storage.bytes != wanted:
                 raise ModelError(
                     f"output '{info.name}' has {wanted} B, but '{result}' has {storage.bytes} B",
@@ -358,4 +359,4 @@ def _returns_code(prototype: str) -> bool:
 
 
 def _shape(value: Value) -> str:
-    return "x".join(str(size) for size in value.shape) + f" {value.dtype}"
+    return f"{shape_text(value.shape)} {value.dtype}"

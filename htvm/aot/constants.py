@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from byoc_dory.region import Constant
+from htvm.aot.literals import shape_text
 
 
 def distinct(names: Iterable[str]) -> list[str]:
@@ -63,7 +64,7 @@ class ConstantPool:
         data = np.asarray(value, order="C")
         key = (data.dtype.name, data.shape, data.tobytes())
         if key not in self._known:
-            shape = "x".join(str(size) for size in data.shape) or "1"
+            shape = shape_text(data.shape) or "1"
             flat = data.reshape(-1)
             self.constants[name] = Constant(symbol, flat, f"{comment}, {data.dtype.name} {shape}")
             self._known[key] = name

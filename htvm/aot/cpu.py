@@ -25,6 +25,7 @@ from htvm.aot.fixed_point import name_wide_operands
 from htvm.aot.fuse import Fused, FusedGroup, fuse
 from htvm.aot.intrinsics import KERNELS, CoreKernels
 from htvm.aot.lanes import call_clip
+from htvm.aot.literals import shape_text
 from htvm.aot.loops import macs_of
 from htvm.aot.lower import SMALL_STACK_BYTES, STACK_BYTES, lower
 from htvm.aot.native import SUMS
@@ -385,7 +386,7 @@ def _check_size(size: int, group: FusedGroup) -> None:
 
 
 def _shape_text(buffer: Any) -> str:
-    return f"{buffer.ty.dtype} {'x'.join(str(int(size)) for size in buffer.ty.shape) or 1}"
+    return f"{buffer.ty.dtype} {shape_text(map(int, buffer.ty.shape)) or 1}"
 
 
 def _base_name(group: FusedGroup) -> str:

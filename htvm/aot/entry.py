@@ -18,7 +18,7 @@ import numpy as np
 from byoc_dory.memory.arena import written_over
 from byoc_dory.plain import code_span, markdown
 from byoc_dory.region import Constant
-from htvm.aot.interface import ArenaType, Prototypes, described_tensors
+from htvm.aot.interface import ArenaType, described_tensors, passed_types
 from htvm.aot.literals import STRING_BYTES, c_array, c_string, c_type
 from htvm.aot.program import Program, Step, StepOperand
 from htvm.aot.steps import Provenance
@@ -90,18 +90,21 @@ class _Calls:
         self._declared |= {tensor["parameter"]: f"{tensor['type']} *" for tensor in outputs}
         for constant in program.constants:
             self._declared[constant.name] = f"const {c_type(constant.data.dtype.name)} *"
-        self._prototypes = Prototypes(program)
-        self.arena = ArenaType(program, self._prototypes)
+        self._passed = passed_types(program)
+        self.arena = ArenaType(program, self._passed)
         self._declared |= {name: f"{each} *" for name, each in self.arena.elements.items()}
 
-    def text(self, step: Step) -> str:
-        """The C expression of a step, which returns a code or nothing (`Step.returns_code`)."""
+    def text(self, index: int, step: Step) -> str:
+        """The C expression of a step, given its number.
+
+        It returns a code or nothing (`Step.returns_code`).
+        """
         if step.kind == "copy":
             source, target = step.args
             return f"copy({source.name}, {target.name}, {step.bytes}u)"
         arguments = [
             _argument(operand, self._declared[operand.name], parameter)
-            for operand, parameter in zip(step.args, self._prototypes.types(step), strict=True)
+            for operand, parameter in zip(step.args, self._passed[index], strict=True)
         ]
         arguments += [value for _, value in step.values]
         return f"{step.function}({', '.join(arguments)})"
@@ -187,7 +190,7 @@ def template_fields(program: Program) -> dict[str, Any]:
                 "index": index,
                 "comment": _step_comment(index, step),
                 "passed": _passed(step),
-                "call": calls.text(step),
+                "call": calls.text(index, step),
                 "returns_code": step.returns_code and step.kind != "copy",
             }
             for index, step in enumerate(program.steps)

@@ -10,15 +10,14 @@ import numpy as np
 
 from byoc_dory.errors import DefectError
 from byoc_dory.memory.arena import ALIGNMENT
-from htvm.aot.literals import c_float, c_type
+from htvm.aot.literals import c_float, c_type, shape_text
 from htvm.aot.steps import parameter_types
-from htvm.model import TensorInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from htvm.aot.program import Program
-    from htvm.aot.steps import Step, TensorLike
+    from htvm.model import TensorInfo
 
 _CONVERTED = ("int8", "uint8", "int16", "uint16")
 """Types of tensors that functions in the header convert: float32 has all of their numbers."""
@@ -34,7 +33,7 @@ def described_tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict
                 {
                     "parameter": f"{kind}_{index}",
                     "name": info.name,
-                    "shape": _shape(tuple(info.shape)),
+                    "shape": shape_text(info.shape),
                     "sizes": ", ".join(str(size) for size in info.shape),
                     "axes": len(info.shape),
                     "elements": math.prod(info.shape),
@@ -50,14 +49,8 @@ def described_tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict
     return groups[0], groups[1]
 
 
-def _shape(shape: tuple[int, ...]) -> str:
-    return "x".join(str(size) for size in shape)
-
-
-def _known(info: TensorLike) -> dict[str, Any]:
+def _known(info: TensorInfo) -> dict[str, Any]:
     """Return what is known of a tensor's axes and numbers; what is not is ``None``."""
-    if not isinstance(info, TensorInfo):
-        return {"layout": None, "scale": None, "converted": False}
     known: dict[str, Any] = {"layout": info.layout, "scale": None, "converted": False}
     if info.scale is None:
         return known
@@ -94,20 +87,18 @@ _MEMBERS = {
 }
 
 
-class Prototypes:
-    """The types of the pointers that a program's functions take."""
-
-    def __init__(self, program: Program) -> None:
-        self._known = {
-            re.split(r"\s*\(", prototype, maxsplit=1)[0].split()[-1].lstrip("*"): prototype
-            for prototype in program.prototypes
-        }
-
-    def types(self, step: Step) -> tuple[str, ...]:
-        """Return the C type of each tensor that a step passes; a copy takes any."""
-        if step.kind == "copy":
-            return ("const void *", "void *")
-        return parameter_types(self._known[step.function], values=len(step.values))
+def passed_types(program: Program) -> list[tuple[str, ...]]:
+    """Return the C types of the pointers that each step passes; a copy takes any."""
+    known = {
+        re.split(r"\s*\(", prototype, maxsplit=1)[0].split()[-1].lstrip("*"): prototype
+        for prototype in program.prototypes
+    }
+    return [
+        ("const void *", "void *")
+        if step.kind == "copy"
+        else parameter_types(known[step.function], values=len(step.values))
+        for step in program.steps
+    ]
 
 
 class ArenaType:
@@ -122,16 +113,16 @@ class ArenaType:
         DefectError: two steps access a buffer as different types, of which none is of characters.
     """
 
-    def __init__(self, program: Program, prototypes: Prototypes) -> None:
+    def __init__(self, program: Program, passed: Sequence[tuple[str, ...]]) -> None:
         self._bytes = program.plan.peak or ALIGNMENT
         self._offsets = dict(program.plan.offsets)
         accessed: dict[str, set[str]] = {use.name: set() for use in program.buffers}
-        for step in program.steps:
-            for operand, parameter in zip(step.args, prototypes.types(step), strict=True):
+        for step, types in zip(program.steps, passed, strict=True):
+            for operand, parameter in zip(step.args, types, strict=True):
                 if operand.kind == "buffer":
                     accessed[operand.name].add(parameter.removeprefix("const ").rstrip(" *"))
         self.elements: Mapping[str, str] = {
-            name: _element(name, types - {"void"}) for name, types in accessed.items()
+            name: _element(name, found - {"void"}) for name, found in accessed.items()
         }
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,11 @@ C_TYPES = {
 """C types of the dtypes of tensors and constants."""
 
 _WIDTH = 100
+
+
+def shape_text(shape: Iterable[int]) -> str:
+    """Return the sizes of a tensor as comments have them, such as "3x3x16"; "" without axes."""
+    return "x".join(map(str, shape))
 
 
 def c_type(dtype: str) -> str:

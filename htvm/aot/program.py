@@ -24,12 +24,12 @@ from htvm.aot.steps import (
     Provenance,
     Step,
     StepOperand,
-    TensorLike,
     Value,
 )
 
 if TYPE_CHECKING:
     from byoc_dory.region import Kernel, RegionCode
+    from htvm.model import TensorInfo
 
 __all__ = [
     "Alias",
@@ -70,8 +70,8 @@ class Program:
     """
 
     name: str
-    inputs: tuple[TensorLike, ...]
-    outputs: tuple[TensorLike, ...]
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
     steps: tuple[Step, ...]
     buffers: tuple[BufferUse, ...]
     constants: tuple[Constant, ...]
@@ -89,7 +89,7 @@ class Program:
     stack_bytes: int = 0
 
     @property
-    def l2_inputs(self) -> tuple[TensorLike, ...]:
+    def l2_inputs(self) -> tuple[TensorInfo, ...]:
         """The inputs in L2: all but those with a place elsewhere."""
         elsewhere = dict(self.places)
         return tuple(each for number, each in enumerate(self.inputs) if number not in elsewhere)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -38,19 +38,6 @@ class Provenance:
     version: str
     source: str
     sha256: str
-
-
-class TensorLike(Protocol):
-    """An input or output of the model: name, shape (with batch axis) and numpy dtype name."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    @property
-    def dtype(self) -> str: ...
 
 
 @dataclass(frozen=True, eq=False)

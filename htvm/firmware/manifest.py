@@ -24,7 +24,7 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ExportError
 from byoc_dory.memory.arena import BufferUse, MemoryPlan
 from htvm.aot.program import Program, Step
-from htvm.aot.steps import Provenance, TensorLike
+from htvm.aot.steps import Provenance
 from htvm.files import is_pipe
 from htvm.firmware.sizes import Sizes
 from htvm.model import TensorInfo
@@ -142,8 +142,8 @@ class Manifest:
             target=target,
             platform=platform,
             l2_bytes=l2_bytes,
-            inputs=tuple(_info(info) for info in program.inputs),
-            outputs=tuple(_info(info) for info in program.outputs),
+            inputs=program.inputs,
+            outputs=program.outputs,
             steps=program.steps,
             buffers=program.buffers,
             plan=program.plan,
@@ -161,12 +161,6 @@ class Manifest:
             origin=program.origin,
             places=program.places,
         )
-
-
-def _info(info: TensorLike) -> TensorInfo:
-    if isinstance(info, TensorInfo):
-        return info
-    return TensorInfo(info.name, tuple(info.shape), info.dtype)
 
 
 @dataclass(frozen=True)
@@ -209,8 +203,8 @@ class PackageManifest:
             name=program.name,
             build_system=build_system,
             core=core,
-            inputs=tuple(_info(info) for info in program.inputs),
-            outputs=tuple(_info(info) for info in program.outputs),
+            inputs=program.inputs,
+            outputs=program.outputs,
             memory=PackageMemory(program.constant_bytes, program.plan.peak, program.stack_bytes),
             origin=program.origin,
         )

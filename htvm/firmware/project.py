@@ -25,7 +25,6 @@ from htvm.aot.entry import (
 )
 from htvm.aot.literals import c_array
 from htvm.aot.program import Program
-from htvm.aot.steps import TensorLike
 from htvm.firmware import rv32
 from htvm.firmware.host import driver_sources
 from htvm.firmware.host import model_sources as device_sources
@@ -34,6 +33,7 @@ from htvm.firmware.machine import linker_script
 from htvm.firmware.paths import network_path, runtime_c, simd_folders, soc_folder
 from htvm.firmware.sizes import tensor_bytes
 from htvm.firmware.socs import machine_of
+from htvm.model import TensorInfo
 
 Arrays: TypeAlias = Sequence[npt.NDArray[np.generic]]
 Golden: TypeAlias = tuple[Arrays, Arrays]
@@ -61,7 +61,7 @@ _CODE = (".c", ".h", ".S")
 _LINKER_SCRIPT = "runtime/platform/rv32/link.ld"
 
 
-def check_arrays(what: str, infos: Sequence[TensorLike], arrays: Arrays) -> None:
+def check_arrays(what: str, infos: Sequence[TensorInfo], arrays: Arrays) -> None:
     """Check arrays against the declared tensors (``what``: "input" or "output").
 
     Raises:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byoc_dory.errors import L2OverflowError
-from htvm.aot.steps import TensorLike
 from htvm.firmware.linked import Firmware
+from htvm.model import TensorInfo
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
@@ -49,7 +49,7 @@ class Sizes:
         return self.code + self.constants + self.arena + self.stack + self.io + self.other
 
 
-def tensor_bytes(infos: Sequence[TensorLike]) -> int:
+def tensor_bytes(infos: Sequence[TensorInfo]) -> int:
     """Return the total bytes of inputs or outputs."""
     return sum(math.prod(info.shape) * np.dtype(info.dtype).itemsize for info in infos)
 

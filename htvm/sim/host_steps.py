@@ -24,7 +24,6 @@ from htvm.firmware.builds import kept_build
 from htvm.firmware.isa import kernel_flags, rv32_flags
 from htvm.firmware.toolchain import Compiler
 from htvm.inputs import seeded_inputs
-from htvm.model import TensorInfo
 from htvm.sim.runner import run
 
 if TYPE_CHECKING:
@@ -86,8 +85,7 @@ def _kept(program: Program, soc: Soc) -> list[int]:
 
 
 def _simulated(program: Program, soc: Soc, compiler: Compiler, cache_dir: Path) -> list[int]:
-    infos = [TensorInfo(info.name, info.shape, info.dtype) for info in program.inputs]
-    inputs = seeded_inputs(infos, _SEED)
+    inputs = seeded_inputs(program.inputs, _SEED)
     if soc.host.platform != "rv32":
         # No accelerator is left out, so the arena needs no contents.
         build = build_qemu if soc.host.platform == "qemu" else build_arm

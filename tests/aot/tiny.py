@@ -7,7 +7,7 @@ b -> reshape -> c [32];  out_0 = c,  out_1 = a + c (CPU; reads output 0 back)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -15,13 +15,9 @@ from byoc_dory.layers import Tensor
 from byoc_dory.region import Buffer, Constant, Kernel, RegionCode
 from htvm.aot.program import Alias, Assembly, ModelCall, Program, Value, assemble
 from htvm.aot.steps import CpuKernel
+from htvm.model import TensorInfo
 
-
-@dataclass(frozen=True)
-class Info:
-    name: str
-    shape: tuple[int, ...]
-    dtype: str = "int8"
+Info = partial(TensorInfo, dtype="int8")
 
 
 def cpu_kernel(
