@@ -117,43 +117,37 @@ def lower(
     func = func.with_attr("tirx.noalias", True)
     module = tvm.IRModule({symbol: func})
     with tvm.transform.PassContext(opt_level=3):
-        module = tvm.transform.Sequential(_to_flat_buffers())(module)
-        found = overlays(module[symbol], len(names) - outputs) if over else ()
+        func = tvm.transform.Sequential(_to_flat_buffers())(module)[symbol]
+        found = overlays(func, len(names) - outputs) if over else ()
         if core.header:
-            called = call_mac(call_intrinsics(module[symbol], core))
-            module = tvm.IRModule({symbol: called})
-        module = tvm.IRModule({symbol: _without_single_turns(module[symbol])})
-        conditions = _has_conditions(module[symbol])
-        module = tvm.transform.Sequential(_to_intrinsics(unroll, conditions))(module)
-    lowered = module[symbol]
+            func = call_mac(call_intrinsics(func, core))
+        func = _without_single_turns(func)
+        passes = tvm.transform.Sequential(_to_intrinsics(unroll, _has_conditions(func)))
+        lowered = passes(tvm.IRModule({symbol: func}))[symbol]
     body = _compute_where_needed(_define_shift_left(_name_loops(lowered.body)))
     pointers = _with_pointers(lowered, body, list(names), outputs, stack_bytes)
-    wanted = (overlay for overlay in found if overlay.parameter in over)
-    allowed = tuple(each for each in wanted if _may_alias(pointers, each.parameter))
-    return _with_overlays(pointers, allowed)
+    output = len(names) - 1
+    allowed = tuple(
+        each
+        for each in found
+        if each.parameter in over
+        and _may_alias(*(pointers.parameters[at].dtype for at in (each.parameter, output)))
+    )
+    shared = {each.parameter for each in allowed} | ({output} if allowed else set())
+    parameters = tuple(
+        replace(parameter, apart=number not in shared)
+        for number, parameter in enumerate(pointers.parameters)
+    )
+    return replace(pointers, parameters=parameters, overlays=allowed)
 
 
-def _may_alias(func: PointerFunc, number: int) -> bool:
-    """Whether C lets an input and the output, the last of the tensors, be the same bytes.
+def _may_alias(one: str, other: str) -> bool:
+    """Whether C lets elements of two types be the same bytes.
 
     Compilers may take accesses of two types for independent, unless one of them is a character
     type (C11 6.5p7).
     """
-    output = func.parameters[len(func.parameters) - len(func.workspaces) - 1]
-    types = {func.parameters[number].dtype, output.dtype}
-    return len(types) == 1 or not types.isdisjoint({"int8", "uint8"})
-
-
-def _with_overlays(func: PointerFunc, found: tuple[Overlay, ...]) -> PointerFunc:
-    """Enter the inputs that may share bytes with the output, which is the last of the tensors."""
-    shared = {overlay.parameter for overlay in found}
-    if shared:
-        shared.add(len(func.parameters) - len(func.workspaces) - 1)
-    parameters = tuple(
-        replace(parameter, apart=number not in shared)
-        for number, parameter in enumerate(func.parameters)
-    )
-    return replace(func, parameters=parameters, overlays=found)
+    return one == other or not {"int8", "uint8"}.isdisjoint((one, other))
 
 
 def _without_single_turns(func: PrimFunc) -> PrimFunc:
