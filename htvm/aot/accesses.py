@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,6 +18,8 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, StringImm, TensorLoad, Var
 from tvm.tirx.stmt import AllocBuffer, Bind, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt
+
+from htvm.aot.loops import statements_of
 
 if TYPE_CHECKING:
     from tvm.ir import Expr
@@ -54,15 +56,6 @@ class Access:
     known: Mapping[Var, Expr]
     guards: tuple[Expr, ...]
     path: tuple[int, ...]
-
-
-def statements_of(stmt: Stmt) -> Iterator[Stmt]:
-    """Yield the statements of a sequence, flattening nested sequences."""
-    if isinstance(stmt, SeqStmt):
-        for part in stmt.seq:
-            yield from statements_of(part)
-    else:
-        yield stmt
 
 
 def viewed(stmt: DeclBuffer) -> Var:

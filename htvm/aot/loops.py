@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,12 +75,22 @@ def sequence(statements: Sequence[Any]) -> Any:
     return statements[0] if len(statements) == 1 else SeqStmt(statements)
 
 
+def statements_of(stmt: Any) -> Iterator[Any]:
+    """Yield the statements of a sequence, flattening nested sequences."""
+    if isinstance(stmt, SeqStmt):
+        for part in stmt.seq:
+            yield from statements_of(part)
+    else:
+        yield stmt
+
+
 def nest_of(stmt: Any) -> tuple[list[For], Any]:
     """Return perfectly nested loops, outermost first, and the statement inside of them."""
     loops = []
     while isinstance(stmt, For):
         loops.append(stmt)
-        stmt = stmt.body
+        inner = list(statements_of(stmt.body))
+        stmt = inner[0] if len(inner) == 1 else stmt.body
     return loops, stmt
 
 

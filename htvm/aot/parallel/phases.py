@@ -15,15 +15,21 @@ from tvm import tirx
 from tvm.ir import PointerType, PrimType, Var
 from tvm.tirx.stmt import AllocBuffer, Bind, DeclBuffer, For, ForKind, SeqStmt
 
-from htvm.aot.accesses import Access, Unknown, accesses_of, statements_of, viewed
+from htvm.aot.accesses import Access, Unknown, accesses_of, viewed
 from htvm.aot.constants import FreshNames
-from htvm.aot.loops import bytes_of, elements_of, sequence, substituted
+from htvm.aot.loops import (
+    bytes_of,
+    elements_of,
+    nest_of,
+    sequence,
+    statements_of,
+    substituted,
+)
 from htvm.aot.lower import OVERLAPS, UNROLL_SUFFIX, Parameter
 from htvm.aot.parallel.dependence import Footprint, footprint, independent, meet, repeats
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
-    from tvm.tirx.stmt import Stmt
 
     from byoc_dory.soc.base import Target
     from htvm.aot.lower import PointerFunc
@@ -181,7 +187,7 @@ class _Cutter:
         """Determine how many of a nest's loops to share: as few as occupy the cores."""
         best, used = piece, 0.0
         count = 1
-        for depth, loop in enumerate(_perfect(piece.stmt), 1):
+        for depth, loop in enumerate(nest_of(piece.stmt)[0], 1):
             count *= int(loop.extent)
             share = count / (-(-count // self.cores.count) * self.cores.count)
             if share <= used:
@@ -282,21 +288,9 @@ def _joins(before: _Piece, piece: _Piece) -> bool:
     return not meet(before.footprint, piece.footprint)
 
 
-def _perfect(stmt: Stmt) -> list[For]:
-    """Return perfectly nested loops, outermost first."""
-    loops: list[For] = []
-    while isinstance(stmt, For):
-        loops.append(stmt)
-        inner = list(statements_of(stmt.body))
-        if len(inner) != 1:
-            break
-        stmt = inner[0]
-    return loops
-
-
 def _ranged(stmt: For, depth: int, begin: Var, end: Var) -> tuple[For, int]:
     """The nest with its first loops merged into one from ``begin`` to ``end``, and its count."""
-    loops = _perfect(stmt)[:depth]
+    loops = nest_of(stmt)[0][:depth]
     count = math.prod(int(loop.extent) for loop in loops)
     names = [str(loop.loop_var.name).split(UNROLL_SUFFIX)[0] for loop in loops]
     fresh = [Var(name, PrimType("int32")) for name in names]
