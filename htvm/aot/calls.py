@@ -66,11 +66,12 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
     where = f"kernel '{(func.attrs or {}).get('global_symbol', '')}'"
     starts: dict[Any, Any] = {}
     first: list[Any] = []
+    refused: list[UnsupportedError] = []
 
     def begin(loop: Any) -> Any:
-        if START not in (loop.annotations or {}):
-            return loop
         _, store = nest_of(loop)
+        if START not in (loop.annotations or {}) or not isinstance(store, BufferStore):
+            return loop
         starts[store.buffer.name] = store.value
         return Evaluate(tirx.const(0, "int32"))
 
@@ -82,7 +83,14 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
             return lanes_of(loop)
         if PRODUCTS not in notes:
             return loop
-        name, *block = str(notes[PRODUCTS]).split(":")
+        try:
+            return products(loop, str(notes[PRODUCTS]))
+        except UnsupportedError as error:  # TVM would make it an error of its own
+            refused.append(error)
+            return loop
+
+    def products(loop: Any, mark: str) -> Any:
+        name, *block = mark.split(":")
         pixels, channels = map(int, block)
         row = core.row(name)
         if not isinstance(row, Products):
@@ -95,6 +103,8 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
 
     body = tvm_ffi.structural_map(func.body, (For, begin))
     body = tvm_ffi.structural_map(body, (For, visit))
+    if refused:
+        raise refused[0]
     return func.with_body(SeqStmt([*first, body]) if first else body)
 
 
@@ -105,6 +115,10 @@ def _run(loop: Any) -> Any:
     if isinstance(store.value, TensorLoad):
         return call("htvm_copy", target, address_of(store.value, zero), count)
     return call("htvm_fill", target, store.value, count)
+
+
+def _error(where: str) -> UnsupportedError:
+    return UnsupportedError("a loop is no sum of the products that it is marked for", where=where)
 
 
 def _in_blocks(
@@ -118,6 +132,8 @@ def _in_blocks(
             found.append(inner)
 
     tvm_ffi.structural_walk(loop.body, (For, collect))
+    if len(found) != 1:
+        raise _error(where)
     before, products = _Sums(found[0], where).block(row, column, pixels, channels)
 
     def called(inner: Any) -> Any:
@@ -142,24 +158,19 @@ class _Sums:
         self.where = where
         found = products_of(loop)
         if found is None:
-            raise self._error()
+            raise _error(where)
         self.total, self.data, self.weights = found.total, found.data, found.weights
         self.axes = found.axes
         self.summed = [axis for axis in self.axes if axis.total == 0]
         self.pixel = [axis for axis in self.axes if axis.total != 0 and axis.weights == 0]
         self.channel = [axis for axis in self.axes if axis.total == 1 and axis.data == 0]
 
-    def _error(self) -> UnsupportedError:
-        return UnsupportedError(
-            "a loop is no sum of the products that it is marked for", where=self.where
-        )
-
     def word(self, row: Products) -> Any:
         """Return the store of a sum to which the products of a word are added."""
         (axis, *others), total = self.axes, self.total.value
         unit = (axis.extent, axis.data, axis.weights, axis.total) == (row.width, 1, 1, 0)
         if others or not unit or str(total.ty.dtype) != "int32":
-            raise self._error()
+            raise _error(self.where)
         operands = [self._load(row, operand, axis) for operand in (self.data, self.weights)]
         value = tirx.call_extern("int32", row.name, *operands, total.a)
         return BufferStore(self.total.buffer, value, self.total.indices)
@@ -167,7 +178,7 @@ class _Sums:
     def _load(self, row: Products, load: Any, axis: Axis) -> Any:
         """Return the load of an operand's word, whose type has as many bytes."""
         if str(load.ty.dtype) != "int8" or len(load.indices) != 1:
-            raise self._error()
+            raise _error(self.where)
         first = substituted(load.indices[0], {axis.variable: 0})
         aligned = sym.Analyzer().can_prove_equal(tirx.floormod(first, row.width), 0)
         name = row.load if aligned else f"{row.load}_any"
@@ -185,7 +196,7 @@ class _Sums:
             or tile != [size for size in (pixels, channels) if size > 1]
             or len(self.axes) != len(tile) + len(self.summed)
         ):
-            raise self._error()
+            raise _error(self.where)
         # Words of a run are side by side in the data; runs begin anywhere.
         run, outer = _run_of(self.summed[-2:])
         outer = [*self.summed[:-2], *outer]
@@ -215,7 +226,7 @@ class _Sums:
         """
         known = (*self.pixel, *self.channel, *self.summed)
         if len(self.pixel) > 1 or len(self.channel) > 1 or len(self.axes) != len(known):
-            raise self._error()
+            raise _error(self.where)
         pixels, channels = (axes[0].extent if axes else 1 for axes in (self.pixel, self.channel))
         run, outer = _run_of(self.summed)
         steps = -(-run * math.prod(axis.extent for axis in outer) // row.width)
@@ -277,11 +288,11 @@ class _Sums:
         """
         channel = [axis for axis in self.axes if (axis.total, axis.data, axis.weights) == (1, 1, 1)]
         if len(channel) != 1 or len(channel) + len(self.summed) != len(self.axes):
-            raise self._error()
+            raise _error(self.where)
         channels, places = channel[0].extent, [0]
         for axis in self.summed:
             if axis.data is None:
-                raise self._error()
+                raise _error(self.where)
             places = [at + axis.data * step for at in places for step in range(axis.extent)]
         place = _array("places", places, first)
         bias = self._bias(starts) or [_array("zeros", [0] * channels, first)]
@@ -296,7 +307,7 @@ class _Sums:
             return [_first(bias.source)]
         if isinstance(bias, tirx.IntImm) and int(bias) == 0:
             return []
-        raise self._error()
+        raise _error(self.where)
 
     def _address(self, place: Any, values: Mapping[Any, Any] | None = None) -> Any:
         """Return the address of an element, at 0 of all loops without a value."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tvm import tirx
+from tvm.tirx.stmt import BufferStore, For, ForKind
 
 from htvm import errors
+from htvm.aot.calls import PRODUCTS, call_intrinsics
 from htvm.aot.cpu import compile_cpu
 from htvm.aot.intrinsics import KERNELS, SCALAR, CoreKernels, Depthwise, Products
 from htvm.aot.parallel import Cores
@@ -111,3 +114,24 @@ def test_a_depthwise_function_is_checked_by_its_pattern():
 def test_a_function_must_say_what_it_computes():
     with pytest.raises(errors.DefectError, match="nothing says"):
         Products("htvm_made_up_two", {(1, 1): (1.0, 1)}, "{} {} {}", width=2)
+
+
+@pytest.mark.parametrize(
+    ("core", "mark", "extent", "step", "dtype"),
+    [
+        ("corev", "htvm_dot4:1:1", 3, 1, "int8"),
+        ("corev", "htvm_dot4:1:1", 4, 2, "int8"),
+        ("corev", "htvm_dot4:1:1", 4, 1, "int16"),
+        ("dsp", "htvm_:2:2", 4, 1, "int8"),
+        ("mve", "htvm_rows_:1:1", 4, 1, "int8"),
+        ("mve", "htvm_taps_sum:1:8", 4, 1, "int8"),
+    ],
+)
+def test_a_loop_that_is_marked_for_other_products_is_refused(core, mark, extent, step, dtype):
+    x, w = (tirx.decl_buffer((16,), dtype, name=name) for name in "xw")
+    total, i = tirx.decl_buffer((1,), "int32", name="total"), tirx.Var("i", "int32")
+    product = tirx.Cast("int32", x[i * step]) * tirx.Cast("int32", w[i])
+    store = BufferStore(total, total[0] + product, [0])
+    loop = For(i, 0, extent, ForKind.SERIAL, store, annotations={PRODUCTS: mark})
+    with pytest.raises(errors.UnsupportedError, match="that it is marked for"):
+        call_intrinsics(tirx.PrimFunc([x, w, total], loop), KERNELS[core])
