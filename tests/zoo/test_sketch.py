@@ -91,7 +91,7 @@ def test_the_converters_are_used(name: str, scheme: Scheme) -> None:
     for step in drawn.steps:
         if not isinstance(step.op, ANALOG):
             continue
-        x = tensors[step.inputs[0].index]
+        x = tensors[step.inputs[0]]
         if isinstance(step.op, AnalogDense):
             sums = arithmetic.dense(x, step.op.weight)
         else:

@@ -11,7 +11,8 @@ from byoc_dory.errors import ModelError
 if TYPE_CHECKING:
     from htvm.model import TensorInfo
 
-_INPUTS = 3  # hidden state, mask and rotation; the caches follow
+FIXED_INPUTS = 3
+"""Inputs before the caches: hidden state, mask and rotation."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,13 @@ class StepInterface:
             ModelError: the network is no decoding step; the message names the first tensor that
                 does not fit.
         """
-        if len(inputs) <= _INPUTS:
+        if len(inputs) <= FIXED_INPUTS:
             raise _refused(
                 f"{len(inputs)} inputs: it is no decoding step, it has no caches of keys and "
                 "values",
                 where,
             )
-        hidden, cache = inputs[0], inputs[_INPUTS]
+        hidden, cache = inputs[0], inputs[FIXED_INPUTS]
         if len(hidden.shape) != 3 or len(cache.shape) != 4:
             raise _refused(
                 f"the inputs '{hidden.name}' {list(hidden.shape)} and '{cache.name}' "
@@ -76,7 +77,7 @@ class StepInterface:
             )
         width = hidden.shape[-1]
         heads, length, head = cache.shape[1:]
-        sizes = cls(width, length, heads, head, len(inputs) - _INPUTS, in_place)
+        sizes = cls(width, length, heads, head, len(inputs) - FIXED_INPUTS, in_place)
         sizes._check("input", inputs, sizes.input_shapes, where)
         sizes._check("output", outputs, sizes.output_shapes, where)
         return sizes

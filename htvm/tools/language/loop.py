@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from htvm.tools.language.interface import FIXED_INPUTS
 from htvm.tools.language.sampling import Draws, pick
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 Step: TypeAlias = "Callable[[list[Array]], list[Array]]"
 """Inputs of a language model's network to its outputs."""
-
-_FIXED = 3  # inputs before the caches
 
 
 def tokens_of(
@@ -37,7 +36,7 @@ def tokens_of(
         sharpness, draws: see `pick`.
     """
     sizes = language.interface
-    caches: list[Array] = [np.zeros(shape, "int8") for shape in sizes.input_shapes[_FIXED:]]
+    caches: list[Array] = [np.zeros(shape, "int8") for shape in sizes.input_shapes[FIXED_INPUTS:]]
     position, waiting, draws = 0, list(prompt), draws or Draws(0)
     while True:
         scores: Array | None = None

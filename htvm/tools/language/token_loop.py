@@ -14,6 +14,7 @@ from byoc_dory.soc.base import round_up
 from htvm.aot.entry import render, template_fields
 from htvm.aot.literals import c_array
 from htvm.tools.language import MASKED
+from htvm.tools.language.interface import FIXED_INPUTS
 from htvm.tools.language.sampling import HALVINGS
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _ALIGN = 16  # of each cache
 _WORD = 4
-_FIXED = 3  # inputs before the caches
 _PARTS = ("_generate.h", "_generate.c", "_tokens.h", "_tokens.c")
 _MAIN = "main_generate.c"
 # The stored prompt, and the tokens after it.
@@ -133,5 +133,5 @@ def loop_fields(program: Program, language: LanguageModel) -> dict[str, Any]:
 def _homes(program: Program, sizes: StepInterface) -> list[tuple[bool, int]]:
     """Return whether each cache is in L1, with its address there, or else its row in the state."""
     places, row = dict(program.places), itertools.count()
-    numbers = range(_FIXED, _FIXED + sizes.caches)
+    numbers = range(FIXED_INPUTS, FIXED_INPUTS + sizes.caches)
     return [(True, places[n]) if n in places else (False, next(row)) for n in numbers]

@@ -93,7 +93,8 @@ def heat_figure(rows: Sequence[Tried], heuristic: str | None) -> Figure:
     for number, budget in enumerate(budgets, start=1):
         cells = [[_sum(mine, budget, alpha, name, beta) for alpha in alphas] for beta in betas]
         axes = figure.add_subplot(1, len(budgets), number)
-        image = draw_cells(axes, np.array(cells, float), "no tile", counted, LIGHT["ink"])
+        values = [[np.nan if cell is None else cell for cell in row] for row in cells]
+        image = draw_cells(axes, np.array(values), "no tile", counted, LIGHT["ink"])
         axes.set_xticks(range(len(alphas)), [str(alpha) for alpha in alphas])
         axes.set_yticks(range(len(betas)), [str(beta) for beta in betas])
         axes.set(xlabel="alpha", ylabel=name, title=f"L1 budget {budget / 1000:g} kB")

@@ -46,6 +46,8 @@ from patterns.ops.tflite.softmax import TfliteSoftmax
 
 Pad: TypeAlias = tuple[int, int, int, int]
 Place: TypeAlias = Literal["first", "inner", "last"]
+Handle: TypeAlias = int
+"""A tensor of a sketch: its index in the order of tensors (0 is the input)."""
 
 LOGITS_SCALE = 1.0 / 32
 """Scale of the softmax's input with which a typical answer is neither flat nor saturated."""
@@ -55,13 +57,6 @@ _INT8: Range = (-128, 127)
 
 # One in this many calibration outputs may leave the int8 range.
 _OUTLIERS = 1024
-
-
-@dataclass(frozen=True)
-class Handle:
-    """A tensor of a sketch: its index in the order of tensors (0 is the input)."""
-
-    index: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,17 +119,17 @@ class Sketch:
         if scheme == "ternary":
             limits = array().activation_range
             data = arithmetic.requantize(self._data[0], 1, limits)
-            self._record(Convert(Shift(1), limits), (Handle(0),), data, limits)
+            self._record(Convert(Shift(1), limits), (0,), data, limits)
 
     @property
     def input(self) -> Handle:
         """The network's input; 7 bits in the ternary scheme."""
-        return Handle(1 if self.scheme == "ternary" else 0)
+        return 1 if self.scheme == "ternary" else 0
 
     @property
     def last(self) -> Handle:
         """The tensor computed last."""
-        return Handle(len(self._data) - 1)
+        return len(self._data) - 1
 
     @property
     def macs(self) -> int:
@@ -158,10 +153,10 @@ class Sketch:
         """Add a convolution to ``k`` maps; ``pad`` defaults to half the filter on every side."""
         fy, fx = filter
         ternary = self._enter(place)
-        weight = self._weights((k, self._data[x.index].shape[1], fy, fx), ternary)
+        weight = self._weights((k, self._data[x].shape[1], fy, fx), ternary)
         sides = (fy // 2, fx // 2, fy // 2, fx // 2) if pad is None else pad
         window = Window((stride, stride), sides)
-        source = self._data[x.index]
+        source = self._data[x]
 
         def accumulate(part: slice) -> Array:
             return arithmetic.conv2d(source[:, part], weight[:, part], stride, sides, False)
@@ -170,7 +165,7 @@ class Sketch:
 
     def depthwise(self, x: Handle, stride: int = 1) -> Handle:
         """Add a 3x3 depthwise convolution with ReLU."""
-        source, sides = self._data[x.index], (1, 1, 1, 1)
+        source, sides = self._data[x], (1, 1, 1, 1)
         weight = self._weights((source.shape[1], 1, 3, 3), False)
         if not self._wide:
             weight = peaked(weight)
@@ -184,9 +179,9 @@ class Sketch:
     def dense(self, x: Handle, k: int, relu: bool = False, place: Place = "last") -> Handle:
         """Add a fully connected layer; ``(C, 1, 1)`` is read as ``(C,)``."""
         ternary = self._enter(place, dense=True)
-        source = self._data[x.index].reshape(len(self._data[0]), -1)
-        if self._data[x.index].ndim > 2:
-            x = self._record(Reshape((1, source.shape[1])), (x,), source, self._ranges[x.index])
+        source = self._data[x].reshape(len(self._data[0]), -1)
+        if self._data[x].ndim > 2:
+            x = self._record(Reshape((1, source.shape[1])), (x,), source, self._ranges[x])
         weight = self._weights((k, source.shape[1]), ternary)
         if not ternary and not self._wide:
             weight = thinned(weight)
@@ -225,7 +220,7 @@ class Sketch:
         held = clip
         if not self._wide:
             pad = window.padding if window is not None else ()
-            shift, held = proven(weight, bias, self._ranges[x.index], pad, clip)
+            shift, held = proven(weight, bias, self._ranges[x], pad, clip)
         bias = _rounding(bias, shift)
         data = arithmetic.requantize(acc + _along(bias, acc), shift, clip)
         bias, requant = bias.astype("int32"), Shift(shift)
@@ -260,25 +255,25 @@ class Sketch:
 
     def add(self, a: Handle, b: Handle, relu: bool = True) -> Handle:
         """Add an element-wise sum."""
-        acc = self._data[a.index] + self._data[b.index]
+        acc = self._data[a] + self._data[b]
         clip = (0, 127) if relu else _INT8
         shift, held = _shift(acc, relu, 8), clip
         if not self._wide:
-            least, most = (sum(self._ranges[h.index][end] for h in (a, b)) for end in (0, 1))
+            least, most = (sum(self._ranges[h][end] for h in (a, b)) for end in (0, 1))
             shift, held = narrowing(least, most, clip)
         data = arithmetic.requantize(acc, shift, clip)
         return self._record(Add(Shift(shift), clip), (a, b), data, held)
 
     def average_pool(self, x: Handle) -> Handle:
         """Add the mean of each map."""
-        data = arithmetic.average_pool(self._data[x.index])
-        kernel = self._data[x.index].shape[2:]
+        data = arithmetic.average_pool(self._data[x])
+        kernel = self._data[x].shape[2:]
         op = AveragePool(kernel=kernel, strides=kernel)
-        return self._record(op, (x,), data, self._ranges[x.index])
+        return self._record(op, (x,), data, self._ranges[x])
 
     def softmax(self, x: Handle) -> Handle:
         """Add a softmax over a vector; its values are not needed here, so they are not computed."""
-        return self._record(TfliteSoftmax.of_scale(LOGITS_SCALE), (x,), self._data[x.index], _INT8)
+        return self._record(TfliteSoftmax.of_scale(LOGITS_SCALE), (x,), self._data[x], _INT8)
 
     def _record(self, op: Op, inputs: tuple[Handle, ...], data: Array, held: Range) -> Handle:
         self.steps.append(SketchStep(op, inputs, data.shape[1:]))

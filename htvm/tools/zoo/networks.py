@@ -114,7 +114,7 @@ def model(sketch: Sketch, layout: Layout = "NHWC") -> Model:
     names = NameCounter((_INPUT,))
     tensors = [_INPUT]
     for step in sketch.steps:
-        inputs = [tensors[handle.index] for handle in step.inputs]
+        inputs = [tensors[handle] for handle in step.inputs]
         op = _laid_out(step.op, layout)
         tensors.append(builder.apply(op, inputs, names.fresh(op.stem)))
     last = sketch.steps[-1]

@@ -151,17 +151,18 @@ def _with_command(report: Report, model: str) -> Report:
         value = context.params.get(parameter.name or "")
         if parameter.name == "platform":
             value = report.summary.platform  # the target's own, if none was given
-        if parameter.name == "input_shapes":
-            for name, shape in (value or {}).items():
-                words += ["--input-shape", shape_text(name, shape)]
-        elif parameter.name == "input_types":
-            for name, kind in (value or {}).items():
-                words += ["--input-type", f"{name}={kind}"]
-        elif parameter.name == "limits":
-            for name, limit in asdict(value).items() if value else ():
-                words += ["--limit", f"{name}={limit}"]
-        elif parameter.name in _BUILD and value not in (None, "source"):
-            words += [max(parameter.opts, key=len), str(value)]
+        if parameter.name == "limits" and value is not None:
+            value = asdict(value)
+        if parameter.name not in _BUILD or value in (None, "source"):
+            continue
+        texts = [str(value)]
+        if isinstance(value, dict):  # each by its name
+            shaped = parameter.name == "input_shapes"
+            texts = [
+                shape_text(*each) if shaped else "=".join(map(str, each)) for each in value.items()
+            ]
+        for text in texts:
+            words += [max(parameter.opts, key=len), text]
     path = Path(model)
     digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
     known = replace(
