@@ -170,15 +170,15 @@ def _placed(
     from htvm.opening import opened
 
     if isinstance(what, Layer):
-        return _takers(what, target)
+        return _accepting(what, target)
     if isinstance(what, (list, tuple)):
-        return [pair for layer in what for pair in _takers(layer, target)]
+        return [pair for layer in what for pair in _accepting(layer, target)]
     with progress.stage("importing"):
         source = opened(what)
     return _of_model(source, target, cost, policy, progress)
 
 
-def _takers(layer: object, target: Target) -> _Placed:
+def _accepting(layer: object, target: Target) -> _Placed:
     if not isinstance(layer, Layer):
         raise ModelError(
             f"a {type(layer).__name__} is not a layer",

@@ -224,17 +224,13 @@ def _seed(text: str) -> int | None:
     kind, _, seed = text.partition(":")
     if kind != _RANDOM:
         return None
-    if seed and not _is_seed(seed):
+    if seed and not (seed.isdecimal() and len(seed) <= SEED_DIGITS):
         raise InputError(
             f"the seed {seed[:40]!r} is not a number of at most {SEED_DIGITS} digits",
             where="--input",
             hint="e.g. random:1",
         )
     return int(seed or 0)
-
-
-def _is_seed(text: str) -> bool:
-    return text.isdecimal() and len(text) <= SEED_DIGITS
 
 
 def _load(text: str, infos: Sequence[TensorInfo]) -> dict[str, NDArray[Any]]:

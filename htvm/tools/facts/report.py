@@ -297,10 +297,6 @@ def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[Traffic]
     return found
 
 
-def _constant_bytes(kernel: Kernel) -> int:
-    return sum(int(constant.data.nbytes) for constant in kernel.constants)
-
-
 def _of_operands(
     step: Step,
     index: int,
@@ -310,7 +306,8 @@ def _of_operands(
 ) -> Traffic:
     """Return the operands' sizes; the first step that touches a buffer of the arena writes it."""
     read = written = 0
-    weights = 0 if kernel is None else _constant_bytes(kernel)
+    constants = () if kernel is None else kernel.constants
+    weights = sum(int(constant.data.nbytes) for constant in constants)
     for operand in step.args:
         size = sizes[operand.kind, operand.name]
         first, last = lives.get(operand.name, (index, index + 1))

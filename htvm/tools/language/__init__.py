@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from htvm.tools.language.interface import StepInterface
+from htvm.tools.language.interface import StepInterface, rotations
 from htvm.tools.language.model import MASKED, LanguageModel
-from htvm.tools.language.rotations import rotations
 from htvm.tools.language.sampling import Draws, pick, sharpness_of
 
 __all__ = [

@@ -12,7 +12,7 @@ from byoc_dory.errors import ModelError
 from htvm.model import Model
 from htvm.public import public
 from htvm.tools.language.interface import StepInterface
-from htvm.tools.language.rotations import rotations as rotations_of
+from htvm.tools.language.interface import rotations as rotations_of
 from htvm.tools.language.sampling import LARGEST_VOCABULARY
 
 if TYPE_CHECKING:

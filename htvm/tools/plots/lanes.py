@@ -18,7 +18,7 @@ _WAITING = "waiting"
 _CLUSTER = "cluster"
 _FIRST_CORE = "core0"
 _DMA = "dma"
-_ALIKE = 0.05
+_EQUALLY_BUSY = 0.05
 """Cores whose busy cycles differ by at most this fraction are shown as one."""
 
 
@@ -76,8 +76,8 @@ def runs_of_cores(busy: Sequence[tuple[str, int]]) -> list[tuple[str, tuple[int,
     groups: list[list[int]] = []
     for index, (name, cycles) in enumerate(busy):
         first = busy[groups[-1][0]] if groups else ("", 0)
-        alike = abs(cycles - first[1]) <= _ALIKE * max(cycles, first[1])
-        if groups and is_core(name) and is_core(first[0]) and alike:
+        equal = abs(cycles - first[1]) <= _EQUALLY_BUSY * max(cycles, first[1])
+        if groups and is_core(name) and is_core(first[0]) and equal:
             groups[-1].append(index)
         else:
             groups.append([index])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from htvm.result import Causes
 from htvm.tools.report.data import NOT_RUN, LayerRow, ReportData
 from htvm.tools.report.table import count, milliseconds
-from htvm.tools.report.verdicts import Improvement, Setting, VerdictRow
+from htvm.tools.report.verdicts import VerdictRow
 
 _WARNING = "WARNING"
 _WHOLE = (_WARNING, "estimate", "memory")  # facts that are never cut
@@ -171,11 +171,13 @@ def cost_lines(report: ReportData, width: int = 120) -> list[str]:
     if not total or not costs:
         return []
     slowest = sorted(costs, key=lambda entry: -entry[0])[:_SLOWEST]
+    # What loses accuracy is no advice.
+    advice = [("choice" if each.loses else "advice", each.short) for each in report.settings]
+    advice += [("advice", change.short) for change in report.advice[:1]]
     return [
         *_heading(group_text(report), width),
         *_slowest_lines(slowest, total, report, width),
-        *(line for setting in report.settings for line in _setting_lines(setting, width)),
-        *(line for change in report.advice[:1] for line in _advice_lines(change, width)),
+        *(line for kind, words in advice for line in _indented(kind, words, width)),
     ]
 
 
@@ -190,15 +192,6 @@ def _heading(group: str, width: int) -> list[str]:
         return ["the slowest steps:"]
     line = f"the slowest steps ({group}):"
     return [line] if len(line) <= width else [f"{group};", "the slowest steps:"]
-
-
-def _setting_lines(setting: Setting, width: int) -> list[str]:
-    # What loses accuracy is no advice.
-    return _indented("choice" if setting.loses else "advice", setting.short, width)
-
-
-def _advice_lines(advice: Improvement, width: int) -> list[str]:
-    return _indented("advice", advice.short, width)
 
 
 def _indented(kind: str, words: str, width: int) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,6 @@ from htvm.tools.report.table import Column, frame_csv, table_of, text, wrapped
 from htvm.tools.sweeping.row import COLUMNS, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
@@ -47,14 +44,6 @@ class Designs(Shown):
     rows: tuple[Row, ...]
     space: Space
     interrupted: bool = False
-
-    @classmethod
-    def of(
-        cls, rows: Iterable[Row], space: Space, names: Sequence[str], interrupted: bool
-    ) -> Designs:
-        """Return the results with their rows in order."""
-        ordered = sorted(rows, key=lambda row: (row.design, names.index(row.model)))
-        return cls(tuple(ordered), space, interrupted)
 
     def __str__(self) -> str:
         return self.table()

@@ -16,7 +16,7 @@ import itertools
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,14 +40,6 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
-
-
-class Evaluator(Protocol):
-    """A way to execute networks on designs."""
-
-    def row(self, task: Task, target: Target, row: Row) -> Row:
-        """Return ``row`` with what is measured; raises the errors of a build and a run."""
-        ...
 
 
 def evaluate(job: Job, tasks: Sequence[Task]) -> list[Row]:
@@ -108,7 +100,7 @@ class _Hidden:
 
 # A worker process keeps what tasks share: loaded networks, references, compiled regions.
 @functools.lru_cache(maxsize=2)
-def _evaluator(digest: str, hidden: _Hidden) -> Evaluator:
+def _evaluator(digest: str, hidden: _Hidden) -> Builds | Quick:
 
     job = hidden.job
     return Builds(job) if job.networks is None else Quick(job, job.networks)
@@ -205,7 +197,7 @@ def _network(
     inputs = seeded_inputs(model.inputs, seed)
     executed = compiled.retargeted.model
     parts = partition(executed.graph, compiled.dispatch, target.soc, target.accelerators)
-    known = operator_results(executed.module, _interface(executed, inputs))
+    known = operator_results(executed.module, inputs)
     cases = tuple(
         Case(
             runner.prepare(region),
@@ -229,11 +221,6 @@ def _network(
         sum((row.l2_read or 0) + (row.l2_written or 0) + (row.l2_weights or 0) for row in on_host),
         sum(row.macs for row in report.layers),
     )
-
-
-def _interface(model: Model, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the inputs for the parameters of ``main``."""
-    return [np.asarray(array, order="C") for array in inputs]
 
 
 def _check(compiled: Compiled, found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> None:

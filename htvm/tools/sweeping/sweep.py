@@ -130,7 +130,8 @@ def sweep(
             interrupted = not sweeper.run(search.batches(), search.samples, store, search.tell)
         else:
             interrupted = not sweeper.run([list(enumerate(designs))], len(designs), store)
-        found = Designs.of(store.rows.values(), space, names, interrupted)
+        rows = sorted(store.rows.values(), key=lambda row: (row.design, names.index(row.model)))
+        found = Designs(tuple(rows), space, interrupted)
         if not interrupted:
             store.finish(found.frame)
     return found
@@ -172,8 +173,8 @@ def _names(models: Sequence[Model]) -> tuple[str, ...]:
     """Return the networks' names; equal ones get a number."""
     names: list[str] = []
     for model in models:
-        alike = sum(name.split("#")[0] == model.name for name in names)
-        names.append(f"{model.name}#{alike + 1}" if alike else model.name)
+        before = sum(name.split("#")[0] == model.name for name in names)
+        names.append(f"{model.name}#{before + 1}" if before else model.name)
     return tuple(names)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from byoc_dory.tileloop.elements import elements_of_tiles
 from htvm.aot.entry import model_sources, place
@@ -16,15 +15,13 @@ from htvm.sim.look import Look, Range, Watch
 from htvm.tools.verification.types import Difference, Origin, StepCheck, TileAt
 
 if TYPE_CHECKING:
+    from byoc_dory.layers import Array
     from byoc_dory.tileloop.program import LoopTile, TileProgram
     from htvm.aot.program import Step
     from htvm.firmware.lines import SourceLine
     from htvm.sim.look import Seen, Store
     from htvm.tools.verification.observe import ObservableMachine, Observed, Result
     from htvm.tools.verification.types import Number
-
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 def compare_steps(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from byoc_dory.errors import SimulationError
 from byoc_dory.memory.arena import written_over
@@ -20,7 +19,7 @@ from htvm.sim.runner import failure
 from htvm.sim.rv32 import run_rv32
 
 if TYPE_CHECKING:
-    from byoc_dory.layers import Tensor
+    from byoc_dory.layers import Array, Tensor
     from byoc_dory.region import Kernel, RegionCode
     from byoc_dory.soc.base import Soc
     from byoc_dory.tileloop.program import TileProgram
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from htvm.firmware.build import Built
     from htvm.firmware.rv32 import Firmware
     from htvm.sim.iss import IssResult
-
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 class ObservableMachine:

@@ -18,13 +18,11 @@ from htvm.tools.verification.types import GoldenCheck, Verification
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
+    from byoc_dory.layers import Array
     from htvm.compiled import Compiled
     from htvm.firmware.build import Built
     from htvm.model import TensorInfo
     from htvm.tools.verification.types import Number, Stray
-
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 def verify(
@@ -208,9 +206,7 @@ def _decibels(signal: Array, noise: Array) -> float:
     return 10.0 * float(np.log10(power / float((noise**2).sum()))) if power else -np.inf
 
 
-def operator_results(
-    module: IRModule, inputs: Sequence[npt.NDArray[Any]]
-) -> dict[str, npt.NDArray[Any]]:
+def operator_results(module: IRModule, inputs: Sequence[Array]) -> dict[str, Array]:
     """Compute the results of all operators, and of the inputs, by name.
 
     Args:
@@ -224,8 +220,8 @@ def operator_results(
     main = module["main"]
     names, extended = _with_all_results(module)
     arrays = build_llvm_reference(extended)(list(inputs))
-    found: dict[str, npt.NDArray[Any]] = dict(zip(names, arrays, strict=True))
-    parameters: Mapping[str, npt.NDArray[Any]] = {
+    found: dict[str, Array] = dict(zip(names, arrays, strict=True))
+    parameters: Mapping[str, Array] = {
         str(param.name): array for param, array in zip(main.params, inputs, strict=True)
     }
     return {**parameters, **found}
