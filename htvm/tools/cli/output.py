@@ -1,4 +1,7 @@
-"""Output of verbs: reports on the terminal, JSON on stdout for programs, arrays in files."""
+"""Output of verbs: reports on the terminal, JSON on stdout for programs, arrays in files.
+
+Files and folders to write are checked before anything is opened or built.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`difference_of`: what changed between two reports, figure by figure and step by step."""
+"""`difference_of`: what changed between two reports, figure by figure and step by step.
+
+Conditions on the figures, such as ``cycles > 200000``, are for checks in CI.
+"""
 
 from __future__ import annotations
 

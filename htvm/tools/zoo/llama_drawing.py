@@ -111,6 +111,9 @@ def _model(name: str, inputs: tuple[TensorInfo, ...], layers: int, seed: int) ->
 class _Writer:
     """Draws and writes the operators of a layer, in the order of its weights.
 
+    These are int32 factors of two norms [width], four int8 matrices of the attention [width,
+    width], two into the feed-forward network [inner, width], and one out of it [width, inner].
+
     Attributes:
         builder: where they are written.
         rng: draws the weights.
