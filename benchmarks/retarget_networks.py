@@ -15,12 +15,12 @@ from tvm import relax
 from byoc_dory.layers import TfliteRequant
 from htvm.model import Model, TensorInfo
 from patterns.op import Op
+from patterns.ops.convert import TableLookup, tabulate
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.reshape import Slice
 from patterns.ops.requantize import fixed_point
-from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite.binary import AddFactors, MultiplyFactors, TfliteAdd, TfliteBinary
 from patterns.reading.read import graph_of
 

@@ -90,7 +90,7 @@ def with_integer_io(model: Model | IRModule | str | Path) -> Model:
 
 def _input(info: TensorInfo, node: Node) -> TensorInfo:
     from patterns.ops.float32.quantize import Quantize
-    from patterns.ops.onnxruntime.quantize import OnnxQuantize
+    from patterns.ops.onnxruntime.rounding import OnnxQuantize
 
     if isinstance(node.op, Quantize):
         step, zero_point = float(np.float32(node.op.step)), node.op.zero_point

@@ -17,8 +17,8 @@ from htvm.model import Model, TensorInfo
 from patterns.ops.float32.quantize import Dequantize, Quantize
 from patterns.ops.integer.reduction import ArgExtreme
 from patterns.ops.integer.rescale import Rescale
+from patterns.ops.moves.concat import Gather
 from patterns.ops.moves.reshape import Reshape
-from patterns.ops.moves.take import Gather
 from patterns.reading.building import GraphBuilder
 
 if TYPE_CHECKING:

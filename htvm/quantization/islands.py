@@ -20,7 +20,7 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Array, OnnxRequant, TfliteRequant
 from patterns.op import INT8, Op, Range, Scale
-from patterns.ops.convert import Convert
+from patterns.ops.convert import Convert, TableLookup
 from patterns.ops.dense import Linear, LinearSums
 from patterns.ops.float32.combine import RealMatmul
 from patterns.ops.float32.quantize import Dequantize
@@ -28,7 +28,6 @@ from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.onnxruntime.average import OnnxAverage, OnnxSoftmax
 from patterns.ops.onnxruntime.binary import OnnxBinary
 from patterns.ops.scaling import zero_point_of as zero_point_of_requant
-from patterns.ops.table_map import TableLookup
 from patterns.ops.tflite.averages import TfliteMean
 from patterns.ops.tflite.binary import TfliteBinary
 from patterns.ops.tflite.softmax import TfliteSoftmax

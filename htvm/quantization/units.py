@@ -34,14 +34,13 @@ from htvm.quantization.islands import (
     zero_point_of,
 )
 from patterns.op import INT8
-from patterns.ops.convert import Convert
+from patterns.ops.convert import Convert, TableLookup
 from patterns.ops.convolution import Conv2d
 from patterns.ops.moves.base import Filling
 from patterns.ops.moves.pad import Pad
 from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.scaling import factors_of, offset_of
-from patterns.ops.table_map import TableLookup
 from patterns.ops.tflite.averages import AveragePool
 from patterns.reading.building import GraphBuilder
 

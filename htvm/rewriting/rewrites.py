@@ -13,7 +13,7 @@ from patterns.op import TensorType
 from patterns.ops.convolution import conv2d_of
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.reshape import Reshape, Slice, Transpose
-from patterns.ops.windows import counts
+from patterns.ops.scaling import window_counts
 from patterns.reading.node import Node, node_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class SingleRow(Rewrite):
             return None
         stride = sx if oy == 1 else sy
         dilation = it.op.window.dilation
-        if counts(it.size, it.kernel, (stride, stride), it.pads, dilation) != (oy, ox):
+        if window_counts(it.size, it.kernel, (stride, stride), it.pads, dilation) != (oy, ox):
             return None
         says = f"stride {sy}x{sx} computed as {stride}x{stride}, as the result has one " + (
             "row" if oy == 1 else "column"

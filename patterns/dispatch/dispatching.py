@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.layers import Array, Layer
 from byoc_dory.region import are_same_rows
 from byoc_dory.verdict import CPU, OperatorVerdict
-from patterns.dispatch.rules import Rules, as_seen
-from patterns.dispatch.together import Together, settle, together_in
+from patterns.dispatch.together import Rules, Together, as_seen, settle, together_in
 from patterns.ops.convert import Convert
 from patterns.ops.moves.reshape import Reshape
 from patterns.reading.graph import is_plain_reshape

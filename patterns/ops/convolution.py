@@ -25,8 +25,8 @@ from patterns.ops.requantize import (
     read_clip,
     read_requantize,
 )
+from patterns.ops.scaling import window_counts, windows
 from patterns.ops.weighted import RequantizedOp, SummedOp
-from patterns.ops.windows import counts, windows
 from patterns.primitive import dtype_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Window:
             raise IntegerFormError(
                 f"filters of {each * self.groups} channels, the maps have {channels}"
             )
-        oy, ox = counts((y, x), filters, self.strides, self.padding, self.dilation)
+        oy, ox = window_counts((y, x), filters, self.strides, self.padding, self.dilation)
         return (batch, oy, ox, k) if nhwc else (batch, k, oy, ox)
 
     def views(self, x: Array, weight: Array, pad: int) -> Array:

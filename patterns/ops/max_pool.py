@@ -13,7 +13,7 @@ from tvm.relax import op as R
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import Range, Scale, TensorType, Work, operator, union
-from patterns.ops.windows import windows
+from patterns.ops.scaling import windows
 from patterns.relax_op import CallOp
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""Requantizations in numpy, in exact integers, and the real numbers that they stand for.
+"""Parts of operators' definitions in numpy (`Op.compute`): requantizations, and windows on maps.
 
-They are part of operators' definitions in numpy (`Op.compute`).
+Requantizations are in exact integers; also the real numbers that they stand for.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from byoc_dory.layers import (
     Shift,
     TfliteRequant,
 )
+from byoc_dory.layers.layer import out_size
 
 
 def factors_of(requant: Requant) -> Array:
@@ -84,3 +85,52 @@ def tflite_scale(value: Array, multiplier: Any, shift: Any) -> Array:
 def converted(sums: Sequence[Array], gain: int, limits: tuple[int, int]) -> Array:
     """Return the converters' results for the sums of all passes, summed."""
     return np.asarray(sum(np.clip(part // gain, *limits) for part in sums))
+
+
+def window_counts(
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    strides: tuple[int, int],
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0),
+    dilation: tuple[int, int] = (1, 1),
+) -> tuple[int, int]:
+    """Return the number of windows (y, x) on maps of these sizes; 0 where none fits."""
+    y, x = (
+        out_size(
+            sizes[axis], padding[axis] + padding[axis + 2], kernel[axis], strides[axis],
+            dilation[axis],
+        )
+        for axis in (0, 1)
+    )  # fmt: skip
+    return y, x
+
+
+def windows(
+    x: Array,
+    kernel: tuple[int, ...],
+    strides: tuple[int, int],
+    padding: tuple[int, int, int, int],
+    value: int,
+    dilation: tuple[int, int] = (1, 1),
+) -> Array:
+    """Return a view of the windows on maps.
+
+    Args:
+        x: ``[N, y, x, C]``.
+        kernel: rows and columns of a window.
+        strides: of windows.
+        padding: (top, left, bottom, right).
+        value: of the padding.
+        dilation: distance (y, x) of the elements of a window.
+
+    Returns:
+        ``[N, oy, ox, C, rows, columns]``.
+    """
+    if any(padding):
+        top, left, bottom, right = padding
+        border = ((0, 0), (top, bottom), (left, right), (0, 0))
+        x = np.pad(x, border, constant_values=value)
+    (dy, dx), (rows, columns) = dilation, kernel
+    span = (rows - 1) * dy + 1, (columns - 1) * dx + 1
+    view = np.lib.stride_tricks.sliding_window_view(x, span, axis=(1, 2))
+    return np.asarray(view[:, :: strides[0], :: strides[1], :, ::dy, ::dx])

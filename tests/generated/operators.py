@@ -16,7 +16,7 @@ from byoc_dory.layers import AnalogRequant, MulShift, OnnxRequant, Requant, Shif
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from patterns.ops.add import Add
 from patterns.ops.analog.products import AnalogConv2d
-from patterns.ops.convert import Convert
+from patterns.ops.convert import Convert, TableLookup
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.float32.combine import RealArgExtreme, RealCombine, RealMatmul, RealReduce
@@ -27,18 +27,15 @@ from patterns.ops.integer.combine import Combine, IntegerMatmul
 from patterns.ops.integer.reduction import ArgExtreme, Extreme, IntegerMean, ReduceExtreme, Total
 from patterns.ops.integer.rescale import Cast, Rescale
 from patterns.ops.max_pool import MaxPool
-from patterns.ops.moves.concat import Attach, Concat, Select
+from patterns.ops.moves.concat import Attach, Concat, Gather, Nearest, Select, Take
 from patterns.ops.moves.pad import Interleave, Pad, PadAxes
 from patterns.ops.moves.reshape import Reshape, Slice, Transpose
-from patterns.ops.moves.take import Gather, Nearest, Take
 from patterns.ops.onnxruntime.average import OnnxAverage, OnnxSoftmax
 from patterns.ops.onnxruntime.binary import OnnxAdd, OnnxBinary
-from patterns.ops.onnxruntime.quantize import OnnxQuantize
-from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.ops.onnxruntime.rounding import OnnxQuantize, float_scale
 from patterns.ops.pulp.elementwise import Accumulate, PulpDivide, PulpGelu, PulpHardSwish
 from patterns.ops.pulp.ita import ItaActivation, ItaMax
 from patterns.ops.pulp.norm import PulpAffineNorm, PulpLayerNorm, PulpRmsNorm, PulpSoftmax
-from patterns.ops.table_map import TableLookup
 from patterns.ops.tflite.averages import AveragePool, TfliteBilinear, TfliteMean, mean_factor
 from patterns.ops.tflite.binary import AddFactors, SquareFactors, TfliteAdd, TfliteBinary
 from patterns.ops.tflite.log_softmax import TfliteL2Normalization, TfliteLogSoftmax

@@ -9,8 +9,7 @@ from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import OnnxRequant
 from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.binary import OnnxAdd, OnnxBinary, aligned
-from patterns.ops.onnxruntime.quantize import OnnxQuantize
-from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.ops.onnxruntime.rounding import OnnxQuantize, float_scale
 from patterns.reading.read import graph_of
 from tests.patterns.build import module_of, run_tvm
 from tests.reference.interpreter import interpret

@@ -14,7 +14,7 @@ from byoc_dory.layers import Array
 from patterns.fields import decode, encode
 from patterns.op import Op, operator
 from patterns.ops import classes
-from patterns.ops.table_map import TableLookup
+from patterns.ops.convert import TableLookup
 from patterns.relax_op import ComposedOp
 
 

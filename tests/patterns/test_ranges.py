@@ -12,13 +12,12 @@ from tvm import relax
 
 from byoc_dory.layers import Shift
 from patterns.ops.add import Add
-from patterns.ops.convert import Convert
+from patterns.ops.convert import Convert, TableLookup
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.concat import Concat
 from patterns.ops.moves.pad import Pad, PadAxes
 from patterns.ops.moves.reshape import Slice, Transpose
-from patterns.ops.table_map import TableLookup
 from patterns.ops.tflite.averages import AveragePool
 from patterns.reading.read import graph_of
 

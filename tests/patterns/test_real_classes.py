@@ -15,7 +15,7 @@ from patterns.ops.float32.elementary import RealExp, RealMap, RealRound, RealSqr
 from patterns.ops.float32.maps import RealAverage, RealConv2d
 from patterns.ops.float32.quantize import Dequantize, Quantize
 from patterns.ops.onnxruntime.average import OnnxAverage, OnnxSoftmax
-from patterns.ops.onnxruntime.quantize import OnnxQuantize, OnnxReal
+from patterns.ops.onnxruntime.rounding import OnnxQuantize, OnnxReal
 from patterns.reading.read import graph_of
 from tests.patterns.build import module_of
 

@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
+from patterns.ops.convert import TableLookup, tabulate
 from patterns.ops.float32.quantize import Quantize
-from patterns.ops.moves.concat import Concat
+from patterns.ops.moves.concat import Concat, Nearest
 from patterns.ops.moves.pad import Interleave, PadAxes
 from patterns.ops.moves.reshape import Slice, Transpose
-from patterns.ops.moves.take import Nearest
-from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite.averages import TfliteMean, mean_factor
 from patterns.ops.tflite.binary import AddFactors, MultiplyFactors, TfliteBinary
 from patterns.reading.node import Node

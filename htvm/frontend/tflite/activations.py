@@ -23,11 +23,11 @@ from htvm.frontend.scales import bound, converted
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import FULL_INT8, INT16, OperatorReader, constant_array
 from patterns.op import INT8
+from patterns.ops.convert import TableLookup, tabulate
 from patterns.ops.float32.combine import RealCombine
 from patterns.ops.float32.quantize import Dequantize, Quantize
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.requantize import fixed_point
-from patterns.ops.table_map import TableLookup, tabulate
 from patterns.ops.tflite import gemmlowp
 from patterns.ops.tflite.log_softmax import TfliteL2Normalization, TfliteLogSoftmax
 from patterns.ops.tflite.softmax import TfliteSoftmax

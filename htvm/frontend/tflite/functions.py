@@ -11,8 +11,8 @@ import numpy as np
 from htvm.frontend.operators import Activation, Applied, Quantization
 from htvm.frontend.tflite.activations import table_of, unary
 from htvm.frontend.tflite.reader import OperatorReader
+from patterns.ops.convert import tabulate
 from patterns.ops.requantize import fixed_point
-from patterns.ops.table_map import tabulate
 from patterns.ops.tflite import gemmlowp
 from patterns.ops.tflite.softmax import WideSoftmax
 from patterns.ops.tflite.wide import PiecewiseRescale, WideSigmoid

@@ -16,7 +16,7 @@ from htvm.frontend.tflite.products import window
 from htvm.frontend.tflite.reader import OperatorReader
 from patterns.ops.integer.reduction import ArgExtreme, ReduceExtreme, Which
 from patterns.ops.max_pool import MaxPool
-from patterns.ops.moves.take import Nearest
+from patterns.ops.moves.concat import Nearest
 from patterns.ops.requantize import fixed_point
 from patterns.ops.tflite.averages import AveragePool, TfliteBilinear, TfliteMean, mean_factor
 

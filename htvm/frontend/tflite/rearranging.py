@@ -13,10 +13,9 @@ from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
 from htvm.frontend.tflite.shapes import part_of
 from patterns.op import Op
-from patterns.ops.moves.concat import Concat
+from patterns.ops.moves.concat import Concat, Take
 from patterns.ops.moves.pad import PadAxes
 from patterns.ops.moves.reshape import Reshape, Slice, Transpose
-from patterns.ops.moves.take import Take
 
 _MODES: tuple[Literal["reflect", "symmetric"], ...] = ("reflect", "symmetric")
 

@@ -18,7 +18,7 @@ from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
 from patterns.op import TensorType, operator
 from patterns.ops.float32.base import RealOp, check_reals
-from patterns.ops.windows import counts
+from patterns.ops.scaling import window_counts
 from patterns.primitive import sizes_of
 
 
@@ -50,7 +50,7 @@ class RealConv2d(RealOp):
         k, each = self.weight.shape[:2]
         fits = source[1] == each * self.groups and not k % self.groups
         filters = self.weight.shape[2:]
-        sizes = counts(source[2:], filters, self.strides, self.padding, self.dilation)
+        sizes = window_counts(source[2:], filters, self.strides, self.padding, self.dilation)
         if not fits or min(sizes) < 1:
             raise IntegerFormError(
                 f"weights of shape {self.weight.shape} on {source} in {self.groups} groups"
@@ -101,7 +101,7 @@ class RealAverage(RealOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         check_reals(inputs)
         source = inputs[0].shape
-        sizes = counts(source[2:], self.kernel, self.strides, dilation=self.dilation)
+        sizes = window_counts(source[2:], self.kernel, self.strides, dilation=self.dilation)
         if min(sizes) < 1:
             raise IntegerFormError(f"windows of {self.kernel} on {list(source[2:])}")
         return TensorType((*source[:2], *sizes), "float32")

@@ -22,7 +22,7 @@ from patterns.op import INT8, Range, Scale, TensorType, Work, operator
 from patterns.ops.float32.base import Definitions
 from patterns.ops.moves.base import y_axis
 from patterns.ops.onnxruntime.rounding import EXACT_BELOW, ROUNDING, float_product, rounded
-from patterns.ops.windows import counts
+from patterns.ops.scaling import window_counts
 from patterns.primitive import Argument, Inputs, PrimitiveOp, extents, sizes_of, type_of
 
 
@@ -65,7 +65,7 @@ class OnnxAverage(PrimitiveOp):
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         source, y = inputs[0].shape, y_axis(self.layout)
         maps = source[y : y + 2]
-        sizes = counts(maps, self.kernel, self.strides, self.padding)
+        sizes = window_counts(maps, self.kernel, self.strides, self.padding)
         if min(sizes) < 1:
             raise IntegerFormError(f"windows of {self.kernel} on maps of {maps}")
         return TensorType((*source[:y], *sizes, *source[y + 2 :]))

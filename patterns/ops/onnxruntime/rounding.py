@@ -15,11 +15,14 @@ A float32 has 24 bits, so that a term and its sum with another one may each be r
 sum is rounded to an integer (`TwoSteps`).  This matters only close to a tie: elsewhere the exact
 sum has the same nearest integer.  Hosts round in 64 bits, and as float32 does only where it can
 matter, which is for about one of ten thousand elements.
+
+Conversion of float32 to 8 bits rounds ties to even, too; int32 sums become float32.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -28,15 +31,18 @@ import numpy as np
 from tvm import relax, te, tirx
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers import OnnxRequant
+from byoc_dory.layers import Array, OnnxRequant
+from patterns.op import TensorType, operator
+from patterns.ops.broadcast import broadcast_load
 from patterns.ops.float32.base import Definitions, within
-from patterns.primitive import call_primitive, extents, primitive, shape_of
+from patterns.ops.float32.quantize import BEYOND, Quantize
+from patterns.primitive import PrimitiveOp, call_primitive, extents, primitive, shape_of
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
-    from byoc_dory.layers import Array
     from patterns.op import Range
+
 
 EXACT_BELOW = 1 << 24
 """Integers with smaller magnitudes are exact in float32."""
@@ -239,3 +245,58 @@ def rounded(
     low, high = (tirx.const(bound, "int32") for bound in clip)
     moved = tirx.Cast("int32", near) + zero_point
     return block.around(tirx.Cast("int8", tirx.max(tirx.min(moved, high), low)))
+
+
+_COARSE = 1.2e7  # near this number float32 values are 1 apart; it is even and printed exactly
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class OnnxQuantize(Quantize):
+    """``rint(x / step) + zero_point``, ties to even, saturated; a NaN gives the upper end.
+
+    Attributes:
+        step, zero_point, dtype: as in `patterns.ops.float32.quantize.Quantize`.
+    """
+
+    tag = "onnx_quantize"
+
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
+        source, step = tensors
+        limits = np.iinfo(self.dtype)
+        # Variables, because TVM would repeat the division wherever its result is used, and
+        # would cancel the addition and subtraction.
+        ratio, below, value, moved = (
+            tirx.Var(part, "float32") for part in ("ratio", "below", "value", "moved")
+        )
+        # Where float32 values are 1 apart, every sum is rounded to an integer, ties to even.
+        coarse = tirx.const(_COARSE, "float32")
+        result = tirx.Cast("int32", moved - coarse) + self.zero_point
+        result = tirx.max(tirx.min(result, int(limits.max)), int(limits.min))
+        result = tirx.Let(moved, value + coarse, tirx.Cast(self.dtype, result))
+        end = tirx.const(BEYOND, "float32")
+        # Written so that a NaN, for which all comparisons are false, goes to the upper end.
+        result = tirx.Let(value, tirx.Select(below > -end, below, -end), result)
+        result = tirx.Let(below, tirx.Select(ratio < end, ratio, end), result)
+        return tirx.Let(ratio, source(*index) / step[0], result)
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class OnnxReal(PrimitiveOp):
+    """``float32(x) * factors`` of int32 sums of any shape.
+
+    Attributes:
+        factors: float32 factors with the rank of ``x``; axes of size 1 are broadcast.
+    """
+
+    kind = "onnx_real"
+
+    factors: Array
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        return TensorType(inputs[0].shape, "float32")
+
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
+        source, factor = tensors
+        return tirx.Cast("float32", source(*index)) * broadcast_load(factor, index)

@@ -21,8 +21,8 @@ from patterns.ops.requantize import (
     rounding_high_multiply,
     short_rounding_right_shift,
 )
+from patterns.ops.scaling import windows
 from patterns.ops.tflite.binary import divided
-from patterns.ops.windows import windows
 from patterns.primitive import PrimitiveOp, sizes_of
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from byoc_dory.layers import Array
 from patterns.op import Range, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
-from patterns.ops.windows import counts
+from patterns.ops.scaling import window_counts
 from patterns.primitive import Argument, Inputs, PrimitiveOp
 
 INT16: Range = (-(2**15), 2**15 - 1)
@@ -94,7 +94,7 @@ class WideConv2d(PrimitiveOp):
             raise IntegerFormError(
                 f"weights of shape {self.weight.shape} on {source.dtype} of shape {shape}"
             )
-        sizes = counts(shape[1:3], (fy, fx), self.strides, dilation=self.dilation)
+        sizes = window_counts(shape[1:3], (fy, fx), self.strides, dilation=self.dilation)
         if min(sizes) < 1:
             raise IntegerFormError(f"a kernel of {(fy, fx)} on maps of shape {shape}")
         if self.largest >= LARGEST_SUM:

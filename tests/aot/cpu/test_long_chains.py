@@ -12,11 +12,10 @@ from tvm import relax, te
 from byoc_dory.layers import OnnxRequant
 from htvm.aot import cpu
 from htvm.aot.cpu import compile_cpu
-from patterns.ops.convert import Convert
+from patterns.ops.convert import Convert, TableLookup
 from patterns.ops.moves.concat import Concat
 from patterns.ops.onnxruntime.binary import OnnxAdd
 from patterns.ops.onnxruntime.rounding import float_scale
-from patterns.ops.table_map import TableLookup
 from tests.aot.cpu import native
 from tests.reference.interpreter import interpret
 

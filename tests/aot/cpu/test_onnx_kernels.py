@@ -10,8 +10,7 @@ from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.binary import OnnxAdd
-from patterns.ops.onnxruntime.quantize import OnnxQuantize
-from patterns.ops.onnxruntime.rounding import float_scale
+from patterns.ops.onnxruntime.rounding import OnnxQuantize, float_scale
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import bias_of, int8
 from tests.patterns.build import module_of

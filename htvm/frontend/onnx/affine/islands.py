@@ -28,7 +28,7 @@ from patterns.ops.float32.combine import RealMatmul
 from patterns.ops.float32.elementary import RealSqrt
 from patterns.ops.integer.combine import IntegerMatmul
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.onnxruntime.quantize import OnnxQuantize
+from patterns.ops.onnxruntime.rounding import OnnxQuantize
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode

@@ -27,9 +27,8 @@ from patterns.ops.broadcast import broadcast
 from patterns.ops.float32.combine import RealArgExtreme
 from patterns.ops.integer.reduction import ArgExtreme, Which
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.moves.concat import Select
+from patterns.ops.moves.concat import Gather, Select, Take
 from patterns.ops.moves.reshape import Slice, Transpose
-from patterns.ops.moves.take import Gather, Take
 
 
 def _taken(node: NodeReader, tensor: Movable, axis: int, places: Sequence[int]) -> Movable:

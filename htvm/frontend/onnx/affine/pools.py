@@ -20,7 +20,7 @@ from htvm.frontend.onnx.windows import ROUNDINGS, Windows, windows_of
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.ops.float32.combine import RealMatmul
 from patterns.ops.float32.maps import RealBilinear
-from patterns.ops.moves.take import Nearest
+from patterns.ops.moves.concat import Nearest
 from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.rounding import float_scale
 

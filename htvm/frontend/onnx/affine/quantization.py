@@ -16,7 +16,7 @@ from htvm.frontend.operators import Activation, Applied, Quantization
 from patterns.op import Scale
 from patterns.ops.convert import Convert
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.onnxruntime.quantize import OnnxQuantize, OnnxReal
+from patterns.ops.onnxruntime.rounding import OnnxQuantize, OnnxReal
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode

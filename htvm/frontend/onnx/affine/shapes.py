@@ -32,10 +32,9 @@ from htvm.frontend.onnx.affine.values import (
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.op import INT8, TensorType
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.moves.concat import Attach, Concat
+from patterns.ops.moves.concat import Attach, Concat, Take
 from patterns.ops.moves.pad import Pad, PadAxes
 from patterns.ops.moves.reshape import Reshape, Transpose
-from patterns.ops.moves.take import Take
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode

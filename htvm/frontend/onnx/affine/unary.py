@@ -19,11 +19,10 @@ from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Quantized
 from htvm.frontend.operators import Activation, Applied, Clip, Quantization
 from htvm.frontend.scales import converted
 from patterns.op import INT8
-from patterns.ops.convert import Convert
+from patterns.ops.convert import Convert, TableLookup
 from patterns.ops.float32.combine import Function as Combination
 from patterns.ops.float32.combine import RealCombine
 from patterns.ops.onnxruntime.rounding import float_scale
-from patterns.ops.table_map import TableLookup
 
 if TYPE_CHECKING:
     pass
