@@ -41,6 +41,8 @@ HOST_FLAGS: tuple[str, ...] = ("-std=c11", "-O2", "-ffp-contract=off")
 # first linked with it, which takes 8 s per core and target; few programs need it.
 _WITHOUT_LIBRARY = "-rtlib=none"
 
+_FIRST = "first.c"
+
 _CACHE_HINT = "free some disk space, or name a folder that can be written in XDG_CACHE_HOME"
 
 
@@ -250,7 +252,7 @@ class Compiler:
                 made = Path(work) / out.name
                 line = [*command]
                 line += [f"-I{folder}" for folder in includes]
-                line += [str(source) for source in sources]
+                line += [str(source) for source in self._with_first(command, sources, flags)]
                 # After the sources, where libraries named in the flags must be.
                 line += [*flags, "-o", str(made)]
                 self._link(line, environment, str(out))
@@ -268,6 +270,18 @@ class Compiler:
                 hint=_CACHE_HINT,
             ) from error
         return out
+
+    def _with_first(
+        self, command: Sequence[str], sources: Sequence[Path], flags: Sequence[str]
+    ) -> Sequence[Path]:
+        """Return the sources with an empty one before them, for zig.
+
+        zig keeps the objects of a call under the name of its first source, too.  With the same
+        first source in every call, files that builds share are compiled once.
+        """
+        if tuple(command[1:2]) != ("cc",) or "-c" in flags:
+            return sources
+        return (self.headers(((_FIRST, ""),)) / _FIRST, *sources)
 
     def _link(self, line: list[str], environment: dict[str, str], where: str) -> None:
         """Compile and link; repeat with zig's runtime library if something from it is missing."""

@@ -51,6 +51,17 @@ def test_failure_keeps_the_old_program(source: Path, tmp_path: Path, compiler: C
     assert subprocess.run([program], capture_output=True, check=True).stdout == b"hello\n"
 
 
+def test_files_that_programs_share_are_compiled_once(tmp_path: Path) -> None:
+    compiler = Compiler.zig(cache=tmp_path / "cache")
+    shared = tmp_path / "shared.c"
+    shared.write_text("int shared(void) { return 1; }\n")
+    for name in ("one", "other"):
+        source = tmp_path / f"{name}.c"
+        source.write_text("int shared(void);\nint _start(void) { return shared(); }\n")
+        compiler.compile_cross([source, shared], tmp_path / name, [], rv32_flags())
+    assert len(list((tmp_path / "cache").rglob("shared*.o"))) == 1
+
+
 def test_missing_ziglang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ToolchainError, match="no C compiler.*pip install ziglang"):
