@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
+import htvm
 from tests.frontend import computed, rearranged, rowwise
 from tests.frontend.flatfile import FLOAT32, INT8, INT16, INT32, UINT8, Graph, Options, Tensor
 from tests.frontend.sketch import Rng, Sketch
 from tests.reference.interpreter import Array
+
+Loader: TypeAlias = Callable[[Graph], htvm.Model]
+"""The fixture ``load``: writes a file, and reads it."""
 
 
 def _weights(

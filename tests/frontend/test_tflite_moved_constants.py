@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import htvm
 from byoc_dory.errors import ModelError, UnsupportedError
 from tests.frontend.flatfile import INT4, INT8, Graph, Options
+from tests.frontend.single import Loader
 from tests.frontend.sketch import Sketch
 from tests.frontend.tflm import reference
 from tests.reference.interpreter import interpret
 
 K, C = 6, 5
 SCALES = tuple(float(np.float32(scale)) for scale in np.linspace(0.01, 0.06, K))
-Loader = Callable[[Graph], htvm.Model]
 
 
 @dataclass(frozen=True)
@@ -51,16 +49,6 @@ CHAINS: dict[str, tuple[tuple[int, ...], int, Sequence[Move]]] = {
                                      (32, {}), SCALES[3:4])]),
 }  # fmt: skip
 """Shape of the constant, axis of its scales, and moves that leave the weights of a layer."""
-
-
-@pytest.fixture
-def load(tmp_path: Path) -> Loader:
-    def load(graph: Graph) -> htvm.Model:
-        path = tmp_path / "network.tflite"
-        path.write_bytes(graph.file())
-        return htvm.load(path)
-
-    return load
 
 
 def layer(

@@ -3,33 +3,17 @@ fills the padding between blocks with what happens to be there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-import htvm
 from byoc_dory.errors import ModelError, UnsupportedError
 from tests.frontend import rearranged
 from tests.frontend.flatfile import INT32, Graph
 from tests.frontend.rearranged import Kind, dilated
-from tests.frontend.single import inputs_of
+from tests.frontend.single import Loader, inputs_of
 from tests.frontend.sketch import Sketch
 from tests.frontend.tflm import reference
 from tests.reference.interpreter import Array, interpret
-
-Loader = Callable[[Graph], htvm.Model]
-
-
-@pytest.fixture
-def load(tmp_path: Path) -> Loader:
-    def load(graph: Graph) -> htvm.Model:
-        path = tmp_path / "network.tflite"
-        path.write_bytes(graph.file())
-        return htvm.load(path)
-
-    return load
 
 
 def made(load: Loader, graph: Graph, inputs: list[Array]) -> Array:

@@ -14,23 +14,10 @@ import htvm
 from byoc_dory.errors import ModelError, UnsupportedError
 from patterns.ops.moves.reshape import SpaceToDepth
 from tests.frontend.flatfile import FLOAT32, INT16, INT32, UINT8, Graph
-from tests.frontend.single import CASES, inputs_of
+from tests.frontend.single import CASES, Loader, inputs_of
 from tests.frontend.sketch import Sketch
 from tests.frontend.tflm import reference
 from tests.reference.interpreter import Array, interpret
-
-Loader = Callable[[Graph], htvm.Model]
-
-
-@pytest.fixture(scope="module")
-def load(tmp_path_factory: pytest.TempPathFactory) -> Loader:
-    path = tmp_path_factory.mktemp("files") / "network.tflite"
-
-    def load(graph: Graph) -> htvm.Model:
-        path.write_bytes(graph.file())
-        return htvm.load(path)
-
-    return load
 
 
 def assert_equal(made: list[Array], wanted: list[Array]) -> None:
@@ -60,17 +47,6 @@ def test_the_integer_form_equals_tflite_micro(load: Loader, kind: str, seed: int
 def test_the_integer_form_equals_tflite_micro_at_length(load: Loader, kind: str, seed: int) -> None:
     graph, inputs = drawn(kind, seed)
     assert_equal(interpret(load(graph).module, inputs).outputs, reference(graph, inputs))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("platform", ["host", "rv32"])
-@pytest.mark.parametrize("kind", CASES)
-def test_the_generated_code_equals_the_interpreter(load: Loader, kind: str, platform: str) -> None:
-    for seed in range(4):
-        graph, inputs = drawn(kind, seed)
-        model = load(graph)
-        built = htvm.build(model, "generic.cpu", platform)  # type: ignore[arg-type]
-        assert_equal(built.run(inputs).outputs, interpret(model.module, inputs).outputs)
 
 
 @pytest.mark.parametrize("target", ["generic.cpu", "diana.digital"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,24 +12,13 @@ import pytest
 import htvm
 from byoc_dory.errors import ModelError, UnsupportedError
 from tests.frontend.flatfile import INT2, INT4, INT8, UINT4, Graph, Tensor
-from tests.frontend.single import CASES, inputs_of
+from tests.frontend.single import CASES, Loader, inputs_of
 from tests.frontend.sketch import Sketch
 from tests.frontend.tflm import reference
 from tests.frontend.wide import as_int16
 from tests.reference.interpreter import interpret
 
 KINDS = ("conv", "depthwise", "fully_connected")
-Loader = Callable[[Graph], htvm.Model]
-
-
-@pytest.fixture
-def load(tmp_path: Path) -> Loader:
-    def load(graph: Graph) -> htvm.Model:
-        path = tmp_path / "network.tflite"
-        path.write_bytes(graph.file())
-        return htvm.load(path)
-
-    return load
 
 
 def with_int4(graph: Graph) -> Graph:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,24 +12,13 @@ from byoc_dory.errors import ModelError, UnsupportedError
 from patterns.ops.tflite.wide import WideConv2d
 from tests.frontend import single, wide
 from tests.frontend.flatfile import FLOAT32, INT16, INT32, INT64, Graph
-from tests.frontend.single import inputs_of
+from tests.frontend.single import Loader, inputs_of
 from tests.frontend.sketch import Sketch
 from tests.frontend.tflm import reference
 from tests.reference.interpreter import Array, interpret
 
-Loader = Callable[[Graph], htvm.Model]
 WITHOUT_MICRO = ("gather", "depth_to_space")
 """Moves that TFLite Micro has for int8 alone; the same handlers read them."""
-
-
-@pytest.fixture
-def load(tmp_path: Path) -> Loader:
-    def load(graph: Graph) -> htvm.Model:
-        path = tmp_path / "network.tflite"
-        path.write_bytes(graph.file())
-        return htvm.load(path)
-
-    return load
 
 
 def drawn(kind: str, seed: int) -> tuple[Graph, list[Array]]:
@@ -71,17 +58,6 @@ def test_moves_are_those_of_int8(load: Loader, kind: str) -> None:
     inputs = inputs_of(graph, rng)
     (found,) = interpret(load(wide.as_int16(graph)).module, [inputs[0].astype(np.int16)]).outputs
     np.testing.assert_array_equal(found, reference(graph, inputs)[0])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", wide.CASES)
-def test_the_generated_code_equals_the_interpreter(load: Loader, kind: str) -> None:
-    for seed in range(3):
-        graph, inputs = drawn(kind, seed)
-        model = load(graph)
-        for platform in ("host", "rv32"):
-            built = htvm.build(model, "generic.cpu", platform)  # type: ignore[arg-type]
-            same(built.run(inputs).outputs, interpret(model.module, inputs).outputs)
 
 
 def function(kind: str, shape: tuple[int, ...], scale: float, made: float, options: Any) -> Graph:
