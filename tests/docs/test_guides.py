@@ -23,7 +23,6 @@ QUICK = (
     "htvm fit zoo:toyadmos --target diana.digital --l1 300",
     "htvm explain zoo:ds_cnn",
     "htvm print zoo:resnet8 --target diana.analog --after partition",
-    "htvm report zoo:resnet8",
 )
 _BLOCK = re.compile(r"```console\n\$ (.*)\n((?:.*\n)*?)```")
 
