@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -225,6 +226,15 @@ def test_variants_are_layers_near_by() -> None:
             variant.layer.output.shape != layer.output.shape
             or variant.layer.inputs[0].shape != layer.inputs[0].shape
         )
+
+
+def test_groups_are_joined_where_nothing_is_dilated() -> None:
+    weight = np.ones((8, 2, 3, 3), np.int8)
+    layer = conv2d_layer("l", Tensor("x", (4, 9, 9)), "y", weight, None, requant=Shift(3), groups=2)
+    (joined,) = variants_of(layer)
+    assert joined.change == "make the convolution of 2 groups one of a single group"
+    assert joined.layer.groups == 1 and joined.layer.macs == 2 * layer.macs
+    assert list(variants_of(replace(layer, dilation=(2, 2), pad=(1, 1, 1, 1)))) == []
 
 
 def test_resized_keeps_what_it_is_not_told() -> None:

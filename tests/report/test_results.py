@@ -292,6 +292,10 @@ def test_an_answer_of_fit_is_drawn_in_percent_of_each_memory() -> None:
     assert planned[0] == pytest.approx(100 * (level.planned or 0) / level.limit)
     full = replace(FIT, levels=(replace(level, demand=1_000_000, planned=None),))
     assert isinstance(full, Fit) and list(_bars(full.plot_memory())) == ["L2, needed"]
+    for found in (FIT, full):
+        (axes,) = found.plot_memory().axes
+        longest = max(width for width, _ in _bars(found.plot_memory()).values())
+        assert axes.get_xlim()[1] >= max(150, longest)
 
 
 def test_what_retargeting_cost_is_drawn_by_layer() -> None:
