@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from byoc_dory.verdict import OperatorVerdict
+    from htvm.activity import MemoryMap
     from htvm.aot.reference import Reference
     from htvm.compiled import BuildOptions, Compiled, Platform
     from htvm.firmware.build import Built
     from htvm.firmware.sizes import Sizes
     from htvm.model import Model
     from htvm.progress import Progress
-    from htvm.result import MemoryMap, RunResult
+    from htvm.result import RunResult
     from htvm.tools.report.explain import Explanation
     from htvm.tools.report.parts import Decisions
     from htvm.tools.report.types import Report

@@ -7,7 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from htvm.result import Causes, Interval
+from htvm.activity import Interval
+from htvm.result import Causes
 
 HOST = "host"
 """Unit of the events during which the host waits."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from htvm.result import MemoryBlock, MemoryMap
+from htvm.activity import MemoryBlock, MemoryMap
 
 if TYPE_CHECKING:
     from byoc_dory.region import RegionCode

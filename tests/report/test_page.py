@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from htvm.result import Interval
+from htvm.activity import Interval
 from htvm.tools.plots.lanes import Lane, coarse, lanes_of
 from htvm.tools.report.data import Unit
 from htvm.tools.report.html import report_html

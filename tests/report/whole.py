@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from htvm.result import Causes, Interval
+from htvm.activity import Interval
+from htvm.result import Causes
 from htvm.tools.report.data import L1Use, L2Use, LayerRow, SqnrRow, Summary, Unit
 from htvm.tools.report.parts import (
     Core,

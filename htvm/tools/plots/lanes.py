@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from htvm.result import Interval
+    from htvm.activity import Interval
 
 Span: TypeAlias = tuple[int, int]
 """First cycle, and the cycle after the last."""

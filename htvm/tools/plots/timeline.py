@@ -14,7 +14,7 @@ from htvm.tools.plots.lanes import Lane, Span, coarse, folded, lanes_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from htvm.result import Interval, MemoryMap
+    from htvm.activity import Interval, MemoryMap
 
 
 class Step(Protocol):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from htvm.result import Causes, Interval
+from htvm.activity import Interval
+from htvm.result import Causes
 from htvm.tools.report.parts import Decisions, Energy, MemoryMap, NetworkNode, Recipe, SocInfo
 from htvm.tools.report.verdicts import Improvement, Setting, VerdictRow
 

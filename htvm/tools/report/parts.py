@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from htvm.result import MemoryBlock, MemoryMap
+from htvm.activity import MemoryBlock, MemoryMap
 
 __all__ = ["MemoryBlock", "Core", "Energy", "SocInfo", "MemoryMap", "NetworkNode", "Recipe"]
 
