@@ -168,11 +168,6 @@ def _in_turn(program: TileProgram, costs: Costs, known: Prices) -> int:
     return work + fill + transfers
 
 
-def simulated_cycles(program: TileProgram, costs: Costs) -> int:
-    """Return the same by simulating all tiles."""
-    return _Timeline(program, costs, Prices()).run()
-
-
 class _Timeline:
     """The times when the host, the DMA and the device finish what has been started so far.
 

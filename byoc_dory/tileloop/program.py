@@ -284,11 +284,6 @@ class TileProgram:
 
     # ------------------------------------------------------------------ bytes
 
-    @property
-    def l1_end(self) -> int:
-        """First byte of L1 after all operands and the result."""
-        return max(self.end(operand) for operand in (*self.operands, self.result))
-
     def end(self, operand: Operand) -> int:
         """Return the first byte of L1 after an operand's buffers, or after the whole operand."""
         return operand.l1 + operand.l1_bytes * (1 if operand.resident else self.buffers(operand))

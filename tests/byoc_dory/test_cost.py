@@ -25,7 +25,7 @@ from byoc_dory.soc.diana.cost import (
 )
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.program import ConvTrigger
-from byoc_dory.tileloop.cycles import predicted_cycles, simulated_cycles
+from byoc_dory.tileloop.cycles import Prices, _Timeline, predicted_cycles
 from byoc_dory.tileloop.pipeline import Block, Trigger
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling.problem import Tile, solution_of
@@ -161,7 +161,8 @@ def test_grouping_equals_the_sum_over_steps(op: str, order, kind: ScheduleKind) 
         program = _scheduled(layer, tile, order, kind)
         total = sum(alone_cycles(step) for step in steps_of(program))
         costs = costs_of(DIANA, CORE, kind == "published")
-        assert predicted_cycles(program, costs) == total == simulated_cycles(program, costs)
+        simulated = _Timeline(program, costs, Prices()).run()
+        assert predicted_cycles(program, costs) == total == simulated
         tiled += program.tiles > 1
     assert tiled >= (0 if op == "dense" else 5)
 

@@ -30,6 +30,11 @@ from tests.reference.diana_layers import from_l2, run_layer, to_l2
 CORE = cast(DigitalAccelerator, DIANA.accelerator("digital"))
 
 
+def _l1_end(program: TileProgram) -> int:
+    """First byte of L1 after all operands and the result."""
+    return max(program.end(operand) for operand in program.tensor.values())
+
+
 def tiled_by(layer: Layer, options: TilingOptions) -> Solution | None:
     """The solution under a budget, or None if not even the smallest tile fits."""
     try:
@@ -45,13 +50,13 @@ def plan(layer: Layer, options: TilingOptions) -> TileProgram | None:
         return None
     chosen = alone(layer, solution, CORE.name)
     program = program_of(layer, chosen, options.schedule, options.loop_order)
-    assert program.l1_end <= solution.l1_in + solution.l1_out
+    assert _l1_end(program) <= solution.l1_in + solution.l1_out
     return program
 
 
 def _end(layer: Layer, program: TileProgram) -> int:
     """First byte of L1 behind all that is written: the core writes surplus maps."""
-    end = program.l1_end
+    end = _l1_end(program)
     if layer.op != "add":
         last = layer.K - 1 if layer.op == "depthwise" else -(-layer.K // 16) * 16
         maps = last + (16 if layer.op == "depthwise" else 0)
