@@ -113,6 +113,8 @@ def test_samples_are_seeded_and_fill_the_space() -> None:
         ({"cores": [1]}, {"method": "guess"}, "there is no method 'guess'"),
         ({"cores": [1]}, {"method": "random"}, "None is not a number of samples"),
         ({"cores": [1]}, {"method": "latin", "samples": 0}, "0 is not a number of samples"),
+        ({"cores": [1]}, {"method": "random", "samples": True}, "True is not a number of samples"),
+        ({"cores": [1]}, {"method": "random", "samples": 2.5}, "2.5 is not a number of samples"),
         ({"cores": [1]}, {"samples": 4}, "a grid has no number of samples"),
         ({"cores": [1]}, {"jobs": 0}, "0 is not a number of processes"),
         ({"cores": [1]}, {"jobs": 2, "results": "a.txt"}, "cannot be written as .txt"),
