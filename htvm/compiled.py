@@ -140,6 +140,7 @@ class Compiled:
         self.options = options
         self._data = data
         self._progress = progress or Progress()
+        self._given = cache
         self._cache = StageCache(None) if cache is None else cache
 
     @cached_property
@@ -190,7 +191,7 @@ class Compiled:
 
         source, planned, target = self.source, self.planned, self.target
         with self._progress.stage("retargeting", (3, STAGES)):
-            found = as_planned(source, planned, target, data=self._data, cache=self._cache)
+            found = as_planned(source, planned, target, data=self._data, cache=self._given)
         if found.retargeted.report.impossible and target.accelerators:
             self._cache.get("advising", self.key, lambda: advise(source, target))
         return found
@@ -329,6 +330,8 @@ class Compiled:
         vars(self).update(self._cache.get("generating", self.key, made))
         for name in _MODULES:
             vars(self).pop(name, None)
+        # Whoever keeps the values needs to keep neither what a cache shares nor a progress bar.
+        self._given, self._cache, self._progress = None, StageCache(None), Progress()
         kernels = {kernel.layer_name for _, kernel in self.kernels.values()}
         _check_tiled(self.options.tiling, operators | kernels)
         return self
