@@ -18,7 +18,7 @@ from tvm.ir import TensorLoad
 from tvm.tirx.stmt import AllocBuffer, BufferStore, Evaluate, For, ForKind, SeqStmt
 
 from byoc_dory.errors import UnsupportedError
-from htvm.aot.intrinsics import Column, Products
+from htvm.aot.intrinsics import BLOCK_ENDINGS, Column, Products
 from htvm.aot.lanes import LANES, lanes_of
 from htvm.aot.loops import (
     Axis,
@@ -48,9 +48,6 @@ START = "htvm_start"
 
 RUN = "htvm_run"
 """Annotation of a loop that copies a run of bytes, or fills it with a constant."""
-
-_BLOCKS = {(2, 2): "two_by_two", (1, 4): "one_by_four", (1, 2): "one_by_two"}
-"""How the names of functions for blocks of pixels and channels end."""
 
 
 def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
@@ -206,8 +203,8 @@ class _Sums:
         buffer = tirx.decl_buffer((size + extra,), column.dtype, name="column")
         tail = [_number(words), *([_first(buffer, size)] if extra else [])]
         fill = self._fill(buffer, outer, words * each, column.fill[pixels - 1], range(pixels), tail)
-        function = row.name + _BLOCKS[pixels, channels]
-        if number >= column.long and (pixels, channels) == (2, 2):
+        function = row.name + BLOCK_ENDINGS[pixels, channels]
+        if column.long is not None and number >= column.long and (pixels, channels) == (2, 2):
             function += "_long"
         operands = [self._address(self.total), _first(buffer), self._address(self.weights)]
         clear = [

@@ -26,6 +26,13 @@ Blocks: TypeAlias = Mapping[tuple[int, int], tuple[float, int]]
 where they are not compared, and steps of the sum to unroll."""
 
 
+PREFIX = "htvm_"
+"""How functions that generated C calls begin; it calls no others."""
+
+BLOCK_ENDINGS = {(2, 2): "two_by_two", (1, 4): "one_by_four", (1, 2): "one_by_two"}
+"""How functions end that multiply a column with a block of pixels and channels."""
+
+
 @dataclass(frozen=True)
 class Column:
     """How a row's operands are copied before they are multiplied: as a column for each block.
@@ -39,8 +46,8 @@ class Column:
         whole: whether a column is multiplied with all channels by one call, which begins with the
             bias, and a word may span two rows of a filter; else blocks of channels are one call
             each.
-        long: words from which on the call of the largest block is to a function that takes flash
-            once.
+        long: words from which on the call of the largest block is to the function with the ending
+            ``_long``, which takes flash once; ``None``: never.
     """
 
     dtype: str
@@ -48,7 +55,7 @@ class Column:
     fill: tuple[str, ...]
     lifted: bool = False
     whole: bool = False
-    long: int = 0
+    long: int | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,8 @@ class Products:
             its vectors (`htvm.aot.native`).
 
     Raises:
-        DefectError: the function does not compute the pattern.
+        DefectError: the function does not compute the pattern, is not called ``htvm_...``, or has
+            no form for a block.
     """
 
     name: str
@@ -88,6 +96,21 @@ class Products:
 
     def __post_init__(self) -> None:
         check_pattern(self)
+        names = (self.name, self.load, *(self.column.fill if self.column else ()))
+        for name in filter(None, names):
+            if not name.startswith(PREFIX):
+                raise DefectError(
+                    f"a function is called '{name}'",
+                    where=f"row '{self.name}' of kernels",
+                    hint=f"generated C calls functions whose names begin with {PREFIX}",
+                )
+        odd = set(self.blocks) - set(BLOCK_ENDINGS)
+        if odd and self.column is not None and not self.column.whole:
+            raise DefectError(
+                f"a column is not multiplied with blocks of {sorted(odd)[0]} pixels and channels",
+                where=f"row '{self.name}' of kernels",
+                hint=f"blocks may be {', '.join(map(str, BLOCK_ENDINGS))}",
+            )
 
     def block(self, pixels: int, channels: int) -> tuple[int, int, int] | None:
         """Return pixels and channels of the block with the fewest cycles, and steps to unroll.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tvm import tirx
@@ -10,7 +12,7 @@ from tvm.tirx.stmt import BufferStore, For, ForKind
 from htvm import errors
 from htvm.aot.calls import PRODUCTS, call_intrinsics
 from htvm.aot.cpu import compile_cpu
-from htvm.aot.intrinsics import KERNELS, SCALAR, CoreKernels, Depthwise, Products
+from htvm.aot.intrinsics import KERNELS, SCALAR, Column, CoreKernels, Depthwise, Products
 from htvm.aot.parallel import Cores
 from tests.aot.cpu import native
 from tests.aot.cpu.test_dot4 import random_cases
@@ -114,6 +116,15 @@ def test_a_depthwise_function_is_checked_by_its_pattern():
 def test_a_function_must_say_what_it_computes():
     with pytest.raises(errors.DefectError, match="nothing says"):
         Products("htvm_made_up_two", {(1, 1): (1.0, 1)}, "{} {} {}", width=2)
+
+
+def test_functions_that_generated_c_could_not_call_are_refused():
+    with pytest.raises(errors.DefectError, match="'two'.*begin with htvm_"):
+        replace(pairs(), name="two")
+    column = Column("int16", 2, ("htvm_fill",))
+    with pytest.raises(errors.DefectError, match=r"blocks of \(1, 1\) .*may be \(2, 2\)"):
+        replace(pairs(), column=column)
+    assert replace(pairs(), blocks={(1, 2): (1.0, 1)}, column=column).column == column
 
 
 @pytest.mark.parametrize(
