@@ -134,7 +134,8 @@ def _mistake(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mappin
 def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """Return a call as a user writes it, with short values, and types in place of long ones."""
     method = "." in function.__qualname__
-    name = f"{'htvm' if method else function.__module__}.{function.__qualname__}"
+    module = "htvm" if method else function.__module__.replace("htvm.tools.", "htvm.")
+    name = f"{module}.{function.__qualname__}"
     given = [_value(value) for value in args[method:]]
     given += [f"{key}={_value(value)}" for key, value in kwargs.items()]
     return f"{name}({', '.join(given)})"

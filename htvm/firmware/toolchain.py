@@ -41,7 +41,8 @@ HOST_FLAGS: tuple[str, ...] = ("-std=c11", "-O2", "-ffp-contract=off")
 # first linked with it, which takes 8 s per core and target; few programs need it.
 _WITHOUT_LIBRARY = "-rtlib=none"
 
-_FIRST = "first.c"
+# ISO C wants a declaration in every file.
+_FIRST = ("first.c", "typedef int htvm_first_t;\n")
 
 _CACHE_HINT = "free some disk space, or name a folder that can be written in XDG_CACHE_HOME"
 
@@ -274,14 +275,14 @@ class Compiler:
     def _with_first(
         self, command: Sequence[str], sources: Sequence[Path], flags: Sequence[str]
     ) -> Sequence[Path]:
-        """Return the sources with an empty one before them, for zig.
+        """Return the sources with one before them that declares nothing of use, for zig.
 
         zig keeps the objects of a call under the name of its first source, too.  With the same
         first source in every call, files that builds share are compiled once.
         """
-        if tuple(command[1:2]) != ("cc",) or "-c" in flags:
+        if tuple(command[1:2]) != ("cc",) or {"-c", "-E", "-S"}.intersection(flags):
             return sources
-        return (self.headers(((_FIRST, ""),)) / _FIRST, *sources)
+        return (self.headers((_FIRST,)) / _FIRST[0], *sources)
 
     def _link(self, line: list[str], environment: dict[str, str], where: str) -> None:
         """Compile and link; repeat with zig's runtime library if something from it is missing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -70,4 +71,6 @@ def broken(work: Compiled, part: str, change: Callable[[str], str]) -> Compiled:
     before = getattr(work.program, part)
     after = change(before)
     assert after != before, "the change changed nothing"
-    return replace(work, program=replace(work.program, **{part: after}))
+    changed = copy.copy(work)
+    vars(changed)["program"] = replace(work.program, **{part: after})
+    return changed

@@ -57,7 +57,7 @@ def test_published_transfers(name: str) -> None:
         if not isinstance(step, Load | Store):
             continue
         commands, size = step.block.commands()
-        if isinstance(step, Load) and step.by_rows:
+        if isinstance(step, Load) and step.block.by_rows:
             commands, size = step.block.channels * step.block.rows, step.block.bytes
             rows += commands
         else:
