@@ -7,9 +7,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from byoc_dory.errors import SimulationError, TargetError, ToolchainError
-from byoc_dory.soc.base import Soc
+
+if TYPE_CHECKING:
+    from byoc_dory.soc.base import Soc
 
 
 def network_path(name: str, file: str) -> str:
