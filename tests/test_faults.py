@@ -258,3 +258,20 @@ def test_only_what_nobody_builds_is_removed(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"held", "new", "file"}
     builds._prune(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"new", "file"}
+
+
+def test_a_folder_that_is_removed_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, removed = builds._locked, []
+
+    def late(folder: Path) -> Any:
+        if not removed:
+            shutil.rmtree(folder)
+            removed.append(folder)
+        return lock(folder)
+
+    monkeypatch.setattr(builds, "_locked", late)
+    with builds._work_folder(tmp_path) as folder:
+        assert folder.is_dir() and removed
+    assert not list(tmp_path.iterdir())

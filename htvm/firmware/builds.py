@@ -71,9 +71,7 @@ def kept_build(
         shutil.rmtree(place, ignore_errors=True)
         root.mkdir(parents=True, exist_ok=True)
         _prune(root)
-        with tempfile.TemporaryDirectory(prefix=".build-", dir=root) as name, _locked(Path(name)):
-            folder = Path(name) / "build"
-            folder.mkdir()
+        with _work_folder(root) as folder:
             for file, text in files.items():
                 (folder / file).write_text(text, encoding="utf-8", newline="\n")
             _log.info("compiling %s for %s", soc.name, variant[0])
@@ -90,6 +88,27 @@ def kept_build(
             hint="free some disk space, or name a folder that can be written in XDG_CACHE_HOME",
         ) from error
     return place / product
+
+
+@contextlib.contextmanager
+def _work_folder(root: Path) -> Iterator[Path]:
+    """Create a folder to build in, in one that nobody else removes.
+
+    Another process whose clock is later may remove that one before it is locked: then there is a
+    next one.
+    """
+    with contextlib.ExitStack() as stack:
+        for last in (*[False] * 9, True):
+            made = tempfile.TemporaryDirectory(prefix=".build-", dir=root)
+            outer = Path(stack.enter_context(made))
+            try:
+                stack.enter_context(_locked(outer))
+                (outer / "build").mkdir()
+                break
+            except (FileNotFoundError, BlockingIOError):
+                if last:
+                    raise
+        yield outer / "build"
 
 
 def _prune(root: Path) -> None:
