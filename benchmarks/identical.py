@@ -32,7 +32,6 @@ _DIGESTS = """
 import hashlib, json, logging, sys
 import htvm
 from htvm.aot.entry import model_sources
-from htvm.tools.cli.arguments import open_model
 from htvm.compiled import BuildOptions
 from htvm.pipeline import compile_model
 
@@ -55,7 +54,7 @@ def built(model, target):
     return found.hexdigest()
 
 for network in networks:
-    model = attempt(lambda: open_model(network))
+    model = attempt(lambda: htvm.load(network))
     if isinstance(model, str):
         print(json.dumps([network, "", model]), flush=True)
         continue
