@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -41,6 +42,13 @@ def test_modules_form_no_circle() -> None:
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     assert len(imports) > 400
     assert circle_of(imports) == []
+
+
+def test_a_program_begins_where_all_of_its_file_is_defined() -> None:
+    for package in PACKAGES:
+        for path in (HERE / package).rglob("*.py"):
+            *before, _ = [ast.unparse(node) for node in ast.parse(path.read_text("utf-8")).body]
+            assert not [text for text in before if text.startswith("if __name__ ==")], path
 
 
 _BUILT = """

@@ -146,10 +146,6 @@ def main() -> int:
     return exit_code(demo, None)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 _SHADES = " .:-=+*#%@"
 _BAR = 24  # characters of the longest bar
 _GAP = 6
@@ -192,3 +188,7 @@ def _bars(scores: NDArray[Any], best: int) -> list[str]:
         mark = "  <" if index == best else ""
         lines.append(f"{index} {float(score):7.2f} {bar}{mark}")
     return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())
