@@ -49,7 +49,8 @@ class OperatorVerdict:
         reason: if not, one sentence with the offending value; if it may run as a part of a layer,
             that layer.
         rule: identifier and public statement of the rule that objects, such as "DIGITAL-4: The
-            stride is 1x1 or 2x2."; empty if no pattern matches.
+            stride is 1x1 or 2x2."; a statement alone for the tiler's objection; empty if no
+            pattern matches.
         cycles: estimated cycles there; ``None`` if refused, unknown or not needed.
         layer: name of the operator.
         kind: conv2d, depthwise, dense, add, softmax, ...
@@ -66,8 +67,9 @@ class OperatorVerdict:
     @property
     def objection(self) -> str:
         """The reason, with the identifier of the rule where one objects."""
-        identifier, is_rule, _ = self.rule.partition(": ")
-        return f"{self.reason} ({identifier})" if is_rule else self.reason
+        identifier = self.rule.partition(": ")[0]
+        numbered = identifier.rpartition("-")[2].isdigit()
+        return f"{self.reason} ({identifier})" if numbered else self.reason
 
 
 def statement(rule: Callable[..., object]) -> str:

@@ -105,11 +105,19 @@ def _check_integers(soc: Soc) -> None:
 
 def _check_identifiers(accelerator: Accelerator, where: str) -> None:
     """Refuse rules without identifiers, or with others than the accelerator's, one for each."""
-    entries, name = tuple(accelerator.rules), accelerator.name.upper()
+    name = accelerator.name.upper()
+    try:
+        entries = tuple(accelerator.rules)
+    except Exception as error:  # noqa: BLE001 - whatever the code of a description raises
+        raise TargetError(
+            f"its rules cannot be read: {_said(error)}",
+            where=_place(error) or where,
+            hint=f'let `rules` return ("{name}-1", rule) and so on',
+        ) from error
     unnumbered = [entry for entry in entries if not isinstance(entry, tuple) or len(entry) != 2]
     expected = [f"{name}-{number}" for number in range(1, len(entries) + 1)]
     given = [] if unnumbered else [identifier for identifier, _ in entries]
-    if sorted(given) != sorted(expected):
+    if {*given} != {*expected} or len(given) != len(expected):
         objection = (
             f"the rule {getattr(unnumbered[0], '__name__', unnumbered[0])} has no identifier"
             if unnumbered

@@ -83,6 +83,13 @@ CLUSTER = {
     ),
 }
 
+SIRACUSA_CLUSTER = {
+    **CLUSTER,
+    "CLUSTER-1": Cases(
+        (conv, gemm, matmul, total, combination, cached_attention), ((heads, "operator is mha"),)
+    ),
+}
+
 ITA = {
     "ITA-1": Cases(
         (gemm, attend, heads), ((matmul, "operator is matmul"), (conv, "operator is conv2d"))

@@ -8,7 +8,7 @@ import numpy as np
 
 from byoc_dory.layers import MulShift, Shift
 from byoc_dory.soc.dla.design import DEPTHWISE
-from tests.soc.cluster_rule_cases import CLUSTER, ITA, NEUREKA
+from tests.soc.cluster_rule_cases import CLUSTER, ITA, NEUREKA, SIRACUSA_CLUSTER
 from tests.soc.rule_layers import (
     GAINS,
     ONE,
@@ -230,6 +230,7 @@ TABLES = {
     ("diana", "analog"): ANALOG,
     ("snitch_ita", "cluster"): CLUSTER,
     ("snitch_ita", "ita"): ITA,
+    ("siracusa", "cluster"): SIRACUSA_CLUSTER,
     ("siracusa", "neureka"): NEUREKA,
     ("dla", "dla"): DLA,
 }

@@ -203,6 +203,8 @@ def test_rules_are_judged_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
         ((("DIGITAL-1", no), ("DIGITAL-3", no)), "identifiers are DIGITAL-1, DIGITAL-3"),
         ((("MAC-1", no),), "identifiers are MAC-1"),
         (((1, no),), "identifiers are 1"),
+        ((("DIGITAL-1", no), (2, no)), "identifiers are DIGITAL-1, 2"),
+        (None, "its rules cannot be read: TypeError"),
     ],
 )
 def test_rules_without_numbers_of_their_own_are_no_rules(

@@ -25,12 +25,12 @@ def _judges(soc: str, name: str, cases: Cases) -> tuple[Soc, Accelerator]:
 
 
 _TAKEN = [
-    pytest.param(soc, name, rule, make, id=f"{rule}-{number}")
+    pytest.param(soc, name, rule, make, id=f"{soc}-{rule}-{number}")
     for soc, name, rule in _RULES
     for number, make in enumerate(TABLES[soc, name][rule].takes, 1)
 ]
 _REFUSED = [
-    pytest.param(soc, name, rule, make, words, id=f"{rule}-{number}")
+    pytest.param(soc, name, rule, make, words, id=f"{soc}-{rule}-{number}")
     for soc, name, rule in _RULES
     for number, (make, words) in enumerate(TABLES[soc, name][rule].refuses, 1)
 ]
@@ -56,12 +56,12 @@ def test_refuses_and_names_the_value(
 def test_every_rule_has_both_cases() -> None:
     """A rule that no case can trigger is either dead or hidden by an earlier one."""
     rules = {
-        accelerator.name: {identifier for identifier, _ in accelerator.rules}
+        (soc.name, accelerator.name): {identifier for identifier, _ in accelerator.rules}
         for soc in socs()
         if soc.name in BUILT_IN
         for accelerator in soc.accelerators
     }
-    assert rules == {name: set(table) for (_, name), table in TABLES.items()}
+    assert rules == {place: set(table) for place, table in TABLES.items()}
     assert all(cases.takes and cases.refuses for t in TABLES.values() for cases in t.values())
 
 
