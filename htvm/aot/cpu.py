@@ -18,7 +18,7 @@ from tvm import relax
 from tvm.ir import GenericConst
 
 from byoc_dory.emit.text import Symbols, c_identifier
-from byoc_dory.errors import IntegerFormError, UnsupportedError
+from byoc_dory.errors import IntegerFormError, TargetError, UnsupportedError, nearest
 from htvm.aot.codegen_c import About, body_of, define, headers_of
 from htvm.aot.constants import ConstantPool, FreshNames, distinct
 from htvm.aot.fixed_point import name_wide_operands
@@ -100,9 +100,16 @@ def compile_cpu(
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
+        TargetError: ``table`` has no such entry.
         UnsupportedError: an operator has no plain C form, or an int32 value may overflow.
     """
     intervals = check_ranges(module)
+    if simd not in table:
+        raise TargetError(
+            f"there are no CPU kernels for cores with {simd!r}",
+            where="`simd` of the host's description",
+            hint=f"{nearest(simd, table)}one of {', '.join(filter(None, table))}, or empty",
+        )
     core = table[simd if kernels == "scheduled" else ""]
     fused = fuse(
         module,

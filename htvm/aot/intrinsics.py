@@ -96,14 +96,13 @@ class Products:
 
     def __post_init__(self) -> None:
         check_pattern(self)
-        names = (self.name, self.load, *(self.column.fill if self.column else ()))
-        for name in filter(None, names):
-            if not name.startswith(PREFIX):
-                raise DefectError(
-                    f"a function is called '{name}'",
-                    where=f"row '{self.name}' of kernels",
-                    hint=f"generated C calls functions whose names begin with {PREFIX}",
-                )
+        _check_names(self.name, self.load, *(self.column.fill if self.column else ()))
+        if self.width > 1 and not self.load and self.column is None:
+            raise DefectError(
+                "nothing says how words of data and weights are loaded",
+                where=f"row '{self.name}' of kernels",
+                hint="give `load`, or a `column` that operands are copied to first",
+            )
         odd = set(self.blocks) - set(BLOCK_ENDINGS)
         if odd and self.column is not None and not self.column.whole:
             raise DefectError(
@@ -152,7 +151,7 @@ class Depthwise:
         adds, least, native: as for `Products`.
 
     Raises:
-        DefectError: the function does not compute the pattern.
+        DefectError: the function does not compute the pattern, or is not called ``htvm_...``.
     """
 
     name: str = ""
@@ -164,6 +163,7 @@ class Depthwise:
 
     def __post_init__(self) -> None:
         check_pattern(self)
+        _check_names(self.name)
 
 
 @dataclass(frozen=True)
@@ -223,6 +223,17 @@ def check_pattern(row: Products | Depthwise) -> None:
             where=f"row '{row.name}' of kernels",
             hint="give it a pattern that its function computes",
         )
+
+
+def _check_names(row: str, *others: str) -> None:
+    """Refuse a row with functions that generated C could not call; the first names the row."""
+    for name in filter(None, (row, *others)):
+        if not name.startswith(PREFIX):
+            raise DefectError(
+                f"a function is called '{name}'",
+                where=f"row '{row}' of kernels",
+                hint=f"generated C calls functions whose names begin with {PREFIX}",
+            )
 
 
 def _all_products(sums: Any, data: Any, weights: Any) -> Any:

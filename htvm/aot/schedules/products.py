@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from htvm.aot.calls import PRODUCTS, START, SUMS
 from htvm.aot.intrinsics import Products
 from htvm.aot.native import native_conv
 from htvm.aot.schedules.blocks import (
+    Constants,
     Scheduled,
     anchor,
     channels_last,
@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from htvm.aot.native import NativeConv
 
 
-def schedule_products(
-    func: PrimFunc, constants: Collection[int], how: Products
-) -> Scheduled | None:
+def schedule_products(func: PrimFunc, constants: Constants, how: Products) -> Scheduled | None:
     """Schedule a convolution without padding, NHWC or NCHW, or a product with weights (C, K).
 
     For words, the sums must be of int8 with constant weights, and the rows of a filter or of a
@@ -51,11 +49,11 @@ def schedule_products(
 
     Args:
         func: any function.
-        constants: its parameters that are constants.
+        constants: values of its parameters that are constants.
         how: the core computes it.
 
     Returns:
-        ``None`` for any other function.
+        ``None`` for any other function, and if a weight is too small for the row.
     """
     sch = start(func)
     inline_all(sch)
@@ -68,6 +66,8 @@ def schedule_products(
     packed, column = how.width > 1, how.column
     weights = weights_of(sch, sums, func, constants) if packed else None
     if packed and (weights is None or (nchw and column is None)):
+        return None
+    if weights is not None and any(values.min() < how.least for values in constants[weights]):
         return None
     if nchw and not packed:
         return _blocked_maps(sch, sums, out, how, native_conv(sch, sums, out, func, how))

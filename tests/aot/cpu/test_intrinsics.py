@@ -104,13 +104,31 @@ def test_a_function_that_computes_another_pattern_is_refused():
     assert pairs(saturating, least=-127).width == 2
 
 
+def test_a_row_is_not_used_for_weights_that_are_too_small_for_it():
+    """Its function would compute something else for a weight of -128."""
+
+    def used(case, least: int) -> bool:
+        row = CoreKernels((pairs(least=least), SCALAR), (Depthwise(),), header="made_up.h")
+        code = compile_cpu(case.module, "net", simd="made_up", table={**KERNELS, "made_up": row})
+        return "htvm_made_up_two(" in native.source_of(code)
+
+    case = next(case for case in random_cases(8, 11000) if used(case, -128))
+    assert not used(case, 127)
+
+
+def test_kernels_of_an_unknown_core_are_a_typed_error():
+    (case,) = random_cases(1, 11000)
+    with pytest.raises(errors.TargetError, match="no CPU kernels for cores with 'mvee'.*mean mve"):
+        compile_cpu(case.module, "net", simd="mvee")
+
+
 def test_a_depthwise_function_is_checked_by_its_pattern():
     def in_16_bits(sums, data, weights):
         return sums + (data.astype("int16") * weights).sum(axis=1, dtype="int16")
 
-    with pytest.raises(errors.DefectError, match="row 'taps'"):
-        Depthwise("taps", width=2, adds=in_16_bits)
-    assert Depthwise("taps", width=2, adds=in_16_bits, least=-127).pixels == 1
+    with pytest.raises(errors.DefectError, match="row 'htvm_taps'"):
+        Depthwise("htvm_taps", width=2, adds=in_16_bits)
+    assert Depthwise("htvm_taps", width=2, adds=in_16_bits, least=-127).pixels == 1
 
 
 def test_a_function_must_say_what_it_computes():
@@ -121,6 +139,10 @@ def test_a_function_must_say_what_it_computes():
 def test_functions_that_generated_c_could_not_call_are_refused():
     with pytest.raises(errors.DefectError, match="'two'.*begin with htvm_"):
         replace(pairs(), name="two")
+    with pytest.raises(errors.DefectError, match="'taps'.*begin with htvm_"):
+        Depthwise("taps", width=2, adds=products)
+    with pytest.raises(errors.DefectError, match="how words .* are loaded"):
+        replace(pairs(), load="")
     column = Column("int16", 2, ("htvm_fill",))
     with pytest.raises(errors.DefectError, match=r"blocks of \(1, 1\) .*may be \(2, 2\)"):
         replace(pairs(), column=column)
