@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from patterns.byoc.partition import Partition
     from patterns.dispatch.dispatching import Dispatch
 
-STAGES = 8
+STAGE_COUNT = 8
 """Number of stages of `htvm.build`, including the C compiler."""
 
 
@@ -96,8 +96,8 @@ class BuildOptions:
             check_count("l2_bytes", self.l2_bytes)
 
 
-_KEPT = ("dispatch", "regions", "weights", "state", "cpu_kernels", "program")
-"""The values that the cache keeps together."""
+_KEPT = ("regions", "dispatch", "weights", "state", "cpu_kernels", "program")
+"""The values that the cache keeps together; the first one leads to the second in its own stage."""
 _MODULES = ("partition", "_generated", "_cpu")
 """Values that lead to these, with the weights as constants of TVM."""
 
@@ -140,13 +140,13 @@ class Compiled:
         self.options = options
         self._data = data
         self._progress = progress or Progress()
-        self._given = cache
+        self._callers_cache = cache
         self._cache = StageCache(None) if cache is None else cache
 
     @cached_property
     def source(self) -> Model:
         """The model as imported."""
-        with self._progress.stage("importing", (1, STAGES)):
+        with self._progress.stage("importing", (1, STAGE_COUNT)):
             return opened(self._model)
 
     @cached_property
@@ -180,7 +180,7 @@ class Compiled:
         def plan() -> Placement:
             return place(graph, self.target, self.cost, options.policy, rewrites=rewrites)
 
-        with self._progress.stage("placing layers", (2, STAGES)):
+        with self._progress.stage("placing layers", (2, STAGE_COUNT)):
             return self._cache.get("placing", self.key, plan)
 
     @cached_property
@@ -190,8 +190,8 @@ class Compiled:
         from htvm.quantization.as_planned import as_planned
 
         source, planned, target = self.source, self.planned, self.target
-        with self._progress.stage("retargeting", (3, STAGES)):
-            found = as_planned(source, planned, target, data=self._data, cache=self._given)
+        with self._progress.stage("retargeting", (3, STAGE_COUNT)):
+            found = as_planned(source, planned, target, data=self._data, cache=self._callers_cache)
         if found.retargeted.report.impossible and target.accelerators:
             self._cache.get("advising", self.key, lambda: advise(source, target))
         return found
@@ -227,7 +227,7 @@ class Compiled:
         from patterns.byoc.partition import Partition, partition
 
         graph, target = self.retargeted.model.graph, self.target
-        with self._progress.stage("partitioning", (4, STAGES)):
+        with self._progress.stage("partitioning", (4, STAGE_COUNT)):
             placed = self.dispatch
             if not target.accelerators:  # there is nothing to group
                 return Partition(graph.module, {})
@@ -238,7 +238,7 @@ class Compiled:
         from patterns.byoc.codegen import Generated, run_codegen
 
         parts, source = self.partition, self.source
-        with self._progress.stage("generating accelerator code", (5, STAGES)):
+        with self._progress.stage("generating accelerator code", (5, STAGE_COUNT)):
             if not self.target.accelerators:
                 return Generated(parts.module, {}, WeightPlan())
             kept = [at for at, info in enumerate(source.inputs) if info.name in source.state]
@@ -267,7 +267,7 @@ class Compiled:
         from htvm.aot.parallel import cores_of
 
         regions, target = self._generated, self.target
-        with self._progress.stage("compiling CPU kernels", (6, STAGES)):
+        with self._progress.stage("compiling CPU kernels", (6, STAGE_COUNT)):
             budget = regions.state.options(self.options.tiling).l1_budget
             return compile_cpu(
                 regions.module,
@@ -298,7 +298,7 @@ class Compiled:
             if name in state.offsets
         }
         inputs, outputs = source.interface_with_layouts
-        with self._progress.stage("assembling", (7, STAGES)):
+        with self._progress.stage("assembling", (7, STAGE_COUNT)):
             return assemble(
                 Assembly(
                     name=source.name,
@@ -331,7 +331,7 @@ class Compiled:
         for name in _MODULES:
             vars(self).pop(name, None)
         # Whoever keeps the values needs to keep neither what a cache shares nor a progress bar.
-        self._given, self._cache, self._progress = None, StageCache(None), Progress()
+        self._callers_cache, self._cache, self._progress = None, StageCache(None), Progress()
         kernels = {kernel.layer_name for _, kernel in self.kernels.values()}
         _check_tiled(self.options.tiling, operators | kernels)
         return self

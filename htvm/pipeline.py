@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from byoc_dory.errors import TargetError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
-from htvm.compiled import STAGES, BuildOptions, Compiled, Platform
+from htvm.compiled import STAGE_COUNT, BuildOptions, Compiled, Platform
 from htvm.integer_io import check_io, with_integer_io
 from htvm.model import Model
 from htvm.progress import Progress
@@ -138,7 +138,7 @@ def build(
     compiled = compile_model(model, target, options, data=data, progress=progress, cache=cache)
     # The module keeps the cache for other options, but needs no tensors of all samples.
     cache.shared(SOURCE).clear()
-    with progress.stage(f"compiling C for {platform}", (STAGES, STAGES)):
+    with progress.stage(f"compiling C for {platform}", (STAGE_COUNT, STAGE_COUNT)):
         built = makers[platform](compiled.program, compiled.target.soc, compiler)
 
     def compile_with(changed: BuildOptions) -> Compiled:

@@ -108,11 +108,9 @@ class RegionMachine:
         from tvm import relax
 
         from patterns.byoc.codegen import run_codegen
-        from patterns.byoc.partition import partition
 
         compiled, target = self._compiled, self._compiled.target
-        executed = compiled.retargeted.model.graph
-        parts = partition(executed, compiled.dispatch, target.soc, target.accelerators)
+        parts = compiled.partition
         generated = run_codegen(parts, compiled.cost, target.accelerators, compiled.source.name)
         module = generated.module
         # The C of regions is not part of this flow.

@@ -65,26 +65,23 @@ def dispatch_lines(compiled: Compiled) -> Iterator[str]:
         if name in found.absorbed:
             notes.append("computed where the region's input is converted")
         if name not in compiled.source.graph.nodes:
-            notes += [f"part of {layer}, rewritten" for layer in _rewritten(compiled, name)]
+            layers = [layer for layer in compiled.rewritten if name.startswith(f"{layer}_")]
+            notes += [f"part of {layer}, rewritten" for layer in sorted(layers, key=len)[-1:]]
         yield "; ".join(notes)
         offered = {each.name: each for each in planned.candidates.get(name, ())}
         if any(offer.accepted for offer in offered.values() if offer.name != CPU):
             how = "the user" if name in planned.binding else f"policy {planned.policy}"
             costs = [f"{each.name} {each.cycles:,}" for each in offered.values() if each.cycles]
             told = f" (cycles: {', '.join(costs)})" if costs else ""
-            unwritten = ": not written in a core's numbers" if place == CPU else ""
-            yield f"    planned on {planned.places.get(name, CPU)} by {how}{told}{unwritten}"
+            chosen = planned.places.get(name, CPU)
+            unwritten = ": not written in a core's numbers" if chosen == CPU else ""
+            yield f"    planned on {chosen} by {how}{told}{unwritten}"
         for verdict in said.get(name, ()):
             before = offered.get(verdict.accelerator)
             if verdict.accepted and before is not None and not before.accepted:
                 yield f"    {_answer(before, '')} when the stage place asked"
             else:
                 yield f"    {_answer(verdict, 'takes it')}"
-
-
-def _rewritten(compiled: Compiled, name: str) -> list[str]:
-    """Return the layer that an operator was written for, if it is one of a rewritten layer's."""
-    return [layer for layer in compiled.rewritten if name.startswith(f"{layer}_")][-1:]
 
 
 def _inner(groups: Mapping[str, tuple[str, ...]]) -> set[str]:

@@ -190,13 +190,11 @@ def _network(
     from htvm.module import Module
     from htvm.pipeline import compile_model
     from htvm.tools.verification.verify import operator_results
-    from patterns.byoc.partition import partition
 
     whole = replace(options, tiling=replace(options.tiling, l1_budget=None))
     compiled = compile_model(model, target, whole)
     inputs = seeded_inputs(model.inputs, seed)
     executed = compiled.retargeted.model
-    parts = partition(executed.graph, compiled.dispatch, target.soc, target.accelerators)
     known = operator_results(executed.module, inputs)
     cases = tuple(
         Case(
@@ -204,7 +202,7 @@ def _network(
             tuple(known[tensor.name] for tensor in region.inputs),
             tuple(known[tensor.name].reshape(-1) for tensor in region.outputs),
         )
-        for region in parts.regions.values()
+        for region in compiled.partition.regions.values()
     )
     module = Module(compiled, "rv32", build_rv32(compiled.program, target.soc))
     found = module.run(inputs)
