@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 
 # Age after which builds that nobody used are removed.
 _KEEP_SECONDS = 14 * 24 * 3600
+_ATTEMPTS = 10  # to lock a folder before another process removes it
 
 
 def kept_build(
@@ -98,7 +99,7 @@ def _work_folder(root: Path) -> Iterator[Path]:
     next one.
     """
     with contextlib.ExitStack() as stack:
-        for last in (*[False] * 9, True):
+        for attempt in range(_ATTEMPTS):
             made = tempfile.TemporaryDirectory(prefix=".build-", dir=root)
             outer = Path(stack.enter_context(made))
             try:
@@ -106,7 +107,7 @@ def _work_folder(root: Path) -> Iterator[Path]:
                 (outer / "build").mkdir()
                 break
             except (FileNotFoundError, BlockingIOError):
-                if last:
+                if attempt == _ATTEMPTS - 1:
                     raise
         yield outer / "build"
 

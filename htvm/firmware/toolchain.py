@@ -1,6 +1,6 @@
-"""The C compilers: PyPI's ziglang for the simulated core and, by default, for the host.
+"""The C compilers: PyPI's ziglang for cores and, by default, for the host.
 
-One package cross-compiles to RV32IMC and builds host programs, so only pip is needed.
+One package cross-compiles to RV32 and Cortex-M and builds host programs, so only pip is needed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _CACHE_HINT = "free some disk space, or name a folder that can be written in XDG
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler for the host and one for the simulated RV32IMC core.
+    """A C compiler for the host and one for a core.
 
     Args:
         host: command that compiles and links C for this machine.

@@ -110,6 +110,10 @@ def _retarget_or_keep(
     all of them.  The reason is logged as a warning, and part of the report; but it is an error if
     ``binding``: the user asked for an accelerator by name.  A model of which no layer is placed on
     an accelerator is returned as it is, too.
+
+    Raises:
+        UnsupportedError: it cannot be retargeted, and ``binding``.
+        InputError: the calibration data are invalid.
     """
     names = {accelerator.name for accelerator in target.accelerators}
     if names and places and not binding and not names & set(places.values()):

@@ -57,7 +57,6 @@ import htvm
 from htvm.inputs import seeded_inputs
 module = htvm.build(sys.argv[1], sys.argv[2])
 assert module.run(seeded_inputs(module.model.inputs)).outputs
-assert not any(name.startswith("htvm.tools") for name in sys.modules)
 """
 
 

@@ -133,7 +133,7 @@ ANALOG = AnalogAccelerator(
     max_gain=15,  # assumed: 1152 * 64 needs no more bits
     # public code: DORY forces output tiles of dense to 16; the fit has them on this core, too.
     dense_max_k=16,
-    max_passes=8,  # assumed: as many as are written as one operator (patterns/ops/analog.py)
+    max_passes=8,  # assumed: as many as are written as one operator (patterns/ops/analog)
     unrolls=(1, 2, 4, 8),  # public code: ODiMO
     unroll_channels=64,  # public code: ODiMO, max(64, C) * fy * (fx + u - 1) rows
     # assumed: the simulation's own; neither core nor driver knows them.

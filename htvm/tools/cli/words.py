@@ -32,6 +32,7 @@ class Bytes(_Number):
         return found
 
 
+_BOARD = "htvm.board"
 _OF_ACCELERATORS = ("policy", "schedule", "objective", "l1_budget", "l1_budgets", "tiling_file")
 """Names of parameters whose options say something about accelerators only."""
 
@@ -79,9 +80,6 @@ def known_target(context: click.Context, option: click.Parameter, name: str) -> 
             hint=f"leave out --target; the board's is {board}",
         )
     return str(board)
-
-
-_BOARD = "htvm.board"
 
 
 def known_board(context: click.Context, _option: click.Parameter, name: str | None) -> None:

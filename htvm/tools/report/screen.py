@@ -2,7 +2,7 @@
 
 It says how fast the network is, what it is compared with, what the accelerators do, how full the
 memories are, which steps are slowest and why, what was lost in accuracy, and what to type next.
-Everything else is in the tables of :mod:`htvm.report.layers`.
+Everything else is in the tables of :mod:`htvm.tools.report.layers`.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Report(ReportData, Shown):
         return report_figure(self, part)
 
     def save(self, path: str | Path) -> Path:
-        """Write the report to a file; its suffix selects the format (see `htvm.report.save`).
+        """Write the report to a file; its suffix selects the format (see `htvm.tools.report.save`).
 
         Raises:
             ExportError: the suffix is not supported, or the file cannot be written.

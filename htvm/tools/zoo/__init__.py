@@ -3,8 +3,8 @@
 The MLPerf Tiny networks are in DIANA's own number schemes, and need neither a file nor retargeting:
 their layers are in the form that the digital core executes, the analog core, or (by the published
 rule) one of both, so that a build for them computes exactly what the model does.  One transformer
-is an encoder in the Integer Transformer Accelerator's arithmetic (`htvm.zoo.transformers`), the
-other a language model (`htvm.zoo.llama`).  These stand in for trained models in tests and
+is an encoder in the Integer Transformer Accelerator's arithmetic (`htvm.tools.zoo.transformers`),
+the other a language model (`htvm.tools.zoo.llama`).  These stand in for trained models in tests and
 benchmarks of speed and size; they recognise nothing.  The trained networks recognise handwritten
 digits (`htvm.zoo.trained`).
 """
@@ -111,10 +111,10 @@ def build(name: str, seed: int = 0, *, layout: Layout = "NHWC", scheme: str = "8
         seed: seed of the weights; the same seed gives the same model everywhere.
         layout: order of the axes of the maps, ``"NHWC"`` (like TFLite) or ``"NCHW"`` (like ONNX);
             trained networks have the latter.
-        scheme: ``"8-bit"``, ``"ternary"`` or ``"mixed"`` (see `htvm.zoo.drawing`); for the encoder,
-            the number of its layers as text instead, or ``"8-bit"`` for all of them; for the
-            language model, the positions of its cache, ``"8-bit"`` for 64, or ``"prompt"`` and a
-            number of tokens (16 by default) for the network that reads a prompt.
+        scheme: ``"8-bit"``, ``"ternary"`` or ``"mixed"`` (see `htvm.tools.zoo.drawing`); for the
+            encoder, the number of its layers as text instead, or ``"8-bit"`` for all of them; for
+            the language model, the positions of its cache, ``"8-bit"`` for 64, or ``"prompt"`` and
+            a number of tokens (16 by default) for the network that reads a prompt.
 
     Raises:
         ModelError: there is no such network or scheme; or the network is trained, and a seed or

@@ -174,7 +174,7 @@ class Drawer:
         acc = arithmetic.matmul(x, weight.T)
         mean = _mean(acc)
         deviation = _mean(np.abs(acc - mean))
-        # After a ReLU most of a channel's values stay positive; see `htvm.zoo.drawing`.
+        # After a ReLU most of a channel's values stay positive; see `htvm.tools.zoo.drawing`.
         low, high = (-64, 193) if clip[0] == 0 else (-64, 65)
         bias = self._rng.integers(low, high, k) * deviation // 256 - mean
         acc += bias

@@ -6,9 +6,9 @@ Differences from the MLPerf Tiny reference files: padding is the same on opposit
 has 12 classes and MobileNet 4 (the chip's tools required sizes divisible by four), and `ds_cnn`
 with the 7x5 filter gets a transposed spectrogram, which fills the array's columns better.
 
-Each is drawn in three schemes (see `htvm.zoo.drawing`).  `place` decides how the scheme "mixed"
-draws a layer: the first and the last convolution (in a network without any: dense layer) keep 8
-bits.
+Each is drawn in three schemes (see `htvm.tools.zoo.drawing`).  `place` decides how the scheme
+"mixed" draws a layer: the first and the last convolution (in a network without any: dense layer)
+keep 8 bits.
 """
 
 from __future__ import annotations

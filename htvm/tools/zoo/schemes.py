@@ -1,4 +1,4 @@
-"""What a network of the zoo is drawn with: schemes (see `htvm.zoo.drawing`), sizes, weights."""
+"""What a network is drawn with: schemes (see `htvm.tools.zoo.drawing`), sizes, weights."""
 
 from __future__ import annotations
 
