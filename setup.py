@@ -116,6 +116,7 @@ setup(
     },
     entry_points={
         "console_scripts": ["htvm = htvm.tools.cli:main"],
+        "tvm.backends": ["htvm = htvm.relax.autoload:register"],
         "htvm.socs": [
             "diana = byoc_dory.soc.diana.description:soc",
             "dla = byoc_dory.soc.dla.description:soc",

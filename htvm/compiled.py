@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from byoc_dory.cost import Cost
 from byoc_dory.emit.text import Symbols
-from byoc_dory.errors import ModelError, TargetError, nearest
+from byoc_dory.errors import ModelError, PolicyError, TargetError, nearest
 from byoc_dory.options import TilingOptions, check_count
 from byoc_dory.pinning import WeightPlan
 from byoc_dory.soc.registry import resolve
 from byoc_dory.tiling.objectives import objective_named
+from byoc_dory.verdict import CPU
 from htvm.firmware.paths import driver_folders
 from htvm.opening import opened
 from htvm.policy import check_policy
@@ -159,7 +160,7 @@ class Compiled:
     @cached_property
     def key(self) -> str:
         """Hash of everything that the values depend on; empty if that is not known."""
-        policy = self.options.policy
+        policy = _as_partitioned(self.source, self.target, self.options.policy)
         # The code of a policy that is a function is not known.
         told = policy is None or isinstance(policy, str | Mapping)
         if not self._cache or not told:
@@ -177,8 +178,10 @@ class Compiled:
         check_offered(graph.nodes, self.target)
         rewrites = options.rewrites == "on"
 
+        policy = _as_partitioned(self.source, self.target, options.policy)
+
         def plan() -> Placement:
-            return place(graph, self.target, self.cost, options.policy, rewrites=rewrites)
+            return place(graph, self.target, self.cost, policy, rewrites=rewrites)
 
         with self._progress.stage("placing layers", (2, STAGE_COUNT)):
             return self._cache.get("placing", self.key, plan)
@@ -231,7 +234,7 @@ class Compiled:
             placed = self.dispatch
             if not target.accelerators:  # there is nothing to group
                 return Partition(graph.module, {})
-            return partition(graph, placed, target.soc, target.accelerators)
+            return partition(graph, placed, target, self.options.tiling)
 
     @cached_property
     def _generated(self) -> Generated:
@@ -358,6 +361,31 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"Compiled({self.source.name!r}, target={self.target.name!r})"
+
+
+def _as_partitioned(source: Model, target: Target, policy: Policy | None) -> Policy | None:
+    """Return the policy that leaves a partitioned module's layers where they are.
+
+    Raises:
+        TargetError: it was partitioned for another target.
+        PolicyError: there is another policy, too.
+    """
+    placed = source.placed
+    if placed is None:
+        return policy
+    if placed.target != target.name:
+        raise TargetError(
+            f"the module was partitioned for '{placed.target}', not for '{target.name}'",
+            where=f"model '{source.name}'",
+            hint="build it for that target, or partition the unpartitioned module again",
+        )
+    if policy is not None:
+        raise PolicyError(
+            "the layers of a partitioned module have their places",
+            where="option 'policy'",
+            hint="give the policy to htvm.relax.Partition",
+        )
+    return lambda layer, _: placed.places.get(layer.name, CPU)
 
 
 def _check_tiling(options: TilingOptions, target: Target) -> None:

@@ -47,6 +47,19 @@ class TensorInfo:
     layout: str | None = None
 
 
+@dataclass(frozen=True)
+class Placed:
+    """Where the layers of a partitioned module are: those of no accelerator are on the CPU.
+
+    Attributes:
+        target: name of the target that it was partitioned for.
+        places: layer name -> accelerator name.
+    """
+
+    target: str
+    places: Mapping[str, str]
+
+
 @public
 @dataclass(frozen=True, eq=False)
 class Model:
@@ -68,6 +81,7 @@ class Model:
             depend on them; reports then have the accuracy.
         state: names of the inputs that whoever runs the network keeps between runs and changes in
             place, such as caches; a target may have them in L1 (`byoc_dory.state`).
+        placed: where its layers are, if it was partitioned before (`htvm.relax.Partition`).
     """
 
     name: str
@@ -81,6 +95,7 @@ class Model:
     file_sha256: str = ""
     labels: NDArray[np.int64] | None = None
     state: tuple[str, ...] = ()
+    placed: Placed | None = None
 
     @cached_property
     def sha256(self) -> str:

@@ -111,10 +111,35 @@ def build(
             where=str(out_dir),
             hint="choose a folder that can be written",
         ) from error
-    platform = runtime_c() / "platform" / "host" / "htvm_host.c"
     path = (sanitizing(compiler) if sanitize else compiler).compile_host(
-        [*sources, *driver_sources(soc), *model_sources(soc), platform],
+        [*sources, *_machine_sources(soc)],
         out_dir / "model",
         [compiler.headers([("htvm_soc.h", render(soc))]), *includes, *include_folders(soc)],
     )
     return HostProgram(path=path, soc=soc.name)
+
+
+def build_object(sources: Sequence[Path], soc: Soc, out: Path, compiler: Compiler) -> Path:
+    """Build one object file for shared libraries, with drivers, device models and platform.
+
+    Args:
+        sources: the generated C; whoever calls it begins with ``htvm_host_begin``.
+        soc: SoC description from which ``htvm_soc.h`` is rendered.
+        out: the object file.
+        compiler: ziglang; the code is for any machine of this architecture.
+
+    Raises:
+        ToolchainError: the compiler failed.
+    """
+    return compiler.compile_host(
+        [*sources, *_machine_sources(soc)],
+        out,
+        [compiler.headers([("htvm_soc.h", render(soc))]), *include_folders(soc)],
+        ("-DHTVM_HOST_LIBRARY", "-fPIC", "-mcpu=baseline", "-r"),
+    )
+
+
+def _machine_sources(soc: Soc) -> tuple[Path, ...]:
+    """Return the C files that are linked to generated code: drivers, device models, platform."""
+    platform = runtime_c() / "platform" / "host" / "htvm_host.c"
+    return (*driver_sources(soc), *model_sources(soc), platform)

@@ -17,7 +17,14 @@ from htvm.frontend.onnx import model_of, network_of, tflite_qdq
 from htvm.frontend.onnx.dialect import Options
 from htvm.frontend.onnx.file import read_file
 from htvm.frontend.relax_onnx import onnx_of
-from htvm.model import Model, TensorInfo, model_name
+from htvm.model import Model, Placed, TensorInfo, model_name
+from patterns.byoc.contract import (
+    check_region,
+    is_region,
+    region_of,
+    target_of,
+    without_regions,
+)
 from patterns.names import NameCounter, name_of, with_name
 from patterns.primitive import dtype_of, kind_of
 from patterns.reading.read import kind_of_operator
@@ -39,7 +46,8 @@ def load_module(source: Any, name: str | None = None) -> Model:
 
     Raises:
         ModelError: it is not an IRModule.
-        UnsupportedError: a size is not known, or it uses an unsupported operator or quantization.
+        UnsupportedError: a size is not known, it uses an unsupported operator or quantization, or
+            it has regions of another code generator or of several targets.
         IntegerFormError: it is in neither form.
     """
     if not isinstance(source, IRModule):
@@ -48,7 +56,10 @@ def load_module(source: Any, name: str | None = None) -> Model:
             where="what was given as the model",
             hint="give the path of a .tflite or .onnx file, or a Relax IRModule",
         )
+    if any(is_region(function) for function in source.functions.values()):
+        return _of_partitioned(source, name)
     symbol = model_name(name or "model")
+    _refuse_generators(source)
     _refuse_unknown_sizes(source)
     zero_points = _zero_points(source)
     if any(found != wanted for found, wanted in zero_points):
@@ -68,6 +79,41 @@ def load_module(source: Any, name: str | None = None) -> Model:
                 raise error from None
             refusal.hint = f"{refusal.hint}; {_QUANTIZE}" if refusal.hint else _QUANTIZE
             raise
+
+
+def _of_partitioned(source: IRModule, name: str | None) -> Model:
+    """Read a module that `htvm.relax.Partition` made, with the places of its layers."""
+    targets: set[str] = set()
+    places: dict[str, str] = {}
+    for var, function in source.functions.items():
+        if is_region(function):
+            symbol = str(var.name_hint)
+            check_region(symbol, function)
+            region = region_of(symbol, function)
+            targets.add(target_of(function))
+            layers = (layer.name for layer in region.layers)
+            places |= zip(layers, region.homes, strict=True)
+    if len(targets) > 1:
+        raise UnsupportedError(
+            f"regions of {' and '.join(sorted(targets))} in one module",
+            where="function 'main'",
+            hint="partition it for one target",
+        )
+    model = load_module(without_regions(source), name)
+    return replace(model, placed=Placed(targets.pop(), places))
+
+
+def _refuse_generators(module: IRModule) -> None:
+    """Refuse functions that other code generators will compile."""
+    for var, function in module.functions.items():
+        attributes = getattr(function, "attrs", None)
+        if attributes is not None and "Codegen" in attributes:
+            raise UnsupportedError(
+                f"a region of the code generator '{attributes['Codegen']}', which makes no C here",
+                where=f"function '{var.name_hint}'",
+                hint="build the module before it is partitioned for that one, or run it in "
+                "relax.VirtualMachine",
+            )
 
 
 def _of_onnx(source: IRModule, name: str, *, tflite: bool = False) -> Model:

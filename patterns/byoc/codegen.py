@@ -1,15 +1,15 @@
-"""The ``relax.ext.*`` functions, through which TVM's `RunCodegen` calls `byoc_dory`.
+"""The ``relax.ext.*`` functions, through which TVM's `RunCodegen` gets the code of regions.
 
-TVM calls one function per codegen with the regions' functions.  The context object that
-:func:`run_codegen` passes through TVM's options carries the regions in and their code out, so that
-the only global state is TVM's own function registry.
+TVM calls one function per codegen with the regions' functions.  In a build, their code is made
+before (:func:`run_codegen`), and TVM's options carry it in.  In a pipeline of somebody else's,
+nothing is known but the functions: then `LIBRARY` makes a library of them.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,11 @@ import numpy as np
 
 from byoc_dory import generate
 from byoc_dory.emit.text import Symbols
-from byoc_dory.errors import HtvmError
+from byoc_dory.errors import TargetError
 from byoc_dory.pinning import WeightPlan, plan_weights
 from byoc_dory.planning import expand
 from byoc_dory.state import StatePlan, generate_with_state
+from patterns.byoc import LIBRARY
 from patterns.byoc.partition import Partition, codegen_name
 from patterns.primitive import dtype_of, shape_of
 from patterns.reading.walk import bindings_of
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator
 
 _log = logging.getLogger(__name__)
+
+SOURCES = "sources"
+"""Option of RunCodegen: C of each region, by the name of its function."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,20 +56,6 @@ class Generated:
     code: Mapping[str, RegionCode]
     weights: WeightPlan
     state: StatePlan = StatePlan()
-
-
-@dataclass(eq=False)
-class _Context:
-    """Passed through TVM: regions in, code out."""
-
-    cost: Cost
-    regions: Mapping[str, Region]
-    prefix: str
-    weights: Mapping[str, str]
-    made: Mapping[str, RegionCode]
-    symbols: Symbols
-    code: dict[str, RegionCode] = field(default_factory=dict)
-    failure: HtvmError | None = None
 
 
 def run_codegen(
@@ -93,28 +83,27 @@ def run_codegen(
     """
     from tvm import relax
 
-    weights = _weights(parts.regions.values(), cost)
+    weights = weights_of(parts.regions.values(), cost)
     symbols = Symbols(prefix) if symbols is None else symbols
-    plan, made = _with_state(parts, state, cost, weights, symbols)
-    contexts = {}
-    for accelerator in accelerators:
-        codegen = codegen_name(cost.soc, accelerator)
-        if codegen not in contexts:
-            register_codegen(codegen)
-            contexts[codegen] = _Context(cost, parts.regions, prefix, weights.homes, made, symbols)
-    targets = {codegen: {"context": context} for codegen, context in contexts.items()}
+    plan, with_state = _with_state(parts, state, cost, weights, symbols)
+    code: dict[str, RegionCode] = {}
+    for symbol, region in parts.regions.items():
+        _log.info("generating %s: %d layers", region.name, len(region.layers))
+        code[symbol] = with_state.get(symbol) or generate(
+            region, cost, prefix, weights=weights.homes, symbols=symbols
+        )
     module = parts.module
-    if parts.regions:
-        try:
-            module = relax.transform.RunCodegen(targets)(module)
-        except RuntimeError as error:
-            # An exception that crosses TVM loses its type; the context still has it.
-            for context in contexts.values():
-                if context.failure is not None:
-                    raise context.failure from error
-            raise
-    code = {symbol: made for context in contexts.values() for symbol, made in context.code.items()}
-    return Generated(module, {symbol: code[symbol] for symbol in parts.regions}, weights, plan)
+    if code:
+        sources = {
+            symbol: "\n".join(kernel.source for kernel in found.kernels)
+            for symbol, found in code.items()
+        }
+        codegens = {codegen_name(cost.soc, accelerator) for accelerator in accelerators}
+        for codegen in codegens:
+            register_codegen(codegen)
+        options = dict.fromkeys(sorted(codegens), {SOURCES: sources})
+        module = relax.transform.RunCodegen(options)(module)
+    return Generated(module, code, weights, plan)
 
 
 def _with_state(
@@ -151,7 +140,7 @@ def _read_outside(main: Function, regions: Collection[str]) -> set[str]:
     return found | {str(var.name) for var in returned}
 
 
-def _weights(regions: Iterable[Region], cost: Cost) -> WeightPlan:
+def weights_of(regions: Iterable[Region], cost: Cost) -> WeightPlan:
     """Decide for all regions together where weights are."""
     expanded = [expand(cost.soc, region) for region in regions]
     layers = [
@@ -172,28 +161,18 @@ def register_codegen(codegen: str) -> None:
 def _generate(
     functions: Sequence[Function], options: Mapping[str, Any], _constants: Any
 ) -> list[Module]:
-    """Generate the code of the regions that TVM passes, one C source module each."""
+    """Return the code of the regions that TVM passes, as modules of TVM."""
     import tvm_ffi
 
+    unknown = sorted(set(map(str, options)) - {SOURCES})
+    if unknown:
+        raise TargetError(
+            f"there is no option {unknown[0]!r} of code generation for regions",
+            where="options of RunCodegen",
+            hint="leave it out: targets and options are those given to htvm.relax.Partition",
+        )
+    if SOURCES not in options:
+        return [tvm_ffi.get_global_func(LIBRARY)(list(functions))]
     source_module = tvm_ffi.get_global_func("runtime.CSourceModuleCreate")
-    context: _Context = options["context"]
-    modules = []
-    for function in functions:
-        symbol = str(function.attrs["global_symbol"])
-        region = context.regions[symbol]
-        _log.info("generating %s: %d layers", region.name, len(region.layers))
-        try:
-            code = context.made.get(symbol) or generate(
-                region,
-                context.cost,
-                context.prefix,
-                weights=context.weights,
-                symbols=context.symbols,
-            )
-        except HtvmError as error:
-            context.failure = error
-            raise
-        context.code[symbol] = code
-        source = "\n".join(kernel.source for kernel in code.kernels)
-        modules.append(source_module(source, "c", [symbol], []))
-    return modules
+    symbols = [str(function.attrs["global_symbol"]) for function in functions]
+    return [source_module(options[SOURCES][symbol], "c", [symbol], []) for symbol in symbols]

@@ -7,15 +7,23 @@ accelerators into regions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Container, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers import Layer, Tensor
+from byoc_dory.layers import Layer
 from byoc_dory.region import BorderMap, Region
 from byoc_dory.verdict import CPU
-from patterns.byoc.table import LAYER_ATTRIBUTE, LayerForm, pattern_table, shapes_of
+from patterns.byoc.contract import (
+    LAYER_ATTRIBUTE,
+    Alias,
+    composite_attributes,
+    region_of,
+    returned_by,
+    with_region_attributes,
+)
+from patterns.byoc.table import LayerForm, pattern_table, shapes_of
 from patterns.dispatch.dispatching import Dispatch
 from patterns.names import name_of
 from patterns.primitive import PrimitiveOp
@@ -24,9 +32,10 @@ from patterns.relax_op import compositions
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
-    from tvm.relax import Function, Var
+    from tvm.relax import Var
 
-    from byoc_dory.soc.base import Accelerator, Soc
+    from byoc_dory.options import TilingOptions
+    from byoc_dory.soc.base import Accelerator, Soc, Target
     from patterns.reading.graph import Graph
 
 
@@ -35,8 +44,8 @@ class Partition:
     """A module cut into regions.
 
     Attributes:
-        module: "main" calls one function per region (attribute "Codegen"); everything else is
-            unchanged.
+        module: "main" calls one function per region, which has the attributes of
+            `patterns.byoc.contract`; everything else is unchanged.
         regions: regions by the name of their function, in execution order.
     """
 
@@ -52,16 +61,14 @@ def codegen_name(soc: Soc, accelerator: Accelerator) -> str:
     return f"htvm_{soc.name}_{accelerator.family}"
 
 
-def partition(
-    graph: Graph, placed: Dispatch, soc: Soc, accelerators: Sequence[Accelerator]
-) -> Partition:
+def partition(graph: Graph, placed: Dispatch, target: Target, options: TilingOptions) -> Partition:
     """Group the placed operators into regions.
 
     Args:
         graph: the operators.
         placed: result of `patterns.dispatch.dispatching.dispatch` for them.
-        soc: SoC that gives the codegens their names.
-        accelerators: the accelerators of ``placed``.
+        target: the target, with the accelerators of ``placed``; its SoC names the codegens.
+        options: options of the tiler, which regions carry (`patterns.byoc.contract`).
 
     Raises:
         IntegerFormError: an operator was placed on an accelerator, but its pattern does not match
@@ -69,7 +76,7 @@ def partition(
     """
     renamed = dict(placed.renamed)
     while True:
-        parts, leaving = _partition(graph, placed, renamed, soc, accelerators)
+        parts, leaving = _partition(graph, placed, renamed, target, options)
         if parts is not None:
             return parts
         # These results leave a region, so they need tensors of their own.
@@ -80,14 +87,14 @@ def _partition(
     graph: Graph,
     placed: Dispatch,
     renamed: Mapping[str, str],
-    soc: Soc,
-    accelerators: Sequence[Accelerator],
+    target: Target,
+    options: TilingOptions,
 ) -> tuple[Partition | None, Collection[str]]:
     """Return the partition, or the names in ``renamed`` of tensors that would leave a region."""
     from tvm import relax
 
-    families = {entry.name: entry.family for entry in accelerators}
-    codegens = {codegen_name(soc, entry): entry.family for entry in accelerators}
+    families = {entry.name: entry.family for entry in target.accelerators}
+    codegens = {codegen_name(target.soc, entry): entry.family for entry in target.accelerators}
     homes = {
         name: families[place]
         for name, place in placed.placement.items()
@@ -99,18 +106,34 @@ def _partition(
     shapes = _shapes(graph, module, placed, renamed)
     patterns = compositions({type(node.op) for node in graph.in_order})
     for codegen, family in codegens.items():
-        table = pattern_table(codegen, _taken_by(family, homes), patterns, shapes)
+        taken = _taken_by(family, homes)
+        table = pattern_table(codegen, taken, patterns, _attributes(placed, renamed), shapes)
         module = relax.transform.FuseOpsByPattern(table, bind_constants=True)(module)
     if any("Composite" in function.attrs for function in module.functions.values()):
         # Its memory grows with the square of the operators, whether or not they are composites.
         module = relax.transform.MergeCompositeFunctions()(module)
-    reader = _RegionReader(module, placed, renamed)
-    leaving = reader.leaving(codegens)
+    leaving = _leaving(module, codegens, renamed)
     if leaving:
         return None, leaving
-    regions = reader.read(codegens)
-    _check_all_grouped(regions, placed)
-    return Partition(module, regions), ()
+    parts = _described(module, codegens, target.name, options)
+    _check_all_grouped(parts.regions, placed)
+    return parts, ()
+
+
+def _attributes(placed: Dispatch, renamed: Collection[str]) -> Callable[[str], dict[str, Any]]:
+    """Return the attributes of the composite of an operator, given its name."""
+
+    def attributes(name: str) -> dict[str, Any]:
+        content: Layer | BorderMap | Alias
+        if name in renamed:
+            content = Alias(name, "")
+        elif name in placed.tables:
+            content = BorderMap(name, "", placed.tables[name])
+        else:
+            content = placed.layers[name]
+        return composite_attributes(name, content, placed.placement.get(name, ""))
+
+    return attributes
 
 
 def _shapes(
@@ -145,146 +168,61 @@ def _check_all_grouped(regions: Mapping[str, Region], placed: Dispatch) -> None:
             )
 
 
-class _RegionReader:
-    """Follows tensor names through "main" and the regions' functions."""
-
-    def __init__(self, module: IRModule, placed: Dispatch, renamed: Collection[str]) -> None:
-        self._module = module
-        self._renamed = renamed
-        self._layers = placed.layers
-        self._tables = placed.tables
-        self._placement = placed.placement
-
-    def read(self, codegens: Container[str]) -> dict[str, Region]:
-        """Return the region of every function with one of these codegens, in calling order."""
-        from tvm import relax
-
-        main = self._module["main"]
-        names: dict[Var, str] = {param: param.name for param in main.params}
-        tuples: dict[Var, tuple[str, ...]] = {}
-        regions: dict[str, Region] = {}
-        for var, value in bindings_of(main):
-            if isinstance(value, relax.TupleGetItem):
-                names[var] = tuples[value.tuple_value][value.index]
-            elif isinstance(value, relax.Var):
-                names[var] = names[value]
-            elif self._is_region(value, codegens):
-                symbol = value.op.name_hint
-                arguments = [names[argument] for argument in value.args]
-                region = self._region(symbol, len(regions), arguments)
-                regions[symbol] = region
-                tuples[var] = tuple(tensor.name for tensor in region.outputs)
-                names[var] = tuples[var][0]
-            else:
-                names[var] = name_of(value) or var.name
-        return regions
-
-    def leaving(self, codegens: Container[str]) -> set[str]:
-        """The names of reshapes whose results leave a region."""
-        from tvm import relax
-
-        found: set[str] = set()
-        for function in self._module.functions.values():
-            attrs = function.attrs
-            if attrs is None or "Codegen" not in attrs or str(attrs["Codegen"]) not in codegens:
-                continue
-            composites: dict[Var, str] = {}
-            made: dict[Var, str] = {}
-            for var, value in bindings_of(function):
-                if isinstance(value, relax.Function):
-                    composites[var] = str(value.attrs[LAYER_ATTRIBUTE])
-                elif isinstance(value, relax.Var):
-                    made[var] = made.get(value, "")
-                elif isinstance(value, relax.Call):
-                    made[var] = composites[value.op]
-            found |= {made.get(var, "") for var in _results(function)} & set(self._renamed)
-        return found
-
-    def _is_region(self, value: object, codegens: Container[str]) -> bool:
-        from tvm import ir, relax
-
-        if not isinstance(value, relax.Call) or not isinstance(value.op, ir.GlobalVar):
-            return False
-        attrs = self._module[value.op].attrs
-        return attrs is not None and "Codegen" in attrs and str(attrs["Codegen"]) in codegens
-
-    def _region(self, symbol: str, index: int, arguments: Sequence[str]) -> Region:
-        """Read one region's function; its composites are local functions with a layer name."""
-        from tvm import relax
-
-        function = self._module[symbol]
-        names = dict(zip(function.params, arguments, strict=True))
-        composites: dict[Var, Function] = {}
-        layers: list[Layer] = []
-        maps: list[BorderMap] = []
-        aliases: dict[str, str] = {}
-        for var, value in bindings_of(function):
-            if isinstance(value, relax.Function):
-                composites[var] = value
-            elif isinstance(value, relax.Var):
-                names[var] = names[value]
-            elif isinstance(value, relax.Call):
-                name = self._name(composites[value.op])
-                if name in self._renamed:
-                    names[var] = aliases[name] = names[value.args[0]]
-                    continue
-                names[var] = name
-                if name in self._tables:
-                    maps.append(BorderMap(name, names[value.args[0]], self._tables[name]))
-                else:
-                    layers.append(_reading(self._layers[name], aliases))
-        border = _border_tensors(layers)
-        for entry in maps:
-            # A map keeps shape and layout; only layers determine them.
-            border.setdefault(entry.source, replace(border[entry.tensor], name=entry.source))
-        return Region(
-            name=f"region_{index}",
-            layers=tuple(_inner(layer) for layer in layers),
-            inputs=tuple(border[name] for name in arguments),
-            outputs=tuple(border[names[var]] for var in _results(function)),
-            maps=tuple(maps),
-            homes=tuple(self._placement[layer.name] for layer in layers),
-        )
-
-    def _name(self, composite: Function) -> str:
-        name = str(composite.attrs[LAYER_ATTRIBUTE])
-        if not any(name in known for known in (self._layers, self._tables, self._renamed)):
-            raise IntegerFormError(
-                f"a composite carries the name '{name}', which no operator has",
-                where=f"operator '{name}'",
-            )
-        return name
-
-
-def _results(function: Function) -> list[Var]:
-    """Return the variables that a region's function returns."""
+def _leaving(module: IRModule, codegens: Container[str], renamed: Collection[str]) -> set[str]:
+    """Return the names of reshapes whose results leave a region."""
     from tvm import relax
 
-    body = function.body.body
-    return list(body.fields) if isinstance(body, relax.Tuple) else [body]
+    found: set[str] = set()
+    for function in module.functions.values():
+        if not _has_codegen(function, codegens):
+            continue
+        composites: dict[Var, str] = {}
+        results: dict[Var, str] = {}
+        for var, value in bindings_of(function):
+            if isinstance(value, relax.Function):
+                composites[var] = str(value.attrs[LAYER_ATTRIBUTE])
+            elif isinstance(value, relax.Var):
+                results[var] = results.get(value, "")
+            elif isinstance(value, relax.Call):
+                results[var] = composites[value.op]
+        found |= {results.get(var, "") for var in returned_by(function)} & set(renamed)
+    return found
 
 
-def _reading(layer: Layer, aliases: Mapping[str, str]) -> Layer:
-    """Return the layer, with the original names of inputs that are read under another name."""
-    if not any(tensor.name in aliases for tensor in layer.inputs):
-        return layer
-    inputs = (replace(t, name=aliases.get(t.name, t.name)) for t in layer.inputs)
-    return replace(layer, inputs=tuple(inputs))
+def _has_codegen(function: Any, codegens: Container[str]) -> bool:
+    attrs = getattr(function, "attrs", None)
+    return attrs is not None and "Codegen" in attrs and str(attrs["Codegen"]) in codegens
 
 
-def _border_tensors(layers: Sequence[Layer]) -> dict[str, Tensor]:
-    """Return every tensor that the layers touch, in its layout outside of the region."""
-    tensors: dict[str, Tensor] = {}
-    for layer in layers:
-        for tensor in (*layer.inputs, replace(layer.output, name=layer.name)):
-            tensors.setdefault(tensor.name, tensor)
-    return tensors
+def _described(
+    module: IRModule, codegens: Container[str], target: str, options: TilingOptions
+) -> Partition:
+    """Return the module with the attributes of its regions, and these in calling order."""
+    from tvm import ir, relax
 
-
-def _inner(layer: Layer) -> Layer:
-    """Return the layer with its tensors in the accelerator's layout."""
-    return replace(
-        layer,
-        inputs=tuple(replace(tensor, layout="CHW") for tensor in layer.inputs),
-        output=replace(layer.output, name=layer.name, layout="CHW"),
-    )
+    main = module["main"]
+    names: dict[Var, str] = {param: str(param.name) for param in main.params}
+    tuples: dict[Var, tuple[str, ...]] = {}
+    regions: dict[str, Region] = {}
+    for var, value in bindings_of(main):
+        if isinstance(value, relax.TupleGetItem):
+            names[var] = tuples[value.tuple_value][value.index]
+        elif isinstance(value, relax.Var):
+            names[var] = names[value]
+        elif (
+            isinstance(value, relax.Call)
+            and isinstance(value.op, ir.GlobalVar)
+            and _has_codegen(module[value.op], codegens)
+        ):
+            symbol = str(value.op.name_hint)
+            inputs = [names[argument] for argument in value.args]
+            function = with_region_attributes(
+                module[value.op], f"region_{len(regions)}", inputs, target, options
+            )
+            module.update_func(value.op, function)
+            regions[symbol] = region_of(symbol, function)
+            tuples[var] = tuple(tensor.name for tensor in regions[symbol].outputs)
+            names[var] = tuples[var][0]
+        else:
+            names[var] = name_of(value) or str(var.name)
+    return Partition(module, regions)

@@ -10,7 +10,7 @@ tells whether a named layer goes there.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tvm import relax
 from tvm.ir import GenericConst, GlobalVar
@@ -128,14 +128,11 @@ class _Tracer:
         return wildcard()
 
 
-LAYER_ATTRIBUTE = "layer"
-"""Attribute of a composite function that carries the layer's name."""
-
-
 def pattern_table(
     prefix: str,
     takes: Callable[[str], bool],
     patterns: Sequence[tuple[type[ComposedOp], Match]],
+    attributes: Callable[[str], dict[str, Any]],
     shapes: Sequence[LayerForm] = (),
 ) -> list[FusionPattern]:
     """Return the fusion patterns for one family of accelerators.
@@ -144,6 +141,7 @@ def pattern_table(
         prefix: composites are named ``<prefix>.<operator>``; TVM uses the prefix as their codegen.
         takes: whether the operator with this name belongs to a region of this family.
         patterns: from `patterns.relax_op.compositions`, of the operators that there are.
+        attributes: those of the composite of the operator with this name.
         shapes: patterns of layers without a builder's pattern, with the names of these layers.
     """
     special = {name for shape in shapes for name in shape.names}
@@ -156,27 +154,38 @@ def pattern_table(
         return name not in special and takes(name)
 
     return [
-        *(_fusion_pattern(f"{prefix}.layer", s.pattern, taken_as(s.names)) for s in shapes),
-        *(_fusion_pattern(f"{prefix}.{m.kind}", m.pattern, taken_alone) for m in matches),
+        *(
+            _fusion_pattern(f"{prefix}.layer", s.pattern, taken_as(s.names), attributes)
+            for s in shapes
+        ),
+        *(
+            _fusion_pattern(f"{prefix}.{m.kind}", m.pattern, taken_alone, attributes)
+            for m in matches
+        ),
     ]
 
 
-def _fusion_pattern(name: str, pattern: DFPattern, takes: Callable[[str], bool]) -> FusionPattern:
+def _fusion_pattern(
+    name: str,
+    pattern: DFPattern,
+    takes: Callable[[str], bool],
+    attributes: Callable[[str], dict[str, Any]],
+) -> FusionPattern:
     from tvm.relax.transform import FusionPattern
 
     def layer_name(annotated: Mapping[str, RelaxExpr]) -> str:
         return name_of(annotated["root"]) or ""
 
     def check(context: PatternCheckContext) -> bool:
-        return takes(layer_name(context.annotated_expr)) and not _leaks(context)
+        return takes(layer_name(context.annotated_expr)) and not leaks(context)
 
-    def attributes(annotated: Mapping[str, RelaxExpr]) -> dict[str, str]:
-        return {LAYER_ATTRIBUTE: layer_name(annotated)}
+    def attributes_of(annotated: Mapping[str, RelaxExpr]) -> dict[str, Any]:
+        return attributes(layer_name(annotated))
 
-    return FusionPattern(name, pattern, {"root": pattern}, check, attributes)
+    return FusionPattern(name, pattern, {"root": pattern}, check, attributes_of)
 
 
-def _leaks(context: PatternCheckContext) -> bool:
+def leaks(context: PatternCheckContext) -> bool:
     """Whether a value inside the match is used outside it.
 
     TVM would fuse anyway and return the inner int32 value as a second output.

@@ -92,7 +92,7 @@ def test_streams_of_networks_on_200_designs(name: str) -> None:
     target = resolve("dla")
     compiled = htvm.build(zoo.build(name), target=target, platform="host").compiled
     graph = compiled.retargeted.model.graph
-    regions = partition(graph, compiled.dispatch, target.soc, target.accelerators).regions
+    regions = partition(graph, compiled.dispatch, target, compiled.options.tiling).regions
     files = [lower(region) for region in regions.values()]
     assembler = LateAssembler(native_library(target.soc))
     rng = np.random.default_rng(7)

@@ -81,7 +81,7 @@ def cut(
     module: Any, *accelerators: Accelerator, wanted: dict[str, str] | None = None
 ) -> tuple[Dispatch, Partition]:
     placed = placed_on(module, *accelerators, wanted=wanted)
-    return placed, partition(graph_of(module), placed, soc_of(*accelerators), accelerators)
+    return placed, partition(graph_of(module), placed, target_of(*accelerators), TilingOptions())
 
 
 def layers_of(parts: Partition) -> list[list[str]]:

@@ -11,6 +11,8 @@ from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import AnalogRequant, Layer
+from byoc_dory.options import TilingOptions
+from byoc_dory.soc.base import Target
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.verdict import Accepted
 from htvm.frontend.check import check
@@ -138,7 +140,7 @@ def test_partition_finds_all_passes() -> None:
     assert {name: place for name, place in placed.placement.items() if place == "analog"} == {
         "first": "analog", "second": "analog", "head": "analog",
     }  # fmt: skip
-    parts = partition(graph, placed, DIANA, (analog,))
+    parts = partition(graph, placed, Target("diana", DIANA, (analog,)), TilingOptions())
     layers = [layer.name for region in parts.regions.values() for layer in region.layers]
     assert layers == ["first", "second", "head"]
 

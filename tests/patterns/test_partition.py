@@ -12,7 +12,7 @@ import htvm
 from byoc_dory.cost import Cost
 from byoc_dory.layers import Layer, MulShift, Shift
 from byoc_dory.options import TilingOptions
-from byoc_dory.soc.base import Accelerator, Soc
+from byoc_dory.soc.base import Accelerator, Soc, Target
 from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import CPU, Accepted, Refused, Verdict
 from patterns.byoc.codegen import run_codegen
@@ -56,7 +56,7 @@ def cut(module: relax.IRModule, target: str = "diana.digital") -> Partition:
     place = resolve(target)
     graph = graph_of(module)
     placed = dispatch(graph, place.soc, place.accelerators)
-    return partition(graph, placed, place.soc, place.accelerators)
+    return partition(graph, placed, place, TilingOptions())
 
 
 def layers_of(parts: Partition) -> list[list[str]]:
@@ -164,7 +164,7 @@ def test_the_first_accelerator_that_accepts_gets_the_operator() -> None:
     soc = replace(place.soc, accelerators=(twin, core))
     placed = dispatch(graph_of(module), soc, (twin, core))
     assert placed.placement == {"conv2d_0": "twin"}
-    parts = partition(graph_of(module), placed, soc, (twin, core))
+    parts = partition(graph_of(module), placed, Target("fake", soc, (twin, core)), TilingOptions())
     assert [set(region.homes) for region in parts.regions.values()] == [{"twin"}]
     for order in ((twin, core), (core, twin)):
         ordered = replace(soc, accelerators=order)

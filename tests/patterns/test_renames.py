@@ -8,6 +8,8 @@ import numpy as np
 
 import htvm
 from byoc_dory.layers.layer import MulShift, Shift
+from byoc_dory.options import TilingOptions
+from byoc_dory.soc.base import Target
 from patterns.byoc.partition import Partition
 from patterns.dispatch.dispatching import dispatch
 from patterns.ops.add import Add
@@ -168,7 +170,7 @@ def test_a_network_from_a_file() -> None:
     placed = dispatch(model.graph, soc, cores)
     from patterns.byoc.partition import partition
 
-    parts = partition(model.graph, placed, soc, cores)
+    parts = partition(model.graph, placed, Target(soc.name, soc, tuple(cores)), TilingOptions())
     (region,) = parts.regions.values()
     assert len(region.layers) == 12
     known = dict(interpret(model.module, inputs).tensors)

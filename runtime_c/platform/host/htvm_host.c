@@ -1,4 +1,5 @@
-/* The host platform: address mapping, register access, and the real main. */
+/* The host platform: address mapping, register access, and the real main.  Compiled with
+ * HTVM_HOST_LIBRARY, it is part of a shared library, and has no main: see htvm_host_begin. */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #define HTVM_HOST_IMPLEMENTATION
 #include "htvm_host.h"
@@ -19,14 +20,15 @@ typedef struct {
     uintptr_t start, end;
 } segment_t;
 
-/* One native program is one machine; this is its state. */
+/* One native program or library is one machine; this is its state. */
 static struct {
-    segment_t segments[MAX_SEGMENTS]; /* the program's own loaded segments */
+    segment_t segments[MAX_SEGMENTS]; /* the loaded segments that this is part of */
     size_t segment_count;
     uintptr_t lowest;
     htvm_soc_t *soc;
     uint64_t now; /* register accesses, plus the time spent waiting for devices */
     uint32_t last_read; /* address of the last access if it was a read, else 0 */
+    char message[256]; /* the last complaint, in a library */
     char **inputs, **outputs;
     int input_count, output_count;
 } machine;
@@ -80,15 +82,18 @@ static int note_segments(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
     (void)data;
+    bool own = false;
+    machine.segment_count = 0;
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
         if (header->p_type == PT_LOAD && machine.segment_count < MAX_SEGMENTS) {
             segment_t *segment = &machine.segments[machine.segment_count++];
             segment->start = (uintptr_t)(info->dlpi_addr + header->p_vaddr);
             segment->end = segment->start + header->p_memsz;
+            own = own || ((uintptr_t)&machine >= segment->start && (uintptr_t)&machine < segment->end);
         }
     }
-    return 1; /* the program itself comes first; libraries are not in its L2 */
+    return own; /* other programs and libraries are not in its L2 */
 }
 
 static bool in_image(uintptr_t start, uint64_t bytes)
@@ -143,6 +148,8 @@ static bool begin(void)
         const uintptr_t page = machine.segments[i].start & ~(uintptr_t)15;
         machine.lowest = page < machine.lowest ? page : machine.lowest;
     }
+    machine.now = 0;
+    machine.last_read = 0;
     machine.soc = htvm_soc_new(&bus);
     return machine.soc != NULL;
 }
@@ -187,6 +194,20 @@ uint32_t htvm_host_register_read(uint32_t addr)
     return htvm_soc_read(machine.soc, addr, machine.now);
 }
 
+#ifdef HTVM_HOST_LIBRARY
+int htvm_host_begin(void) { return begin() ? 0 : 1; }
+
+const char *htvm_host_end(void)
+{
+    const char *const error = htvm_soc_error(machine.soc);
+    if (error != NULL) {
+        snprintf(machine.message, sizeof machine.message, "%s", error);
+    }
+    htvm_soc_free(machine.soc);
+    machine.soc = NULL;
+    return error == NULL ? NULL : machine.message;
+}
+#else
 static int usage(const char *what, const char *name)
 {
     fprintf(stderr, "host platform: %s %s\n", what, name);
@@ -328,3 +349,4 @@ int main(int argc, char **argv)
     htvm_soc_free(machine.soc);
     return code;
 }
+#endif

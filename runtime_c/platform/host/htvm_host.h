@@ -40,7 +40,13 @@ void *htvm_host_pointer(uint32_t addr);
 void htvm_host_register_write(uint32_t addr, uint32_t value);
 uint32_t htvm_host_register_read(uint32_t addr);
 
-#ifndef HTVM_HOST_IMPLEMENTATION
+/* In a library: one use of the machine, with devices as after a reset.  htvm_host_begin returns 0, or
+ * 1 if there is no memory; htvm_host_end returns what a device complained of, valid until the next
+ * begin, or NULL. */
+int htvm_host_begin(void);
+const char *htvm_host_end(void);
+
+#if !defined(HTVM_HOST_IMPLEMENTATION) && !defined(HTVM_HOST_LIBRARY)
 #define main htvm_program_main
 #endif
 

@@ -1,0 +1,26 @@
+"""HTVM in a Relax pipeline of one's own: its stages as passes of TVM."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from htvm.relax.passes import Partition, Retarget
+
+__all__ = ["Partition", "Retarget"]
+
+_HOMES = {
+    "Partition": "htvm.relax.passes",
+    "Retarget": "htvm.relax.passes",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'htvm.relax' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
