@@ -230,11 +230,11 @@ class Module:
         """Return the build in TVM's own runtime, the Relax virtual machine on this machine.
 
         Everything outside of regions is compiled by TVM; each region is an external function that
-        runs the accelerator's simulator.  There is no generated C, and no simulated host.
+        runs on the SoC's device models.  There is no simulated host.
 
         Raises:
-            TargetError: the target's accelerators cannot execute regions by themselves.
-            ToolchainError: there is no C compiler for the simulator, or it failed.
+            TargetError: the target's name does not tell all of its numbers.
+            ToolchainError: there is no C compiler, or it failed.
         """
         from htvm.vm import RegionMachine
 

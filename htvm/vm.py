@@ -1,8 +1,9 @@
 """`RegionMachine`: a build in TVM's own runtime, with accelerators as external functions.
 
-This is the flow of the accelerator's paper: the partitioned module runs in the Relax virtual
-machine on this machine, everything outside of regions compiled by TVM, and each region is a packed
-function that hands its tensors to the accelerator's simulator.
+The partitioned module runs in the Relax virtual machine on this machine, everything outside of
+regions compiled by TVM.  Each region is a packed function: of a library with its C, drivers and
+device models, or, where the SoC's accelerators can execute regions without C, one that hands its
+tensors to their simulator and counts cycles (the flow of the parametrised accelerator's paper).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byoc_dory.errors import HtvmError, TargetError
+from byoc_dory.errors import HtvmError
 from htvm.firmware.toolchain import Compiler
 from htvm.inputs import bind_inputs
 from htvm.sim.native import region_runner
@@ -50,25 +51,22 @@ class RegionMachine:
 
     Attributes:
         machine: TVM's virtual machine; its function ``main`` takes and returns TVM's tensors.
-        runs: the regions that were called since the last `run` began, in order.
+        runs: the regions that were called since the last `run` began, in order, where a simulator
+            counts cycles.
 
     Raises:
-        TargetError: the target's accelerators cannot execute regions by themselves.
-        ToolchainError: there is no C compiler for the simulator, or it failed.
+        TargetError: the target's name does not tell all of its numbers.
+        ToolchainError: there is no C compiler, or it failed.
     """
 
     def __init__(self, compiled: Compiled) -> None:
-        runner = region_runner(compiled.target)
-        if runner is None:
-            raise TargetError(
-                "its accelerators have no simulator that executes regions by themselves",
-                where=f"target '{compiled.target.name}'",
-                hint="run the program: Module.run executes it on every target",
-            )
         self._compiled = compiled
         self.runs: list[RegionRun] = []
         self._failure: HtvmError | None = None
-        self.machine: VirtualMachine = self._machine(runner)
+        runner = region_runner(compiled.target)
+        self.machine: VirtualMachine = (
+            self._with_library() if runner is None else self._with_simulator(runner)
+        )
 
     def __repr__(self) -> str:
         return f"RegionMachine({self._compiled.source.name!r}, {self._compiled.target.name!r})"
@@ -102,7 +100,26 @@ class RegionMachine:
             return [result.numpy()]
         return [field.numpy() for field in result]
 
-    def _machine(self, runner: RegionRunner) -> VirtualMachine:
+    def _with_library(self) -> VirtualMachine:
+        """Return the machine with regions as a library of C."""
+        import tvm
+        from tvm import relax
+
+        from htvm.relax.autoload import register
+        from htvm.relax.library import check_name
+        from patterns.byoc.codegen import register_codegen
+        from patterns.byoc.partition import codegen_name
+
+        target = self._compiled.target
+        check_name(target)
+        register()
+        for accelerator in target.accelerators:
+            register_codegen(codegen_name(target.soc, accelerator))
+        module = relax.transform.RunCodegen()(self._compiled.partition.module)
+        return relax.VirtualMachine(linked(tvm.compile(module, target="llvm")), tvm.cpu())
+
+    def _with_simulator(self, runner: RegionRunner) -> VirtualMachine:
+        """Return the machine with regions as functions of the accelerators' simulator."""
         import tvm
         import tvm_ffi
         from tvm import relax

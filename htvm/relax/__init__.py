@@ -6,13 +6,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from htvm.relax.passes import Partition, Retarget
+    from htvm.relax.passes import LowerToC, Partition, Retarget, registered_patterns
 
-__all__ = ["Partition", "Retarget"]
+__all__ = ["LowerToC", "Partition", "Retarget", "registered_patterns"]
 
 _HOMES = {
+    "LowerToC": "htvm.relax.passes",
     "Partition": "htvm.relax.passes",
     "Retarget": "htvm.relax.passes",
+    "registered_patterns": "htvm.relax.passes",
 }
 
 

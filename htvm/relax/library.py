@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from byoc_dory import generate
 from byoc_dory.cost import Cost
 from byoc_dory.emit.text import Symbols
-from byoc_dory.errors import UnsupportedError
+from byoc_dory.errors import TargetError, UnsupportedError
 from byoc_dory.soc.registry import resolve
 from htvm.aot.entry import model_sources, render, template_fields
 from htvm.aot.program import Assembly, Program, assemble
@@ -29,12 +29,17 @@ if TYPE_CHECKING:
     from tvm.runtime import Module
 
     from byoc_dory.region import RegionCode
-    from byoc_dory.soc.base import Soc
+    from byoc_dory.soc.base import Soc, Target
 
 
 @dataclass(frozen=True, eq=False)
-class _Call:
-    """A region as a program of its own, and the name that TVM calls it by."""
+class PackedProgram:
+    """A program, and the name that TVM calls it by.
+
+    Attributes:
+        symbol: name of the packed function.
+        program: the program; the function takes its inputs and outputs, in order.
+    """
 
     symbol: str
     program: Program
@@ -57,8 +62,6 @@ def region_library(functions: Sequence[Function]) -> Module:
         TargetError, TilingError: as for `htvm.build`.
         ToolchainError: there is no C compiler, or it failed.
     """
-    from tvm.runtime import load_static_library
-
     named = [(str(function.attrs["global_symbol"]), function) for function in functions]
     for symbol, function in named:
         check_region(symbol, function)
@@ -81,8 +84,33 @@ def region_library(functions: Sequence[Function]) -> Module:
     for number, (symbol, function) in enumerate(named):
         name = f"{soc.name}_region_{number}"
         code = generate(regions[symbol], cost, name, weights=weights.homes, symbols=Symbols(name))
-        calls.append(_Call(symbol, _program(name, function, code, soc)))
+        calls.append(PackedProgram(symbol, _program(name, function, code, soc)))
+    return library_of(calls, soc)
+
+
+def library_of(calls: Sequence[PackedProgram], soc: Soc) -> Module:
+    """Return a library of TVM's with programs as packed functions, on a SoC's device models.
+
+    Raises:
+        ToolchainError: there is no C compiler, or it failed.
+    """
+    from tvm.runtime import load_static_library
+
     return load_static_library(str(_compiled(calls, soc)), [call.symbol for call in calls])
+
+
+def check_name(target: Target) -> None:
+    """Refuse a target whose name, which is all that regions carry of it, does not tell all of it.
+
+    Raises:
+        TargetError: the target of that name has other numbers.
+    """
+    if resolve(target.name) != target:
+        raise TargetError(
+            "its name does not tell all of its numbers, and regions carry the name",
+            where=f"target '{target.name}'",
+            hint="register the SoC as a package (docs/packages.md), or give parameters in the name",
+        )
 
 
 def _program(name: str, function: Function, code: RegionCode, soc: Soc) -> Program:
@@ -109,7 +137,7 @@ def _program(name: str, function: Function, code: RegionCode, soc: Soc) -> Progr
     )
 
 
-def _compiled(calls: Sequence[_Call], soc: Soc) -> Path:
+def _compiled(calls: Sequence[PackedProgram], soc: Soc) -> Path:
     """Return the object file of the regions, building it if necessary."""
     compiler = Compiler.zig()
     described = [{**template_fields(call.program), "symbol": call.symbol} for call in calls]

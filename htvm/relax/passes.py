@@ -1,4 +1,4 @@
-"""`Partition` and `Retarget`: stages of a build as passes of TVM, for one's own pipeline."""
+"""Stages of a build as passes of TVM, for a pipeline of one's own."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from htvm.policy import POLICIES, check_policy
 from htvm.public import public
 from htvm.relax.autoload import TAG, register
 from htvm.relax.islands import Island, parts_of
+from htvm.relax.library import PackedProgram, check_name, library_of
 from patterns.byoc.codegen import register_codegen
 from patterns.byoc.contract import is_region, name_of_region, sealed
 from patterns.byoc.partition import codegen_name
@@ -92,6 +93,72 @@ def Partition(  # noqa: N802 - passes of TVM are named like classes
 
 
 @public
+def LowerToC(  # noqa: N802 - passes of TVM are named like classes
+    target: str | Target | tvm.target.Target,
+    *,
+    policy: Policy | None = None,
+    tiling: TilingOptions | None = None,
+    rewrites: Literal["on", "off"] = "on",
+    data: Any = None,
+) -> Pass:
+    """Return the pass that makes each function one call of the C that `htvm.build` makes of it.
+
+    TVM's virtual machine then runs that C, on the target's device models.  A function that was
+    partitioned for the target keeps its regions.
+
+    Args:
+        target, policy, tiling, rewrites, data: as for `Partition`; CPU targets, too.
+
+    Raises:
+        TargetError: the target is not known, or cannot be told by its name.
+
+    The pass raises what `htvm.build` does; every function must be readable as a whole.
+    """
+    found = _known_target(target)
+    options = BuildOptions(tiling=tiling or TilingOptions(), policy=policy, rewrites=rewrites)
+
+    def run(module: IRModule, _context: Any) -> IRModule:
+        public_names = [
+            var
+            for var, function in module.functions.items()
+            if isinstance(function, relax.Function)
+            and not _is_generators(function)
+            and "global_symbol" in (function.attrs or ())
+        ]
+        others = {
+            var: function for var, function in module.functions.items() if var not in public_names
+        }
+        calls = []
+        lowered: dict[GlobalVar, Function] = {}
+        for var in public_names:
+            name, function = str(var.name_hint), module[var]
+            main = function.with_attr("global_symbol", "main")
+            model = load_module(ir.IRModule({**others, ir.GlobalVar("main"): main}), name)
+            program = Compiled(model, found, options, data=data).program
+            calls.append(PackedProgram(f"{name}_c", program))
+            lowered[var] = _calling(calls[-1].symbol, function)
+        return ir.IRModule(lowered).with_attr("external_mods", [library_of(calls, found.soc)])
+
+    return tvm.transform.module_pass(run, opt_level=0, name="htvm.LowerToC")
+
+
+def _calling(symbol: str, function: Function) -> Function:
+    """Return a function with the same interface that calls an external one."""
+    params = [relax.Var(str(param.name), param.ty) for param in function.params]
+    builder = relax.BlockBuilder()
+    with builder.function(str(function.attrs["global_symbol"]), params):
+        with builder.dataflow():
+            kinds = function.ret_ty
+            kinds = list(kinds.fields) if isinstance(kinds, relax.TupleType) else kinds
+            result = builder.emit_output(
+                relax.call_dps_packed(symbol, relax.Tuple(params), out_ty=kinds)
+            )
+        builder.emit_func_output(result)
+    (made,) = builder.get().functions.values()
+    return made
+
+
+@public
 def registered_patterns() -> list[FusionPattern]:
     """Return the patterns of this project in TVM's registry, those with the highest priority first.
 
@@ -140,21 +207,22 @@ def Retarget(  # noqa: N802 - passes of TVM are named like classes
 
 def _named_target(target: str | Target | tvm.target.Target) -> Target:
     """Return a target with accelerators, whose name tells everything about it."""
-    if isinstance(target, tvm.target.Target):
-        target = str(target.tag).removeprefix(TAG)
-    found = resolve(target)
+    found = _known_target(target)
     if not found.accelerators:
         raise TargetError(
             "it has no accelerators, so there are no regions",
             where=f"target '{found.name}'",
             hint="htvm.relax.to_c makes C of a module for the CPU alone",
         )
-    if resolve(found.name) != found:
-        raise TargetError(
-            "its name does not tell all of its numbers, and regions carry the name",
-            where=f"target '{found.name}'",
-            hint="register the SoC as a package (docs/packages.md), or give parameters in the name",
-        )
+    return found
+
+
+def _known_target(target: str | Target | tvm.target.Target) -> Target:
+    """Return a target whose name tells everything about it."""
+    if isinstance(target, tvm.target.Target):
+        target = str(target.tag).removeprefix(TAG)
+    found = resolve(target)
+    check_name(found)
     return found
 
 

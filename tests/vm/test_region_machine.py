@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import htvm
+from byoc_dory.soc.registry import resolve
 from htvm import zoo
 from htvm.errors import InputError, SimulationError, TargetError
 from htvm.inputs import seeded_inputs
@@ -75,9 +77,32 @@ def test_two_machines_do_not_share_functions() -> None:
         machines[0].run(np.zeros(3, np.int8))
 
 
-def test_other_targets_say_so() -> None:
-    module = htvm.build(zoo.build("toyadmos"), target="diana.digital", platform="host")
-    with pytest.raises(TargetError, match="no simulator that executes regions"):
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("toyadmos", "diana"),
+        pytest.param("resnet8", "diana", marks=pytest.mark.slow),
+        pytest.param("ds_cnn", "siracusa", marks=pytest.mark.slow),
+        pytest.param("digits", "snitch_ita", marks=pytest.mark.slow),
+        pytest.param("resnet8", "cortex_m4", marks=pytest.mark.slow),
+    ],
+)
+def test_regions_run_as_libraries_of_c(name: str, target: str) -> None:
+    module = htvm.build(zoo.build(name), target=target, platform="host")
+    machine = module.vm()
+    for seed in (1, 2):
+        inputs = seeded_inputs(module.compiled.source.inputs, seed)
+        pairs = zip(machine.run(inputs), module.run(inputs).outputs, strict=True)
+        for found, wanted in pairs:
+            np.testing.assert_array_equal(found, wanted)
+    assert machine.runs == []  # nothing counts cycles there
+
+
+def test_a_target_whose_name_does_not_tell_it_is_refused() -> None:
+    target = resolve("diana")
+    other = replace(target, soc=replace(target.soc, clock_hz=target.soc.clock_hz + 1))
+    module = htvm.build(zoo.build("toyadmos"), target=other, platform="host")
+    with pytest.raises(TargetError, match="does not tell all of its numbers"):
         module.vm()
 
 

@@ -37,7 +37,7 @@ extern __attribute__((weak)) void TVMFFIErrorSetRaisedFromCStr(const char *kind,
 static inline int htvm_packed_error(const char *message)
 {
     if (TVMFFIErrorSetRaisedFromCStr != NULL) {
-        TVMFFIErrorSetRaisedFromCStr("RuntimeError", message);
+        TVMFFIErrorSetRaisedFromCStr("SimulationError", message);
     }
     return -1;
 }
