@@ -9,18 +9,17 @@ tensors to their simulator and counts cycles (the flow of the parametrised accel
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from byoc_dory.errors import HtvmError
-from htvm.firmware.toolchain import Compiler
 from htvm.inputs import bind_inputs
+from htvm.relax.library import check_name, link
 from htvm.sim.native import region_runner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tvm.relax import VirtualMachine
     from tvm.runtime import Executable
@@ -106,7 +105,6 @@ class RegionMachine:
         from tvm import relax
 
         from htvm.relax.autoload import register
-        from htvm.relax.library import check_name
         from patterns.byoc.codegen import register_codegen
         from patterns.byoc.partition import codegen_name
 
@@ -169,16 +167,10 @@ class RegionMachine:
 
 
 def linked(program: Executable) -> Executable:
-    """Return what TVM compiled, linked by the C compiler that is installed as a package.
-
-    By itself, TVM would call a compiler of the system, which there may not be.
+    """Return what TVM compiled, linked by `htvm.relax.link`.
 
     Raises:
         ToolchainError: the compiler is not installed, or failed.
     """
-
-    def link(library: str, objects: Sequence[str], **_: Any) -> None:
-        Compiler.zig().compile_host([Path(each) for each in objects], Path(library), shared=True)
-
     program.jit(fcompile=link)
     return program

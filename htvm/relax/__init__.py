@@ -6,14 +6,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from htvm.relax.library import link
     from htvm.relax.passes import LowerToC, Partition, Retarget, registered_patterns
 
-__all__ = ["LowerToC", "Partition", "Retarget", "registered_patterns"]
+__all__ = ["LowerToC", "Partition", "Retarget", "link", "registered_patterns"]
 
 _HOMES = {
     "LowerToC": "htvm.relax.passes",
     "Partition": "htvm.relax.passes",
     "Retarget": "htvm.relax.passes",
+    "link": "htvm.relax.library",
     "registered_patterns": "htvm.relax.passes",
 }
 

@@ -34,7 +34,8 @@ def register() -> None:
     tvm_ffi.register_global_func(LIBRARY, _library, override=True)
     # Only this distribution's: a search through all takes ten times as long.
     for point in distribution("htvm").entry_points.select(group="htvm.socs"):
-        register_tag(f"{TAG}{point.name}", {"kind": "c", "keys": ["htvm", "cpu"]}, override=True)
+        tag = f"{TAG}{point.name}"  # a key, because a target does not keep its tag
+        register_tag(tag, {"kind": "c", "keys": [tag, "cpu"]}, override=True)
 
 
 def _library(functions: Sequence[Any]) -> Any:

@@ -26,7 +26,8 @@ class Island:
 
     Args:
         bindings: the bindings, in execution order.
-        needed: whether a variable is read outside of them.
+        constants: bindings of the block that compute on constants alone; each island has its own.
+        needed: whether a variable is read outside of the bindings.
 
     Attributes:
         bindings: the bindings.
@@ -34,18 +35,24 @@ class Island:
         outputs: variables that they bind and others read, in execution order.
     """
 
-    def __init__(self, bindings: Sequence[Binding], needed: Callable[[Var], bool]) -> None:
+    def __init__(
+        self,
+        bindings: Sequence[Binding],
+        constants: Sequence[Binding],
+        needed: Callable[[Var], bool],
+    ) -> None:
         self.bindings = bindings
-        bound = [binding.var for binding in bindings]
-        read = [var for binding in bindings for var in relax.analysis.free_vars(binding.value)]
-        self.inputs = [var for var in dict.fromkeys(read) if var not in set(bound)]
-        self.outputs = [var for var in bound if needed(var)]
+        self._whole = _with_constants(bindings, constants)
+        bound = {binding.var for binding in self._whole}
+        read = [var for binding in self._whole for var in relax.analysis.free_vars(binding.value)]
+        self.inputs = [var for var in dict.fromkeys(read) if var not in bound]
+        self.outputs = [binding.var for binding in bindings if needed(binding.var)]
 
     def function(self) -> Function:
         """Return the island as a function of its inputs, which returns its outputs."""
         results = [relax.Var(f"{var.name}_result", var.ty) for var in self.outputs]
         copies = [relax.VarBinding(*pair) for pair in zip(results, self.outputs, strict=True)]
-        block = relax.DataflowBlock([*self.bindings, *copies])
+        block = relax.DataflowBlock([*self._whole, *copies])
         returned = results[0] if len(results) == 1 else relax.Tuple(results)
         made = relax.Function(list(self.inputs), relax.SeqExpr([block], returned), returned.ty)
         # The same variables stay in the function that the island is cut out of.
@@ -62,6 +69,17 @@ class Island:
         return [relax.VarBinding(result, called), *(relax.VarBinding(*pair) for pair in bound)]
 
 
+def _with_constants(bindings: Sequence[Binding], constants: Sequence[Binding]) -> list[Binding]:
+    """Return bindings, after those of ``constants`` that they depend on."""
+    read = {var for binding in bindings for var in relax.analysis.free_vars(binding.value)}
+    found: list[Binding] = []
+    for binding in reversed(constants):
+        if binding.var in read:
+            found.insert(0, binding)
+            read.update(relax.analysis.free_vars(binding.value))
+    return [*found, *bindings]
+
+
 def parts_of(block: DataflowBlock, readable: Readable) -> list[Island | tuple[Binding, ...]]:
     """Return a block in an order of execution, as islands and the bindings between them.
 
@@ -72,9 +90,16 @@ def parts_of(block: DataflowBlock, readable: Readable) -> list[Island | tuple[Bi
     levels: dict[Var, tuple[int, bool]] = {}
     groups: dict[tuple[int, bool], list[Binding]] = {}
     readers: dict[Var, set[tuple[int, bool]]] = {}
+    constants: list[Binding] = []
+    constant: set[Var] = set()
     for binding in block.bindings:
         kind = readable(binding)
-        read = [var for var in relax.analysis.free_vars(binding.value) if var in levels]
+        free = relax.analysis.free_vars(binding.value)
+        if kind and constant.issuperset(free) and isinstance(binding.var, relax.DataflowVar):
+            constants.append(binding)
+            constant.add(binding.var)
+            continue
+        read = [var for var in free if var in levels]
         before = (levels[var] for var in read)
         key = max((level + (other != kind) for level, other in before), default=0), kind
         levels[binding.var] = key
@@ -86,4 +111,10 @@ def parts_of(block: DataflowBlock, readable: Readable) -> list[Island | tuple[Bi
         leaves = not isinstance(var, relax.DataflowVar)
         return leaves or bool(readers.get(var, set()) - {levels[var]})
 
-    return [Island(groups[key], needed) if key[1] else tuple(groups[key]) for key in sorted(groups)]
+    return [
+        tuple(constants),
+        *(
+            Island(groups[key], constants, needed) if key[1] else tuple(groups[key])
+            for key in sorted(groups)
+        ),
+    ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from byoc_dory import generate
 from byoc_dory.cost import Cost
@@ -18,13 +19,12 @@ from htvm.firmware import host
 from htvm.firmware.builds import kept_build
 from htvm.firmware.toolchain import HOST_FLAGS, Compiler
 from htvm.model import TensorInfo
+from htvm.public import public
 from patterns.byoc.codegen import weights_of
 from patterns.byoc.contract import check_region, options_of, region_of, returned_by, target_of
 from patterns.primitive import dtype_of, shape_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tvm.relax import Function, Var
     from tvm.runtime import Module
 
@@ -151,3 +151,20 @@ def _compiled(calls: Sequence[PackedProgram], soc: Soc) -> Path:
     return kept_build(
         "regions.o", files, soc, ("library", *HOST_FLAGS, *compiler.host), compiler, None, make
     )
+
+
+@public
+def link(library: str, objects: Sequence[str], **_: Any) -> None:
+    """Link a library of TVM's by the C compiler that is installed as a package.
+
+    To be given as ``fcompile`` to ``export_library`` and ``jit`` of what ``tvm.compile`` returns:
+    by itself, TVM calls a compiler of the system, which there may not be.
+
+    Args:
+        library: the library to be written.
+        objects: object files and sources.
+
+    Raises:
+        ToolchainError: the compiler is not installed, or failed.
+    """
+    Compiler.zig().compile_host([Path(each) for each in objects], Path(library), shared=True)

@@ -220,7 +220,8 @@ def _named_target(target: str | Target | tvm.target.Target) -> Target:
 def _known_target(target: str | Target | tvm.target.Target) -> Target:
     """Return a target whose name tells everything about it."""
     if isinstance(target, tvm.target.Target):
-        target = str(target.tag).removeprefix(TAG)
+        keys = [str(key) for key in target.keys]
+        target = next((key.removeprefix(TAG) for key in keys if key.startswith(TAG)), str(target))
     found = resolve(target)
     check_name(found)
     return found
@@ -275,7 +276,8 @@ class _FunctionRewriter:
             list(function.params), body, function.ret_ty, function.is_pure, function.attrs
         )
         module = self._builder.get()
-        module.update_func(self._var, made.inline_functions(self._islands))
+        inlined = made.inline_functions(self._islands)
+        module.update_func(self._var, relax.analysis.remove_all_unused(inlined))
         for name in self._islands:
             del module[name]
         return relax.transform.Normalize()(module)
@@ -318,10 +320,13 @@ class _FunctionRewriter:
         names: dict[GlobalVar, GlobalVar] = {}
         # Regions may call PrimFuncs, and the main function calls both.
         for var, function in sorted(found.functions.items(), key=lambda item: _rank(*item)):
-            made, wish = _renamed(function, names), str(var.name_hint)
-            if is_region(made):
-                made, wish = sealed(made), f"{own}_{name_of_region(made)}"
-            names[var] = self._builder.add_func(made, wish)
+            made = _renamed(function, names)
+            if not is_region(made):
+                names[var] = self._builder.add_func(made, str(var.name_hint))
+                continue
+            name = names[var] = self._builder.add_func(made, f"{own}_{name_of_region(made)}")
+            symbol = str(name.name_hint)
+            self._builder.update_func(name, sealed(made.with_attr("global_symbol", symbol)))
         main = names[found.get_global_var("main")]
         self._islands[main] = self._builder.get()[main].without_attr("global_symbol")
         return main
