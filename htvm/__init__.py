@@ -39,6 +39,7 @@ from htvm.errors import (
 from htvm.version import __version__
 
 if TYPE_CHECKING:
+    from htvm import relax
     from htvm.frontend.limits import Limits
     from htvm.integer_io import with_integer_io
     from htvm.model import Model, TensorInfo
@@ -105,6 +106,7 @@ __all__ = [
     "open",
     "print",
     "quantize",
+    "relax",
     "report",
     "soc",
     "sweep",
@@ -146,7 +148,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("report", "zoo"):
+    if name in ("relax", "report", "zoo"):
         return importlib.import_module(f"htvm.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)

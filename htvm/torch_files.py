@@ -59,9 +59,11 @@ def refuse_program(program: Any) -> None:
     """
     if is_program(program):
         raise ModelError(
-            "a program of torch is a network in reals",
+            "a program of torch is not read directly",
             where="what was given as the model",
-            hint="htvm.quantize(program, target, data) makes an int8 model of it",
+            hint="htvm.quantize(program, target, data) makes an int8 model of a network in reals; "
+            "a quantized one is read from TVM's importer: from_exported_program(program, "
+            "custom_convert_map=htvm.relax.torch_converters())",
         )
 
 

@@ -1,4 +1,4 @@
-"""HTVM in a Relax pipeline of one's own: its stages as passes of TVM."""
+"""HTVM in a Relax pipeline of one's own: its stages as passes of TVM, and any module as C."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from htvm.relax.converters import torch_converters
     from htvm.relax.library import link
     from htvm.relax.passes import LowerToC, Partition, Retarget, registered_patterns
 
-__all__ = ["LowerToC", "Partition", "Retarget", "link", "registered_patterns"]
+__all__ = ["LowerToC", "Partition", "Retarget", "link", "registered_patterns", "torch_converters"]
 
 _HOMES = {
     "LowerToC": "htvm.relax.passes",
@@ -17,6 +18,7 @@ _HOMES = {
     "Retarget": "htvm.relax.passes",
     "link": "htvm.relax.library",
     "registered_patterns": "htvm.relax.passes",
+    "torch_converters": "htvm.relax.converters",
 }
 
 

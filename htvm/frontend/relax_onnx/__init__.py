@@ -17,7 +17,7 @@ from htvm.frontend.relax_onnx import elementwise, layers, shapes
 from htvm.frontend.relax_onnx.writer import Handler, Writer
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, NodeProto
     from tvm.ir import IRModule
 
     from htvm.frontend.relax_onnx.writer import Writer
@@ -68,6 +68,13 @@ _WRAPPED = ("Where", ("Less", "x", 0.0), ("Add", "x", "size"), "x")
 _FINITE = ("Where", ("Not", ("Not", ("Or", ("IsNaN", "x"), ("IsInf", "x")))), 0.0, "x")
 _SIGNED = ("Where", ("GreaterOrEqual", "bits", "half"), ("Sub", "bits", "span"), "bits")
 _REVERSED = ("Slice", "x", -1.0, "end", "axis", -1.0)
+# torch's quantization, as `htvm.relax.torch_converters` writes it.
+_QUANTIZED = (
+    "Clip",
+    ("Add", ("Round", ("Mul", "x", ("Cast", ("Div", 1.0, "number:scale")))), "number:zero"),
+    "number:low",
+    "number:high",
+)
 
 
 def joined(writer: Writer, name: str) -> str:
@@ -86,6 +93,8 @@ def joined(writer: Writer, name: str) -> str:
     if found := _match(writer, name, _WRAPPED):
         return str(found["x"])  # ONNX counts negative indices from the end itself
     cast = writer.maker(name, "Cast")
+    if cast is not None and (quantized := _quantized(writer, cast)):
+        return quantized
     if cast is not None and (source := _cast_from(writer, cast.input[0])):
         return writer.node("Cast", [source], to=cast.attribute[0].i)
     if found := _match(writer, name, ("Sub", "last", "index")):
@@ -94,6 +103,26 @@ def joined(writer: Writer, name: str) -> str:
                 more = {item.name: item.i for item in chosen.attribute}
                 return writer.node(chosen.op_type, [turned["x"]], select_last_index=1, **more)
     return name
+
+
+def _quantized(writer: Writer, cast: NodeProto) -> str:
+    """Return what torch's quantization, which a cast ends, quantizes to, or nothing."""
+    from onnx import helper
+
+    found = _match(writer, cast.input[0], _QUANTIZED)
+    dtype = helper.tensor_dtype_to_np_dtype(cast.attribute[0].i)
+    if not found or dtype.name not in ("int8", "uint8", "int16"):
+        return ""
+    source, scale, zero = found["x"], np.float32(found["scale"]), found["zero"]
+    limits = np.iinfo(dtype)
+    bounds = found["low"], found["high"]
+    if bounds != (limits.min, limits.max):
+        # Bounds on the grid, so that what they cut off is the same.
+        grid = [writer.constant(scale * (bound - zero), "float32") for bound in bounds]
+        source = writer.node("Clip", [source, *grid])
+    return writer.node(
+        "QuantizeLinear", [source, writer.constant(scale), writer.constant(zero, dtype.name)]
+    )
 
 
 def _cast_from(writer: Writer, name: str) -> str:
