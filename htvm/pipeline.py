@@ -101,18 +101,12 @@ def build(
         L2OverflowError: the program exceeds L2.
         ToolchainError: there is no C compiler, or it failed; ``cc`` is none for the core.
     """
-    from htvm.firmware.build import build_arm, build_host, build_qemu, build_rv32
     from htvm.firmware.user_compiler import user_compiler
     from htvm.module import Module
     from htvm.opening import with_samples
     from htvm.quantization.retarget import SOURCE
 
-    makers: dict[str, Callable[[Program, Soc, Compiler | None], Built]] = {
-        "rv32": build_rv32,
-        "arm": build_arm,
-        "qemu": build_qemu,
-        "host": partial(build_host, native=True),
-    }
+    makers = program_makers()
     if platform is None:
         platform = resolve(target).soc.host.platform
     if not isinstance(platform, str) or platform not in makers:
@@ -145,6 +139,18 @@ def build(
         return compile_model(model, target, changed, data=data, cache=cache)
 
     return Module(compiled, platform, built, compile_with)
+
+
+def program_makers() -> dict[str, Callable[[Program, Soc, Compiler | None], Built]]:
+    """Return what compiles and links a program's C, by platform."""
+    from htvm.firmware.build import build_arm, build_host, build_qemu, build_rv32
+
+    return {
+        "rv32": build_rv32,
+        "arm": build_arm,
+        "qemu": build_qemu,
+        "host": partial(build_host, native=True),
+    }
 
 
 def _tiling(

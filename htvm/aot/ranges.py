@@ -8,6 +8,7 @@ hold.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from tvm.ir import GenericConst
 from patterns.names import name_of
 from patterns.ops.integer.limits import check_int32
 from patterns.ops.requantize import tflite_reach
-from patterns.primitive import dtype_of, kind_of, parameters_of
+from patterns.primitive import dtype_of, kind_of, parameters_of, shape_of
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -115,15 +116,18 @@ def _argument(arg: Expr, known: Mapping[Var, Interval]) -> Interval | None:
     return None
 
 
-def _sums(call: Any) -> Interval | None:
-    """Return the interval of sums of products of inputs with known weights, per output channel."""
+def _sums(call: Any) -> Interval:
+    """Return the interval of sums of products, per output channel if the weights are known."""
     data = _type_interval(dtype_of(call.args[0]))
     low, high = data.low, data.high
     if not isinstance(call.args[1], GenericConst):
         other = _type_interval(dtype_of(call.args[1]))
-        terms = int(call.args[1].ty.shape[-2]) if call.op.name == "relax.matmul" else 0
+        sizes = shape_of(call.args[1])
+        terms = sizes[-2]
+        if call.op.name == "relax.nn.conv2d":
+            terms = math.prod(sizes) // sizes[str(call.attrs.kernel_layout).index("O")]
         corners = [a * b * terms for a in (low, high) for b in (other.low, other.high)]
-        return Interval(min(corners), max(corners)) if terms else None
+        return Interval(min(corners), max(corners))
     weight = call.args[1].value.numpy().astype("int64")
     shape: tuple[int, ...] = (-1,)
     if call.op.name == "relax.matmul":
@@ -177,4 +181,6 @@ _RULES: dict[str, Callable[..., Interval | None]] = {
     "relax.multiply": _corners(np.multiply),
     "relax.right_shift": _corners(np.right_shift),
     "relax.astype": lambda value: value,
+    # Which channel is where is no longer known.
+    "relax.permute_dims": lambda value: Interval(np.min(value.low), np.max(value.high)),
 }

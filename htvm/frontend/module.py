@@ -61,6 +61,7 @@ def load_module(source: Any, name: str | None = None) -> Model:
     symbol = model_name(name or "model")
     _refuse_generators(source)
     _refuse_unknown_sizes(source)
+    refuse_unknown_sizes(source)
     zero_points = _zero_points(source)
     if any(found != wanted for found, wanted in zero_points):
         return _named_outputs(_of_onnx(source, symbol, tflite=True))
@@ -171,7 +172,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return result
 
 
-def _refuse_unknown_sizes(module: IRModule) -> None:
+def refuse_unknown_sizes(module: IRModule) -> None:
     """Check that the shapes of all tensors are numbers.
 
     Raises:

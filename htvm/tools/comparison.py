@@ -19,6 +19,7 @@ from htvm.policy import check_policy
 from htvm.progress import Progress
 from htvm.progress_bar import with_progress
 from htvm.public import public
+from htvm.tools.baselines import apply_pipeline, build_pipeline, check_pipelines
 from htvm.tools.facts.report import macs_of, memory_of
 from htvm.tools.facts.run import decided, decisions_of
 from htvm.tools.report.compare import (
@@ -31,15 +32,17 @@ from htvm.tools.report.compare import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
     from tvm.ir import IRModule
+    from tvm.ir.transform import Pass
 
     from byoc_dory.options import ScheduleKind
     from byoc_dory.soc.base import Target
     from htvm.compiled import Compiled
     from htvm.model import TensorInfo
+    from htvm.module import Module
     from htvm.policy import Policy
     from htvm.quantization.samples import Data, Labels
     from htvm.tools.report.compare import Published
@@ -51,6 +54,12 @@ PLAIN_TVM = (
     "planning, compiler and core as ours."
 )
 """What the first configuration is."""
+
+_PIPELINES = (
+    "{names}: the model's module after the given passes, otherwise as for plain TVM; not exact if "
+    "the passes change what it computes."
+)
+"""What the configurations of `compare`'s baselines are."""
 
 _SCALAR_NOTE = (
     "The simulated host is an RV32IMC core without SIMD and hardware loops; the published CPU "
@@ -70,6 +79,7 @@ class _Configuration:
     cpu_kernels: Literal["scheduled", "default"]
     policy: Policy | None = None
     schedule: ScheduleKind | None = None
+    module: IRModule | None = None  # after the passes of a baseline
 
 
 @public
@@ -81,6 +91,7 @@ def compare(
     *,
     policy: Policy | None = None,
     schedule: ScheduleKind | None = None,
+    baselines: Mapping[str, Pass] | None = None,
     data: Data | None = None,
     labels: Labels | None = None,
     progress: Progress | None = None,
@@ -93,6 +104,10 @@ def compare(
         inputs: inputs of one inference, or a list of dicts for several; seeded random ones by
             default. Cycles are those of the first inference.
         policy, schedule: policy and schedule of the target's configuration, as for `htvm.build`.
+        baselines: passes by the name of a further configuration, such as a
+            ``tvm.transform.Sequential``: each is applied to the model's module (`Model.module`,
+            with ``Target("c")`` as the current target), and the result lowered by plain TVM for one
+            core, compiled and run like the others. It must keep the inputs and outputs of ``main``.
         data, labels: calibration inputs and their classes, as for `htvm.build`; with labels, each
             row has the accuracy (top-1) of source and build on all of these inputs.
         progress: receives the stages of the comparison; by default a bar on a terminal
@@ -105,6 +120,10 @@ def compare(
     Raises:
         The errors of `htvm.build` and `Module.run`; a configuration that exceeds L2 becomes a row
         that says so.
+        InputError: a baseline is no pass, has another configuration's name, or fails, which the
+            message says of which pass; what it raised is the cause.
+        ModelError: its module has no function ``main``, or other inputs or outputs.
+        UnsupportedError: its module has unknown sizes, or TVM cannot lower it to C.
     """
     from htvm.aot.reference import build_llvm_reference
     from htvm.opening import with_samples
@@ -117,7 +136,14 @@ def compare(
         check_policy(policy)
     if schedule is not None:
         TilingOptions(schedule=schedule)
+    passes = check_pipelines(baselines or {}, [entry.name for entry in configurations])
     source = with_samples(model, data, labels)
+    configurations[1:1] = [
+        _Configuration(
+            name, configurations[0].target, "default", module=apply_pipeline(source, name, given)
+        )
+        for name, given in passes.items()
+    ]
     samples = _samples(source.inputs, inputs)
     with progress.stage("computing what the source model says"):
         oracle = build_llvm_reference(source.module)
@@ -136,8 +162,12 @@ def compare(
         rows=tuple(rows),
         baseline=_fastest_on_cpu(rows, configurations[0].target),
         published=beside,
-        notes=_notes(rows[-1], place, beside),
+        notes=(*_notes(rows[-1], place, beside), *_said_of(passes)),
     )
+
+
+def _said_of(pipelines: Mapping[str, Pass]) -> tuple[str, ...]:
+    return (_PIPELINES.format(names=", ".join(pipelines)),) if pipelines else ()
 
 
 def _notes(row: ComparisonRow, target: Target, beside: Sequence[Published]) -> tuple[str, ...]:
@@ -196,8 +226,11 @@ def _cores_only(target: str) -> str | None:
 
 
 def _fastest_on_cpu(rows: Sequence[ComparisonRow], cpu: str) -> str:
-    """Return the name of the fastest CPU configuration, or of the first if none fits L2."""
-    on_cpu = [row for row in rows if row.target == cpu]
+    """Return the name of the fastest CPU configuration, or of the first if none fits L2.
+
+    One whose outputs are wrong is none to compare with.
+    """
+    on_cpu = [row for row in rows if row.target == cpu and row.exact is not False]
     ran = [row for row in on_cpu if row.cycles is not None]
     return min(ran or on_cpu, key=lambda row: row.cycles or 0).configuration
 
@@ -211,10 +244,7 @@ def _row(
     progress: Progress,
 ) -> ComparisonRow:
     try:
-        module = build(
-            source, configuration.target, cpu_kernels=configuration.cpu_kernels,
-            policy=configuration.policy, schedule=configuration.schedule, progress=progress,
-        )  # fmt: skip
+        module = _built(source, configuration, progress)
     except L2OverflowError as error:
         _log.warning("%s: %s", configuration.name, error)
         return ComparisonRow(configuration.name, configuration.target, failure="does not fit L2")
@@ -238,6 +268,16 @@ def _row(
         policy=compiled.planned.policy if compiled.target.accelerators else "",
         schedule=compiled.options.tiling.schedule if compiled.target.accelerators else "",
     )
+
+
+def _built(source: Model, configuration: _Configuration, progress: Progress) -> Module:
+    target = configuration.target
+    if configuration.module is not None:
+        return build_pipeline(source, configuration.name, configuration.module, target, progress)
+    return build(
+        source, target, cpu_kernels=configuration.cpu_kernels,
+        policy=configuration.policy, schedule=configuration.schedule, progress=progress,
+    )  # fmt: skip
 
 
 def _scores_sqnr_db(compiled: Compiled) -> float | None:
