@@ -67,6 +67,13 @@ _WRAPPED = ("Where", ("Less", "x", 0.0), ("Add", "x", "size"), "x")
 # A cast of reals to integers: what is not finite becomes 0, what is too large wraps around.
 _FINITE = ("Where", ("Not", ("Not", ("Or", ("IsNaN", "x"), ("IsInf", "x")))), 0.0, "x")
 _SIGNED = ("Where", ("GreaterOrEqual", "bits", "half"), ("Sub", "bits", "span"), "bits")
+# torch's softmax in attention: rows whose scores are all masked become zeros.
+_GUARDED = (
+    "Where",
+    ("Not", ("Cast", ("ReduceMax", ("Cast", ("Not", ("Equal", "scores", -np.inf))), "axis"))),
+    "zeros",
+    "result",
+)
 _REVERSED = ("Slice", "x", -1.0, "end", "axis", -1.0)
 # torch's quantization, as `htvm.relax.torch_converters` writes it.
 _QUANTIZED = (
@@ -90,6 +97,8 @@ def joined(writer: Writer, name: str) -> str:
     for pattern in _SOFTPLUS:
         if found := _match(writer, name, pattern):
             return writer.node("Softplus", [found["x"]])
+    if (found := _match(writer, name, _GUARDED)) and _is_product(writer, found["scores"]):
+        return str(found["result"])
     if found := _match(writer, name, _WRAPPED):
         return str(found["x"])  # ONNX counts negative indices from the end itself
     cast = writer.maker(name, "Cast")
@@ -103,6 +112,14 @@ def joined(writer: Writer, name: str) -> str:
                 more = {item.name: item.i for item in chosen.attribute}
                 return writer.node(chosen.op_type, [turned["x"]], select_last_index=1, **more)
     return name
+
+
+def _is_product(writer: Writer, name: str) -> bool:
+    """Whether a tensor is a product of matrices, which no constant could have masked."""
+    made = writer.maker(name)
+    while made is not None and made.op_type == "Reshape":
+        made = writer.maker(made.input[0])
+    return made is not None and made.op_type == "MatMul"
 
 
 def _quantized(writer: Writer, cast: NodeProto) -> str:

@@ -130,6 +130,18 @@ def test_a_function_that_stays_a_real(tmp_path) -> None:
     agree(saved(file, file.through(file.node("Elu", [x]), 0.02, -100), tmp_path), [data(ROWS, 1)])
 
 
+@pytest.mark.parametrize("rectified", [False, True])
+def test_a_concatenation_that_stays_a_real(rectified: bool, tmp_path) -> None:
+    """As torch quantizes a concatenation whose average is quantized next."""
+    file = File()
+    x = file.input("x", ROWS)
+    parts = [file.through(x, IN, 4), file.through(x, 2 * IN, -20)]
+    y = file.node("Concat", parts, axis=2)
+    y = file.node("Relu", [y]) if rectified else y
+    y = file.node("ReduceMean", [y], axes=[1], keepdims=0)
+    agree(saved(file, y, tmp_path, 0.0073917, -128 if rectified else 3), [data(seed=4)])
+
+
 def dense(file: File, x: str, rows: int, columns: int, rng: np.random.Generator) -> str:
     weight = rng.integers(-127, 128, (rows, columns)).astype(np.int8)
     y = file.node("MatMul", [x, file.dequantize(file.constant(weight), 0.0021, 0)])

@@ -18,7 +18,7 @@ from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader, offset_of
-from htvm.frontend.onnx.affine.unary import requantized
+from htvm.frontend.onnx.affine.unary import limited, requantized
 from htvm.frontend.onnx.affine.values import (
     Bound,
     Constant,
@@ -279,14 +279,18 @@ def _concat(node: NodeReader) -> Value:
         for value in values
         if isinstance(value, View) or (isinstance(value, Constant) and value.scale is not None)
     ]
+
+    def real() -> Activation:
+        reals = [
+            value.real.astype("float32") if isinstance(value, Constant) else node.realised(value)
+            for value in values
+        ]
+        return _written(node, reals, _joined(node, [part.shape for part in reals], axis)[0], None)
+
     if len(quantized) == len(values) and any(isinstance(value, View) for value in values):
-        return concat(node, quantized, axis)
-    reals = [
-        value.real.astype("float32") if isinstance(value, Constant) else node.realised(value)
-        for value in values
-    ]
-    axis, _ = _joined(node, [part.shape for part in reals], axis)
-    return Real(_written(node, reals, axis, None))
+        waiting = concat(node, quantized, axis)
+        return replace(waiting, real=lambda bound, _: limited(node, real(), bound))
+    return Real(real())
 
 
 # ------------------------------------------------------------------------------ paddings
