@@ -60,7 +60,6 @@ def load_module(source: Any, name: str | None = None) -> Model:
         return _of_partitioned(source, name)
     symbol = model_name(name or "model")
     _refuse_generators(source)
-    _refuse_unknown_sizes(source)
     refuse_unknown_sizes(source)
     zero_points = _zero_points(source)
     if any(found != wanted for found, wanted in zero_points):

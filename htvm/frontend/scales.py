@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -19,7 +19,19 @@ from patterns.ops.integer.limits import check_int32
 from patterns.ops.moves.pad import Pad, PadAxes
 from patterns.ops.onnxruntime.rounding import float_scale
 from patterns.ops.requantize import fixed_point, tflite_reach
-from patterns.ops.tflite.binary import AddFactors, TfliteAdd
+from patterns.ops.tflite.averages import TfliteMean, mean_factor
+from patterns.ops.tflite.binary import (
+    ADD_LEFT_SHIFT,
+    MULTIPLY_LEFT_SHIFT,
+    SQUARE_LEFT_SHIFT,
+    WIDE_LEFT_SHIFT,
+    AddFactors,
+    Function,
+    MultiplyFactors,
+    SquareFactors,
+    TfliteAdd,
+    TfliteBinary,
+)
 from patterns.ops.tflite.wide import WideConv2d, narrowed, uniform
 
 
@@ -42,6 +54,62 @@ def summed(a: Quantization, b: Quantization, output: Quantization, clip: Clip) -
     scales = (a.scale, b.scale, output.scale)
     zeros = (a.zero_point, b.zero_point, output.zero_point)
     return TfliteAdd(AddFactors.from_scales(scales, zeros), clip)
+
+
+def binary_of(
+    function: Function,
+    steps: Sequence[Quantization],
+    clip: Clip,
+    a: Array | None = None,
+    b: Array | None = None,
+    *,
+    wide: bool = False,
+) -> TfliteBinary:
+    """Return a function of two tensors, broadcast, either of which may be constant.
+
+    Args:
+        function: which one.
+        steps: quantizations of both operands and the result.
+        clip: inclusive range of the result.
+        a, b: operands that are constant.
+        wide: whether tensors are int16, which have fewer fraction bits to spare.
+
+    Raises:
+        UnsupportedError: the scales are too far apart.
+    """
+    scales = (steps[0].scale, steps[1].scale, steps[2].scale)
+    zeros = (steps[0].zero_point, steps[1].zero_point, steps[2].zero_point)
+    factors: AddFactors | MultiplyFactors | SquareFactors
+    if function == "multiply":
+        factors = MultiplyFactors.from_scales(scales, zeros, 0 if wide else MULTIPLY_LEFT_SHIFT)
+    elif function == "squared_difference":
+        factors = SquareFactors.from_scales(scales, zeros, 0 if wide else SQUARE_LEFT_SHIFT)
+    else:
+        bits = WIDE_LEFT_SHIFT if wide else ADD_LEFT_SHIFT
+        factors = AddFactors.from_scales(scales, zeros, bits)
+    return TfliteBinary(function, factors, clip, a, b)
+
+
+def mean_of(
+    stem: Literal["mean", "sum"],
+    axes: Sequence[int],
+    keep: bool,
+    count: int,
+    steps: tuple[Quantization, Quantization],
+) -> TfliteMean:
+    """Return the mean or sum of a tensor over axes.
+
+    Args:
+        stem: which of the two.
+        axes: axes to reduce, counted from 0.
+        keep: whether they remain, with size 1.
+        count: number of elements of each mean.
+        steps: quantizations of input and output.
+    """
+    first, last = steps
+    scales = (first.scale, last.scale)
+    factor = fixed_point(scales[0] / scales[1]) if stem == "sum" else mean_factor(scales, count)
+    return TfliteMean(tuple(axes), *factor, (first.zero_point, last.zero_point), keep)
 
 
 def bound(real: float, step: Quantization, otherwise: int, limits: Clip = (-128, 127)) -> int:

@@ -52,6 +52,10 @@ def onnx_of(module: IRModule, *, tflite: bool = False) -> ModelProto:
 
 # Operator and operands: a pattern, a number, the name of a tensor, or "number:" and its name.
 _CLIPPED = ("Clip", ("Add", "x", 3.0), 0.0, 6.0)
+_HARD_SWISH = (
+    ("Mul", "x", ("Div", _CLIPPED, 6.0)),
+    ("Div", ("Mul", "x", _CLIPPED), 6.0),  # from TFLite; torch's rounds as it is written
+)
 _HARD_SIGMOID = ("Clip", ("Add", ("Mul", "number:alpha", "x"), "number:beta"), 0.0, 1.0)
 _ELU = (
     "Add",
@@ -86,7 +90,7 @@ _QUANTIZED = (
 
 def joined(writer: Writer, name: str) -> str:
     """Return the result of one operator in place of what it was expanded to, or the name itself."""
-    if found := _match(writer, name, ("Mul", "x", ("Div", _CLIPPED, 6.0))):
+    if found := _match(writer, name, _HARD_SWISH[writer.tflite]):
         return writer.node("HardSwish", [found["x"]])
     if found := _match(writer, name, _HARD_SIGMOID):
         return writer.node("HardSigmoid", [found["x"]], alpha=found["alpha"], beta=found["beta"])

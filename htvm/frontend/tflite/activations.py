@@ -20,6 +20,13 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Clip, Quantization
 from htvm.frontend.scales import bound, converted
+from htvm.frontend.tables import (
+    check_fixed,
+    hard_swish_table,
+    leaky_relu_table,
+    sigmoid_table,
+    slopes_of,
+)
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import FULL_INT8, INT16, OperatorReader, constant_array
 from patterns.op import INT8
@@ -32,9 +39,6 @@ from patterns.ops.tflite import gemmlowp
 from patterns.ops.tflite.log_softmax import TfliteL2Normalization, TfliteLogSoftmax
 from patterns.ops.tflite.softmax import TfliteSoftmax
 from patterns.ops.tflite.wide import PiecewiseRescale
-
-_INPUT_BITS = 4  # integer bits of the argument of logistic and tanh, Q4.27
-
 
 # ------------------------------------------------------------------------------ tables
 
@@ -68,88 +72,22 @@ def _fixed(
 ) -> tuple[TfliteTensor, Quantization]:
     """Return input and its quantization; the output's must have the scale ``1 / parts``."""
     source, step, made = unary(op)
-    if made != Quantization(1 / parts, zero_point):
-        article = "an" if name.startswith("L") else "a"
-        raise op.unsupported(
-            f"{article} {name} with output scale {made.scale:g}, zero point {made.zero_point}",
-            f"int8 {name} has scale 1/{parts} and zero point {zero_point}",
-        )
+    check_fixed(name, made, Quantization(1 / parts, zero_point), op.unsupported)
     return source, step
 
 
 def sigmoid(op: OperatorReader, function: Literal["logistic", "tanh"]) -> Sequence[Applied]:
     """LOGISTIC and TANH: output scales 1/256 and 1/128, zero points -128 and 0."""
-    kernel, bits, offset = gemmlowp.tanh, 7, 0
-    if function == "logistic":
-        kernel, bits, offset = gemmlowp.logistic, 8, -128
-    source, step = _fixed(op, function, 1 << bits, offset)
-    real = step.scale * 2.0 ** (31 - _INPUT_BITS)
-    if not 2.0**-31 <= real < 2.0**30:
-        raise op.unsupported(f"an input scale of {step.scale:g}", "use 2**-57 to 8")
-    multiplier, shift = fixed_point(real)
-    # Beyond +-15 the curve has reached its limit.
-    limit = math.floor(15.0 * 2.0 ** (31 - _INPUT_BITS) / 2.0**shift)
-
-    def entry(x: int) -> int:
-        centred = x - step.zero_point
-        if abs(centred) >= limit:
-            return INT8[0] if centred <= -limit else INT8[1]
-        curve = kernel(gemmlowp.scaled(centred, multiplier, shift), _INPUT_BITS)
-        return gemmlowp.rounding_shift(curve, 31 - bits) + offset
-
-    return [table_of(op, function, op.value(source), tabulate(entry))]
-
-
-_SHIFTS = 15  # right shifts that 16 bits have
+    source, step, made = unary(op)
+    table = sigmoid_table(function, step, made, op.unsupported)
+    return [table_of(op, function, op.value(source), table)]
 
 
 def hard_swish(op: OperatorReader) -> Sequence[Applied]:
     """HARD_SWISH: x * clip(x + 3, 0, 6) / 6 in int16 arithmetic."""
     source, step, made = unary(op)
-    output, output_shift = fixed_point(step.scale / 128 / made.scale)
-    relu_ish, relu_shift = fixed_point(step.scale / 128 / (3 / 32768))
-    if output_shift > 0:
-        raise op.unsupported(
-            f"a hard swish whose output step {made.scale:g} is 128 times finer than its input's"
-        )
-    if min(output_shift, relu_shift) < -_SHIFTS:
-        raise op.unsupported(
-            f"a hard swish from steps of {step.scale:g} to steps of {made.scale:g}, which TFLite's "
-            "shifts of 16 bits do not reach",
-            "calibrate again: one of the two does not fit its numbers",
-        )
-    output, relu_ish = (min((value + (1 << 15)) >> 16, 2**15 - 1) for value in (output, relu_ish))
-
-    def function(x: int) -> int:
-        value = (x - step.zero_point) << 7
-        scaled = _high_multiply_16(value, output)
-        gate = value
-        if relu_shift > 0:
-            gate = _saturated_16(gate << (relu_shift - 1))
-        gate = _high_multiply_16(gate, relu_ish)
-        if relu_shift > 0:
-            gate = _saturated_16(gate << 1)
-        if relu_shift < 0:
-            gate = gemmlowp.rounding_shift(gate, -relu_shift)
-        gate = (gate + (1 << 15)) >> 1
-        product = gate * scaled
-        high = abs(product) >> 15  # toward zero
-        high = high if product >= 0 else -high
-        return gemmlowp.rounding_shift(high, -output_shift) + made.zero_point
-
-    return [table_of(op, "hard_swish", op.value(source), tabulate(function))]
-
-
-def _saturated_16(value: int) -> int:
-    return min(max(value, -(2**15)), 2**15 - 1)
-
-
-def _high_multiply_16(a: int, b: int) -> int:
-    """Return the high half of 2ab for int16, rounded half away from zero."""
-    product = a * b
-    nudged = product + ((1 << 14) if product >= 0 else 1 - (1 << 14))
-    high = abs(nudged) >> 15
-    return _saturated_16(high if nudged >= 0 else -high)
+    table = hard_swish_table(step, made, op.unsupported)
+    return [table_of(op, "hard_swish", op.value(source), table)]
 
 
 def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
@@ -158,25 +96,12 @@ def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
     alpha = op.options(75).real(0)
     if not math.isfinite(alpha):
         raise op.corrupt(f"a slope of {alpha}")
-    # Products and ratios of the file's float32 numbers, not rounded to float32 in between, as in
-    # the package of TFLite Micro; for int16 the last bit decides how some elements round.
-    first, last, factor = (float(np.float32(n)) for n in (step.scale, made.scale, alpha))
-    slope = first * factor / last
-    above, below = fixed_point(first / last), fixed_point(abs(slope))
     if op.dtype == "int16":
-        signed = (below[0] if slope >= 0 else -below[0], below[1])
-        wide = PiecewiseRescale(above, signed)
+        above, below, sign = slopes_of(alpha, step, made)
+        wide = PiecewiseRescale(above, (sign * below[0], below[1]))
         return [op.apply(wide, op.value(source), stem="leaky_relu")]
-
-    def function(x: int) -> int:
-        centred = x - step.zero_point
-        if centred >= 0:
-            return gemmlowp.scaled(centred, *above) + made.zero_point
-        # The sign of the slope comes last: halves are rounded away from zero before.
-        magnitude = gemmlowp.scaled(centred, *below)
-        return (magnitude if slope >= 0 else -magnitude) + made.zero_point
-
-    return [table_of(op, "leaky_relu", op.value(source), tabulate(function))]
+    table = leaky_relu_table(alpha, step, made)
+    return [table_of(op, "leaky_relu", op.value(source), table)]
 
 
 def prelu(op: OperatorReader) -> Sequence[Applied]:

@@ -9,23 +9,13 @@ from collections.abc import Sequence
 
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied
-from htvm.frontend.scales import summed
+from htvm.frontend.scales import binary_of, summed
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
 from patterns.op import INT8
 from patterns.ops.integer.reduction import Extreme, Which
 from patterns.ops.requantize import fixed_point
-from patterns.ops.tflite.binary import (
-    ADD_LEFT_SHIFT,
-    MULTIPLY_LEFT_SHIFT,
-    SQUARE_LEFT_SHIFT,
-    WIDE_LEFT_SHIFT,
-    AddFactors,
-    Function,
-    MultiplyFactors,
-    SquareFactors,
-    TfliteBinary,
-)
+from patterns.ops.tflite.binary import Function
 from patterns.ops.tflite.matmul import TfliteMatmul, WideMatmul
 from patterns.ops.tflite.wide import narrowed
 
@@ -96,20 +86,7 @@ def binary(op: OperatorReader, function: Function, options: int) -> Sequence[App
     first, second = _operands(op)
     clip = op.clip(op.options(options), 0) if options else op.limits
     steps = (op.step(op.tensor(0)), op.step(op.tensor(1)), op.step(op.result()))
-    scales = (steps[0].scale, steps[1].scale, steps[2].scale)
-    zeros = (steps[0].zero_point, steps[1].zero_point, steps[2].zero_point)
-    parameters: AddFactors | MultiplyFactors | SquareFactors
-    wide = op.dtype == "int16"
-    if function == "multiply":
-        most = 0 if wide else MULTIPLY_LEFT_SHIFT
-        parameters = MultiplyFactors.from_scales(scales, zeros, most)
-    elif function == "squared_difference":
-        bits = 0 if wide else SQUARE_LEFT_SHIFT
-        parameters = SquareFactors.from_scales(scales, zeros, bits)
-    else:
-        bits = WIDE_LEFT_SHIFT if wide else ADD_LEFT_SHIFT
-        parameters = AddFactors.from_scales(scales, zeros, bits)
     a, b = (None if isinstance(item, Activation) else item for item in (first, second))
     inputs = tuple(item for item in (first, second) if isinstance(item, Activation))
-    made = TfliteBinary(function, parameters, clip, a, b)
+    made = binary_of(function, steps, clip, a, b, wide=op.dtype == "int16")
     return [op.apply(made, *inputs)]

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from htvm.frontend.operators import Activation, Applied, Quantization
+from htvm.frontend.tables import absolute_table
 from htvm.frontend.tflite.activations import table_of, unary
 from htvm.frontend.tflite.reader import OperatorReader
 from patterns.ops.convert import tabulate
@@ -21,12 +22,7 @@ from patterns.ops.tflite.wide import PiecewiseRescale, WideSigmoid
 def absolute(op: OperatorReader) -> Sequence[Applied]:
     """ABS."""
     source, step, made = unary(op)
-    factor = fixed_point(step.scale / made.scale)
-
-    def function(x: int) -> int:
-        return gemmlowp.scaled(abs(x - step.zero_point), *factor) + made.zero_point
-
-    return [table_of(op, "abs", op.value(source), tabulate(function))]
+    return [table_of(op, "abs", op.value(source), absolute_table(step, made))]
 
 
 def inverse_root(op: OperatorReader) -> Sequence[Applied]:

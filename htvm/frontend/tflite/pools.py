@@ -10,6 +10,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.operators import Activation, Applied, Pads, Pair
+from htvm.frontend.scales import mean_of
 from htvm.frontend.tflite.activations import clipped
 from htvm.frontend.tflite.file import TfliteTensor
 from htvm.frontend.tflite.products import window
@@ -17,8 +18,7 @@ from htvm.frontend.tflite.reader import OperatorReader
 from patterns.ops.integer.reduction import ArgExtreme, ReduceExtreme, Which
 from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.concat import Nearest
-from patterns.ops.requantize import fixed_point
-from patterns.ops.tflite.averages import AveragePool, TfliteBilinear, TfliteMean, mean_factor
+from patterns.ops.tflite.averages import AveragePool, TfliteBilinear
 
 _LARGEST = 1 << 12  # of rows and columns
 
@@ -47,13 +47,8 @@ def summed(op: OperatorReader, stem: Literal["mean", "sum"]) -> Sequence[Applied
     """MEAN and SUM over constant axes."""
     source, result = op.source(), op.result()
     axes, keep = _reduced(op, source)
-    first, last = op.step(source), op.step(result)
     count = math.prod(source.shape[axis] for axis in axes)
-    mean = stem == "mean"
-    scales = (first.scale, last.scale)
-    factor = mean_factor(scales, count) if mean else fixed_point(scales[0] / scales[1])
-    zeros = (first.zero_point, last.zero_point)
-    made = TfliteMean(tuple(axes), *factor, zeros, keep)
+    made = mean_of(stem, axes, keep, count, (op.step(source), op.step(result)))
     return [op.apply(made, op.value(source), stem=stem)]
 
 

@@ -144,6 +144,8 @@ class Reader:
             self._wide.add(value.activation)
         if isinstance(value, Quantized | Sums):
             return value.activation
+        if isinstance(value, View):
+            return self._dequantized(value, where)
         return self.realised(value, where)
 
     def _moved(self, source: Activation, by: int, dtype: str, where: str) -> Activation:
@@ -177,11 +179,7 @@ class Reader:
         if isinstance(value, Real):
             return value.activation
         if isinstance(value, View):
-            key = (value.activation, value.step)
-            if key not in self._realised:
-                op = Dequantize(value.step.scale, value.step.zero_point)
-                self._realised[key] = self.apply(where, op, value.activation)
-            return self._realised[key]
+            return self._dequantized(value, where)
         if isinstance(value, Pending) and value.real is not None:
             if value not in self._realised:
                 self._realised[value] = value.real(value.bound, value.bias)
@@ -192,6 +190,13 @@ class Reader:
             where=where,
             hint="let a QuantizeLinear follow the operator",
         )
+
+    def _dequantized(self, value: View, where: str) -> Activation:
+        key = (value.activation, value.step)
+        if key not in self._realised:
+            op = Dequantize(value.step.scale, value.step.zero_point)
+            self._realised[key] = self.apply(where, op, value.activation)
+        return self._realised[key]
 
 
 @dataclass(frozen=True, eq=False)

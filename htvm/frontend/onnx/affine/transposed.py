@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,7 @@ from htvm.frontend.onnx.affine.products import (
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader
 from htvm.frontend.onnx.affine.real_layers import maps_of, result_of
 from htvm.frontend.onnx.affine.values import Constant, Value, View
-from htvm.frontend.onnx.windows import Windows
+from htvm.frontend.onnx.windows import CHANNELS_LAST, Windows
 from htvm.frontend.operators import Activation, Pair
 from patterns.ops.float32.maps import RealConv2d
 from patterns.ops.moves.pad import Interleave, PadAxes
@@ -109,7 +109,9 @@ def conv_transpose(node: NodeReader) -> Value:
     assert isinstance(view, View) and isinstance(constant, Constant)
     check_scales(node, constant)
     view, constant, flat = with_maps(node, view, constant)
-    made = _geometry(node, view.shape, constant.data.shape, 1 if flat else 2)
+    layout = "NHWC" if node.domain == CHANNELS_LAST else "NCHW"
+    shape = view.shape if layout == "NCHW" else (view.shape[0], view.shape[3], *view.shape[1:3])
+    made = _geometry(node, shape, constant.data.shape, 1 if flat else 2)
     assert constant.scale is not None and constant.zero_point is not None
     full = constant.data.shape
     scale, zeros = (
@@ -125,10 +127,11 @@ def conv_transpose(node: NodeReader) -> Value:
         )
     turned = Constant(_turned(constant.data, made.groups), scale[:, :1], zeros[:, :1])
     step, sizes = view.step, made.windows.sizes
-    op = Interleave(step.zero_point, sizes, made.before, made.strides, "NCHW")
+    op = Interleave(step.zero_point, sizes, made.before, made.strides, layout)
     spread = node.write(op, view.activation, step=step)
     maps, weight = View(spread, step, view.dtype), weight_of(node, turned, 0)
-    pending = convolution(node, maps, weight, made.windows, bias)
+    windows = replace(made.windows, layout=layout)
+    pending = convolution(node, maps, weight, windows, bias)
     return unflattened(node, pending, flat)
 
 
