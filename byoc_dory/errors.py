@@ -21,6 +21,11 @@ def nearest(given: object, known: Iterable[str]) -> str:
     return f"did you mean {found[0]}? " if found else ""
 
 
+def first_line(error: Exception, longest: int = 200) -> str:
+    """Return the first line of what another library's error says."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:longest]
+
+
 class HtvmError(Exception):
     """Base of all errors of this project.
 

@@ -21,18 +21,16 @@ from byoc_dory.definition import Definition
 from byoc_dory.emit.text import comment as harmless
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.fixed_point import FLOAT_HEADER, FLOAT_PRODUCT
-from htvm.aot.literals import c_type
+from htvm.aot.literals import MATH_CALL, c_type
 from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
-_INSIDE = {"uint64": "uint64_t", "bool": "_Bool"}  # no types of a program's tensors
-
 
 def c_type_of(parameter: Parameter) -> str:
     """Return the C type of a parameter's elements."""
-    return _INSIDE.get(parameter.dtype) or c_type(parameter.dtype)
+    return c_type(parameter.dtype)
 
 
 def declarations(parameters: tuple[Parameter, ...]) -> tuple[str, ...]:
@@ -63,18 +61,19 @@ class About:
     lines: tuple[str, ...]
 
 
-def define(symbol: str, lowered: PointerFunc, about: About) -> Definition:
+def define(symbol: str, lowered: PointerFunc, about: About, *, exact: bool = True) -> Definition:
     """Return the complete definition of a kernel.
 
     Args:
         symbol: name of the function, as lowered.
         lowered: function returned by `htvm.aot.lower.lower`.
         about: for the comment.
+        exact: as for `body_of`.
 
     Raises:
         UnsupportedError: TVM printed code that needs its runtime or another header.
     """
-    body = "${signature} " + body_of(lowered.func, symbol)
+    body = "${signature} " + body_of(lowered.func, symbol, exact=exact)
     return definition(about, lowered.parameters, body)
 
 
@@ -91,16 +90,20 @@ def definition(about: About, parameters: tuple[Parameter, ...], body: str) -> De
     )
 
 
-def body_of(func: PrimFunc, symbol: str) -> str:
+def body_of(func: PrimFunc, symbol: str, *, exact: bool = True) -> str:
     """Return the braces of a function's definition with everything between them.
 
     Args:
         func: function over pointers, lowered as far as the C code generator needs.
         symbol: name of the function.
+        exact: whether the body must not call mathematical functions, whose results depend on the
+            library, nor compute in doubles.
 
     Raises:
         UnsupportedError: as `define`.
     """
+    if not exact:
+        func = call_mathematical(func)
     module = tvm.IRModule({symbol: bind_compared(compare_signs(func))})
     build = tvm.get_global_func("target.build.c")
     text = build(module, tvm.target.Target("c")).inspect_source()
@@ -110,8 +113,9 @@ def body_of(func: PrimFunc, symbol: str) -> str:
     body = _unroll_macros(body)
     body = _explain_rounding(body)
     body = re.sub(r"\bbool\b", "_Bool", body)
-    foreign = re.search(r"\b(TVM\w*|DL\w+|tvm_\w+|__tvm\w+|double|half)\b", body) or re.search(
-        rf"\b(?!(?:{_KNOWN})\b)\w+(?=\()", body
+    types, known = ("double|half", _KNOWN) if exact else ("half", f"{_KNOWN}|{MATH_CALL}")
+    foreign = re.search(rf"\b(TVM\w*|DL\w+|tvm_\w+|__tvm\w+|{types})\b", body) or re.search(
+        rf"\b(?!(?:{known})\b)\w+(?=\()", body
     )
     if foreign is not None:
         raise UnsupportedError(
@@ -208,6 +212,23 @@ def _unroll_macros(body: str) -> str:
 
 
 # ------------------------------------------------------------------------------ before printing
+
+
+def call_mathematical(func: PrimFunc) -> PrimFunc:
+    """Return a function that calls what C has and TVM's generator does not know."""
+
+    def visit(call: Any) -> Any:
+        name = str(getattr(call.op, "name", ""))
+        dtype = str(call.ty.dtype) if name in _UNKNOWN else ""
+        if dtype not in ("float32", "float64"):
+            return call
+        function = name.removeprefix("tirx.") + ("f" if dtype == "float32" else "")
+        return tirx.call_pure_extern(dtype, function, *call.args)
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (tvm.ir.Call, visit)))
+
+
+_UNKNOWN = ("tirx.exp2", "tirx.fabs", "tirx.fmod")
 
 
 def compare_signs(func: PrimFunc) -> PrimFunc:

@@ -18,20 +18,26 @@ from tvm import relax
 from tvm.ir import GenericConst
 
 from byoc_dory.emit.text import Symbols, c_identifier
-from byoc_dory.errors import IntegerFormError, TargetError, UnsupportedError, nearest
+from byoc_dory.errors import (
+    IntegerFormError,
+    TargetError,
+    UnsupportedError,
+    first_line,
+    nearest,
+)
 from htvm.aot.codegen_c import About, body_of, define, headers_of
 from htvm.aot.constants import ConstantPool, FreshNames, distinct
 from htvm.aot.fixed_point import name_wide_operands
-from htvm.aot.fuse import Fused, FusedGroup, fuse
+from htvm.aot.fuse import Fused, FusedGroup, fuse, layer_of
 from htvm.aot.intrinsics import KERNELS, CoreKernels
 from htvm.aot.lanes import call_clip
 from htvm.aot.literals import shape_text
 from htvm.aot.loops import macs_of
-from htvm.aot.lower import SMALL_STACK_BYTES, STACK_BYTES, lower
+from htvm.aot.lower import SMALL_STACK_BYTES, STACK_BYTES, lower, serial
 from htvm.aot.native import SUMS
 from htvm.aot.parallel import Cores, share
 from htvm.aot.ranges import check_ranges
-from htvm.aot.schedules import Constants, Scheduled, schedule
+from htvm.aot.schedules import Constants, Scheduled, has_blocks, schedule
 from htvm.aot.steps import Alias, CpuKernel, ModelCall, Value
 
 if TYPE_CHECKING:
@@ -78,12 +84,13 @@ def compile_cpu(
     table: Mapping[str, CoreKernels] = KERNELS,
     scarce: bool = False,
     symbols: Symbols | None = None,
+    exact: bool = True,
 ) -> CpuCode:
     """Compile everything in ``main`` except calls of regions.
 
     Args:
         module: integer form, in which regions are calls of external functions
-            (``call_dps_packed``).
+            (``call_dps_packed``); without ``exact``, any single dataflow block over tensors.
         prefix: name of the model, which prefixes every symbol.
         kernels: ``"scheduled"``: loops fused, blocked for registers, paddings separate;
             ``"default"``: as TVM lowers an unscheduled module, including large intermediate
@@ -97,13 +104,15 @@ def compile_cpu(
             reads again, where their loops allow it (`htvm.aot.overlay`), keep little on the stack,
             and shifts are bytes; not together with ``cores``.
         symbols: names that are in use in the program, those of the regions; new ones are added.
+        exact: whether every compiler and library must give the same numbers: then kernels call no
+            mathematical functions, and no int32 value may overflow.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
         TargetError: ``table`` has no such entry.
         UnsupportedError: an operator has no plain C form, or an int32 value may overflow.
     """
-    intervals = check_ranges(module)
+    intervals = check_ranges(module) if exact else {}
     if simd not in table:
         raise TargetError(
             f"there are no CPU kernels for cores with {simd!r}",
@@ -119,7 +128,8 @@ def compile_cpu(
         narrow=scarce,
     )
     symbols = Symbols(prefix) if symbols is None else symbols
-    return _Compiler(fused, symbols, kernels, cores, core, scarce and cores is None).run()
+    overlay = scarce and cores is None
+    return _Compiler(fused, symbols, kernels, cores, core, overlay, exact).run()
 
 
 _MOST_CHARACTERS = 1 << 20
@@ -136,8 +146,10 @@ class _Compiler:
         cores: Cores | None,
         core: CoreKernels,
         overlay: bool,
+        exact: bool,
     ) -> None:
         self.fused = fused
+        self.exact = exact
         self.overlay = overlay and kernels == "scheduled"
         self.symbols = symbols
         self.mode = kernels
@@ -188,7 +200,7 @@ class _Compiler:
     def _call(self, var: Var, call: Any) -> None:
         operator = str(getattr(call.op, "name", ""))
         if operator == "relax.reshape":
-            output = self._value(var, str(var.name).split("__of__")[0])
+            output = self._value(var, layer_of(str(var.name)))
             self.calls.append(Alias(self._tensor(call.args[0]), output))
         elif operator == "relax.call_tir":
             self._kernel_call(var, call)
@@ -235,8 +247,20 @@ class _Compiler:
     # --- kernels -----------------------------------------------------------------------------
 
     def _kernel_call(self, var: Var, call: Any) -> None:
+        group = self.fused.groups[call.args[0].name_hint]
+        try:
+            self._kernel(var, call, group)
+        except RuntimeError as error:
+            if self.exact:
+                raise
+            # What a PrimFunc may have is TVM's to say.
+            raise UnsupportedError(
+                f"TVM makes no C of it: {first_line(error)}",
+                where=f"binding '{', '.join(group.layers)}'",
+            ) from error
+
+    def _kernel(self, var: Var, call: Any, group: FusedGroup) -> None:
         callee, args = call.args[0], list(call.args[1])
-        group = self.fused.groups[callee.name_hint]
         base = _base_name(group)
         func = self.fused.module[callee]
         if callee.name_hint not in self.scheduled:
@@ -298,7 +322,7 @@ class _Compiler:
     def _schedule(
         self, func: PrimFunc, group: FusedGroup, constants: Constants, *, backward: bool
     ) -> Scheduled:
-        if self.mode != "scheduled":
+        if self.mode != "scheduled" or not has_blocks(func):
             return Scheduled(func, "not scheduled", plain=True)
         scheduled = schedule(
             func,
@@ -324,7 +348,7 @@ class _Compiler:
         unroll = self.mode == "default"
         stack = SMALL_STACK_BYTES if self.overlay else STACK_BYTES
         lowered = lower(
-            scheduled.func, symbol, names, outputs,
+            scheduled.func if self.exact else serial(scheduled.func), symbol, names, outputs,
             core=self.core, unroll=unroll, over=over, stack_bytes=stack,
         )  # fmt: skip
         first, last = (_shape_text(func.params[index]) for index in (0, len(names) - 1))
@@ -332,7 +356,10 @@ class _Compiler:
         lines = (f"{first} -> {last}", scheduled.note, *said)
         about = About(group.layers, group.operators, lines)
         shared = None if self.cores is None else share(lowered, symbol, about, self.cores)
-        found = define(symbol, lowered, about) if shared is None else shared.definition
+        if shared is None:
+            found = define(symbol, lowered, about, exact=self.exact)
+        else:
+            found = shared.definition
         native = scheduled.native
         if shared is None and native is not None:
             rest = ""

@@ -19,7 +19,7 @@ from byoc_dory.memory.arena import written_over
 from byoc_dory.plain import code_span, markdown
 from byoc_dory.region import Constant
 from htvm.aot.interface import ArenaType, described_tensors, passed_types
-from htvm.aot.literals import STRING_BYTES, c_array, c_string, c_type
+from htvm.aot.literals import NEEDS_MATH, STRING_BYTES, c_array, c_string, c_type
 from htvm.aot.program import Program, Step, StepOperand
 from htvm.aot.steps import Provenance
 
@@ -237,6 +237,7 @@ def model_sources(
     }
     kernels = {**fields, "source": program.layers_source.strip(), "headers": program.headers}
     kernels["floats"] = False  # whether there are kernels that compute in reals
+    kernels["math"] = False  # whether there are kernels that call mathematical functions
     if program.layers_source.strip():
         title = "layers on accelerators, and conversion between layouts"
         files[f"{name}_layers.c"] = render("kernels.c.jinja", **kernels, title=title)
@@ -245,7 +246,8 @@ def model_sources(
         if native and program.native_source:
             headers = (*program.cpu_headers, _NATIVE_HEADER)
             kernels |= {"source": program.native_source.strip(), "headers": headers}
-        kernels["floats"] = re.search(r"\bfloat\b", program.cpu_source) is not None
+        kernels["floats"] = re.search(r"\b(float|double)\b", program.cpu_source) is not None
+        kernels["math"] = NEEDS_MATH.search(program.cpu_source) is not None
         files[f"{name}_cpu.c"] = render("kernels.c.jinja", **kernels, title="kernels for the CPU")
     if program.constants:
         for constant in fields["constants"]:

@@ -214,6 +214,11 @@ def _named(
     return emit
 
 
+def layer_of(label: str) -> str:
+    """Return the layer that a variable is named after."""
+    return label.rsplit(_SEPARATOR, 2)[0]
+
+
 def _kind_of_convolution(call: Call) -> str:
     if int(call.attrs.groups) > 1:
         return "depthwise"
@@ -258,7 +263,7 @@ def _own_copies(module: IRModule, macs: Mapping[str, int]) -> IRModule:
         name = str(old.name)
         callee = call.args[0] if call.op == _CALL_TIR else None
         if callee is not None and _SEPARATOR in name:
-            layer, operator, _ = name.split(_SEPARATOR)
+            layer, operator, _ = name.rsplit(_SEPARATOR, 2)
             func = module[callee]
             kind = str(func.attrs.get("htvm.kind", operator))
             roles = _roles(func, operator, call.args[1])

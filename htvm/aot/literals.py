@@ -20,11 +20,23 @@ C_TYPES = {
     "int32": "int32_t",
     "uint32": "uint32_t",
     "int64": "int64_t",
+    "uint64": "uint64_t",
     "float32": "float",
+    "float64": "double",
+    "bool": "bool",
 }
 """C types of the dtypes of tensors and constants."""
 
 _WIDTH = 100
+
+MATH_CALL = (
+    r"(?:(?:a?(?:cos|sin|tan)h?|atan2|ceil|copysign|erf|exp|exp2|fabs|floor|fmod|hypot|ldexp|log|"
+    r"log10|log1p|log2|nearbyint|nextafter|pow|round|sqrt|trunc)f?|isinf|isnan|isfinite)"
+)
+"""Functions of ``math.h`` that TVM calls, as a regular expression."""
+
+NEEDS_MATH = re.compile(rf"\b(?:{MATH_CALL}(?=\()|INFINITY\b|NAN\b)")
+"""What needs that header."""
 
 
 def shape_text(shape: Iterable[int]) -> str:
@@ -90,11 +102,12 @@ def c_string(data: np.ndarray) -> str:
     )
 
 
-def _real(value: float) -> str:
-    """Return a number as a float of C; an infinite one as a quotient, which needs no header."""
-    if math.isinf(value):
-        return "1.0f/0.0f" if value > 0 else "-1.0f/0.0f"
-    return f"{value.hex()}f"
+def _real(value: float, suffix: str) -> str:
+    """Return a number as a real one of C; if it is not finite, as a quotient without a header."""
+    if math.isfinite(value):
+        return f"{value.hex()}{suffix}"
+    sign = "-" if value < 0 else ""
+    return f"{sign}{int(not math.isnan(value))}.0{suffix}/0.0{suffix}"
 
 
 def c_float(value: float) -> str:
@@ -103,9 +116,11 @@ def c_float(value: float) -> str:
 
 
 def _literal(value: np.generic) -> str:
-    if isinstance(value, np.float32):
-        return _real(float(value))
-    if isinstance(value, np.uint32):
+    if isinstance(value, np.float32 | np.float64):
+        return _real(float(value), "f" if isinstance(value, np.float32) else "")
+    if isinstance(value, np.bool_):
+        return str(int(value))
+    if isinstance(value, np.uint32 | np.uint64):
         return f"{value}u"
     lowest = isinstance(value, np.integer) and value == np.iinfo(value.dtype).min
     return LOWEST.get(value.dtype.name, str(value)) if lowest else str(value)
@@ -145,12 +160,14 @@ def _array(dtype: str, body: str) -> npt.NDArray[Any]:
         body = body.replace(printed, str(np.iinfo(kind).min))
     words = [word.strip() for word in body.replace("\n", " ").split(",")]
     words = words[:-1] if words and not words[-1] else words
-    if dtype == "float32":
-        return np.array([_read_real(word) for word in words], np.float32)
+    if dtype in ("float32", "float64"):
+        return np.array([_read_real(word) for word in words], dtype)
+    if dtype == "uint64":
+        return np.array([int(word.removesuffix("u")) for word in words], dtype)
     return np.array([int(word.removesuffix("u")) for word in words], np.int64).astype(dtype)
 
 
 def _read_real(word: str) -> float:
-    if word.endswith("/0.0f"):
-        return -math.inf if word.startswith("-") else math.inf
-    return float.fromhex(word.removesuffix("f"))
+    number, _, zero = word.partition("/")
+    value = float.fromhex(number.removesuffix("f"))
+    return value * math.inf if zero else value

@@ -16,7 +16,7 @@ import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import PointerType, PrimType
-from tvm.tirx.stmt import AllocBuffer, DeclBuffer, For, IfThenElse
+from tvm.tirx.stmt import AllocBuffer, DeclBuffer, For, ForKind, IfThenElse
 
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.calls import call_intrinsics
@@ -118,6 +118,7 @@ def lower(
     module = tvm.IRModule({symbol: func})
     with tvm.transform.PassContext(opt_level=3):
         func = tvm.transform.Sequential(_to_flat_buffers())(module)[symbol]
+        func = _from_first_elements(func)
         found = overlays(func, len(names) - outputs) if over else ()
         if core.header:
             func = call_mac(call_intrinsics(func, core))
@@ -139,6 +140,24 @@ def lower(
         for number, parameter in enumerate(pointers.parameters)
     )
     return replace(pointers, parameters=parameters, overlays=allowed)
+
+
+def serial(func: PrimFunc) -> PrimFunc:
+    """Return a function whose loops are neither parallel nor vectors: C has one kind of loop."""
+
+    def visit(loop: Any) -> Any:
+        if loop.kind in (ForKind.SERIAL, ForKind.THREAD_BINDING):
+            return loop
+        return For(loop.loop_var, loop.min, loop.extent, ForKind.SERIAL, loop.body)
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (For, visit)))
+
+
+def _from_first_elements(func: PrimFunc) -> PrimFunc:
+    """Let every parameter begin at its pointer; TVM's scans and scatters leave that open."""
+    starts = [buffer.ty.elem_offset for buffer in func.params]
+    loose = {start: 0 for start in starts if isinstance(start, tvm.ir.Var)}
+    return func.with_body(substituted(func.body, loose)) if loose else func
 
 
 def _may_alias(one: str, other: str) -> bool:

@@ -122,11 +122,16 @@ def package_files(kind: str, program: Program, soc: Soc, golden: Golden) -> dict
     return _Package(kind, program, soc, golden).files()
 
 
-def library_files(program: Program, soc: Soc) -> dict[str, str]:
-    """Return the C files of a model, and all headers that they need, by name."""
+def library_files(program: Program, soc: Soc | None = None) -> dict[str, str]:
+    """Return the C files of a model, and all headers that they need, by name.
+
+    Args:
+        program: the model.
+        soc: the SoC it was built for; ``None`` if its kernels use no core's instructions.
+    """
     files = dict(model_sources(program))
     files["htvm_hal.h"] = render("package/htvm_hal.h.jinja")
-    folders = (runtime_c() / "include", *simd_folders(soc))
+    folders = (runtime_c() / "include", *(() if soc is None else simd_folders(soc)))
     headers = [path for folder in folders for path in folder.glob("*.h")]
     known = {path.name: path.read_text("utf-8") for path in headers if path.name not in files}
     return files | {name: known[name] for name in _headers_of(files, known)}

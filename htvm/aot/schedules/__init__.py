@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from htvm.aot.schedules.blocks import Constants, Scheduled
+from htvm.aot.schedules.blocks import Constants, Scheduled, has_blocks
 from htvm.aot.schedules.depthwise import schedule_depthwise
 from htvm.aot.schedules.generic import schedule_any
 from htvm.aot.schedules.pad import schedule_pad
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from htvm.aot.intrinsics import CoreKernels
 
-__all__ = ["Constants", "Scheduled", "schedule"]
+__all__ = ["Constants", "Scheduled", "has_blocks", "schedule"]
 
 
 def schedule(

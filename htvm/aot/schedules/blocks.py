@@ -63,6 +63,18 @@ def start(func: PrimFunc) -> s_tir.Schedule:
     return s_tir.Schedule(own.without_attr("global_symbol"), error_render_level="none")
 
 
+def has_blocks(func: PrimFunc) -> bool:
+    """Whether a PrimFunc's loops are around blocks, which is what schedules change.
+
+    A PrimFunc that somebody wrote may have plain loops, and so do TVM's scans and scatters.
+    """
+    if not isinstance(func.body, SBlockRealize) or func.body.block.name_hint != "root":
+        return False
+    blocks: list[Any] = []
+    tvm_ffi.structural_walk(func.body.block.body, (SBlockRealize, blocks.append))
+    return bool(blocks)
+
+
 def blocks_of(sch: s_tir.Schedule) -> list[Any]:
     """Return all blocks, in the order in which they are written."""
     return list(sch.get_child_blocks(sch.get_sblock("root")))

@@ -79,7 +79,7 @@ def _compute_where_used(sch: s_tir.Schedule, block: Any) -> None:
         return
     spatial = [axis for axis in sch.get(block).iter_vars if int(axis.iter_type) != 2]
     loops = loops_of(sch, consumers[0])
-    if len(loops) != len(spatial):
+    if not loops or len(loops) != len(spatial):
         return
     try:
         sch.compute_at(block, loops[-1], preserve_unit_loops=True)
