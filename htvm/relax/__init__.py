@@ -6,18 +6,32 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from htvm.relax.c_library import CFunction, CLibrary, to_c
     from htvm.relax.converters import torch_converters
     from htvm.relax.library import link
     from htvm.relax.passes import LowerToC, Partition, Retarget, registered_patterns
 
-__all__ = ["LowerToC", "Partition", "Retarget", "link", "registered_patterns", "torch_converters"]
+__all__ = [
+    "CFunction",
+    "CLibrary",
+    "LowerToC",
+    "Partition",
+    "Retarget",
+    "link",
+    "registered_patterns",
+    "to_c",
+    "torch_converters",
+]
 
 _HOMES = {
+    "CFunction": "htvm.relax.c_library",
+    "CLibrary": "htvm.relax.c_library",
     "LowerToC": "htvm.relax.passes",
     "Partition": "htvm.relax.passes",
     "Retarget": "htvm.relax.passes",
     "link": "htvm.relax.library",
     "registered_patterns": "htvm.relax.passes",
+    "to_c": "htvm.relax.c_library",
     "torch_converters": "htvm.relax.converters",
 }
 
