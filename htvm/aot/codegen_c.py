@@ -7,14 +7,18 @@ plain: what minima and maxima compare (`bind_compared`), and signs (`compare_sig
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tvm
 import tvm_ffi
 from tvm import tirx
+from tvm.ir import PrimType
 from tvm.tirx.stmt import Bind, BufferStore, Evaluate, SeqStmt
 
 from byoc_dory.definition import Definition
@@ -102,9 +106,9 @@ def body_of(func: PrimFunc, symbol: str, *, exact: bool = True) -> str:
     Raises:
         UnsupportedError: as `define`.
     """
-    if not exact:
-        func = call_mathematical(func)
-    module = tvm.IRModule({symbol: bind_compared(compare_signs(func))})
+    func = bind_compared(compare_signs(func if exact else call_mathematical(func)))
+    func, reals = (func, {}) if exact else _named_reals(func)
+    module = tvm.IRModule({symbol: func})
     build = tvm.get_global_func("target.build.c")
     text = build(module, tvm.target.Target("c")).inspect_source()
     body = _body(text, symbol)
@@ -113,6 +117,8 @@ def body_of(func: PrimFunc, symbol: str, *, exact: bool = True) -> str:
     body = _unroll_macros(body)
     body = _explain_rounding(body)
     body = re.sub(r"\bbool\b", "_Bool", body)
+    for name, literal in reals.items():
+        body = re.sub(rf"\b{name}\b", literal, body)
     types, known = ("double|half", _KNOWN) if exact else ("half", f"{_KNOWN}|{MATH_CALL}")
     foreign = re.search(rf"\b(TVM\w*|DL\w+|tvm_\w+|__tvm\w+|{types})\b", body) or re.search(
         rf"\b(?!(?:{known})\b)\w+(?=\()", body
@@ -227,6 +233,42 @@ def call_mathematical(func: PrimFunc) -> PrimFunc:
 
     return func.with_body(tvm_ffi.structural_map(func.body, (tvm.ir.Call, visit)))
 
+
+def _named_reals(func: PrimFunc) -> tuple[PrimFunc, Mapping[str, str]]:
+    """Return a function with names for reals that TVM would print with too few digits.
+
+    It prints seven, and a float32 may need nine.
+
+    Returns:
+        The function, whose names are parameters, and what they stand for in C.
+    """
+    variables: dict[str, Any] = {}
+    literals: dict[str, str] = {}
+    known: dict[str, str] = {}
+
+    def visit(real: Any) -> Any:
+        dtype, value = str(real.ty.dtype), float(real.value)
+        if not math.isfinite(value) or dtype not in ("float32", "float64"):
+            return real
+        kind = np.dtype(dtype).type
+        if kind(f"{value:e}") == kind(value):
+            return real
+        literal = f"{kind(value)!s}{'f' if dtype == 'float32' else ''}"
+        name = known.setdefault(literal, f"{_REAL}{len(known)}")
+        literals[name] = literal
+        if name not in variables:
+            variables[name] = tvm.ir.Var(name, PrimType(dtype))
+        return variables[name]
+
+    body = tvm_ffi.structural_map(func.body, (tirx.FloatImm, visit))
+    if not variables:
+        return func, literals
+    parameters = [*func.params, *variables.values()]
+    return tirx.PrimFunc(parameters, body, attrs=func.attrs), literals
+
+
+_REAL = "htvm_real_"
+"""Begins the name of a real number while a function is printed."""
 
 _UNKNOWN = ("tirx.exp2", "tirx.fabs", "tirx.fmod")
 

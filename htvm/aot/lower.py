@@ -143,10 +143,10 @@ def lower(
 
 
 def serial(func: PrimFunc) -> PrimFunc:
-    """Return a function whose loops are neither parallel nor vectors: C has one kind of loop."""
+    """Return a function whose loops are neither parallel nor vectors: C has one kind."""
 
     def visit(loop: Any) -> Any:
-        if loop.kind in (ForKind.SERIAL, ForKind.THREAD_BINDING):
+        if loop.kind == ForKind.SERIAL:
             return loop
         return For(loop.loop_var, loop.min, loop.extent, ForKind.SERIAL, loop.body)
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import tvm
+import tvm_ffi
 from tvm import relax, tirx
 from tvm.ir import GenericConst, GlobalVar
+from tvm.tirx.stmt import For, ForKind
 
 from byoc_dory.errors import ModelError, UnsupportedError
 from htvm.aot.literals import C_TYPES
@@ -39,7 +41,10 @@ _FOLDED: Mapping[str, Callable[[Any, Any], Any]] = {
 _RESHAPES = ("relax.expand_dims", "relax.flatten", "relax.squeeze")
 """Operators that are reshapes by another name; a reshape takes no code."""
 
-_OPAQUE = {
+_OPAQUE = 8
+"""TVM's `OpPatternKind` of what must not be fused."""
+
+_OUTSIDE = {
     "relax.call_dps_packed": "call_te, or a PrimFunc with call_tir, has C",
     "relax.call_pure_packed": "call_te, or a PrimFunc with call_tir, has C",
     "relax.call_inplace_packed": "call_te, or a PrimFunc with call_tir, has C",
@@ -125,7 +130,7 @@ def check_static(ty: Any, what: str, place: Place) -> None:
             )
         if int(size) < 1:
             raise UnsupportedError(
-                f"dimension {axis} of {what} is {size}",
+                f"dimension {axis} of {what} is {int(size)}",
                 where=str(place),
                 hint="C has no empty arrays",
             )
@@ -144,6 +149,14 @@ class _Frame:
 
     name: str
     values: dict[Var, Value] = field(default_factory=dict["Var", Value])
+
+
+@dataclass(frozen=True, eq=False)
+class _Local:
+    """A function defined in another, with the variables of that."""
+
+    function: Function
+    values: Mapping[Var, Value]
 
 
 class _Flattening:
@@ -175,12 +188,21 @@ class _Flattening:
         given.append(relax.Var(name, ty))
         return given[-1]
 
-    def _function(self, name: str, function: Function, values: Sequence[Value]) -> Value:
-        """Write out a function's body for these arguments; return what it returns."""
+    def _function(
+        self,
+        name: str,
+        function: Function,
+        args: Sequence[Value],
+        around: Mapping[Var, Value] | None = None,
+    ) -> Value:
+        """Write out a function's body for these arguments; return what it returns.
+
+        ``around`` has the variables of the function in which it is defined.
+        """
         if name in self.stack:
             raise ModelError("it calls itself", where=str(Place(name)), hint="unroll the recursion")
         self.stack.append(name)
-        frame = _Frame(name, dict(zip(function.params, values, strict=True)))
+        frame = _Frame(name, {**(around or {}), **dict(zip(function.params, args, strict=True))})
         result = self._block(frame, function.body)
         self.stack.pop()
         return result
@@ -216,19 +238,19 @@ class _Flattening:
             return self._block(frame, expr)
         if isinstance(expr, relax.Call):
             return self._call(frame, expr, wish, place or Place(frame.name))
-        return expr  # a constant, a shape, a number, a function
+        if isinstance(expr, relax.Function):
+            return _Local(expr, frame.values)
+        return expr  # a constant, a shape, a number
 
     def _call(self, frame: _Frame, call: Any, wish: str, place: Place) -> Value:
         args = [self._value(frame, arg, wish, place) for arg in call.args]
         callee = frame.values.get(call.op) if isinstance(call.op, relax.Var) else call.op
+        if isinstance(callee, _Local):
+            return self._function(str(call.op.name), callee.function, args, callee.values)
         if isinstance(callee, GlobalVar):
-            name, callee = str(callee.name_hint), self.module[callee]
-        else:
-            name = wish
-        if isinstance(callee, relax.Function):
-            return self._called(name, callee, args, place)
+            return self._called(str(callee.name_hint), self.module[callee], args, place)
         operator = str(getattr(callee, "name", "") or callee)
-        self._check_operator(callee, operator, place)
+        self._check_operator(callee, operator, args, place)
         if operator == "relax.shape_of":
             return relax.ShapeExpr(list(args[0].ty.shape))
         if operator == "relax.call_tir":
@@ -254,12 +276,15 @@ class _Flattening:
             )
         return self._function(name, callee, args)
 
-    def _check_operator(self, callee: Any, operator: str, place: Place) -> None:
+    def _check_operator(
+        self, callee: Any, operator: str, args: Sequence[Value], place: Place
+    ) -> None:
         """Refuse what TVM does not lower to loops."""
         where = str(place)
-        if isinstance(callee, relax.ExternFunc) or operator in _OPAQUE:
-            what = callee.global_symbol if isinstance(callee, relax.ExternFunc) else operator
-            hint = _OPAQUE.get(operator, _OPAQUE["relax.call_pure_packed"])
+        if isinstance(callee, relax.ExternFunc) or operator in _OUTSIDE:
+            named = [each for each in (callee, *args) if isinstance(each, relax.ExternFunc)]
+            what = str(named[0].global_symbol) if named else operator
+            hint = _OUTSIDE.get(operator, _OUTSIDE["relax.call_pure_packed"])
             raise UnsupportedError(
                 f"'{what}' calls a function that is not in the module", where=where, hint=hint
             )
@@ -293,8 +318,21 @@ class _Flattening:
                     where=str(place),
                     hint="give its sizes numbers with tvm.relax.transform.BindSymbolicVars",
                 )
+        threads: list[Any] = []
+        tvm_ffi.structural_walk(function.body, (For, threads.append))
+        bound = [each for each in threads if each.kind == ForKind.THREAD_BINDING]
+        if bound:
+            raise UnsupportedError(
+                f"PrimFunc '{callee.name_hint}' divides the loop '{bound[0].loop_var.name}' among "
+                f"threads ({bound[0].thread_binding.thread_tag})",
+                where=str(place),
+                hint="C has one thread: hand over the PrimFunc before it is scheduled for a GPU",
+            )
         if "global_symbol" in (function.attrs or {}):
             function = function.without_attr("global_symbol")
+        if any(str(n.ty.dtype) != "int64" for each in function.params for n in each.ty.shape):
+            # TVM fuses only what has sizes of the type that its own operators have.
+            function = function.with_attr("op_pattern", _OPAQUE)
         # "main" is the name of what calls it.
         found = self.builder.add_func(function, f"{callee.name_hint}_loops")
         self.prim_funcs[callee] = found
