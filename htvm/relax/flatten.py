@@ -17,7 +17,7 @@ from tvm import relax, tirx
 from tvm.ir import GenericConst, GlobalVar
 from tvm.tirx.stmt import For, ForKind
 
-from byoc_dory.errors import ModelError, UnsupportedError
+from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
 from htvm.aot.literals import C_TYPES
 
 if TYPE_CHECKING:
@@ -170,15 +170,24 @@ class _Flattening:
         function = self.module[self.name]
         given: list[Var] = []
         values = [self._input(str(p.name), p.ty, given) for p in function.params]
-        with self.builder.function("main", given):
-            with self.builder.dataflow():
-                result = self._function(self.name, function, values)
-                names, tensors = _leaves("output", result)
-                for tensor, what in zip(tensors, names, strict=True):
-                    check_static(tensor.ty, f"result {what}", Place(self.name))
-                outputs = self.builder.emit_output(relax.Tuple(tensors))
-            self.builder.emit_func_output(outputs)
+        try:
+            with self.builder.function("main", given):
+                with self.builder.dataflow():
+                    names, tensors = self._results(function, values)
+                    outputs = self.builder.emit_output(relax.Tuple(tensors))
+                self.builder.emit_func_output(outputs)
+        except HtvmError:
+            self.builder._end_block()  # or TVM prints a warning about it
+            raise
         return Flat(self.builder.finalize(), tuple(str(var.name) for var in given), names)
+
+    def _results(
+        self, function: Function, values: Sequence[Value]
+    ) -> tuple[tuple[str, ...], list[Any]]:
+        names, tensors = _leaves("output", self._function(self.name, function, values))
+        for tensor, name in zip(tensors, names, strict=True):
+            check_static(tensor.ty, f"result '{name}'", Place(self.name))
+        return names, tensors
 
     def _input(self, name: str, ty: Any, given: list[Var]) -> Value:
         if isinstance(ty, relax.TupleType):

@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import tvm
 from tvm import relax
 from tvm.relax import op as R
+from tvm.relax.frontend.onnx import from_onnx
 from tvm.script import ir as I
 from tvm.script import relax as Rx
 from tvm.script import tirx as T
 
 from htvm.relax import to_c
+from htvm.zoo.trained import digits_data, weights_file
 from tests.relax.modules import CASES, GROUPS, Case, module_of, real
 from tests.relax.modules import write as written
 from tests.relax.native import Native, Reference, assert_same, flat
@@ -177,3 +180,23 @@ def test_the_folder_is_a_cmake_library_for_c_and_cpp(tmp_path: Path) -> None:
     for command in (["-S", ".", "-B", "build"], ["--build", "build"]):
         subprocess.run([tool("cmake"), *command], cwd=tmp_path, check=True, capture_output=True)
     subprocess.run([tmp_path / "build" / "app"], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_the_guides_program_runs(compiler: str, tmp_path: Path) -> None:
+    module = from_onnx(onnx.load(weights_file("digits")))
+    library = to_c(module, name="digits")
+    library.write(tmp_path / "digits")
+    native, reference = Native(tmp_path / "digits", library, compiler), Reference(module)
+    (function,) = library.functions
+    image = digits_data()[0][:1].astype("float32").reshape(function.inputs[0].shape)
+    expected = reference.run("main", [image])
+    assert_same(native.run(function, [image]), expected)
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "relax-to-c.md"
+    program = re.search(r"```c\n(.*?)```", guide.read_text("utf-8"), re.DOTALL)
+    command = re.search(r"```sh\ncc (.*?)\n```", guide.read_text("utf-8"))
+    assert program is not None and command is not None
+    (tmp_path / "main.c").write_text(program[1])
+    subprocess.run(f"{tool(compiler)} {command[1]}", shell=True, cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "a.out"], check=True, capture_output=True).stdout[:2] == b"0:"
