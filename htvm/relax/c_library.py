@@ -42,8 +42,8 @@ class CFunction:
         outputs: its results, in the same way.
         header: text of its header.
         arena_bytes: bytes of its intermediate tensors.
-        arena_bound: the largest sum of the intermediate tensors that one step needs: no plan takes
-            fewer bytes.
+        arena_bound: the largest sum of the intermediate tensors that live at the same time: no
+            plan takes fewer bytes. A result may lie over a tensor that nobody reads again.
         constant_bytes: bytes of its constants.
         steps: number of kernels that it calls.
     """
@@ -221,7 +221,7 @@ def _program(module: IRModule, function: str, name: str, used: set[str]) -> Prog
     symbols = Symbols(name)
     symbols.enter(used)
     try:
-        cpu = compile_cpu(flat.module, name, symbols=symbols, exact=False)
+        cpu = compile_cpu(flat.module, name, symbols=symbols, exact=False, scarce=True)
     except HtvmError as error:
         error.where = ", ".join(filter(None, (f"function '{function}'", error.where)))
         raise
