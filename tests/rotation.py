@@ -13,6 +13,9 @@ A pytest plugin (see `tests/conftest.py`) with two options:
     cases of every long list, and its files come in another order in every run.
 
 Without a time budget, nothing is reordered.
+
+Of a test marked ``rotating(count)``, everyday runs have so many cases, others on every commit, and
+the rest is slow.
 """
 
 from __future__ import annotations
@@ -81,12 +84,21 @@ def summed_up(missed: list[str], collected: list[str]) -> list[str]:
     return [f"{name} ({count} of {all_of[name]})" for name, count in sorted(functions.items())]
 
 
-def rotating(names: list[str]) -> list[Any]:
-    """Parameters of a long test: all names are slow but one, another one on every commit."""
-    chosen = names[today() % len(names)]
-    return [
-        name if name == chosen else pytest.param(name, marks=pytest.mark.slow) for name in names
-    ]
+def left_out(items: list[pytest.Item], turn: int) -> list[pytest.Item]:
+    """Cases of tests marked ``rotating(count)`` whose turn it is not; slow cases do not count.
+
+    Cases of a turn are scattered in their list, where neighbours are alike.
+    """
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in sorted(items, key=lambda item: zlib.crc32(item.nodeid.encode())):
+        if item.get_closest_marker("rotating") and not item.get_closest_marker("slow"):
+            tests.setdefault(item.nodeid.split("[")[0], []).append(item)
+    left: list[pytest.Item] = []
+    for cases in tests.values():
+        (count,) = cases[0].get_closest_marker("rotating").args  # type: ignore[union-attr]
+        first = turn * count
+        left += [case for at, case in enumerate(cases) if (at - first) % len(cases) >= count]
+    return left
 
 
 class Rotation:

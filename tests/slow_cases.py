@@ -1,8 +1,9 @@
 """Helper: what everyday runs leave to the slow ones, because something quicker stays.
 
 A pytest plugin (see `tests/conftest.py`).  Tests that were written as slow ones have the marker
-``slow`` themselves; cases of longer lists, and tests whose subject others cover in less time, are
-named here, so that one place says what everyday runs leave out.
+``slow`` themselves, and those of which some cases suffice on every commit the marker ``rotating``
+(`tests.rotation`); other cases of longer lists, and tests whose subject others cover in less time,
+are named here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 import pytest
+
+from tests.rotation import left_out, today
 
 SLOW_CASES = {
     "aot/program/test_arena_type.py": ("test_optimizers_that_trust_types_compute_the_same[clang]",),
@@ -127,6 +130,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = item.nodeid.partition("::")[0].partition("tests/")[2]
         if any(_matches(item.name, pattern) for pattern in SLOW_CASES.get(place, ())):
             item.add_marker(pytest.mark.slow)
+    for item in left_out(items, today()):
+        item.add_marker(pytest.mark.slow)
 
 
 def _matches(name: str, pattern: str) -> bool:

@@ -156,6 +156,40 @@ def test_the_number_is_that_of_commits_or_of_the_day(tmp_path: Path) -> None:
     assert today(shallow) == day
 
 
+CASES = """
+import pytest
+
+@pytest.mark.rotating(2)
+@pytest.mark.parametrize(
+    "i", [0, 1, 2, 3, 4, pytest.param(5, marks=pytest.mark.slow), pytest.param(6)]
+)
+def test_case(i):
+    pass
+
+@pytest.mark.rotating(9)
+@pytest.mark.parametrize("i", range(3))
+def test_few(i):
+    pass
+"""
+
+
+def test_some_cases_run_on_a_commit_and_others_on_the_next(pytester: pytest.Pytester) -> None:
+    items, _ = pytester.inline_genitems(pytester.makepyfile(test_cases=CASES))
+    runs = [{item.name for item in items} - {item.name for item in left} for left in turns(items)]
+    few = {f"test_few[{at}]" for at in range(3)}
+    assert all(few < run and len(run) == 2 + 1 + 3 for run in runs)  # with the slow case
+    assert set.union(*runs) == {item.name for item in items}
+
+
+def turns(items: list[pytest.Item]) -> list[list[pytest.Item]]:
+    return [rotation.left_out(items, turn) for turn in range(700, 703)]
+
+
+def test_a_case_that_is_asked_for_alone_is_not_left_out(pytester: pytest.Pytester) -> None:
+    items, _ = pytester.inline_genitems(pytester.makepyfile(test_cases=CASES))
+    assert all(not rotation.left_out([item], 700) for item in items)
+
+
 def test_files_come_in_another_order_in_every_run() -> None:
     nodes = [f"test_{at}.py::test" for at in range(9)]
     orders = {tuple(sorted(nodes, key=rotation.Rotation(1, at).place)) for at in (0, PARTS)}

@@ -17,7 +17,6 @@ from byoc_dory.soc.registry import resolve
 from htvm.firmware.packages import gcc_flags, refuse_kind
 from htvm.tools.cli import main
 from htvm.tools.cli.arguments import open_model
-from tests.rotation import rotating
 from tests.tools import tool
 
 STRICT = ("-Wall", "-Wextra", "-Werror")
@@ -108,7 +107,8 @@ def test_cmake_builds_and_runs_for_a_board(board: str, digits: htvm.Model, tmp_p
 ARM = [board.name for board in boards().values() if board.core.startswith("cortex")]
 
 
-@pytest.mark.parametrize("board", rotating(ARM))
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize("board", ARM)
 def test_gcc_links_for_every_board(board: str, digits: htvm.Model, tmp_path: Path) -> None:
     """For its memories, with its unit for floating point, and with newlib's printf."""
     build = built_by_gcc(board, digits, tmp_path)

@@ -15,7 +15,6 @@ import htvm
 from tests.frontend import single, wide
 from tests.frontend.single import Loader, inputs_of
 from tests.reference.interpreter import interpret
-from tests.rotation import rotating
 
 TARGETS = (
     "generic.cpu", "cortex_m4", "rv32imc", "diana", "dla", "siracusa", "snitch_ita",
@@ -24,8 +23,9 @@ TARGETS = (
 CASES = {**single.CASES, **{f"{kind}, int16": case for kind, case in wide.CASES.items()}}
 
 
+@pytest.mark.rotating(8)
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", rotating(list(CASES)))
+@pytest.mark.parametrize("kind", CASES)
 def test_the_generated_code_equals_the_interpreter(load: Loader, kind: str, target: str) -> None:
     name, _, here = target.partition(" ")
     rng = np.random.default_rng(zlib.crc32(f"{kind} {target}".encode()))

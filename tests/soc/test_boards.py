@@ -22,7 +22,6 @@ from htvm.tools.cli import main
 from htvm.tools.cli.arguments import open_model
 from htvm.tools.cli.verbs import VERBS
 from htvm.tools.report.fit import Fit
-from tests.rotation import rotating
 from tests.tools import tool
 
 DATA = Path(package.__file__).parent / "data"
@@ -78,7 +77,8 @@ CORTEX = [name for name in NAMES if boards()[name].core.startswith("cortex")]
 RISCV = [name for name in NAMES if name not in CORTEX]
 
 
-@pytest.mark.parametrize("name", [*rotating(CORTEX), *rotating(RISCV)])
+@pytest.mark.rotating(2)
+@pytest.mark.parametrize("name", [*CORTEX, *RISCV])
 def test_digits_link_and_run(name: str) -> None:
     """Linked for the board's own memories, and run where the core has an emulator."""
     host = resolve(name).soc.host
