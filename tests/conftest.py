@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tvm_ffi import StructuralKey
 
 from htvm.aot import reference
 from htvm.errors import InternalError
+from htvm.firmware import build, toolchain
 from htvm.firmware.toolchain import Compiler
 from htvm.stage_cache import StageCache
 
@@ -69,6 +71,29 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 def compiler() -> Compiler:
     """The compilers of the ziglang package, with the user's cache."""
     return Compiler.zig()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs_not_optimized(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile programs for this machine in a fraction of the time, unless slow tests run, too.
+
+    Tools, such as the simulator, are those of the user.
+    """
+    if "not slow" not in request.config.option.markexpr:
+        yield
+        return
+    flags, built = toolchain.HOST_FLAGS, Compiler.built
+
+    def built_tool(self: Compiler, *inputs: Any, **options: Any) -> Path:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(toolchain, "HOST_FLAGS", flags)
+            return built(self, *inputs, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (toolchain, build):
+            patch.setattr(module, "HOST_FLAGS", (*flags, "-O0"))
+        patch.setattr(Compiler, "built", built_tool)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
