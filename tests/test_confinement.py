@@ -78,6 +78,7 @@ def bomb(folder: Path) -> tuple[str, ...]:
     return "explain", str(path), *raised
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("limit", "value", "said"),
     [
@@ -213,6 +214,7 @@ def processes() -> Iterator[tuple[int, int, int, str]]:
             yield int(folder.name), int(state[1]), int(state[3]), line
 
 
+@pytest.mark.rotating(1)
 @on_linux
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupt_ends_all_of_it(number: signal.Signals, tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ def expected(
     )
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("case", range(12))
 def test_tokens_are_those_of_an_independent_loop(case: int) -> None:
     """Caches of 1 to 5 positions: the window slides, and is not full at first."""
@@ -62,6 +63,7 @@ def test_tokens_are_those_of_an_independent_loop(case: int) -> None:
     assert list(found.tokens) == expected(model, prompt, steps, temperature, seed)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("target", "platform"),
     [("siracusa.cluster", "rv32"), ("siracusa.cluster", "host"), ("generic.cpu", "rv32")],

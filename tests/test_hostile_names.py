@@ -141,6 +141,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 COMMANDS = ("explain", "report", "run", "verify", "fit", "explore", "compare")
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("verb", COMMANDS)
 def test_commands(verb: str, path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     target = [] if verb == "compare" else ["--target", "diana.digital"]
@@ -156,6 +157,7 @@ def test_errors_of_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]
         check_lines(capfd.readouterr().err)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("suffix", [".html", ".txt", ".csv", ".json", ".perfetto.json", ".png"])
 def test_reports(suffix: str, path: Path, tmp_path: Path) -> None:
     out = tmp_path / f"{PATH}{suffix}"

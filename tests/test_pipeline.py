@@ -65,6 +65,7 @@ def test_a_build_leaves_the_model_as_it_was() -> None:
         assert model.module.script() == before
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("kind", [Conv2d, Dense])
 def test_a_layer_whose_pattern_is_missing_goes_to_the_cpu(
     kind: type[Op], monkeypatch: pytest.MonkeyPatch

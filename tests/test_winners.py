@@ -210,6 +210,7 @@ def test_objectives_by_name() -> None:
             objective_named(text, known, "")
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("schedule", ["published", "overlapped"])
 def test_a_layer_is_tiled_for_its_own_objective(schedule: str) -> None:
     """Two layers of one shape, tiled differently, as each alone would be."""

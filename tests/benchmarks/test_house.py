@@ -66,6 +66,7 @@ def test_counts_are_the_same_again(network: Path, counts: Counts) -> None:
     )
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("target", [CORE, "nucleo-l4r5zi"])
 def test_a_build_without_accelerators_imports_none(network: Path, target: str) -> None:
     found = counted(network, target)

@@ -35,6 +35,7 @@ def check(shape: Shape, budget: int) -> int:
     return len(every)
 
 
+@pytest.mark.rotating(6)
 @pytest.mark.parametrize("shape", SMALL, ids=lambda shape: shape.name)
 def test_small_layers(shape: Shape) -> None:
     assert sum(check(shape, budget) for budget in (4_000, 16_000)) > 1

@@ -53,6 +53,7 @@ def chain() -> Region:
     )
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("budget", "schedule"), [(None, "published"), (30_000, "published"), (None, "overlapped")]
 )

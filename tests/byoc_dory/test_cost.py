@@ -152,6 +152,7 @@ def alone_cycles(step: Step) -> int:
     return dma_cycles(step.block, DMA) if isinstance(step, Store) else 0
 
 
+@pytest.mark.rotating(5)
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("order", ["yxk", "kyx"])
 @pytest.mark.parametrize("kind", ["published", "overlapped"])

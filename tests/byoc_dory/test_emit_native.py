@@ -87,6 +87,7 @@ def test_equals_the_reference(cases: list[Case], tmp_path: Path, sanitize: bool)
             np.testing.assert_array_equal(part, values, f"{case.code.name}: {tensor.name}")
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("compiler", ["zig", "gcc", "clang"])
 def test_compiles_without_warnings(cases: list[Case], tmp_path: Path, compiler: str) -> None:
     if compiler != "zig":

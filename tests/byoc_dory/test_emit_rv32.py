@@ -84,6 +84,7 @@ def whole_network(layers, name: str) -> Region:
     )
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("kind", ["published", "overlapped"])
 @pytest.mark.parametrize("budget", [None, 16_000])
 def test_resnet8_cycles_are_as_predicted(

@@ -30,6 +30,7 @@ def tried(layer=CONV, **choices) -> list[Tried]:
     return list(explore_layer(DIANA, CORE, layer, sweep))
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("layer", [CONV, ADD, DENSE], ids=lambda layer: layer.op)
 def test_every_row_is_what_the_tiler_would_do(layer) -> None:
     budgets = (1_000, 6_000, 40_000)
@@ -126,6 +127,7 @@ def test_peaks() -> None:
     assert analog.peak_macs == 1152 * 512 / analog.position_cycles
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("layer", [CONV, ADD, DENSE], ids=lambda layer: layer.op)
 def test_overlapped(layer) -> None:
     """As the region's planner would: one buffer or two, and never slower than blocking."""

@@ -68,6 +68,7 @@ def measure(found: list[Case], folder: Path, soc: Soc) -> list[tuple[Kernel, int
     ]
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("weights", ["", "SRAM"])
 def test_cycles_are_as_predicted(weights: str, tmp_path: Path) -> None:
     core = replace(NEUREKA, weight_memory=weights)

@@ -253,6 +253,7 @@ def random_region(rng: np.random.Generator) -> Region:
     return region_of(layers, *extra, *unread)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_regions_are_placed_and_never_slower_than_their_layers_alone(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -273,6 +274,7 @@ def test_random_regions_are_placed_and_never_slower_than_their_layers_alone(seed
         assert 20 * plan.cycles <= 21 * published.cycles
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("budget", [64_000, 16_000])
 def test_networks_equal_dynamic_programming(
@@ -295,6 +297,7 @@ def test_networks_equal_dynamic_programming(
         assert plan.cycles == plan.bound == dynamic(problem)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("objective", ["array", "paper", "none"])
 def test_a_heuristic_keeps_its_tiles(objective: str) -> None:
     """Residency is planned jointly, but every tile that moves is one the heuristic picks."""

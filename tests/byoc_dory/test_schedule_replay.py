@@ -127,6 +127,7 @@ def test_a_small_weight_memory_holds_fewer_channels() -> None:
 BUDGETS = (256_000, 24_000, 6_000, 2_000)
 
 
+@pytest.mark.rotating(8)
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_layers(op: str, seed: int) -> None:
@@ -147,6 +148,7 @@ def test_random_layers(op: str, seed: int) -> None:
     assert replayed >= 1
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("op", OPS)
 def test_every_plan_without_races(op: str) -> None:
     """Buffers and residency in all combinations; whenever devices do what they were told."""

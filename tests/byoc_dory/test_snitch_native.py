@@ -97,6 +97,7 @@ def feed_forward() -> tuple[Layer, ...]:
     return first, second, total, norm
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("sanitize", [False, True])
 def test_cores(tmp_path: Path, sanitize: bool) -> None:
     cases = cluster_cases(24, 1000 if sanitize else 0)
@@ -104,6 +105,7 @@ def test_cores(tmp_path: Path, sanitize: bool) -> None:
     check(cases, tmp_path, sanitize)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("sanitize", [False, True])
 def test_ita(tmp_path: Path, sanitize: bool) -> None:
     check(ita_cases(12, 1000 if sanitize else 0), tmp_path, sanitize)

@@ -17,6 +17,7 @@ CORE = DIANA.accelerator("digital")
 OBJECTIVES = CORE.objectives
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("budget", [64_000, 16_000, 8_000])
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_network_takes_less_than_a_second(network: str, budget: int) -> None:

@@ -73,6 +73,7 @@ def double_buffered(layer: Layer, problem: TilingProblem) -> tuple[TilingProblem
     return twice, cost
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("overlap", [False, True], ids=["blocking", "overlapped"])
 @pytest.mark.parametrize("op", OPS)
 def test_search_equals_enumeration_of_all_tiles(op: str, overlap: bool) -> None:
@@ -116,6 +117,7 @@ def test_never_slower_than_a_candidate_or_a_heuristic(seed: int, op: str) -> Non
         assert found.objective <= cost(Cost(DIANA, options).best_tile(CORE, layer).tile), name
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("budget", [4_000, 16_000, 256_000])
 def test_networks_never_lose_to_a_heuristic(network: str, budget: int) -> None:
@@ -248,6 +250,7 @@ def test_unknown_objectives_are_told_about_latency() -> None:
         Cost(DIANA, published(None, "speed")).best_tile(CORE, layer)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("network", NETWORKS)
 def test_tiling_a_network_takes_seconds_at_most(network: str) -> None:
     """Every distinct layer, heuristics' tiles included; about half a second for the largest."""

@@ -98,6 +98,7 @@ def check(problem: TilingProblem, objective: Objective) -> str:
     return "tiled" if found.tile != problem.whole else "whole"
 
 
+@pytest.mark.rotating(5)
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("part", range(4))
 def test_diana_layers(op: str, part: int) -> None:
@@ -286,6 +287,7 @@ def test_large_layers() -> None:
         )
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("size", [8, 9, 10])
 def test_every_budget_of_a_small_layer(stride: int, size: int) -> None:

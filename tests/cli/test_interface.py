@@ -29,6 +29,7 @@ def digits() -> htvm.Model:
     return zoo.named("zoo:digits")
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("target", ["diana.digital", "diana.cpu"])
 def test_an_int8_interface_computes_the_same_without_its_conversions(
     digits: htvm.Model, target: str

@@ -183,6 +183,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.rotating(20)
 @pytest.mark.parametrize(("line", "what", "to_do"), MISTAKES, ids=[entry[0] for entry in MISTAKES])
 def test_a_mistake_is_answered_before_anything_is_planned(
     line: str,

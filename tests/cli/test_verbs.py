@@ -151,6 +151,7 @@ def test_completion_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> N
     assert "_HTVM_COMPLETE" in capsys.readouterr().out
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
@@ -197,6 +198,7 @@ def test_no_colour_and_no_bar_off_a_terminal(tmp_path: Path) -> None:
     assert b"\x1b" not in done.stdout and done.stderr == b""
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("verb", ["fit", "explain"])
 def test_interrupting_is_clean(verb: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "htvm", verb, "zoo:mobilenet_v1", "-v"]

@@ -44,6 +44,7 @@ def shown(command: str) -> str:
     return "\n".join(line.rstrip() for line in out.rstrip().splitlines()) + "\n"
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("guide", "command", "output"),
     [

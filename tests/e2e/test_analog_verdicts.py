@@ -56,6 +56,7 @@ def test_what_the_core_knows_runs_there() -> None:
     assert built(model()).placement["conv2d_0"] == "analog"
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("change", "words"),
     [

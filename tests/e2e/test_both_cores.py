@@ -65,6 +65,7 @@ def follows_its_plan(module: htvm.Module) -> None:
 # ------------------------------------------------------------------------------ the zoo
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("name", "scheme", "target", "platform"),
     [
@@ -105,6 +106,7 @@ def test_the_cheapest_plan_is_never_slower_than_one_core(name: str) -> None:
 # ------------------------------------------------------------------------------ retargeted
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("seed", "scheme", "way"),
     [

@@ -47,6 +47,7 @@ def cases() -> list[object]:
     ]
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(("name", "target"), cases())
 def test_layers_take_the_cycles_that_are_explored(name: str, target: str) -> None:
     model = htvm.load(f"zoo:{name}")

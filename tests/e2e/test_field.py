@@ -68,6 +68,7 @@ def test_every_network_at_hand_is_listed() -> None:
     assert {entry.name for entry in FOLDER.iterdir() if entry.is_dir()} <= set(NETWORKS)
 
 
+@pytest.mark.rotating(6)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_element_is_the_golden_one(name: str) -> None:
     module = htvm.build(load(name), "generic.cpu", platform="host")
@@ -76,6 +77,7 @@ def test_every_element_is_the_golden_one(name: str) -> None:
             np.testing.assert_array_equal(found, golden)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("name", "target"),
     [

@@ -33,6 +33,7 @@ def slow_if_large(name: str) -> Any:
     return pytest.param(name, marks=pytest.mark.slow if name in TOO_LARGE_FOR_DIANA else ())
 
 
+@pytest.mark.rotating(12)
 @pytest.mark.parametrize("name", [slow_if_large(name) for name in FILES])
 def test_the_integer_form_computes_the_golden_output(
     name: str, caplog: pytest.LogCaptureFixture

@@ -57,6 +57,7 @@ def test_float_network() -> None:
     np.testing.assert_allclose(made, outputs, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("name", QUANTIZED)
 def test_retargeted_with_data(name: str) -> None:
     path, _, _ = golden(name)

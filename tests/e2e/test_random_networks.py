@@ -164,6 +164,7 @@ def check(case: Case, operators: int | None = None) -> tuple[htvm.Module, list[A
     return module, compared
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("seed", EVERYDAY, ids=lambda seed: str(case_of(seed)))
 def test_a_build_equals_the_integer_form(seed: int) -> None:
     check(case_of(seed))

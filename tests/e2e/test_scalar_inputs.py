@@ -32,6 +32,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return found
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("target", ["generic.cpu", "diana"])
 def test_it_runs_as_its_reference_and_keeps_the_shape(path: Path, target: str) -> None:
     module = htvm.build(path, target, platform="host")

@@ -128,6 +128,7 @@ def check_random(seed: int) -> None:
         np.testing.assert_array_equal(output, expected, err_msg=words)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("seed", range(70, 74))
 def test_random_networks_equal_the_interpreter(seed: int) -> None:
     check_random(seed)

@@ -42,6 +42,7 @@ def check_golden(name: str, target: str, platform: str) -> htvm.Module:
     return module
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("name", EVERY_DAY)
 def test_files_give_their_golden_output(name: str) -> None:
     target, platform = EVERY_DAY[name]
@@ -83,6 +84,7 @@ def check_random(seed: int, sanitize: bool) -> None:
             np.testing.assert_array_equal(output, expected, err_msg=words)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("seed", range(40, 44))
 def test_random_networks_equal_the_interpreter(seed: int) -> None:
     check_random(seed, sanitize=False)

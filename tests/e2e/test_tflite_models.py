@@ -32,6 +32,7 @@ def built(name: str, target: str, platform: str) -> htvm.Module:
     return htvm.build(loaded(name)[0], target, platform)  # type: ignore[arg-type]
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("target", ["diana.cpu", "diana.simd.cpu"])
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name", MODELS)
@@ -50,6 +51,7 @@ def test_cycles_of_a_host_with_simd() -> None:
     assert cycles is not None and cycles <= 7_600_000
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("name", MODELS)
 def test_digital_equals_its_reference(

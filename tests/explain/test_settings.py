@@ -91,6 +91,7 @@ def test_explanations_have_the_settings() -> None:
     assert explanation_of(made, 1, measure=False).settings == ()
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("target", "policy"), [("diana", None), ("diana", "latency"), ("diana.cpu", None)]
 )

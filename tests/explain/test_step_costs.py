@@ -97,6 +97,7 @@ def test_what_cannot_be_measured_is_called_an_estimate(
     assert "not measured: there is no C compiler" in str(found) and "?" in str(found)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("target", ["diana", "snitch_ita"])
 def test_no_advice_gains_more_than_its_layers_cost(target: str) -> None:
     compiled = compile_model(opened("ds_cnn"), target, BuildOptions())

@@ -56,6 +56,7 @@ def _make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 # --- what is in it ----------------------------------------------------------------------------
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("soc", [DIANA, GENERIC], ids=lambda soc: soc.name)
 def test_make_run_passes(soc: object, tmp_path: Path) -> None:
     # Moved after the export: nothing in it may point back to where it was made.
@@ -80,6 +81,7 @@ def test_make_run_fails_on_an_error_code(tmp_path: Path) -> None:
     assert done.returncode != 0 and "FAIL: tiny_run returned 5" in done.stdout
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_make_run_with_other_compilers(compiler: str, tmp_path: Path) -> None:
     tool(compiler)
@@ -88,6 +90,7 @@ def test_make_run_with_other_compilers(compiler: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(("change", "word"), [(0, b"PASS"), (1, b"FAIL")])
 def test_make_rv32_gives_firmware_that_checks_itself(
     change: int, word: bytes, tmp_path: Path
@@ -326,6 +329,7 @@ def _cmake(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([tool("cmake"), *arguments], capture_output=True, text=True)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("soc", [DIANA, GENERIC], ids=lambda soc: soc.name)
 def test_cmake_builds_and_checks(soc: object, tmp_path: Path) -> None:
     export(tiny.program(), soc, tmp_path / "p", _golden())  # type: ignore[arg-type]

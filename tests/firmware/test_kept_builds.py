@@ -34,6 +34,7 @@ def flip(file: Path) -> None:
 DAMAGES: tuple[Callable[[Path], None], ...] = (half, flip, Path.unlink)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_build_is_made_again(
     damage: Callable[[Path], None], tmp_path: Path, compiler: Compiler

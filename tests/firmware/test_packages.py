@@ -168,6 +168,7 @@ def test_packages_compile_strictly_for_the_core(core: str, tmp_path: Path) -> No
     assert done.returncode == 0
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("program", "core"), [("gcc", ()), ("arm-none-eabi-gcc", ("-mthumb", "-mcpu=cortex-m4"))]
 )

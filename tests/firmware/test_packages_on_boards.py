@@ -27,6 +27,7 @@ def digits() -> htvm.Model:
     return open_model("zoo:digits")
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("board", "names", "main"),
     [

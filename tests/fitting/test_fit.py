@@ -51,6 +51,7 @@ def hold(found: Fit, real: Sizes) -> None:
     assert level.slack == 0 and part(level, "code") >= real.code
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("network", "target"), [("toyadmos", "diana"), ("resnet8", "diana.cpu"), ("ds_cnn", "diana")]
 )
@@ -77,6 +78,7 @@ def test_demands_of_l2_of_imported_networks(name: str, target: str) -> None:
     hold(htvm.fit(model, target), htvm.build(model, target).sizes)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("network", "target"), [("resnet8", "diana.cpu"), ("ds_cnn", "diana"), ("ds_cnn", "cortex_m4")]
 )

@@ -212,6 +212,7 @@ def test_truncated_at_every_place(tmp_path: Path) -> None:
         assert outcome(tmp_path, data[:length]) == "ModelError", length
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_flipped_bytes(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)

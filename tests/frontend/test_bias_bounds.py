@@ -48,6 +48,7 @@ def loaded(data: bytes, folder: Path) -> htvm.Model:
     return htvm.load(path)
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("ratio", [2.0**-31, 1e-4, 0.9999, 1.0, 1.3, 64.0])
 @pytest.mark.parametrize("zero", [-128, 127])
 def test_what_fits_is_computed_as_tflite_micro_does(
@@ -63,6 +64,7 @@ def test_what_fits_is_computed_as_tflite_micro_does(
         np.testing.assert_array_equal(module.run(given).outputs[0], run(data, [given], 1)[0])
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("target", ["cortex_m4", "diana", "dla", "siracusa", "snitch_ita"])
 @pytest.mark.parametrize("ratio", [1e-7, 0.9])  # from 1 on, TFLite wraps, and accelerators do not
 def test_what_loads_is_built_for_every_target(ratio: float, target: str, tmp_path: Path) -> None:

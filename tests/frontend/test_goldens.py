@@ -46,6 +46,7 @@ def test_tvms_import_of_a_file_is_the_same_network(name: str) -> None:
     assert tvm_ffi.structural_equal(of_module.module, loaded(name).module)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_tvm_equals_tflite_micro_on_all_goldens(name: str) -> None:
     case = golden(name)

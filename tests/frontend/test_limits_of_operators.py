@@ -31,6 +31,7 @@ LISTS: dict[str, onnx.NodeProto] = {
 }
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("name", LISTS)
 def test_lists_of_millions_of_integers(name: str, tmp_path: Path) -> None:
     made = model_of([*FOLDED, LISTS[name]], {"x": (1, 4)}, constants=LONG)

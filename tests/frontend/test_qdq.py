@@ -40,6 +40,7 @@ SINGLE: dict[str, Write] = {
 }
 
 
+@pytest.mark.rotating(5)
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("write", SINGLE.values(), ids=SINGLE.keys())
 def test_one_operator_means_what_the_floats_mean(write: Write, layout: str) -> None:

@@ -41,6 +41,7 @@ def same(path: Path) -> None:
     assert tvm_ffi.structural_equal(of_module.module, of_file.module)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("name", _SHARED)
 def test_files_of_exporters_give_the_same_network(name: str) -> None:
     if not (_MODELS / name).exists():
@@ -119,6 +120,7 @@ def flat(file: File, x: str) -> str:
     return file.node("Flatten", [x])
 
 
+@pytest.mark.rotating(8)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators_are_read_as_from_the_file(name: str, tmp_path: Path) -> None:
     since = {"gelu": 20, "hard_swish": 14, "layer_norm": 17, "mean": 18}

@@ -84,6 +84,7 @@ def same(model: htvm.Model, inputs: list[Array], wanted: list[Array]) -> None:
     assert np.unique(wanted[0]).size > 5
 
 
+@pytest.mark.rotating(5)
 @pytest.mark.parametrize(("kind", "side"), SIDES)
 def test_tflite_operators_equal_tflite_micro(kind: str, side: int, tmp_path: Path) -> None:
     graph = alone(kind, side)
@@ -96,6 +97,7 @@ def test_those_of_int16_equal_tflite_micro(kind: str, side: int, tmp_path: Path)
     same(loaded(graph, tmp_path), [data], reference(graph, [data]))
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_target_computes_them_between_layers(target: str, tmp_path: Path) -> None:
     graph = between_layers()
@@ -108,6 +110,7 @@ def test_every_target_computes_them_between_layers(target: str, tmp_path: Path) 
     assert np.corrcoef(made.ravel(), wanted.ravel())[0, 1] > 0.99
 
 
+@pytest.mark.rotating(8)
 @pytest.mark.parametrize("quantized", [True, False], ids=["int8", "float32"])
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("op", ONNX)

@@ -32,6 +32,7 @@ def drawn(kind: str, seed: int) -> tuple[Graph, list[Array]]:
     return graph, inputs_of(graph, rng)
 
 
+@pytest.mark.rotating(20)
 @pytest.mark.parametrize("kind", CASES)
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32 - 1))

@@ -60,6 +60,7 @@ assert module.run(seeded_inputs(module.model.inputs)).outputs
 """
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("target", ["cortex_m4", "diana"])
 def test_the_compiler_builds_and_runs_without_tools(target: str, tmp_path: Path) -> None:
     for package in PACKAGES:

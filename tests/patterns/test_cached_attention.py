@@ -52,6 +52,7 @@ def test_prompts_have_several_queries() -> None:
     assert (layer.queries, layer.positions, layer.masks) == (3, 3, 3)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("length", [1, 5, 18])
 @pytest.mark.parametrize("whole", [False, True])
 def test_it_computes_what_its_operators_do(length: int, whole: bool) -> None:

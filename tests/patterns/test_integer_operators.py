@@ -36,6 +36,7 @@ from tests.reference.interpreter import interpret
 ROWS = ((1, 6, 32), "int8")
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(("dtype", "wide"), [("int8", False), ("int16", False), ("int32", True)])
 def test_rescale(dtype: str, wide: bool) -> None:
     mul = RNG.integers(-40000, 40000, (6, 1))
@@ -49,6 +50,7 @@ def test_rescale(dtype: str, wide: bool) -> None:
     assert ("int64_t" in built.compiled.program.cpu_source) == wide
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("function", ["add", "subtract", "multiply"])
 @pytest.mark.parametrize("dtypes", [("int8", "uint8"), ("int32", "int8"), ("int32", "int32")])
 def test_combine(function: Any, dtypes: tuple[str, str]) -> None:
@@ -58,6 +60,7 @@ def test_combine(function: Any, dtypes: tuple[str, str]) -> None:
     )
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("dtypes", [("uint8", "int8"), ("int32", "int32")])
 def test_matmul(dtypes: tuple[str, str]) -> None:
     agree(
@@ -75,6 +78,7 @@ def test_matmul(dtypes: tuple[str, str]) -> None:
         )
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("dtypes", [("int32", "uint8"), ("int8", "int8"), ("int16", "int32")])
 def test_quotients(dtypes: tuple[str, str]) -> None:
     """Divisors of int8 are of both signs, and zero."""
@@ -88,6 +92,7 @@ def test_quotients(dtypes: tuple[str, str]) -> None:
         PulpQuotient(1, 1, 1).result_of([TensorType((6, 5)), TensorType((4,))])
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("keepdims", [True, False])
 def test_sums_and_means(keepdims: bool) -> None:
     def write(bb: Any, x: Any) -> Any:
@@ -123,6 +128,7 @@ def test_sums_without_requantization_are_operators() -> None:
     assert [info.dtype for info in built.model.outputs] == ["int32"]
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_softmaxes(dtype: str) -> None:
     def write(bb: Any, x: Any) -> Any:
@@ -134,6 +140,7 @@ def test_softmaxes(dtype: str) -> None:
     agree([((1, 6, 32), dtype)], write)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_norms(dtype: str) -> None:
     weight = RNG.integers(-300000, 300000, 32)

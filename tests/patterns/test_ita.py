@@ -37,6 +37,7 @@ def test_a_softmax_in_c(dtype: str) -> None:
     assert node.op == ItaMax(PUBLISHED)
 
 
+@pytest.mark.rotating(20)
 @pytest.mark.parametrize("group", [0, 1, 3, 16, 64])
 @pytest.mark.parametrize("step_bits", [0, 3, 5, 7])
 @pytest.mark.parametrize("length", [1, 16, 50])

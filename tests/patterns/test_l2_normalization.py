@@ -25,6 +25,7 @@ def defined(rows: Array, zero_point: int) -> Array:
     return np.asarray(found, np.int8)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("zero_point", [-128, -7, 0, 127])
 def test_sums_of_one_to_five_squares(zero_point: int) -> None:
     rows = np.full((1000, 5), zero_point)
@@ -36,6 +37,7 @@ def test_sums_of_one_to_five_squares(zero_point: int) -> None:
     np.testing.assert_array_equal(normalized(rows, zero_point), defined(rows, zero_point))
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize(("zero_point", "value"), [(-128, 127), (127, -128), (0, -128), (0, 0)])
 @pytest.mark.parametrize("length", [1, 8256, 8300, 33025])
 def test_long_rows_of_the_largest_numbers(length: int, zero_point: int, value: int) -> None:

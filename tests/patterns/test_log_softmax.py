@@ -14,6 +14,7 @@ from tests.reference import gemmlowp
 from tests.reference.interpreter import interpret
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("scale", "length"),
     [(1e-7, 9), (1e-4, 4095), (0.004, 1), (0.02, 300), (0.0625, 40), (0.1, 12), (3.0, 7), (20, 5)],
@@ -32,6 +33,7 @@ def test_rows_are_tflites(scale: float, length: int) -> None:
     np.testing.assert_array_equal(interpret(module, [rows]).outputs[0], made)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("length", [1, 2, 3, 45, 46, 90, 91, 1448, 2896, 2897, 4095])
 def test_logarithms_of_sums_around_powers_of_the_root_of_two(length: int) -> None:
     found = gemmlowp.logarithm(length << 19, 12) / 2**26

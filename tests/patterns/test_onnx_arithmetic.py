@@ -22,6 +22,7 @@ def requant(*scales: float, zero: int = 0, inputs: tuple[int, ...] = (0,)) -> On
     return OnnxRequant(multipliers, shifts, zero, inputs)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("function", "scales"),
     [
@@ -120,6 +121,7 @@ def test_aligned_factors_are_exact() -> None:
     assert [factor * 2.0**-exponent for factor in factors] == [np.float32(0.37), np.float32(0.0021)]
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("kernel", "strides", "padding", "scale", "layout"),
     [

@@ -43,6 +43,7 @@ def near_ties(rng: np.random.Generator, scales: Array, bound: int, rows: int = 6
     return np.clip(acc, 1 - bound, bound - 1).astype(np.int32)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("smallest", "largest", "bound"),
     [(-20, 0, 2**24), (-10, 8, 2**24), (-36, 2, 2**31), (-60, -30, 2**31)],

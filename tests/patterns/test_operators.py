@@ -47,6 +47,7 @@ def tflite(channels: int) -> TfliteRequant:
     return TfliteRequant(tuple(multipliers), tuple(shifts), -11)
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize(
     ("k", "c", "groups", "kernel", "stride", "pads", "dilation"),
@@ -160,6 +161,7 @@ def test_convert(requant: Requant) -> None:
     assert node.op == op
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize(
     ("kernel", "strides", "pads"),

@@ -220,6 +220,7 @@ def test_a_conversion_of_a_result_is_not_absorbed() -> None:
     assert all(region.maps == () for region in parts.regions.values())
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("offset", [129, -82, 0])
 def test_absorbed_conversions_compute_what_the_integer_form_says(offset: int) -> None:
     def body(net: Net) -> relax.Var:

@@ -130,6 +130,7 @@ def mean(rng: Rng) -> Written:
 BUILDERS = (concat, slices, transpose, nearest, interleave, pad_axes, table, binary, mean)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("draw", BUILDERS, ids=lambda draw: draw.__name__)
 @settings(max_examples=6)
 @given(seed=st.integers(0, 2**32 - 1))

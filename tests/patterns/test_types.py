@@ -67,6 +67,7 @@ def agree(types: Sequence[tuple[tuple[int, ...], str]], write: Callable[..., Any
     return built
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("unsigned", [False, True])
 def test_a_convolution_of_unsigned_bytes(unsigned: bool) -> None:
     clip, dtype = ((0, 255), "uint8") if unsigned else ((-128, 127), "int8")

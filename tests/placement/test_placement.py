@@ -103,6 +103,7 @@ def test_a_form_that_one_core_has_decides(target: str, scheme: Scheme) -> None:
                 assert plan.places[node.name] == ("analog" if ternary else "digital")
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("name", ["ds_cnn_7x5", "mobilenet_v1", "resnet8", "toyadmos"])
 def test_the_cheapest_is_never_slower_than_one_core(name: str) -> None:
     plan = planned(name, "latency")
@@ -178,6 +179,7 @@ def test_a_function_sees_shapes_and_candidates() -> None:
     assert [layer.name for layer in seen if layer.border] == ["conv2d_0", "conv2d_8"]
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("policy", "words"),
     [

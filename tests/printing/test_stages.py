@@ -37,6 +37,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("name", "target", "stage"), [(*build, stage) for build in NETWORKS for stage in STAGES]
 )

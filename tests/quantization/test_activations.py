@@ -104,6 +104,7 @@ def clip_of(drawn: Source) -> tuple[int, int]:
     return drawn.clip[[step[1] for step in drawn.steps if step[1] in drawn.clip][-1]]
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("core", CORES)
 @settings(max_examples=4, deadline=None)
 @given(drawn=sources())
@@ -132,6 +133,7 @@ def check_outputs(core: str, drawn: Source) -> None:
             assert homes[name].can_clip_to(node.scaled.clip), node.name
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("core", CORES)
 @settings(max_examples=2, deadline=None)
 @given(drawn=sources())
@@ -148,6 +150,7 @@ def test_the_printed_loss_is_the_difference_from_the_source(core: str, drawn: So
     assert f"outputs: {result.report.output_largest} steps" in str(result.report)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("core", CORES)
 @settings(max_examples=4, deadline=None)
 @given(drawn=sources())
@@ -173,6 +176,7 @@ def test_bounds_inside_hold_to_half_a_step(core: str, drawn: Source) -> None:
             assert (real <= high + step / 2 + 1e-9).all(), node.name
 
 
+@pytest.mark.rotating(10)
 @pytest.mark.parametrize("zero", [-128, -20, 0, 40])
 @pytest.mark.parametrize("kind", ACTIVATIONS)
 def test_a_clip_of_its_own_is_written_only_where_the_core_has_none(kind: str, zero: int) -> None:

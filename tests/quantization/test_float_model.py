@@ -198,6 +198,7 @@ def chain(kinds: list[str], weights: dict[int, str]) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_retargeted_around_what_the_core_does_not_have(variant: str) -> None:
     network = chain(*VARIANTS[variant])

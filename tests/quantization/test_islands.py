@@ -76,6 +76,7 @@ def with_itself(file: File) -> None:
     file.output(file.quantize(convolution(file, y, 3), 1.2713391, 3), "int8")
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("network", [normed, attending, in_rows, with_itself])
 def test_layers_around_islands_run_on_the_core(
     network: Callable[[File], None], tmp_path: Path

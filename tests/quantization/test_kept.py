@@ -131,6 +131,7 @@ def network(part: Callable[[Sketch, int], int]) -> Graph:
     return sketch.graph(convolution(sketch, middle, 5, zero=4))
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("part", PARTS.values(), ids=PARTS.keys())
 def test_a_part_between_convolutions_keeps_its_meaning(
     tmp_path: Path, part: Callable[[Sketch, int], int]

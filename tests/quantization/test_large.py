@@ -15,6 +15,7 @@ COMPUTED, ADDED = 200, 1000
 """Tables of noise for each operator; a search of whole ties takes several times as many."""
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("shape", ["residual", "dense residual", "branches", "lstm"])
 def test_work_for_each_operator_is_bounded(shape: str) -> None:
     net = annotated(draw(shape, OPERATORS))

@@ -53,6 +53,7 @@ def assert_form(model: Model, scheme: MulShiftScheme) -> None:
         assert layer.clip in ((-128, 127), (0, 127))
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_layer_multiplies_in_range(family: str) -> None:
     result = retarget(FAMILIES[family](1).model(), options=with_scheme(TENSOR))
@@ -60,6 +61,7 @@ def test_every_layer_multiplies_in_range(family: str) -> None:
     assert "multiplication" in str(result.report)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("scheme", list(SCHEMES)[1:])
 def test_emitted_module_is_the_network_that_was_measured(scheme: str) -> None:
     # The interpreter also asserts that no int32 overflows.

@@ -58,6 +58,7 @@ def test_interface_and_names_stay(family: str) -> None:
     assert result.sources == {k: v for k, v in source.sources.items() if k in nodes_of(result)}
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("family", ["mobile", "residual"])
 def test_emitted_module_is_the_network_that_was_measured(family: str, layout: str) -> None:
@@ -108,6 +109,7 @@ def output_sqnr(drawn: Source, options: RetargetOptions) -> float:
     return sqnr_db(before - zero, after - zero)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("seed", [10, 11])
 def test_random_networks_keep_their_signal(family: str, seed: int) -> None:
@@ -266,6 +268,7 @@ def agreements() -> dict[str, int]:
     return {}
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("name", TARGETS)
 def test_classifiers_decide_as_before(name: str, agreements: dict[str, int]) -> None:
     """22 of the 24 golden decisions, in no network fewer than its share."""

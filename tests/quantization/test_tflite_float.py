@@ -73,6 +73,7 @@ def assert_same(graph: Graph, inputs: list[Array], folder: Path) -> None:
         np.testing.assert_allclose(array / scale, expected / scale, rtol=0, atol=1e-5)
 
 
+@pytest.mark.rotating(8)
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32 - 1))

@@ -23,6 +23,7 @@ BARE = Report(replace(WHOLE.summary, cycles=None, platform="host"), WHOLE.layers
 _START = {".html": b"<!DOCTYPE", ".png": b"\x89PNG", ".csv": b"name,", ".txt": b"tiny for diana"}
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("report", [WHOLE, BARE, deep(2, 4, 2)], ids=["whole", "bare", "deep"])
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_every_form_is_written_the_same_twice(suffix: str, report: Report, tmp_path: Path) -> None:

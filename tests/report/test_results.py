@@ -116,6 +116,7 @@ def _plots(result: object) -> list[str]:
     return [name for name in dir(type(result)) if name.startswith("plot_")]
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_is_shown(name: str) -> None:
     result = RESULTS[name]()

@@ -97,6 +97,7 @@ def test_a_refused_layer_is_taken_rewritten(name: str, layout: str) -> None:
     assert not refused.accepted and refused.reason and not refused.rewrite
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("name", LAYERS)
 def test_rewritten_layers_compute_the_same(name: str) -> None:
     """The results are those of the retargeted network without rewrites, byte for byte.

@@ -126,6 +126,7 @@ def rewritten(model: Model, rewrite: Rewrite) -> Applied:
     return done
 
 
+@pytest.mark.rotating(17)
 @pytest.mark.parametrize("value", [0, -7])
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("case", CASES, ids=case_id)

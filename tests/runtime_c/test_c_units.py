@@ -28,6 +28,7 @@ STRICT = ("-g", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow")
 BUILDS = (("zig", False), ("zig", True), ("gcc", True), ("clang", True))
 
 
+@pytest.mark.rotating(6)
 @pytest.mark.parametrize(("name", "sanitize"), BUILDS)
 @pytest.mark.parametrize("test", TESTS)
 def test_c_units(tmp_path: Path, test: str, name: str, sanitize: bool) -> None:

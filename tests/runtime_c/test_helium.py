@@ -71,6 +71,7 @@ def on_the_core(sections: tuple[Section, ...], folder: Path, before: str) -> byt
     return done.outputs["result"]
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("before", ["", WITHOUT_LOOPS], ids=["loops", "intrinsics"])
 @pytest.mark.parametrize("count", [4, pytest.param(40, marks=pytest.mark.slow)])
 def test_vector_instructions_equal_numpy(before, count, tmp_path_factory):

@@ -103,6 +103,7 @@ LIMITS = [
 ]
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("case", LIMITS, ids=lambda entry: str(entry[0]))
 def test_cycles_on_the_core(case: tuple[Product | Depthwise, float], tmp_path: Path) -> None:
     product, limit = case
@@ -129,6 +130,7 @@ CORNERS += [Depthwise(5, ix, 4, stride=2) for ix in (1, 2, 7, 8)]
 CORNERS += [Product(rows, pixels, 5, 4, seed=1) for rows in (1, 2) for pixels in (1, 3, 4, 5)]
 
 
+@pytest.mark.rotating(8)
 @pytest.mark.parametrize("case", CORNERS, ids=str)
 def test_corners_on_the_core(case: Product | Depthwise, tmp_path: Path) -> None:
     assert on_the_core(case, tmp_path)[0] == 0

@@ -18,6 +18,7 @@ TESTS = ("test_complaints.c", "test_dma.c", "test_driver.c", "test_random_regist
 STRICT = ("-g", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconversion")
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("name", ["zig", "gcc", "clang"])
 @pytest.mark.parametrize("test", TESTS)
 def test_c_units(tmp_path: Path, test: str, name: str) -> None:

@@ -92,6 +92,7 @@ def built(target: str, value: str, main: str, folder: Path, sources: list[Path])
     return done.stdout
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("case", CALLS)
 def test_every_wait_ends_with_a_code(case: str, tmp_path: Path) -> None:
     value, headers, *calls = CALLS[case]

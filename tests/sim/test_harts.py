@@ -299,6 +299,7 @@ def stepped_and_skipped(
     return stepped, skipped
 
 
+@pytest.mark.rotating(5)
 @pytest.mark.parametrize("harts", [1, 2, 9])
 @pytest.mark.parametrize("name", POLLS)
 def test_skipping_polls_changes_nothing(

@@ -130,6 +130,7 @@ _start:
 """
 
 
+@pytest.mark.rotating(5)
 @pytest.mark.parametrize("harts", [1, 2, 5, 8])
 @pytest.mark.parametrize("stride", [0, 4, 8, 256])
 def test_banks(harts: int, stride: int, tmp_path: Path, compiler: Compiler) -> None:

@@ -40,6 +40,7 @@ def together(body: str, harts: int, folder: Path, compiler: Compiler) -> Path:
 # --- one hart counts as the core alone --------------------------------------------------------
 
 
+@pytest.mark.rotating(8)
 @MEMORIES
 @pytest.mark.parametrize("corev", [False, True], ids=["", "corev"])
 @pytest.mark.parametrize("seed", range(6))

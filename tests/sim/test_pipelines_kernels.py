@@ -128,6 +128,7 @@ def on_the_cores(product: Product, cores: int, folder: Path) -> tuple[list[int],
 PRODUCTS = [Product(16, 32, 16, 16, 3, 3), Product(16, 8, 64, 64), Product(8, 16, 32, 32, 3, 3)]
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
 def test_conflicts_cost_little(product: Product, tmp_path: Path) -> None:
     """Eight cores on 16 interleaved banks lose little to what one loses."""

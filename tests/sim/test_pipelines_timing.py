@@ -201,6 +201,7 @@ STEPS = {
 }
 
 
+@pytest.mark.rotating(5)
 @pytest.mark.parametrize("name", STEPS)
 def test_conflicts(name: str, tmp_path: Path, compiler: Compiler) -> None:
     bodies, cycles = STEPS[name]

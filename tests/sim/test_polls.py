@@ -92,6 +92,7 @@ def elf_memory(elf: Path) -> int:
     return read_elf(elf).symbols["memory"].address
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("name", LOOPS)
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 3000), st.integers(0, 3000))

@@ -48,6 +48,7 @@ def run(body: str, folder: Path, core: str = "cortex_m55", limit: int = 10**6) -
     )
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("core", CORES)
 def test_counts_are_those_of_the_other_emulator(core: str, tmp_path: Path) -> None:
     """The same firmware: instructions, steps, outputs and stack."""

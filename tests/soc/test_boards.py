@@ -45,6 +45,7 @@ def test_there_are_boards_that_people_have() -> None:
     assert {board.core for board in boards().values()} == {*CORES}
 
 
+@pytest.mark.rotating(20)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_board_is_a_target(name: str) -> None:
     board = boards()[name]
@@ -77,7 +78,7 @@ CORTEX = [name for name in NAMES if boards()[name].core.startswith("cortex")]
 RISCV = [name for name in NAMES if name not in CORTEX]
 
 
-@pytest.mark.rotating(2)
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("name", [*CORTEX, *RISCV])
 def test_digits_link_and_run(name: str) -> None:
     """Linked for the board's own memories, and run where the core has an emulator."""

@@ -17,6 +17,7 @@ def test_cycles_of_a_host_with_simd() -> None:
     assert cycles is not None and cycles <= 6_100_000
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("target", ["diana.cpu", "diana.simd.cpu", "siracusa.cpu"])
 def test_estimates_hold_for_every_kind_of_layer(target: str) -> None:
     """DS-CNN has all kinds that multiply; a layer's kernel may hold more than the layer."""

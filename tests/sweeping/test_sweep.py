@@ -279,6 +279,7 @@ def test_front_and_figures(standin: Standin, tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------ results files
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_results_are_resumed_identically(standin: Standin, tmp_path: Path, suffix: str) -> None:
     whole = tmp_path / f"whole.{suffix}"
@@ -314,6 +315,7 @@ def test_a_finished_sweep_may_be_repeated(standin: Standin, tmp_path: Path) -> N
     assert path.read_bytes() == before
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_results_of_another_sweep_are_left_alone(
     standin: Standin, tmp_path: Path, suffix: str

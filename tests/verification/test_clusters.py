@@ -100,6 +100,7 @@ def test_a_core_that_spoils_a_layer(target: str, core: int) -> None:
     assert stored.cycle < moved.cycle
 
 
+@pytest.mark.rotating(1)
 @TARGETS
 @pytest.mark.parametrize("core", [0, 3])
 def test_a_broken_kernel_of_the_cpu(target: str, core: int) -> None:
@@ -121,6 +122,7 @@ def test_a_broken_kernel_of_the_cpu(target: str, core: int) -> None:
     assert line_of(work, stored, "probe_cpu.c").endswith(f"^ (core == {core});")
 
 
+@pytest.mark.rotating(1)
 @TARGETS
 def test_a_wrong_argument_of_a_tiled_layer(target: str) -> None:
     """The store is in a kernel of the runtime: the line is that which ran the kernel."""
@@ -140,6 +142,7 @@ def test_a_wrong_argument_of_a_tiled_layer(target: str) -> None:
     assert stored.cycle < moved.cycle
 
 
+@pytest.mark.rotating(1)
 @TARGETS
 def test_which_of_many_transfers(target: str) -> None:
     """The result leaves again and again, ordered faster than it moves."""
@@ -163,6 +166,7 @@ def test_which_of_many_transfers(target: str) -> None:
     assert stored.hart == 0 and "[99] ^= 1" in line_of(work, stored, "probe_layers.c")
 
 
+@pytest.mark.rotating(1)
 @TARGETS
 def test_a_watched_run_counts_the_same(target: str) -> None:
     from htvm.sim.look import Look, Range, Watch

@@ -92,6 +92,7 @@ def expected_element(program: TileProgram, number: int, byte: int) -> tuple[int,
     return k.out_start + channel, y.out_start + row, x.out_start + column
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("kind", ["overlapped", "published"])
 @pytest.mark.parametrize(("tile", "byte"), [(0, 0), (3, 297)])
 def test_a_wrong_tile_of_a_convolution(kind: str, tile: int, byte: int) -> None:

@@ -40,6 +40,7 @@ def check(model: htvm.Model, target: str) -> htvm.Module:
     return module
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(("name", "target"), EVERY_DAY)
 def test_outputs_are_those_of_the_program(name: str, target: str) -> None:
     check(zoo.build(name), target)

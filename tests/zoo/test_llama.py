@@ -46,6 +46,7 @@ def kinds(model: Model) -> list[str]:
     ]
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("file", "ours"),
     [
@@ -122,6 +123,7 @@ def test_names() -> None:
         zoo.microllama_prompt(1.5)  # type: ignore[arg-type]
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("name", ["step", "prompt"])
 def test_simulated_cores_compute_it(name: str) -> None:
     step = zoo.microllama(3, layers=1)

@@ -18,6 +18,7 @@ from patterns.ops.tflite.softmax import TfliteSoftmax
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("name", "layout"),
     [(name, "NHWC") for name in zoo.names()] + [("ds_cnn", "NCHW"), ("resnet8", "NCHW")],

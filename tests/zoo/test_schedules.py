@@ -67,6 +67,7 @@ def test_published_transfers(name: str) -> None:
     assert (total - DEVIATIONS.get(name, 0), calls, rows) == TABLE[name][:3]
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("schedule", ["published", "overlapped"])
 def test_layers_take_as_long_as_predicted(name: str, schedule: ScheduleKind) -> None:

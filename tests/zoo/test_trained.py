@@ -36,6 +36,7 @@ def test_weights_are_small() -> None:
     assert sum(weights_file(name).stat().st_size for name in zoo.TRAINED) < LARGEST
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("name", "target", "analog"), [("digits", "diana.digital", 0), ("digits_ternary", "diana", 3)]
 )

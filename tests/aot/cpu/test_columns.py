@@ -45,6 +45,7 @@ def test_portable_kernels_equal_numpy(count, kind, tmp_path, compiler):
     native.in_child(check)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("core", [*CORES, MVE])
 @pytest.mark.parametrize(
     "count", [3, pytest.param(40, marks=pytest.mark.slow)], ids=["some", "many"]
@@ -58,6 +59,7 @@ def test_kernels_on_a_core_equal_numpy(count, core, tmp_path, compiler):
         np.testing.assert_array_equal(made, wanted, err_msg=f"case {number}")
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize(
     ("shape", "filters", "call"),
     [
@@ -79,6 +81,7 @@ def test_each_block_equals_numpy(core, shape, filters, call, tmp_path, compiler)
     np.testing.assert_array_equal(result.outputs[0], case.expected.reshape(result.outputs[0].shape))
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("stride", [(1, 1), (2, 1)])
 @pytest.mark.parametrize("core", [*CORES, MVE])
 def test_channels_first(core, stride, tmp_path, compiler):
@@ -111,6 +114,7 @@ def test_packed_weights_of_taps():
 
 
 # 14 instructions for 16 products, and 2 for every fourth of these steps; 12 for 4, and 3 for 16.
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("core", "per_mac", "per_element"),
     [("cortex_m4", 14.5 / 16, 7 / 8), ("cortex_m0plus", 51 / 16, 6.4)],
@@ -127,6 +131,7 @@ def test_instructions_of_an_inner_loop(core, per_mac, per_element, tmp_path, com
     assert (counts[1] - counts[0] - columns) / macs == pytest.approx(per_mac, abs=0.03)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize(
     ("shape", "filters", "stride", "groups", "call"),
     [

@@ -40,6 +40,7 @@ def resnet(request):
     return compile_cpu(zoo.resnet8().module, "resnet8", kernels=request.param)
 
 
+@pytest.mark.rotating(1)
 def test_nothing_of_tvm_remains(resnet):
     text = native.source_of(resnet)
     assert not re.search(r"(?<!H)TVM|tvm|DLTensor|PackedFunc|#include (?!<stdint.h>)", text)
@@ -102,6 +103,7 @@ def test_no_division_in_the_inner_loops(networks):
                 assert not re.search(r"[/%] ", kernel.source.split("*/", 1)[1]), kernel.symbol
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_the_same_bytes_in_every_process(mode, tmp_path):
     program = (
@@ -123,6 +125,7 @@ def test_the_same_bytes_in_every_process(mode, tmp_path):
     assert len(texts) == 1 and len(texts.pop()) > 10_000
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("command", ["zig", "rv32", "gcc", "clang"])
 def test_compiles_without_a_warning(command, mode, tmp_path):
@@ -160,6 +163,7 @@ def test_compilers_that_know_no_pragma_see_none(tmp_path):
     assert not pragmas("-U__clang__", "-U__GNUC__")
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_network_equals_the_reference_without_undefined_behaviour(mode, tmp_path, compiler):
     model = zoo.ds_cnn()

@@ -58,6 +58,7 @@ SIMD_CASES = {
 }
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("name", SIMD_CASES)
 def test_with_simd(name, compiler, tmp_path):
     limit, make = SIMD_CASES[name]

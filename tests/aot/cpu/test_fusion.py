@@ -33,6 +33,7 @@ def sums_in_memory(code: CpuCode) -> list[str]:
     return [value.name for value in made if value.dtype == "int32" and value.name in read]
 
 
+@pytest.mark.rotating(6)
 @pytest.mark.parametrize("simd", ["", "dsp"], ids=["scalar", "dsp"])
 @pytest.mark.parametrize("group", REQUANTIZING)
 def test_no_sums_between_kernels(group: str, simd: Any) -> None:

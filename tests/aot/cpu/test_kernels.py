@@ -70,6 +70,7 @@ CONVOLUTIONS = {
 }
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("scheme", ["tflite", "shift", "mul_shift"])
 def test_conv2d(scheme, mode, tmp_path, compiler):
@@ -85,6 +86,7 @@ DEPTHWISE = {
 }
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("scheme", ["tflite", "shift"])
 def test_depthwise(scheme, mode, tmp_path, compiler):
@@ -95,6 +97,7 @@ def test_depthwise(scheme, mode, tmp_path, compiler):
     check_all(cases, mode, tmp_path, compiler)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_channels_first(mode, tmp_path, compiler):
     sizes = dict(y=7, x=9, c=6, k=6, filter=(3, 3), stride=(2, 1), padding=(1, 0, 0, 1))
@@ -108,6 +111,7 @@ def test_channels_first(mode, tmp_path, compiler):
     check_all(cases, mode, tmp_path, compiler)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_dilated_and_grouped_convolutions(mode, tmp_path, compiler):
     """Rare enough to have no schedule of their own."""
@@ -121,6 +125,7 @@ def test_dilated_and_grouped_convolutions(mode, tmp_path, compiler):
     check_all(cases, mode, tmp_path, compiler)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_dense(mode, tmp_path, compiler):
     cases = {}
@@ -138,6 +143,7 @@ def test_dense(mode, tmp_path, compiler):
     check_all(cases, mode, tmp_path, compiler)
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("factors", [(0, 3), (1, 2), (-3, 0), (-1, 0)])
 def test_requantize_by_any_factor(factors, mode, tmp_path, compiler):
@@ -155,6 +161,7 @@ def test_requantize_by_any_factor(factors, mode, tmp_path, compiler):
     check_defined(Case(built, {"x": data}, expected), mode, tmp_path, compiler)
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "scales", [(0.1, 0.1, 0.2), (0.03, 0.7, 0.4), (0.5, 0.1, 0.11), (1.0, 1e-4, 0.9)]
@@ -265,6 +272,7 @@ def test_softmax_is_within_a_step_of_the_real_one(mode, tmp_path, compiler):
     assert np.abs(result.astype(int) - expected).max() <= 1
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_residual_network(mode, tmp_path, compiler):
     """Fusion across operators, an alias, constants shared by equal content; no undefined

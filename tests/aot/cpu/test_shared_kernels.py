@@ -116,6 +116,7 @@ def one_core(tmp_path_factory, compiler):
     }
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(("near", "simd"), [(NEAR, ""), (300, ""), (0, ""), (NEAR, "corev")])
 def test_the_cores_compute_what_one_does(one_core, near, simd, tmp_path, compiler) -> None:
     codes, shared = {}, 0

@@ -58,6 +58,7 @@ NAMES = {
 }
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("target", ["diana.digital", "siracusa"])
 @pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
 def test_a_layer_may_have_the_name(names: tuple[str, ...], target: str) -> None:
@@ -78,6 +79,7 @@ def test_parts_of_kernels_are_called_like_no_layer(tmp_path: Path, compiler: Any
     compiler.compile_host([source], tmp_path / "a.so", folders, native.STRICT, shared=True)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("target", ["siracusa.cluster", "snitch_ita.cluster"])
 @pytest.mark.parametrize("name", ["streaming_tcn_cache", "squeeze_excite_three_channels"])
 def test_several_kernels_of_one_layer_have_parts(name: str, target: str) -> None:

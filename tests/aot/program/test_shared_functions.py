@@ -78,6 +78,7 @@ def test_layers_of_one_shape_share_a_function(target: str) -> None:
     assert texts["net.c"].count(f"{shared}(") == len(sharing)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_each_layer_is_verified_by_its_own_name(target: str) -> None:
     """All compute what the reference does, though they run the same code."""

@@ -57,6 +57,7 @@ def agree(file: File, y: str, shape: tuple[int, ...], folder: Path) -> Path:
     return path
 
 
+@pytest.mark.rotating(8)
 @pytest.mark.parametrize("dtype", LIMITS)
 @pytest.mark.parametrize("per_channel", [True, False])
 @pytest.mark.parametrize("zero", [True, False])

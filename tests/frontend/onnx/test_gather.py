@@ -174,6 +174,7 @@ def test_indices_of_int64_are_taken_where_they_fit(tmp_path: Path) -> None:
         module.run(given.astype(np.int16))
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("target", ["diana", "siracusa"])
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_accelerators_run_the_layers_behind_a_table(

@@ -110,6 +110,7 @@ def test_a_network_over_one_axis(tmp_path: Path) -> None:
     assert kinds == ["reshape", "conv2d", "max_pool", "pad", "conv2d", "reshape"]
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("target", ["generic.cpu", "siracusa", "diana"])
 def test_targets_compute_a_network_over_one_axis(target: str, tmp_path: Path) -> None:
     nodes, constants = chain()

@@ -158,6 +158,7 @@ def kernels(model: onnx.ModelProto) -> dict[str, str | None]:
     }
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_drawn_networks(seed: int, tmp_path: Path) -> None:
     for number in range(seed * 4, seed * 4 + 4):

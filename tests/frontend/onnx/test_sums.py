@@ -44,6 +44,7 @@ def a_file(op: str, dtype: str, steps: list[tuple[Any, int]], shapes: Any, const
     return file
 
 
+@pytest.mark.rotating(6)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("op", OPERATORS)
@@ -67,6 +68,7 @@ SHAPES = (
 )
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operands_that_are_repeated(dtype: str, shapes: Any, tmp_path: Path) -> None:
@@ -91,6 +93,7 @@ def test_single_elements(tmp_path: Path) -> None:
         np.testing.assert_array_equal(reference([a, b])[0], theirs(path, [a, b])[0])
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("shape", [(), (1,), (7, 1, 1), (256,), (7, 5, 256)])
 @pytest.mark.parametrize("op", OPERATORS)
 def test_a_constant_operand(op: str, shape: tuple[int, ...], tmp_path: Path) -> None:
@@ -103,6 +106,7 @@ def test_a_constant_operand(op: str, shape: tuple[int, ...], tmp_path: Path) -> 
     np.testing.assert_array_equal(made, theirs(path, [a])[0])
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("op", ["Add", "Mul"])
 def test_functions_between_dequantized_tensors(op: str, dtype: str, tmp_path: Path) -> None:
@@ -121,6 +125,7 @@ def test_functions_between_dequantized_tensors(op: str, dtype: str, tmp_path: Pa
     np.testing.assert_array_equal(made, theirs(path, data)[0])
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("op", OPERATORS)
 def test_generated_code_rounds_the_same(op: str, dtype: str, tmp_path: Path) -> None:

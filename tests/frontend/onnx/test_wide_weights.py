@@ -72,6 +72,7 @@ def test_weights_that_fit_stay_narrow(tmp_path) -> None:
     check(file, tmp_path, [data((1, 40))], "int8")
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("target", ["diana.digital", "siracusa"])
 def test_accelerators_get_them_in_bytes(target: str, tmp_path) -> None:
     file = File()
