@@ -99,7 +99,7 @@ SCHEDULES = {"published": tried, "overlapped": overlapped}
 
 def cycles(layer: Layer) -> Callable[[Tile], int]:
     """The cycle model of a layer."""
-    return partial(Cost(DIANA, TilingOptions(schedule="published")).tile, CORE, layer)
+    return partial(Cost(DIANA, TilingOptions(schedule="published")).tile_cycles, CORE, layer)
 
 
 def chosen(layer: Layer, problem: TilingProblem) -> dict[str, Tile]:

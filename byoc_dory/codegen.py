@@ -27,7 +27,7 @@ def generate(
     prefix: str,
     accelerator: str | None = None,
     weights: Mapping[str, str] | None = None,
-    held: Mapping[str, int] | None = None,
+    state_offsets: Mapping[str, int] | None = None,
     symbols: Symbols | None = None,
 ) -> RegionCode:
     """Generate the code of a region.
@@ -38,7 +38,7 @@ def generate(
         prefix: prefix of all C names, usually the model's name.
         accelerator: name of the accelerator for layers without a home in the region; the SoC's
             first one by default.
-        weights, held: as for `RegionGenerator`.
+        weights, state_offsets: as for `RegionGenerator`.
         symbols: names that are in use in the program; new ones are added.
 
     Raises:
@@ -48,7 +48,7 @@ def generate(
         TilingError: no tile of a layer fits.
     """
     symbols = Symbols(prefix) if symbols is None else symbols
-    return RegionGenerator(region, cost, symbols, accelerator, weights, held).code()
+    return RegionGenerator(region, cost, symbols, accelerator, weights, state_offsets).code()
 
 
 class RegionGenerator:
@@ -60,7 +60,8 @@ class RegionGenerator:
         weights: name of the memory that keeps a layer's weights, "" if they are loaded with its
             tiles (`byoc_dory.pinning`); layers that are not in it do as their accelerator is
             described.
-        held: byte offset in L1 of each input that stays there between runs (`byoc_dory.state`).
+        state_offsets: byte offset in L1 of each input that stays there between runs
+            (`byoc_dory.state`).
     """
 
     def __init__(
@@ -70,18 +71,18 @@ class RegionGenerator:
         symbols: Symbols,
         accelerator: str | None = None,
         weights: Mapping[str, str] | None = None,
-        held: Mapping[str, int] | None = None,
+        state_offsets: Mapping[str, int] | None = None,
     ) -> None:
-        found = expand(cost.soc, region, accelerator)
-        kept = {} if weights is None else weights
-        self.region = found.region
+        expanded = expand(cost.soc, region, accelerator)
+        weight_memories = {} if weights is None else weights
+        self.region = expanded.region
         self.cost = cost
         self.symbols = symbols
         self.homes = {
-            name: home.keeping(kept[name]) if name in kept else home
-            for name, home in found.homes.items()
+            name: home.keeping(weight_memories[name]) if name in weight_memories else home
+            for name, home in expanded.homes.items()
         }
-        self.held = held or {}
+        self.state_offsets = state_offsets or {}
         self._emitters = {name: home.emitter(cost.soc) for name, home in self.homes.items()}
         # All emitters belong to one family, so they share one layout.
         self.layout = self.homes[self.region.layers[0].name].layout(cost.soc)
@@ -93,21 +94,24 @@ class RegionGenerator:
         Raises:
             The errors of `generate`.
         """
-        _, plan = self._planned
-        return plan.cycles - plan.beside
+        _, plan = self._quickest_plan
+        return plan.cycles - plan.saved_cycles
 
     @cached_property
-    def _planned(self) -> tuple[tuple[Layer, ...], RegionPlan]:
+    def _quickest_plan(self) -> tuple[tuple[Layer, ...], RegionPlan]:
         """The layers in the order that takes fewest predicted cycles, and their plan."""
         self._check_accepted()
         region = self.region
-        planned = plan_region(region, self.homes, self.cost, self.held)
-        other = with_long_before_sums(region, self.homes)
-        if other is not region:
-            again = plan_region(other, self.homes, self.cost, self.held)
-            if again.cycles - again.beside < planned.cycles - planned.beside:
-                return other.layers, again
-        return region.layers, planned
+        plan = plan_region(region, self.homes, self.cost, self.state_offsets)
+        reordered = with_long_before_sums(region, self.homes)
+        if reordered is not region:
+            reordered_plan = plan_region(reordered, self.homes, self.cost, self.state_offsets)
+            if (
+                reordered_plan.cycles - reordered_plan.saved_cycles
+                < plan.cycles - plan.saved_cycles
+            ):
+                return reordered.layers, reordered_plan
+        return region.layers, plan
 
     def _check_accepted(self) -> None:
         """Check that the rules of each layer's accelerator accept it.
@@ -138,29 +142,31 @@ class RegionGenerator:
         region = self.region
         read = {tensor.name for layer in region.layers for tensor in layer.inputs}
         entering = [tensor for tensor in region.inputs if tensor.name in read]
-        renamed = {
+        copy_names = {
             tensor.name: tensor.name + _COPY
             for tensor in (*entering, *region.outputs)
             if not self.layout.native(tensor)
         }
-        renamed |= {tensor.name: tensor.name + _COPY for tensor in region.mapped}
-        kernels = [self._prologue(tensor, renamed) for tensor in entering if tensor.name in renamed]
-        kernels += [self._prologue(mapped, renamed, entry) for mapped, entry in self._maps()]
+        copy_names |= {tensor.name: tensor.name + _COPY for tensor in region.mapped}
+        kernels = [
+            self._prologue(tensor, copy_names) for tensor in entering if tensor.name in copy_names
+        ]
+        kernels += [self._prologue(mapped, copy_names, entry) for mapped, entry in self._maps()]
         layers = self._layers()
-        planned = layers.plan
-        kernels += [_rename(kernel, renamed) for kernel in layers.kernels]
+        plan = layers.plan
+        kernels += [_rename(kernel, copy_names) for kernel in layers.kernels]
         kernels += [
             self.layout.epilogue(
-                tensor, renamed[tensor.name], self._conversion(tensor, "from_core")
+                tensor, copy_names[tensor.name], self._conversion(tensor, "from_core")
             )
             for tensor in region.outputs
-            if tensor.name in renamed
+            if tensor.name in copy_names
         ]
         self.symbols.enter(entry.name for kernel in kernels for entry in kernel.constants)
         return RegionCode(
             name=region.name,
             kernels=tuple(kernels),
-            buffers=self._buffers(entering, renamed, set(planned.resident)),
+            buffers=self._buffers(entering, copy_names, set(plan.resident)),
             inputs=region.inputs,
             outputs=region.outputs,
             headers=tuple(
@@ -168,26 +174,26 @@ class RegionGenerator:
                     header for emitter in self._emitters.values() for header in emitter.headers
                 )
             ),
-            plan=planned,
+            plan=plan,
         )
 
     def _maps(self) -> Iterator[tuple[Tensor, BorderMap]]:
-        for mapped, entry in zip(self.region.mapped, self.region.maps, strict=True):
-            if mapped.layout == "CHW":
+        for tensor, border_map in zip(self.region.mapped, self.region.maps, strict=True):
+            if tensor.layout == "CHW":
                 raise UnsupportedError(
-                    f"the map of '{entry.tensor}' has no layout to convert",
+                    f"the map of '{border_map.tensor}' has no layout to convert",
                     where=f"region '{self.region.name}'",
                     hint="give its source in the outside's layout",
                 )
-            yield mapped, entry
+            yield tensor, border_map
 
     def _prologue(
-        self, tensor: Tensor, renamed: dict[str, str], mapped: BorderMap | None = None
+        self, tensor: Tensor, copy_names: dict[str, str], border_map: BorderMap | None = None
     ) -> Kernel:
         # Another region may convert the map's result itself, so the two functions' names differ.
-        suffix = "to_core" if mapped is None else "mapped_to_core"
+        suffix = "to_core" if border_map is None else "mapped_to_core"
         symbol = self._conversion(tensor, suffix)
-        return self.layout.prologue(tensor, renamed[tensor.name], symbol, mapped)
+        return self.layout.prologue(tensor, copy_names[tensor.name], symbol, border_map)
 
     def _conversion(self, tensor: Tensor, suffix: str) -> str:
         """Return a conversion's C name: regions that convert the same tensor share the function."""
@@ -199,7 +205,7 @@ class RegionGenerator:
         if isinstance(emitter, RegionEmitter):
             self._check_accepted()
             return emitter.region(self.region, self.cost.options, self._symbol)
-        layers, planned = self._planned
+        layers, planned = self._quickest_plan
         plans = zip(layers, planned.layers, strict=True)
         return RegionKernels(tuple(self._layer(layer, plan) for layer, plan in plans), planned)
 
@@ -218,26 +224,26 @@ class RegionGenerator:
         return self.symbols.function_of((self.region.name, name), name)
 
     def _buffers(
-        self, entering: list[Tensor], renamed: dict[str, str], resident: set[str]
+        self, entering: list[Tensor], copy_names: dict[str, str], resident: set[str]
     ) -> tuple[Buffer, ...]:
         """Buffers for tensors in the accelerator's layout that are internal and not resident."""
-        outside = {tensor.name for tensor in (*self.region.inputs, *self.region.outputs)}
+        border_names = {tensor.name for tensor in (*self.region.inputs, *self.region.outputs)}
         tensors: list[Tensor] = [
             *entering,
             *self.region.mapped,
             *(layer.output for layer in self.region.layers),
         ]
         return tuple(
-            Buffer(renamed.get(tensor.name, tensor.name), self.layout.stored_bytes(tensor))
+            Buffer(copy_names.get(tensor.name, tensor.name), self.layout.stored_bytes(tensor))
             for tensor in tensors
-            if tensor.name in renamed or tensor.name not in outside | resident
+            if tensor.name in copy_names or tensor.name not in border_names | resident
         )
 
 
-def _rename(kernel: Kernel, renamed: dict[str, str]) -> Kernel:
+def _rename(kernel: Kernel, copy_names: dict[str, str]) -> Kernel:
     """Return the kernel with border tensors replaced by their accelerator-layout copies."""
     return replace(
         kernel,
-        inputs=tuple(renamed.get(name, name) for name in kernel.inputs),
-        outputs=tuple(renamed.get(name, name) for name in kernel.outputs),
+        inputs=tuple(copy_names.get(name, name) for name in kernel.inputs),
+        outputs=tuple(copy_names.get(name, name) for name in kernel.outputs),
     )

@@ -1,11 +1,12 @@
 """`Cost`: the cycles that layers take on a SoC under options of the tiler.
 
 There are three answers for a layer on an accelerator, from the one that knows most to the one that
-knows least: of a plan (`Cost.of`), with the tiles and residents that a region's planning chose; of
-the layer's own best choice where the same tensors stay in L1 (`Cost.best`), double-buffered under
-schedules that overlap; and of its best tile by itself (`Cost.alone`), with one buffer and all
-operands in L2, by which placement compares cores before regions are known.  All are computed from
-the accelerator's tile programs.  On the host (`Cost.host`) they are estimates from sizes.
+knows least: of a plan (`Cost.layer_cost`), with the tiles and residents that a region's planning
+chose; of the layer's own best choice where the same tensors stay in L1 (`Cost.best_cycles`),
+double-buffered under schedules that overlap; and of its best tile by itself (`Cost.cycles_alone`),
+with one buffer and all operands in L2, by which placement compares cores before regions are known.
+All are computed from the accelerator's tile programs.  On the host (`Cost.host`) they are estimates
+from sizes.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from byoc_dory.layers import (
 )
 from byoc_dory.layers.rowwise import ItaGelu, TableMap
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan import LayerPlan, alone
-from byoc_dory.residency import Known
-from byoc_dory.residency.choices import Offer
-from byoc_dory.residency.tiler import Answers, LayerCost, Tiler
+from byoc_dory.plan import LayerPlan, plan_alone
+from byoc_dory.residency import ChoiceCache
+from byoc_dory.residency.choices import LayerChoices
+from byoc_dory.residency.tiler import CostAnswers, LayerCost, Tiler
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tiling import Objective, Solution, Tile, TilingProblem, quickest, solve
 from byoc_dory.tiling.objectives import objective_named
@@ -57,27 +58,32 @@ class HostEstimates:
         cost = self._cost
         if isinstance(layer, CachedAttention):
             # Besides two products: softmax, and four other steps from a product to a weight.
-            each = cost.softmax_element + 4 * cost.move_element
-            return round(layer.macs * cost.pointwise_mac + layer.macs // (2 * layer.C) * each)
+            element_cycles = cost.softmax_element + 4 * cost.move_element
+            return round(
+                layer.macs * cost.pointwise_mac + layer.macs // (2 * layer.C) * element_cycles
+            )
         match layer:
             case Add():
-                each, elements = cost.add_element, layer.output.elements * (len(layer.inputs) - 1)
+                element_cycles, elements = (
+                    cost.add_element,
+                    layer.output.elements * (len(layer.inputs) - 1),
+                )
             case Rows(function=TableMap() | ItaGelu()):
-                each, elements = cost.move_element, layer.output.elements
+                element_cycles, elements = cost.move_element, layer.output.elements
             case Rows():
-                each, elements = cost.softmax_element, layer.output.elements
+                element_cycles, elements = cost.softmax_element, layer.output.elements
             case Combination():
                 steps = 1 + sum(table is not None for table in layer.tables)
-                each, elements = steps * cost.move_element, layer.output.elements
+                element_cycles, elements = steps * cost.move_element, layer.output.elements
             case Dense() | Matmul():
-                each, elements = cost.dense_mac, layer.macs
+                element_cycles, elements = cost.dense_mac, layer.macs
             case Convolution(depthwise=True):
-                each, elements = cost.depthwise_mac, layer.macs
+                element_cycles, elements = cost.depthwise_mac, layer.macs
             case Convolution() if (layer.fy, layer.fx) != (1, 1):
-                each, elements = cost.conv_mac, layer.macs
+                element_cycles, elements = cost.conv_mac, layer.macs
             case _:
-                each, elements = cost.pointwise_mac, layer.macs
-        return round(each * elements)
+                element_cycles, elements = cost.pointwise_mac, layer.macs
+        return round(element_cycles * elements)
 
     def operator(self, work: Work, read: int, written: int) -> int | None:
         """Return the cycles of an operator without a `Layer`; ``None`` if unknown.
@@ -88,7 +94,7 @@ class HostEstimates:
             written: number of elements of its result.
         """
         cost = self._cost
-        each, elements = {
+        element_cycles, elements = {
             Work.NOTHING: (0.0, 0),
             Work.MOVE: (cost.move_element, written),
             Work.SUM: (cost.add_element, written),
@@ -96,7 +102,7 @@ class HostEstimates:
             Work.SOFTMAX: (cost.softmax_element, written),
             Work.REAL: (cost.real_element, max(read, written)),
         }.get(work, (None, 0))
-        return None if each is None else round(each * elements)
+        return None if element_cycles is None else round(element_cycles * elements)
 
     def conversion(self, size: int) -> int:
         """Return the cycles of converting ``size`` bytes to or from an accelerator's layout."""
@@ -127,31 +133,31 @@ class Cost:
         self.soc = soc
         self.options = options
         self.host = HostEstimates(soc)
-        self.choices: Known = {}
-        self._answers: dict[object, Answers] = {} if other is None else other._answers
-        self._alone: dict[object, int] = {}
-        self._best: dict[object, int] = {}
+        self.choices: ChoiceCache = {}
+        self._answers: dict[object, CostAnswers] = {} if other is None else other._answers
+        self._cycles_alone: dict[object, int] = {}
+        self._best_cycles: dict[object, int] = {}
 
-    def under(self, options: TilingOptions) -> Cost:
+    def with_options(self, options: TilingOptions) -> Cost:
         """Return the cost on the same SoC under other options."""
         return self if options == self.options else Cost(self.soc, options, self)
 
     # ------------------------------------------------------------------ plans and tiles
 
-    def alike(self, accelerator: Accelerator, layer: Layer) -> tuple[object, ...]:
+    def cost_key(self, accelerator: Accelerator, layer: Layer) -> tuple[object, ...]:
         """Return a key that is equal for layers that take the same cycles in every tile."""
         return accelerator, accelerator.counts(self.soc, layer, self.options)
 
-    def of(self, accelerator: Accelerator, layer: Layer) -> LayerCost:
+    def layer_cost(self, accelerator: Accelerator, layer: Layer) -> LayerCost:
         """Return the predicted cycles of a layer as a function of its plan."""
-        known = self._answers.setdefault(self.alike(accelerator, layer), Answers())
-        return LayerCost(self.soc, accelerator, layer, self.options, known)
+        answers = self._answers.setdefault(self.cost_key(accelerator, layer), CostAnswers())
+        return LayerCost(self.soc, accelerator, layer, self.options, answers)
 
-    def tile(self, accelerator: Accelerator, layer: Layer, tile: Tile) -> int:
+    def tile_cycles(self, accelerator: Accelerator, layer: Layer, tile: Tile) -> int:
         """Return the predicted cycles with this tile, alone in L1 with one buffer."""
         problem = accelerator.problem(self.soc, layer, self.options)
-        plan = alone(layer, solution_of(problem, tile), accelerator.name, problem)
-        return self.of(accelerator, layer)(plan)
+        plan = plan_alone(layer, solution_of(problem, tile), accelerator.name, problem)
+        return self.layer_cost(accelerator, layer)(plan)
 
     # ------------------------------------------------------------------ layers
 
@@ -163,30 +169,32 @@ class Cost:
             TileProgramError: the accelerator's tile program contradicts itself.
             TilingError: no tile fits.
         """
-        cost = self.of(accelerator, layer)
+        cost = self.layer_cost(accelerator, layer)
         problem = self._problem(accelerator, layer, cost)
         objective = self._objective(accelerator, layer)
         if objective is not None:
             return solve(problem, objective, self.options)
 
         def cycles(tile: Tile) -> int:
-            return cost(alone(layer, solution_of(problem, tile), accelerator.name, problem))
+            return cost(plan_alone(layer, solution_of(problem, tile), accelerator.name, problem))
 
         return quickest(problem, cycles, accelerator.objectives.values(), self.options)
 
-    def alone(self, accelerator: Accelerator, layer: Layer) -> int:
+    def cycles_alone(self, accelerator: Accelerator, layer: Layer) -> int:
         """Return the predicted cycles of a layer with its `best_tile`.
 
         Raises:
             The errors of `best_tile`.
         """
-        key = (*self.alike(accelerator, layer), self.options.tiles_for(layer.name))
-        if key not in self._alone:
+        key = (*self.cost_key(accelerator, layer), self.options.tiles_for(layer.name))
+        if key not in self._cycles_alone:
             tile = self.best_tile(accelerator, layer).tile
-            self._alone[key] = self.tile(accelerator, layer, tile)
-        return self._alone[key]
+            self._cycles_alone[key] = self.tile_cycles(accelerator, layer, tile)
+        return self._cycles_alone[key]
 
-    def best(self, accelerator: Accelerator, layer: Layer, plan: LayerPlan | None = None) -> int:
+    def best_cycles(
+        self, accelerator: Accelerator, layer: Layer, plan: LayerPlan | None = None
+    ) -> int:
         """Return the predicted cycles of a layer's own best choice, with a plan's residents.
 
         This tells how a layer would do in place of the planned one, e.g. with other sizes.
@@ -200,21 +208,35 @@ class Cost:
             The errors of `best_tile`.
         """
         if self.options.schedule == "published":
-            return self.tile(accelerator, layer, self.best_tile(accelerator, layer).tile)
-        find, leave = (False,) * len(layer.inputs), False
+            return self.tile_cycles(accelerator, layer, self.best_tile(accelerator, layer).tile)
+        resident_inputs, resident_output = (False,) * len(layer.inputs), False
         if plan is not None:
-            leave = plan.resident_output
-            if len(plan.resident_inputs) == len(find):
-                find = plan.resident_inputs
-        reads = tuple(tensor.name for tensor in layer.inputs)
-        same = tuple(reads.index(name) for name in reads)
-        key = (*self.alike(accelerator, layer), same, self._chosen(layer), find, leave)
-        if key not in self._best:
-            offer = Offer(self.tiler(accelerator, layer), reads, find, leave, 0)
+            resident_output = plan.resident_output
+            if len(plan.resident_inputs) == len(resident_inputs):
+                resident_inputs = plan.resident_inputs
+        input_names = tuple(tensor.name for tensor in layer.inputs)
+        operand_groups = tuple(input_names.index(name) for name in input_names)
+        key = (
+            *self.cost_key(accelerator, layer),
+            operand_groups,
+            self._objective_name(layer),
+            resident_inputs,
+            resident_output,
+        )
+        if key not in self._best_cycles:
+            layer_choices = LayerChoices(
+                self.tiler(accelerator, layer), input_names, resident_inputs, resident_output, 0
+            )
             # The search for tiles without residents takes longest, so it is left out if possible.
-            found = offer.with_residents(find, leave) if leave or any(find) else []
-            self._best[key] = min(choice.cycles for choice in found or offer.choices)
-        return self._best[key]
+            choices = (
+                layer_choices.with_residents(resident_inputs, resident_output)
+                if resident_output or any(resident_inputs)
+                else []
+            )
+            self._best_cycles[key] = min(
+                choice.cycles for choice in choices or layer_choices.choices
+            )
+        return self._best_cycles[key]
 
     def tiler(self, accelerator: Accelerator, layer: Layer) -> Tiler:
         """Return the way to find tiles for a layer of a region.
@@ -224,15 +246,15 @@ class Cost:
             TileProgramError: the accelerator's tile program contradicts itself.
         """
         objective = self._objective(accelerator, layer)
-        cost = self.of(accelerator, layer)
+        cost = self.layer_cost(accelerator, layer)
         return Tiler(
             accelerator=accelerator.name,
             problem=self._problem(accelerator, layer, cost),
             cost=cost,
             objective=objective,
             heuristics=tuple(accelerator.objectives.values()),
-            options=replace(self.options, objective=self._chosen(layer)),
-            alike=self.alike(accelerator, layer),
+            options=replace(self.options, objective=self._objective_name(layer)),
+            cost_key=self.cost_key(accelerator, layer),
         )
 
     def _problem(self, accelerator: Accelerator, layer: Layer, cost: LayerCost) -> TilingProblem:
@@ -242,7 +264,9 @@ class Cost:
         """
         problem = accelerator.problem(self.soc, layer, self.options)
         if len(accelerator.expand(self.soc, layer)) == 1:
-            plan = alone(layer, solution_of(problem, problem.smallest), accelerator.name, problem)
+            plan = plan_alone(
+                layer, solution_of(problem, problem.smallest), accelerator.name, problem
+            )
             cost.check(plan)
             if self.options.overlapping:
                 cost.check(replace(plan, buffers=2))
@@ -250,7 +274,7 @@ class Cost:
                     cost.check(replace(plan, buffers=2, input_buffers=1))
         return problem
 
-    def _chosen(self, layer: Layer) -> str | None:
+    def _objective_name(self, layer: Layer) -> str | None:
         """Return the name of the objective that the options give for a layer, if any."""
         return dict(self.options.layers).get(layer.name, self.options.objective)
 

@@ -50,10 +50,10 @@ class Definition:
     """A function before it is known which layers share it.
 
     Attributes:
-        what: the operator, e.g. ``gemm``; part of the name of a shared function.
+        operator: its operator, e.g. ``gemm``; part of the name of a shared function.
         layers: names of the layers it was written for (several if they are fused), without
             characters that would end a comment.
-        about: lines of the comment, likewise; the first one follows the layers' names.
+        comment_lines: lines of the comment, likewise; the first one follows the layers' names.
         result: C type of the result.
         parameters: C declarations of its parameters.
         body: C text with placeholders (`slot`) for ``slots``, and for ``signature`` (once),
@@ -64,9 +64,9 @@ class Definition:
         native: another body with the same results, for programs of this machine; may be empty.
     """
 
-    what: str
+    operator: str
     layers: tuple[str, ...]
-    about: tuple[str, ...]
+    comment_lines: tuple[str, ...]
     result: str
     parameters: tuple[str, ...]
     body: str
@@ -79,19 +79,19 @@ class Definition:
         """A key that is equal for functions that differ only in the values of slots."""
         slots = tuple((slot.name, slot.type, slot.value * slot.fixed) for slot in self.slots)
         texts = (self.body, self.native)
-        return self.what, self.about, self.result, self.parameters, texts, slots
+        return self.operator, self.comment_lines, self.result, self.parameters, texts, slots
 
-    def prototype(self, symbol: str, passed: Collection[str] = ()) -> str:
+    def prototype(self, symbol: str, arguments: Collection[str] = ()) -> str:
         """Return the declaration, without a semicolon.
 
         Args:
             symbol: C name.
-            passed: names of the slots that are parameters; they follow all others.
+            arguments: names of the slots that are parameters; they follow all others.
         """
         values = [
             f"{slot.type}{'' if slot.type.endswith('*') else ' '}{slot.argument}"
             for slot in self.slots
-            if slot.name in passed
+            if slot.name in arguments
         ]
         parameters = [*self.parameters, *values] or ["void"]
         lines = [f"{self.result} {symbol}({parameters[0]}"]
@@ -107,7 +107,7 @@ class Definition:
     def text(
         self,
         symbol: str,
-        passed: Collection[str] = (),
+        arguments: Collection[str] = (),
         layers: Collection[str] = (),
         *,
         native: bool = False,
@@ -115,14 +115,14 @@ class Definition:
         """Return the complete definition.
 
         Args:
-            symbol, passed: as for `prototype`.
+            symbol, arguments: as for `prototype`.
             layers: names of all layers that share it; empty if it is not shared.
             native: whether with the body for programs of this machine, which must exist.
         """
-        written = {"symbol": symbol, "signature": self.prototype(symbol, passed)}
-        constant = [slot for slot in self.slots if slot.name not in passed]
+        written = {"symbol": symbol, "signature": self.prototype(symbol, arguments)}
+        constant = [slot for slot in self.slots if slot.name not in arguments]
         places = [slot for slot in constant if slot.name.isupper()]
-        written |= {slot.name: slot.argument for slot in self.slots if slot.name in passed}
+        written |= {slot.name: slot.argument for slot in self.slots if slot.name in arguments}
         written |= {slot.name: slot.value for slot in constant}
         written |= {slot.name: slot.name for slot in places}
         written["enumerators"] = ", ".join(f"{slot.name} = {slot.value}" for slot in places)
@@ -134,9 +134,9 @@ class Definition:
 
     def _comment(self, layers: Collection[str]) -> str:
         if not layers:
-            lines = [f"{', '.join(self.layers)}: {self.about[0]}", *self.about[1:]]
+            lines = [f"{', '.join(self.layers)}: {self.comment_lines[0]}", *self.comment_lines[1:]]
         else:
             names = f"shared by {len(layers)} layers: {', '.join(layers)}"
-            lines = [*self.about, *textwrap.wrap(names, _WIDTH - 4, break_on_hyphens=False)]
+            lines = [*self.comment_lines, *textwrap.wrap(names, _WIDTH - 4, break_on_hyphens=False)]
         text = "\n * ".join(lines)
         return f"/*\n * {text}\n */\n" if self.framed else f"/* {text} */\n"

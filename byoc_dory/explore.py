@@ -12,7 +12,7 @@ from byoc_dory.cost import Cost
 from byoc_dory.errors import TargetError
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions, check_count
-from byoc_dory.plan import LayerPlan, alone
+from byoc_dory.plan import LayerPlan, plan_alone
 from byoc_dory.residency import plan_jointly
 from byoc_dory.residency.tiler import Tiler
 from byoc_dory.soc.base import Accelerator, Soc
@@ -199,7 +199,7 @@ class _Budget:
         self.accelerator = accelerator
         self.soc = soc
         self.options = options
-        self._cycles = Cost(soc, options).of(accelerator, layer)
+        self._cycles = Cost(soc, options).layer_cost(accelerator, layer)
         self.problem = problem
 
     def try_all(self, variants: Sequence[Objective | None]) -> Iterator[Tried]:
@@ -231,7 +231,7 @@ class _Budget:
             found = quickest(self.problem, self._cycles_of_tile, heuristics, self.options)
         else:
             found = solve(self.problem, objective, self.options)
-        return alone(self.layer, found, self.accelerator.name, self.problem)
+        return plan_alone(self.layer, found, self.accelerator.name, self.problem)
 
     def _overlapped(
         self, objective: Objective | None, heuristics: tuple[Objective, ...]
@@ -252,7 +252,7 @@ class _Budget:
 
     def _cycles_of_tile(self, tile: Tile) -> int:
         solution = solution_of(self.problem, tile)
-        return self._cycles(alone(self.layer, solution, self.accelerator.name, self.problem))
+        return self._cycles(plan_alone(self.layer, solution, self.accelerator.name, self.problem))
 
     def _head(self, variant: Objective | None) -> Tried:
         terms = () if variant is None else variant.terms(self.problem)

@@ -52,13 +52,13 @@ class WeightPlan:
 
     Attributes:
         layers: the layers whose accelerator can have its weights kept, in execution order.
-        room: bytes of each memory that may keep them.
+        capacity: bytes of each memory that may keep them.
         bound: fewest predicted cycles that any choice could cost more than keeping everything.
         method: how the plan was found.
     """
 
     layers: tuple[KeptWeights, ...] = ()
-    room: Mapping[str, int] = field(default_factory=dict[str, int])
+    capacity: Mapping[str, int] = field(default_factory=dict[str, int])
     bound: int = 0
     method: str = "everything fits"
 
@@ -92,41 +92,44 @@ def plan_weights(layers: Iterable[tuple[Layer, Accelerator]], cost: Cost) -> Wei
         TilingError: weights that must be kept, because no tile of their layers fits L1 with them,
             exceed the memories.
     """
-    found = [(layer, home) for layer, home in layers if home.weight_memories]
-    names = list(dict.fromkeys(name for _, home in found for name in home.weight_memories))
-    room = {name: cost.soc.memory(name).size for name in names}
-    sizes = [round_up(home.kept_bytes(layer), ALIGNMENT) for layer, home in found]
-    first = [home.weight_memories[0] for _, home in found]
-    kept = tuple(
+    pinnable = [(layer, home) for layer, home in layers if home.weight_memories]
+    names = list(dict.fromkeys(name for _, home in pinnable for name in home.weight_memories))
+    capacity = {name: cost.soc.memory(name).size for name in names}
+    sizes = [round_up(home.kept_bytes(layer), ALIGNMENT) for layer, home in pinnable]
+    first = [home.weight_memories[0] for _, home in pinnable]
+    all_kept = tuple(
         KeptWeights(layer.name, home.name, size, memory)
-        for (layer, home), size, memory in zip(found, sizes, first, strict=True)
+        for (layer, home), size, memory in zip(pinnable, sizes, first, strict=True)
     )
-    if all(sum(e.bytes for e in kept if e.memory == name) <= size for name, size in room.items()):
-        return WeightPlan(kept, room)
+    if all(
+        sum(e.bytes for e in all_kept if e.memory == name) <= size
+        for name, size in capacity.items()
+    ):
+        return WeightPlan(all_kept, capacity)
     priced = [
         replace(
             entry,
             kept_cycles=_cycles(cost, home.keeping(home.weight_memories[0]), layer),
             loaded_cycles=_cycles(cost, home.keeping(""), layer),
         )
-        for entry, (layer, home) in zip(kept, found, strict=True)
+        for entry, (layer, home) in zip(all_kept, pinnable, strict=True)
     ]
-    choices = [home.weight_memories for _, home in found]
-    return choose(priced, choices, room, cost.options.node_limit)
+    choices = [home.weight_memories for _, home in pinnable]
+    return choose_memories(priced, choices, capacity, cost.options.node_limit)
 
 
 def _cycles(cost: Cost, home: Accelerator, layer: Layer) -> int | None:
     """Return the predicted cycles of a layer alone; ``None`` if no tile fits."""
     try:
-        return cost.best(home, layer)
+        return cost.best_cycles(home, layer)
     except TilingError:
         return None
 
 
-def choose(
+def choose_memories(
     layers: Sequence[KeptWeights],
     choices: Sequence[tuple[str, ...]],
-    room: Mapping[str, int],
+    capacity: Mapping[str, int],
     node_limit: int,
 ) -> WeightPlan:
     """Return the plan that saves most cycles; among these, one that uses the preferred memories.
@@ -134,74 +137,78 @@ def choose(
     Args:
         layers: the layers with their cycles; those without ``loaded_cycles`` must be kept.
         choices: for each layer, the memories that can keep its weights, the preferred one first.
-        room: bytes of each memory.
+        capacity: bytes of each memory.
         node_limit: branch-and-bound nodes after which the solver stops; the plan has the bound.
 
     Raises:
         TilingError: weights that must be kept do not fit.
     """
     program = pulp.LpProblem("weights", pulp.LpMinimize)
-    kept = [
+    variables = [
         {name: program.add_variable(f"x{number}_{name}", cat=pulp.LpBinary) for name in names}
         for number, names in enumerate(choices)
     ]
-    for entry, row in zip(layers, kept, strict=True):
+    for entry, row in zip(layers, variables, strict=True):
         once = pulp.lpSum(row.values())
         program += once == 1 if entry.loaded_cycles is None else once <= 1
-    for name, size in room.items():
-        inside = [
-            (row[name], entry.bytes) for entry, row in zip(layers, kept, strict=True) if name in row
+    for name, size in capacity.items():
+        weights_inside = [
+            (row[name], entry.bytes)
+            for entry, row in zip(layers, variables, strict=True)
+            if name in row
         ]
-        program += pulp.LpAffineExpression(inside) <= size
+        program += pulp.LpAffineExpression(weights_inside) <= size
     # Cycles that are lost, all but a constant; layers that cannot do otherwise do not count.
     lost = pulp.LpAffineExpression(
         [
             (variable, -(entry.saved_cycles or 0))
-            for entry, row in zip(layers, kept, strict=True)
+            for entry, row in zip(layers, variables, strict=True)
             for variable in row.values()
         ]
     )
     program.setObjective(lost)
     outcome = solve_program(program, node_limit)
     if not outcome.found:
-        raise _nothing_fits(layers, room)
-    method, most = "knapsack", sum(entry.saved_cycles or 0 for entry in layers)
-    plan = WeightPlan(_taken(layers, kept), room, method=method)
+        raise _nothing_fits(layers, capacity)
+    method, all_cycles = "knapsack", sum(entry.saved_cycles or 0 for entry in layers)
+    plan = WeightPlan(_with_memories(layers, variables), capacity, method=method)
     if not outcome.proven:
         return replace(
-            plan, method="knapsack, node limit", bound=max(0, int(plan.cost - outcome.gap * most))
+            plan,
+            method="knapsack, node limit",
+            bound=max(0, int(plan.cost - outcome.gap * all_cycles)),
         )
-    program += lost <= plan.cost - most + 0.5
+    program += lost <= plan.cost - all_cycles + 0.5
     program.setObjective(
         pulp.LpAffineExpression(
-            [(variable, place) for row in kept for place, variable in enumerate(row.values())]
+            [(variable, place) for row in variables for place, variable in enumerate(row.values())]
         )
     )
     if solve_program(program, node_limit).found:
-        preferred = replace(plan, layers=_taken(layers, kept))
+        preferred = replace(plan, layers=_with_memories(layers, variables))
         if preferred.cost == plan.cost:
             plan = preferred
     return replace(plan, bound=plan.cost)
 
 
-def _taken(
-    layers: Sequence[KeptWeights], kept: Sequence[Mapping[str, pulp.LpVariable]]
+def _with_memories(
+    layers: Sequence[KeptWeights], variables: Sequence[Mapping[str, pulp.LpVariable]]
 ) -> tuple[KeptWeights, ...]:
     """Return the layers with the memories that the solver chose."""
     return tuple(
         replace(entry, memory=next((n for n, x in row.items() if (x.value() or 0) > 0.5), ""))
-        for entry, row in zip(layers, kept, strict=True)
+        for entry, row in zip(layers, variables, strict=True)
     )
 
 
-def _nothing_fits(layers: Sequence[KeptWeights], room: Mapping[str, int]) -> TilingError:
-    must = [entry for entry in layers if entry.loaded_cycles is None]
-    need = sum(entry.bytes for entry in must)
-    limits = ", ".join(f"{name} has {size:,} B" for name, size in room.items())
-    largest = max(must, key=lambda entry: entry.bytes, default=None)
-    where = "" if largest is None else f"layer '{largest.layer}' and {len(must) - 1} more"
+def _nothing_fits(layers: Sequence[KeptWeights], capacity: Mapping[str, int]) -> TilingError:
+    required = [entry for entry in layers if entry.loaded_cycles is None]
+    needed = sum(entry.bytes for entry in required)
+    limits = ", ".join(f"{name} has {size:,} B" for name, size in capacity.items())
+    largest = max(required, key=lambda entry: entry.bytes, default=None)
+    where = "" if largest is None else f"layer '{largest.layer}' and {len(required) - 1} more"
     return TilingError(
-        f"weights of {need:,} B must be kept, because no tile fits L1 with them; {limits}",
+        f"weights of {needed:,} B must be kept, because no tile fits L1 with them; {limits}",
         where=where,
         hint="allow more of L1, or leave these layers to other cores with a policy",
     )

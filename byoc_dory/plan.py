@@ -92,12 +92,13 @@ class RegionPlan:
         l1_live: largest sum of simultaneously live bytes: a lower bound for any placement.
         l1_used: for each layer, bytes of L1 in use while it runs.
         cycles: predicted cycles of all layers.
-        apart: predicted cycles with the best plan of each layer alone, without residents.
+        cycles_alone: predicted cycles with the best plan of each layer alone, without residents.
         bound: lower bound of the cycles of any plan with the same tiles.
         method: the search that found the plan.
         l1_map: the contents of L1 over time.
-        beside: predicted cycles saved by layers that are computed beside the one before.  They are
-            found after the search: ``cycles`` and ``bound`` are of layers one after another.
+        saved_cycles: predicted cycles saved by layers that are computed beside the one before.
+            They are found after the search: ``cycles`` and ``bound`` are of layers one after
+            another.
     """
 
     layers: tuple[LayerPlan, ...]
@@ -107,11 +108,11 @@ class RegionPlan:
     l1_live: int
     l1_used: tuple[int, ...]
     cycles: int
-    apart: int
+    cycles_alone: int
     bound: int
     method: str
     l1_map: tuple[PlacedBuffer, ...] = ()
-    beside: int = 0
+    saved_cycles: int = 0
 
     @property
     def gap(self) -> float:
@@ -119,7 +120,7 @@ class RegionPlan:
         return (self.cycles - self.bound) / self.cycles if self.cycles else 0.0
 
 
-def alone(
+def plan_alone(
     layer: Layer, solution: Solution, accelerator: str, problem: TilingProblem | None = None
 ) -> LayerPlan:
     """Return the plan of a layer that has L1 to itself, single-buffered, without residents.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from byoc_dory.cost import Cost
 from byoc_dory.errors import TargetError
 from byoc_dory.layers import Add, Layer
-from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan, alone
+from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan, plan_alone
 from byoc_dory.region import Region
 from byoc_dory.residency import plan_jointly
 from byoc_dory.soc.base import Accelerator, Soc
@@ -38,12 +38,12 @@ def plan_one_by_one(
         accelerator = homes[layer.name]
         problem = accelerator.problem(cost.soc, layer, cost.options)
         problems.append(problem)
-        key = (*cost.alike(accelerator, layer), cost.options.tiles_for(layer.name))
+        key = (*cost.cost_key(accelerator, layer), cost.options.tiles_for(layer.name))
         if key not in solutions:
             solutions[key] = cost.best_tile(accelerator, layer)
         _LOG.debug("%s: tile %s (%s)", layer.name, solutions[key].tile, solutions[key].solver)
-        plan = alone(layer, solutions[key], accelerator.name, problem)
-        cycles += cost.of(accelerator, layer)(plan)
+        plan = plan_alone(layer, solutions[key], accelerator.name, problem)
+        cycles += cost.layer_cost(accelerator, layer)(plan)
         plans.append(plan)
     tiles = [plan.solution.tile for plan in plans]
     used = tuple(
@@ -58,7 +58,7 @@ def plan_one_by_one(
         l1_live=max(used),
         l1_used=used,
         cycles=cycles,
-        apart=cycles,
+        cycles_alone=cycles,
         bound=cycles,
         method="each layer alone",
         l1_map=tuple(
@@ -120,13 +120,13 @@ def expand(soc: Soc, region: Region, accelerator: str | None = None) -> Expanded
     for layer, own in zip(region.layers, region.homes, strict=False):
         homes[layer.name] = soc.accelerator(own)
     layers: list[Layer] = []
-    found: dict[str, Accelerator] = {}
+    accelerators: dict[str, Accelerator] = {}
     for layer in region.layers:
         home = homes[layer.name]
         for part, name in home.expand(soc, layer):
             layers.append(part)
-            found[part.name] = home if name == home.name else soc.accelerator(name)
-    return Expanded(replace(region, layers=tuple(layers), homes=()), found)
+            accelerators[part.name] = home if name == home.name else soc.accelerator(name)
+    return Expanded(replace(region, layers=tuple(layers), homes=()), accelerators)
 
 
 def _accelerator(soc: Soc, name: str | None) -> Accelerator:
@@ -146,20 +146,20 @@ def with_long_before_sums(region: Region, homes: Mapping[str, Accelerator]) -> R
     """
     layers = list(region.layers)
     for add in [layer for layer in layers if isinstance(layer, Add)]:
-        at = layers.index(add)
+        position = layers.index(add)
         reads = {tensor.name for tensor in add.inputs}
-        writers = [layer for layer in layers[:at] if layer.output.name in reads]
-        able = [layer for layer in writers if homes[layer.name].takes_next]
-        if not able:
+        writers = [layer for layer in layers[:position] if layer.output.name in reads]
+        writers_ahead = [layer for layer in writers if homes[layer.name].takes_next]
+        if not writers_ahead:
             continue
-        longest = max(able, key=lambda layer: layer.macs)
-        between = layers[layers.index(longest) + 1 : at]
+        longest = max(writers_ahead, key=lambda layer: layer.macs)
+        between = layers[layers.index(longest) + 1 : position]
         passes = all(
             longest.output.name not in [tensor.name for tensor in layer.inputs] for layer in between
         )
         if between and passes:
             layers.remove(longest)
-            layers.insert(at - 1, longest)
+            layers.insert(position - 1, longest)
     if layers == list(region.layers):
         return region
     return replace(region, layers=tuple(layers))
@@ -169,7 +169,7 @@ def plan_region(
     region: Region,
     homes: Mapping[str, Accelerator],
     cost: Cost,
-    held: Mapping[str, int] | None = None,
+    state_offsets: Mapping[str, int] | None = None,
 ) -> RegionPlan:
     """Return the plan of each layer of a region.
 
@@ -181,8 +181,8 @@ def plan_region(
         region: its layers, and the tensors that leave it.
         homes: the accelerator of each layer, by the layer's name; it takes the layer.
         cost: cycles on the SoC, with the options of the tiler.
-        held: under the overlapped schedule, byte offset in L1 of each input that is there before
-            and after the region; the budget in the options ends before these.
+        state_offsets: under the overlapped schedule, byte offset in L1 of each input that is there
+            before and after the region; the budget in the options ends before these.
 
     Raises:
         TargetError: the objective is unknown.
@@ -199,4 +199,6 @@ def plan_region(
     leaving = list(stored)
     if schedule == "overlapped":
         leaving = [tensor.name for tensor in region.outputs]
-    return plan_jointly(region.layers, tilers, stored, leaving, region.name, held, cost.choices)
+    return plan_jointly(
+        region.layers, tilers, stored, leaving, region.name, state_offsets, cost.choices
+    )

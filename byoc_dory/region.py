@@ -119,11 +119,11 @@ class Region:
         where = f"region '{self.name}', {place}"
         if tensor.name not in shapes:
             raise ModelError(f"tensor '{tensor.name}' is read but never written", where=where)
-        known = shapes[tensor.name]
+        written = shapes[tensor.name]
         of_matrices = any(layer.of_matrices for layer in self.layers)
-        if known != tensor.shape and not (of_matrices and are_same_rows(known, tensor.shape)):
+        if written != tensor.shape and not (of_matrices and are_same_rows(written, tensor.shape)):
             raise ModelError(
-                f"tensor '{tensor.name}' is {known} where written and {tensor.shape} where read",
+                f"tensor '{tensor.name}' is {written} where written and {tensor.shape} where read",
                 where=where,
                 hint="end the region at the reshape",
             )

@@ -1,4 +1,4 @@
-"""`share`: write functions of equal geometry once, with arguments for what differs."""
+"""`share_functions`: write functions of equal geometry once, with arguments for what differs."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Sharing:
 
     Attributes:
         functions: all functions, in order of first use.
-        of: the function of each kernel, by the kernel's symbol.
+        function_of: the function of each kernel, by the kernel's symbol.
         values: the arguments of each kernel's call after the tensors, by the kernel's symbol.
     """
 
     functions: tuple[Function, ...]
-    of: Mapping[str, Function]
+    function_of: Mapping[str, Function]
     values: Mapping[str, tuple[Slot, ...]]
 
     @property
@@ -63,86 +63,96 @@ class Sharing:
         """C of all functions."""
         return "\n".join(function.source.strip() + "\n" for function in self.functions)
 
-    def joined(self, other: Sharing) -> Sharing:
+    def merged_with(self, other: Sharing) -> Sharing:
         """Return this together with the sharing of other kernels."""
         functions = (*self.functions, *other.functions)
-        return Sharing(functions, {**self.of, **other.of}, {**self.values, **other.values})
+        return Sharing(
+            functions, {**self.function_of, **other.function_of}, {**self.values, **other.values}
+        )
 
 
-def share(kernels: Sequence[Defined], prefix: str, taken: Collection[str] = ()) -> Sharing:
+def share_functions(
+    kernels: Sequence[Defined], prefix: str, used_names: Collection[str] = ()
+) -> Sharing:
     """Find the kernels that one function can compute.
 
     Args:
         kernels: kernels with different symbols, in the order of their use.
         prefix: prefix of all C names.
-        taken: names that are in use, besides those of the kernels.
+        used_names: names that are in use, besides those of the kernels.
 
     Returns:
         The functions.  A kernel that shares with no other stays as it is.  A shared function is
-        called ``<prefix>_shared_<what>_<number>`` and takes the values in which its layers differ
-        as arguments.
+        called ``<prefix>_shared_<operator>_<number>`` and takes the values in which its layers
+        differ as arguments.
     """
     groups: dict[object, list[Defined]] = {}
     for kernel in kernels:
         key = kernel.symbol if kernel.definition is None else kernel.definition.shape
         groups.setdefault(key, []).append(kernel)
-    names = _Names({kernel.symbol for kernel in kernels} | set(taken), prefix)
+    names = _Names({kernel.symbol for kernel in kernels} | set(used_names), prefix)
     functions: list[Function] = []
-    of: dict[str, Function] = {}
+    function_of: dict[str, Function] = {}
     values: dict[str, tuple[Slot, ...]] = {}
     for group in groups.values():
         definitions = [kernel.definition for kernel in group if kernel.definition is not None]
         if len(definitions) < 2:
             (kernel,) = group
-            native = _native(kernel.definition, kernel.symbol)
+            native = _native_definition(kernel.definition, kernel.symbol)
             function = Function(kernel.symbol, kernel.source, kernel.prototype, native)
-            passed: list[int] = []
+            argument_slots: list[int] = []
         else:
-            function, passed = _written(definitions, names)
+            function, argument_slots = _shared_function(definitions, names)
         functions.append(function)
         for number, kernel in enumerate(group):
-            of[kernel.symbol] = function
-            values[kernel.symbol] = tuple(definitions[number].slots[place] for place in passed)
-    return Sharing(tuple(functions), of, values)
+            function_of[kernel.symbol] = function
+            values[kernel.symbol] = tuple(
+                definitions[number].slots[place] for place in argument_slots
+            )
+    return Sharing(tuple(functions), function_of, values)
 
 
-def _written(definitions: Sequence[Definition], names: _Names) -> tuple[Function, list[int]]:
+def _shared_function(
+    definitions: Sequence[Definition], names: _Names
+) -> tuple[Function, list[int]]:
     """Return one function for these definitions, and the indices of the slots it takes."""
     first = definitions[0]
-    passed = [
+    argument_slots = [
         place
         for place in range(len(first.slots))
         if len({definition.slots[place].value for definition in definitions}) > 1
     ]
-    arguments = [first.slots[place].name for place in passed]
-    symbol = names.fresh(first.what)
+    arguments = [first.slots[place].name for place in argument_slots]
+    symbol = names.new_name(first.operator)
     layers = ["+".join(definition.layers) for definition in definitions]
     source = first.text(symbol, arguments, layers)
-    native = _native(first, symbol, arguments, layers)
-    return Function(symbol, source, first.prototype(symbol, arguments), native), passed
+    native = _native_definition(first, symbol, arguments, layers)
+    return Function(symbol, source, first.prototype(symbol, arguments), native), argument_slots
 
 
-def _native(
+def _native_definition(
     definition: Definition | None,
     symbol: str,
-    passed: Collection[str] = (),
+    arguments: Collection[str] = (),
     layers: Collection[str] = (),
 ) -> str:
     if definition is None or not definition.native:
         return ""
-    return definition.text(symbol, passed, layers, native=True)
+    return definition.text(symbol, arguments, layers, native=True)
 
 
 class _Names:
     """Hands out names of shared functions."""
 
-    def __init__(self, taken: Collection[str], prefix: str) -> None:
-        self._taken = set(taken)
+    def __init__(self, used_names: Collection[str], prefix: str) -> None:
+        self._used_names = set(used_names)
         self._prefix = prefix
 
-    def fresh(self, what: str) -> str:
+    def new_name(self, operator: str) -> str:
         number = 1
-        while (name := f"{self._prefix}_shared_{c_identifier(what)}_{number}") in self._taken:
+        while (
+            name := f"{self._prefix}_shared_{c_identifier(operator)}_{number}"
+        ) in self._used_names:
             number += 1
-        self._taken.add(name)
+        self._used_names.add(name)
         return name

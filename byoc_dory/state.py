@@ -89,9 +89,13 @@ class StatePlan:
             f"all of them in L2{others}."
         )
 
-    def options(self, given: TilingOptions) -> TilingOptions:
+    def options(self, tiling_options: TilingOptions) -> TilingOptions:
         """Return the options of the tiler with the L1 that is left."""
-        return given if self.l1_budget is None else replace(given, l1_budget=self.l1_budget)
+        return (
+            tiling_options
+            if self.l1_budget is None
+            else replace(tiling_options, l1_budget=self.l1_budget)
+        )
 
 
 _LOG = logging.getLogger(__name__)
@@ -124,17 +128,21 @@ def generate_with_state(
 
     places = _Places(regions, sizes, read_elsewhere, cost.soc, cost.options)
 
-    def planned(plan: StatePlan) -> dict[str, RegionGenerator]:
-        own, offsets = cost.under(plan.options(cost.options)), plan.offsets
+    def plan_regions(plan: StatePlan) -> dict[str, RegionGenerator]:
+        state_cost, offsets = cost.with_options(plan.options(cost.options)), plan.offsets
         return {
             symbol: RegionGenerator(
-                region, own, symbols, weights=weights, held=_of(region, offsets)
+                region,
+                state_cost,
+                symbols,
+                weights=weights,
+                state_offsets=_region_offsets(region, offsets),
             )
             for symbol, region in regions.items()
         }
 
-    plan, found = _Search(places, planned).run()
-    return plan, {symbol: region.code() for symbol, region in found.items()}
+    plan, generators = _Search(places, plan_regions).run()
+    return plan, {symbol: region.code() for symbol, region in generators.items()}
 
 
 class _Search:
@@ -145,42 +153,43 @@ class _Search:
 
     Args:
         places: the inputs that may be there.
-        planned: plans the regions; their cycles raise `TilingError` if no tile of a layer fits.
+        plan_regions: plans the regions; their cycles raise `TilingError` if no tile of a layer
+            fits.
     """
 
     def __init__(
-        self, places: _Places, planned: Callable[[StatePlan], dict[str, RegionGenerator]]
+        self, places: _Places, plan_regions: Callable[[StatePlan], dict[str, RegionGenerator]]
     ) -> None:
-        self._places, self._planned = places, planned
-        self._best = 0
-        self._made = planned(places.plan(0))
+        self._places, self._plan_regions = places, plan_regions
+        self._best_count = 0
+        self._best_regions = plan_regions(places.plan(0))
         self._cycles: dict[int, int] = {}
         self._no_room: dict[int, str] = {}
 
     def run(self) -> tuple[StatePlan, dict[str, RegionGenerator]]:
         """Return the quickest plan of the inputs, and the regions planned with it."""
-        able = len(self._places.able)
-        if not able:
-            return self._places.plan(0), self._made
-        self._cycles[0] = _cycles(self._made)
-        step = max(1, -(-able // _STEPS))
-        for count in range(able, 0, -step):
-            before = self._best
+        candidates = len(self._places.candidates)
+        if not candidates:
+            return self._places.plan(0), self._best_regions
+        self._cycles[0] = _cycles(self._best_regions)
+        step = max(1, -(-candidates // _STEPS))
+        for count in range(candidates, 0, -step):
+            previous_best = self._best_count
             self._try(count)
-            if before and self._best == before:
+            if previous_best and self._best_count == previous_best:
                 break
         while step > 1:
             step //= 2
-            best = self._best
+            best = self._best_count
             for count in (best + step, best - step):
-                if 0 < count <= able:
+                if 0 < count <= candidates:
                     self._try(count)
-        plan = self._places.plan(self._best, self._obstacle())
-        if not self._best:
-            return plan, self._made
-        kept, loaded = self._cycles[self._best], self._cycles[0]
+        plan = self._places.plan(self._best_count, self._obstacle())
+        if not self._best_count:
+            return plan, self._best_regions
+        kept, loaded = self._cycles[self._best_count], self._cycles[0]
         _LOG.info("%d B of inputs stay in L1: %d cycles, not %d", plan.bytes, kept, loaded)
-        return replace(plan, kept_cycles=kept, loaded_cycles=loaded), self._made
+        return replace(plan, kept_cycles=kept, loaded_cycles=loaded), self._best_regions
 
     def _try(self, count: int) -> None:
         """Plan with so many inputs in L1, and keep the plan if it is the quickest so far."""
@@ -191,29 +200,33 @@ class _Search:
             self._no_room[count] = f"L1 has no room for {size:,} B of them"
             return
         try:
-            made = self._planned(self._places.plan(count))
-            cycles = _cycles(made)
+            regions = self._plan_regions(self._places.plan(count))
+            cycles = _cycles(regions)
         except TilingError:
             self._no_room[count] = f"beside {size:,} B of them, L1 has no room for the tiles"
             return
         self._cycles[count] = cycles
-        if cycles < self._cycles[self._best]:
-            self._best, self._made = count, made
+        if cycles < self._cycles[self._best_count]:
+            self._best_count, self._best_regions = count, regions
 
     def _obstacle(self) -> str:
         """Return why no more of the inputs are in L1."""
-        more = [count for count in (*self._cycles, *self._no_room) if count > self._best]
-        if not more:
+        larger_counts = [
+            count for count in (*self._cycles, *self._no_room) if count > self._best_count
+        ]
+        if not larger_counts:
             return ""
-        least = min(more)
-        if least in self._no_room:
-            return self._no_room[least]
-        cycles = self._cycles[least] - self._cycles[self._best]
+        next_count = min(larger_counts)
+        if next_count in self._no_room:
+            return self._no_room[next_count]
+        cycles = self._cycles[next_count] - self._cycles[self._best_count]
         words = f"{cycles:,} cycles more" if cycles else "as many cycles"
-        return f"beside {self._places.bytes(least):,} B of them in L1, smaller tiles take {words}"
+        return (
+            f"beside {self._places.bytes(next_count):,} B of them in L1, smaller tiles take {words}"
+        )
 
 
-def _of(region: Region, offsets: Mapping[str, int]) -> dict[str, int]:
+def _region_offsets(region: Region, offsets: Mapping[str, int]) -> dict[str, int]:
     return {each.name: offsets[each.name] for each in region.inputs if each.name in offsets}
 
 
@@ -225,7 +238,7 @@ class _Places:
     """The inputs that the caller keeps, and their places in L1.
 
     Attributes:
-        able: names of those that may be there, the first to be there first.
+        candidates: names of those that may be there, the first to be there first.
         end: offset in L1 at which the last one ends.
     """
 
@@ -244,28 +257,28 @@ class _Places:
             obstacle = self._obstacle(name, name in read_elsewhere)
             if obstacle:
                 self._refused[name] = obstacle
-        self.able = [name for name in sizes if name not in self._refused]
+        self.candidates = [name for name in sizes if name not in self._refused]
         size = 0 if self._memory is None else self._memory.size
         self.end = (min(size, options.l1_budget or size) - _BEHIND) // ALIGNMENT * ALIGNMENT
 
     def bytes(self, count: int) -> int:
         """Return the bytes of L1 that the first so many take."""
-        return sum(round_up(self._sizes[name], ALIGNMENT) for name in self.able[:count])
+        return sum(round_up(self._sizes[name], ALIGNMENT) for name in self.candidates[:count])
 
     def plan(self, count: int, obstacle: str = "") -> StatePlan:
         """Return the plan with the first so many in L1, and why the others are not there."""
         first = self.end - self.bytes(count)
-        found, offset = [], first
+        inputs, offset = [], first
         for name, size in self._sizes.items():
-            if self._memory is None or name not in self.able[:count]:
-                found.append(StateInput(name, size, None, self._refused.get(name, obstacle)))
+            if self._memory is None or name not in self.candidates[:count]:
+                inputs.append(StateInput(name, size, None, self._refused.get(name, obstacle)))
                 continue
             reason = f"stays in {self._memory.name} between runs"
-            found.append(StateInput(name, size, offset, reason))
+            inputs.append(StateInput(name, size, offset, reason))
             offset += round_up(size, ALIGNMENT)
         if self._memory is None or not count:
-            return StatePlan(tuple(found))
-        return StatePlan(tuple(found), self._memory.name, first)
+            return StatePlan(tuple(inputs))
+        return StatePlan(tuple(inputs), self._memory.name, first)
 
     def _obstacle(self, name: str, read_elsewhere: bool) -> str:
         """Return why an input cannot be in L1; empty if it can."""
@@ -281,16 +294,16 @@ class _Places:
 
     def _in_region(self, name: str, region: Region) -> str:
         """Return what prevents a region from finding an input in L1."""
-        found = expand(self._soc, region)
+        expanded = expand(self._soc, region)
         tensor = next(each for each in region.inputs if each.name == name)
-        for layer in found.region.layers:
+        for layer in expanded.region.layers:
             if name not in _names(layer.inputs):
                 continue
-            home = found.homes[layer.name]
-            if not home.layout(self._soc).native(tensor):
+            accelerator = expanded.homes[layer.name]
+            if not accelerator.layout(self._soc).native(tensor):
                 return "it is converted to another layout"
-            problem = home.problem(self._soc, layer, self._options)
-            if not problem.may_find or home.region_runner:
+            problem = accelerator.problem(self._soc, layer, self._options)
+            if not problem.may_find or accelerator.region_runner:
                 return f"layer '{layer.name}' loads it in parts"
         if name in {entry.source for entry in region.maps}:
             return "a function of its bytes is computed first"
@@ -304,8 +317,8 @@ def _names(tensors: Sequence[Tensor]) -> set[str]:
 def _memory(regions: Mapping[str, Region], soc: Soc) -> Memory | None:
     """Return the L1 of all regions, if there is one that the host can access."""
     homes = {name for region in regions.values() for name in region.homes}
-    found = {soc.accelerator(name).l1 for name in homes}
-    if len(found) != 1:
+    memories = {soc.accelerator(name).l1 for name in homes}
+    if len(memories) != 1:
         return None
-    memory = soc.memory(found.pop())
+    memory = soc.memory(memories.pop())
     return memory if memory.mapped else None

@@ -241,8 +241,8 @@ def test_estimates_are_for_a_layers_own_objective() -> None:
     twin = replace(layer, name="twin")
     options = TilingOptions(l1_budget=8_000, objective="none", layers=(("twin", "array"),))
     both = Cost(DIANA, options)
-    alone = [Cost(DIANA, options).alone(DIGITAL, each) for each in (layer, twin)]
-    assert [both.alone(DIGITAL, each) for each in (layer, twin)] == alone
+    alone = [Cost(DIANA, options).cycles_alone(DIGITAL, each) for each in (layer, twin)]
+    assert [both.cycles_alone(DIGITAL, each) for each in (layer, twin)] == alone
     assert alone[0] != alone[1]
 
 

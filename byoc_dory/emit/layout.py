@@ -104,7 +104,7 @@ class TensorLayout(ABC):
         return f"of each byte of {source}"
 
     def prologue(
-        self, tensor: Tensor, target: str, symbol: str, mapped: BorderMap | None = None
+        self, tensor: Tensor, target: str, symbol: str, border_map: BorderMap | None = None
     ) -> Kernel:
         """Return the function that converts a region's input into this layout.
 
@@ -112,13 +112,13 @@ class TensorLayout(ABC):
             tensor: the input, in the outside's layout.
             target: name of the buffer to fill.
             symbol: C name.
-            mapped: a function of bytes to apply on the way.
+            border_map: a function of bytes to apply on the way.
         """
         source, table = tensor.name, None
-        if mapped is not None:
-            source = mapped.source
+        if border_map is not None:
+            source = border_map.source
             comment = self.table_comment(tensor, source)
-            table = Constant(part_name(symbol, "table"), mapped.table, comment)
+            table = Constant(part_name(symbol, "table"), border_map.table, comment)
         return self.convert(Conversion(tensor, symbol, "prologue", source, target, table))
 
     def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:

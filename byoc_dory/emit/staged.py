@@ -146,11 +146,11 @@ def staged_kernel(
     definition = Definition(
         layer.op,
         (comment(layer.name),),
-        _about(layer, plan, program, title, cycles),
+        _comment_lines(layer, plan, program, title, cycles),
         "int32_t",
         tuple(arguments),
         body,
-        tuple(_slots(loop, constant, far)),
+        tuple(_layer_slots(loop, constant, far)),
     )
     inputs = zip(layer.inputs, program.operands, strict=False)
     return Kernel(
@@ -171,7 +171,7 @@ def staged_kernel(
     )
 
 
-def _about(
+def _comment_lines(
     layer: Layer, plan: LayerPlan, program: TileProgram, title: str, cycles: int
 ) -> tuple[str, ...]:
     """Return the lines of the comment before the function."""
@@ -185,7 +185,7 @@ def _about(
     )
 
 
-def _slots(loop: _Loop, constant: Constant | None, far: Constant | None) -> Iterator[Slot]:
+def _layer_slots(loop: _Loop, constant: Constant | None, far: Constant | None) -> Iterator[Slot]:
     """Yield the values of the function that belong to its layer."""
     if far is not None:
         yield Slot("packed", f"const {far.data.dtype.name}_t *", far.name)
@@ -194,12 +194,12 @@ def _slots(loop: _Loop, constant: Constant | None, far: Constant | None) -> Iter
         yield Slot(name, f"const {constant.data.dtype.name}_t *", constant.name)
     for name, offset in loop.places():
         yield Slot(name, "uint32_t", str(offset))
-    own = {
+    layer_values = {
         value.name: value.value
         for value in values_of(*loop.program.compute.fields.values())
         if isinstance(value, Own)
     }
-    for name, number in own.items():
+    for name, number in layer_values.items():
         yield Slot(name, "int32_t", str(number))
 
 
@@ -227,11 +227,11 @@ class _Loop:
         if program.tiles == 1:
             return "".join(stage.code for stage in stages)
         steps = program.tiles + longest
-        body = "const uint32_t wanted = ready;\n" if self._wanted else ""
+        body = "const uint32_t wanted = ready;\n" if self._loads_ahead else ""
         for stage in stages:
-            named = self._names(stage) + stage.code
+            named = self._used_names(stage) + stage.code
             if longest:
-                begin = f"if ({condition(stage, program.tiles, steps)}) {{ /* {stage.what} */\n"
+                begin = f"if ({condition(stage, program.tiles, steps)}) {{ /* {stage.title} */\n"
                 named = f"{begin}{indent(named, '    ')}}}\n"
             body += named
         head = phases(stages, program.tiles) if longest else ""
@@ -241,16 +241,16 @@ class _Loop:
     def _stages(self) -> list[Stage]:
         """Return what a step does, in order; consecutive actions for one tile are one stage."""
         actions = self.program.pipeline.actions
-        found = []
+        stages = []
         for distance, together in itertools.groupby(actions, lambda action: action.distance):
-            done = {action.verb: self._verb(action.verb) for action in together}
+            done = {action.verb: self._verb_text(action.verb) for action in together}
             words = [_WORDS[verb] for verb, code in done.items() if code and verb in _WORDS]
             stage = Stage(", ".join(words), distance, "".join(done.values()))
-            found += [stage] if stage.code else []
-        return found
+            stages += [stage] if stage.code else []
+        return stages
 
     @property
-    def _wanted(self) -> bool:
+    def _loads_ahead(self) -> bool:
         """Whether a later tile's loads are started before waiting for this one's."""
         pipeline = self.program.pipeline
         if not (self.calls.wait and self.program.loaded and pipeline.has(Verb.ARRIVE)):
@@ -259,7 +259,7 @@ class _Loop:
         first = verbs.index(Verb.LOAD) < verbs.index(Verb.ARRIVE)
         return first and pipeline.at(Verb.LOAD) < pipeline.at(Verb.ARRIVE)
 
-    def _names(self, stage: Stage) -> str:
+    def _used_names(self, stage: Stage) -> str:
         """The names that a stage's C uses; a struct's member of that name does not count."""
         used = set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", stage.code))
         axes = [axis for axis in self.program.axes if axis.name in used]
@@ -272,29 +272,29 @@ class _Loop:
 
     # ------------------------------------------------------------------ what is done for one tile
 
-    def _verb(self, verb: Verb) -> str:
+    def _verb_text(self, verb: Verb) -> str:
         if verb is Verb.LOAD:
-            return self._load()
+            return self._load_text()
         if verb is Verb.STORE:
-            return self._store()
+            return self._store_text()
         if verb is Verb.ARRIVE:
-            return self._arrive()
+            return self._arrive_text()
         if verb in (Verb.COMPUTE, Verb.START):
             return self.calls.compute
         if verb is Verb.FINISH and self.calls.finish:
-            return self._finish("tile") + self.calls.after
+            return self._finish_text("tile") + self.calls.after
         raise self.program.error(
             f"the driver has no call to {verb.value}", "give the call, or use another pipeline"
         )
 
-    def _finish(self, tile: str) -> str:
+    def _finish_text(self, tile: str) -> str:
         running = f"running[{tile} % 2u]" if self.program.pipelined else "running"
         call = self.calls.finish.format(running)
         if not self.calls.fallible:
             return f"{call};\n"
         return f"code = {call};\nif (code != 0) {{\n    return code;\n}}\n"
 
-    def _load(self) -> str:
+    def _load_text(self) -> str:
         program = self.program
         waiting = [operand for operand in program.loaded if program.waits_for_readers(operand)]
         text = ""
@@ -304,20 +304,20 @@ class _Loop:
             condition = " && ".join(part for part in when if part)
             text = (
                 f"if ({condition}) {{ /* the rows to overwrite are still being read */\n"
-                f"{indent(self._finish('(tile - 1u)'), '    ')}}}\n"
+                f"{indent(self._finish_text('(tile - 1u)'), '    ')}}}\n"
             )
         transfers = [self.writer.transfer(operand) for operand in program.loaded]
         for number, transfer in enumerate(transfers):
             # Wait for the last transfer started: the one that no other always follows.
             last = all(self._conditional(later) for later in transfers[number + 1 :])
-            text += self._order(transfer, "ready = " if last else "")
+            text += self._order_text(transfer, "ready = " if last else "")
         return text
 
-    def _store(self) -> str:
+    def _store_text(self) -> str:
         if self.program.result.resident:
             return ""
         transfer = self.writer.transfer(self.program.result)
-        return self._order(transfer, f"{self._last_store} = " if self.watch else "")
+        return self._order_text(transfer, f"{self._last_store} = " if self.watch else "")
 
     @property
     def _last_store(self) -> str:
@@ -325,7 +325,7 @@ class _Loop:
         buffers = self.program.buffers(self.program.result)
         return f"stored[tile % {buffers}u]" if buffers > 1 else "stored"
 
-    def _order(self, transfer: Transfer, ticket: str) -> str:
+    def _order_text(self, transfer: Transfer, ticket: str) -> str:
         ticket = ticket if self.calls.wait else ""
         comment = f"/* {transfer.what} */"
         if not self._conditional(transfer):
@@ -337,10 +337,10 @@ class _Loop:
         """Whether some rounds do not start this transfer."""
         return bool(transfer.when) and self.program.tiles > 1
 
-    def _arrive(self) -> str:
+    def _arrive_text(self) -> str:
         text = ""
         if self.calls.wait and self.program.loaded:
-            text += self.calls.wait.format("wanted" if self._wanted else "ready") + ";\n"
+            text += self.calls.wait.format("wanted" if self._loads_ahead else "ready") + ";\n"
         if self.watch:
             text += self.calls.wait.format(self._last_store) + ";\n"
         return text

@@ -135,29 +135,29 @@ class Symbols:
         self._known: dict[Hashable, str] = {}
         self._numbers: dict[str, int] = {}  # the last one behind a name, all before it are taken
 
-    def function(self, wish: str) -> str:
+    def function(self, preferred: str) -> str:
         """Return a new name of a function: the wish behind the model's name, or with a number."""
-        return self._new(wish, function=True)
+        return self._new_name(preferred, function=True)
 
-    def function_of(self, what: Hashable, wish: str) -> str:
+    def function_of(self, key: Hashable, preferred: str) -> str:
         """Return the function's name of a thing, the same each time."""
-        if what not in self._known:
-            self._known[what] = self.function(wish)
-        return self._known[what]
+        if key not in self._known:
+            self._known[key] = self.function(preferred)
+        return self._known[key]
 
-    def constant(self, wish: str) -> str:
+    def constant(self, preferred: str) -> str:
         """Return a new name of an array that belongs to no function that is yet to be named."""
-        return self._new(wish, function=False)
+        return self._new_name(preferred, function=False)
 
     def enter(self, names: Iterable[str]) -> None:
         """Enter names that others chose: those of `part_name`, or of an accelerator's emitter."""
         self._taken.update(names)
 
-    def _new(self, wish: str, *, function: bool) -> str:
-        base = f"{self._prefix}_{c_identifier(wish)}"
+    def _new_name(self, preferred: str, *, function: bool) -> str:
+        base = f"{self._prefix}_{c_identifier(preferred)}"
         if base.isupper():
             # Macros are the model's name and a word, in capitals.
-            base = f"{self._prefix}_{c_identifier(wish).lower()}"
+            base = f"{self._prefix}_{c_identifier(preferred).lower()}"
         name, number = base, self._numbers.get(base, 1)
         while name in self._taken or (function and _PART.fullmatch(name)):
             number += 1

@@ -115,19 +115,19 @@ class TileWriter:
         if isinstance(value, Index):
             return value.axis
         if isinstance(value, Pick):
-            return self._pick(value.axis, value.values)
+            return self._indexed_value(value.axis, value.values)
         assert isinstance(value, Of), value
-        return self._of(self._axes[value.axis], value)
+        return self._axis_value(self._axes[value.axis], value)
 
-    def _of(self, axis: TileAxis, value: Of) -> Expr:
+    def _axis_value(self, axis: TileAxis, value: Of) -> Expr:
         if not axis.strided:
             return f"{axis.name}_tiles[{axis.name}].{value.field}"
         if value.field in ("out_start", "in_start"):
             return axis.name if axis.step == 1 else mul(axis.name, f"{axis.step}{self.suffix}")
         sizes = tuple(span.out_size for span in axis.spans)
-        return self._pick(axis.name, sizes)
+        return self._indexed_value(axis.name, sizes)
 
-    def _pick(self, axis: str, values: tuple[int, ...]) -> Expr:
+    def _indexed_value(self, axis: str, values: tuple[int, ...]) -> Expr:
         """Return a value by an axis' index, where all values but the last are equal."""
         assert len(set(values[:-1])) == 1, values
         u = self.suffix
@@ -247,12 +247,12 @@ class Stage:
     """What a step of the loop does for one of the tiles in flight.
 
     Attributes:
-        what: the actions in words, e.g. ``finish, store``.
+        title: the actions in words, e.g. ``finish, store``.
         distance: step s does this for tile s - distance.
         code: C statements.
     """
 
-    what: str
+    title: str
     distance: int
     code: str
 
@@ -278,15 +278,15 @@ def phases(stages: Sequence[Stage], tiles: int) -> str:
     """
     ordered = sorted(stages, key=lambda stage: stage.distance)
     longest = ordered[-1].distance
-    rows = [(_INDEX, *(stage.what for stage in ordered), "")]
-    rows += [_row(step, ordered, tiles, "prologue") for step in range(min(longest, tiles))]
+    rows = [(_INDEX, *(stage.title for stage in ordered), "")]
+    rows += [_phase_row(step, ordered, tiles, "prologue") for step in range(min(longest, tiles))]
     if tiles == longest + 1:
-        rows.append(_row(longest, ordered, tiles, "steady state"))
+        rows.append(_phase_row(longest, ordered, tiles, "steady state"))
     elif tiles > longest:
         numbers = [f"tile {stage.tile}" for stage in ordered]
         rows.append((f"{longest} to {tiles - 1}", *numbers, "steady state"))
     begin = max(longest, tiles)
-    rows += [_row(step, ordered, tiles, "epilogue") for step in range(begin, tiles + longest)]
+    rows += [_phase_row(step, ordered, tiles, "epilogue") for step in range(begin, tiles + longest)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -301,7 +301,7 @@ def phases(stages: Sequence[Stage], tiles: int) -> str:
     )
 
 
-def _row(step: int, stages: Sequence[Stage], tiles: int, phase: str) -> tuple[str, ...]:
+def _phase_row(step: int, stages: Sequence[Stage], tiles: int, phase: str) -> tuple[str, ...]:
     """Return the row of one step, with the numbers of its tiles."""
     numbers = [step - stage.distance for stage in stages]
     found = [f"tile {number}" if 0 <= number < tiles else "-" for number in numbers]

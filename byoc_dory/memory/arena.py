@@ -100,7 +100,7 @@ def _rounded(size: int, alignment: int) -> int:
     return -(-size // alignment) * alignment
 
 
-def _items(buffers: Sequence[BufferUse], alignment: int) -> list[Item]:
+def _search_items(buffers: Sequence[BufferUse], alignment: int) -> list[Item]:
     others: list[list[int]] = [[] for _ in buffers]
     for (i, a), (j, b) in combinations(enumerate(buffers), 2):
         filled = (a.bytes or a.surplus) and (b.bytes or b.surplus)
@@ -108,7 +108,7 @@ def _items(buffers: Sequence[BufferUse], alignment: int) -> list[Item]:
             others[i].append(j)
             others[j].append(i)
     near: list[dict[int, int]] = [{} for _ in buffers]
-    for new, old in _pairs(buffers):
+    for new, old in _overlapping_pairs(buffers):
         below, above = buffers[new].below, buffers[new].above
         near[new][old] = _rounded(min(below, buffers[new].bytes), alignment)
         near[old][new] = _rounded(min(above, buffers[old].bytes), alignment)
@@ -126,7 +126,7 @@ def _items(buffers: Sequence[BufferUse], alignment: int) -> list[Item]:
     ]
 
 
-def _pairs(buffers: Sequence[BufferUse]) -> list[tuple[int, int]]:
+def _overlapping_pairs(buffers: Sequence[BufferUse]) -> list[tuple[int, int]]:
     """Return (buffer, the one over which it may be written), by index."""
     places = {buffer.name: index for index, buffer in enumerate(buffers)}
     return [
@@ -140,51 +140,53 @@ def live_bytes(
     buffers: Sequence[BufferUse], steps: int, alignment: int = ALIGNMENT
 ) -> tuple[int, ...]:
     """Return the fewest bytes that hold what each step needs, buffers rounded to the alignment."""
-    items = _items(buffers, alignment)
-    return tuple(_at(items, step) for step in range(steps))
+    items = _search_items(buffers, alignment)
+    return tuple(_bytes_at_step(items, step) for step in range(steps))
 
 
 def written_over(plan: MemoryPlan, buffers: Sequence[BufferUse]) -> dict[str, str]:
     """Return which buffers are written over another one while it is read: new name to old name."""
-    known = {buffer.name: buffer for buffer in buffers}
+    buffers_by_name = {buffer.name: buffer for buffer in buffers}
     offsets = dict(plan.offsets)
-    found = {}
+    overwritten = {}
     for new in buffers:
-        old = known.get(new.over)
+        old = buffers_by_name.get(new.over)
         if old is None:
             continue
         start, other = offsets[new.name], offsets[old.name]
         if start < other + old.bytes and other < start + new.bytes:
-            found[new.name] = old.name
-    return found
+            overwritten[new.name] = old.name
+    return overwritten
 
 
-def _at(items: Sequence[Item], step: int) -> int:
+def _bytes_at_step(items: Sequence[Item], step: int) -> int:
     """Return the fewest bytes in which the buffers of a step find place."""
     total = 0
     for item in items:
         if item.first <= step <= item.last:
-            total += item.most if item.first == step else item.size
+            total += item.first_step_size if item.first == step else item.size
         if item.first == step:
-            total -= max((_shared(item, items[old]) for old, _ in item.near), default=0)
+            total -= max(
+                (_overlap_bytes(item, items[old]) for old, _ in item.overlap_distances), default=0
+            )
     return total
 
 
-def _shared(new: Item, old: Item) -> int:
+def _overlap_bytes(new: Item, old: Item) -> int:
     """Return how many bytes of a buffer may be written over the one that the step reads last."""
-    if new.first != old.last or new.most != new.size:
+    if new.first != old.last or new.first_step_size != new.size:
         return 0
-    under = max(new.size, new.beside(old) + old.size)
-    over = max(old.size, old.beside(new) + new.size)
+    under = max(new.size, new.distance_below(old) + old.size)
+    over = max(old.size, old.distance_below(new) + new.size)
     return max(0, new.size + old.size - min(under, over))
 
 
-def _live(items: Sequence[Item]) -> int:
+def _live_peak(items: Sequence[Item]) -> int:
     """Return the largest sum of live sizes, which occurs at the beginning of some buffer."""
-    return max((_at(items, step) for step in {item.first for item in items}), default=0)
+    return max((_bytes_at_step(items, step) for step in {item.first for item in items}), default=0)
 
 
-def _chained(items: Sequence[Item], live: int, peak: int, alignment: int) -> int:
+def _chained_bound(items: Sequence[Item], live: int, peak: int, alignment: int) -> int:
     """Return a lower bound of the peak that counts how distances add up along chains.
 
     Below that limit, some pairs fit in only if they overlap; a chain of them goes down or up.
@@ -192,36 +194,36 @@ def _chained(items: Sequence[Item], live: int, peak: int, alignment: int) -> int
     pairs = [
         (new, items[old])
         for new in sorted(items, key=lambda item: item.first)
-        for old, _ in new.near
-        if new.first == items[old].last and new.most == new.size
+        for old, _ in new.overlap_distances
+        if new.first == items[old].last and new.first_step_size == new.size
     ]
     for limit in range(live, peak, alignment):
         lowest = [0] * len(items)
         for new, old in pairs:
-            if _ways(new, old, limit) == {"above"}:
-                least = lowest[old.index] + old.beside(new)
+            if _fitting_orders(new, old, limit) == {"above"}:
+                least = lowest[old.index] + old.distance_below(new)
                 lowest[new.index] = max(lowest[new.index], least)
         for new, old in reversed(pairs):
-            if _ways(new, old, limit) == {"below"}:
-                least = lowest[new.index] + new.beside(old)
+            if _fitting_orders(new, old, limit) == {"below"}:
+                least = lowest[new.index] + new.distance_below(old)
                 lowest[old.index] = max(lowest[old.index], least)
         if all(lowest[item.index] + item.size <= limit for item in items):
             return limit
     return peak
 
 
-def _ways(new: Item, old: Item, limit: int) -> set[str]:
+def _fitting_orders(new: Item, old: Item, limit: int) -> set[str]:
     """Return the ways in which a pair fits below a limit."""
-    ways = {
-        "below": max(new.size, new.beside(old) + old.size),
-        "above": max(old.size, old.beside(new) + new.size),
+    orders = {
+        "below": max(new.size, new.distance_below(old) + old.size),
+        "above": max(old.size, old.distance_below(new) + new.size),
         "apart": new.size + old.size,
     }
-    return {way for way, size in ways.items() if size <= limit}
+    return {way for way, size in orders.items() if size <= limit}
 
 
 def _peak(items: Sequence[Item], offsets: Sequence[int]) -> int:
-    return max(offset + item.most for offset, item in zip(offsets, items, strict=True))
+    return max(offset + item.first_step_size for offset, item in zip(offsets, items, strict=True))
 
 
 def plan_memory(
@@ -249,8 +251,8 @@ def plan_memory(
     for buffer in buffers:
         if min(buffer.bytes, buffer.surplus) < 0 or buffer.last < buffer.first:
             raise ValueError(f"not a buffer: {buffer}")
-    items = _items(buffers, alignment)
-    live = _live(items)
+    items = _search_items(buffers, alignment)
+    live = _live_peak(items)
     offsets, peak, bound, method = _solve(items, live, alignment, max(live, enough))
     _log.info("%s: peak %d B, bound %d B (%s)", memory, peak, bound, method)
     plan = MemoryPlan(
@@ -284,9 +286,9 @@ def _solve(
     swept = sweep(items, goal // alignment * alignment)
     if swept is not None:
         return swept, _peak(items, swept), live, "sweep"
-    plain = not any(item.near for item in items)
-    if not plain:
-        live = _chained(items, live, peak, alignment)
+    disjoint = not any(item.overlap_distances for item in items)
+    if not disjoint:
+        live = _chained_bound(items, live, peak, alignment)
         goal = max(goal, live)
         for limit in range(goal, peak, max(alignment, (peak - goal) // _LIMITS)):
             swept = sweep(items, limit // alignment * alignment)
@@ -296,7 +298,7 @@ def _solve(
     climbed, lower = hill_climb(items, order, offsets, peak, goal)
     if lower < peak:
         offsets, peak, method = climbed, lower, "hill climb"
-    if plain and peak > goal and len(items) <= _BRANCH_AND_BOUND_BUFFERS:
+    if disjoint and peak > goal and len(items) <= _BRANCH_AND_BOUND_BUFFERS:
         found, lower, proven = branch_and_bound(items, offsets, peak, goal)
         if lower < peak:
             offsets, peak, method = found, lower, "branch and bound"
@@ -318,23 +320,23 @@ def check_plan(plan: MemoryPlan, buffers: Sequence[BufferUse], alignment: int = 
         end = offset + buffer.bytes + buffer.surplus
         if offset < 0 or offset % alignment or end > plan.peak:
             raise HtvmError(f"offset {offset} is misaligned or outside", where=buffer.name)
-    for a, b in _meeting(buffers):
+    for a, b in _simultaneous(buffers):
         together = range(b.first, min(a.last, b.last) + 1)
         start_a, start_b = offsets[a.name], offsets[b.name]
         end_a = start_a + a.bytes + a.surplus * (a.first in together)
         end_b = start_b + b.bytes + b.surplus * (b.first in together)
-        if start_a < end_b and start_b < end_a and not _over(a, b, start_b - start_a):
+        if start_a < end_b and start_b < end_a and not _may_overlap(a, b, start_b - start_a):
             raise HtvmError(f"buffers '{a.name}' and '{b.name}' overlap", where="plan of memory")
 
 
-def _over(a: BufferUse, b: BufferUse, distance: int) -> bool:
+def _may_overlap(a: BufferUse, b: BufferUse, distance: int) -> bool:
     """Whether two buffers may overlap if ``b`` starts so many bytes after ``a``."""
     if b.over == a.name and len(range(b.first, a.last + 1)) == 1 and not b.surplus:
         return -distance >= b.below or distance >= b.above
-    return b.name == a.over and _over(b, a, -distance)
+    return b.name == a.over and _may_overlap(b, a, -distance)
 
 
-def _meeting(buffers: Sequence[BufferUse]) -> Iterator[tuple[BufferUse, BufferUse]]:
+def _simultaneous(buffers: Sequence[BufferUse]) -> Iterator[tuple[BufferUse, BufferUse]]:
     """Yield each pair of buffers that live at the same time; the second begins no earlier."""
     living: list[BufferUse] = []
     for buffer in sorted(buffers, key=lambda buffer: buffer.first):

@@ -24,28 +24,28 @@ class Item:
 
     Attributes:
         size: size in bytes, rounded up to the alignment.
-        most: size including the surplus during its first step.
+        first_step_size: size including the surplus during its first step.
         first, last: time interval.
         others: indices of the buffers that overlap it in time.
         index: its own index.
-        near: (other, bytes that it must start before that one, where it starts first), if they may
-            overlap.
+        overlap_distances: (other, bytes that it must start before that one, where it starts first),
+            if they may overlap.
     """
 
     size: int
-    most: int
+    first_step_size: int
     first: int
     last: int
     others: tuple[int, ...]
     index: int = -1
-    near: tuple[tuple[int, int], ...] = ()
+    overlap_distances: tuple[tuple[int, int], ...] = ()
 
-    def beside(self, other: Item) -> int:
+    def distance_below(self, other: Item) -> int:
         """Return the bytes it needs below another buffer, which overlaps it in time."""
-        for index, distance in self.near:
+        for index, distance in self.overlap_distances:
             if index == other.index:
                 return distance
-        return self.most if self.first >= other.first else self.size
+        return self.first_step_size if self.first >= other.first else self.size
 
 
 class _BranchAndBound:
@@ -67,20 +67,20 @@ class _BranchAndBound:
         self.slots = len(times)
         self.nodes = 0
 
-    def below(self, limit: int) -> list[int] | None:
+    def offsets_below(self, limit: int) -> list[int] | None:
         """Return offsets with a peak below ``limit``, or None if there are none.
 
         Raises:
             _NodeLimit: ``_BRANCH_AND_BOUND_NODES`` nodes were visited, over all calls together.
         """
-        rest = [0] * self.slots
+        unplaced_bytes = [0] * self.slots
         for item, (low, high) in zip(self.items, self.spans, strict=True):
-            rest[low] += item.most
+            unplaced_bytes[low] += item.first_step_size
             for slot in range(low + 1, high):
-                rest[slot] += item.size
+                unplaced_bytes[slot] += item.size
         offsets = [-1] * len(self.items)
-        left = sorted(range(len(self.items)), key=lambda i: -self.items[i].size)
-        if self._search(limit, [0] * self.slots, rest, offsets, left, 0, -1):
+        unplaced = sorted(range(len(self.items)), key=lambda i: -self.items[i].size)
+        if self._search(limit, [0] * self.slots, unplaced_bytes, offsets, unplaced, 0, -1):
             return offsets
         return None
 
@@ -88,45 +88,48 @@ class _BranchAndBound:
         self,
         limit: int,
         floor: list[int],
-        rest: list[int],
+        unplaced_bytes: list[int],
         offsets: list[int],
-        left: list[int],
+        unplaced: list[int],
         level: int,
         last: int,
     ) -> bool:
-        if not left:
+        if not unplaced:
             return True
         self.nodes += 1
         if self.nodes > _BRANCH_AND_BOUND_NODES:
             raise _NodeLimit
         for slot in range(self.slots):
-            if rest[slot] and max(floor[slot], level) + rest[slot] >= limit:
+            if unplaced_bytes[slot] and max(floor[slot], level) + unplaced_bytes[slot] >= limit:
                 return False
-        places = [(max(floor[slice(*self.spans[i])]), i) for i in left]
+        places = [(max(floor[slice(*self.spans[i])]), i) for i in unplaced]
         # A buffer that starts above the lowest possible end leaves room for another one below it.
-        lowest_end = min(max(place, level) + self.items[i].most for place, i in places)
+        lowest_end = min(max(place, level) + self.items[i].first_step_size for place, i in places)
         tried: set[tuple[int, int, int, int, int]] = set()
-        for place, index in sorted(places, key=lambda entry: (entry[0], left.index(entry[1]))):
+        for place, index in sorted(places, key=lambda entry: (entry[0], unplaced.index(entry[1]))):
             # At the same offset, only in the order of indices; otherwise every permutation would be
             # visited.
             if place < level or (place == level and index < last) or place >= lowest_end:
                 continue
             low, high = self.spans[index]
-            size, most = self.items[index].size, self.items[index].most
+            size, most = self.items[index].size, self.items[index].first_step_size
             if place + most >= limit:
                 continue
             twin = (place, size, most, low, high)
             if twin in tried:
                 continue
             tried.add(twin)
-            saved_floor, saved_rest = floor[low:high], rest[low:high]
+            saved_floor, saved_bytes = floor[low:high], unplaced_bytes[low:high]
             floor[low:high] = [place + most] + [place + size] * (high - low - 1)
-            rest[low:high] = [saved_rest[0] - most, *(value - size for value in saved_rest[1:])]
+            unplaced_bytes[low:high] = [
+                saved_bytes[0] - most,
+                *(value - size for value in saved_bytes[1:]),
+            ]
             offsets[index] = place
-            remaining = [other for other in left if other != index]
-            if self._search(limit, floor, rest, offsets, remaining, place, index):
+            remaining = [other for other in unplaced if other != index]
+            if self._search(limit, floor, unplaced_bytes, offsets, remaining, place, index):
                 return True
-            floor[low:high], rest[low:high] = saved_floor, saved_rest
+            floor[low:high], unplaced_bytes[low:high] = saved_floor, saved_bytes
         return False
 
 
@@ -141,58 +144,60 @@ def branch_and_bound(
     search = _BranchAndBound(items)
     try:
         while peak > bound:
-            found = search.below(peak)
+            found = search.offsets_below(peak)
             if found is None:
                 return offsets, peak, True
             offsets = found
-            peak = max(offset + item.most for offset, item in zip(found, items, strict=True))
+            peak = max(
+                offset + item.first_step_size for offset, item in zip(found, items, strict=True)
+            )
     except _NodeLimit:
         return offsets, peak, False
     return offsets, peak, True
 
 
 # Largest number of ways followed in parallel; only the first ones are kept.
-_WAYS = 64
+_MOST_PARTIAL_PLANS = 64
 
 
 @dataclass(frozen=True)
-class _Way:
+class _PartialPlan:
     """Offsets chosen so far: those of live buffers, and a link to those chosen before."""
 
     alive: tuple[tuple[int, int], ...]
     chosen: tuple[tuple[int, int], ...]
-    before: _Way | None
+    previous: _PartialPlan | None
 
 
 def sweep(items: Sequence[Item], limit: int) -> list[int] | None:
     """Return offsets with a peak of at most ``limit``, or None if none were found."""
-    ways = [_Way((), (), None)]
+    partial_plans = [_PartialPlan((), (), None)]
     for step in sorted({item.first for item in items}):
         born = [index for index, item in enumerate(items) if item.first == step]
         # Buffers that live longest choose first; those of only this step fill the rest.
-        born.sort(key=lambda index: (-items[index].last, -items[index].most, index))
-        found: dict[tuple[tuple[int, int], ...], _Way] = {}
-        for way in ways:
-            alive = tuple(entry for entry in way.alive if items[entry[0]].last >= step)
-            for chosen in _placed(items, born, alive, limit, step):
+        born.sort(key=lambda index: (-items[index].last, -items[index].first_step_size, index))
+        found: dict[tuple[tuple[int, int], ...], _PartialPlan] = {}
+        for partial_plan in partial_plans:
+            alive = tuple(entry for entry in partial_plan.alive if items[entry[0]].last >= step)
+            for chosen in _placements(items, born, alive, limit, step):
                 lasting = (entry for entry in chosen if items[entry[0]].last > step)
                 after = tuple(sorted((*alive, *lasting)))
-                found.setdefault(after, _Way(after, chosen, way))
-                if len(found) >= _WAYS:
+                found.setdefault(after, _PartialPlan(after, chosen, partial_plan))
+                if len(found) >= _MOST_PARTIAL_PLANS:
                     break
-        ways = list(found.values())
-        if not ways:
+        partial_plans = list(found.values())
+        if not partial_plans:
             return None
     offsets = [0] * len(items)
-    last: _Way | None = ways[0]
+    last: _PartialPlan | None = partial_plans[0]
     while last is not None:
         for index, offset in last.chosen:
             offsets[index] = offset
-        last = last.before
+        last = last.previous
     return offsets
 
 
-def _placed(
+def _placements(
     items: Sequence[Item],
     born: Sequence[int],
     placed: tuple[tuple[int, int], ...],
@@ -206,23 +211,23 @@ def _placed(
     index, rest = born[0], born[1:]
     item = items[index]
     # Between these two offsets, exclusive, it would overlap the other one.
-    taken = sorted(
-        (offset - item.beside(items[other]), offset + items[other].beside(item))
+    occupied = sorted(
+        (offset - item.distance_below(items[other]), offset + items[other].distance_below(item))
         for other, offset in placed
     )
-    for offset in _ends(taken, limit - item.most):
+    for offset in _gap_ends(occupied, limit - item.first_step_size):
         now = (*placed, (index, offset))
-        for others in _placed(items, rest, now, limit, step):
+        for others in _placements(items, rest, now, limit, step):
             yield ((index, offset), *others)
             if items[index].last == step and all(items[i].last == step for i in rest):
                 # None of these outlives the step, so a single way to fit them in is enough.
                 return
 
 
-def _ends(taken: Sequence[tuple[int, int]], highest: int) -> list[int]:
+def _gap_ends(occupied: Sequence[tuple[int, int]], highest: int) -> list[int]:
     """Return both ends of every range of offsets that is free."""
     offsets, free = [], 0
-    for low, high in (*taken, (highest, highest)):
+    for low, high in (*occupied, (highest, highest)):
         if low >= free:
             offsets += [free, low]
         free = max(free, high)
@@ -236,21 +241,21 @@ def first_fit(items: Sequence[Item], order: Sequence[int]) -> tuple[list[int], i
     for index in order:
         item = items[index]
         # Between these two offsets, exclusive, the buffer would overlap the other one.
-        taken = sorted(
+        occupied = sorted(
             (
-                offsets[other] - item.beside(items[other]),
-                offsets[other] + items[other].beside(item),
+                offsets[other] - item.distance_below(items[other]),
+                offsets[other] + items[other].distance_below(item),
             )
             for other in item.others
             if offsets[other] >= 0
         )
         offset = 0
-        for low, high in taken:
+        for low, high in occupied:
             if offset <= low:
                 break
             offset = max(offset, high)
         offsets[index] = offset
-        peak = max(peak, offset + item.most)
+        peak = max(peak, offset + item.first_step_size)
     return offsets, peak
 
 
@@ -270,13 +275,13 @@ def greedy_orders(items: Sequence[Item]) -> list[tuple[str, list[int]]]:
     ]
 
 
-def _top(items: Sequence[Item], offsets: Sequence[int], peak: int) -> list[int]:
+def _peak_buffers(items: Sequence[Item], offsets: Sequence[int], peak: int) -> list[int]:
     """Return the buffers that determine the peak: those at the top, and those they rest on."""
-    chain = [i for i, item in enumerate(items) if offsets[i] + item.most == peak]
+    chain = [i for i, item in enumerate(items) if offsets[i] + item.first_step_size == peak]
     seen = set(chain)
     for index in chain:
         for other in items[index].others:
-            rests = offsets[other] + items[other].beside(items[index]) == offsets[index]
+            rests = offsets[other] + items[other].distance_below(items[index]) == offsets[index]
             if rests and other not in seen:
                 seen.add(other)
                 chain.append(other)
@@ -288,12 +293,12 @@ def hill_climb(
 ) -> tuple[list[int], int]:
     """Change the order of the buffers that determine the peak; keep changes that are not worse."""
     draw = random.Random(len(items))
-    best_offsets, best = offsets, peak
+    best_offsets, best_peak = offsets, peak
     current, current_offsets, current_peak = order, offsets, peak
     for _ in range(_HILL_CLIMB_STEPS):
-        if best <= bound:
+        if best_peak <= bound:
             break
-        chain = _top(items, current_offsets, current_peak)
+        chain = _peak_buffers(items, current_offsets, current_peak)
         moved = chain[draw.randrange(len(chain))]
         trial = list(current)
         place = trial.index(moved)
@@ -306,6 +311,6 @@ def hill_climb(
         trial_offsets, trial_peak = first_fit(items, trial)
         if trial_peak <= current_peak or draw.random() < 0.02:
             current, current_offsets, current_peak = trial, trial_offsets, trial_peak
-        if trial_peak < best:
-            best_offsets, best = trial_offsets, trial_peak
-    return best_offsets, best
+        if trial_peak < best_peak:
+            best_offsets, best_peak = trial_offsets, trial_peak
+    return best_offsets, best_peak

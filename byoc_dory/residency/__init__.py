@@ -4,6 +4,6 @@
 `tensors` assigns offsets; `plan_jointly` combines all of them.
 """
 
-from byoc_dory.residency.joint import Known, plan_jointly
+from byoc_dory.residency.joint import ChoiceCache, plan_jointly
 
-__all__ = ["Known", "plan_jointly"]
+__all__ = ["ChoiceCache", "plan_jointly"]

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from byoc_dory.layers import Layer
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.plan import Follower, LayerPlan, RegionPlan
-from byoc_dory.residency.choices import Offer
+from byoc_dory.residency.choices import LayerChoices
 from byoc_dory.residency.milp import solve_joint
 from byoc_dory.residency.problem import Choice, Decision, RegionProblem, Stay
 from byoc_dory.residency.tensors import L1Placement, Tensors, place, tensors_in_l1
@@ -36,15 +36,15 @@ class Pair:
     plan: LayerPlan
     saved: int
 
-    def placed(self, own: LayerPlan, follower: LayerPlan) -> tuple[LayerPlan, LayerPlan]:
+    def with_offsets(self, leader: LayerPlan, follower: LayerPlan) -> tuple[LayerPlan, LayerPlan]:
         """Return both plans with the offsets of these."""
         assert self.plan.follower is not None
         ahead = replace(follower, ahead=True)
         plan = replace(
             self.plan,
-            l1_inputs=own.l1_inputs,
-            l1_output=own.l1_output,
-            l1_weights=own.l1_weights,
+            l1_inputs=leader.l1_inputs,
+            l1_output=leader.l1_output,
+            l1_weights=leader.l1_weights,
             follower=Follower(self.plan.follower.layer, ahead),
         )
         return plan, ahead
@@ -54,25 +54,25 @@ def pairs_of(
     layers: Sequence[Layer], tilers: Sequence[Tiler], plans: Sequence[LayerPlan]
 ) -> list[Pair]:
     """Return the layers that may compute the next one, those that save most first."""
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for first, (tiler, plan) in enumerate(zip(tilers, plans, strict=True)):
         if first + 1 == len(layers):
             break
         follower = Follower(layers[first + 1], plans[first + 1])
         answer = tiler.cost.followed(plan, follower)
         if answer is not None:
-            found.append(Pair(first, *answer))
-    return sorted(found, key=lambda pair: -pair.saved)
+            pairs.append(Pair(first, *answer))
+    return sorted(pairs, key=lambda pair: -pair.saved)
 
 
 def tensors_of(
-    pairs: Sequence[Pair], tilers: Sequence[Tiler], taken: Sequence[Tensors]
+    pairs: Sequence[Pair], tilers: Sequence[Tiler], layer_tensors: Sequence[Tensors]
 ) -> list[Tensors]:
     """Return each layer's use of L1 if these layers compute the next ones.
 
     The constants of the next one are behind those of the layer.
     """
-    result = list(taken)
+    result = list(layer_tensors)
     for pair in pairs:
         plan, tiler = pair.plan, tilers[pair.first]
         own = tensors_in_l1(
@@ -90,7 +90,7 @@ def tensors_of(
     return result
 
 
-Known: TypeAlias = dict[tuple[Any, ...], Offer]
+ChoiceCache: TypeAlias = dict[tuple[Any, ...], LayerChoices]
 """The choices of layers by all that they depend on, for one SoC and the same options."""
 
 _LOG = logging.getLogger(__name__)
@@ -103,15 +103,15 @@ _ATTEMPTS = 12
 
 
 @dataclass(frozen=True)
-class _Region:
+class _RegionChoices:
     """The layers, their choices, and the resulting problem."""
 
     layers: Sequence[Layer]
     tilers: Sequence[Tiler]
-    offers: Sequence[Offer]
+    layer_choices: Sequence[LayerChoices]
     problem: RegionProblem
 
-    def taken(self, decision: Decision) -> list[Tensors]:
+    def l1_tensors(self, decision: Decision) -> list[Tensors]:
         """Return each layer's use of L1."""
         return [
             tensors_in_l1(
@@ -123,11 +123,15 @@ class _Region:
                 offer.tiler.options.loop_order,
                 choice.input_buffers,
             )
-            for offer, choice in self._chosen(decision)
+            for offer, choice in self._chosen_layers(decision)
         ]
 
     def plan(
-        self, decision: Decision, placement: L1Placement, apart: int, pairs: Sequence[Pair] = ()
+        self,
+        decision: Decision,
+        placement: L1Placement,
+        cycles_alone: int,
+        pairs: Sequence[Pair] = (),
     ) -> RegionPlan:
         """Return the decision in the form that later stages use."""
         layers = [
@@ -142,17 +146,19 @@ class _Region:
                 l1_weights=placement.weights[number],
                 input_buffers=choice.input_buffers,
             )
-            for number, (offer, choice) in enumerate(self._chosen(decision))
+            for number, (offer, choice) in enumerate(self._chosen_layers(decision))
         ]
-        used = [
+        l1_used = [
             choice.bytes + sum(stay.bytes for stay in alive if stay.name in decision.stays)
-            for (_, choice), alive in zip(self._chosen(decision), self.problem.alive, strict=True)
+            for (_, choice), alive in zip(
+                self._chosen_layers(decision), self.problem.alive, strict=True
+            )
         ]
         for pair in pairs:
             one, other = layers[pair.first : pair.first + 2]
-            layers[pair.first : pair.first + 2] = pair.placed(one, other)
+            layers[pair.first : pair.first + 2] = pair.with_offsets(one, other)
         if pairs:
-            used = [
+            l1_used = [
                 sum(part.bytes for part in placement.map if part.first <= layer <= part.last)
                 for layer in range(len(layers))
             ]
@@ -162,30 +168,30 @@ class _Region:
             l1_limit=self.problem.limit,
             l1_peak=placement.plan.peak,
             l1_live=placement.plan.live,
-            l1_used=tuple(used),
+            l1_used=tuple(l1_used),
             cycles=decision.cycles,
-            apart=apart,
+            cycles_alone=cycles_alone,
             bound=decision.bound,
             method=decision.method,
             l1_map=placement.map,
-            beside=sum(pair.saved for pair in pairs),
+            saved_cycles=sum(pair.saved for pair in pairs),
         )
 
-    def _chosen(self, decision: Decision) -> list[tuple[Offer, Choice]]:
+    def _chosen_layers(self, decision: Decision) -> list[tuple[LayerChoices, Choice]]:
         return [
             (offer, offer.choices[pick])
-            for offer, pick in zip(self.offers, decision.picks, strict=True)
+            for offer, pick in zip(self.layer_choices, decision.picks, strict=True)
         ]
 
 
 def plan_jointly(
     layers: Sequence[Layer],
     tilers: Sequence[Tiler],
-    stored: Mapping[str, int],
-    leaving: Sequence[str],
+    stored_bytes: Mapping[str, int],
+    needed_in_l2: Sequence[str],
     region: str = "",
-    held: Mapping[str, int] | None = None,
-    known: Known | None = None,
+    state_offsets: Mapping[str, int] | None = None,
+    choice_cache: ChoiceCache | None = None,
 ) -> RegionPlan:
     """Return the plan with fewest predicted cycles for all layers of a region together.
 
@@ -195,62 +201,72 @@ def plan_jointly(
     Args:
         layers: layers in execution order.
         tilers: tiler of each layer.
-        stored: size in bytes of each tensor in the accelerators' layout.
-        leaving: names of tensors that are needed in L2 afterwards.
+        stored_bytes: size in bytes of each tensor in the accelerators' layout.
+        needed_in_l2: names of tensors that are needed in L2 afterwards.
         region: name of the region, for messages.
-        held: byte offset in L1 of each input that is there before and after the region.  L1 as the
-            tilers know it ends before these.
-        known: choices of other regions' layers, for tilers of the same SoC and options; new ones
-            are added.
+        state_offsets: byte offset in L1 of each input that is there before and after the region.
+            L1 as the tilers know it ends before these.
+        choice_cache: choices of other regions' layers, for tilers of the same SoC and options; new
+            ones are added.
 
     Raises:
         TilingError: no tile of a layer fits.
     """
-    held = {} if held is None else held
-    known = {} if known is None else known
-    whole = _region(layers, tilers, stored, leaving, region, frozenset(held), known)
-    apart = _apart(whole.problem)
-    problem, bound = whole.problem, 0
+    state_offsets = {} if state_offsets is None else state_offsets
+    choice_cache = {} if choice_cache is None else choice_cache
+    region_choices = _region_choices(
+        layers, tilers, stored_bytes, needed_in_l2, region, frozenset(state_offsets), choice_cache
+    )
+    separate = _layers_alone(region_choices.problem)
+    problem, bound = region_choices.problem, 0
     for _ in range(_ATTEMPTS):
         decision = _decide(problem, tilers[0].options.node_limit)
         # Sets that are excluded later because no offsets were found are still allowed here: only
         # the first bound holds.
         bound = bound or decision.bound
-        placement = place(problem, decision, whole.taken(decision), held=held)
+        placement = place(
+            problem, decision, region_choices.l1_tensors(decision), state_offsets=state_offsets
+        )
         if placement.plan.peak <= problem.limit:
             break
         for group in placement.crowded:
             _LOG.info("region '%s': no room for %s together", region, ", ".join(sorted(group)))
         problem = replace(problem, together=(*problem.together, *placement.crowded))
     else:
-        decision = apart
-        placement = place(problem, apart, whole.taken(apart), held=held)
+        decision = separate
+        placement = place(
+            problem, separate, region_choices.l1_tensors(separate), state_offsets=state_offsets
+        )
     decision = replace(decision, bound=bound)
-    pairs, beside = _beside(whole, problem, decision, placement, apart.cycles, held)
+    pairs, paired_placement = _place_pairs(
+        region_choices, problem, decision, placement, separate.cycles, state_offsets
+    )
     _LOG.info(
         "region '%s': %d cycles, %d with each layer alone; %d tensors stay in L1 (%s)",
-        region, decision.cycles, apart.cycles, len(decision.stays), decision.method,
+        region, decision.cycles, separate.cycles, len(decision.stays), decision.method,
     )  # fmt: skip
-    return whole.plan(decision, beside, apart.cycles, pairs)
+    return region_choices.plan(decision, paired_placement, separate.cycles, pairs)
 
 
-def _beside(
-    whole: _Region,
+def _place_pairs(
+    region_choices: _RegionChoices,
     problem: RegionProblem,
     decision: Decision,
     placement: L1Placement,
-    apart: int,
-    held: Mapping[str, int],
+    cycles_alone: int,
+    state_offsets: Mapping[str, int],
 ) -> tuple[list[Pair], L1Placement]:
     """Return the layers that compute the next one, too, and the places of everything with them."""
-    plans = whole.plan(decision, placement, apart).layers
-    pairs = pairs_of(whole.layers, whole.tilers, plans)
+    plans = region_choices.plan(decision, placement, cycles_alone).layers
+    pairs = pairs_of(region_choices.layers, region_choices.tilers, plans)
     while pairs:
-        taken = tensors_of(pairs, whole.tilers, whole.taken(decision))
-        ahead = {pair.first + 1 for pair in pairs}
-        found = place(problem, decision, taken, ahead, held)
-        if found.plan.peak <= problem.limit:
-            return pairs, found
+        layer_tensors = tensors_of(
+            pairs, region_choices.tilers, region_choices.l1_tensors(decision)
+        )
+        computed_ahead = {pair.first + 1 for pair in pairs}
+        paired_placement = place(problem, decision, layer_tensors, computed_ahead, state_offsets)
+        if paired_placement.plan.peak <= problem.limit:
+            return pairs, paired_placement
         pairs.pop()  # the one that saves least
     return [], placement
 
@@ -258,54 +274,56 @@ def _beside(
 # ---------------------------------------------------------------------- the problem
 
 
-def _region(
+def _region_choices(
     layers: Sequence[Layer],
     tilers: Sequence[Tiler],
-    stored: Mapping[str, int],
-    leaving: Sequence[str],
+    stored_bytes: Mapping[str, int],
+    needed_in_l2: Sequence[str],
     region: str,
-    held: frozenset[str],
-    known: Known,
-) -> _Region:
+    state_inputs: frozenset[str],
+    choice_cache: ChoiceCache,
+) -> _RegionChoices:
     limit = min(tiler.problem.l1_limit for tiler in tilers)
-    stays = _candidates(layers, tilers, stored, leaving, limit)
-    may = {stay.name for stay in stays}
-    offers = []
+    stays = _stay_candidates(layers, tilers, stored_bytes, needed_in_l2, limit)
+    may_stay = {stay.name for stay in stays}
+    layer_choices = []
     for number, (layer, tiler) in enumerate(zip(layers, tilers, strict=True)):
-        found_there = tuple(tensor.name in held for tensor in layer.inputs)
-        may_find = tuple(tensor.name in may for tensor in layer.inputs)
-        may_leave = layer.output.name in may
-        passing = _passing(number, stays) if tiler.objective is not None else 0
-        reads = tuple(tensor.name for tensor in layer.inputs)
-        same = tuple(reads.index(name) for name in reads)
+        always_resident = tuple(tensor.name in state_inputs for tensor in layer.inputs)
+        may_find = tuple(tensor.name in may_stay for tensor in layer.inputs)
+        may_leave = layer.output.name in may_stay
+        passing = _passing_bytes(number, stays) if tiler.objective is not None else 0
+        input_names = tuple(tensor.name for tensor in layer.inputs)
+        operand_groups = tuple(input_names.index(name) for name in input_names)
         key = (
-            *tiler.alike, same, may_find, may_leave, passing, tiler.objective,
-            tiler.options.objective, found_there,
+            *tiler.cost_key, operand_groups, may_find, may_leave, passing, tiler.objective,
+            tiler.options.objective, always_resident,
         )  # fmt: skip
-        if key not in known:
-            known[key] = Offer(tiler, reads, may_find, may_leave, passing, found_there)
-        offers.append(known[key])
+        if key not in choice_cache:
+            choice_cache[key] = LayerChoices(
+                tiler, input_names, may_find, may_leave, passing, always_resident
+            )
+        layer_choices.append(choice_cache[key])
     problem = RegionProblem(
         name=region,
         limit=limit,
         reads=tuple(tuple(tensor.name for tensor in layer.inputs) for layer in layers),
         writes=tuple(layer.output.name for layer in layers),
-        choices=tuple(offer.choices for offer in offers),
+        choices=tuple(offer.choices for offer in layer_choices),
         stays=stays,
-        held=held,
+        state_inputs=state_inputs,
     )
-    return _Region(layers, tilers, offers, problem)
+    return _RegionChoices(layers, tilers, layer_choices, problem)
 
 
-def _candidates(
+def _stay_candidates(
     layers: Sequence[Layer],
     tilers: Sequence[Tiler],
-    stored: Mapping[str, int],
-    leaving: Sequence[str],
+    stored_bytes: Mapping[str, int],
+    needed_in_l2: Sequence[str],
     limit: int,
 ) -> tuple[Stay, ...]:
     """Tensors that may stay: written and read here, and small enough to fit beside any layer."""
-    found = []
+    candidates = []
     for first, layer in enumerate(layers):
         name = layer.output.name
         readers = [
@@ -313,17 +331,17 @@ def _candidates(
             for number, other in enumerate(layers)
             if name in (tensor.name for tensor in other.inputs)
         ]
-        size = round_up(stored[name], ALIGNMENT)
+        size = round_up(stored_bytes[name], ALIGNMENT)
         willing = tilers[first].problem.may_stay and all(
             tilers[reader].problem.may_find for reader in readers
         )
-        if name in leaving or not readers or size >= limit or not willing:
+        if name in needed_in_l2 or not readers or size >= limit or not willing:
             continue
-        found.append(Stay(name, size, first, max(readers)))
-    return tuple(found)
+        candidates.append(Stay(name, size, first, max(readers)))
+    return tuple(candidates)
 
 
-def _passing(number: int, stays: Sequence[Stay]) -> int:
+def _passing_bytes(number: int, stays: Sequence[Stay]) -> int:
     """Return the bytes of tensors that may be in L1 during a layer that does not touch them.
 
     (Tensors that it reads or writes itself are among its residents, or have tile buffers.)
@@ -334,30 +352,30 @@ def _passing(number: int, stays: Sequence[Stay]) -> int:
 # ---------------------------------------------------------------------- decisions
 
 
-def _apart(problem: RegionProblem) -> Decision:
+def _layers_alone(problem: RegionProblem) -> Decision:
     """Return the best choice of each layer without residents."""
     picks = []
     for layer, offered in enumerate(problem.choices):
-        alone = [
+        fitting = [
             number
             for number, choice in enumerate(offered)
             if not any(problem.resident(layer, choice).values()) and choice.bytes <= problem.limit
         ]
-        picks.append(min(alone, key=lambda number, offered=offered: offered[number].cycles))  # type: ignore[misc]
-    return problem.decided(picks, (), problem.floor, "each layer alone")
+        picks.append(min(fitting, key=lambda number, offered=offered: offered[number].cycles))  # type: ignore[misc]
+    return problem.decision(picks, (), problem.floor, "each layer alone")
 
 
 def _decide(problem: RegionProblem, node_limit: int) -> Decision:
     """Return the best plan found, which is never slower than each layer alone."""
-    apart = _apart(problem)
+    separate = _layers_alone(problem)
     if not problem.stays:
-        return replace(apart, bound=apart.cycles)
+        return replace(separate, bound=separate.cycles)
     count = len(problem.choices)
     if count <= _LAYERS_AT_ONCE:
-        found = solve_joint(problem, node_limit)
+        decision = solve_joint(problem, node_limit)
     else:
-        found = _in_pieces(problem, node_limit)
-    return found if found is not None and found.cycles <= apart.cycles else apart
+        decision = _in_pieces(problem, node_limit)
+    return decision if decision is not None and decision.cycles <= separate.cycles else separate
 
 
 def _in_pieces(problem: RegionProblem, node_limit: int) -> Decision | None:
@@ -367,10 +385,10 @@ def _in_pieces(problem: RegionProblem, node_limit: int) -> Decision | None:
     for first in range(0, len(problem.choices), _LAYERS_AT_ONCE):
         end = min(first + _LAYERS_AT_ONCE, len(problem.choices))
         part = problem.part(first, end)
-        found = solve_joint(part, node_limit)
-        if found is None:
+        decision = solve_joint(part, node_limit)
+        if decision is None:
             return None
-        for layer, pick in zip(range(first, end), found.picks, strict=True):
+        for layer, pick in zip(range(first, end), decision.picks, strict=True):
             picks.append(problem.choices[layer].index(part.choices[layer - first][pick]))
-        stays += found.stays
-    return problem.decided(picks, stays, problem.floor, "milp, in pieces")
+        stays += decision.stays
+    return problem.decision(picks, stays, problem.floor, "milp, in pieces")

@@ -26,15 +26,15 @@ def solve_joint(problem: RegionProblem, node_limit: int) -> Decision | None:
     if not outcome.found:
         return None
     picks, stays = model.answer()
-    found = problem.decided(picks, stays, 0, "milp")
+    fastest = problem.decision(picks, stays, 0, "milp")
     if not outcome.proven:
-        bound = int(found.cycles * (1 - min(1.0, outcome.gap)))
-        return problem.decided(picks, stays, max(bound, problem.floor), "milp, node limit")
-    best = problem.decided(picks, stays, found.cycles, "milp")
+        bound = int(fastest.cycles * (1 - min(1.0, outcome.gap)))
+        return problem.decision(picks, stays, max(bound, problem.floor), "milp, node limit")
+    best = problem.decision(picks, stays, fastest.cycles, "milp")
     model.lp += model.cycles <= best.cycles + 0.5
     model.lp.setObjective(model.preference)
     if solve_program(model.lp, node_limit).found:
-        preferred = problem.decided(*model.answer(), best.cycles, "milp")
+        preferred = problem.decision(*model.answer(), best.cycles, "milp")
         if preferred.cycles == best.cycles:
             return preferred
     return best

@@ -95,8 +95,8 @@ class RegionProblem:
             limit.
         stays: tensors that may stay, in the order in which they are written.
         together: sets of tensors that must not all stay.
-        held: tensors that are in L1 before the first layer and after the last, outside the limit;
-            all choices find them there.
+        state_inputs: tensors that are in L1 before the first layer and after the last, outside the
+            limit; all choices find them there.
     """
 
     name: str
@@ -106,7 +106,7 @@ class RegionProblem:
     choices: tuple[tuple[Choice, ...], ...]
     stays: tuple[Stay, ...]
     together: tuple[frozenset[str], ...] = ()
-    held: frozenset[str] = frozenset()
+    state_inputs: frozenset[str] = frozenset()
 
     @cached_property
     def alive(self) -> tuple[tuple[Stay, ...], ...]:
@@ -124,7 +124,7 @@ class RegionProblem:
     def resident(self, layer: int, choice: Choice) -> dict[str, bool]:
         """Return which tensors a choice requires to be in L1, and which not to be."""
         operands = zip(self.reads[layer], choice.resident_inputs, strict=True)
-        demanded = {name: inside for name, inside in operands if name not in self.held}
+        demanded = {name: inside for name, inside in operands if name not in self.state_inputs}
         demanded[self.writes[layer]] = choice.resident_output
         return demanded
 
@@ -156,7 +156,7 @@ class RegionProblem:
             together=tuple(group for group in self.together if group <= names),
         )
 
-    def decided(
+    def decision(
         self, picks: Sequence[int], stays: Sequence[str], bound: int, method: str
     ) -> Decision:
         """A decision after checking it: cycles are added up here, and every limit is checked.
@@ -165,23 +165,25 @@ class RegionProblem:
             TilingError: it contradicts itself or breaks a limit (a defect of the search that found
                 it).
         """
-        kept = set(stays)
+        staying = set(stays)
         cycles = 0
         for layer, pick in enumerate(picks):
             choice = self.choices[layer][pick]
             cycles += choice.cycles
             for name, resident in self.resident(layer, choice).items():
-                if resident != (name in kept):
-                    raise self._wrong(f"'{name}' is taken to be in L1 by one layer only")
-            used = choice.bytes + sum(s.bytes for s in self.alive[layer] if s.name in kept)
+                if resident != (name in staying):
+                    raise self._contradiction(f"'{name}' is taken to be in L1 by one layer only")
+            used = choice.bytes + sum(s.bytes for s in self.alive[layer] if s.name in staying)
             if used > self.limit:
-                raise self._wrong(f"layer {layer} takes {used} B of L1, the limit is {self.limit}")
-        if any(group <= kept for group in self.together):
-            raise self._wrong("tensors stay together that must not")
-        order = tuple(stay.name for stay in self.stays if stay.name in kept)
+                raise self._contradiction(
+                    f"layer {layer} takes {used} B of L1, the limit is {self.limit}"
+                )
+        if any(group <= staying for group in self.together):
+            raise self._contradiction("tensors stay together that must not")
+        order = tuple(stay.name for stay in self.stays if stay.name in staying)
         return Decision(tuple(picks), order, cycles, min(bound, cycles), method)
 
-    def _wrong(self, what: str) -> TilingError:
+    def _contradiction(self, what: str) -> TilingError:
         return TilingError(
             f"the joint plan is unusable: {what}",
             where=f"region '{self.name}'",

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan import Follower, LayerPlan, alone
+from byoc_dory.plan import Follower, LayerPlan, plan_alone
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tileloop.checks import check
 from byoc_dory.tileloop.cycles import Prices
@@ -20,7 +20,7 @@ _Planned: TypeAlias = "tuple[_Priced, int, int]"
 
 
 @dataclass(frozen=True)
-class Answers:
+class CostAnswers:
     """What an accelerator's model has answered about layers that are alike.
 
     Attributes:
@@ -45,7 +45,7 @@ class LayerCost:
         accelerator: the accelerator that runs the layer.
         layer: a layer that the accelerator takes.
         options: options of the tiler.
-        known: answers about layers that are alike; new ones are added.
+        answers: answers about layers that are alike; new ones are added.
     """
 
     def __init__(
@@ -54,24 +54,24 @@ class LayerCost:
         accelerator: Accelerator,
         layer: Layer,
         options: TilingOptions,
-        known: Answers,
+        answers: CostAnswers,
     ) -> None:
         self._soc, self._accelerator, self._layer = soc, accelerator, layer
-        self._options, self._known = options, known
-        self._least: dict[_Priced, int] = {}
+        self._options, self._answers = options, answers
+        self._lower_bounds: dict[_Priced, int] = {}
 
     def __call__(self, plan: LayerPlan) -> int:
         """Return the predicted cycles under a plan."""
         key = _key(plan)
-        found = self._known.plans.get(key)
-        if found is None:
-            prices = self._known.prices[key[0]]
-            cycles = self._predicted(plan, prices)
-            found = self._known.plans[key] = cycles, prices.least
-        cycles, self._least[key[0]] = found
+        answer = self._answers.plans.get(key)
+        if answer is None:
+            prices = self._answers.prices[key[0]]
+            cycles = self._predicted_cycles(plan, prices)
+            answer = self._answers.plans[key] = cycles, prices.least
+        cycles, self._lower_bounds[key[0]] = answer
         return cycles
 
-    def _predicted(self, plan: LayerPlan, prices: Prices) -> int:
+    def _predicted_cycles(self, plan: LayerPlan, prices: Prices) -> int:
         """Ask the model; a layer that is executed as several takes what these take one by one."""
         soc, options = self._soc, self._options
         parts = self._accelerator.expand(soc, self._layer)
@@ -79,11 +79,11 @@ class LayerCost:
             return self._accelerator.plan_cost(soc, self._layer, plan, options, prices)
         total = 0
         for part, name in parts:
-            home = soc.accelerator(name)
-            problem = home.problem(soc, part, options)
+            accelerator = soc.accelerator(name)
+            problem = accelerator.problem(soc, part, options)
             tile = problem.whole if problem.tile_fits(problem.whole) else problem.smallest
-            own = alone(part, solution_of(problem, tile), name, problem)
-            total += home.plan_cost(soc, part, own, options)
+            part_plan = plan_alone(part, solution_of(problem, tile), name, problem)
+            total += accelerator.plan_cost(soc, part, part_plan, options)
         return total
 
     def check(self, plan: LayerPlan) -> None:
@@ -93,17 +93,19 @@ class LayerCost:
             TileProgramError: the accelerator's tile program contradicts itself.
         """
         key = _key(plan)
-        if key not in self._known.checked:
+        if key not in self._answers.checked:
             check(self._accelerator.tile_program(self._soc, self._layer, plan, self._options))
-            self._known.checked.add(key)
+            self._answers.checked.add(key)
 
     def followed(self, plan: LayerPlan, follower: Follower) -> tuple[LayerPlan, int] | None:
         """Return a plan under which the next layer is computed beside this one (`followed`)."""
         return self._accelerator.followed(self._soc, self._layer, plan, follower, self._options)
 
-    def least(self, tile: Tile, resident_inputs: tuple[bool, ...], resident_output: bool) -> int:
+    def lower_bound(
+        self, tile: Tile, resident_inputs: tuple[bool, ...], resident_output: bool
+    ) -> int:
         """Return a lower bound for any number of buffers; 0 before the first such plan."""
-        return self._least.get((tile, resident_inputs, resident_output), 0)
+        return self._lower_bounds.get((tile, resident_inputs, resident_output), 0)
 
 
 def _key(plan: LayerPlan) -> _Planned:
@@ -124,7 +126,7 @@ class Tiler:
         objective: the heuristic that picks the tiles; ``None`` searches for the fastest.
         heuristics: the accelerator's heuristics, whose tiles are candidates in this search.
         options: options of the tiler.
-        alike: key that is equal for layers with the same cycles in every tile; regions share
+        cost_key: key that is equal for layers with the same cycles in every tile; regions share
             choices by it.
     """
 
@@ -134,7 +136,7 @@ class Tiler:
     objective: Objective | None
     heuristics: tuple[Objective, ...]
     options: TilingOptions
-    alike: tuple[object, ...] = ()
+    cost_key: tuple[object, ...] = ()
 
     def plan(
         self,

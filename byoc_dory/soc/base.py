@@ -390,11 +390,11 @@ class Soc:
         for accelerator in self.accelerators:
             if accelerator.name == name:
                 return accelerator
-        known = ", ".join(accelerator.name for accelerator in self.accelerators) or "none"
+        names = ", ".join(accelerator.name for accelerator in self.accelerators) or "none"
         raise TargetError(
             f"there is no accelerator {name!r}",
             where=f"SoC {self.name}",
-            hint=f"its accelerators: {known}",
+            hint=f"its accelerators: {names}",
         )
 
     def power(self, *units: str) -> Power | None:
@@ -416,24 +416,24 @@ class Soc:
         Raises:
             TargetError: the memory's size is fixed, or ``size`` does not fit the address map.
         """
-        old = self.memory(memory)
+        previous = self.memory(memory)
         if memory not in self.adjustable:
             raise TargetError(
-                f"the size of {memory} is fixed at {old.size} B",
+                f"the size of {memory} is fixed at {previous.size} B",
                 where=f"SoC {self.name}",
                 hint="use a target whose memory is adjustable, such as generic.cpu",
             )
         # Device registers have higher addresses than every memory; a memory must not grow into
         # them.
         limit = min(
-            [other.base for other in self.memories if other.base > old.base]
+            [other.base for other in self.memories if other.base > previous.base]
             + [self.sim.putchar, 1 << 32]
         )
-        if size <= 0 or size % 16 or old.base + size > limit:
+        if size <= 0 or size % 16 or previous.base + size > limit:
             raise TargetError(
                 f"{memory} cannot have {size} B",
                 where=f"SoC {self.name}",
-                hint=f"ask for a multiple of 16 between 16 and {limit - old.base}",
+                hint=f"ask for a multiple of 16 between 16 and {limit - previous.base}",
             )
         memories = tuple(
             replace(entry, size=size) if entry.name == memory else entry for entry in self.memories

@@ -64,7 +64,7 @@ class TileAxis:
         last = self.spans[-1]
         return last.out_start + last.out_size
 
-    def _of(self, field: Field) -> Value:
+    def _span_field(self, field: Field) -> Value:
         values = tuple(getattr(span, field) for span in self.spans)
         if len(set(values)) == 1:
             return int(values[0])
@@ -73,27 +73,27 @@ class TileAxis:
     @cached_property
     def out_start(self) -> Value:
         """First output of the tile."""
-        return self._of("out_start")
+        return self._span_field("out_start")
 
     @cached_property
     def out_size(self) -> Value:
         """Number of outputs of the tile."""
-        return self._of("out_size")
+        return self._span_field("out_size")
 
     @cached_property
     def in_start(self) -> Value:
         """First input of the tile."""
-        return self._of("in_start")
+        return self._span_field("in_start")
 
     @cached_property
     def in_size(self) -> Value:
         """Number of inputs of the tile."""
-        return self._of("in_size")
+        return self._span_field("in_size")
 
     @cached_property
     def pad(self) -> Value:
         """Number of zeros before the tile's inputs; negative: number of elements to skip."""
-        return self._of("pad")
+        return self._span_field("pad")
 
     @property
     def index(self) -> Value:

@@ -39,11 +39,11 @@ def _check_axes(program: TileProgram) -> None:
 
 def _check_values(program: TileProgram) -> None:
     fields = values_of(*program.compute.fields.values())
-    named: dict[str, tuple[Value, ...]] = {"the compute step": fields}
+    labelled: dict[str, tuple[Value, ...]] = {"the compute step": fields}
     for operand in (*program.operands, program.result):
         values = (operand.offset, operand.inside, *operand.block.values)
-        named[f"'{operand.name}'"] = values
-    for what, values in named.items():
+        labelled[f"'{operand.name}'"] = values
+    for what, values in labelled.items():
         unknown = axes_of(*values) - set(program.position)
         if unknown:
             raise program.error(

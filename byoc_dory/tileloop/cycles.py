@@ -119,7 +119,7 @@ class _Anywhere(LoopTile):
         return 0
 
 
-def _price(program: TileProgram, costs: Costs, indices: tuple[int, ...]) -> Price:
+def _kind_price(program: TileProgram, costs: Costs, indices: tuple[int, ...]) -> Price:
     tile = _Anywhere(program, 0, indices)
 
     def moved(operand: Operand) -> Moved | None:
@@ -146,25 +146,25 @@ def predicted_cycles(program: TileProgram, costs: Costs, known: Prices | None = 
     """
     known = Prices() if known is None else known
     if not program.pipelined and costs.overheads == Overheads():
-        return _in_turn(program, costs, known)
+        return _sequential_cycles(program, costs, known)
     return _Timeline(program, costs, known).run()
 
 
-def _in_turn(program: TileProgram, costs: Costs, known: Prices) -> int:
+def _sequential_cycles(program: TileProgram, costs: Costs, prices: Prices) -> int:
     """Return the sum over all tiles."""
     work = fill = transfers = 0
-    for indices, chosen, count in kinds_of_tiles(program):
-        cost = known.kinds.get(indices)
+    for indices, kind_of_tile, count in kinds_of_tiles(program):
+        cost = prices.kinds.get(indices)
         if cost is None:
-            cost = known.kinds[indices] = _price(program, costs, indices)
+            cost = prices.kinds[indices] = _kind_price(program, costs, indices)
         work += count * (cost.work.before + cost.work.cycles + cost.work.after)
         fill += count * cost.work.fill
         if cost.store is not None:
             transfers += count * cost.store.cycles
         for operand, moved in zip(program.operands, cost.loads, strict=True):
             if moved is not None:
-                transfers += moves_of_kind(program, operand, chosen) * moved.cycles
-    known.least = max(work, transfers)
+                transfers += moves_of_kind(program, operand, kind_of_tile) * moved.cycles
+    prices.least = max(work, transfers)
     return work + fill + transfers
 
 
@@ -175,8 +175,8 @@ class _Timeline:
     the costs and loads of each kind computed once.
     """
 
-    def __init__(self, program: TileProgram, costs: Costs, known: Prices) -> None:
-        self.program, self.known, self.overheads = program, known, costs.overheads
+    def __init__(self, program: TileProgram, costs: Costs, prices: Prices) -> None:
+        self.program, self.known, self.overheads = program, prices, costs.overheads
         self.blocking = program.pipeline.blocking
         self.queue = costs.queue
         self.order, self.latency = self.overheads.order, self.overheads.latency
@@ -185,7 +185,7 @@ class _Timeline:
         self.device = 0
         self.transfers = 0  # cycles of all transfers
         self.batch = (0, 0, 0)  # transfers since the DMA was idle: begin, cycles, commands
-        self.tiles = _tiles(program, costs, known)
+        self.tiles = _tile_prices(program, costs, prices)
         # Each operand is loaded once in this many tiles.
         self.every = [
             program.tiles // program.moves(operand) if not operand.resident else 0
@@ -241,22 +241,22 @@ class _Timeline:
         if store is not None:
             self._order(store)
 
-    def _order(self, moved: Moved) -> None:
-        self.transfers += moved.cycles
-        self.host += self.order + moved.host
+    def _order(self, transfer_cost: Moved) -> None:
+        self.transfers += transfer_cost.cycles
+        self.host += self.order + transfer_cost.host
         ready = self.host + self.latency
         if self.blocking:
-            self.host = self.dma = ready + moved.cycles
+            self.host = self.dma = ready + transfer_cost.cycles
             return
         begin, cycles, commands = (ready, 0, 0) if ready >= self.dma else self.batch
-        cycles += moved.cycles
-        commands += moved.commands
+        cycles += transfer_cost.cycles
+        commands += transfer_cost.commands
         self.batch = (begin, cycles, commands)
         if commands > self.queue:
             # Let the host wait while the queue is full.
             filling = cycles * (commands - int(self.queue)) // commands
             self.host = max(self.host, begin + filling)
-        self.dma = (ready if ready > self.dma else self.dma) + moved.cycles
+        self.dma = (ready if ready > self.dma else self.dma) + transfer_cost.cycles
 
     def _arrive(self, number: int) -> None:
         self._wait(self.arrived[number])
@@ -293,17 +293,17 @@ class _Timeline:
         self.host = (until if until > self.host else self.host) + self.overheads.wait
 
 
-def _tiles(program: TileProgram, costs: Costs, known: Prices) -> list[Price]:
+def _tile_prices(program: TileProgram, costs: Costs, prices: Prices) -> list[Price]:
     """Return the prices of all tiles in the order of execution, computing each kind once."""
-    found = []
+    tile_prices = []
     # For each tile along an axis, the first tile of the same kind.
     firsts = [[axis.kinds[0][kind] for kind in axis.kinds[1]] for axis in program.axes]
     for indices in itertools.product(*firsts):
-        price = known.kinds.get(indices)
+        price = prices.kinds.get(indices)
         if price is None:
-            price = known.kinds[indices] = _price(program, costs, indices)
-        found.append(price)
-    return found
+            price = prices.kinds[indices] = _kind_price(program, costs, indices)
+        tile_prices.append(price)
+    return tile_prices
 
 
 @dataclass(frozen=True)
@@ -327,18 +327,18 @@ Indices: TypeAlias = tuple[int, ...]
 def kinds_of_tiles(program: TileProgram) -> Iterator[tuple[Indices, tuple[int, ...], int]]:
     """Yield (one tile's indices, its kind on each axis, number of such) for each shape of tiles."""
     axes = program.axes
-    for chosen in itertools.product(*[range(len(axis.kind_counts)) for axis in axes]):
+    for kind_of_tile in itertools.product(*[range(len(axis.kind_counts)) for axis in axes]):
         indices, count = [], 1
-        for axis, kind in zip(axes, chosen, strict=True):
+        for axis, kind in zip(axes, kind_of_tile, strict=True):
             indices.append(axis.kinds[0][kind])
             count *= axis.kind_counts[kind]
-        yield tuple(indices), chosen, count
+        yield tuple(indices), kind_of_tile, count
 
 
-def moves_of_kind(program: TileProgram, operand: Operand, chosen: tuple[int, ...]) -> int:
+def moves_of_kind(program: TileProgram, operand: Operand, kind_of_tile: tuple[int, ...]) -> int:
     """Return how many tiles of a kind move an operand."""
     depth, count = program.depth(operand), 1
-    for number, (axis, kind) in enumerate(zip(program.axes, chosen, strict=True)):
+    for number, (axis, kind) in enumerate(zip(program.axes, kind_of_tile, strict=True)):
         if number < depth:
             count *= axis.kind_counts[kind]
         elif kind != 0:
@@ -350,10 +350,12 @@ def moves_of_kind(program: TileProgram, operand: Operand, chosen: tuple[int, ...
 def traffic_of(program: TileProgram) -> Traffic:
     """Return the bytes of all transfers, and those that the accelerator fetches itself."""
     read = written = constants = 0
-    for indices, chosen, count in kinds_of_tiles(program):
+    for indices, kind_of_tile, count in kinds_of_tiles(program):
         tile = program.at(indices)
         for operand in program.loaded:
-            moved = moves_of_kind(program, operand, chosen) * program.block(operand, tile).size
+            moved = (
+                moves_of_kind(program, operand, kind_of_tile) * program.block(operand, tile).size
+            )
             if operand.constant:
                 constants += moved
             else:

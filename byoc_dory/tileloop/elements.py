@@ -21,14 +21,14 @@ def elements_of_tiles(program: TileProgram, offsets: Array) -> Iterator[tuple[Lo
     Yields:
         The tile, and a mask with the shape of ``offsets``.
     """
-    left = np.ones(offsets.shape, np.bool_)
+    unwritten = np.ones(offsets.shape, np.bool_)
     for tile in program.order():
-        made = left & _within(program, tile, offsets)
-        left &= ~made
+        made = unwritten & _elements_of_block(program, tile, offsets)
+        unwritten &= ~made
         yield tile, made
 
 
-def _within(program: TileProgram, tile: LoopTile, offsets: Array) -> Array:
+def _elements_of_block(program: TileProgram, tile: LoopTile, offsets: Array) -> Array:
     """Return which elements lie in the block of the result that a tile writes.
 
     A result that stays in L1 has the same layout as it would have in L2.

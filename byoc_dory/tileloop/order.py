@@ -43,10 +43,10 @@ def check_order(program: TileProgram) -> None:
         raise program.error(
             f"pipeline '{program.pipeline.name}': the result is never stored", "add 'store'"
         )
-    _rehearse(_Shape.of(_first_tiles(program, _reach(program))))
+    _rehearse(_Shape.of_program(_first_tiles(program, _tiles_to_rehearse(program))))
 
 
-def performed(program: TileProgram) -> Iterator[tuple[LoopTile, Action]]:
+def performed_actions(program: TileProgram) -> Iterator[tuple[LoopTile, Action]]:
     """Yield every action of a layer's pipeline with its tile, in order."""
     pipeline = program.pipeline
     tiles = list(program.order())
@@ -77,7 +77,7 @@ class _Shape:
     program: TileProgram = field(compare=False)
 
     @classmethod
-    def of(cls, program: TileProgram) -> _Shape:
+    def of_program(cls, program: TileProgram) -> _Shape:
         """Return the shape of a program."""
         tensors = [
             (each.name, each.resident, program.buffers(each), program.depth(each))
@@ -94,7 +94,7 @@ def _rehearse(shape: _Shape) -> None:
     _Rehearsal(shape.program).run()
 
 
-def _reach(program: TileProgram) -> int:
+def _tiles_to_rehearse(program: TileProgram) -> int:
     """Return how many tiles along each axis are enough to meet every conflict.
 
     Conflicts arise between tiles that are under way at a time, or use the same buffer one after the
@@ -159,7 +159,7 @@ class _Rehearsal:
 
     def run(self) -> None:
         """Perform all actions."""
-        for tile, action in performed(self.program):
+        for tile, action in performed_actions(self.program):
             self.actions[action.verb](tile)
         self._end()
 
@@ -175,8 +175,8 @@ class _Rehearsal:
             for other in self.running:
                 if self._buffer(operand, other) == buffer:
                     raise self._error(
-                        f"'load' of {_name(tile)} overwrites '{operand.name}', "
-                        f"which {_name(other)} is being computed from",
+                        f"'load' of {_text(tile)} overwrites '{operand.name}', "
+                        f"which {_text(other)} is being computed from",
                         f"'load' belongs after the 'finish' of the tile that used the buffer before"
                         f" ('{operand.name}' has {self.program.buffers(operand)})",
                     )
@@ -190,12 +190,12 @@ class _Rehearsal:
             return
         if tile.number not in self.computed:
             raise self._error(
-                f"'store' of {_name(tile)} comes before it is computed",
+                f"'store' of {_text(tile)} comes before it is computed",
                 "'store' belongs after the 'compute' or 'finish' of the same tile",
             )
         if tile in self.running:
             raise self._error(
-                f"'store' of {_name(tile)} comes before its 'finish'",
+                f"'store' of {_text(tile)} comes before its 'finish'",
                 "'store' belongs after the 'finish' of the same tile",
             )
         self._begin(Verb.STORE, tile, self._buffer(result, tile))
@@ -218,9 +218,9 @@ class _Rehearsal:
     def _settle(self, tile: LoopTile) -> None:
         self._await(lambda one: one.verb is Verb.STORE and one.tile == tile)
 
-    def _await(self, wanted: Callable[[_Transfer], bool]) -> None:
+    def _await(self, condition: Callable[[_Transfer], bool]) -> None:
         """Wait for the last transfer that is wanted; the DMA executes them in order."""
-        places = [place for place, one in enumerate(self.transfers) if wanted(one)]
+        places = [place for place, one in enumerate(self.transfers) if condition(one)]
         if places:
             del self.transfers[: places[-1] + 1]
 
@@ -229,8 +229,8 @@ class _Rehearsal:
     def _prepare(self, tile: LoopTile) -> None:
         if self.running and self.program.compute.several:
             raise self._error(
-                f"'prepare' of {_name(tile)} overwrites the registers of "
-                f"{_name(self.running[0])}, which takes several starts",
+                f"'prepare' of {_text(tile)} overwrites the registers of "
+                f"{_text(self.running[0])}, which takes several starts",
                 "'prepare' belongs after the 'finish' of the tile before",
             )
         self.prepared = tile
@@ -239,13 +239,13 @@ class _Rehearsal:
         if self.pipeline.has(Verb.PREPARE):
             if self.running:
                 raise self._error(
-                    f"'start' of {_name(tile)} comes before the 'finish' of "
-                    f"{_name(self.running[0])}",
+                    f"'start' of {_text(tile)} comes before the 'finish' of "
+                    f"{_text(self.running[0])}",
                     "'start' belongs after the 'finish' of the tile before",
                 )
             if self.prepared is None or self.prepared.number != tile.number:
                 raise self._error(
-                    f"'start' of {_name(tile)} finds the registers of another tile",
+                    f"'start' of {_text(tile)} finds the registers of another tile",
                     "'prepare' belongs before the 'start' of the same tile, with no other between",
                 )
         self._begin_computing(Verb.START, tile)
@@ -263,40 +263,40 @@ class _Rehearsal:
 
     def _read(self, verb: Verb, tile: LoopTile, operand: Operand) -> None:
         buffer = self._buffer(operand, tile)
-        found = self.loaded.get(buffer)
-        wanted = self.program.moves_before(operand, tile.indices)
-        if found is None or found.move < wanted:
+        content = self.loaded.get(buffer)
+        expected_move = self.program.moves_before(operand, tile.indices)
+        if content is None or content.move < expected_move:
             raise self._error(
-                f"'{verb.value}' of {_name(tile)} reads '{operand.name}' before its 'load'",
+                f"'{verb.value}' of {_text(tile)} reads '{operand.name}' before its 'load'",
                 f"'{verb.value}' belongs after the 'load' of the same tile",
             )
-        if found.move > wanted:
+        if content.move > expected_move:
             raise self._error(
-                f"'load' of {_name(found.tile)} overwrites '{operand.name}' "
-                f"before '{verb.value}' of {_name(tile)} reads it",
+                f"'load' of {_text(content.tile)} overwrites '{operand.name}' "
+                f"before '{verb.value}' of {_text(tile)} reads it",
                 f"'load' belongs after the '{verb.value}' of the tile that used the buffer before "
                 f"('{operand.name}' has {self.program.buffers(operand)})",
             )
         if any(one.buffer == buffer for one in self.transfers):
             raise self._error(
-                f"'{verb.value}' of {_name(tile)} reads '{operand.name}' before it has arrived",
+                f"'{verb.value}' of {_text(tile)} reads '{operand.name}' before it has arrived",
                 f"'wait' or 'arrive' of the same tile belongs between 'load' and '{verb.value}'",
             )
 
     def _write(self, verb: Verb, tile: LoopTile) -> None:
         result = self.program.result
         buffer = self._buffer(result, tile)
-        before = self.results.get(buffer)
-        if before is not None and before.number not in self.stored:
+        content = self.results.get(buffer)
+        if content is not None and content.number not in self.stored:
             raise self._error(
-                f"'{verb.value}' of {_name(tile)} overwrites the result of {_name(before)} "
+                f"'{verb.value}' of {_text(tile)} overwrites the result of {_text(content)} "
                 "before its 'store'",
                 f"'store' belongs before the '{verb.value}' of the next tile in the same buffer "
                 f"('{result.name}' has {self.program.buffers(result)})",
             )
         if any(one.buffer == buffer for one in self.transfers):
             raise self._error(
-                f"'{verb.value}' of {_name(tile)} overwrites a result that is being stored",
+                f"'{verb.value}' of {_text(tile)} overwrites a result that is being stored",
                 f"'wait', or 'settle' of the tile before, belongs between its 'store' and "
                 f"'{verb.value}'",
             )
@@ -305,7 +305,7 @@ class _Rehearsal:
     def _finish(self, tile: LoopTile) -> None:
         if tile.number not in self.computed:
             raise self._error(
-                f"'finish' of {_name(tile)} comes before its 'start'",
+                f"'finish' of {_text(tile)} comes before its 'start'",
                 "'finish' belongs after the 'start' of the same tile",
             )
         # A device executes what it was given in order.
@@ -315,18 +315,18 @@ class _Rehearsal:
         program = self.program
         for tile in program.order():
             if tile.number not in self.computed:
-                raise self._error(f"{_name(tile)} is never computed", _DISTANCE)
+                raise self._error(f"{_text(tile)} is never computed", _DISTANCE)
             if not program.result.resident and tile.number not in self.stored:
-                raise self._error(f"the result of {_name(tile)} is never stored", _DISTANCE)
+                raise self._error(f"the result of {_text(tile)} is never stored", _DISTANCE)
         if self.running:
             raise self._error(
-                f"nothing waits for the end of {_name(self.running[0])}",
+                f"nothing waits for the end of {_text(self.running[0])}",
                 "add 'finish' after 'start'",
             )
         # Without 'settle', the layer ends with waiting for all transfers.
         if self.pipeline.has(Verb.SETTLE) and self.transfers:
             raise self._error(
-                f"'{self.transfers[0].verb.value}' of {_name(self.transfers[0].tile)} is still "
+                f"'{self.transfers[0].verb.value}' of {_text(self.transfers[0].tile)} is still "
                 "under way at the end of the layer",
                 "'settle' belongs after the 'store' of the same tile",
             )
@@ -342,6 +342,6 @@ class _Rehearsal:
         return self.program.error(f"pipeline '{self.pipeline.name}': {what}", hint)
 
 
-def _name(tile: LoopTile) -> str:
+def _text(tile: LoopTile) -> str:
     """Return a tile's name in messages."""
     return f"tile {tile.number}"

@@ -124,11 +124,11 @@ class LoopTile:
 
     def place(self, operand: str) -> int:
         """Return the place in L1 of the tile of an operand, or of the result, as a byte offset."""
-        program, found = self._program, self._program.tensor[operand]
-        if found.resident:
-            return found.l1 + evaluate(found.inside, self)
-        number = program.moves_before(found, self.indices)
-        return found.l1 + number % program.buffers(found) * found.l1_bytes
+        program, tensor = self._program, self._program.tensor[operand]
+        if tensor.resident:
+            return tensor.l1 + evaluate(tensor.inside, self)
+        number = program.moves_before(tensor, self.indices)
+        return tensor.l1 + number % program.buffers(tensor) * tensor.l1_bytes
 
 
 @dataclass(frozen=True)
@@ -219,15 +219,17 @@ class TileProgram:
 
     @cached_property
     def _depth(self) -> dict[str, int]:
-        found = dict.fromkeys(self.tensor, 0)
-        several = [(depth, axis.name) for depth, axis in enumerate(self.axes, 1) if axis.count > 1]
-        if several:
+        depths = dict.fromkeys(self.tensor, 0)
+        divided_axes = [
+            (depth, axis.name) for depth, axis in enumerate(self.axes, 1) if axis.count > 1
+        ]
+        if divided_axes:
             for operand in self.operands:
                 axes = operand.axes
-                for depth, name in several:
+                for depth, name in divided_axes:
                     if name in axes:
-                        found[operand.name] = depth
-        return found
+                        depths[operand.name] = depth
+        return depths
 
     def moved_at(self, operand: Operand, indices: tuple[int, ...]) -> bool:
         """Whether a tile is the first of those that use the same tile of an operand."""

@@ -14,7 +14,7 @@ from math import prod
 
 from byoc_dory.options import TilingOptions
 from byoc_dory.tiling.latency import (
-    Beaten,
+    Prune,
     TileCandidate,
     TileCost,
     best_tiles,
@@ -101,7 +101,7 @@ def quickest(
     cost: TileCost,
     heuristics: Iterable[Objective] = (),
     options: TilingOptions = _DEFAULTS,
-    beaten: Beaten = lambda tile: None,
+    prune: Prune = lambda tile: None,
 ) -> Solution:
     """Return the tile with fewest cycles, never slower than the tiles of ``heuristics``.
 
@@ -110,7 +110,7 @@ def quickest(
         cost: the accelerator's cycle model.
         heuristics: heuristics whose tiles are also candidates.
         options: ``solver="exhaustive"`` evaluates all tiles.
-        beaten: finds tiles that need not be evaluated if the best one is faster than their bound.
+        prune: finds tiles that need not be evaluated if the best one is faster than their bound.
 
     Raises:
         TilingError: no tile fits.
@@ -120,8 +120,8 @@ def quickest(
         return solve_latency(problem, cost, every_tile=True)
     require_feasible(problem)
     if prod(len(axis.sizes()) for axis in problem.axes) <= _MANY_TILES:
-        also = best_tiles(problem, heuristics)
+        heuristic_tiles = best_tiles(problem, heuristics)
     else:
-        also = tuple(solve(problem, objective, options).tile for objective in heuristics)
-    found = solve_latency(problem, cost, also, beaten=beaten)
+        heuristic_tiles = tuple(solve(problem, objective, options).tile for objective in heuristics)
+    found = solve_latency(problem, cost, heuristic_tiles, prune=prune)
     return replace(found, seconds=time.perf_counter() - start)

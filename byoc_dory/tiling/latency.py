@@ -78,7 +78,7 @@ def solve_exhaustive(problem: TilingProblem, objective: Objective) -> Solution:
 TileCost: TypeAlias = Callable[[Tile], int]
 """Returns the predicted cycles of a layer with a tile."""
 
-Beaten: TypeAlias = Callable[[Tile], int | None]
+Prune: TypeAlias = Callable[[Tile], int | None]
 """Returns a lower bound of these if the tile is of no interest otherwise, else None."""
 
 
@@ -105,14 +105,14 @@ class TileCandidate:
 
 
 def candidates(
-    problem: TilingProblem, cost: TileCost, also: Iterable[Tile] = ()
+    problem: TilingProblem, cost: TileCost, extra_tiles: Iterable[Tile] = ()
 ) -> tuple[TileCandidate, ...]:
     """Return the tiles that no other tile beats in both L1 bytes and cycles.
 
     Args:
         problem: tiling problem, including its limits.
         cost: the accelerator's cycle model.
-        also: additional tiles to consider.
+        extra_tiles: additional tiles to consider.
 
     Returns:
         Ascending in cycles, so descending in L1 bytes; the first is the fastest.
@@ -120,26 +120,26 @@ def candidates(
     Raises:
         TilingError: no tile fits.
     """
-    kept: list[TileCandidate] = []
+    undominated: list[TileCandidate] = []
     # The sort is stable: among equals the first of the grid is kept, which has the larger sizes.
-    every = all_candidates(problem, cost, also)
+    every = all_candidates(problem, cost, extra_tiles)
     for candidate in sorted(every, key=lambda entry: (entry.cycles, entry.l1_bytes)):
-        if not kept or candidate.l1_bytes < kept[-1].l1_bytes:
-            kept.append(candidate)
-    return tuple(kept)
+        if not undominated or candidate.l1_bytes < undominated[-1].l1_bytes:
+            undominated.append(candidate)
+    return tuple(undominated)
 
 
 def all_candidates(
-    problem: TilingProblem, cost: TileCost, also: Iterable[Tile] = ()
+    problem: TilingProblem, cost: TileCost, extra_tiles: Iterable[Tile] = ()
 ) -> tuple[TileCandidate, ...]:
-    """Return every feasible tile whose sizes are all in `sizes`, and ``also``.
+    """Return every feasible tile whose sizes are all in `candidate_sizes`, and ``extra_tiles``.
 
     Raises:
         TilingError: no tile fits.
     """
     require_feasible(problem)
-    tiles = [tile for line in lines(problem) for tile in line]
-    tiles += [tile for tile in also if problem.tile_fits(tile)]
+    tiles = [tile for line in grid_lines(problem) for tile in line]
+    tiles += [tile for tile in extra_tiles if problem.tile_fits(tile)]
     return tuple(
         TileCandidate(tile, *problem.memory(tile), cost(tile)) for tile in dict.fromkeys(tiles)
     )
@@ -148,22 +148,22 @@ def all_candidates(
 def solve_latency(
     problem: TilingProblem,
     cost: TileCost,
-    also: Iterable[Tile] = (),
+    extra_tiles: Iterable[Tile] = (),
     *,
     every_tile: bool = False,
-    beaten: Beaten = lambda tile: None,
+    prune: Prune = lambda tile: None,
 ) -> Solution:
     """Return the fastest tile found; among equals the one with the largest k, then y, x and c.
 
-    It is never slower than any of ``also`` that fits, nor than any tile that differs in only one
-    size.
+    It is never slower than any of ``extra_tiles`` that fits, nor than any tile that differs in
+    only one size.
 
     Args:
         problem: tiling problem, including its limits.
         cost: the accelerator's cycle model.
-        also: additional tiles to consider.
+        extra_tiles: additional tiles to consider.
         every_tile: whether to evaluate all tiles, for small layers and for testing.
-        beaten: finds tiles that need not be evaluated if the best one is faster than their bound.
+        prune: finds tiles that need not be evaluated if the best one is faster than their bound.
 
     Returns:
         ``objective`` is in cycles.  ``status`` is ``"optimal"`` if every tile was evaluated, else
@@ -174,11 +174,11 @@ def solve_latency(
     """
     start = time.perf_counter()
     require_feasible(problem)
-    search = _Search(problem, cost, beaten)
+    search = _Search(problem, cost, prune)
     if every_tile:
         best = min((Tile(*row) for row in feasible_tiles(problem).tolist()), key=search.rank)
     else:
-        best = search.descend(search.start(also))
+        best = search.descend(search.start(extra_tiles))
     return Solution(
         best,
         *problem.memory(best),
@@ -198,10 +198,10 @@ _HOPELESS = 1.5
 class _Search:
     """The tiles evaluated so far, and steps to better ones."""
 
-    def __init__(self, problem: TilingProblem, cost: TileCost, beaten: Beaten) -> None:
+    def __init__(self, problem: TilingProblem, cost: TileCost, prune: Prune) -> None:
         self.problem = problem
         self.cost = cost
-        self.beaten = beaten
+        self.beaten = prune
         self.known: dict[Tile, int] = {}
         self.bounds: dict[Tile, int] = {}
         self.least = inf
@@ -224,20 +224,24 @@ class _Search:
         self.least = min(self.least, cycles)
         return cycles
 
-    def start(self, also: Iterable[Tile]) -> Tile:
-        """Return the best tile of the grid and of ``also``."""
+    def start(self, extra_tiles: Iterable[Tile]) -> Tile:
+        """Return the best tile of the grid and of ``extra_tiles``."""
         best: Tile | None = None
-        for tile in also:
+        for tile in extra_tiles:
             if self.problem.tile_fits(tile):
                 best = tile if best is None else min(best, tile, key=self.rank)
-        for line in lines(self.problem):
-            before: float = 0
+        for line in grid_lines(self.problem):
+            previous_cycles: float = 0
             for tile in line:
                 cycles, _ = self.rank(tile)
                 best = tile if best is None else min(best, tile, key=self.rank)
-                if before and cycles >= before and cycles > _HOPELESS * self.known[best]:
+                if (
+                    previous_cycles
+                    and cycles >= previous_cycles
+                    and cycles > _HOPELESS * self.known[best]
+                ):
                     break
-                before = cycles
+                previous_cycles = cycles
         assert best is not None
         return best
 
@@ -247,12 +251,12 @@ class _Search:
         while improving:
             improving = False
             for name in ("y", "k", "x", "c"):
-                found = min(self._near(best, name), key=self.rank)
+                found = min(self._neighbours(best, name), key=self.rank)
                 if self.rank(found) < self.rank(best):
                     best, improving = found, True
         return best
 
-    def _near(self, tile: Tile, name: str) -> list[Tile]:
+    def _neighbours(self, tile: Tile, name: str) -> list[Tile]:
         """Return the feasible tiles that differ in one size, by a factor of at most 2."""
         size = getattr(tile, name)
         every = getattr(self.problem, name).sizes()
@@ -261,10 +265,10 @@ class _Search:
         return [other for other in tiles if self.problem.tile_fits(other)]
 
 
-def lines(problem: TilingProblem) -> Iterator[list[Tile]]:
+def grid_lines(problem: TilingProblem) -> Iterator[list[Tile]]:
     """Yield the feasible tiles of the grid in lines of descending y; large k, x and c first."""
     k_sizes, c_sizes, y_sizes, x_sizes = (
-        sizes(problem, axis)[::-1].tolist() for axis in problem.axes
+        candidate_sizes(problem, axis)[::-1].tolist() for axis in problem.axes
     )
     ys = np.array(y_sizes)
     for x, c, k in itertools.product(x_sizes, c_sizes, k_sizes):
@@ -273,7 +277,9 @@ def lines(problem: TilingProblem) -> Iterator[list[Tile]]:
             yield [Tile(k, c, y, x) for y in fitting]
 
 
-def sizes(problem: TilingProblem, axis: Axis) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def candidate_sizes(
+    problem: TilingProblem, axis: Axis
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the sizes of one dimension that are worth evaluating, ascending.
 
     For each number of tiles: the smallest size that does not need more tiles, unchanged and rounded
@@ -284,7 +290,7 @@ def sizes(problem: TilingProblem, axis: Axis) -> np.ndarray[tuple[int], np.dtype
         return np.array([axis.size], dtype=np.int64)
     counts = np.arange(1, axis.size + 1, dtype=np.int64)
     smallest = np.unique(-(-axis.size // counts))
-    found = [_rounded(smallest, step) for step in _steps(problem, axis)]
+    found = [_rounded(smallest, step) for step in _size_steps(problem, axis)]
     found.append(_reading_all(problem, axis))
     together = np.unique(np.concatenate(found))
     return np.append(together[together < axis.size], np.int64(axis.size))
@@ -300,7 +306,7 @@ def _reading_all(problem: TilingProblem, axis: Axis) -> np.ndarray[tuple[int], n
     return every[-1:]
 
 
-def _steps(problem: TilingProblem, axis: Axis) -> set[int]:
+def _size_steps(problem: TilingProblem, axis: Axis) -> set[int]:
     """Return the multiples that the sizes of a dimension are rounded up to."""
     step = axis.step
     if axis is problem.k:

@@ -33,10 +33,10 @@ def solve_milp(problem: TilingProblem, objective: Objective, node_limit: int) ->
             where=f"layer '{problem.name}'",
             hint="raise the node limit or use solver='exhaustive'",
         )
-    best = _checked(problem, objective, model.tile())
+    best = _checked_tile(problem, objective, model.tile())
     nodes = outcome.nodes
     if outcome.proven:
-        best, more = _preferred(model, best, node_limit)
+        best, more = _preferred_tile(model, best, node_limit)
         nodes += more
     return Solution(
         best,
@@ -51,7 +51,7 @@ def solve_milp(problem: TilingProblem, objective: Objective, node_limit: int) ->
     )
 
 
-def _preferred(model: TilingModel, best: Tile, node_limit: int) -> tuple[Tile, int]:
+def _preferred_tile(model: TilingModel, best: Tile, node_limit: int) -> tuple[Tile, int]:
     """Return the preferred tile among those as good as ``best``, and the nodes used."""
     problem, objective = model.problem, model.objective
     value = objective.of(problem, best)
@@ -61,7 +61,7 @@ def _preferred(model: TilingModel, best: Tile, node_limit: int) -> tuple[Tile, i
     outcome = solve_program(model.lp, node_limit)
     if not outcome.found:
         return best, outcome.nodes
-    preferred = _checked(problem, objective, model.tile())
+    preferred = _checked_tile(problem, objective, model.tile())
     if objective.of(problem, preferred) != value:
         raise TilingError(
             f"the solver called {best} optimal with {value}, then found {preferred} with "
@@ -72,7 +72,7 @@ def _preferred(model: TilingModel, best: Tile, node_limit: int) -> tuple[Tile, i
     return preferred, outcome.nodes
 
 
-def _checked(problem: TilingProblem, objective: Objective, tile: Tile) -> Tile:
+def _checked_tile(problem: TilingProblem, objective: Objective, tile: Tile) -> Tile:
     """Check a solver's tile with the exact memory functions."""
     if not problem.tile_fits(tile):
         raise TilingError(

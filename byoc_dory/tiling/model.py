@@ -79,10 +79,10 @@ class TilingModel:
             return _Bits((), axis.size, axis.size)
         size = self._bits(name, axis.size)
         if axis.step > 1:
-            whole = self._is_whole(name, axis, size)
+            is_whole = self._is_whole(name, axis, size)
             for bit in size.bits[: axis.step.bit_length() - 1]:
                 # A multiple of the step has all lower bits of (size - 1) set.
-                self.lp += bit >= 1 - whole
+                self.lp += bit >= 1 - is_whole
         return size
 
     def _is_whole(self, name: str, axis: Axis, size: _Bits) -> pulp.LpVariable | int:
@@ -91,10 +91,10 @@ class TilingModel:
             if not size.bits:
                 self._whole[name] = 1
             else:
-                whole = self._binary(f"whole_{name}")
-                self.lp += size.expr >= 1 + (axis.size - 1) * whole
-                self.lp += size.expr <= axis.size - 1 + whole
-                self._whole[name] = whole
+                is_whole = self._binary(f"whole_{name}")
+                self.lp += size.expr >= 1 + (axis.size - 1) * is_whole
+                self.lp += size.expr <= axis.size - 1 + is_whole
+                self._whole[name] = is_whole
         return self._whole[name]
 
     def _blocks(self, size: _Bits, step: int) -> _Bits:
@@ -115,21 +115,21 @@ class TilingModel:
         return blocks_var
 
     def _product(
-        self, name: str, size: _Bits, other: pulp.LpAffineExpression, upper: int
+        self, name: str, size: _Bits, factor: pulp.LpAffineExpression, upper: int
     ) -> pulp.LpAffineExpression:
         """Return the exact product of a size and an expression in 0..upper."""
-        total = size.offset * other
+        total = size.offset * factor
         for power, bit in enumerate(size.bits):
             part = self._variable(f"{name}_part", upper, pulp.LpContinuous)
             self.lp += part <= upper * bit
-            self.lp += part <= other
-            self.lp += part >= other - upper * (1 - bit)
+            self.lp += part <= factor
+            self.lp += part >= factor - upper * (1 - bit)
             total += (1 << power) * part
         return total
 
     # ------------------------------------------------------------------ expressions
 
-    def _input(self, name: str, axis: Axis, size: int, kernel: int, stride: int, key: str) -> (
+    def _extent(self, name: str, axis: Axis, size: int, kernel: int, stride: int, key: str) -> (
         pulp.LpAffineExpression
     ):  # fmt: skip
         """The input extent: ``stride*(out-1)+kernel`` below theta outputs, else the whole input.
@@ -158,11 +158,11 @@ class TilingModel:
 
     def _rows_in(self) -> pulp.LpAffineExpression:
         p = self.problem
-        return self._input("y", p.y, p.window.iy, p.window.fy, p.window.stride[0], "iy")
+        return self._extent("y", p.y, p.window.iy, p.window.fy, p.window.stride[0], "iy")
 
     def _columns_in(self) -> pulp.LpAffineExpression:
         p = self.problem
-        return self._input(
+        return self._extent(
             "x", p.x, p.window.ix, p.window.fx + p.window.crop, p.window.stride[1], "ix_buffer"
         )
 
@@ -217,9 +217,9 @@ class TilingModel:
         return used_out + 3 * self._product("partial", tiled, used_out, upper)
 
     def _one_minus(self, flag: pulp.LpVariable | int) -> pulp.LpVariable:
-        other = self._binary("not")
-        self.lp += other + flag == 1
-        return other
+        complement = self._binary("not")
+        self.lp += complement + flag == 1
+        return complement
 
     # ------------------------------------------------------------------ heuristics
 
@@ -229,7 +229,7 @@ class TilingModel:
         if dim == "iy":
             return self._rows_in(), p.window.iy
         if dim == "ix":
-            return self._input(
+            return self._extent(
                 "x", p.x, p.window.ix, p.window.fx, p.window.stride[1], "ix"
             ), p.window.ix
         return self.sizes[dim].expr, self.sizes[dim].upper
@@ -259,17 +259,17 @@ class TilingModel:
         return pulp.LpAffineExpression() + rest
 
     def _fill_or_whole(
-        self, quantity: Fill, expr: pulp.LpAffineExpression, upper: int, rest: pulp.LpVariable
+        self, quantity: Fill, expr: pulp.LpAffineExpression, upper: int, remainder: pulp.LpVariable
     ) -> pulp.LpAffineExpression:
         """Return the remainder, or modulus - 1 if the dimension has its full size."""
         top = quantity.modulus - 1
-        whole = self._binary("full")
-        self.lp += expr >= upper * whole
-        self.lp += expr <= upper - 1 + whole
+        is_whole = self._binary("full")
+        self.lp += expr >= upper * is_whole
+        self.lp += expr <= upper - 1 + is_whole
         fill = self._variable("fill", top, pulp.LpContinuous)
-        self.lp += fill >= top * whole
-        self.lp += fill >= rest - top * whole
-        self.lp += fill <= rest + top * whole
+        self.lp += fill >= top * is_whole
+        self.lp += fill >= remainder - top * is_whole
+        self.lp += fill <= remainder + top * is_whole
         return pulp.LpAffineExpression() + fill
 
     def _all_whole(self, quantity: Whole) -> pulp.LpAffineExpression:

@@ -25,7 +25,7 @@ Dim: TypeAlias = Literal["k", "c", "y", "x", "iy", "ix"]
 _AXES = ("k", "c", "y", "x")
 
 
-def _value(problem: TilingProblem, dim: Dim, tile: tuple[Any, Any, Any, Any]) -> Any:
+def _dimension_of_tile(problem: TilingProblem, dim: Dim, tile: tuple[Any, Any, Any, Any]) -> Any:
     if dim == "iy":
         return problem.rows_in(tile[2])
     if dim == "ix":
@@ -33,7 +33,7 @@ def _value(problem: TilingProblem, dim: Dim, tile: tuple[Any, Any, Any, Any]) ->
     return tile[_AXES.index(dim)]
 
 
-def _limit(problem: TilingProblem, dim: Dim) -> int:
+def _largest_dimension(problem: TilingProblem, dim: Dim) -> int:
     """Return the value of a dimension if nothing is tiled, which is its largest."""
     whole = problem.whole
     return {
@@ -50,11 +50,11 @@ class Size:
 
     def value(self, problem: TilingProblem, tile: tuple[Any, Any, Any, Any]) -> Any:
         """Return the quantity for a tile (k, c, y, x)."""
-        return _value(problem, self.dim, tile)
+        return _dimension_of_tile(problem, self.dim, tile)
 
     def upper(self, problem: TilingProblem) -> int:
         """Return an upper bound over all tiles."""
-        return _limit(problem, self.dim)
+        return _largest_dimension(problem, self.dim)
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ class Fill:
 
     def value(self, problem: TilingProblem, tile: tuple[Any, Any, Any, Any]) -> Any:
         """Return the quantity for a tile (k, c, y, x)."""
-        value = _value(problem, self.dim, tile)
+        value = _dimension_of_tile(problem, self.dim, tile)
         fill = (value - 1) % self.modulus
         if self.whole_is_full:
-            full = np.equal(value, _limit(problem, self.dim))
+            full = np.equal(value, _largest_dimension(problem, self.dim))
             fill = np.where(full, self.modulus - 1, fill)
         return fill
 
@@ -82,7 +82,7 @@ class Fill:
         """Return an upper bound over all tiles."""
         if self.whole_is_full:
             return self.modulus - 1
-        return min(self.modulus, _limit(problem, self.dim)) - 1
+        return min(self.modulus, _largest_dimension(problem, self.dim)) - 1
 
 
 @dataclass(frozen=True)
@@ -201,9 +201,9 @@ def objective_named(text: str, known: Mapping[str, Objective], where: str) -> Ob
     Raises:
         TargetError: there is no such objective or heuristic, or a weight is no whole number.
     """
-    found = _WEIGHTED.fullmatch(text.strip())
-    name = found[1] if found else text.strip()
-    if name == LATENCY and found is None:
+    match = _WEIGHTED.fullmatch(text.strip())
+    name = match[1] if match else text.strip()
+    if name == LATENCY and match is None:
         return None
     if name not in known:
         raise TargetError(
@@ -212,7 +212,7 @@ def objective_named(text: str, known: Mapping[str, Objective], where: str) -> Ob
             hint=f"one of {', '.join([*known, LATENCY])}",
         )
     objective = known[name]
-    return objective if found is None else _weighted(objective, found[2], where)
+    return objective if match is None else _with_weights(objective, match[2], where)
 
 
 def objective_text(name: str, alpha: int | None, betas: Mapping[str, int]) -> str:
@@ -223,7 +223,7 @@ def objective_text(name: str, alpha: int | None, betas: Mapping[str, int]) -> st
     return f"{name}({', '.join(f'{key}={value}' for key, value in weights.items())})"
 
 
-def _weighted(objective: Objective, text: str, where: str) -> Objective:
+def _with_weights(objective: Objective, text: str, where: str) -> Objective:
     terms = {term.name: term for term in objective.heuristics}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, _, value = part.rpartition("=")

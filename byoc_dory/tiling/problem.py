@@ -193,16 +193,16 @@ class TilingProblem:
             steps = {"step": getattr(self, axis).step, "rounding": getattr(self.rounding, axis)}
             for what, value in steps.items():
                 if value < 1 or value & (value - 1):
-                    raise self._impossible(
+                    raise self._contradiction(
                         f"{what} {value} of axis {axis} is not a power of two",
                         "give the accelerator a number that is one",
                     )
         if self.channels_follow_k and self.c.tiled:
-            raise self._impossible("c cannot be tiled apart from k", "let it follow k untiled")
+            raise self._contradiction("c cannot be tiled apart from k", "let it follow k untiled")
         if self.sums and self.c.tiled:
-            raise self._impossible("sums are those of whole input channels", "do not tile c")
+            raise self._contradiction("sums are those of whole input channels", "do not tile c")
 
-    def _impossible(self, what: str, hint: str) -> TargetError:
+    def _contradiction(self, what: str, hint: str) -> TargetError:
         """Return an error about what an accelerator's description makes of a layer."""
         return TargetError(what, where=f"tiling problem of layer '{self.name}'", hint=hint)
 
@@ -210,17 +210,17 @@ class TilingProblem:
 
     def rows_in(self, y: Any) -> Any:
         """Return the number of input rows that a tile of ``y`` output rows may need."""
-        return _halo(y, self.y.size, self.window.iy, self.window.fy, self.window.stride[0])
+        return _input_extent(y, self.y.size, self.window.iy, self.window.fy, self.window.stride[0])
 
     def columns_in(self, x: Any) -> Any:
         """The number of input columns that a tile of ``x`` output columns may need, with crop."""
-        return _halo(
+        return _input_extent(
             x, self.x.size, self.window.ix, self.window.fx + self.window.crop, self.window.stride[1]
         )
 
     def columns_read(self, x: Any) -> Any:
         """Return the number of input columns that ``x`` output columns read, without crop."""
-        return _halo(x, self.x.size, self.window.ix, self.window.fx, self.window.stride[1])
+        return _input_extent(x, self.x.size, self.window.ix, self.window.fx, self.window.stride[1])
 
     def in_bytes(self, k: Any, c: Any, y: Any, x: Any) -> Any:
         """Return the bytes of the input tile (of all operands) in L1."""
@@ -345,11 +345,11 @@ def _round_up(value: Any, step: int) -> Any:
     return -(-value // step) * step
 
 
-def _halo(out: Any, whole: int, size: int, kernel: int, stride: int) -> Any:
-    """The input extent of ``out`` consecutive outputs; the whole input if out is not tiled."""
-    if isinstance(out, int):
+def _input_extent(outputs: Any, all_outputs: int, size: int, kernel: int, stride: int) -> Any:
+    """The input extent of ``outputs`` consecutive outputs; the whole input if out is not tiled."""
+    if isinstance(outputs, int):
         # The same without numpy, which takes ten times as long for a single number.
-        return size if out == whole else min(stride * (out - 1) + kernel, size)
-    extent = np.minimum(stride * (out - 1) + kernel, size)
-    result = np.where(np.equal(out, whole), size, extent)
+        return size if outputs == all_outputs else min(stride * (outputs - 1) + kernel, size)
+    extent = np.minimum(stride * (outputs - 1) + kernel, size)
+    result = np.where(np.equal(outputs, all_outputs), size, extent)
     return int(result) if np.ndim(result) == 0 else result

@@ -73,19 +73,19 @@ def shortage_of(problem: TilingProblem) -> Shortage | None:
     used = np.broadcast_to(problem.l1_bytes(*sizes), channels.shape)
     possible = (copies * weights <= problem.weights.limit) | problem.weights.in_l1
     if not possible.any():
-        return _of_weights(problem, small, copies * int(weights[0]))
+        return _weight_shortage(problem, small, copies * int(weights[0]))
     least = np.where(possible, used, np.iinfo(np.int64).max)
-    best = int(np.argmin(least))
-    smallest = int(used[best])
+    best_index = int(np.argmin(least))
+    smallest = int(used[best_index])
     if smallest <= problem.l1_limit:
         return None
-    return _of_activations(problem, replace(small, c=int(channels[best])), smallest)
+    return _activation_shortage(problem, replace(small, c=int(channels[best_index])), smallest)
 
 
-def _of_activations(problem: TilingProblem, tile: Tile, smallest: int) -> Shortage:
+def _activation_shortage(problem: TilingProblem, tile: Tile, smallest: int) -> Shortage:
     used_in, used_out, used_weights = problem.memory(tile)
     whole = problem.whole
-    parts = f"{_copies(problem)}input {used_in}, output {used_out}"
+    parts = f"{_copies_text(problem)}input {used_in}, output {used_out}"
     if problem.weights.in_l1:
         parts += f", weights {used_weights}"
     once = problem.fixed_bytes + problem.fixed.column * tile.x
@@ -102,13 +102,13 @@ def _of_activations(problem: TilingProblem, tile: Tile, smallest: int) -> Shorta
         levers=(
             f"raise the {problem.unit} budget to {smallest} B or more",
             *_single_buffering(problem),
-            *_smaller_layer(problem, tile, input_matters=True),
+            *_layer_changes(problem, tile, input_matters=True),
             "leave the layer to the CPU",
         ),
     )
 
 
-def _of_weights(problem: TilingProblem, tile: Tile, smallest: int) -> Shortage:
+def _weight_shortage(problem: TilingProblem, tile: Tile, smallest: int) -> Shortage:
     return Shortage(
         layer=problem.name,
         memory="weight memory",
@@ -119,13 +119,13 @@ def _of_weights(problem: TilingProblem, tile: Tile, smallest: int) -> Shortage:
         parts=f"{problem.buffering} copies" if problem.buffering > 1 else "",
         levers=(
             *_single_buffering(problem),
-            *_smaller_layer(problem, tile, input_matters=False),
+            *_layer_changes(problem, tile, input_matters=False),
             "leave the layer to the CPU",
         ),
     )
 
 
-def _copies(problem: TilingProblem) -> str:
+def _copies_text(problem: TilingProblem) -> str:
     return f"{problem.buffering} copies of " if problem.buffering > 1 else ""
 
 
@@ -135,13 +135,13 @@ def _single_buffering(problem: TilingProblem) -> tuple[str, ...]:
     return ("keep one copy of each tile (schedule='published')",)
 
 
-def _smaller_layer(problem: TilingProblem, tile: Tile, input_matters: bool) -> tuple[str, ...]:
+def _layer_changes(problem: TilingProblem, tile: Tile, input_matters: bool) -> tuple[str, ...]:
     """Return changes to the network that make its smallest tile smaller."""
-    found = []
+    changes = []
     if not problem.channels_follow_k and tile.c > 1:
-        found.append(f"use fewer input channels than {tile.c}")
+        changes.append(f"use fewer input channels than {tile.c}")
     if input_matters and not problem.x.tiled and problem.window.ix > 1:
-        found.append(f"use a narrower input than {problem.window.ix} columns")
+        changes.append(f"use a narrower input than {problem.window.ix} columns")
     if (problem.window.fy, problem.window.fx) != (1, 1):
-        found.append(f"use a smaller kernel than {problem.window.fy}x{problem.window.fx}")
-    return tuple(found)
+        changes.append(f"use a smaller kernel than {problem.window.fy}x{problem.window.fx}")
+    return tuple(changes)

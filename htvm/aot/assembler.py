@@ -348,10 +348,10 @@ class Assembler:
 
 
 def _called(step: Step, sharing: Sharing) -> dict[str, Any]:
-    if step.symbol not in sharing.of:
+    if step.symbol not in sharing.function_of:
         return {}
     values = tuple((value.argument, value.value) for value in sharing.values[step.symbol])
-    return {"function": sharing.of[step.symbol].symbol, "values": values}
+    return {"function": sharing.function_of[step.symbol].symbol, "values": values}
 
 
 def _returns_code(prototype: str) -> bool:

@@ -15,7 +15,7 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ModelError
 from byoc_dory.memory.arena import BufferUse, MemoryPlan, plan_memory, written_over
 from byoc_dory.region import Constant
-from byoc_dory.sharing import share
+from byoc_dory.sharing import share_functions
 from htvm.aot.assembler import Assembler, Assembly
 from htvm.aot.steps import (
     Alias,
@@ -148,10 +148,10 @@ def assemble(given: Assembly) -> Program:
     _check_names(name, [*symbols, *work.constants])
     taken = {step.symbol for step in work.steps} | set(work.constants)
     taken |= {use.name for use in buffers}
-    cpu_functions = share(cpu_used, name, taken)
+    cpu_functions = share_functions(cpu_used, name, taken)
     taken |= {function.symbol for function in cpu_functions.functions}
-    layer_functions = share(region_kernels, name, taken)
-    sharing = cpu_functions.joined(layer_functions)
+    layer_functions = share_functions(region_kernels, name, taken)
+    sharing = cpu_functions.merged_with(layer_functions)
     return Program(
         name=name,
         inputs=work.inputs,

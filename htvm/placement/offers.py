@@ -75,7 +75,7 @@ class Offers:
         said = self._of(accelerator, layer)
         if isinstance(verdict, Refused):
             return replace(said, reason=verdict.reason, rule=verdict.rule)
-        cycles = self.cost.alone(accelerator, form) if estimates else None
+        cycles = self.cost.cycles_alone(accelerator, form) if estimates else None
         return replace(said, accepted=True, cycles=cycles)
 
     @staticmethod

@@ -137,7 +137,7 @@ def _run(placed: _Placed, cost: Cost, sweep: Sweep, rows: list[Tried], progress:
     known: dict[tuple[object, ...], list[Tried]] = {}
     try:
         for number, (layer, accelerator) in enumerate(placed):
-            key = cost.alike(accelerator, layer)
+            key = cost.cost_key(accelerator, layer)
             name = f"exploring {layer.name} on {accelerator.name} ({number + 1} of {len(placed)})"
             with progress.stage(name, (number + 1, len(placed))):
                 if key in known:

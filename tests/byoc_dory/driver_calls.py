@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from byoc_dory.tileloop.order import performed
+from byoc_dory.tileloop.order import performed_actions
 from byoc_dory.tileloop.pipeline import Action, Block, Trigger, Verb
 from byoc_dory.tileloop.program import LoopTile, TileProgram
 from byoc_dory.tileloop.values import evaluate
@@ -100,7 +100,7 @@ def store_of(program: TileProgram, tile: LoopTile) -> Store | None:
 def steps_of(program: TileProgram) -> Iterator[Step]:
     """Yield every driver call of a layer, in order."""
     pipeline = program.pipeline
-    for tile, action in performed(program):
+    for tile, action in performed_actions(program):
         yield from _done(program, tile, action)
     if not (pipeline.blocking or pipeline.has(Verb.SETTLE) or program.result.resident):
         yield Wait()

@@ -86,8 +86,8 @@ def test_small_instances_are_optimal_and_say_so(buffers: list[BufferUse]) -> Non
 def _clash(items: Sequence[arena_exact.Item], offsets: Sequence[int]) -> bool:
     """Whether two that overlap in time share bytes."""
     return any(
-        offsets[i] < offsets[j] + items[j].beside(item)
-        and offsets[j] < offsets[i] + item.beside(items[j])
+        offsets[i] < offsets[j] + items[j].distance_below(item)
+        and offsets[j] < offsets[i] + item.distance_below(items[j])
         for i, item in enumerate(items)
         for j in item.others
     )
@@ -97,12 +97,12 @@ def _clash(items: Sequence[arena_exact.Item], offsets: Sequence[int]) -> bool:
 @given(_small())
 def test_the_exact_search_alone_finds_the_optimum(buffers: list[BufferUse]) -> None:
     """Started from the worst plan (everything apart), so that it cannot lean on the greedy one."""
-    items = arena._items(buffers, 16)
+    items = arena._search_items(buffers, 16)
     apart, total = [], 0
     for item in items:
         apart.append(total)
-        total += item.most
-    live = arena._live(items)
+        total += item.first_step_size
+    live = arena._live_peak(items)
     expected = _brute_force(buffers)
     offsets, peak, proven = arena_exact.branch_and_bound(items, apart, total, live)
     assert (peak, proven) == (expected, True)
@@ -113,13 +113,15 @@ def test_the_exact_search_alone_finds_the_optimum(buffers: list[BufferUse]) -> N
 @given(_small(), st.integers(0, 10))
 def test_the_sweep_finds_valid_offsets_below_its_limit(buffers: list[BufferUse], more: int) -> None:
     """Where it finds some; with room for two thirds more than needed it always does."""
-    items = arena._items(buffers, 16)
+    items = arena._search_items(buffers, 16)
     best = _brute_force(buffers)
     limit = best + 16 * more
     offsets = arena_sweep.sweep(items, limit)
     if offsets is not None:
         assert not _clash(items, offsets)
-        assert all(at + item.most <= limit for at, item in zip(offsets, items, strict=True))
+        assert all(
+            at + item.first_step_size <= limit for at, item in zip(offsets, items, strict=True)
+        )
     else:
         assert 3 * limit < 5 * best
     assert arena_sweep.sweep(items, best - 16) is None

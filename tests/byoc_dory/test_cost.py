@@ -14,7 +14,7 @@ from byoc_dory.cost import Cost, HostEstimates
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
-from byoc_dory.plan import alone
+from byoc_dory.plan import plan_alone
 from byoc_dory.soc.diana.cores import DigitalCore
 from byoc_dory.soc.diana.cost import (
     array_cycles,
@@ -46,7 +46,7 @@ def _scheduled(
     solution = solution_of(
         CORE.tiling_problem(DIANA, layer, TilingOptions(schedule="published")), tile
     )
-    return program_of(layer, alone(layer, solution, CORE.name), kind, order)
+    return program_of(layer, plan_alone(layer, solution, CORE.name), kind, order)
 
 
 def whole(layer: Layer):
@@ -187,7 +187,9 @@ def test_overlap_costs_between_the_busiest_device_and_both_in_turn(op: str) -> N
 
 def test_toolkit_cost() -> None:
     layer = NETWORKS["resnet8"]()[1]
-    cost = Cost(DIANA, TilingOptions(schedule="published")).tile(CORE, layer, Tile(16, 16, 32, 32))
+    cost = Cost(DIANA, TilingOptions(schedule="published")).tile_cycles(
+        CORE, layer, Tile(16, 16, 32, 32)
+    )
     # Input and output move once, 16 kB each at 16 B per cycle.
     assert cost == 2 * (50 + 1024) + 13_696 + 148 + 485
 

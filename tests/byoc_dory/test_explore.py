@@ -45,7 +45,7 @@ def test_every_row_is_what_the_tiler_would_do(layer) -> None:
         assert row.tile == solution.tile
         assert (row.l1_in, row.l1_out) == (solution.l1_in, solution.l1_out)
         assert row.l1_in + row.l1_out <= row.l1_budget
-        assert row.cycles == Cost(DIANA, TilingOptions(schedule="published")).tile(
+        assert row.cycles == Cost(DIANA, TilingOptions(schedule="published")).tile_cycles(
             CORE, layer, solution.tile
         )
         assert row.gap is not None and row.gap >= 0

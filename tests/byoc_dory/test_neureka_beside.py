@@ -108,7 +108,7 @@ def test_the_longest_operand_comes_last_and_computes_the_sum() -> None:
     first, short, long, total, after = plan.layers
     assert long.follower is not None and long.follower.layer.name == "total"
     assert long.follower.plan == total and total.ahead
-    assert long.solution.tile.y < layers[1].oy and plan.beside > 0
+    assert long.solution.tile.y < layers[1].oy and plan.saved_cycles > 0
     assert not any(each.ahead or each.follower for each in (first, short, after))
     # The sum and its table are in L1 while its operand is computed.
     there = {entry.tensor: (entry.first, entry.last) for entry in plan.l1_map}
@@ -126,4 +126,4 @@ def test_layers_run_one_after_another_where_l1_has_no_room_for_both() -> None:
     layers = block(2)
     plan = code_of(layers, "r", 12_000).plan
     assert plan is not None and plan.l1_peak <= 12_000
-    assert plan.beside == 0 and not any(each.ahead for each in plan.layers)
+    assert plan.saved_cycles == 0 and not any(each.ahead for each in plan.layers)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from byoc_dory.layers import Layer, Weighted
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan import alone
+from byoc_dory.plan import plan_alone
 from byoc_dory.soc.header import render
 from byoc_dory.soc.siracusa.description import SIRACUSA
 from byoc_dory.soc.siracusa.neureka import NEUREKA
@@ -164,7 +164,7 @@ def test_registers_are_those_of_the_driver(driver: ctypes.CDLL, memory: str, see
     assert isinstance(layer, Weighted)
     core = replace(NEUREKA, weight_memory=memory)
     problem = core.tiling_problem(SIRACUSA, layer, TilingOptions())
-    plan = alone(layer, solution_of(problem, tile_of(rng, layer)), core.name, problem)
+    plan = plan_alone(layer, solution_of(problem, tile_of(rng, layer)), core.name, problem)
     program = neureka_program(core, layer, plan)
     k = program.axes[1]
     y = job_axis(layer, program.axes[0])

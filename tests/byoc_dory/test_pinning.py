@@ -12,7 +12,7 @@ from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer, Shift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.pinning import KeptWeights, choose, plan_weights
+from byoc_dory.pinning import KeptWeights, choose_memories, plan_weights
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.siracusa.description import SIRACUSA
 from byoc_dory.soc.siracusa.neureka import NEUREKA
@@ -49,13 +49,13 @@ def test_no_other_choice_costs_less(seed: int) -> None:
     wanted = best(layers, room)
     if wanted is None:
         with pytest.raises(TilingError, match="must be kept"):
-            choose(layers, [("A", "B")] * len(layers), room, NODES)
+            choose_memories(layers, [("A", "B")] * len(layers), room, NODES)
         return
-    plan = choose(layers, [("A", "B")] * len(layers), room, NODES)
+    plan = choose_memories(layers, [("A", "B")] * len(layers), room, NODES)
     assert plan.cost == plan.bound == wanted
     for name, size in room.items():
         assert sum(entry.bytes for entry in plan.layers if entry.memory == name) <= size
-    assert plan == choose(layers, [("A", "B")] * len(layers), room, NODES)
+    assert plan == choose_memories(layers, [("A", "B")] * len(layers), room, NODES)
 
 
 def conv(name: str, channels: int, outputs: int, size: int) -> Layer:

@@ -11,7 +11,7 @@ from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.residency.choices import Offer
+from byoc_dory.residency.choices import LayerChoices
 from byoc_dory.residency.tiler import LayerCost
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.diana.description import DIANA
@@ -24,7 +24,7 @@ from tests.byoc_dory.snitch_cases import random_cluster_layer, random_gemm
 OPTIONS = TilingOptions(20_000, schedule="overlapped")
 
 
-def offered(soc: Soc, name: str, layer: Layer) -> Offer | None:
+def offered(soc: Soc, name: str, layer: Layer) -> LayerChoices | None:
     """Return the choices of a layer on an accelerator; None if it is refused or does not fit."""
     accelerator = soc.accelerator(name)
     if accelerator.judge(soc, layer) != Accepted():
@@ -32,7 +32,7 @@ def offered(soc: Soc, name: str, layer: Layer) -> Offer | None:
     may_find = (True,) * len(layer.inputs)
     reads = tuple(tensor.name for tensor in layer.inputs)
     try:
-        return Offer(Cost(soc, OPTIONS).tiler(accelerator, layer), reads, may_find, True, 0)
+        return LayerChoices(Cost(soc, OPTIONS).tiler(accelerator, layer), reads, may_find, True, 0)
     except TilingError:
         return None
 
@@ -58,11 +58,11 @@ def test_no_number_of_buffers_is_faster_than_the_bound(
     def checked(self: LayerCost, plan: object) -> int:
         nonlocal compared
         which = plan.solution.tile, plan.resident_inputs, plan.resident_output  # type: ignore[attr-defined]
-        before = self.least(*which)
+        before = self.lower_bound(*which)
         cycles = call(self, plan)  # type: ignore[arg-type]
         assert before <= cycles
-        assert before in (0, self.least(*which))
-        assert 0 <= self.least(*which) <= cycles
+        assert before in (0, self.lower_bound(*which))
+        assert 0 <= self.lower_bound(*which) <= cycles
         compared += before > 0
         return cycles
 
@@ -78,7 +78,7 @@ def test_skipped_plans_are_not_missed(count: int, monkeypatch: pytest.MonkeyPatc
     """A search that skips goes on a little longer where it gives up, so it may find more."""
     found = [offered(*case) for case in cases(count)]
     with monkeypatch.context() as patch:
-        patch.setattr(LayerCost, "least", lambda self, *which: 0)
+        patch.setattr(LayerCost, "lower_bound", lambda self, *which: 0)
         every = [offered(*case) for case in cases(count)]
     assert sum(offer is not None for offer in found) > 2 * count
     for ours, complete in zip(found, every, strict=True):

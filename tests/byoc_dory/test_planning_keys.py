@@ -12,7 +12,7 @@ from byoc_dory.cost import Cost
 from byoc_dory.layers import Layer, MulShift, Shift, Tensor, conv2d_layer
 from byoc_dory.layers.layer import value_of
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan import alone
+from byoc_dory.plan import plan_alone
 from byoc_dory.planning import plan_region
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
@@ -68,7 +68,7 @@ def test_names_are_no_part_of_a_key() -> None:
                       (layer.inputs[0], layer.output))  # fmt: skip
     other = replace(layer, name="other", inputs=(source,), output=output)
     cost = Cost(DIANA, OPTIONS)
-    assert cost.alike(DIGITAL, layer) == cost.alike(DIGITAL, other)
+    assert cost.cost_key(DIGITAL, layer) == cost.cost_key(DIGITAL, other)
 
 
 def test_each_field_is_a_part_of_a_key() -> None:
@@ -85,8 +85,8 @@ def test_each_field_is_a_part_of_a_key() -> None:
     ]
     assert len({value_of(each) for each in (layer, *changed)}) == 1 + len(changed)
     cost = Cost(DIANA, OPTIONS)
-    published = cost.under(replace(OPTIONS, schedule="published"))
-    assert cost.alike(DIGITAL, layer) != published.alike(DIGITAL, layer)
+    published = cost.with_options(replace(OPTIONS, schedule="published"))
+    assert cost.cost_key(DIGITAL, layer) != published.cost_key(DIGITAL, layer)
 
 
 def modelled(core: Accelerator, layer: Layer, soc: Any, options: TilingOptions) -> list[object]:
@@ -95,7 +95,7 @@ def modelled(core: Accelerator, layer: Layer, soc: Any, options: TilingOptions) 
     found: list[object] = [replace(problem, name="", l1_limit=0)]
     rows = replace(problem.whole, y=max(problem.smallest.y, problem.whole.y // 2))
     for tile in (problem.smallest, rows, problem.whole):
-        plan = alone(layer, solution_of(problem, tile), core.name, problem)
+        plan = plan_alone(layer, solution_of(problem, tile), core.name, problem)
         found += [core.plan_cost(soc, layer, replace(plan, buffers=n), options) for n in (1, 2)]
     return found
 
@@ -164,7 +164,7 @@ def test_weights_are_priced_by_their_own_numbers() -> None:
         )
         for bias in (None, np.full(28, 100, np.int32))
     ]  # fmt: skip
-    own = [Cost(SIRACUSA, OPTIONS).best(core.keeping("SRAM"), each) for each in layers]
+    own = [Cost(SIRACUSA, OPTIONS).best_cycles(core.keeping("SRAM"), each) for each in layers]
     assert own[0] != own[1] and core.kept_bytes(layers[0]) == core.kept_bytes(layers[1])
     both = Cost(SIRACUSA, OPTIONS)
-    assert [both.best(core.keeping("SRAM"), each) for each in layers] == own
+    assert [both.best_cycles(core.keeping("SRAM"), each) for each in layers] == own

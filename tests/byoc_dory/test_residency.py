@@ -131,13 +131,13 @@ def test_a_wrong_decision_is_noticed() -> None:
     choices = ((alone, stays), (alone, last))
     stay = Stay("t", 15, 0, 1)
     problem = RegionProblem("r", 30, (("x",), ("t",)), ("t", "y"), choices, (stay,))
-    assert problem.decided((1, 1), ("t",), 0, "").cycles == 10
+    assert problem.decision((1, 1), ("t",), 0, "").cycles == 10
     with pytest.raises(TilingError, match="one layer only"):
-        problem.decided((1, 0), ("t",), 0, "")
+        problem.decision((1, 0), ("t",), 0, "")
     with pytest.raises(TilingError, match="takes 25 B of L1, the limit is 20"):
-        replace(problem, limit=20).decided((1, 1), ("t",), 0, "")
+        replace(problem, limit=20).decision((1, 1), ("t",), 0, "")
     with pytest.raises(TilingError, match="must not"):
-        replace(problem, together=(frozenset("t"),)).decided((1, 1), ("t",), 0, "")
+        replace(problem, together=(frozenset("t"),)).decision((1, 1), ("t",), 0, "")
 
 
 # ------------------------------------------------------------------ regions of layers
@@ -262,7 +262,7 @@ def test_random_regions_are_placed_and_never_slower_than_their_layers_alone(seed
     for budget in (8_000, demand * 2 + 3_000, 256_000):
         plan = planned(region, budget)
         replay(region, plan, budget)
-        assert plan.cycles <= plan.apart
+        assert plan.cycles <= plan.cycles_alone
         assert plan.bound <= plan.cycles
         leaving = {tensor.name for tensor in (*region.outputs, *region.inputs)}
         assert not leaving & set(plan.resident)
@@ -292,7 +292,7 @@ def test_networks_equal_dynamic_programming(
     plan, spent = yardsticks(lambda: planned(region, budget))
     assert spent < 500
     replay(region, plan, budget)
-    assert plan.cycles <= plan.apart
+    assert plan.cycles <= plan.cycles_alone
     for problem in seen:
         assert plan.cycles == plan.bound == dynamic(problem)
 
@@ -306,7 +306,7 @@ def test_a_heuristic_keeps_its_tiles(objective: str) -> None:
     replay(region, plan, 32_000)
     assert plan.resident
     best = planned(region, 32_000)
-    assert best.cycles <= plan.cycles <= plan.apart
+    assert best.cycles <= plan.cycles <= plan.cycles_alone
     for its in plan.layers:
         if not (any(its.resident_inputs) or its.resident_output):
             assert its.solution.objective_name == objective
@@ -378,7 +378,7 @@ def test_what_finds_no_place_is_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(joint, "place", crowded)
     plan = planned(region, 64_000)
-    assert plan.resident == () and plan.cycles == plan.apart
+    assert plan.resident == () and plan.cycles == plan.cycles_alone
     assert len(attempts) <= 13
     assert all(len(later) < len(region.layers) and later != a for a, later in pairwise(attempts))
     assert plan.gap > 0
@@ -391,7 +391,7 @@ def test_long_regions_are_planned_in_pieces(monkeypatch: pytest.MonkeyPatch) -> 
     plan = planned(region, 64_000)
     replay(region, plan, 64_000)
     assert plan.method.endswith("pieces")
-    assert plan.bound <= whole.cycles <= plan.cycles <= plan.apart
+    assert plan.bound <= whole.cycles <= plan.cycles <= plan.cycles_alone
     boundaries = {region.layers[index].output.name for index in (8, 17, 26)}
     assert not boundaries & set(plan.resident)
     assert len(plan.resident) > 10
@@ -424,7 +424,7 @@ def test_a_hundred_layers_take_seconds(budget: int) -> None:
     plan, spent = yardsticks(lambda: planned(region, budget))
     assert spent < 1000
     replay(region, plan, budget)
-    assert plan.cycles < plan.apart
+    assert plan.cycles < plan.cycles_alone
 
 
 @pytest.mark.parametrize("wide", range(4))

@@ -14,7 +14,7 @@ from byoc_dory.cost import Cost
 from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer
 from byoc_dory.options import ScheduleKind, TilingOptions
-from byoc_dory.plan import LayerPlan, alone
+from byoc_dory.plan import LayerPlan, plan_alone
 from byoc_dory.soc.diana.core_programs import digital_loop, digital_program
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.soc.diana.digital import DigitalAccelerator
@@ -48,7 +48,7 @@ def plan(layer: Layer, options: TilingOptions) -> TileProgram | None:
     solution = tiled_by(layer, options)
     if solution is None:
         return None
-    chosen = alone(layer, solution, CORE.name)
+    chosen = plan_alone(layer, solution, CORE.name)
     program = program_of(layer, chosen, options.schedule, options.loop_order)
     assert _l1_end(program) <= solution.l1_in + solution.l1_out
     return program
@@ -106,7 +106,7 @@ def test_depthwise_layers_in_blocks_of_channels(seed: int) -> None:
         except TilingError:
             continue
         program = digital_program(
-            core, digital_loop(core, layer, alone(layer, solution, core.name), options)
+            core, digital_loop(core, layer, plan_alone(layer, solution, core.name), options)
         )
         if program.tiles <= 400:
             replay(layer, program, rng, of=core)
@@ -225,7 +225,7 @@ def test_budgets_do_tile() -> None:
 def test_input_is_loaded_once_for_all_channel_tiles() -> None:
     """Weights come with each trigger, so only a new input region needs the DMA."""
     layer, solution = _k_tiled()
-    chosen: LayerPlan = alone(layer, solution, CORE.name)
+    chosen: LayerPlan = plan_alone(layer, solution, CORE.name)
     program = program_of(layer, chosen)
     loads = [s for s in steps_of(program) if isinstance(s, Queue) and isinstance(s.transfer, Load)]
     assert len(loads) == prod(axis.count for axis in program.axes if axis.name != "k")

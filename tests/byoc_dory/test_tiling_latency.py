@@ -15,7 +15,7 @@ from byoc_dory.cost import Cost
 from byoc_dory.errors import TargetError, TilingError
 from byoc_dory.layers import Layer, Shift, Tensor, conv2d_layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan import alone
+from byoc_dory.plan import plan_alone
 from byoc_dory.region import Region
 from byoc_dory.soc.diana.description import DIANA
 from byoc_dory.tiling import (
@@ -28,7 +28,7 @@ from byoc_dory.tiling import (
     shortage_of,
     solve_latency,
 )
-from byoc_dory.tiling.latency import all_candidates, feasible_tiles, sizes
+from byoc_dory.tiling.latency import all_candidates, candidate_sizes, feasible_tiles
 from byoc_dory.tiling.problem import InputWindow, Rounding, TileWeights, solution_of
 from byoc_dory.tiling.shortage import require_feasible
 from tests.byoc_dory.analog import random_analog_layer
@@ -44,7 +44,7 @@ def published(budget: int | None, objective: str, **rest: Any) -> TilingOptions:
 
 def cycles_of(layer: Layer) -> TileCost:
     cost = Cost(DIANA, TilingOptions(schedule="published"))
-    return lambda tile: cost.tile(CORE, layer, tile)
+    return lambda tile: cost.tile_cycles(CORE, layer, tile)
 
 
 def small_case(seed: int, op: str) -> tuple[Layer, TilingProblem] | None:
@@ -67,7 +67,7 @@ def double_buffered(layer: Layer, problem: TilingProblem) -> tuple[TilingProblem
     options = TilingOptions(schedule="overlapped")
 
     def cost(tile: Tile) -> int:
-        plan = replace(alone(layer, solution_of(twice, tile), CORE.name), buffers=2)
+        plan = replace(plan_alone(layer, solution_of(twice, tile), CORE.name), buffers=2)
         return CORE.plan_cost(DIANA, layer, plan, options)
 
     return twice, cost
@@ -210,12 +210,12 @@ def test_sizes_of_a_dimension() -> None:
         weights=TileWeights(limit=10**6),
         rounding=Rounding(k=16, x=16),
     )
-    assert sizes(problem, problem.k).tolist() == [16, 32, 40]
-    assert sizes(problem, problem.c).tolist() == [1]
+    assert candidate_sizes(problem, problem.k).tolist() == [16, 32, 40]
+    assert candidate_sizes(problem, problem.c).tolist() == [1]
     # 24 + 24 is two tiles, 32 + 16 fills 16 columns.
-    assert sizes(problem, problem.x).tolist() == [4, 8, 12, 16, 24, 32, 48]
+    assert candidate_sizes(problem, problem.x).tolist() == [4, 8, 12, 16, 24, 32, 48]
     # 8 rows and the halo are the whole input.
-    assert sizes(problem, problem.y).tolist() == [1, 2, 3, 4, 5, 6, 8, 10]
+    assert candidate_sizes(problem, problem.y).tolist() == [1, 2, 3, 4, 5, 6, 8, 10]
 
 
 def test_layers_that_differ_in_padding_alone_are_planned_apart() -> None:
@@ -239,7 +239,7 @@ def test_layers_that_differ_in_padding_alone_are_planned_apart() -> None:
     solutions = [kernel.solution for kernel in code.kernels if kernel.layer is not None]
     assert len({solution.objective for solution in solutions}) > 1
     for layer, solution in zip(layers, solutions, strict=True):
-        assert solution.objective == Cost(DIANA, TilingOptions(schedule="published")).tile(
+        assert solution.objective == Cost(DIANA, TilingOptions(schedule="published")).tile_cycles(
             CORE, layer, solution.tile
         )
 
@@ -276,7 +276,7 @@ def test_another_accelerator() -> None:
             continue
 
         def cost(tile: Tile, layer: Layer = layer) -> int:
-            return Cost(DIANA, TilingOptions(schedule="published")).tile(core, layer, tile)
+            return Cost(DIANA, TilingOptions(schedule="published")).tile_cycles(core, layer, tile)
 
         found = solve_latency(problem, cost)
         assert found.objective == solve_latency(problem, cost, every_tile=True).objective

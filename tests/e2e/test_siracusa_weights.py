@@ -34,7 +34,7 @@ def check(model: htvm.Model, target: str, platform: Any) -> htvm.Module:
     for output, expected in zip(module.run(*inputs).outputs, wanted, strict=True):
         np.testing.assert_array_equal(output, expected)
     program, weights = module.compiled.program, module.compiled.weights
-    for name, size in weights.room.items():
+    for name, size in weights.capacity.items():
         assert program.bytes_in(name) <= size
     assert {constant.memory for constant in program.constants} - {""} == {
         entry.memory for entry in weights.layers if entry.memory
@@ -97,7 +97,7 @@ def test_networks_with_several_sizes(network: str, size: str) -> None:
     module = check(zoo.build(network), target_of(*SIZES[size]), "rv32")
     weights = module.compiled.weights
     fits = sum(entry.bytes for entry in weights.layers) <= SIZES[size][0]
-    assert bool(weights.loaded) != fits or weights.room["MRAM"] > 16
+    assert bool(weights.loaded) != fits or weights.capacity["MRAM"] > 16
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from byoc_dory.residency.choices import Offer
+from byoc_dory.residency.choices import LayerChoices
 from htvm import zoo
 from htvm.compiled import BuildOptions, Compiled
 from htvm.pipeline import compile_model
@@ -52,8 +52,8 @@ def test_residents_are_judged_by_their_own_choices() -> None:
         residents += any(stays[0]) or stays[1]
         home = made.home(kernel.layer_name, kernel.accelerator)
         reads = tuple(tensor.name for tensor in layer.inputs)
-        offer = Offer(made.cost.tiler(home, layer), reads, *stays, 0)
+        offer = LayerChoices(made.cost.tiler(home, layer), reads, *stays, 0)
         same = [c for c in offer.choices if (c.resident_inputs, c.resident_output) == stays]
-        found = made.cost.best(home, layer, plan)
+        found = made.cost.best_cycles(home, layer, plan)
         assert found == min(choice.cycles for choice in same)
     assert residents > 0

@@ -33,7 +33,7 @@ from byoc_dory.layers.rowwise import (
 )
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import BorderMap
-from byoc_dory.sharing import share
+from byoc_dory.sharing import share_functions
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
 from tests.byoc_dory.layers import int8, int32
 from tests.byoc_dory.snitch_cases import attention_layer
@@ -194,10 +194,10 @@ def test_functions_that_layers_share(update_golden: bool) -> None:
     """Of attention with two heads: each function, and what each layer passes it."""
     layer = attention_layer(np.random.default_rng(6), "mha", 128, 64, 2, False)
     code = code_of(chain("region", (layer,)), SNITCH_ITA, TilingOptions(), "ita")
-    found = share(code.kernels, "net")
+    found = share_functions(code.kernels, "net")
     assert len(found.functions) < len(code.kernels)
     calls = [
-        f" * {kernel.layer_name}: {found.of[kernel.symbol].symbol}"
+        f" * {kernel.layer_name}: {found.function_of[kernel.symbol].symbol}"
         f"({', '.join(f'{v.argument} = {v.value}' for v in found.values[kernel.symbol])})\n"
         for kernel in code.kernels
     ]

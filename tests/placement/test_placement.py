@@ -137,14 +137,14 @@ def test_a_budget_too_small_for_any_core_is_reported() -> None:
 def test_a_core_without_a_tile_that_fits_leaves_the_layer_to_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    honest = Cost.alone
+    honest = Cost.cycles_alone
 
     def cycles(self: Cost, accelerator: Accelerator, layer: Layer) -> int:
         if accelerator.name == "analog":
             raise TilingError("4000 B of L1 are needed, 3000 B are there")
         return honest(self, accelerator, layer)
 
-    monkeypatch.setattr(Cost, "alone", cycles)
+    monkeypatch.setattr(Cost, "cycles_alone", cycles)
     plan = planned("toyadmos", "latency")
     assert set(plan.places.values()) == {"digital"}
     _, analog, _ = plan.candidates["dense_0"]

@@ -25,7 +25,7 @@ from byoc_dory.layers import (
 )
 from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RmsNorm, TableSoftmax
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan import alone
+from byoc_dory.plan import plan_alone
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster import simd_work
 from byoc_dory.soc.cluster.attention import attention_work
@@ -255,7 +255,7 @@ def _cycles(
     costs = costs_of(soc, way, layer)
 
     def cycles(tile: Tile) -> int:
-        plan = alone(layer, solution_of(problem, tile), core.name, problem)
+        plan = plan_alone(layer, solution_of(problem, tile), core.name, problem)
         return predicted_cycles(cluster_program(way, layer, plan, core.cores), costs)
 
     return quickest(problem, cycles, (), TilingOptions()).objective

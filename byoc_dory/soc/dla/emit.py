@@ -159,7 +159,7 @@ class DlaEmitter:
             l1_live=max(memory.used),
             l1_used=memory.used,
             cycles=cycles,
-            apart=cycles,
+            cycles_alone=cycles,
             bound=cycles,
             method="late assembler's algorithm",
             l1_map=tuple(_buffers(region, plans, memory)),

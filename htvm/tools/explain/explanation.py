@@ -146,7 +146,7 @@ def _estimate(compiled: Compiled, name: str, where: str) -> int | None:
     if not compiled.planned.final:
         layer = accelerator.scheme.form_of(layer)
     try:
-        return compiled.cost.alone(accelerator, layer)
+        return compiled.cost.cycles_alone(accelerator, layer)
     except TilingError:
         return None
 

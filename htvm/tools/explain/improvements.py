@@ -312,7 +312,7 @@ class _Judge:
             if not accelerator.judge(self._soc, form):
                 continue
             try:
-                after = self._compiled.cost.best(accelerator, form, self._plans.get(name))
+                after = self._compiled.cost.best_cycles(accelerator, form, self._plans.get(name))
             except TilingError:
                 continue
             if place == CPU:

@@ -182,7 +182,7 @@ def _l1_of(compiled: Compiled) -> tuple[L1Use, ...]:
             live=plan.l1_live,
             resident=plan.resident,
             cycles=plan.cycles,
-            apart=plan.apart,
+            apart=plan.cycles_alone,
             gap=plan.gap,
         )
         for code in compiled.regions.values()

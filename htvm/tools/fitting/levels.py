@@ -177,7 +177,7 @@ def _layer_demand(
 def weight_levels(compiled: Compiled) -> tuple[Level, ...]:
     """Return the levels of the memories that keep whole weights of layers, and are in use."""
     plan, found = compiled.weights, []
-    for name, size in plan.room.items():
+    for name, size in plan.capacity.items():
         inside = sorted((e for e in plan.layers if e.memory == name), key=lambda e: -e.bytes)
         if not inside:
             continue

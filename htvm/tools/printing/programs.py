@@ -45,7 +45,7 @@ def generated_lines(compiled: Compiled) -> Iterator[str]:
         plan = code.plan
         if plan is not None:
             yield (
-                f"    {plan.cycles:,} cycles predicted, {plan.apart:,} layer by layer; "
+                f"    {plan.cycles:,} cycles predicted, {plan.cycles_alone:,} layer by layer; "
                 f"L1: {plan.l1_peak:,} of {plan.l1_limit:,} B"
             )
             yield f"    stays in L1: {', '.join(plan.resident) or 'nothing'}"

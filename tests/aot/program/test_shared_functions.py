@@ -14,7 +14,7 @@ import htvm
 from byoc_dory.definition import Definition, Slot
 from byoc_dory.layers import MulShift, Requant, Shift
 from byoc_dory.options import TilingOptions
-from byoc_dory.sharing import Function, share
+from byoc_dory.sharing import Function, share_functions
 from htvm.aot.entry import model_sources
 from htvm.compiled import BuildOptions, Compiled
 from htvm.inputs import seeded_inputs
@@ -115,7 +115,7 @@ class Kernel:
 
 def test_a_function_of_one_layer_has_constants() -> None:
     kernel = Kernel("m_a", 16, 3)
-    assert share([kernel], "m").functions == (
+    assert share_functions([kernel], "m").functions == (
         Function("m_a", kernel.source, "void m_a(int8_t *in)"),
     )
     assert kernel.source == (
@@ -125,7 +125,7 @@ def test_a_function_of_one_layer_has_constants() -> None:
 
 
 def test_what_differs_is_passed_and_nothing_else() -> None:
-    found = share([Kernel("m_a", 16, 3), Kernel("m_b", 16, 4)], "m")
+    found = share_functions([Kernel("m_a", 16, 3), Kernel("m_b", 16, 4)], "m")
     (function,) = found.functions
     assert function.prototype == (
         "void m_shared_gemm_1(int8_t *in, int32_t mult, const uint8_t *weights)"
@@ -139,22 +139,24 @@ def test_what_differs_is_passed_and_nothing_else() -> None:
 
 
 def test_an_enumeration_without_enumerators_is_left_out() -> None:
-    (function,) = share([Kernel("m_a", 16, 3), Kernel("m_b", 32, 3)], "m").functions
+    (function,) = share_functions([Kernel("m_a", 16, 3), Kernel("m_b", 32, 3)], "m").functions
     assert "enum" not in function.source and "f(in, weights, l1_in, 3);" in function.source
 
 
 def test_a_static_initialiser_keeps_its_numbers() -> None:
-    found = share([Kernel("m_a", 16, 3, fixed=True), Kernel("m_b", 16, 4, fixed=True)], "m")
+    found = share_functions(
+        [Kernel("m_a", 16, 3, fixed=True), Kernel("m_b", 16, 4, fixed=True)], "m"
+    )
     assert [function.symbol for function in found.functions] == ["m_a", "m_b"]
 
 
 def test_names_that_are_taken_are_not_given_again() -> None:
     kernels = [Kernel("m_a", 16, 3), Kernel("m_b", 16, 4)]
-    (function,) = share(kernels, "m", {"m_shared_gemm_1"}).functions
+    (function,) = share_functions(kernels, "m", {"m_shared_gemm_1"}).functions
     assert function.symbol == "m_shared_gemm_2"
 
 
 def test_other_texts_are_other_functions() -> None:
     kernels = [Kernel("m_a", 16, 3), Kernel("m_b", 16, 4)]
-    kernels[1].definition = replace(kernels[1].definition, about=("gemm 4x8",))
-    assert len(share(kernels, "m").functions) == 2
+    kernels[1].definition = replace(kernels[1].definition, comment_lines=("gemm 4x8",))
+    assert len(share_functions(kernels, "m").functions) == 2
