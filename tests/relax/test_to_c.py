@@ -23,7 +23,6 @@ from htvm.zoo.trained import digits_data, weights_file
 from tests.relax.modules import CASES, GROUPS, Case, module_of, real
 from tests.relax.modules import write as written
 from tests.relax.native import Native, Reference, assert_same, flat
-from tests.rotation import rotating
 from tests.tools import tool
 
 
@@ -39,7 +38,8 @@ def test_every_function_is_in_a_group() -> None:
     assert len(CASES) >= 30
 
 
-@pytest.mark.parametrize("group", rotating(list(GROUPS)))
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize("group", list(GROUPS))
 def test_functions_compute_what_tvm_computes(group: str, tmp_path: Path) -> None:
     module = module_of(GROUPS[group])
     library = to_c(module, name=group)

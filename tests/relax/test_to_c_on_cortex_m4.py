@@ -17,7 +17,6 @@ from htvm.relax import CFunction, to_c
 from htvm.sim.arm import run_arm
 from tests.relax.modules import CASES, module_of
 from tests.relax.native import Reference, assert_same, flat
-from tests.rotation import rotating
 from tests.tools import tool
 
 FLAGS = ("-mthumb", "-mcpu=cortex-m4", "-mfloat-abi=soft", "-O2", "-fno-stack-protector")
@@ -43,7 +42,8 @@ def main_text(function: CFunction) -> str:
     )
 
 
-@pytest.mark.parametrize("name", rotating(NAMES))
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize("name", NAMES)
 def test_functions_compute_the_same_on_a_microcontroller(name: str, tmp_path: Path) -> None:
     module = module_of([name])
     library = to_c(module, name="net")
