@@ -33,6 +33,8 @@ from patterns.reading.walk import bindings_of, main_of, operators
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tvm.relax import Function
+
 _QUANTIZE = "htvm.quantize(module, target, data) makes an int8 model of a network in reals"
 
 
@@ -60,7 +62,7 @@ def load_module(source: Any, name: str | None = None) -> Model:
         return _of_partitioned(source, name)
     symbol = model_name(name or "model")
     _refuse_generators(source)
-    refuse_unknown_sizes(source)
+    refuse_unknown_sizes(main_of(source))
     zero_points = _zero_points(source)
     if any(found != wanted for found, wanted in zero_points):
         return _named_outputs(_of_onnx(source, symbol, tflite=True))
@@ -171,19 +173,18 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return result
 
 
-def refuse_unknown_sizes(module: IRModule) -> None:
-    """Check that the shapes of all tensors are numbers.
+def refuse_unknown_sizes(main: Function, name: str = "main") -> None:
+    """Check that the shapes of all tensors of a function, given its name, are numbers.
 
     Raises:
         UnsupportedError: the message names the first size that is none, and its tensor.
     """
-    main = main_of(module)
     places = [(param, "parameter") for param in main.params]
     places += [(var, "variable") for var, _ in bindings_of(main)]
     for var, what in places:
         if not isinstance(var.ty, relax.TensorType):
             continue
-        where = f"{what} '{var.name}' of function 'main'"
+        where = f"{what} '{var.name}' of function '{name}'"
         if var.ty.shape is None:
             raise UnsupportedError(
                 "the shape of a tensor is not known when compiling",

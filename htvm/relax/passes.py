@@ -10,13 +10,13 @@ import tvm
 import tvm_ffi
 from tvm import ir, relax
 
-from byoc_dory.errors import IntegerFormError, TargetError, UnsupportedError
+from byoc_dory.errors import HtvmError, IntegerFormError, TargetError, UnsupportedError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Target
 from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import CPU
 from htvm.compiled import BuildOptions, Compiled
-from htvm.frontend.module import load_module
+from htvm.frontend.module import load_module, refuse_unknown_sizes
 from htvm.frontend.relax_onnx import HANDLERS
 from htvm.policy import POLICIES, check_policy
 from htvm.public import public
@@ -31,7 +31,7 @@ from patterns.primitive import kind_of
 
 if TYPE_CHECKING:
     from tvm.ir import GlobalVar, IRModule
-    from tvm.relax import Binding, Function, Var
+    from tvm.relax import Binding, Expr, Function, Var
     from tvm.relax.transform import FusionPattern
     from tvm.transform import Pass
 
@@ -261,10 +261,14 @@ class _FunctionRewriter:
         self._var, self._function, self._rewriting = var, function, rewriting
         self._islands: dict[GlobalVar, Function] = {}
         self._quantized = _quantized(function)
+        self._left: set[Var] = set()
 
     def rewritten(self) -> IRModule:
         """Return the module with this function rewritten."""
         function = self._function
+        bound = (binding.var for block in function.body.blocks for binding in block.bindings)
+        if any(map(_has_bytes, bound)):
+            refuse_unknown_sizes(function, str(self._var.name_hint))
         blocks = [
             self._block(block) if isinstance(block, relax.DataflowBlock) else block
             for block in function.body.blocks
@@ -283,40 +287,55 @@ class _FunctionRewriter:
         return relax.transform.Normalize()(module)
 
     def _block(self, block: relax.DataflowBlock) -> relax.DataflowBlock:
-        try:
-            return self._replaced(block, self._is_known)
-        except (IntegerFormError, UnsupportedError) as error:
-            reason = error
-        try:
-            # Reals that no quantization follows may be what cannot be read.
-            return self._replaced(block, self._is_quantized)
-        except (IntegerFormError, UnsupportedError):
-            _log.warning("function '%s' stays as it is: %s", self._var.name_hint, reason)
-            return block
-
-    def _replaced(
-        self, block: relax.DataflowBlock, readable: Callable[[Binding], bool]
-    ) -> relax.DataflowBlock:
+        done: dict[Island, IRModule] | None = None
+        while done is None:  # what cannot be read is left out, and changes what is around it
+            parts = parts_of(block, self._is_readable)
+            islands = [part for part in parts if isinstance(part, Island) and _is_quantized(part)]
+            done = self._rewritten(islands)
         bindings: list[Binding] = []
-        for part in parts_of(block, readable):
+        for part in parts:
             if not isinstance(part, Island):
                 bindings += part
-            elif not part.outputs or all(_is_real(binding.var) for binding in part.bindings):
-                bindings += part.bindings
+            elif part in done:
+                bindings += part.call(self._enter(done[part]))
             else:
-                bindings += part.call(self._island(part))
+                bindings += part.bindings
         return relax.DataflowBlock(bindings)
 
-    def _island(self, island: Island) -> GlobalVar:
-        """Enter what takes an island's place, with what it calls; return its name."""
-        main = island.function().with_attr("global_symbol", "main")
-        primitives = {
-            var: function
-            for var, function in self._module.functions.items()
-            if not isinstance(function, relax.Function)
+    def _rewritten(self, islands: Sequence[Island]) -> dict[Island, IRModule] | None:
+        """Return what takes the islands' places; None if one cannot be read, which is left out."""
+        done = {}
+        for island in islands:
+            main = island.function().with_attr("global_symbol", "main")
+            primitives = {
+                var: function
+                for var, function in self._module.functions.items()
+                if not isinstance(function, relax.Function)
+            }
+            module = ir.IRModule({**primitives, ir.GlobalVar("main"): main})
+            try:
+                done[island] = self._rewriting(module, str(self._var.name_hint))
+            except (IntegerFormError, UnsupportedError) as error:
+                self._leave(island, error)
+                return None
+        return done
+
+    def _leave(self, island: Island, error: HtvmError) -> None:
+        """Leave out what may be the reason why an island cannot be read, or all of it."""
+        own = {binding.var for binding in island.bindings}
+        reals = {
+            binding.var
+            for binding in island.bindings
+            if binding.var not in self._quantized or self._is_unknown_call(binding.value)
         }
+        if not reals:
+            where = self._var.name_hint
+            _log.warning("function '%s': %d bindings stay: %s", where, len(own), error)
+        self._left |= reals or own
+
+    def _enter(self, found: IRModule) -> GlobalVar:
+        """Enter what takes an island's place, with what it calls; return its name."""
         own = str(self._var.name_hint)
-        found = self._rewriting(ir.IRModule({**primitives, ir.GlobalVar("main"): main}), own)
         names: dict[GlobalVar, GlobalVar] = {}
         # Regions may call PrimFuncs, and the main function calls both.
         for var, function in sorted(found.functions.items(), key=lambda item: _rank(*item)):
@@ -331,26 +350,37 @@ class _FunctionRewriter:
         self._islands[main] = self._builder.get()[main].without_attr("global_symbol")
         return main
 
-    def _is_known(self, binding: Binding) -> bool:
-        """Whether the readers have a handler for a binding."""
+    def _is_readable(self, binding: Binding) -> bool:
+        """Whether the readers have a handler for a binding, and it was not left out."""
         value = binding.value
-        if not isinstance(binding, relax.VarBinding) or not _is_static(binding.var):
+        if binding.var in self._left or not isinstance(binding, relax.VarBinding):
+            return False
+        if not _is_static(binding.var):
             return False
         if not isinstance(value, relax.Call):
             return not isinstance(value, relax.Function | relax.If)
         return isinstance(value.op, ir.Op) and str(value.op.name) in _OPERATORS
 
-    def _is_quantized(self, binding: Binding) -> bool:
-        """Whether the same is true, and a binding computes on integers or for a quantization."""
-        if not self._is_known(binding) or binding.var not in self._quantized:
-            return False
-        value = binding.value
-        called = isinstance(value, relax.Call) and value.op.name == "relax.call_tir"
-        return not called or kind_of(self._module, value) is not None
+    def _is_unknown_call(self, value: Expr) -> bool:
+        """Whether a value is a call of a PrimFunc that is no operator of the integer form."""
+        name = str(getattr(getattr(value, "op", None), "name", ""))
+        return name == "relax.call_tir" and kind_of(self._module, value) is None
 
 
 _OPERATORS = {*HANDLERS, "relax.right_shift"}
 """Operators that modules in the quantize/dequantize form or in the integer form consist of."""
+
+
+def _has_bytes(var: Var) -> bool:
+    """Whether a variable is a tensor of bytes or of pairs of them, as quantizations compute."""
+    types = (str(getattr(kind, "dtype", "")) for kind in _types(var))
+    return any(name in ("int8", "uint8", "int16", "uint16") for name in types)
+
+
+def _is_quantized(island: Island) -> bool:
+    """Whether an island has tensors of bytes."""
+    tensors = [*island.inputs, *(binding.var for binding in island.bindings)]
+    return bool(island.outputs) and any(map(_has_bytes, tensors))
 
 
 def _rank(var: GlobalVar, function: Any) -> tuple[int, str]:

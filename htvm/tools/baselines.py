@@ -110,7 +110,7 @@ def apply_pipeline(model: Model, name: str, given: Pass) -> IRModule:
             hint=f"it has {', '.join(sorted(var.name_hint for var in module.functions))}",
         )
     with _of_baseline(where):
-        refuse_unknown_sizes(module)
+        refuse_unknown_sizes(main)
     results = main.ret_ty.fields if isinstance(main.ret_ty, relax.TupleType) else [main.ret_ty]
     _check_interface("input", model.inputs, [param.ty for param in main.params], where)
     _check_interface("output", model.outputs, results, where)

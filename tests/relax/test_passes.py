@@ -224,6 +224,35 @@ def test_options_that_nobody_knows_are_refused(partitioned: ir.IRModule) -> None
         relax.transform.RunCodegen({"htvm_diana_cores": {"opt_level": 3}})(partitioned)
 
 
+def test_functions_without_quantizations_stay_as_they_are(caplog: Any) -> None:
+    """Whatever they are of: reals of a size that is not known, integers, checks of types."""
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((tvm.tirx.Var("n", "int64"), 4), "float32"))
+    with builder.function("main", [x]):
+        y = builder.emit(R.nn.relu(x))
+        y = builder.match_cast(y, relax.TensorType((2, 4), "float32"))
+        builder.emit_func_output(builder.emit(R.argmax(y, 1)))
+    module = builder.get()
+    found = htvm.relax.Partition("diana")(module)
+    assert found["main"].script() == relax.transform.ConvertToDataflow()(module)["main"].script()
+    assert not caplog.records
+
+
+def test_sizes_that_are_not_known_are_refused() -> None:
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((tvm.tirx.Var("n", "int64"), 4), "int8"))
+    one = relax.const(np.float32(1)), relax.const(np.int8(0))
+    with builder.function("entry", [x]):
+        with builder.dataflow():
+            y = builder.emit(R.nn.relu(builder.emit(R.dequantize(x, *one))))
+            y = builder.emit_output(R.quantize(y, *one, out_dtype="int8"))
+        builder.emit_func_output(y)
+    with pytest.raises(UnsupportedError, match="dimension 0.*parameter 'x' of function 'entry'"):
+        htvm.relax.Partition("diana")(builder.get())
+    with pytest.raises(IntegerFormError, match="no Relax function 'main'"):
+        htvm.load(builder.get())
+
+
 def test_targets_without_accelerators_are_refused() -> None:
     with pytest.raises(TargetError, match="no accelerators"):
         htvm.relax.Partition("cortex_m4")
