@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tvm import relax
@@ -116,7 +116,7 @@ def mobilenet_v2(size: int = 32, width: float = 0.25, repeats: int | None = None
     return network(write, (1, 3, size, size), 2)
 
 
-def resnet18(size: int = 32, width: int = 16) -> IRModule:
+def resnet18(size: int = 32, width: int = 8) -> IRModule:
     """ResNet-18 with narrow layers."""
 
     def write(net: Writer, x: Quantized) -> Expr:
@@ -135,32 +135,45 @@ def resnet18(size: int = 32, width: int = 16) -> IRModule:
 
 
 def lstm(steps: int = 4, inputs: int = 16, hidden: int = 16, classes: int = 5) -> IRModule:
-    """A classifier with one LSTM layer, unrolled; gates and state are reals."""
+    """A classifier with one LSTM layer, unrolled; gates and state are int8, too."""
     writer = Writer(7)
     x = relax.Var("sequence", relax.TensorType((1, steps, inputs), "float32"))
+    emit = writer.emit
+
+    def part(x: Quantized, axis: int, begin: int, size: int) -> Quantized:
+        cut = emit(R.strided_slice(x.var, [axis], [begin], [begin + size]))
+        return Quantized(cut, x.scale, x.channels if axis == 1 and size == 1 else size)
+
+    def product(x: Quantized, outputs: int, scale: float) -> Quantized:
+        y = writer.dense(writer.dequantized(x), x.scale, x.channels, outputs)
+        return writer.quantized(y, scale, outputs)
+
+    def of_one(function: Any, x: Quantized) -> Quantized:
+        return writer.quantized(emit(function(writer.dequantized(x))), 1 / 128, x.channels)
+
+    def of_two(function: Any, a: Quantized, b: Quantized, scale: float) -> Quantized:
+        y = emit(function(writer.dequantized(a), writer.dequantized(b)))
+        return writer.quantized(y, scale, a.channels)
+
     with writer.builder.function("main", [x]):
         with writer.builder.dataflow():
-            emit = writer.emit
             whole = writer.quantized(x, 0.02, inputs)
             h: Quantized | None = None  # both are zero before the first step
-            c: Expr | None = None
+            c: Quantized | None = None
             for step in range(steps):
-                part = emit(R.strided_slice(whole.var, [1], [step], [step + 1]))
-                part = emit(R.reshape(part, (1, inputs)))
-                now = writer.dequantized(Quantized(part, whole.scale, inputs))
-                gates = writer.dense(now, whole.scale, inputs, 4 * hidden)
+                now = part(whole, 1, step, 1)
+                now = replace(now, var=emit(R.reshape(now.var, (1, inputs))))
+                gates = product(now, 4 * hidden, 0.03)
                 if h is not None:
-                    before = writer.dense(writer.dequantized(h), h.scale, hidden, 4 * hidden)
-                    gates = emit(R.add(gates, before))
-                parts = emit(R.split(gates, 4, axis=1))
-                i, f, g, o = (emit(relax.TupleGetItem(parts, at)) for at in range(4))
-                i, f, o = (emit(R.sigmoid(each)) for each in (i, f, o))
-                new = emit(R.multiply(i, emit(R.tanh(g))))
-                c = new if c is None else emit(R.add(emit(R.multiply(f, c)), new))
-                y = emit(R.multiply(o, emit(R.tanh(c))))
-                h = writer.quantized(y, 1 / 128, hidden)
+                    gates = of_two(R.add, gates, product(h, 4 * hidden, 0.03), 0.04)
+                i, f, g, o = (part(gates, 1, at * hidden, hidden) for at in range(4))
+                new = of_two(R.multiply, of_one(R.sigmoid, i), of_one(R.tanh, g), 1 / 128)
+                if c is not None:
+                    kept = of_two(R.multiply, of_one(R.sigmoid, f), c, 1 / 64)
+                    new = of_two(R.add, kept, new, 1 / 64)
+                c = new
+                h = of_two(R.multiply, of_one(R.sigmoid, o), of_one(R.tanh, c), 1 / 128)
             assert h is not None
-            y = writer.dense(writer.dequantized(h), h.scale, hidden, classes)
-            out = writer.builder.emit_output(writer.dequantized(writer.quantized(y, 0.03, classes)))
+            out = writer.builder.emit_output(writer.dequantized(product(h, classes, 0.03)))
         writer.builder.emit_func_output(out)
     return writer.builder.get()
