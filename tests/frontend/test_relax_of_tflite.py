@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tvm_ffi
+from tvm.error import OpNotImplemented
 from tvm.relax.frontend.tflite import from_tflite
 
 import htvm
@@ -25,6 +26,7 @@ READ = (
     "to_real", "transpose_conv", "unsigned",
 )  # fmt: skip
 OTHERWISE = ("concat", "fully_connected", "relu_6", "unsigned")
+LOST = ("field/tconv_k2_s3_relu/model.tflite",)
 MODELS = Path(__file__).resolve().parents[2].parent / "shared" / "models"
 
 
@@ -64,18 +66,21 @@ def test_operators_are_read_as_from_their_files_at_length(load: Loader, kind: st
         agree(load, kind, seed)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "exporters/keras_squeezenet_u8io/model.tflite",
-        "exporters/tensors_without_names/mut_nonames.tflite",
-    ],
+QUICK = (
+    "exporters/keras_squeezenet_u8io/model.tflite",
+    "exporters/tensors_without_names/mut_nonames.tflite",
 )
-def test_files_of_exporters_compute_the_same(name: str) -> None:
+
+
+def files_agree(name: str) -> None:
     path = MODELS / name
     if not path.exists():
         pytest.skip(f"needs the development model {name}")
-    of_file, of_module = htvm.load(path), htvm.load(imported(path.read_bytes()))
+    try:
+        module = imported(path.read_bytes())
+    except (AssertionError, NotImplementedError, OpNotImplemented) as error:
+        pytest.skip(f"TVM does not read it: {type(error).__name__}")
+    of_file, of_module = htvm.load(path), htvm.load(module)
     rng = np.random.default_rng(2)
     inputs = [
         rng.integers(*(-128, 128) if x.dtype == "int8" else (0, 256), x.shape).astype(x.dtype)
@@ -88,6 +93,23 @@ def test_files_of_exporters_compute_the_same(name: str) -> None:
     )
     for found, wanted in pairs:
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_files_of_exporters_compute_the_same(name: str) -> None:
+    files_agree(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [path.relative_to(MODELS).as_posix() for path in sorted(MODELS.rglob("*.tflite"))]
+)
+def test_all_files_compute_the_same(name: str) -> None:
+    if name in LOST:
+        pytest.skip("TVM's importer loses the rectifier of a transposed convolution")
+    if name.startswith("hostile"):
+        pytest.skip("no network")
+    files_agree(name)
 
 
 def single(kind: str, code: int) -> Any:
