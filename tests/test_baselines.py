@@ -14,6 +14,8 @@ from tvm.relax import transform as T
 
 import htvm
 from htvm.errors import HtvmError, InputError, ModelError, UnsupportedError
+from htvm.progress import Progress
+from htvm.tools.baselines import apply_pipeline, build_pipeline
 from tests.frontend.flatfile import small_network
 
 TARGET = "generic.cpu"
@@ -61,20 +63,20 @@ def without_main(module: Any) -> Any:
 
 
 def test_pipelines_stand_beside_plain_tvm(model: htvm.Model) -> None:
-    """Their order is kept; one that fuses as TVM does costs what plain TVM costs."""
+    """In their order; one that fuses as TVM does costs what plain TVM costs."""
     wrong = returning(lambda module: with_last(module, R.bitwise_not))
-    pipelines = {"folded": T.FoldConstant(), "fused": FUSED, "negated": wrong}
+    pipelines = {"fused": FUSED, "inverted": wrong}
     found = htvm.compare(model, TARGET, baselines=pipelines)
     names = [row.configuration for row in found.rows]
     assert names == ["generic.cpu, plain TVM", *pipelines, "generic.cpu, our schedules"]
-    plain, folded, fused, negated, _ = found.rows
-    assert plain.cycles == folded.cycles and (fused.cycles or 0) > 0
-    assert [row.exact for row in found.rows] == [True, True, True, False, True]
-    agreement = negated.agreement
+    plain, fused, inverted, _ = found.rows
+    assert fused.cycles == pytest.approx(plain.cycles, rel=0.01)
+    assert [row.exact for row in found.rows] == [True, True, False, True]
+    agreement = inverted.agreement
     assert agreement is not None and agreement.equal == 0 and agreement.max_difference > 1
-    assert found.baseline != "negated"
+    assert found.baseline != "inverted"
     text = str(found)
-    assert "NO" in text and "folded, fused, negated: the model's module after the given" in text
+    assert "NO" in text and "fused, inverted: the model's module after the given" in text
 
 
 def test_a_pass_sees_the_models_module_and_its_target(model: htvm.Model) -> None:
@@ -141,7 +143,8 @@ def test_a_result_that_cannot_be_compared_is_named(
 ) -> None:
     given = make if isinstance(make, tvm.ir.transform.Pass) else returning(make)
     with pytest.raises(error) as caught:
-        htvm.compare(model, TARGET, baselines={"mine": given})
+        module = apply_pipeline(model, "mine", given)
+        build_pipeline(model, "mine", module, TARGET, Progress())
     for words in (*said, "baseline 'mine'"):
         assert words in str(caught.value)
 
