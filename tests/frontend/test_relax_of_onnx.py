@@ -265,8 +265,8 @@ def module_of(emit: Callable[[Any, Any], Any], dtype: str = "float32") -> Any:
     [
         (lambda bb, x: R.sort(x), ("'relax.sort' is not supported", "'made'", "htvm.quantize(")),
         (
-            lambda bb, x: R.nn.avg_pool2d(x, (2, 2), layout="NHWC"),
-            ("layout NHWC", "'relax.nn.avg_pool2d' bound to variable 'made'", "NCHW"),
+            lambda bb, x: R.nn.avg_pool2d(x, (2, 2), layout="NHCW"),
+            ("layout NHCW", "'relax.nn.avg_pool2d' bound to variable 'made'", "NCHW"),
         ),
         (
             lambda bb, x: bb.call_te(lambda t: __import__("tvm").topi.sin(t), x),
@@ -284,6 +284,32 @@ def test_what_has_no_counterpart_is_named(emit: Any, said: tuple[str, ...]) -> N
         htvm.load(module)
     for part in said:
         assert part in str(caught.value)
+
+
+def test_a_padding_of_reals_keeps_its_fraction() -> None:
+    """Integers alone have one that is an operator of the integer form."""
+    model = htvm.load(
+        module_of(lambda bb, x: R.nn.pad(x, [0, 0, 0, 0, 1, 2, 0, 1], "constant", -0.5))
+    )
+    x = RNG.normal(0, 1, (1, 4, 4, 6)).astype(np.float32)
+    (found,) = interpret(model.module, [x]).outputs
+    widths = [(0, 0), (0, 0), (1, 2), (0, 1)]
+    np.testing.assert_array_equal(found, np.pad(x, widths, constant_values=-0.5))
+
+
+def test_a_resize_rounds_as_tvm_does() -> None:
+    """Which is downward if nothing else is said."""
+    model = htvm.load(
+        module_of(
+            lambda bb, x: R.image.resize2d(
+                x, (6, 6), layout="NCHW", method="nearest_neighbor", rounding_method="",
+                coordinate_transformation_mode="asymmetric",
+            )
+        )
+    )  # fmt: skip
+    x = RNG.normal(0, 1, (1, 4, 4, 6)).astype(np.float32)
+    (found,) = interpret(model.module, [x]).outputs
+    np.testing.assert_array_equal(found, x[:, :, [0, 0, 1, 2, 2, 3]])
 
 
 def test_a_quantized_module_is_not_quantized_again() -> None:

@@ -12,10 +12,12 @@ from tvm.error import OpNotImplemented
 from tvm.relax.frontend.tflite import from_tflite
 
 import htvm
+from htvm.aot.reference import build_llvm_reference
 from htvm.errors import UnsupportedError
-from tests.frontend.flatfile import INT8, INT16
+from tests.frontend.flatfile import INT8, INT16, small_network
 from tests.frontend.single import CASES, Loader, inputs_of
 from tests.frontend.sketch import Sketch
+from tests.quantization.test_tflite_float import in_reals, values
 from tests.reference.interpreter import interpret
 
 # Those with bounds or scales of their own are written by other operators of the same meaning.
@@ -110,6 +112,31 @@ def test_all_files_compute_the_same(name: str) -> None:
     if name.startswith("hostile"):
         pytest.skip("no network")
     files_agree(name)
+
+
+@pytest.mark.parametrize("kind", ["average_pool", "conv", "depthwise", "max_pool", "pad", "resize"])
+def test_float_maps_with_channels_last_are_read(kind: str) -> None:
+    """What TVM computes itself, within the rounding of sums; the file may say something else."""
+    rng = np.random.default_rng(3)
+    graph = in_reals(CASES[kind](rng))
+    module, inputs = imported(bytes(graph.file())), values(graph, rng)
+    (found,) = interpret(htvm.load(module).module, inputs).outputs
+    (wanted,) = build_llvm_reference(module)(inputs)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_float_module_is_quantized_as_its_file(tmp_path: Path) -> None:
+    graph = in_reals(small_network())
+    path = tmp_path / "network.tflite"
+    path.write_bytes(graph.file())
+    data = np.random.default_rng(0).normal(0, 3, (16, 8, 6, 3)).astype(np.float32)
+    sources = (path, imported(path.read_bytes()))
+    of_file, of_module = (htvm.quantize(x, "generic.cpu", data) for x in sources)
+    pairs = zip(
+        *(interpret(x.module, [data[:1]]).outputs for x in (of_module, of_file)), strict=True
+    )
+    for found, wanted in pairs:
+        np.testing.assert_array_equal(found, wanted)
 
 
 def single(kind: str, code: int) -> Any:

@@ -61,18 +61,23 @@ _SAME = {
 def _add(writer: Writer, call: Call) -> str:
     """Write a sum, or the bias of the product before it, which the importers write apart."""
     for product, bias in (call.args, reversed(call.args)):
-        made = writer.sole_maker(product, "Conv", "ConvTranspose", "MatMul", "Gemm")
+        made = writer.sole_maker(product, "Conv", "ConvTranspose", "MatMul", "Gemm", "Transpose")
+        turned = None
+        if made is not None and made.op_type == "Transpose":  # maps with channels last
+            turned, made = made, writer.maker(made.input[0], "Conv", "ConvTranspose")
         if made is None or len(made.input) != 2 or shape_of(product) != shape_of(call):
             continue
         shape = shape_of(product)
         dense = made.op_type in ("MatMul", "Gemm")
         if dense and len(shape) != 2:
             continue
-        axis = -1 if dense or made.domain == CHANNELS_LAST else 1 - len(shape)
+        last = dense or turned is not None or made.domain == CHANNELS_LAST
+        axis = -1 if last else 1 - len(shape)
         vector = writer.vector(bias, shape[axis], axis)
         if vector:
             op = "Gemm" if dense else made.op_type
-            return writer.replace(made, op, [*made.input, vector])
+            result = writer.replace(made, op, [*made.input, vector])
+            return result if turned is None else writer.replace(turned, "Transpose", [result])
     return writer.same(call, "Add")
 
 

@@ -20,10 +20,9 @@ _SPATIAL = {3: "W", 4: "HW", 5: "DHW"}
 def _convolution(op: str, writer: Writer, call: Call) -> str:
     attrs, rank = call.attrs, len(shape_of(call))
     kernel = ("OI" if op == "Conv" else "IO") + _SPATIAL[rank]
-    domain = _domain(writer, attrs.data_layout, attrs.out_layout, rank)
     source, weight = (writer.name(arg) for arg in call.args)
     found, sizes = str(attrs.kernel_layout), shape_of(call.args[1])
-    if not writer.tflite or sorted(found) != sorted(kernel):
+    if sorted(found) != sorted(kernel):
         _check_layout(writer, found, kernel)
     axes = [found.index(letter) for letter in kernel]
     if found != kernel:
@@ -31,9 +30,8 @@ def _convolution(op: str, writer: Writer, call: Call) -> str:
     more = {**_windows(attrs), "group": int(attrs.groups)}
     if op == "ConvTranspose":
         more["output_padding"] = _integers(attrs.output_padding)
-    return writer.node(
-        op, [source, weight], domain=domain, kernel_shape=[sizes[axis] for axis in axes[2:]], **more
-    )
+    more["kernel_shape"] = [sizes[axis] for axis in axes[2:]]
+    return _on_maps(writer, call, attrs.data_layout, op, [source, weight], **more)
 
 
 def _matmul(writer: Writer, call: Call) -> str:
@@ -52,11 +50,11 @@ def _matmul(writer: Writer, call: Call) -> str:
 
 def _pool(op: str, writer: Writer, call: Call) -> str:
     attrs = call.attrs
-    domain = _domain(writer, attrs.layout, attrs.out_layout, len(shape_of(call)))
-    more = {**_windows(attrs), "kernel_shape": _integers(attrs.pool_size), "ceil_mode": int}
+    more = {**_windows(attrs), "kernel_shape": _integers(attrs.pool_size)}
+    more["ceil_mode"] = int(attrs.ceil_mode)
     if op == "AveragePool":
-        more["count_include_pad"] = int
-    return writer.same(call, op, domain=domain, **more)
+        more["count_include_pad"] = int(attrs.count_include_pad)
+    return _on_maps(writer, call, attrs.layout, op, [writer.name(call.args[0])], **more)
 
 
 def _windows(attrs: Any) -> dict[str, Any]:
@@ -84,9 +82,10 @@ def _adaptive(writer: Writer, call: Call) -> str:
 
 def _resize(writer: Writer, call: Call) -> str:
     attrs = call.attrs
-    _check_layout(writer, attrs.layout, "NCHW")
     modes = {"nearest_neighbor": "nearest", "linear": "linear", "cubic": "cubic"}
-    method, rounding = str(attrs.method), str(attrs.rounding_method) or "round"
+    method, mode = str(attrs.method), str(attrs.coordinate_transformation_mode)
+    # As TVM chooses if there is none.
+    rounding = str(attrs.rounding_method) or ("round" if mode == "align_corners" else "floor")
     nearest = "round_prefer_floor" if rounding == "round" else rounding
     if method not in modes or nearest not in ROUNDINGS:
         raise writer.unsupported(f"a resize by method '{method}', rounding '{rounding}'")
@@ -96,25 +95,42 @@ def _resize(writer: Writer, call: Call) -> str:
             "cubic_coeff_a": float(attrs.cubic_alpha),
             "exclude_outside": int(attrs.cubic_exclude),
         }
-    sizes = writer.constant(shape_of(call), "int64")
-    return writer.node(
+    shape = shape_of(call)
+    if str(attrs.layout) == "NHWC":
+        shape = (shape[0], shape[3], *shape[1:3])
+    return _on_maps(
+        writer,
+        call,
+        attrs.layout,
         "Resize",
-        [writer.name(call.args[0]), "", "", sizes],
+        [writer.name(call.args[0]), "", "", writer.constant(shape, "int64")],
         mode=modes[method],
-        coordinate_transformation_mode=str(attrs.coordinate_transformation_mode),
+        coordinate_transformation_mode=mode,
         nearest_mode=nearest,
         **more,
     )
 
 
-def _domain(writer: Writer, layout: Any, out_layout: Any, rank: int) -> str:
-    """Return the domain of an operator on maps of a layout, which its results have as well."""
-    last = writer.tflite and str(layout) == "NHWC"
+def _on_maps(
+    writer: Writer, call: Call, layout: Any, op: str, inputs: list[str], **attributes: Any
+) -> str:
+    """Write an operator on maps, the first input.
+
+    Those with channels last are turned for it, or the node is of the domain that has them.
+    """
+    rank = len(shape_of(call))
+    last = str(layout) == "N" + _SPATIAL[rank] + "C"
     if not last:
         _check_layout(writer, layout, "NC" + _SPATIAL[rank])
+    out_layout = getattr(call.attrs, "out_layout", "")
     if str(out_layout):
         _check_layout(writer, out_layout, str(layout))
-    return CHANNELS_LAST if last else ""
+    if not last or (writer.tflite and rank == 4):
+        domain = CHANNELS_LAST if last else ""
+        return writer.node(op, inputs, domain=domain, **attributes)
+    turned = writer.node("Transpose", inputs[:1], perm=[0, rank - 1, *range(1, rank - 1)])
+    made = writer.node(op, [turned, *inputs[1:]], **attributes)
+    return writer.node("Transpose", [made], perm=[0, *range(2, rank), 1])
 
 
 def _check_layout(writer: Writer, found: Any, wanted: str) -> None:

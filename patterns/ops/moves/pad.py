@@ -67,6 +67,8 @@ class Pad(Filling, CallOp):
             raise IntegerFormError(f"a padding of {widths}", hint="pad height and width only")
         top, bottom, left, right = spatial
         value = int(call.attrs.pad_value)
+        if value != call.attrs.pad_value:
+            raise IntegerFormError(f"a padding with {float(call.attrs.pad_value)}")
         return cls(value=value, padding=(top, left, bottom, right), layout=layout)
 
     def in_channels_first(self) -> Pad:
