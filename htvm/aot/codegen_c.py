@@ -235,30 +235,32 @@ def call_mathematical(func: PrimFunc) -> PrimFunc:
 
 
 def _named_reals(func: PrimFunc) -> tuple[PrimFunc, Mapping[str, str]]:
-    """Return a function with names for reals that TVM would print with too few digits.
+    """Return a function with names for reals that TVM would not print as C needs them.
 
-    It prints seven, and a float32 may need nine.
+    It prints seven digits, and a float32 may need nine; what is not finite has no literal.
 
     Returns:
         The function, whose names are parameters, and what they stand for in C.
     """
-    variables: dict[str, Any] = {}
+    variables: dict[tuple[str, str], Any] = {}
     literals: dict[str, str] = {}
-    known: dict[str, str] = {}
 
     def visit(real: Any) -> Any:
         dtype, value = str(real.ty.dtype), float(real.value)
-        if not math.isfinite(value) or dtype not in ("float32", "float64"):
+        if dtype not in ("float32", "float64"):
             return real
         kind = np.dtype(dtype).type
-        if kind(f"{value:e}") == kind(value):
+        if not math.isfinite(value):
+            literal = "NAN" if math.isnan(value) else f"({'-' if value < 0 else ''}INFINITY)"
+        elif kind(f"{value:e}") == kind(value):
             return real
-        literal = f"{kind(value)!s}{'f' if dtype == 'float32' else ''}"
-        name = known.setdefault(literal, f"{_REAL}{len(known)}")
-        literals[name] = literal
-        if name not in variables:
-            variables[name] = tvm.ir.Var(name, PrimType(dtype))
-        return variables[name]
+        else:
+            literal = f"{kind(value)!s}{'f' if dtype == 'float32' else ''}"
+        key = dtype, literal
+        if key not in variables:
+            variables[key] = tvm.ir.Var(f"{_REAL}{len(variables)}", PrimType(dtype))
+            literals[variables[key].name] = literal
+        return variables[key]
 
     body = tvm_ffi.structural_map(func.body, (tirx.FloatImm, visit))
     if not variables:

@@ -41,6 +41,9 @@ _FOLDED: Mapping[str, Callable[[Any, Any], Any]] = {
 _RESHAPES = ("relax.expand_dims", "relax.flatten", "relax.squeeze")
 """Operators that are reshapes by another name; a reshape takes no code."""
 
+_SCANS = ("relax.cumprod", "relax.cumsum")
+"""Operators that TVM's backends lower, and not `LegalizeOps`."""
+
 _OPAQUE = 8
 """TVM's `OpPatternKind` of what must not be fused."""
 
@@ -179,7 +182,9 @@ class _Flattening:
         except HtvmError:
             self.builder._end_block()  # or TVM prints a warning about it
             raise
-        return Flat(self.builder.finalize(), tuple(str(var.name) for var in given), names)
+        with tvm.target.Target("c"):
+            module = relax.backend.DispatchSortScan()(self.builder.finalize())
+        return Flat(module, tuple(str(var.name) for var in given), names)
 
     def _results(
         self, function: Function, values: Sequence[Value]
@@ -305,7 +310,7 @@ class _Flattening:
                 where=where,
                 hint="remove it: a function computes its results from its parameters",
             )
-        known = operator in ("relax.call_tir", "relax.shape_of")
+        known = operator in ("relax.call_tir", "relax.shape_of", *_SCANS)
         if not known and callee.get_attr("FLegalize") is None:
             raise UnsupportedError(
                 f"TVM has no loops for '{operator}'",

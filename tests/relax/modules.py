@@ -344,6 +344,20 @@ def constants_as_results(bb: Any, x: Any) -> Any:
     return relax.Tuple([extremes, wide, largest, truths, doubles, x, once, once])
 
 
+@case(((3, 8), "float32"), ((3, 2), "int64"), ((3, 2), "float32"), ((4,), "int32"))
+def loops_without_blocks(bb: Any, x: Any, at: Any, new: Any, z: Any) -> Any:
+    """What TVM writes as plain loops: scans and scatters."""
+    scattered = R.scatter_elements(x, R.clip(at, 0, 7), new, 1)
+    return relax.Tuple([R.cumsum(x, axis=1), scattered, R.cumsum(z, axis=0), R.cumprod(new, 0)])
+
+
+@case(((2, 5), "float32"))
+def infinities(bb: Any, x: Any) -> Any:
+    masked = R.where(R.greater(x, number(0.0, "float32")), x, number(-np.inf, "float32"))
+    bound = R.minimum(x, number(np.inf, "float32"))
+    return relax.Tuple([R.nn.softmax(masked), bound, R.isinf(masked), R.isfinite(masked)])
+
+
 @case(((8, 8), "float32"))
 def own_prim_funcs(bb: Any, x: Any) -> Any:
     def scaled(tensor: Any) -> Any:
@@ -360,6 +374,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "sequences": ("attention", "lstm", "rms_norm", "group_norm", "transcendental", "reductions"),
     "integers": ("int8_products", "integer_arithmetic", "integers_of_all_sizes", "truth", "places",
                  "rounding", "doubles"),
-    "forms": ("looked_up", "moved", "nested_tuples", "constants_as_results", "own_prim_funcs"),
+    "forms": ("looked_up", "moved", "nested_tuples", "constants_as_results", "own_prim_funcs",
+              "loops_without_blocks", "infinities"),
 }  # fmt: skip
 """All functions, in the modules that tests compile."""
