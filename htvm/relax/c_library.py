@@ -181,6 +181,8 @@ def _entries(module: IRModule, entry: str | Sequence[str] | None) -> list[str]:
             )
         return sorted(public)
     chosen = [entry] if isinstance(entry, str) else list(entry)
+    if not chosen:
+        raise ModelError("no function is named", where="option 'entry'", hint="name at least one")
     for each in chosen:
         if each not in functions:
             raise ModelError(
