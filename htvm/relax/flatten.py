@@ -6,6 +6,7 @@ are written out where they are made, tuples are their fields, and shapes are num
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -40,6 +41,9 @@ _FOLDED: Mapping[str, Callable[[Any, Any], Any]] = {
 
 _RESHAPES = ("relax.expand_dims", "relax.flatten", "relax.squeeze")
 """Operators that are reshapes by another name; a reshape takes no code."""
+
+_MOST_ELEMENTS = 2**31 - 1
+"""Of a tensor."""
 
 _SCANS = ("relax.cumprod", "relax.cumsum")
 """Operators that TVM's backends lower, and not `LegalizeOps`."""
@@ -137,6 +141,12 @@ def check_static(ty: Any, what: str, place: Place) -> None:
                 where=str(place),
                 hint="C has no empty arrays",
             )
+    if math.prod(shape_of(ty)) > _MOST_ELEMENTS:
+        raise UnsupportedError(
+            f"{what} has {math.prod(shape_of(ty)):,} elements, at most {_MOST_ELEMENTS:,}",
+            where=str(place),
+            hint="the loops count in int32",
+        )
     dtype = "" if ty.dtype is None else str(ty.dtype.dtype)
     if dtype not in C_TYPES:
         raise UnsupportedError(

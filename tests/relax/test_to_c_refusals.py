@@ -133,6 +133,10 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
         lambda: of(lambda bb, x: R.add(x, x), ((0, 4), "float32")),
         ("dimension 0 of parameter 'x0' is 0", "function 'f'"),
     ),
+    "more elements than int32 counts": (
+        lambda: of(lambda bb, x: R.sum(R.broadcast_to(x, (2**20, 2**11))), ((1, 2**11), "int8")),
+        ("2,147,483,648 elements", "function 'f', binding "),
+    ),
     "a shape as the result": (
         lambda: of(lambda bb, x: R.shape_of(x), ((2, 4), "float32")), ("function 'f'", "no tensor"),
     ),
@@ -160,6 +164,8 @@ def test_what_is_no_module_is_refused() -> None:
         to_c(tvm.IRModule())
     with pytest.raises(ModelError, match="no Relax function 'g'.*it has f"):
         to_c(dynamic(), entry="g")
+    with pytest.raises(ModelError, match="no function is named"):
+        to_c(dynamic(), entry=[])
     with pytest.raises(ModelError, match="'a-b' is not usable as a C identifier"):
         to_c(of(lambda bb, x: R.exp(x), ((2,), "float32")), name="a-b")
 
