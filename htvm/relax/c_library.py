@@ -216,7 +216,8 @@ def _names(name: str, functions: Sequence[str]) -> list[str]:
 def _program(module: IRModule, function: str, name: str, used: set[str]) -> Program:
     """Compile one function."""
     from htvm.aot.cpu import compile_cpu
-    from htvm.relax.flatten import culprit, flattened, shape_of
+    from htvm.relax.checks import shape_of
+    from htvm.relax.flatten import culprit, flattened
     from patterns.reading.walk import module_sha256
 
     flat = flattened(module, function)

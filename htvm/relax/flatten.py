@@ -6,20 +6,23 @@ are written out where they are made, tuples are their fields, and shapes are num
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import tvm
-import tvm_ffi
-from tvm import relax, tirx
+from tvm import relax
 from tvm.ir import GenericConst, GlobalVar
-from tvm.tirx.stmt import For, ForKind
 
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError
-from htvm.aot.literals import C_TYPES
+from htvm.relax.checks import (
+    Place,
+    check_operator,
+    check_prim_func,
+    check_static,
+    shape_of,
+)
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -42,35 +45,8 @@ _FOLDED: Mapping[str, Callable[[Any, Any], Any]] = {
 _RESHAPES = ("relax.expand_dims", "relax.flatten", "relax.squeeze")
 """Operators that are reshapes by another name; a reshape takes no code."""
 
-_MOST_ELEMENTS = 2**31 - 1
-"""Of a tensor."""
-
-_SCANS = ("relax.cumprod", "relax.cumsum")
-"""Operators that TVM's backends lower, and not `LegalizeOps`."""
-
 _OPAQUE = 8
 """TVM's `OpPatternKind` of what must not be fused."""
-
-_OUTSIDE = {
-    "relax.call_dps_packed": "call_te, or a PrimFunc with call_tir, has C",
-    "relax.call_pure_packed": "call_te, or a PrimFunc with call_tir, has C",
-    "relax.call_inplace_packed": "call_te, or a PrimFunc with call_tir, has C",
-    "relax.call_py_func": "write the function as a PrimFunc",
-    "relax.call_tir_inplace": "use call_tir, whose result has a place of its own",
-}
-"""Calls of what is no part of the module, and what to do about them."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where something is in a module, for messages."""
-
-    function: str
-    binding: str = ""
-
-    def __str__(self) -> str:
-        binding = f", binding '{self.binding}'" if self.binding else ""
-        return f"function '{self.function}'{binding}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,60 +76,6 @@ def flattened(module: IRModule, name: str) -> Flat:
         ModelError: the function calls itself.
     """
     return _Flattening(module, name).run()
-
-
-def shape_of(ty: Any) -> tuple[int, ...]:
-    """Return the sizes of a tensor of static shape."""
-    return tuple(int(size) for size in ty.shape)
-
-
-def check_static(ty: Any, what: str, place: Place) -> None:
-    """Refuse a tensor without a static shape, or of elements that C has no type for.
-
-    Args:
-        ty: its type.
-        what: its name.
-        place: where it is.
-
-    Raises:
-        UnsupportedError: it has none.
-    """
-    shape = getattr(ty, "shape", None)
-    if not isinstance(ty, relax.TensorType) or not isinstance(shape, relax.ShapeExpr):
-        reason = "has a shape that depends on data" if isinstance(ty, relax.TensorType) else (
-            f"is no tensor but {ty}"
-        )  # fmt: skip
-        raise UnsupportedError(
-            f"{what} {reason}",
-            where=str(place),
-            hint="C needs tensors of static shape; relax.op of a fixed number of results has one",
-        )
-    for axis, size in enumerate(shape):
-        if not isinstance(size, tirx.IntImm):
-            raise UnsupportedError(
-                f"dimension {axis} of {what} is '{size}', which is not static",
-                where=str(place),
-                hint="give it a number with tvm.relax.transform.BindSymbolicVars",
-            )
-        if int(size) < 1:
-            raise UnsupportedError(
-                f"dimension {axis} of {what} is {int(size)}",
-                where=str(place),
-                hint="C has no empty arrays",
-            )
-    if math.prod(shape_of(ty)) > _MOST_ELEMENTS:
-        raise UnsupportedError(
-            f"{what} has {math.prod(shape_of(ty)):,} elements, at most {_MOST_ELEMENTS:,}",
-            where=str(place),
-            hint="the loops count in int32",
-        )
-    dtype = "" if ty.dtype is None else str(ty.dtype.dtype)
-    if dtype not in C_TYPES:
-        raise UnsupportedError(
-            f"{what} has elements of {dtype or 'an unknown type'}, which C has not",
-            where=str(place),
-            hint=f"known are {', '.join(C_TYPES)}; convert with relax.op.astype",
-        )
 
 
 @dataclass
@@ -274,7 +196,7 @@ class _Flattening:
         if isinstance(callee, GlobalVar):
             return self._called(str(callee.name_hint), self.module[callee], args, place)
         operator = str(getattr(callee, "name", "") or callee)
-        self._check_operator(callee, operator, args, place)
+        check_operator(callee, operator, args, place)
         if operator == "relax.shape_of":
             return relax.ShapeExpr(list(args[0].ty.shape))
         if operator == "relax.call_tir":
@@ -300,58 +222,12 @@ class _Flattening:
             )
         return self._function(name, callee, args)
 
-    def _check_operator(
-        self, callee: Any, operator: str, args: Sequence[Value], place: Place
-    ) -> None:
-        """Refuse what TVM does not lower to loops."""
-        where = str(place)
-        if isinstance(callee, relax.ExternFunc) or operator in _OUTSIDE:
-            named = [each for each in (callee, *args) if isinstance(each, relax.ExternFunc)]
-            what = str(named[0].global_symbol) if named else operator
-            hint = _OUTSIDE.get(operator, _OUTSIDE["relax.call_pure_packed"])
-            raise UnsupportedError(
-                f"'{what}' calls a function that is not in the module", where=where, hint=hint
-            )
-        if not isinstance(callee, tvm.ir.Op):
-            raise UnsupportedError(f"a call of '{operator}' has no C form", where=where)
-        if callee.get_attr("FPurity") is False:
-            raise UnsupportedError(
-                f"'{operator}' has an effect, which C has not",
-                where=where,
-                hint="remove it: a function computes its results from its parameters",
-            )
-        known = operator in ("relax.call_tir", "relax.shape_of", *_SCANS)
-        if not known and callee.get_attr("FLegalize") is None:
-            raise UnsupportedError(
-                f"TVM has no loops for '{operator}'",
-                where=where,
-                hint="relax.transform.LegalizeOps lowers operators; write this one as a PrimFunc",
-            )
-
     def _prim_func(self, callee: GlobalVar, place: Place) -> GlobalVar:
         """Return the flat module's variable for a PrimFunc."""
         if callee in self.prim_funcs:
             return self.prim_funcs[callee]
         function = self.module[callee]
-        for buffer in function.params:
-            ty = buffer.ty
-            if not all(isinstance(n, tirx.IntImm) for n in getattr(ty, "shape", [None])):
-                raise UnsupportedError(
-                    f"PrimFunc '{callee.name_hint}' has the parameter '{buffer.name}', "
-                    "whose shape is not static",
-                    where=str(place),
-                    hint="give its sizes numbers with tvm.relax.transform.BindSymbolicVars",
-                )
-        threads: list[Any] = []
-        tvm_ffi.structural_walk(function.body, (For, threads.append))
-        bound = [each for each in threads if each.kind == ForKind.THREAD_BINDING]
-        if bound:
-            raise UnsupportedError(
-                f"PrimFunc '{callee.name_hint}' divides the loop '{bound[0].loop_var.name}' among "
-                f"threads ({bound[0].thread_binding.thread_tag})",
-                where=str(place),
-                hint="C has one thread: hand over the PrimFunc before it is scheduled for a GPU",
-            )
+        check_prim_func(str(callee.name_hint), function, place)
         if "global_symbol" in (function.attrs or {}):
             function = function.without_attr("global_symbol")
         if any(str(n.ty.dtype) != "int64" for each in function.params for n in each.ty.shape):
