@@ -140,6 +140,7 @@ class Constant:
         align: required alignment of its first byte, in bytes.
         memory: name of the memory that must hold it; empty for L2.
         file: name of a file beside the C that has the same bytes in exports; empty for none.
+        elsewhere: whether another program, which is linked with this one, defines it.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Constant:
     align: int = 16
     memory: str = ""
     file: str = ""
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,7 +139,8 @@ class Assembler:
 
     def add_constant(self, constant: Constant) -> None:
         """Enter a C array; a symbol must stand for a single array."""
-        self.check_symbol(constant.name, "constants")
+        if not constant.elsewhere:
+            self.check_symbol(constant.name, "constants")
         known = self.constants.setdefault(constant.name, constant)
         if known is not constant and not np.array_equal(known.data, constant.data):
             raise ModelError(f"two constants are called '{constant.name}'", where=self.name)

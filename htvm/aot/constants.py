@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,11 @@ class ConstantPool:
 
     constants: dict[str, Constant] = field(default_factory=dict)
     _known: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
+
+    def elsewhere(self) -> ConstantPool:
+        """Return these constants for another program, which is linked with the one so far."""
+        constants = {name: replace(each, elsewhere=True) for name, each in self.constants.items()}
+        return ConstantPool(constants, dict(self._known))
 
     def add(self, name: str, symbol: str, value: Any, comment: str) -> str:
         """Enter an array; return its name, or that of an equal array entered before.

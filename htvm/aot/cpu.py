@@ -85,6 +85,7 @@ def compile_cpu(
     scarce: bool = False,
     symbols: Symbols | None = None,
     exact: bool = True,
+    pool: ConstantPool | None = None,
 ) -> CpuCode:
     """Compile everything in ``main`` except calls of regions.
 
@@ -106,6 +107,7 @@ def compile_cpu(
         symbols: names that are in use in the program, those of the regions; new ones are added.
         exact: whether every compiler and library must give the same numbers: then kernels call no
             mathematical functions, and no int32 value may overflow.
+        pool: constants that there are already; new ones are added.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
@@ -128,8 +130,9 @@ def compile_cpu(
         narrow=scarce,
     )
     symbols = Symbols(prefix) if symbols is None else symbols
+    pool = ConstantPool() if pool is None else pool
     overlay = scarce and cores is None
-    return _Compiler(fused, symbols, kernels, cores, core, overlay, exact).run()
+    return _Compiler(fused, symbols, kernels, cores, core, overlay, exact, pool).run()
 
 
 _MOST_CHARACTERS = 1 << 20
@@ -147,6 +150,7 @@ class _Compiler:
         core: CoreKernels,
         overlay: bool,
         exact: bool,
+        pool: ConstantPool,
     ) -> None:
         self.fused = fused
         self.exact = exact
@@ -156,12 +160,12 @@ class _Compiler:
         self.cores = cores if kernels == "scheduled" else None
         self.core = core
         self.constants = _constants(fused.module)
-        self.pool = ConstantPool()
+        self.pool = pool
         self.kernels: dict[str, CpuKernel] = {}
         self.scheduled: dict[str, Scheduled] = {}
         self.calls: list[ModelCall | Alias] = []
         self.names: dict[Var, tuple[str, ...]] = {}  # shape of a tensor, or of a tuple's fields
-        self.fresh = FreshNames().fresh
+        self.fresh = FreshNames(pool.constants).fresh
 
     def run(self) -> CpuCode:
         main = self.fused.module["main"]

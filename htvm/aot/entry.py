@@ -206,6 +206,7 @@ def _constant(constant: Constant) -> dict[str, Any]:
         "elements": int(constant.data.size),
         "align": constant.align,
         "memory": constant.memory,
+        "elsewhere": constant.elsewhere,
         "comment": f"{constant.comment or constant.name}, {constant.data.nbytes} B",
         "data": constant.data,
     }
@@ -250,10 +251,12 @@ def model_sources(
         kernels["math"] = NEEDS_MATH.search(program.cpu_source) is not None
         files[f"{name}_cpu.c"] = render("kernels.c.jinja", **kernels, title="kernels for the CPU")
     if program.constants:
-        for constant in fields["constants"]:
+        defined = [each for each in fields["constants"] if not each["elsewhere"]]
+        for constant in defined:
             data = constant["data"]
             string = strings and data.itemsize == 1 and data.size >= STRING_BYTES
             constant["text"] = c_string(data) if string else f"{{\n{c_array(data)}\n}}"
         files[f"{name}_weights.h"] = render("weights.h.jinja", **fields)
-        files[f"{name}_weights.c"] = render("weights.c.jinja", **fields)
+        if defined:
+            files[f"{name}_weights.c"] = render("weights.c.jinja", **fields)
     return files

@@ -54,7 +54,7 @@ class Program:
             parameters.
         steps: steps in execution order; a step's index is also that of its trace mark.
         buffers: buffers in the arena.
-        constants: C arrays, sorted by name.
+        constants: C arrays, sorted by name; of some, the definition may be in another program.
         plan: offset of each buffer in the arena.
         cpu_source, layers_source: C definitions of the kernels, those of equal geometry shared.
         prototypes: one declaration per function, in order of first use.
@@ -104,7 +104,7 @@ class Program:
 
     @property
     def constant_bytes(self) -> int:
-        """Bytes of all constants in L2, not counting alignment gaps."""
+        """Bytes of all constants in L2 that it defines, not counting alignment gaps."""
         return self.bytes_in("")
 
     @property
@@ -114,7 +114,8 @@ class Program:
 
     def bytes_in(self, memory: str) -> int:
         """Return the bytes of constants in a memory, "" for L2, not counting alignment gaps."""
-        return sum(int(each.data.nbytes) for each in self.constants if each.memory == memory)
+        own = [each for each in self.constants if not each.elsewhere]
+        return sum(int(each.data.nbytes) for each in own if each.memory == memory)
 
 
 def assemble(given: Assembly) -> Program:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from byoc_dory.emit.text import INTERFACE, Symbols, c_identifier
 from byoc_dory.errors import HtvmError, ModelError, UnsupportedError, first_line, nearest
-from htvm.aot.constants import distinct
+from htvm.aot.constants import ConstantPool, distinct
 from htvm.aot.entry import origin_lines, render
 from htvm.aot.program import Assembly, Program, assemble
 from htvm.aot.steps import Provenance
@@ -44,7 +44,8 @@ class CFunction:
         arena_bytes: bytes of its intermediate tensors.
         arena_bound: the largest sum of the intermediate tensors that live at the same time: no
             plan takes fewer bytes. A result may lie over a tensor that nobody reads again.
-        constant_bytes: bytes of its constants.
+        constant_bytes: bytes of its constants, without those of functions before it, which it
+            shares.
         steps: number of kernels that it calls.
     """
 
@@ -145,8 +146,10 @@ def to_c(
     names = [name] if len(functions) == 1 else _names(name, functions)
     used = {f"{each}_{word}" for each in names for word in INTERFACE}
     programs = []
+    pool = ConstantPool()
     for function, prefix in zip(functions, names, strict=True):
-        programs.append(_program(module, function, prefix, used))
+        pool = pool.elsewhere()
+        programs.append(_program(module, function, prefix, used, pool))
         used |= {step.function for step in programs[-1].steps}
         used |= {constant.name for constant in programs[-1].constants}
     return _library(name, functions, programs)
@@ -213,8 +216,18 @@ def _names(name: str, functions: Sequence[str]) -> list[str]:
     return names
 
 
-def _program(module: IRModule, function: str, name: str, used: set[str]) -> Program:
-    """Compile one function."""
+def _program(
+    module: IRModule, function: str, name: str, used: set[str], pool: ConstantPool
+) -> Program:
+    """Compile one function.
+
+    Args:
+        module: that has it.
+        function: its name.
+        name: what its names in C begin with.
+        used: names in C of the functions before it.
+        pool: their constants; its own are added.
+    """
     from htvm.aot.cpu import compile_cpu
     from htvm.relax.checks import shape_of
     from htvm.relax.flatten import culprit, flattened
@@ -224,7 +237,7 @@ def _program(module: IRModule, function: str, name: str, used: set[str]) -> Prog
     symbols = Symbols(name)
     symbols.enter(used)
     try:
-        cpu = compile_cpu(flat.module, name, symbols=symbols, exact=False, scarce=True)
+        cpu = compile_cpu(flat.module, name, symbols=symbols, exact=False, scarce=True, pool=pool)
     except HtvmError as error:
         error.where = ", ".join(filter(None, (f"function '{function}'", error.where)))
         raise

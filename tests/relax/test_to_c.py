@@ -200,3 +200,23 @@ def test_the_guides_program_runs(compiler: str, tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text(program[1])
     subprocess.run(f"{tool(compiler)} {command[1]}", shell=True, cwd=tmp_path, check=True)
     assert subprocess.run([tmp_path / "a.out"], check=True, capture_output=True).stdout[:2] == b"0:"
+
+
+def test_functions_share_constants(tmp_path: Path) -> None:
+    weight, bias = real(8, 16), real(16)
+    bb = relax.BlockBuilder()
+    for name, rows in (("decode", 1), ("prefill", 4)):
+        layer = Case(
+            (((rows, 8), "float32"),),
+            lambda bb, x: R.nn.relu(R.add(R.matmul(x, weight), bias)),
+        )
+        written(bb, name, layer)
+    module = bb.finalize()
+    library = to_c(module, name="net")
+    assert [each.constant_bytes for each in library.functions] == [(8 * 16 + 16) * 4, 0]
+    assert "net_prefill_weights.c" not in library.sources
+    library.write(tmp_path / "c")
+    native, reference = Native(tmp_path / "c", library), Reference(module)
+    for function in library.functions:
+        x = np.random.default_rng(1).normal(size=function.inputs[0].shape).astype("float32")
+        assert_same(native.run(function, [x]), reference.run(function.function, [x]))
