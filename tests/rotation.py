@@ -90,13 +90,17 @@ def left_out(items: list[pytest.Item], turn: int) -> list[pytest.Item]:
     Cases of a turn are scattered in their list, where neighbours are alike.
     """
     tests: dict[str, list[pytest.Item]] = {}
-    for item in sorted(items, key=lambda item: zlib.crc32(item.nodeid.encode())):
-        if item.get_closest_marker("rotating") and not item.get_closest_marker("slow"):
-            tests.setdefault(item.nodeid.split("[")[0], []).append(item)
+    counts: dict[str, int] = {}
+    for item in items:
+        marker = item.get_closest_marker("rotating")
+        if marker and not item.get_closest_marker("slow"):
+            test = item.nodeid.split("[")[0]
+            tests.setdefault(test, []).append(item)
+            (counts[test],) = marker.args
     left: list[pytest.Item] = []
-    for cases in tests.values():
-        (count,) = cases[0].get_closest_marker("rotating").args  # type: ignore[union-attr]
-        first = turn * count
+    for test, cases in tests.items():
+        cases.sort(key=lambda case: zlib.crc32(case.nodeid.encode()))
+        first, count = turn * counts[test], counts[test]
         left += [case for at, case in enumerate(cases) if (at - first) % len(cases) >= count]
     return left
 
