@@ -24,6 +24,9 @@ pytest_plugins = ["tests.rotation", "tests.slow_cases"]
 settings.register_profile("htvm", derandomize=True, deadline=None)
 settings.load_profile("htvm")
 
+SHARING = ("cli/", "fitting/", "report/", "soc/test_boards.py")
+"""Tests that build the same networks again and again."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -101,6 +104,21 @@ def nothing_kept() -> Iterator[None]:
     """Compute the results of all stages anew: code that a test replaces is not in their keys."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StageCache, "of_user", lambda: StageCache(None))
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stages_kept(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Let tests of tools, which replace no code of the compiler, share results of stages."""
+    place = request.path.relative_to(Path(__file__).parent).as_posix()
+    if not place.startswith(SHARING):
+        yield
+        return
+    folder = tmp_path_factory.getbasetemp() / "stages"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StageCache, "of_user", lambda: StageCache(folder))
         yield
 
 
