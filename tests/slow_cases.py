@@ -22,11 +22,15 @@ SLOW_CASES = {
     ),
     "aot/cpu/test_kernels.py": ("test_requantize_by_any_factor[factors0-scheduled]",),
     "aot/cpu/test_shared_kernels.py": ("test_the_cores_compute_what_one_does[32768-*",),
+    "benchmarks/test_compilers.py": ("test_pairs_of_settings_compile_without_a_warning[*",),
+    "benchmarks/test_house.py": ("test_counts_are_the_same_again",),
     "benchmarks/test_llama.py": (
         "test_figures_follow_from_the_runs",
         "test_networks_without_files",
         "test_the_loop_is_compared_with_the_network",
     ),
+    # All cases are made to find one; tests/frontend has each operator.
+    "benchmarks/test_onnx_cases.py": ("test_some_cases_are_computed_as_the_standard_says[*",),
     "benchmarks/test_predicted.py": (
         "test_layers_on_the_cluster_are_predicted[snitch_ita.cluster]",
     ),
@@ -71,6 +75,8 @@ SLOW_CASES = {
     ),
     "firmware/test_packages_on_boards.py": ("test_platformio_follows_the_board[teensy-41-*",),
     "frontend/test_goldens.py": ("test_tvm_equals_tflite_micro_on_all_goldens[vww_96_int8]",),
+    "frontend/test_limits.py": ("test_a_list_that_all_tensors_share",),
+    "frontend/test_qdq.py": ("test_random_networks",),
     # All notebooks have a step of their own in CI.
     "notebooks/test_notebooks.py": ("test_a_notebook_runs[*",),
     "patterns/test_cached_attention.py": ("test_it_computes_what_its_operators_do[False-1*",),

@@ -48,7 +48,7 @@ def expected(
     )
 
 
-@pytest.mark.rotating(3)
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("case", range(12))
 def test_tokens_are_those_of_an_independent_loop(case: int) -> None:
     """Caches of 1 to 5 positions: the window slides, and is not full at first."""

@@ -263,7 +263,7 @@ class Kernels:
 def sanitizing_library(sources: Iterable[Any], includes: Iterable[Any]) -> Any:
     """A library that stops at undefined behaviour."""
     compiler = sanitizing(Compiler.zig())
-    flags = ("-Wall", "-Wextra", "-Werror")
+    flags = ("-Wall", "-Wextra", "-Werror", "-O0")  # sanitized code takes long to optimize
     return compiler.built(
         "libcluster_kernels.so",
         [*sources],

@@ -44,6 +44,7 @@ def test_macs_are_the_published_ones(name: str) -> None:
     assert round(zoo.sketch(name).macs / 1e6, 3) == PUBLISHED[name]
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", zoo.names())
 def test_activations_use_the_range(name: str, seed: int) -> None:
@@ -60,6 +61,7 @@ def test_activations_use_the_range(name: str, seed: int) -> None:
         assert values.std(axis=0).mean() >= 0.5, f"{where} answers every input alike"
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("scheme", ["ternary", "mixed"])
 @pytest.mark.parametrize("name", zoo.names())
 def test_activations_of_seven_bits_use_the_range(name: str, scheme: Scheme) -> None:
@@ -81,6 +83,7 @@ def test_activations_of_seven_bits_use_the_range(name: str, scheme: Scheme) -> N
         assert values.std(axis=0).mean() >= 0.25, f"{where} answers every input alike"
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("scheme", ["ternary", "mixed"])
 @pytest.mark.parametrize("name", zoo.names())
 def test_the_converters_are_used(name: str, scheme: Scheme) -> None:
@@ -113,6 +116,7 @@ def test_the_converters_are_used(name: str, scheme: Scheme) -> None:
     )
 
 
+@pytest.mark.rotating(5)
 @pytest.mark.parametrize("scheme", zoo.SCHEMES)
 @pytest.mark.parametrize("name", zoo.names())
 def test_answers_depend_on_the_input(name: str, scheme: Scheme) -> None:
