@@ -29,7 +29,7 @@ from byoc_dory.layers import Add, Weighted
 from htvm.opening import load
 from htvm.quantization import RetargetOptions, retarget
 from htvm.quantization.annotated import Annotated, is_end
-from htvm.quantization.effects import factor, factors, product_of
+from htvm.quantization.effects import channel_factors, operand_factors, product_of
 from htvm.quantization.forward import forward
 from htvm.quantization.report import sqnr_db
 from htvm.quantization.units import annotated
@@ -102,9 +102,9 @@ def real_operator(net: Annotated, node: Node, inputs: list[Array]) -> Array:
             operands = product_of(node).operands(x)
             parts = weight.reshape(len(operands), -1, operands.shape[-1])
             sums = np.einsum("b...d,bkd->...bk", operands, parts)
-            out = (sums.reshape(*sums.shape[:-2], -1) + bias) * factor(layer)
+            out = (sums.reshape(*sums.shape[:-2], -1) + bias) * channel_factors(layer)
         case Add():
-            first, second = factors(node)
+            first, second = operand_factors(node)
             out = inputs[0] * first + inputs[1] * second
         case AveragePool():
             out = x.mean(axis=(1, 2), keepdims=True)

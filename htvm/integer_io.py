@@ -56,11 +56,11 @@ def with_integer_io(model: Model | IRModule | str | Path) -> Model:
             nor just dequantized.
     """
     from htvm.opening import opened
-    from htvm.quantization.borders import inside
+    from htvm.quantization.borders import without_borders
 
     model = opened(model)
     try:
-        inner, borders = inside(model, lookups=False)
+        inner, borders = without_borders(model, lookups=False)
     except UnsupportedError as error:
         raise UnsupportedError(
             error.what, where=error.where, hint="this network needs its own interface: io='source'"

@@ -125,21 +125,21 @@ def read_board(path: Path) -> Board:
 
 def _check_fields(data: Any, kind: type[Any], what: str, where: str) -> None:
     """Refuse a record that lacks a field, or has one that is not known."""
-    known = {field.name: field for field in fields(kind)}
+    expected = {field.name: field for field in fields(kind)}
     if not isinstance(data, dict):
         raise TargetError(
-            f"{what} is no record of {', '.join(known)}",
+            f"{what} is no record of {', '.join(expected)}",
             where=where,
             hint="compare it with what `htvm boards new NAME` writes",
         )
     for name in data:
-        if name not in known:
+        if name not in expected:
             raise TargetError(
                 f"{what} has no field {name!r}",
                 where=where,
-                hint=f"{nearest(name, known)}its fields are {', '.join(known)}",
+                hint=f"{nearest(name, expected)}its fields are {', '.join(expected)}",
             )
-    for name, field in known.items():
+    for name, field in expected.items():
         if field.default is MISSING and name not in data:
             raise TargetError(
                 f"{what} lacks the field {name!r}",
@@ -228,13 +228,13 @@ def new_board(name: str, like: str) -> str:
         raise TargetError(
             "the name is taken", where=where, hint=f"`htvm boards show {name}` shows that board"
         )
-    known = board_called(like)
+    template = board_called(like)
     numbers = ("core", "fpu", "clock_hz", "flash", "ram")
     board = replace(
-        known,
+        template,
         name=name,
         title=name,
-        sources={each: f"{UNVERIFIED}as {like}" for each in numbers if each in known.sources},
+        sources={each: f"{UNVERIFIED}as {like}" for each in numbers if each in template.sources},
         console="",
         platformio=None,
         qemu="",

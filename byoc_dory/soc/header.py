@@ -53,10 +53,10 @@ def render(soc: Soc) -> str:
         if memory.mapped:
             lines.append(f"#define HTVM_{memory.name.upper()}_MAPPED 1")
             lines.append(f"#define HTVM_{memory.name.upper()}_RESERVED {memory.reserved}u")
-    apart = [memory.name.upper() for memory in soc.memories if memory.constants]
-    if apart:
+    constant_memories = [memory.name.upper() for memory in soc.memories if memory.constants]
+    if constant_memories:
         lines += ["", "/* memories besides L2 that hold constants */"]
-        listed = " ".join(f"each({name})" for name in apart)
+        listed = " ".join(f"each({name})" for name in constant_memories)
         lines.append(f"#define HTVM_CONSTANT_MEMORIES(each) {listed}")
     lines += [
         "",

@@ -30,11 +30,11 @@ _STEP = 16  # bytes: what sections and stacks are aligned to
 
 def numbers(soc: Soc) -> tuple[Parameter, ...]:
     """Return every number of a description as a parameter, in the description's order."""
-    found: dict[str, Parameter] = {}
-    for name, value in _all(soc):
-        found.setdefault(name, _parameter(name, value))
+    parameters: dict[str, Parameter] = {}
+    for name, value in _all_numbers(soc):
+        parameters.setdefault(name, _parameter(name, value))
     declared = {entry.name for entry in soc.parameters}
-    return tuple(entry for entry in found.values() if entry.name not in declared)
+    return tuple(entry for entry in parameters.values() if entry.name not in declared)
 
 
 def known_parameters(soc: Soc) -> tuple[Parameter, ...]:
@@ -68,49 +68,51 @@ def with_numbers(soc: Soc, given: Mapping[str, object], where: str) -> Soc:
     Raises:
         TargetError: a name is unknown, a value is not possible, or the description refuses it.
     """
-    known = {entry.name: entry for entry in numbers(soc)}
+    parameters = {entry.name: entry for entry in numbers(soc)}
     for name in given:
-        if name not in known:
+        if name not in parameters:
             raise unknown(soc, name, where)
-    values = {name: known[name].parse(value, where) for name, value in given.items()}
+    values = {name: parameters[name].parse(value, where) for name, value in given.items()}
     changed = {
         name: values[name]
-        for name in known
-        if name in values and values[name] != known[name].default
+        for name in parameters
+        if name in values and values[name] != parameters[name].default
     }
     if not changed:
         return soc
-    said = ", ".join(f"{name}={known[name].text(value)}" for name, value in changed.items())
+    assignments = ", ".join(
+        f"{name}={parameters[name].text(value)}" for name, value in changed.items()
+    )
     try:
-        made = _replaced(soc, changed)
-        _check_memories(made)
-        render(made)  # refuses what cannot be simulated
+        changed_soc = _replaced(soc, changed)
+        _check_memories(changed_soc)
+        render(changed_soc)  # refuses what cannot be simulated
     except Exception as error:  # noqa: BLE001 - whatever the code of a description raises
         reason = error.what if isinstance(error, TargetError) else f"{error}"
         hint = error.hint if isinstance(error, TargetError) else ""
         raise TargetError(
-            f"{soc.title} cannot have {said}: {reason or type(error).__name__}",
+            f"{soc.title} cannot have {assignments}: {reason or type(error).__name__}",
             where=where,
             hint=hint or "give another value, or the numbers that go with it",
         ) from error
     # What is known of the power is known for the numbers as described.
-    return replace(made, numbers=tuple(changed.items()), powers=())
+    return replace(changed_soc, numbers=tuple(changed.items()), powers=())
 
 
 # ------------------------------------------------------------------ reading
 
 
-def _all(soc: Soc) -> Iterator[tuple[str, float]]:
+def _all_numbers(soc: Soc) -> Iterator[tuple[str, float]]:
     yield "clock_hz", soc.clock_hz
     for group in _NAMED:
         for record in getattr(soc, group):
-            yield from _of(record, record.name)
+            yield from _numbers_of(record, record.name)
     for name in _RECORDS:
         if getattr(soc, name) is not None:
-            yield from _of(getattr(soc, name), name)
+            yield from _numbers_of(getattr(soc, name), name)
 
 
-def _of(value: Any, name: str) -> Iterator[tuple[str, float]]:
+def _numbers_of(value: Any, name: str) -> Iterator[tuple[str, float]]:
     """Yield the numbers of a record, number or tuple, each with its name."""
     if isinstance(value, bool):
         return
@@ -118,11 +120,11 @@ def _of(value: Any, name: str) -> Iterator[tuple[str, float]]:
         yield name, value
     elif isinstance(value, tuple):
         for place, entry in enumerate(value):
-            yield from _of(entry, f"{name}.{place}")
+            yield from _numbers_of(entry, f"{name}.{place}")
     elif is_dataclass(value) and not isinstance(value, SimControl | QemuMachine):
         for field in fields(value):
             if field.name not in _ADDRESSES and field.init:
-                yield from _of(getattr(value, field.name), f"{name}.{field.name}")
+                yield from _numbers_of(getattr(value, field.name), f"{name}.{field.name}")
 
 
 def _parameter(name: str, value: float) -> Parameter:
@@ -141,28 +143,30 @@ def _parameter(name: str, value: float) -> Parameter:
 
 
 def _replaced(soc: Soc, changed: Mapping[str, Value]) -> Soc:
-    new: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if "clock_hz" in changed:
-        new["clock_hz"] = changed["clock_hz"]
+        fields["clock_hz"] = changed["clock_hz"]
     for group in _NAMED:
-        new[group] = tuple(_changed(each, each.name, changed) for each in getattr(soc, group))
+        fields[group] = tuple(
+            _with_changes(each, each.name, changed) for each in getattr(soc, group)
+        )
     for name in _RECORDS:
-        new[name] = _changed(getattr(soc, name), name, changed)
-    return replace(soc, **new)
+        fields[name] = _with_changes(getattr(soc, name), name, changed)
+    return replace(soc, **fields)
 
 
-def _changed(value: Any, name: str, changed: Mapping[str, Value]) -> Any:
+def _with_changes(value: Any, name: str, changed: Mapping[str, Value]) -> Any:
     """Return a record, number or tuple with the changed numbers; itself if none is in it."""
     if name in changed:
         return changed[name]
     if not any(each.startswith(f"{name}.") for each in changed):
         return value
     if isinstance(value, tuple):
-        return tuple(_changed(each, f"{name}.{at}", changed) for at, each in enumerate(value))
+        return tuple(_with_changes(each, f"{name}.{at}", changed) for at, each in enumerate(value))
     if not is_dataclass(value) or isinstance(value, type):
         return value
     new = {
-        field.name: _changed(getattr(value, field.name), f"{name}.{field.name}", changed)
+        field.name: _with_changes(getattr(value, field.name), f"{name}.{field.name}", changed)
         for field in fields(value)
         if field.init
     }
@@ -172,11 +176,12 @@ def _changed(value: Any, name: str, changed: Mapping[str, Value]) -> Any:
 def _check_memories(soc: Soc) -> None:
     """Refuse memories that overlap, or that reach into registers."""
     ordered = sorted(soc.memories, key=lambda memory: memory.base)
-    for memory, after in zip(ordered, ordered[1:], strict=False):
-        if memory.end + memory.reserved > after.base:
-            room = after.base - memory.base
+    for memory, next_memory in zip(ordered, ordered[1:], strict=False):
+        if memory.end + memory.reserved > next_memory.base:
+            room = next_memory.base - memory.base
             raise TargetError(
-                f"{memory.name} would reach into {after.name}", hint=f"it has room for {room} B"
+                f"{memory.name} would reach into {next_memory.name}",
+                hint=f"it has room for {room} B",
             )
     starts = [each.registers for each in (*soc.accelerators, soc.dma, soc.cluster) if each]
     starts = [each for each in (*starts, soc.sim.putchar) if each]

@@ -36,11 +36,11 @@ def parse_size(text: str) -> int | None:
 
     Units of one letter are powers of 1024, as in linker scripts.  None if it is not a size.
     """
-    found = _SIZE.fullmatch(text.strip().lower())
-    if found is None or found[3] not in _UNITS:
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None or match[3] not in _UNITS:
         return None
-    digits = found[2] or ""
-    scaled = int(found[1] + digits) * _UNITS[found[3]]
+    digits = match[2] or ""
+    scaled = int(match[1] + digits) * _UNITS[match[3]]
     whole, rest = divmod(scaled, 10 ** len(digits))
     return None if rest else whole
 
@@ -189,9 +189,9 @@ def parse_parameters(
     Raises:
         TargetError: a name is unknown, or a value is not possible.
     """
-    known = {entry.name: entry for entry in parameters}
+    by_name = {entry.name: entry for entry in parameters}
     for name in given:
-        if name not in known:
+        if name not in by_name:
             raise TargetError(
                 f"there is no parameter {name!r}",
                 where=where,
@@ -201,11 +201,11 @@ def parse_parameters(
             )
     return {
         name: entry.parse(given[name], where) if name in given else entry.default
-        for name, entry in known.items()
+        for name, entry in by_name.items()
     }
 
 
-def written(parameters: tuple[Parameter, ...], values: Mapping[str, Value]) -> str:
+def parameters_text(parameters: tuple[Parameter, ...], values: Mapping[str, Value]) -> str:
     """Return the values that differ from the defaults, as in a target's name."""
     return ",".join(
         f"{entry.name}={entry.text(values[entry.name])}"

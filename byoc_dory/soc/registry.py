@@ -18,7 +18,7 @@ from byoc_dory.errors import TargetError, nearest
 from byoc_dory.soc.base import Accelerator, Soc, Target
 from byoc_dory.soc.board import SUFFIX, board_called, boards
 from byoc_dory.soc.numbers import numbers, with_numbers
-from byoc_dory.soc.parameters import written
+from byoc_dory.soc.parameters import parameters_text
 from byoc_dory.soc.parts import TargetSpec
 from byoc_dory.soc.schemes import NumberScheme
 
@@ -43,9 +43,9 @@ def _references() -> dict[str, EntryPoint]:
     Raises:
         TargetError: two packages register different SoCs under one name.
     """
-    found = {name: EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items()}
+    references = {name: EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items()}
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
-        known = found.setdefault(point.name, point)
+        known = references.setdefault(point.name, point)
         if known.value != point.value:
             raise TargetError(
                 f"two packages register a SoC called {point.name!r}: "
@@ -53,29 +53,31 @@ def _references() -> dict[str, EntryPoint]:
                 where=f"entry-point group {GROUP}",
                 hint="uninstall one of them, or rename its SoC",
             )
-    return found
+    return references
 
 
-def _load(point: EntryPoint) -> Soc:
+def _load(entry_point: EntryPoint) -> Soc:
     try:
-        soc = point.load()()
+        soc = entry_point.load()()
     except TargetError as error:  # the description's own objection
-        if point.name not in error.where:
+        if entry_point.name not in error.where:
             error.where = (
-                f"{error.where} of SoC {point.name}" if error.where else f"SoC {point.name}"
+                f"{error.where} of SoC {entry_point.name}"
+                if error.where
+                else f"SoC {entry_point.name}"
             )
         raise
     except Exception as error:  # noqa: BLE001 - whatever the code of a description raises
-        text = str(error) if isinstance(error, (ImportError, TypeError)) else _said(error)
+        text = str(error) if isinstance(error, (ImportError, TypeError)) else _error_text(error)
         raise TargetError(
-            f"the SoC {point.name!r} cannot be loaded from {point.value}: {text}",
+            f"the SoC {entry_point.name!r} cannot be loaded from {entry_point.value}: {text}",
             where=_place(error) or f"entry-point group {GROUP}",
             hint="repair the description, or uninstall the package that registers it",
         ) from error
     if not isinstance(soc, Soc):
         raise TargetError(
-            f"the SoC {point.name!r} is a {type(soc).__name__}, not a description",
-            where=point.value,
+            f"the SoC {entry_point.name!r} is a {type(soc).__name__}, not a description",
+            where=entry_point.value,
             hint="let the entry point's function return a byoc_dory.soc.base.Soc",
         )
     _check_integers(soc)
@@ -110,7 +112,7 @@ def _check_identifiers(accelerator: Accelerator, where: str) -> None:
         entries = tuple(accelerator.rules)
     except Exception as error:  # noqa: BLE001 - whatever the code of a description raises
         raise TargetError(
-            f"its rules cannot be read: {_said(error)}",
+            f"its rules cannot be read: {_error_text(error)}",
             where=_place(error) or where,
             hint=f'let `rules` return ("{name}-1", rule) and so on',
         ) from error
@@ -130,7 +132,7 @@ def _check_identifiers(accelerator: Accelerator, where: str) -> None:
         )
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Return the error as Python would print it, without the line of a SyntaxError's file."""
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -156,13 +158,13 @@ def loadable() -> tuple[tuple[Soc, ...], tuple[TargetError, ...]]:
     Raises:
         TargetError: two packages register different SoCs under one name.
     """
-    found, faults = [], []
+    descriptions, faults = [], []
     for point in _references().values():
         try:
-            found.append(_load(point))
+            descriptions.append(_load(point))
         except TargetError as error:
             faults.append(error)
-    return tuple(found), tuple(faults)
+    return tuple(descriptions), tuple(faults)
 
 
 def socs() -> tuple[Soc, ...]:
@@ -343,16 +345,16 @@ def _designed(
 ) -> Target:
     """Return a target of a SoC with values of its parameters and of other numbers."""
     declared = {entry.name for entry in soc.parameters}
-    own = {name: value for name, value in given.items() if name in declared}
-    rest = {name: value for name, value in given.items() if name not in declared}
-    if l2_bytes is not None and "L2.size" in rest:
+    design_values = {name: value for name, value in given.items() if name in declared}
+    number_values = {name: value for name, value in given.items() if name not in declared}
+    if l2_bytes is not None and "L2.size" in number_values:
         raise TargetError(
-            f"the size of L2 is given twice: {l2_bytes} and {rest['L2.size']}",
+            f"the size of L2 is given twice: {l2_bytes} and {number_values['L2.size']}",
             where=where,
             hint="give l2_bytes or L2.size",
         )
-    found = _target(soc.designed(own, where) if own else soc, spec, l2_bytes)
-    return _with_numbers(found, rest, where) if rest else found
+    found = _target(soc.designed(design_values, where) if design_values else soc, spec, l2_bytes)
+    return _with_numbers(found, number_values, where) if number_values else found
 
 
 def _target(soc: Soc, found: TargetSpec, l2_bytes: int | None) -> Target:
@@ -361,13 +363,13 @@ def _target(soc: Soc, found: TargetSpec, l2_bytes: int | None) -> Target:
     spec = next((entry for entry in soc.targets if entry.name == found.name), None)
     if spec is None:
         raise TargetError(
-            f"there is no {found.name} with {written(soc.parameters, soc.settings)}",
+            f"there is no {found.name} with {parameters_text(soc.parameters, soc.settings)}",
             where=soc.title,
             hint="there is " + ", ".join(entry.name for entry in soc.targets),
         )
     hosted = soc if spec.host is None else replace(soc, host=spec.host)
     sized = hosted if l2_bytes is None else hosted.resized("L2", l2_bytes)
-    values = written(soc.parameters, soc.settings)
+    values = parameters_text(soc.parameters, soc.settings)
     return Target(
         name=f"{spec.name}:{values}" if values else spec.name,
         soc=sized,

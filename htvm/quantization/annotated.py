@@ -82,7 +82,7 @@ class Annotated:
     channel_first: bool = False
     homes: Mapping[str, Accelerator] = field(default_factory=dict)
 
-    def at(self, homes: Mapping[str, Accelerator]) -> Annotated:
+    def with_homes(self, homes: Mapping[str, Accelerator]) -> Annotated:
         """The network with these accelerators for its operators; the others run on the CPU."""
         return replace(self, homes={n: homes[n] for n in self.graph.nodes if n in homes})
 
@@ -150,7 +150,7 @@ class Annotated:
         return (*self.inputs, *(node.name for node in self.nodes if not is_end(node)))
 
     @cached_property
-    def given(self) -> Mapping[str, None]:
+    def source_quantized(self) -> Mapping[str, None]:
         """Tensors only in the source's quantization: inputs, and kept operators' results."""
         kept = (node.name for node in self.nodes if is_kept(node))
         return dict.fromkeys((*self.inputs, *kept))
@@ -172,7 +172,9 @@ class Annotated:
         They leave the network or a kept operator reads them.
         """
         names = [name for node in self.nodes if is_kept(node) for name in node.inputs]
-        return dict.fromkeys(name for name in (*self.ends, *names) if name not in self.given)
+        return dict.fromkeys(
+            name for name in (*self.ends, *names) if name not in self.source_quantized
+        )
 
     @cached_property
     def symmetric(self) -> frozenset[str]:
@@ -247,7 +249,7 @@ class Annotated:
         """Whether bounds that readers set on its output are bounds on its inputs, too."""
         return passes(node) or (isinstance(node.scaled, Add) and not self.clips_freely(node))
 
-    def narrow(self, tensor: str) -> bool:
+    def needs_fewer_bits(self, tensor: str) -> bool:
         """Whether a tensor must fit fewer than eight bits."""
         return self.limits(tensor) != INT8
 

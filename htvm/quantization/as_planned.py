@@ -73,7 +73,7 @@ def as_planned(
         return all(home.judge(target.soc, layer) for layer in found.layers.values())
 
     early = {name: found for name, found in planned.rewrites.items() if found.early}
-    late = {name: found for name, found in planned.rewrites.items() if not found.early}
+    late_rewrites = {name: found for name, found in planned.rewrites.items() if not found.early}
     first = apply(source, early)
     places = dict(planned.places)
     places |= {part: places[first.origins[part]] for part in first.layers}
@@ -82,7 +82,7 @@ def as_planned(
     if retargeted.report.impossible:
         # The host computes every layer, at its best as it is.
         first, retargeted = Applied(source), replace(retargeted, model=source)
-    second = apply(retargeted.model, late, agrees)
+    second = apply(retargeted.model, late_rewrites, agrees)
     places |= {part: places[second.origins[part]] for part in second.layers}
     for done in (first, second):
         # Only their parts can be required to run somewhere.

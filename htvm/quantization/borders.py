@@ -1,7 +1,7 @@
 """Conversions at the inputs and outputs of networks with real or unsigned interfaces.
 
-`inside` removes the conversions at the inputs and outputs; `outside` puts them around the
-retargeted network again, so that its interface stays the source's.
+`without_borders` removes the conversions at the inputs and outputs; `with_borders` puts them around
+the retargeted network again, so that its interface stays the source's.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Borders:
         return result
 
 
-def inside(model: Model, *, lookups: bool = True) -> tuple[Model, Borders | None]:
+def without_borders(model: Model, *, lookups: bool = True) -> tuple[Model, Borders | None]:
     """Return the network between the conversions, and the conversions (``None`` without any).
 
     Args:
@@ -77,13 +77,13 @@ def inside(model: Model, *, lookups: bool = True) -> tuple[Model, Borders | None
     """
     graph = model.graph
     firsts = [
-        _first(name, info, graph.in_order, lookups)
+        _input_conversion(name, info, graph.in_order, lookups)
         for (name, _), info in zip(graph.inputs, model.inputs, strict=True)
     ]
     inputs = tuple(node for node, _ in firsts)
     moves = {node.name: names for node, names in firsts if node is not None}
     outputs = tuple(
-        _last(graph.nodes.get(name), info)
+        _output_conversion(graph.nodes.get(name), info)
         for name, info in zip(graph.results, model.outputs, strict=True)
     )
     for name in set(graph.results) & {n for names in moves.values() for n in names}:
@@ -98,7 +98,9 @@ def inside(model: Model, *, lookups: bool = True) -> tuple[Model, Borders | None
         model,
         graph=_stripped(graph, inputs, outputs, moves),
         inputs=tuple(
-            info if node is None else TensorInfo(node.name, node.output_shape, "int8", *_step(node))
+            info
+            if node is None
+            else TensorInfo(node.name, node.output_shape, "int8", *_scale_and_zero_point(node))
             for info, node in zip(model.inputs, inputs, strict=True)
         ),
         outputs=tuple(
@@ -109,7 +111,7 @@ def inside(model: Model, *, lookups: bool = True) -> tuple[Model, Borders | None
     return inner, Borders(model, inputs, outputs, moves)
 
 
-def _first(
+def _input_conversion(
     name: str, info: TensorInfo, nodes: tuple[Node, ...], lookups: bool
 ) -> tuple[Node | None, tuple[str, ...]]:
     """Return the conversion of an input, and the names of the reshapes and casts before it."""
@@ -145,7 +147,7 @@ def _is_inward(node: Node) -> bool:
     return isinstance(node.op, Quantize | Rescale | Gather) and node.output_dtype == "int8"
 
 
-def _last(node: Node | None, info: TensorInfo) -> Node | None:
+def _output_conversion(node: Node | None, info: TensorInfo) -> Node | None:
     if info.dtype == "int8" or node is None:
         return None
     if not isinstance(node.op, ArgExtreme | Dequantize | Rescale) or node.input_dtypes != ("int8",):
@@ -157,7 +159,7 @@ def _last(node: Node | None, info: TensorInfo) -> Node | None:
     return node
 
 
-def _step(node: Node) -> tuple[float | None, int | None]:
+def _scale_and_zero_point(node: Node) -> tuple[float | None, int | None]:
     """Return scale and zero point of a conversion's result, as far as known."""
     if isinstance(node.op, Gather):
         return None, node.op.zero_point
@@ -188,7 +190,7 @@ def _stripped(
     return builder.graph([name if end is None else end.inputs[0] for name, end in ends])
 
 
-def outside(model: Model, borders: Borders) -> Model:
+def with_borders(model: Model, borders: Borders) -> Model:
     """Return the network with the conversions around it again, and the source's interface."""
     source, inner = borders.source.graph, model.graph
     builder = GraphBuilder(source.inputs)

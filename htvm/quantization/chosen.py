@@ -53,7 +53,7 @@ class Chosen:
         self.zeros = zero_points(net, self.adds)
         self._octaves = {tie: tie.octaves(self.adds) for tie in self.ties.distinct}
         self._anchor = {tie: tie.anchor(net, self.zeros) for tie in self.ties.distinct}
-        self.input_shift = {name: self._needed_input_shift(name) for name in net.given}
+        self.input_shift = {name: self._needed_input_shift(name) for name in net.source_quantized}
         self._base = {tie: self._covering_unit(tie) for tie in self.ties.distinct}
         self.exponent = {tie: np.zeros(tie.lanes, np.int64) for tie in self.ties.distinct}
         self.shift: dict[str, float] = {}
@@ -82,17 +82,17 @@ class Chosen:
 
         The zero points and steps that it decides about change, units do not.
         """
-        before = self.adds[node.name]
+        previous = self.adds[node.name]
         self.adds[node.name] = choice
         try:
             self.ties.check(self.adds)
         except UnsupportedError:
-            self.adds[node.name] = before
+            self.adds[node.name] = previous
             return False
-        tie = self.ties.of[node.name]
-        if choice.shift != before.shift:
+        tie = self.ties.tie_of[node.name]
+        if choice.shift != previous.shift:
             doubled = tie.doublings[node.name].astype(np.int64)
-            self._octaves[tie] = self._octaves[tie] + (choice.shift - before.shift) * doubled
+            self._octaves[tie] = self._octaves[tie] + (choice.shift - previous.shift) * doubled
         self.zeros |= zero_points_of(self.net, node, choice)
         self._anchor[tie] = tie.anchor(self.net, self.zeros)
         return True
@@ -125,7 +125,7 @@ class Chosen:
 
     def factor(self, name: str) -> float:
         """Return a tensor's step relative to the unit of its tie."""
-        tie = self.ties.of[name]
+        tie = self.ties.tie_of[name]
         anchor = self._anchor[tie]
         factor = self._plain_factor(tie, name)
         return factor if anchor is None else factor / self._plain_factor(tie, anchor)
@@ -136,7 +136,7 @@ class Chosen:
 
     def step(self, name: str, exponent: Array | None = None) -> Array:
         """Return steps ``[C]`` (or ``[C, G]`` for candidates ``[L, G]``) of a tensor."""
-        tie = self.ties.of[name]
+        tie = self.ties.tie_of[name]
         chosen = (self.exponent[tie] if exponent is None else exponent)[tie.members[name]]
         unit = self._base[tie] * self.factor(name)
         return np.asarray(unit * 2.0 ** (chosen / STEPS_PER_OCTAVE))
@@ -151,7 +151,9 @@ class Chosen:
 
     def fixed(self, tie: Tie) -> bool:
         """Whether the unit of a tie cannot be chosen."""
-        lonely_input = any(n in self.net.given for n in tie.members) and len(tie.members) == 1
+        lonely_input = (
+            any(n in self.net.source_quantized for n in tie.members) and len(tie.members) == 1
+        )
         return self._anchor[tie] is not None or lonely_input
 
     def _needed_input_shift(self, name: str) -> int:
@@ -178,7 +180,7 @@ class Chosen:
         factors = {name: self.factor(name) for name in tie.members}
         need = 1e-6
         for name, factor in factors.items():
-            if name in self.net.given:
+            if name in self.net.source_quantized:
                 need = max(need, 2.0 ** self.input_shift[name] / factor)
                 continue
             need = max(need, self._reach(name) / factor)

@@ -36,18 +36,18 @@ def product_of(node: Node) -> Conv2d | Dense:
     return node.op
 
 
-def factor(layer: Weighted) -> Array:
+def channel_factors(layer: Weighted) -> Array:
     """Return real factors ``[K]`` from accumulator steps to output steps."""
     return np.broadcast_to(factors_of(layer.requant), (layer.K,))
 
 
-def magnitude(layer: Weighted) -> Array:
+def weight_magnitudes(layer: Weighted) -> Array:
     """Return magnitudes of the weights in steps of the output, ``[K, C / groups, taps]``."""
     weight = layer.weight.reshape(*layer.weight.shape[:2], -1)
-    return np.abs(weight * factor(layer)[:, None, None])
+    return np.abs(weight * channel_factors(layer)[:, None, None])
 
 
-def real(node: Node, x: Array, zero_point: int) -> Array:
+def real_output(node: Node, x: Array, zero_point: int) -> Array:
     """Return the output before rounding and clipping, in steps of the output.
 
     Args:
@@ -57,7 +57,7 @@ def real(node: Node, x: Array, zero_point: int) -> Array:
     """
     layer = weighted(node)
     sums = product_of(node).accumulate(x, zero_point).astype(np.float64) + layer.bias
-    return np.asarray(sums * factor(layer) + offset_of(layer.requant))
+    return np.asarray(sums * channel_factors(layer) + offset_of(layer.requant))
 
 
 def bias_of(layer: Weighted, zero_point: int) -> Array:
@@ -70,7 +70,9 @@ def bias_of(layer: Weighted, zero_point: int) -> Array:
         zero_point: of its input.
     """
     plain = layer.weight.astype(np.int64).reshape(layer.K, -1).sum(axis=1)
-    return np.asarray((layer.bias + zero_point * plain) * factor(layer) + offset_of(layer.requant))
+    return np.asarray(
+        (layer.bias + zero_point * plain) * channel_factors(layer) + offset_of(layer.requant)
+    )
 
 
 # ------------------------------------------------------------------------------ channels
@@ -94,17 +96,17 @@ def over_outputs(layer: Weighted, values: Array, matrix: Array) -> Array:
 _ALIGNED = 0.5  # what is left of the rounding of an average on the source's own grid, of 1 + 1
 
 
-def factors(node: Node) -> tuple[Array, Array]:
+def operand_factors(node: Node) -> tuple[Array, Array]:
     """Return real factors ``[1]`` from steps of each operand of an add to output steps."""
     assert isinstance(node.scaled, Add), node.name
-    found = factors_of(node.scaled.requant)
+    factor = factors_of(node.scaled.requant)
     if isinstance(node.scaled.requant, TfliteRequant):
-        first, second, out = found[:, None]
+        first, second, out = factor[:, None]
         lift = 2.0**ADD_LEFT_SHIFT
         return first * out * lift, second * out * lift
     if isinstance(node.scaled.requant, OnnxRequant):
-        return found[:1], found[1:]
-    return found, found
+        return factor[:1], factor[1:]
+    return factor, factor
 
 
 def before_clip(net: Annotated, node: Node, tensors: Mapping[str, Array]) -> Array:
@@ -116,9 +118,9 @@ def before_clip(net: Annotated, node: Node, tensors: Mapping[str, Array]) -> Arr
         tensors: tensors of the network by name.
     """
     if isinstance(node.scaled, Weighted):
-        return real(node, tensors[node.inputs[0]], net.zeros[node.inputs[0]])
+        return real_output(node, tensors[node.inputs[0]], net.zeros[node.inputs[0]])
     if isinstance(node.scaled, Add):
-        parts = zip(node.inputs, factors(node), strict=True)
+        parts = zip(node.inputs, operand_factors(node), strict=True)
         first, second = ((tensors[t].astype(np.float64) - net.zeros[t]) * f for t, f in parts)
         return np.asarray(first + second)
     return np.asarray(tensors[node.name].astype(np.float64) - net.zeros[node.name])
@@ -145,10 +147,10 @@ def pass_back(net: Annotated, node: Node, through: Array) -> list[Array]:
     """
     match node.scaled or node.op:
         case Weighted() as layer:
-            squares = np.square(magnitude(layer)).sum(axis=-1)
+            squares = np.square(weight_magnitudes(layer)).sum(axis=-1)
             return [over_outputs(layer, through, squares) / np.prod(layer.stride)]
         case Add():
-            return [through * factor**2 for factor in factors(node)]
+            return [through * factor**2 for factor in operand_factors(node)]
         case Convert(requant=requant):
             return [through * factors_of(requant) ** 2]
         case AveragePool(kernel=kernel, strides=strides):
@@ -160,12 +162,14 @@ def pass_back(net: Annotated, node: Node, through: Array) -> list[Array]:
             if not net.channel_first and len(through) % channels == 0:
                 return [through.reshape(-1, channels).mean(axis=0)]
             return [np.full(channels, through.mean())]
-    found = []
-    for shape, taken, target in _taken(net, node):  # each element counts as often as it is taken
+    gains = []
+    for shape, taken, target in _taken_elements(
+        net, node
+    ):  # each element counts as often as it is taken
         back = np.zeros(shape[-1])
         np.add.at(back, taken % shape[-1], through[target])
-        found.append(back * shape[-1] / int(np.prod(shape)))
-    return found
+        gains.append(back * shape[-1] / int(np.prod(shape)))
+    return gains
 
 
 def ratio(node: Node) -> float:
@@ -191,7 +195,7 @@ def lanes(net: Annotated, node: Node) -> list[Array | None]:
             return [np.repeat(own, places) if net.channel_first else np.tile(own, places)]
         return [np.zeros(0, np.int64)]  # channels get mixed: one lane for all
     found: list[Array | None] = []
-    for shape, taken, target in _taken(net, node) if isinstance(node.op, Move) else ():
+    for shape, taken, target in _taken_elements(net, node) if isinstance(node.op, Move) else ():
         source, size = taken % shape[-1], after[-1]
         if len(node.inputs) > 1:
             source, target, size = target, source, shape[-1]
@@ -202,7 +206,7 @@ def lanes(net: Annotated, node: Node) -> list[Array | None]:
     return found or [None] * len(node.inputs)
 
 
-def _taken(net: Annotated, node: Node) -> Iterator[tuple[tuple[int, ...], Array, Array]]:
+def _taken_elements(net: Annotated, node: Node) -> Iterator[tuple[tuple[int, ...], Array, Array]]:
     """Yield for each input of a move its shape, the elements that are taken of it, and the channels
     they go to."""
     index, start = index_of(node, net.channel_first), 0

@@ -125,16 +125,18 @@ def calibrated(
 
     progress = progress or Progress()
     with tempfile.TemporaryDirectory(prefix="htvm-") as folder:
-        made, called, samples = _quantized(model, data, dimensions, limits, Path(folder), progress)
+        made, model_name, samples = _quantized(
+            model, data, dimensions, limits, Path(folder), progress
+        )
         with progress.stage("importing"):
             quantized = load_onnx(
-                made, name or Path(called).stem, dimensions=dimensions, limits=limits
+                made, name or Path(model_name).stem, dimensions=dimensions, limits=limits
             )
     count = len(next(iter(samples.values())))
     kept = np.unique(np.linspace(0, count - 1, min(count, _KEPT)).astype(np.int64))
     calibration = {key: array[kept] for key, array in samples.items()}
     # The file that was read is a temporary one, which nobody else has.
-    return replace(quantized, source=called, file_sha256="", calibration=calibration)
+    return replace(quantized, source=model_name, file_sha256="", calibration=calibration)
 
 
 def quantized_file(
@@ -153,8 +155,8 @@ def quantized_file(
 
     progress = progress or Progress()
     with tempfile.TemporaryDirectory(prefix="htvm-") as folder:
-        made, _, samples = _quantized(model, data, dimensions, limits, Path(folder), progress)
-        written = onnx.load(made)
+        quantized, _, samples = _quantized(model, data, dimensions, limits, Path(folder), progress)
+        written = onnx.load(quantized)
     graph = written.graph
     for value in (*graph.input, *graph.output, *graph.value_info):
         for dimension in value.type.tensor_type.shape.dim:
@@ -175,17 +177,17 @@ def _quantized(
     from htvm.frontend.onnx.file import read_file
 
     with progress.stage("reading the float model"):
-        path, called = _as_file(model, limits, folder)
+        path, model_name = _as_file(model, limits, folder)
         path = _single(path, dimensions or {}, folder)
         graph = read_file(path, dimensions, limits=limits)
         _refuse_quantized(graph)
         infos = [TensorInfo(item.name, item.shape or (), item.dtype) for item in graph.inputs]
         samples = stacked_samples(data, infos)
     count = len(next(iter(samples.values())))
-    made = folder / f"{Path(called).stem}_int8.onnx"
+    quantized = folder / f"{Path(model_name).stem}_int8.onnx"
     with progress.stage(f"calibrating with {count} samples"):
-        quantize_file(path, made, samples)
-    return made, called, samples
+        quantize_file(path, quantized, samples)
+    return quantized, model_name, samples
 
 
 def _single(path: Path, dimensions: Mapping[str, int], folder: Path) -> Path:
@@ -230,17 +232,17 @@ def _refuse_quantized(graph: OnnxGraph) -> None:
 def _as_file(model: Source, limits: Limits | None, folder: Path) -> tuple[Path, str]:
     """Return the model as an ONNX file, and its name."""
     path = folder / "model.onnx"
-    called = path.name
+    model_name = path.name
     if isinstance(model, (str, PathLike)):
         source = Path(model)
-        called = source.name
+        model_name = source.name
         if isinstance(model, str) and model.startswith("zoo:"):
             raise ModelError(
                 f"{model} is quantized already", where="htvm.quantize", hint="give it to htvm.build"
             )
         refuse_torch_file(source)
         if source.suffix.lower() != ".tflite":
-            return source, called
+            return source, model_name
         from htvm.quantization.tflite_float import float_onnx
 
         model = float_onnx(source, limits)
@@ -261,7 +263,7 @@ def _as_file(model: Source, limits: Limits | None, folder: Path) -> tuple[Path, 
         path.write_bytes(model.SerializeToString())
     except ValueError as error:
         raise ModelError(f"the model cannot be written: {error}", where="htvm.quantize") from error
-    return path, called
+    return path, model_name
 
 
 def _exported(program: Any) -> Any:

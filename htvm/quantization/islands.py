@@ -180,23 +180,23 @@ class Island(Op):
 
 
 def find_islands(
-    nodes: Sequence[Node], extra: Sequence[str] = ()
+    nodes: Sequence[Node], extra_results: Sequence[str] = ()
 ) -> tuple[Mapping[str, Island], frozenset[str]]:
     """Return the islands by the tensor they compute, and the names of operators only used inside.
 
     Args:
         nodes: the operators of a network with int8 inputs and outputs.
-        extra: names of operators to keep although retargeting supports their kind.
+        extra_results: names of operators to keep although retargeting supports their kind.
 
     Raises:
         UnsupportedError: an island reads no int8 tensor.
     """
-    foreign = {node.name: node for node in nodes if is_foreign(node) or node.name in extra}
+    foreign = {node.name: node for node in nodes if is_foreign(node) or node.name in extra_results}
     islands = {}
     for node in foreign.values():
         if not _is_end(node):
             continue
-        names = {item.name for item in _inside(node, foreign)}
+        names = {item.name for item in _operators_inside(node, foreign)}
         inside = tuple(item for item in foreign.values() if item.name in names)
         read = (name for item in inside for name in item.inputs if name not in names)
         inputs = tuple(dict.fromkeys(read))
@@ -206,17 +206,17 @@ def find_islands(
     return islands, frozenset(foreign) - frozenset(islands)
 
 
-def _inside(node: Node, foreign: Mapping[str, Node]) -> Iterator[Node]:
+def _operators_inside(node: Node, foreign: Mapping[str, Node]) -> Iterator[Node]:
     """Yield an operator, and those before it back to int8 tensors."""
-    seen, waiting = {node.name}, [node]
-    while waiting:
-        item = waiting.pop()
+    seen, to_visit = {node.name}, [node]
+    while to_visit:
+        item = to_visit.pop()
         yield item
         for name in item.inputs:
             before = foreign.get(name)
             if before is not None and not _is_end(before) and name not in seen:
                 seen.add(name)
-                waiting.append(before)
+                to_visit.append(before)
 
 
 def _macs(node: Node) -> int:

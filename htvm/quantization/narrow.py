@@ -40,7 +40,7 @@ def widen(net: Annotated, scales: Scales, *, per_channel: bool = True) -> Scales
     for _ in range(_SWEEPS):
         changed = False
         for node in tight:
-            tie = ties.of[node.name]
+            tie = ties.tie_of[node.name]
             excess = _excess(net, node, scales)
             anchored = tie.anchor(net, scales.zero_point) is not None
             if anchored or (excess <= 1.0).all():
@@ -59,20 +59,24 @@ def readers_of_wide(net: Annotated, scales: Scales) -> tuple[str, ...]:
         net: the source.
         scales: scales returned by `widen`.
     """
-    wide = [node.name for node in _tight(net) if (_excess(net, node, scales) > 1.0).any()]
-    found: dict[str, None] = {}
-    while wide:
-        for node in net.graph.read_by(wide.pop()):
+    wide_layers = [node.name for node in _tight(net) if (_excess(net, node, scales) > 1.0).any()]
+    readers: dict[str, None] = {}
+    while wide_layers:
+        for node in net.graph.read_by(wide_layers.pop()):
             if net.core(node) is not None:
-                found[node.name] = None
+                readers[node.name] = None
             elif net.hands_limits_on(node):
-                wide.append(node.name)
-    return tuple(found)
+                wide_layers.append(node.name)
+    return tuple(readers)
 
 
 def _tight(net: Annotated) -> list[Node]:
     """Return the layers that cannot clip to the fewer bits in which they are read."""
-    return [node for node in net.products if not net.clips_freely(node) and net.narrow(node.name)]
+    return [
+        node
+        for node in net.products
+        if not net.clips_freely(node) and net.needs_fewer_bits(node.name)
+    ]
 
 
 def _excess(net: Annotated, node: Node, scales: Scales) -> Array:

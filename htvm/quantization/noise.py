@@ -25,12 +25,12 @@ from byoc_dory.layers import Array
 from htvm.quantization.annotated import Annotated, is_end, is_kept
 from htvm.quantization.effects import (
     before_clip,
-    magnitude,
     over_inputs,
     over_outputs,
     pass_back,
     per_input,
     rounding,
+    weight_magnitudes,
     weighted,
 )
 from htvm.quantization.forward import forward
@@ -126,10 +126,10 @@ def observe(net: Annotated, inputs: Mapping[str, Array], seed: int) -> Statistic
 def _before_clip(net: Annotated, name: str, tensors: Mapping[str, Array]) -> Array:
     node = net.producer(name)
     if node is None:
-        real = tensors[name].astype(np.float64) - net.zeros[name]
+        values = tensors[name].astype(np.float64) - net.zeros[name]
     else:
-        real = before_clip(net, node, tensors)
-    return np.asarray(real.reshape(-1, real.shape[-1]))
+        values = before_clip(net, node, tensors)
+    return np.asarray(values.reshape(-1, values.shape[-1]))
 
 
 WEIGHT_LIMIT = 127.5
@@ -151,7 +151,7 @@ class NoiseModel:
     def __init__(self, net: Annotated, statistics: Statistics) -> None:
         self.net = net
         self.statistics = statistics
-        weights = {node.name: magnitude(weighted(node)) for node in net.products}
+        weights = {node.name: weight_magnitudes(weighted(node)) for node in net.products}
         self._taps = {name: values.shape[2] for name, values in weights.items()}
         self._peak = {name: values.max(axis=2) for name, values in weights.items()}
         self.gain = self._gains()
@@ -194,7 +194,7 @@ class NoiseModel:
         """
         zero, (least, most) = self.net.zeros[name], self.net.clip(name)
         values, rare = self.statistics.before_clip[name], self.statistics.extremes[name]
-        wanted, rare_wanted = (np.clip(v, least - zero, most - zero) for v in (values, rare))
+        unclipped, rare_wanted = (np.clip(v, least - zero, most - zero) for v in (values, rare))
         # The result has the bounds of activations, but not those of the source's saturation.
         node = self.net.producer(name)
         floor, ceiling = (-np.inf, np.inf) if node is None else self.net.activation(node)
@@ -202,7 +202,7 @@ class NoiseModel:
         for index in range(step.shape[1]):
             scale = step[:, index].astype(np.float32)
             bounds = np.maximum(low * scale, floor), np.minimum(high * scale, ceiling)
-            error = np.square(wanted - np.clip(values, *bounds)).mean(axis=0)
+            error = np.square(unclipped - np.clip(values, *bounds)).mean(axis=0)
             outside = rare_wanted - np.clip(rare, *bounds)
             result[:, index] = error + _RARE * np.square(outside).sum(axis=0)
         return result

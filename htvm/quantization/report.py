@@ -124,8 +124,8 @@ def measure(
     net: Annotated,
     scales: Scales,
     result: Rewritten,
-    before: Mapping[str, Array],
-    after: Mapping[str, Array],
+    source_tensors: Mapping[str, Array],
+    result_tensors: Mapping[str, Array],
     inputs: str,
 ) -> RetargetReport:
     """Compare the source and the result on the same inputs.
@@ -135,46 +135,50 @@ def measure(
         net: the source.
         scales: scales of the result's tensors.
         result: the network in the shift scheme.
-        before, after: all tensors of source and result.
+        source_tensors, result_tensors: all tensors of source and result.
         inputs: a description of the inputs, in a few words.
     """
     costs = []
     for op in (node.name for node in net.nodes if computes(node)):
-        wanted = before[op].astype(np.float64) - net.zeros[op]
-        found = after[result.tensors[op]].astype(np.float64) - scales.zero_point[op]
-        costs.append(LayerCost(op, sqnr_db(wanted, found * scales.step[op])))
-    found, differences = [], []
+        expected = source_tensors[op].astype(np.float64) - net.zeros[op]
+        actual = result_tensors[result.tensors[op]].astype(np.float64) - scales.zero_point[op]
+        costs.append(LayerCost(op, sqnr_db(expected, actual * scales.step[op])))
+    actual, differences = [], []
     for anchor in net.ends:
         zero = net.zeros[anchor]
-        wanted, exported = (
-            array.astype(np.int64) for array in (before[anchor], after[result.exported[anchor]])
+        expected, exported = (
+            array.astype(np.int64)
+            for array in (source_tensors[anchor], result_tensors[result.exported[anchor]])
         )
-        found.append(sqnr_db(wanted - zero, exported - zero))
-        differences.append(int(np.abs(wanted - exported).max(initial=0)))
+        actual.append(sqnr_db(expected - zero, exported - zero))
+        differences.append(int(np.abs(expected - exported).max(initial=0)))
     return RetargetReport(
         network=name,
         changed=True,
         reason=inputs,
         layers=tuple(costs),
-        output_sqnr_db=min(found, default=None),
+        output_sqnr_db=min(actual, default=None),
         output_largest=max(differences, default=None),
-        agreement=_agreement(net, result, before, after),
+        agreement=_agreement(net, result, source_tensors, result_tensors),
         ternary=tuple(node.name for node in net.nodes if net.core(node) is not None),
         clips=result.clips,
     )
 
 
 def _agreement(
-    net: Annotated, result: Rewritten, before: Mapping[str, Array], after: Mapping[str, Array]
+    net: Annotated,
+    result: Rewritten,
+    source_tensors: Mapping[str, Array],
+    result_tensors: Mapping[str, Array],
 ) -> float | None:
-    decided = _scores(net)
+    decided = _decision_tensor(net)
     if decided is None:
         return None
-    wanted, found = before[decided], after[result.exported[decided]]
+    wanted, found = source_tensors[decided], result_tensors[result.exported[decided]]
     return float((wanted.argmax(axis=-1) == found.argmax(axis=-1)).mean())
 
 
-def _scores(net: Annotated) -> str | None:
+def _decision_tensor(net: Annotated) -> str | None:
     """Return the tensor whose largest element is the decision."""
     softmaxes = [node for node in net.nodes if is_end(node)]
     if softmaxes:

@@ -13,7 +13,7 @@ from byoc_dory.errors import DefectError, InputError
 from byoc_dory.layers import Array
 from byoc_dory.soc.schemes import MulShiftScheme, TernaryScheme, all_multiply
 from htvm.quantization.annotated import Annotated, within
-from htvm.quantization.borders import inside, outside
+from htvm.quantization.borders import with_borders, without_borders
 from htvm.quantization.forward import forward
 from htvm.quantization.narrow import readers_of_wide, widen
 from htvm.quantization.noise import NoiseModel, Statistics, noise_inputs, observe, sample_count
@@ -115,8 +115,10 @@ def retarget(
     if model.graph.has_ternary:
         return Retargeted(model, unchanged(model.name, "it has ternary layers already"))
     homes = {entry.name: entry for entry in accelerators or ()}
-    wanted = {name: homes[place] for name, place in (places or {}).items() if place in homes}
-    ternary = any(isinstance(home.scheme, TernaryScheme) for home in wanted.values())
+    accelerator_of = {
+        name: homes[place] for name, place in (places or {}).items() if place in homes
+    }
+    ternary = any(isinstance(home.scheme, TernaryScheme) for home in accelerator_of.values())
     if ternary and options.scheme is not None:
         raise InputError(
             "a multiply-shift scheme for layers that are placed on a ternary core",
@@ -131,7 +133,7 @@ def retarget(
                 model, unchanged(model.name, "every layer multiplies and shifts already")
             )
         options = replace(options, scheme=_shared_scheme(accelerators or ()))
-    inner, borders = inside(model)
+    inner, borders = without_borders(model)
     samples = model.calibration if data is None else stacked_samples(data, model.inputs)
     if samples is not None and borders is not None:
         samples = borders.converted(samples)
@@ -139,23 +141,23 @@ def retarget(
     if places is None:
         wide = (entry for entry in homes.values() if not isinstance(entry.scheme, TernaryScheme))
         first = next(wide, None)
-        wanted = dict.fromkeys(source.graph.nodes, first) if first is not None else {}
-    net = source.at(wanted)
-    given = None if samples is None else _by_name(inner, net, samples)
-    observed = _observer(source, given, options, cache)
-    written, report = (StageCache(None) if cache is None else cache).get(
+        accelerator_of = dict.fromkeys(source.graph.nodes, first) if first is not None else {}
+    net = source.with_homes(accelerator_of)
+    calibration = None if samples is None else _samples_by_name(inner, net, samples)
+    observe_source = _observer(source, calibration, options, cache)
+    graph, report = (StageCache(None) if cache is None else cache).get(
         "retargeting",
-        cache.key(model.name, net, given, options) if cache else "",
-        lambda: _retarget(model.name, net, observed, options),
+        cache.key(model.name, net, calibration, options) if cache else "",
+        lambda: _retarget(model.name, net, observe_source, options),
     )
     _log.info("%s", report)
     result = replace(
         inner,
-        graph=written,
+        graph=graph,
         scheme=report.scheme,
-        sources={name: origin for name, origin in model.sources.items() if name in written.nodes},
+        sources={name: origin for name, origin in model.sources.items() if name in graph.nodes},
     )
-    return Retargeted(result if borders is None else outside(result, borders), report)
+    return Retargeted(result if borders is None else with_borders(result, borders), report)
 
 
 def _shared_scheme(accelerators: Sequence[Accelerator]) -> MulShiftScheme:
@@ -175,13 +177,13 @@ class _Source:
     Attributes:
         statistics: on the inputs that it is calibrated with.
         held_out: inputs that the loss of accuracy is measured with.
-        before: every tensor for these.
+        tensors: every tensor for these.
         description: of these, in a few words.
     """
 
     statistics: Statistics
     held_out: Mapping[str, Array]
-    before: Mapping[str, Array]
+    tensors: Mapping[str, Array]
     description: str
 
 
@@ -194,28 +196,28 @@ def _observer(
     """Return a function that runs the source, or returns what the last plan of it has seen."""
 
     def observed() -> _Source:
-        known = {} if cache is None else cache.shared(SOURCE)
+        cached = {} if cache is None else cache.shared(SOURCE)
         key = "" if cache is None else cache.key(net, data, options)
-        if key and key in known:
-            return known[key]  # type: ignore[no-any-return]
-        calibration, held_out, description = _inputs(net, data, options)
+        if key and key in cached:
+            return cached[key]  # type: ignore[no-any-return]
+        calibration, held_out, description = _calibration_inputs(net, data, options)
         statistics = observe(net, calibration, options.seed)
-        found = _Source(statistics, held_out, forward(net, held_out), description)
+        source = _Source(statistics, held_out, forward(net, held_out), description)
         # Tensors of all samples are large: only those of one network are kept.
-        known.clear()
-        known[key] = found
-        return found
+        cached.clear()
+        cached[key] = source
+        return source
 
     return observed
 
 
 def _retarget(
-    name: str, net: Annotated, observed: Callable[[], _Source], options: RetargetOptions
+    name: str, net: Annotated, observe_source: Callable[[], _Source], options: RetargetOptions
 ) -> tuple[Graph, RetargetReport]:
     """Return the network in its new numbers, and the loss of accuracy."""
-    source = observed()
+    source = observe_source()
     statistics = source.statistics
-    net, scales = _scales(net, statistics, options)
+    net, scales = _choose_scales(net, statistics, options)
     result = rewrite(
         net,
         scales,
@@ -226,7 +228,7 @@ def _retarget(
     )
     _check_ranges(net, result)
     after = forward(result.net, source.held_out)
-    report = measure(name, net, scales, result, source.before, after, source.description)
+    report = measure(name, net, scales, result, source.tensors, after, source.description)
     scheme = _scheme(net) if options.scheme is None else "mul_shift"
     return without_islands(result.net), replace(report, scheme=scheme)
 
@@ -238,16 +240,16 @@ def _check_ranges(net: Annotated, result: Rewritten) -> None:
         DefectError: one can.
     """
     for name in net.ends:
-        found, allowed = result.net.ranges[result.exported[name]], net.ranges[name]
-        if not within(found, allowed):
+        actual, allowed = result.net.ranges[result.exported[name]], net.ranges[name]
+        if not within(actual, allowed):
             raise DefectError(
-                f"values from {found[0]} to {found[1]} where the source clips to {list(allowed)}",
+                f"values from {actual[0]} to {actual[1]} where the source clips to {list(allowed)}",
                 where=f"operator '{name}', retargeted",
                 hint="this is a fault of htvm: please report it with the model",
             )
 
 
-def _scales(
+def _choose_scales(
     net: Annotated, statistics: Statistics, options: RetargetOptions
 ) -> tuple[Annotated, Scales]:
     """The scales, and the network without ternary layers whose inputs cannot be kept small."""
@@ -256,11 +258,15 @@ def _scales(
         grid = 1.0 if options.scheme is None else GRID
         scales = choose_scales(net, noise, per_channel=options.per_channel, grid=grid)
         scales = widen(net, scales, per_channel=options.per_channel)
-        wide = readers_of_wide(net, scales)
-        if not wide:
+        wide_readers = readers_of_wide(net, scales)
+        if not wide_readers:
             return net, scales
-        _log.info("written for 8 bits, as inputs may exceed what is read: %s", ", ".join(wide))
-        net = net.at({name: home for name, home in net.homes.items() if name not in wide})
+        _log.info(
+            "written for 8 bits, as inputs may exceed what is read: %s", ", ".join(wide_readers)
+        )
+        net = net.with_homes(
+            {name: home for name, home in net.homes.items() if name not in wide_readers}
+        )
 
 
 def _scheme(net: Annotated) -> str:
@@ -272,17 +278,17 @@ def _scheme(net: Annotated) -> str:
 # ------------------------------------------------------------------------------ inputs
 
 
-def _inputs(
+def _calibration_inputs(
     net: Annotated, arrays: Mapping[str, Array] | None, options: RetargetOptions
 ) -> tuple[dict[str, Array], dict[str, Array], str]:
     """Return inputs to calibrate with, inputs to measure with, and a description of the latter."""
     if arrays is None:
         count = options.samples or sample_count(net)
-        fresh = max(24, min(count, 96))
+        held_out_count = max(24, min(count, 96))
         return (
             noise_inputs(net, count, options.seed),
-            noise_inputs(net, fresh, options.seed + 1),
-            f"{fresh} seeded inputs, others than calibrated with",
+            noise_inputs(net, held_out_count, options.seed + 1),
+            f"{held_out_count} seeded inputs, others than calibrated with",
         )
     count = len(next(iter(arrays.values())))
     if count < 4:
@@ -293,7 +299,9 @@ def _inputs(
     return calibration, held_out, f"{int(measured.sum())} of the given inputs, held out"
 
 
-def _by_name(model: Model, net: Annotated, samples: Mapping[str, Array]) -> dict[str, Array]:
+def _samples_by_name(
+    model: Model, net: Annotated, samples: Mapping[str, Array]
+) -> dict[str, Array]:
     """Return samples by the name of the network's input, channel-last, without the batch axis."""
     result = {}
     for name, info in zip(net.inputs, model.inputs, strict=True):

@@ -16,7 +16,14 @@ from byoc_dory.layers import Add as AddLayer
 from byoc_dory.layers import Array, MulShift, Shift, Weighted
 from byoc_dory.soc.schemes import MulShiftScheme
 from htvm.quantization.annotated import Annotated, is_end, is_kept, range_of, within
-from htvm.quantization.effects import bias_of, factor, per_input, product_of, real, weighted
+from htvm.quantization.effects import (
+    bias_of,
+    channel_factors,
+    per_input,
+    product_of,
+    real_output,
+    weighted,
+)
 from htvm.quantization.forward import run
 from htvm.quantization.rounding import (
     for_own_integers,
@@ -101,7 +108,7 @@ def scaled_parameters(net: Annotated, node: Node, scales: Scales) -> tuple[Array
     """
     layer, read = weighted(node), node.inputs[0]
     step_in, step_out = scales.step[read], scales.step[node.name]
-    weight = layer.weight * (factor(layer) / step_out)[:, None, None, None]
+    weight = layer.weight * (channel_factors(layer) / step_out)[:, None, None, None]
     weight = weight * per_input(layer, step_in)[..., None, None]
     bias = bias_of(layer, net.zeros[read]) / step_out + scales.zero_point[node.name] + 0.5
     shift = scales.shift[node.name]
@@ -134,15 +141,15 @@ class _Writer:
     ) -> None:
         self.net = net
         self.scales = scales
-        self.source = tensors
+        self.source_tensors = tensors
         self.feedback = feedback
         self.correct = correct
         self.scheme = scheme
         self.builder = GraphBuilder(net.graph.inputs)
         self.values: dict[str, Array] = {}  # of the new network, by the source's tensor
-        self.name: dict[str, str] = {}  # source's tensor -> new tensor
-        self.given: dict[str, Array] = {}  # of tensors in the source's own quantization
-        self.taken = {*net.inputs, *net.graph.nodes}
+        self.new_names: dict[str, str] = {}  # source's tensor -> new tensor
+        self.source_values: dict[str, Array] = {}  # of tensors in the source's own quantization
+        self.used_names = {*net.inputs, *net.graph.nodes}
         self.clips: list[str] = []
         self.counts: dict[str, int] = {}  # of names of operators that the source has not
         self.zeros = {name: net.zeros[name] for name in net.inputs}  # by new tensor
@@ -153,35 +160,37 @@ class _Writer:
 
     def bring_in(self, name: str, values: Array) -> None:
         """Convert a tensor from the source's own quantization to its new scale."""
-        self.given[name] = self.values[name] = values
+        self.source_values[name] = self.values[name] = values
         step, zero = float(self.scales.step[name][0]), self.scales.zero_point[name]
         source, limits = self.net.zeros[name], self.net.limits(name)
-        self.name[name] = self.exported[name] = name
+        self.new_names[name] = self.exported[name] = name
         if step == 1.0 and zero == source and limits == INT8:
             return
-        self.name[name] = self._convert(name, 1.0 / step, source, zero, limits)
-        self.values[name] = self._run([self.given[name]])
+        self.new_names[name] = self._convert(name, 1.0 / step, source, zero, limits)
+        self.values[name] = self._run_last([self.source_values[name]])
 
     def _export(self, name: str) -> str:
         """Return the tensor that holds an anchor in the source's own quantization."""
         if name not in self.exported:
             step, zero = self.scales.step[name], self.scales.zero_point[name]
             target, allowed = self.net.zeros[name], self.net.ranges[name]
-            self.exported[name] = self.name[name]
-            self.given[name] = self.values[name]
+            self.exported[name] = self.new_names[name]
+            self.source_values[name] = self.values[name]
             if not (step == 1.0).all() or zero != target:
                 assert (step == step[0]).all(), name
                 self.exported[name] = self._convert(
-                    self.name[name], float(step[0]), zero, target, allowed
+                    self.new_names[name], float(step[0]), zero, target, allowed
                 )
-                self.given[name] = self._run([self.values[name]])
-            elif not within(self.ranges[self.name[name]], allowed):
+                self.source_values[name] = self._run_last([self.values[name]])
+            elif not within(self.ranges[self.new_names[name]], allowed):
                 self._clip_behind(name, allowed)
-                self.exported[name] = self.name[name]
-                self.given[name] = self.values[name]
+                self.exported[name] = self.new_names[name]
+                self.source_values[name] = self.values[name]
         return self.exported[name]
 
-    def _convert(self, source: str, factor: float, old: int, new: int, clip: Range) -> str:
+    def _convert(
+        self, source: str, factor: float, old_zero: int, new_zero: int, clip: Range
+    ) -> str:
         """Append ``round((x - old) * factor) + new``: one shift if the factor is a power of two."""
         shift = -int(np.floor(np.log2(factor)))
         mul = 1
@@ -190,16 +199,18 @@ class _Writer:
             mul = round(factor * 2**shift)
         half = (1 << shift) >> 1
         requant: Shift | MulShift = Shift(shift)
-        offset = (new << shift) - old + half
+        offset = (new_zero << shift) - old_zero + half
         if mul != 1:
-            requant = MulShift((mul,), (shift,), ((new << shift) + half,))
-            offset = -old
-        return self._append(Convert(requant, clip, offset), (source,), self._fresh("convert"), new)
+            requant = MulShift((mul,), (shift,), ((new_zero << shift) + half,))
+            offset = -old_zero
+        return self._append(
+            Convert(requant, clip, offset), (source,), self._new_name("convert"), new_zero
+        )
 
-    def _fresh(self, kind: str) -> str:
+    def _new_name(self, kind: str) -> str:
         """Return the first name ``<kind>_<n>`` that nothing has."""
         count = self.counts.get(kind, 0)
-        while f"{kind}_{count}" in self.taken:
+        while f"{kind}_{count}" in self.used_names:
             count += 1
         self.counts[kind] = count + 1
         return f"{kind}_{count}"
@@ -212,7 +223,7 @@ class _Writer:
         self.zeros[name] = zero_point
         return name
 
-    def _run(self, parts: list[Array]) -> Array:
+    def _run_last(self, parts: list[Array]) -> Array:
         """Return the results of the operator appended last."""
         node = self.builder.last
         return run(node, parts, self.net.channel_first, self.zeros[node.inputs[0]])
@@ -224,34 +235,36 @@ class _Writer:
         name, source = node.name, self.net.zeros[node.name]
         if is_end(node):
             self._append(node.op, (self._export(node.inputs[0]),), name, source)
-            self.name[name] = self.exported[name] = name
+            self.new_names[name] = self.exported[name] = name
             return
         if is_kept(node):
             inputs = tuple(self._export(each) for each in node.inputs)
             self._append(node.op, inputs, name, source)
-            self.bring_in(name, self._run([self.given[each] for each in node.inputs]))
+            self.bring_in(name, self._run_last([self.source_values[each] for each in node.inputs]))
             return
         bounds = self._activation(node)
         if isinstance(node.op, Convert) and bounds == INT8:
             # Only the scale differs, which needs no operator if scales are free.
-            self.name[name] = self.name[node.inputs[0]]
+            self.new_names[name] = self.new_names[node.inputs[0]]
             self.values[name] = self.values[node.inputs[0]]
             return
-        inputs = tuple(self.name[each] for each in node.inputs)
-        zero, clip = self.scales.zero_point[name], self._clip(node, bounds)
-        self.name[name] = self._append(self._written(node, zero, clip), inputs, name, zero)
-        self.values[name] = self._run([self.values[each] for each in node.inputs])
+        inputs = tuple(self.new_names[each] for each in node.inputs)
+        zero, clip = self.scales.zero_point[name], self._clip_bounds(node, bounds)
+        self.new_names[name] = self._append(
+            self._new_operator(node, zero, clip), inputs, name, zero
+        )
+        self.values[name] = self._run_last([self.values[each] for each in node.inputs])
         # A conversion to the source's quantization, which others read, clips by itself.
         readers = self.net.graph.read_by(name)
         inside = any(not (is_kept(user) or is_end(user)) for user in readers)
         if inside and not within(self.ranges[name], bounds):
             self._clip_behind(name, bounds)
 
-    def _written(self, node: Node, zero_point: int, clip: Range) -> Op:
+    def _new_operator(self, node: Node, zero_point: int, clip: Range) -> Op:
         """Return an operator in its new numbers."""
         match node.scaled or node.op:
             case Weighted():
-                return self._linear(node, clip)
+                return self._linear_operator(node, clip)
             case AddLayer():
                 shift = self.scales.adds[node.name].shift
                 # An exact factor of two loses less than a rounded multiplier would.
@@ -270,7 +283,7 @@ class _Writer:
         low, high = np.clip(np.rint(zero + np.array(self.net.activation(node)) / step), *INT8)
         return int(low), int(high)
 
-    def _clip(self, node: Node, bounds: Range) -> Range:
+    def _clip_bounds(self, node: Node, bounds: Range) -> Range:
         """Return what an operator shall clip to: its activation's bounds where its home can."""
         limits = self.net.limits(node.name) if self.net.clips_freely(node) else INT8
         clip = max(limits[0], bounds[0]), min(limits[1], bounds[1])
@@ -280,21 +293,21 @@ class _Writer:
     def _clip_behind(self, name: str, bounds: Range) -> None:
         """Clip a tensor on the CPU, because the core that computes it cannot."""
         convert, zero = Convert(Shift(0), bounds), self.scales.zero_point[name]
-        clip = self._append(convert, (self.name[name],), self._fresh("clip"), zero)
-        self.values[name] = self._run([self.values[name]])
-        self.name[name] = clip
+        clip = self._append(convert, (self.new_names[name],), self._new_name("clip"), zero)
+        self.values[name] = self._run_last([self.values[name]])
+        self.new_names[name] = clip
         home = self.net.homes.get(name)
         core = "its core" if home is None else home.name
         self.clips.append(
             f"{clip}: clips {name} to [{bounds[0]}, {bounds[1]}] on the CPU, as {core} cannot"
         )
 
-    def _linear(self, node: Node, clip: Range) -> Op:
+    def _linear_operator(self, node: Node, clip: Range) -> Op:
         read = node.inputs[0]
         x = self.values[read]
         if self.net.core(node) is not None:
-            return ternary_layer(self.net, node, clip, self.scales, self.source[read], x)
-        weight, bias, requant = self._scaled(node)
+            return ternary_layer(self.net, node, clip, self.scales, self.source_tensors[read], x)
+        weight, bias, requant = self._scaled_layer(node)
         zero = self.scales.zero_point[read]
         if self.feedback:
             rounded = round_with_feedback(weight, product_of(node), x, zero)
@@ -304,48 +317,52 @@ class _Writer:
         folded = zero * rounded.astype(np.int64).reshape(len(rounded), -1).sum(axis=1)
         bias = bias - folded
         if self.correct:
-            have = new.accumulate(x, zero).astype(np.float64) + bias
-            corrected = bias + self._mean_error(node, have, requant)
+            accumulated = new.accumulate(x, zero).astype(np.float64) + bias
+            corrected = bias + self._mean_error(node, accumulated, requant)
             largest = 128 * np.abs(rounded.astype(np.int64)).reshape(len(rounded), -1).sum(axis=1)
             # A correction must not break the bounds that `scaled_parameters` ensured.
             bias = np.where(np.abs(corrected) + largest < _INT32_MAX, corrected, bias)
         return replace(new, bias=np.rint(bias).astype(np.int64), requant=requant, clip=clip)
 
-    def _scaled(self, node: Node) -> tuple[Array, Array, Shift | MulShift]:
+    def _scaled_layer(self, node: Node) -> tuple[Array, Array, Shift | MulShift]:
         """Return a layer's real weights and biases in the steps of its requantization."""
         weight, bias, shift = scaled_parameters(self.net, node, self.scales)
         if self.scheme is None:
             return weight, bias, Shift(int(shift))
         integers = weighted(node).weight
-        step, bits, units, own = 2.0**-shift, self.scheme.multiplier_bits, np.ones(1), None
+        step, bits, units, own_requant = 2.0**-shift, self.scheme.multiplier_bits, np.ones(1), None
         if self.scheme.per_channel:
-            own = for_own_integers(integers, weight, step, bits)
+            own_requant = for_own_integers(integers, weight, step, bits)
             units = row_units(weight, bias)
-        requant = own or multiplier_and_shift(units * step, bits)
-        made = np.array(requant.mul) * 2.0 ** (shift - requant.shift[0])
-        steps = made.reshape(-1, 1, 1, 1)
-        return integers.astype(np.float64) if own else weight / steps, bias / made, requant
+        requant = own_requant or multiplier_and_shift(units * step, bits)
+        factors = np.array(requant.mul) * 2.0 ** (shift - requant.shift[0])
+        steps = factors.reshape(-1, 1, 1, 1)
+        return (
+            integers.astype(np.float64) if own_requant else weight / steps,
+            bias / factors,
+            requant,
+        )
 
-    def _mean_error(self, node: Node, have: Array, requant: Shift | MulShift) -> Array:
+    def _mean_error(self, node: Node, accumulated: Array, requant: Shift | MulShift) -> Array:
         """Return the mean of source minus result before the clip, in accumulator steps.
 
         It is taken over the positions where the rectifier is open in either.
 
         Args:
             node: the layer in the source.
-            have: accumulators of the result.
+            accumulated: accumulators of the result.
             requant: requantization of the result.
         """
         read, zero = node.inputs[0], self.scales.zero_point[node.name]
-        lift = 1.0 / np.broadcast_to(factors_of(requant), have.shape[-1:])
-        wanted = real(node, self.source[read], self.net.zeros[read])
-        goal = (wanted / self.scales.step[node.name] + zero + 0.5) * lift
-        axes = tuple(range(have.ndim - 1))
+        lift = 1.0 / np.broadcast_to(factors_of(requant), accumulated.shape[-1:])
+        expected = real_output(node, self.source_tensors[read], self.net.zeros[read])
+        goal = (expected / self.scales.step[node.name] + zero + 0.5) * lift
+        axes = tuple(range(accumulated.ndim - 1))
         if not self.net.rectifies(node):
-            return np.asarray((goal - have).mean(axis=axes))
-        open_ = (wanted > 0) | (have > (zero + 0.5) * lift)
+            return np.asarray((goal - accumulated).mean(axis=axes))
+        open_ = (expected > 0) | (accumulated > (zero + 0.5) * lift)
         count = open_.sum(axis=axes)
-        mean = ((goal - have) * open_).sum(axis=axes) / np.maximum(count, 1)
+        mean = ((goal - accumulated) * open_).sum(axis=axes) / np.maximum(count, 1)
         return np.where(count >= _FEW, mean, 0.0)
 
     # -------------------------------------------------------------------- result
@@ -356,4 +373,6 @@ class _Writer:
             self._export(name)
         results = [self.exported.get(name, name) for name in self.net.graph.results]
         net = Annotated(self.builder.graph(results), self.zeros, self.net.channel_first)
-        return Rewritten(fold_tables(net), dict(self.name), dict(self.exported), tuple(self.clips))
+        return Rewritten(
+            fold_tables(net), dict(self.new_names), dict(self.exported), tuple(self.clips)
+        )

@@ -46,7 +46,7 @@ def stacked_samples(data: Data, infos: Sequence[TensorInfo]) -> dict[str, Array]
     elif isinstance(data, np.ndarray):
         named = {_only(infos): data}
     elif isinstance(data, Iterable):
-        named = _collected(data, infos)
+        named = _collected_samples(data, infos)
     else:
         raise _no_samples(f"calibration data of type {type(data).__name__}")
     names = [info.name for info in infos]
@@ -57,7 +57,7 @@ def stacked_samples(data: Data, infos: Sequence[TensorInfo]) -> dict[str, Array]
             where="option 'data'",
             hint=f"the model's inputs are {', '.join(map(repr, names))}",
         )
-    result = {info.name: _checked(named[info.name], info) for info in infos}
+    result = {info.name: _checked_samples(named[info.name], info) for info in infos}
     counts = {name: len(array) for name, array in result.items()}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{count} of '{name}'" for name, count in counts.items())
@@ -66,11 +66,11 @@ def stacked_samples(data: Data, infos: Sequence[TensorInfo]) -> dict[str, Array]
             where="option 'data'",
             hint="give as many samples of every input",
         )
-    _question(result)
+    _warn_of_constants(result)
     return result
 
 
-def _question(samples: Mapping[str, Array]) -> None:
+def _warn_of_constants(samples: Mapping[str, Array]) -> None:
     """Warn of samples that say nothing about the values in use."""
     for name, array in samples.items():
         if array.size and np.all(array == array.flat[0]):
@@ -98,7 +98,7 @@ def _only(infos: Sequence[TensorInfo]) -> str:
     return infos[0].name
 
 
-def _collected(data: Iterable[Any], infos: Sequence[TensorInfo]) -> dict[str, Array]:
+def _collected_samples(data: Iterable[Any], infos: Sequence[TensorInfo]) -> dict[str, Array]:
     """Samples that come one by one."""
     samples = list(data)
     if not samples:
@@ -106,30 +106,32 @@ def _collected(data: Iterable[Any], infos: Sequence[TensorInfo]) -> dict[str, Ar
     if not isinstance(samples[0], Mapping):
         name = _only(infos)
         samples = [{name: sample} for sample in samples]
-    found: dict[str, list[Any]] = {name: [] for name in samples[0]}
+    collected: dict[str, list[Any]] = {name: [] for name in samples[0]}
     for index, sample in enumerate(samples):
-        if not isinstance(sample, Mapping) or set(sample) != set(found):
+        if not isinstance(sample, Mapping) or set(sample) != set(collected):
             raise InputError(
                 "a sample with other inputs than the first",
                 where=f"option 'data', sample {index}",
                 hint="give each sample the same inputs",
             )
         for name, value in sample.items():
-            found[name].append(value)
+            collected[name].append(value)
     try:
-        return {name: np.stack([np.asarray(v) for v in values]) for name, values in found.items()}
+        return {
+            name: np.stack([np.asarray(v) for v in values]) for name, values in collected.items()
+        }
     except (TypeError, ValueError) as error:
         raise _no_samples("calibration samples of several shapes") from error
 
 
-def _checked(given: Any, info: TensorInfo) -> Array:
+def _checked_samples(samples: Any, info: TensorInfo) -> Array:
     """One input's samples ``[N, *shape]``."""
     shape, dtype = info.shape, info.dtype
     where = f"option 'data', input '{info.name}'"
     try:
-        array = np.asarray(given)
+        array = np.asarray(samples)
     except ValueError as error:  # a ragged list
-        raise _no_samples(f"no array, but a {type(given).__name__}") from error
+        raise _no_samples(f"no array, but a {type(samples).__name__}") from error
     if array.shape[1:] == shape[1:] and shape[:1] == (1,):
         array = array[:, None]
     if array.ndim != len(shape) + 1 or array.shape[1:] != shape:

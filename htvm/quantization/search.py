@@ -95,7 +95,7 @@ class Search:
             for add in self.net.adds:
                 self.improve_add(add)
             for tie in self.chosen.ties.distinct:
-                self.improve(self.terms.whole(tie), WIDE if sweep == 0 else _NEAR)
+                self.improve(self.terms.whole_tie(tie), WIDE if sweep == 0 else _NEAR)
             for layer in self.net.shifted:
                 self.improve_shift(layer)
 
@@ -112,16 +112,16 @@ class Search:
 
     def improve(self, scope: Scope, window: Array) -> float:
         """Set units to the best of a window around them; return the remaining noise."""
-        before = self.chosen.exponent[scope.tie]
-        exponent = before[scope.lanes][:, None]
-        if not scope.held and not self.chosen.fixed(scope.tie):
+        previous = self.chosen.exponent[scope.tie]
+        exponent = previous[scope.lanes][:, None]
+        if not scope.is_held and not self.chosen.fixed(scope.tie):
             exponent = np.clip(exponent + window, FINEST, COARSEST)
         noise = np.take_along_axis(self.terms.noise_of(scope), exponent - FINEST, axis=1)
         best, rows = _first_best(noise), np.arange(len(exponent))
-        found = exponent[rows, best]
-        if not np.array_equal(found, before[scope.lanes]):
-            after = before.copy()
-            after[scope.lanes] = found
+        best_exponent = exponent[rows, best]
+        if not np.array_equal(best_exponent, previous[scope.lanes]):
+            after = previous.copy()
+            after[scope.lanes] = best_exponent
             self.chosen.exponent[scope.tie] = after
         return float(noise[rows, best].sum())
 
@@ -137,39 +137,41 @@ class Search:
     def improve_shift(self, node: Node) -> None:
         """Try a layer's next shifts up and down, adapting the ties around each time."""
         around = self.terms.around_layer(node)
-        before = {scope.tie: self.chosen.exponent[scope.tie] for scope in around}
+        previous = {scope.tie: self.chosen.exponent[scope.tie] for scope in around}
         start = self.chosen.shift[node.name]
         outcomes = []
         steps = dict.fromkeys((0.0, 1.0, -1.0, self.grid, -self.grid))
         for shift in (start + step for step in steps):
             if not 0 <= shift <= 31:
                 continue
-            self.chosen.exponent.update(before)
+            self.chosen.exponent.update(previous)
             self.chosen.shift[node.name] = shift
             for scope in around * 2:
                 self.improve(scope, _NEAR)
-            exponents = {tie: self.chosen.exponent[tie] for tie in before}
+            exponents = {tie: self.chosen.exponent[tie] for tie in previous}
             outcomes.append((self._remaining(around), shift, exponents))
-        least = min(noise for noise, _, _ in outcomes)
-        _, shift, exponents = next(o for o in outcomes if o[0] <= least * (1 + 1e-6))
+        least_noise = min(noise for noise, _, _ in outcomes)
+        _, shift, exponents = next(o for o in outcomes if o[0] <= least_noise * (1 + 1e-6))
         self.chosen.shift[node.name] = shift
         self.chosen.exponent.update(exponents)
 
     def improve_add(self, node: Node) -> None:
         """Try every way to execute an add, adapting its tie each time."""
         scope = self.terms.around_add(node)
-        before, exponent = self.chosen.adds[node.name], self.chosen.exponent[scope.tie]
+        previous, exponent = self.chosen.adds[node.name], self.chosen.exponent[scope.tie]
         outcomes = []
-        for choice in (before, *add_choices(self.net, node)):
+        for choice in (previous, *add_choices(self.net, node)):
             if self.chosen.choose(node, choice):
                 self.chosen.exponent[scope.tie] = exponent
                 noise = self.improve(scope, WIDE)
                 outcomes.append((noise, choice, self.chosen.exponent[scope.tie]))
-        least = min(noise for noise, _, _ in outcomes)
-        _, choice, found = next(o for o in outcomes if o[0] <= least * (1 + 1e-6))
+        least_noise = min(noise for noise, _, _ in outcomes)
+        _, choice, best_exponent = next(o for o in outcomes if o[0] <= least_noise * (1 + 1e-6))
         self.chosen.choose(node, choice)
         # The units of a large tie are not those that are best for what is near one add.
-        self.chosen.exponent[scope.tie] = exponent if self.terms.is_large(scope.tie) else found
+        self.chosen.exponent[scope.tie] = (
+            exponent if self.terms.is_large(scope.tie) else best_exponent
+        )
 
     def result(self) -> Scales:
         """Return the scales found."""
@@ -179,7 +181,7 @@ class Search:
             zero_point=dict(chosen.zeros),
             shift=dict(chosen.shift),
             adds=dict(chosen.adds),
-            noise=self._remaining([self.terms.whole(tie) for tie in chosen.ties.distinct]),
+            noise=self._remaining([self.terms.whole_tie(tie) for tie in chosen.ties.distinct]),
         )
 
 

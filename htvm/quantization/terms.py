@@ -55,13 +55,13 @@ class Scope:
         tie: the tie.
         lanes: the lanes that are moved, int64 ``[D]``.
         terms: the terms, each with its rows for lanes among these, and their places among them.
-        held: whether the lanes are not moved after all: too many terms depend on them.
+        is_held: whether the lanes are not moved after all: too many terms depend on them.
     """
 
     tie: Tie
     lanes: Array
     terms: Sequence[tuple[Term, Array | slice, Array | slice]]
-    held: bool = False
+    is_held: bool = False
 
 
 class Terms:
@@ -80,36 +80,36 @@ class Terms:
         self.chosen = chosen
         self.noise = noise
         self.computed = self.added = 0
-        self._of = {tie: self._terms_of(tie.members) for tie in chosen.ties.distinct}
+        self._terms_by_tie = {tie: self._terms_of(tie.members) for tie in chosen.ties.distinct}
         self._touching: dict[Tie, list[list[Term]]] = {}
         self._whole: dict[Tie, Scope] = {}
-        self._known: dict[Term, dict[Hashable, tuple[object, Array]]] = {}
+        self._tables: dict[Term, dict[Hashable, tuple[object, Array]]] = {}
 
     def _terms_of(self, tensors: Iterable[str]) -> list[Term]:
         """Return all terms that depend on the steps of tensors."""
-        net, found = self.chosen.net, []
+        net, terms = self.chosen.net, []
         for name in tensors:
-            found.append(Term(name))
+            terms.append(Term(name))
             around = (net.producer(name), *net.graph.read_by(name))
             # The cost of ternary weights does not depend on steps, which their scales absorb.
-            found += [
+            terms += [
                 Term(name, node.name)
                 for node in around
                 if node is not None and isinstance(node.scaled, Weighted) and net.core(node) is None
             ]
-        return found
+        return terms
 
     # -------------------------------------------------------------------- scopes
 
-    def whole(self, tie: Tie) -> Scope:
+    def whole_tie(self, tie: Tie) -> Scope:
         """Return all of a tie."""
         if tie not in self._whole:
-            self._whole[tie] = self._scope(tie, np.arange(tie.lanes), self._of[tie])
+            self._whole[tie] = self._scope(tie, np.arange(tie.lanes), self._terms_by_tie[tie])
         return self._whole[tie]
 
     def is_large(self, tie: Tie) -> bool:
         """Whether a tie has more than `EXHAUSTIVE` terms."""
-        return len(self._of[tie]) > EXHAUSTIVE
+        return len(self._terms_by_tie[tie]) > EXHAUSTIVE
 
     def around_layer(self, node: Node) -> list[Scope]:
         """Return what a layer's shift is chosen by: the ties of its input and its output.
@@ -117,30 +117,30 @@ class Terms:
         Of a large tie only the lanes of these tensors and the terms that touch them; if even these
         are too many, the lanes are held, and only the layer's own terms count.
         """
-        found: dict[Tie, list[str]] = {}
+        names_by_tie: dict[Tie, list[str]] = {}
         for name in (node.inputs[0], node.name):
-            found.setdefault(self.chosen.ties.of[name], []).append(name)
-        return [self._beside(tie, names, node) for tie, names in found.items()]
+            names_by_tie.setdefault(self.chosen.ties.tie_of[name], []).append(name)
+        return [self._layer_scope(tie, names, node) for tie, names in names_by_tie.items()]
 
-    def _beside(self, tie: Tie, tensors: Sequence[str], node: Node) -> Scope:
+    def _layer_scope(self, tie: Tie, tensors: Sequence[str], node: Node) -> Scope:
         if not self.is_large(tie):
-            return self.whole(tie)
+            return self.whole_tie(tie)
         lanes = np.unique(np.concatenate([tie.members[name] for name in tensors]))
         terms: dict[Term, None] = {}
         for lane in lanes:
             terms |= dict.fromkeys(self._touching_lane(tie, int(lane)))
             if len(terms) > EXHAUSTIVE:
-                own = [Term(name, node.name) for name in tensors]
-                return self._scope(tie, lanes, own, held=True)
+                layer_terms = [Term(name, node.name) for name in tensors]
+                return self._scope(tie, lanes, layer_terms, is_held=True)
         return self._scope(tie, lanes, list(terms))
 
     def _touching_lane(self, tie: Tie, lane: int) -> list[Term]:
         if tie not in self._touching:
-            found: list[list[Term]] = [[] for _ in range(tie.lanes)]
-            for term in self._of[tie]:
+            touching: list[list[Term]] = [[] for _ in range(tie.lanes)]
+            for term in self._terms_by_tie[tie]:
                 for each in np.unique(tie.members[term.tensor]):
-                    found[each].append(term)
-            self._touching[tie] = found
+                    touching[each].append(term)
+            self._touching[tie] = touching
         return self._touching[tie][lane]
 
     def around_add(self, node: Node) -> Scope:
@@ -148,26 +148,30 @@ class Terms:
 
         Of a large tie only the terms that the fewest adds, pools and moves are between.
         """
-        tie = self.chosen.ties.of[node.name]
+        tie = self.chosen.ties.tie_of[node.name]
         if not self.is_large(tie):
-            return self.whole(tie)
+            return self.whole_tie(tie)
         net, terms = self.chosen.net, list[Term]()
-        near = dict.fromkeys((node.name, *node.inputs))
-        waiting = list(near)
-        for name in waiting:
+        nearby = dict.fromkeys((node.name, *node.inputs))
+        to_visit = list(nearby)
+        for name in to_visit:
             terms += self._terms_of([name])
             if len(terms) > EXHAUSTIVE:
                 break
             maker = net.producer(name)
             behind = maker.inputs if maker is not None and maker.name in tie.members else ()
             ahead = [reader.name for reader in net.graph.read_by(name)]
-            for other in (*behind, *ahead):
-                if other in tie.members and other not in near and self._ties(name, other):
-                    near[other] = None
-                    waiting.append(other)
+            for neighbour in (*behind, *ahead):
+                if (
+                    neighbour in tie.members
+                    and neighbour not in nearby
+                    and self._are_tied(name, neighbour)
+                ):
+                    nearby[neighbour] = None
+                    to_visit.append(neighbour)
         return self._scope(tie, np.arange(tie.lanes), terms[:EXHAUSTIVE])
 
-    def _ties(self, first: str, second: str) -> bool:
+    def _are_tied(self, first: str, second: str) -> bool:
         """Whether an add or an operator that passes scales through is what is between tensors."""
         net = self.chosen.net
         for name, other in ((first, second), (second, first)):
@@ -176,22 +180,24 @@ class Terms:
                 return passes(node) or isinstance(node.scaled, Add)
         return False
 
-    def _scope(self, tie: Tie, lanes: Array, terms: Sequence[Term], *, held: bool = False) -> Scope:
-        whole = len(lanes) == tie.lanes
+    def _scope(
+        self, tie: Tie, lanes: Array, terms: Sequence[Term], *, is_held: bool = False
+    ) -> Scope:
+        is_whole = len(lanes) == tie.lanes
         place = np.full(tie.lanes, -1)
         place[lanes] = np.arange(len(lanes))
         parts: list[tuple[Term, Array | slice, Array | slice]] = []
         for term in terms:
-            own = np.unique(tie.members[term.tensor])
+            term_lanes = np.unique(tie.members[term.tensor])
             rows: Array | slice = slice(None)
-            places: Array | slice = place[own]
-            if not whole:
-                rows = np.flatnonzero(place[own] >= 0)
-                places = place[own[rows]]
+            places: Array | slice = place[term_lanes]
+            if not is_whole:
+                rows = np.flatnonzero(place[term_lanes] >= 0)
+                places = place[term_lanes[rows]]
             if np.array_equal(places, np.arange(len(lanes))):
                 places = slice(None)
             parts.append((term, rows, places))
-        return Scope(tie, lanes, parts, held)
+        return Scope(tie, lanes, parts, is_held)
 
     # -------------------------------------------------------------------- noise
 
@@ -214,22 +220,22 @@ class Terms:
             other = (
                 chosen.net.graph.nodes[term.layer].inputs[0] if term.layer == name else term.layer
             )
-            depends = chosen.exponent[chosen.ties.of[other]]
+            depends = chosen.exponent[chosen.ties.tie_of[other]]
             shift = chosen.shift[term.layer]
             # Arrays are told apart by identity: `depends` is kept, so that its number is its own.
             key = chosen.factor(name), chosen.factor(other), shift, id(depends)
-        known = self._known.setdefault(term, {})
-        if key not in known:
-            if len(known) >= _REMEMBERED:
-                known.clear()
-            known[key] = depends, self._by_lane(name, self._computed(term))
-        return known[key][1]
+        tables = self._tables.setdefault(term, {})
+        if key not in tables:
+            if len(tables) >= _REMEMBERED:
+                tables.clear()
+            tables[key] = depends, self._by_lane(name, self._compute_table(term))
+        return tables[key][1]
 
-    def _computed(self, term: Term) -> Array:
+    def _compute_table(self, term: Term) -> Array:
         """Return the noise ``[C, E]`` of a term for every exponent, by channel."""
         self.computed += 1
         chosen, noise, name = self.chosen, self.noise, term.tensor
-        tie = chosen.ties.of[name]
+        tie = chosen.ties.tie_of[name]
         step = chosen.step(name, np.broadcast_to(WIDE, (tie.lanes, len(WIDE))))
         if term.layer:
             node = chosen.net.graph.nodes[term.layer]
@@ -247,10 +253,10 @@ class Terms:
 
     def _by_lane(self, name: str, table: Array) -> Array:
         """Return the sums ``[lanes of the tensor, E]`` of a table's channels, lanes in order."""
-        lanes = self.chosen.ties.of[name].members[name]
+        lanes = self.chosen.ties.tie_of[name].members[name]
         if len(lanes) < 2 or (np.diff(lanes) > 0).all():
             return table
-        own, places = np.unique(lanes, return_inverse=True)
-        total = np.zeros((len(own), len(WIDE)))
+        distinct_lanes, places = np.unique(lanes, return_inverse=True)
+        total = np.zeros((len(distinct_lanes), len(WIDE)))
         np.add.at(total, places, table)
         return total

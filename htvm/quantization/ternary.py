@@ -18,7 +18,7 @@ import numpy as np
 
 from byoc_dory.layers import AnalogRequant, Array
 from htvm.quantization.annotated import Annotated
-from htvm.quantization.effects import bias_of, factor, real, weighted
+from htvm.quantization.effects import bias_of, channel_factors, real_output, weighted
 from patterns.ops.analog.products import AnalogConv2d, AnalogDense
 from patterns.ops.convolution import Conv2d
 from patterns.ops.scaling import converted
@@ -68,14 +68,14 @@ class _Goal:
     """The desired result of a layer, in steps of its new output.
 
     Attributes:
-        wanted: ``[N, ..., K]``, desired values before the clip, including the zero point.
+        expected: ``[N, ..., K]``, desired values before the clip, including the zero point.
         bias: ``[K]``, addend of its product.
         slope: ``[K]``, value of one step of a column's sum.
         clip: inclusive bounds of the output.
         weight: ``[K]``, weight of a squared error of one step.
     """
 
-    wanted: Array
+    expected: Array
     bias: Array
     slope: Array
     clip: tuple[int, int]
@@ -109,9 +109,9 @@ def ternary_layer(
     ternary, scale = ternarize(layer.weight, power)
     zero = scales.zero_point[node.name]
     goal = _Goal(
-        wanted=real(node, source, net.zeros[read]) / step_out + zero,
+        expected=real_output(node, source, net.zeros[read]) / step_out + zero,
         bias=bias_of(layer, net.zeros[read]) / step_out + zero,
-        slope=scale * factor(layer) * step_in / step_out,
+        slope=scale * channel_factors(layer) * step_in / step_out,
         clip=clip,
         weight=np.square(step_out),
     )
@@ -125,7 +125,7 @@ def ternary_layer(
 def _requantization(sums: list[Array], goal: _Goal, core: TernaryScheme) -> AnalogRequant:
     """Return the gain with the least error, and the multipliers for it."""
     low, high = goal.clip
-    target = np.clip(goal.wanted, low, high)
+    target = np.clip(goal.expected, low, high)
     best: tuple[float, AnalogRequant] | None = None
     for exponent in _exponents(sums, core):
         gain = 1 << exponent
@@ -160,9 +160,9 @@ def _corrected_bias(goal: _Goal, product: Array) -> Array:
     low, high = goal.clip
     axes = tuple(range(product.ndim - 1))
     made = product + goal.bias
-    inside = ((goal.wanted > low) & (goal.wanted < high)) | ((made > low) & (made < high))
+    inside = ((goal.expected > low) & (goal.expected < high)) | ((made > low) & (made < high))
     count = inside.sum(axis=axes)
-    error = ((goal.wanted - made) * inside).sum(axis=axes) / np.maximum(count, 1)
+    error = ((goal.expected - made) * inside).sum(axis=axes) / np.maximum(count, 1)
     return np.asarray(goal.bias + np.where(count >= _FEW, error, 0.0))
 
 

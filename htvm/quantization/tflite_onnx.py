@@ -37,7 +37,7 @@ class OnnxBuilder:
             if len(tensor.shape) == 4:
                 self._values[tensor.index] = self.nchw(tensor.name, tensor.shape)
 
-    def _fresh(self, base: str) -> str:
+    def _new_name(self, base: str) -> str:
         """Return an unused name."""
         name, count = base, 1
         while name in self._taken:
@@ -47,7 +47,7 @@ class OnnxBuilder:
 
     def node(self, kind: str, inputs: Sequence[str], **attributes: Any) -> str:
         """Append a node; return its output."""
-        name = self._fresh(kind.lower())
+        name = self._new_name(kind.lower())
         self._nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
         return name
 
@@ -58,7 +58,7 @@ class OnnxBuilder:
 
     def constant(self, array: Array) -> str:
         """Add a constant in C order."""
-        name = self._fresh("constant")
+        name = self._new_name("constant")
         self._constants.append(numpy_helper.from_array(np.asarray(array, order="C"), name))
         return name
 
@@ -232,12 +232,12 @@ def _resize(mode: str, options: int) -> Handler:
         # The first field of old files is a size; ResizeNearestNeighbor's options never had any.
         first = 2 if mode == "linear" else 0
         aligned, halves = (bool(fields.integer(first + at, "B")) for at in (0, 1))
-        way = "align_corners" if aligned else "half_pixel" if halves else "asymmetric"
+        coordinates = "align_corners" if aligned else "half_pixel" if halves else "asymmetric"
         value = net.value(op, source)
         if mode == "linear":
             sizes = net.constant(np.asarray([source.shape[0], source.shape[3], y, x], np.int64))
             operands = [value, "", "", sizes]
-            net.node("Resize", operands, mode=mode, coordinate_transformation_mode=way)
+            net.node("Resize", operands, mode=mode, coordinate_transformation_mode=coordinates)
             return
         # By number: ONNX rounds places halfway between two pixels in another way.
         for axis, size in ((2, y), (3, x)):

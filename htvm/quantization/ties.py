@@ -24,7 +24,7 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import INT8, Add, Array, Weighted
 from htvm.quantization.annotated import Annotated, passes
-from htvm.quantization.effects import factors, lanes, ratio
+from htvm.quantization.effects import lanes, operand_factors, ratio
 from patterns.reading.node import Node
 
 
@@ -66,11 +66,11 @@ def zero_points_of(net: Annotated, node: Node, choice: AddChoice) -> dict[str, i
     No two adds decide about one tensor differently: an operand that others read has zero point 0.
     """
     result = dict(zip(node.inputs, choice.operands, strict=True))
-    waiting = [node.name]
-    while waiting:
-        name = waiting.pop()
+    to_visit = [node.name]
+    while to_visit:
+        name = to_visit.pop()
         result[name] = choice.output
-        waiting += [reader.name for reader in net.graph.read_by(name) if passes(reader)]
+        to_visit += [reader.name for reader in net.graph.read_by(name) if passes(reader)]
     return result
 
 
@@ -91,29 +91,29 @@ def add_choices(net: Annotated, node: Node) -> tuple[AddChoice, ...]:
 
 
 def _choices_for(net: Annotated, node: Node, outputs: tuple[int, ...]) -> tuple[AddChoice, ...]:
-    found: dict[AddChoice, None] = {}
+    choices: dict[AddChoice, None] = {}
     # If the output cannot be clipped to fewer bits, operands that already have as few are halved.
-    shifts = (1,) if net.narrow(node.name) and not net.clips_freely(node) else (0, 1)
+    shifts = (1,) if net.needs_fewer_bits(node.name) and not net.clips_freely(node) else (0, 1)
     for shift in shifts:
         half = (1 << shift) >> 1
         for output in outputs:
             total = output << shift
-            for first, second in _splits(total, half):
-                if _may_have(net, node, 0, first) and _may_have(net, node, 1, second):
-                    found[AddChoice(shift, (first, second), output)] = None
-    return tuple(found)
+            for first, second in _zero_point_pairs(total, half):
+                if _allows_zero(net, node, 0, first) and _allows_zero(net, node, 1, second):
+                    choices[AddChoice(shift, (first, second), output)] = None
+    return tuple(choices)
 
 
-def _splits(total: int, half: int) -> tuple[tuple[int, int], ...]:
-    near, far = total // 2, total - total // 2
+def _zero_point_pairs(total: int, half: int) -> tuple[tuple[int, int], ...]:
+    low, high = total // 2, total - total // 2
     pairs = [
-        (total, half), (half, total), (near + half, far), (near, far + half), (total, 0),
-        (near - 32, far + half + 32), (near + half + 32, far - 32),
+        (total, half), (half, total), (low + half, high), (low, high + half), (total, 0),
+        (low - 32, high + half + 32), (low + half + 32, high - 32),
     ]  # fmt: skip
     return tuple((a, b) for a, b in pairs if -128 <= a <= 127 and -128 <= b <= 127)
 
 
-def _may_have(net: Annotated, node: Node, operand: int, zero: int) -> bool:
+def _allows_zero(net: Annotated, node: Node, operand: int, zero: int) -> bool:
     name = node.inputs[operand]
     if zero == 0:
         return True
@@ -186,19 +186,19 @@ class Ties:
     """All ties of a network.
 
     Attributes:
-        of: tensor -> its tie.
+        tie_of: tensor -> its tie.
         adds: names of the network's adds.
         cycles: what the shifts of the adds must not contradict.
     """
 
-    of: Mapping[str, Tie]
+    tie_of: Mapping[str, Tie]
     adds: tuple[str, ...]
     cycles: tuple[_Cycle, ...]
 
     @cached_property
     def distinct(self) -> tuple[Tie, ...]:
         """Every tie once, in execution order."""
-        return tuple({id(tie): tie for tie in self.of.values()}.values())
+        return tuple({id(tie): tie for tie in self.tie_of.values()}.values())
 
     def check(self, choices: Mapping[str, AddChoice]) -> None:
         """Check that adds can be executed in this way together.
@@ -236,7 +236,7 @@ def find_ties(net: Annotated, *, per_channel: bool = True) -> Ties:
                 else:
                     joining.join(node.name, operand, ratio(node), through)
         elif isinstance(node.scaled, Add):
-            for operand, factor in zip(node.inputs, factors(node), strict=True):
+            for operand, factor in zip(node.inputs, operand_factors(node), strict=True):
                 # step_out = 2**shift * factor * step_operand
                 joining.join(operand, node.name, float(factor[0]), None, node.name)
     return Ties(joining.ties(per_channel), tuple(joining.adds), tuple(joining.cycles))
@@ -341,7 +341,7 @@ class _Joining:
         self, members: Mapping[str, _Member], anchors: tuple[str, ...], per_channel: bool
     ) -> Tie:
         net = self.net
-        border = bool(anchors) or any(name in net.given for name in members)
+        border = bool(anchors) or any(name in net.source_quantized for name in members)
         # Ternary weights cannot absorb scales of their input channels.
         read = (node for name in members for node in net.graph.read_by(name))
         border = border or any(net.core(node) is not None for node in read)

@@ -252,7 +252,7 @@ def fold_tables(net: Annotated) -> Annotated:
         inputs = tuple(known.get(each, each) for each in node.inputs)
         read = node.inputs[0]
         if inputs[0] in units and not graph.is_result(read) and len(graph.read_by(read)) == 1:
-            joined = _joined(units[inputs[0]][0], op, zeros[name])
+            joined = _joined_table(units[inputs[0]][0], op, zeros[name])
             if joined is not None:
                 (_, inputs), op = units.pop(inputs[0]), joined
                 name = known[node.name] = joined.nodes[0].name
@@ -267,7 +267,7 @@ def fold_tables(net: Annotated) -> Annotated:
     return replace(net, graph=builder.graph(results), zeros=zeros)
 
 
-def _joined(first: Op, second: Op, zero_point: int) -> Island | None:
+def _joined_table(first: Op, second: Op, zero_point: int) -> Island | None:
     """Return one table instead of a table and a conversion, in any order; ``None`` for others."""
     before, after = _table(first) or _conversion(first), _table(second) or _conversion(second)
     kept = first if isinstance(first, Island) else second

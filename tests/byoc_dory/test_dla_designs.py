@@ -11,14 +11,15 @@ from byoc_dory.errors import TilingError
 from byoc_dory.soc.dla.design import Design
 from byoc_dory.soc.dla.memory import plan
 from byoc_dory.soc.dla.region_file import RegionFile, lower
-from byoc_dory.soc.dla.tiles import layer_cycles, need, smallest
+from byoc_dory.soc.dla.tiles import layer_cycles, memory_need, smallest
 from tests.byoc_dory.dla_draws import check_region, draw_design, draw_region
 
 
 def least_sram(file: RegionFile, design: Design) -> int:
     """Bytes of SRAM of the region's largest smallest tile."""
     return max(
-        need(file, layer, design, smallest(file, layer, design)).total for layer in file.layers
+        memory_need(file, layer, design, smallest(file, layer, design)).total
+        for layer in file.layers
     )
 
 

@@ -99,7 +99,7 @@ def test_depthwise_layers_in_blocks_of_channels(seed: int) -> None:
     replayed = 0
     for budget in BUDGETS:
         options = TilingOptions(budget, "none", solver="exhaustive")
-        core = CORE.under(options)
+        core = CORE.with_options(options)
         assert core.depthwise_channels == 16
         try:
             solution = Cost(DIANA, options).best_tile(core, layer)
@@ -115,11 +115,11 @@ def test_depthwise_layers_in_blocks_of_channels(seed: int) -> None:
 
 
 def test_the_published_schedule_computes_channel_by_channel() -> None:
-    assert CORE.under(TilingOptions(schedule="published")).depthwise_channels == 1
+    assert CORE.with_options(TilingOptions(schedule="published")).depthwise_channels == 1
 
 
 def test_a_small_weight_memory_holds_fewer_channels() -> None:
-    core = replace(CORE.under(TilingOptions()), weight_memory=4096)
+    core = replace(CORE.with_options(TilingOptions()), weight_memory=4096)
     assert [core.channels_at_a_time(size, size) for size in (1, 3, 5, 7)] == [16, 16, 10, 5]
 
 

@@ -158,7 +158,9 @@ def test_bounds_inside_hold_to_half_a_step(core: str, drawn: Source) -> None:
     accelerators, name = CORES[core]
     homes = {entry.name: entry for entry in accelerators}
     places = places_of(drawn, name)
-    net = annotated(drawn.model()).at({n: homes[p] for n, p in places.items() if p in homes})
+    net = annotated(drawn.model()).with_homes(
+        {n: homes[p] for n, p in places.items() if p in homes}
+    )
     inputs = noise_inputs(net, 24, 5)
     statistics = observe(net, inputs, 5)
     scales = choose_scales(net, NoiseModel(net, statistics))
@@ -202,7 +204,7 @@ def test_a_clip_of_its_own_is_written_only_where_the_core_has_none(kind: str, ze
 def test_a_result_that_could_leave_the_range_of_the_source_is_an_error() -> None:
     drawn = Source(3, (4, 4, 3))
     drawn.linear("conv2d", 4, relu=RELU, zero=-20)
-    net = annotated(drawn.model()).at(
+    net = annotated(drawn.model()).with_homes(
         {"conv2d_0": registry.resolve("diana.digital").accelerators[0]}
     )
     inputs = noise_inputs(net, 24, 5)

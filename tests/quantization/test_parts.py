@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import MulShift, Shift, Weighted
 from htvm.quantization.annotated import Annotated
-from htvm.quantization.effects import factor, factors, product_of, weighted
+from htvm.quantization.effects import channel_factors, operand_factors, product_of, weighted
 from htvm.quantization.forward import forward
 from htvm.quantization.noise import NoiseModel, noise_inputs, observe, sample_count
 from htvm.quantization.report import sqnr_db
@@ -48,7 +48,7 @@ def test_adds_are_tied_by_powers_of_two() -> None:
     assert net.adds
     for node in net.adds:
         choice = scales.adds[node.name]
-        for operand, part in zip(node.inputs, factors(node), strict=True):
+        for operand, part in zip(node.inputs, operand_factors(node), strict=True):
             # In the output's units both operands have one step, the output 2**shift of them.
             ratio = scales.step[node.name] / (scales.step[operand] * part)
             assert ratio == pytest.approx(2.0**choice.shift)
@@ -128,9 +128,9 @@ def test_any_steps_compute_the_same_real_numbers(seed: int, pad: bool) -> None:
     scaled = scaled / step["input"]
     for node in net.products:
         layer = weighted(node)
-        exact = _real(exact, layer, layer.weight * factor(layer)[:, None, None, None])
+        exact = _real(exact, layer, layer.weight * channel_factors(layer)[:, None, None, None])
         plain = layer.weight.astype(np.int64).reshape(layer.K, -1).sum(axis=1)
-        exact = exact + (layer.bias + net.zeros[node.inputs[0]] * plain) * factor(layer)
+        exact = exact + (layer.bias + net.zeros[node.inputs[0]] * plain) * channel_factors(layer)
         weight, bias, shift = scaled_parameters(net, node, scales)
         scaled = (_real(scaled, layer, weight) + bias) / 2.0**shift - zeros[node.name] - 0.5
         if net.rectifies(node):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from byoc_dory.layers import AnalogRequant
 from byoc_dory.soc.diana.description import ANALOG, DIGITAL
 from htvm.quantization.annotated import Annotated
-from htvm.quantization.effects import factor, weighted
+from htvm.quantization.effects import channel_factors, weighted
 from htvm.quantization.forward import forward
 from htvm.quantization.narrow import readers_of_wide, widen
 from htvm.quantization.noise import NoiseModel, noise_inputs, observe
@@ -96,9 +96,9 @@ def places(net: Annotated, scheme: str) -> Annotated:
     """All products on the analog core, or the first and the last on the digital one."""
     products = [node.name for node in net.products if not isinstance(node.op, Depthwise)]
     if scheme == "analog":
-        return net.at(dict.fromkeys(products, ANALOG))
+        return net.with_homes(dict.fromkeys(products, ANALOG))
     digital = {node.name: DIGITAL for node in (*net.products, *net.adds)}
-    return net.at({**digital, **dict.fromkeys(products[1:-1], ANALOG)})
+    return net.with_homes({**digital, **dict.fromkeys(products[1:-1], ANALOG)})
 
 
 def retargeted(drawn: Source, scheme: str) -> tuple[Annotated, Scales, Rewritten]:
@@ -151,10 +151,10 @@ def test_only_tensors_that_a_ternary_core_reads_are_narrow() -> None:
     drawn.add(first, second)
     last = drawn.linear("conv2d", 4, 1, relu=False)
     model = drawn.model()
-    net = annotated(model).at({last: ANALOG})
+    net = annotated(model).with_homes({last: ANALOG})
     assert net.limits("add_0") == (-64, 63)
     assert net.limits(first) == net.limits(second) == (-128, 127), "the CPU clips the sum"
-    net = net.at({last: ANALOG, "add_0": DIGITAL})
+    net = net.with_homes({last: ANALOG, "add_0": DIGITAL})
     assert net.limits(first) == net.limits(second) == (-64, 63), "the digital core cannot"
     assert net.limits(last) == (-128, 127)
 
@@ -166,7 +166,7 @@ def test_an_eight_bit_layer_before_a_ternary_one_is_proved_small() -> None:
     last = drawn.linear("conv2d", 4, 1, relu=False)
     model = drawn.model()
     plain = annotated(model)
-    net = plain.at({first: DIGITAL, last: ANALOG})
+    net = plain.with_homes({first: DIGITAL, last: ANALOG})
     statistics = observe(net, noise_inputs(net, 24, 5), 5)
     result = rewrite(
         net,
@@ -188,7 +188,7 @@ def test_a_layer_whose_input_cannot_be_kept_small_is_written_for_eight_bits() ->
     first = drawn.linear("conv2d", 8, 3, pad=(1, 1, 1, 1), relu=False, zero=0)
     second = drawn.linear("conv2d", 4, 1, relu=False)
     model = drawn.model()
-    net = annotated(model).at({first: DIGITAL, second: ANALOG})
+    net = annotated(model).with_homes({first: DIGITAL, second: ANALOG})
     statistics = observe(net, noise_inputs(net, 24, 5), 5)
     scales = widen(net, choose_scales(net, NoiseModel(net, statistics)))
     assert readers_of_wide(net, scales) == ()
@@ -216,7 +216,11 @@ def test_ternary_weights_come_out_of_a_network_as_they_went_in() -> None:
     assert isinstance(requant, AnalogRequant)
     step_in = scales.step[source.inputs[0]][0]
     exact = (
-        sizes.reshape(-1) * factor(weighted(source)) * step_in / scales.step[name] * requant.gain
+        sizes.reshape(-1)
+        * channel_factors(weighted(source))
+        * step_in
+        / scales.step[name]
+        * requant.gain
     )
     np.testing.assert_allclose(np.array(requant.mul) / 2**requant.shift, exact, rtol=0.02)
 
@@ -227,7 +231,7 @@ def test_networks_without_a_ternary_core_are_written_as_before() -> None:
     statistics = observe(net, noise_inputs(net, 24, 5), 5)
     scales = choose_scales(net, NoiseModel(net, statistics))
     plain = rewrite(net, scales, statistics.tensors).net
-    placed = net.at({node.name: DIGITAL for node in (*net.products, *net.adds)})
+    placed = net.with_homes({node.name: DIGITAL for node in (*net.products, *net.adds)})
     assert widen(placed, scales) is scales
     written = rewrite(placed, scales, statistics.tensors).net
     for a, b in zip(plain.nodes, written.nodes, strict=True):

@@ -20,7 +20,7 @@ from byoc_dory.soc.dla.design import Design
 from byoc_dory.soc.dla.late import LateAssembler, arena_bytes
 from byoc_dory.soc.dla.memory import plan
 from byoc_dory.soc.dla.region_file import RegionFile, lower
-from byoc_dory.soc.dla.tiles import need, smallest
+from byoc_dory.soc.dla.tiles import memory_need, smallest
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from tests.byoc_dory.dla_draws import draw_design, draw_region, library
@@ -68,7 +68,8 @@ def check_random(seed: int, designs: int) -> int:
     for _ in range(designs):
         design = draw_design(rng, 1 << 20)
         least = max(
-            need(file, layer, design, smallest(file, layer, design)).total for layer in file.layers
+            memory_need(file, layer, design, smallest(file, layer, design)).total
+            for layer in file.layers
         )
         sram = int(rng.choice([least - 1, least, least + 5, 2 * least, 5 * least, 1 << 20]))
         feasible += check_same(assembler, file, text, weights, replace(design, sram=max(1, sram)))

@@ -33,7 +33,7 @@ from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.packing import has_sum_table, per_channel
 from byoc_dory.soc.cluster.program import cluster_program
 from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift, norm_divides
-from byoc_dory.soc.cluster.rows import moved
+from byoc_dory.soc.cluster.rows import transfer_cost
 from byoc_dory.soc.cluster.tiles import is_narrow, scratch_bytes, tiling_problem
 from byoc_dory.soc.cluster.work import (
     ConvolutionTile,
@@ -70,24 +70,25 @@ def costs_of(soc: Soc, core: ClusterCores, layer: Layer, *, ahead: bool = False)
         start=0 if ahead else core.fork_cycles + core.tile_cycles,
         call=core.call_cycles,
     )
-    more = _storing(core, layer)
+    requant_cycles = _requant_cycles(core, layer)
     return Costs(
         compute=lambda call: ComputeCost(
-            0 if ahead else _kernel_cycles(core, layer, call, more),
+            0 if ahead else _kernel_cycles(core, layer, call, requant_cycles),
         ),
-        move=lambda block: moved(block, dma, core.plane_cycles),
+        move=lambda block: transfer_cost(block, dma, core.plane_cycles),
         overheads=overheads,
     )
 
 
-def _kernel_cycles(core: ClusterCores, layer: Layer, call: Call, more: Cycles) -> int:
+def _kernel_cycles(core: ClusterCores, layer: Layer, call: Call, requant_cycles: Cycles) -> int:
     """Return the cycles of a tile, without fork and join."""
     if isinstance(layer, Weighted | Matmul):
         works, cycles = _product_work(core, layer, call)
         works = tuple(
-            {**work, **{flag: work.get("result", 0) for flag, _ in more}} for work in works
+            {**work, **{flag: work.get("result", 0) for flag, _ in requant_cycles}}
+            for work in works
         )
-        return ceil(slowest(works, (*cycles, *more)))
+        return ceil(slowest(works, (*cycles, *requant_cycles)))
     if isinstance(layer, CachedAttention):
         works = attention_work(layer, call.number("heads"), core.cores)
         return ceil(slowest(works, core.attention))
@@ -166,7 +167,7 @@ def _is_simple(layer: Convolution) -> bool:
     return requant is not None and kinds in preferred and not leaves_32_bits(layer, requant)
 
 
-def _storing(core: ClusterCores, layer: Layer) -> Cycles:
+def _requant_cycles(core: ClusterCores, layer: Layer) -> Cycles:
     """Return the cycles of requantizing a result, beyond those of a single scale in 32 bits."""
     requant, cycles = mul_shift(layer), dict(core.gemm)
     flags = []
@@ -205,16 +206,20 @@ def working(soc: Soc, core: ClusterCores, layer: Layer, l1_budget: int) -> Clust
 
     if not scratch_bytes(core, layer) and not isinstance(layer, Matmul):
         return core
-    found = list(_ways(soc, core, layer, l1_budget))
-    if len(found) == 1 or found[0] is core or not isinstance(layer, Convolution):
-        return found[0]
+    candidates = list(_fitting_cores(soc, core, layer, l1_budget))
+    if len(candidates) == 1 or candidates[0] is core or not isinstance(layer, Convolution):
+        return candidates[0]
     return min(
-        found,
-        key=lambda way: _cycles(soc, way, core, layer, tiling_problem(soc, way, layer, l1_budget)),
+        candidates,
+        key=lambda way: _quickest_tile_cycles(
+            soc, way, core, layer, tiling_problem(soc, way, layer, l1_budget)
+        ),
     )
 
 
-def _ways(soc: Soc, core: ClusterCores, layer: Layer, l1_budget: int) -> Iterator[ClusterCores]:
+def _fitting_cores(
+    soc: Soc, core: ClusterCores, layer: Layer, l1_budget: int
+) -> Iterator[ClusterCores]:
     """Yield fewer and fewer cores for which a tile fits; one core if none does.
 
     Of each number, those with most scratch memory, unless only less leaves room for whole rows.
@@ -234,7 +239,7 @@ def _ways(soc: Soc, core: ClusterCores, layer: Layer, l1_budget: int) -> Iterato
             break
         number = 1 << (number - 1).bit_length() - 1
     if not any_fits and isinstance(layer, Matmul) and layer.batch == 1 and not core.columns:
-        yield from _ways(soc, replace(core, columns=True), layer, l1_budget)
+        yield from _fitting_cores(soc, replace(core, columns=True), layer, l1_budget)
     elif not any_fits:
         yield list(_variants(replace(core, cores=1), layer))[-1]
 
@@ -248,14 +253,14 @@ def _variants(core: ClusterCores, layer: Layer) -> Iterator[ClusterCores]:
         yield replace(core, apart=True)
 
 
-def _cycles(
-    soc: Soc, way: ClusterCores, core: ClusterCores, layer: Layer, problem: TilingProblem
+def _quickest_tile_cycles(
+    soc: Soc, variant: ClusterCores, core: ClusterCores, layer: Layer, problem: TilingProblem
 ) -> int:
     """Return the predicted cycles of the quickest tile, one after another."""
-    costs = costs_of(soc, way, layer)
+    costs = costs_of(soc, variant, layer)
 
     def cycles(tile: Tile) -> int:
         plan = plan_alone(layer, solution_of(problem, tile), core.name, problem)
-        return predicted_cycles(cluster_program(way, layer, plan, core.cores), costs)
+        return predicted_cycles(cluster_program(variant, layer, plan, core.cores), costs)
 
     return quickest(problem, cycles, (), TilingOptions()).objective

@@ -158,10 +158,10 @@ class ClusterLayout(RowLayout):
         planes = 1 if self.native(tensor) else tensor.shape[0]
         pixels = tensor.elements // planes
         room = self.soc.memory("L1").size - _TABLE - _BEHIND
-        most = room // (2 * planes) // _PIXELS * _PIXELS
-        if most == 0:
+        most_pixels = room // (2 * planes) // _PIXELS * _PIXELS
+        if most_pixels == 0:
             return super().convert(conversion)
-        step = min(most, pixels)
+        step = min(most_pixels, pixels)
         text = rendered(
             "byoc_dory.soc.cluster",
             "border.c.jinja",

@@ -194,18 +194,18 @@ def block_of(layer: Weighted, k: int, *, simd: bool = False) -> ConstantBlock:
     Args:
         simd: for cores with SIMD.
     """
-    at = 0
+    offset = 0
 
     def part(there: bool, size: int) -> int:
-        nonlocal at
+        nonlocal offset
         if not there:
             return -1
-        place = at
-        at += round_up(size, 4)
+        place = offset
+        offset += round_up(size, 4)
         return place
 
     own = per_channel(layer)
-    each = layer.weight[0].size
+    window_bytes = layer.weight[0].size
     if simd:
         return ConstantBlock(
             bias=-1,
@@ -214,16 +214,16 @@ def block_of(layer: Weighted, k: int, *, simd: bool = False) -> ConstantBlock:
             shifts=-1,
             weights=part(True, _record_bytes(layer, k)),
             table=part(isinstance(layer, Gemm) and layer.function is not None, 256),
-            bytes=round_up(at, BLOCK_ALIGN),
+            bytes=round_up(offset, BLOCK_ALIGN),
         )
     return ConstantBlock(
         bias=part(layer.bias is not None, 4 * k),
         muls=part(own, 4 * k),
         adds=part(own, 4 * k),
         shifts=part(own, k),
-        weights=part(True, each * k),
+        weights=part(True, window_bytes * k),
         table=part(isinstance(layer, Gemm) and layer.function is not None, 256),
-        bytes=round_up(at, BLOCK_ALIGN),
+        bytes=round_up(offset, BLOCK_ALIGN),
     )
 
 
@@ -257,7 +257,7 @@ def _records(layer: Weighted, block: ConstantBlock, start: int, size: int) -> Ar
         values[columns]
         for values in (
             bias,
-            *(_each(part, layer.K) for part in (requant.mul, requant.add, requant.shift)),
+            *(_channel_values(part, layer.K) for part in (requant.mul, requant.add, requant.shift)),
         )
     ]
     wide = leaves_32_bits(layer, requant)
@@ -288,9 +288,9 @@ def _block(layer: Weighted, block: ConstantBlock, start: int, size: int) -> Arra
         put(block.bias, layer.bias[columns], "<i4")
     requant = mul_shift(layer)
     assert requant is not None
-    put(block.muls, _each(requant.mul, layer.K)[columns], "<i4")
-    put(block.adds, _each(requant.add, layer.K)[columns], "<i4")
-    put(block.shifts, _each(requant.shift, layer.K)[columns], "<u1")
+    put(block.muls, _channel_values(requant.mul, layer.K)[columns], "<i4")
+    put(block.adds, _channel_values(requant.add, layer.K)[columns], "<i4")
+    put(block.shifts, _channel_values(requant.shift, layer.K)[columns], "<u1")
     weights = layer.weight[columns].transpose(0, 2, 3, 1)  # [k][fy][fx][c]
     if isinstance(layer, Convolution) and layer.depthwise:
         weights = layer.weight[columns, 0].transpose(1, 2, 0)  # [fy][fx][c]
@@ -301,7 +301,7 @@ def _block(layer: Weighted, block: ConstantBlock, start: int, size: int) -> Arra
     return image
 
 
-def _each(values: tuple[int, ...], count: int) -> Array:
+def _channel_values(values: tuple[int, ...], count: int) -> Array:
     array = np.asarray(values, np.int64)
     return np.broadcast_to(array, (count,)) if array.size == 1 else array
 

@@ -281,17 +281,17 @@ def _conv(
 
 
 def _matmul(core: ClusterCores, layer: Matmul, y: TileAxis, k: TileAxis) -> dict[str, Entry]:
-    several = layer.batch > 1
+    has_batches = layer.batch > 1
     second: Value = Place("second")
-    if several and not core.apart:
+    if has_batches and not core.apart:
         second = second + y.out_start * (layer.C * layer.K)
     return {
         "a": Place("in"),
         "second": second,
         "out": _OUT,
-        "batch": y.out_size if several else 1,
-        "rows": layer.rows if several else y.out_size,
-        "k": layer.K if several else k.out_size,
+        "batch": y.out_size if has_batches else 1,
+        "rows": layer.rows if has_batches else y.out_size,
+        "k": layer.K if has_batches else k.out_size,
         "c": layer.C,
         "flags": _flags(layer, *(("CLUSTER_B_ROWS",) if layer.transposed else ())),
         **_requant(None, layer, 0),
@@ -329,11 +329,11 @@ def sum_fields(
 
 def _combine(layer: Combination, y: TileAxis, operands: tuple[Operand, ...]) -> dict[str, Entry]:
     fields: dict[str, Entry] = {"in": tuple(Place(each.name) for each in operands[:2])}
-    at = 0
+    offset = 0
     for number, table in enumerate(layer.tables):
         if table is not None:
-            fields[f"tables[{number}]"] = _WEIGHTS + at
-            at += 256
+            fields[f"tables[{number}]"] = _WEIGHTS + offset
+            offset += 256
     return {
         **fields,
         "out": _OUT,

@@ -107,7 +107,7 @@ def transfer_cycles(size: int, rows: int, dma: Dma) -> int:
     return dma.call_cycles + rows * dma.row_cycles(size)
 
 
-def moved(block: Block[int], dma: Dma, plane_cycles: int = 0) -> Moved:
+def transfer_cost(block: Block[int], dma: Dma, plane_cycles: int = 0) -> Moved:
     """Return the DMA's cost for a transfer.
 
     A block with several planes is one transfer for each of them; ``plane_cycles`` are the host's
@@ -130,8 +130,8 @@ def map_tiles(
     across = (x,) if x.count > 1 else ()
     splits = layer.depthwise and k.count > 1
     axes = (k, y, *across) if splits else (y, *across, k)
-    most_in = _most(y, "in_size") * _most(x, "in_size")
-    most_out = _most(y, "out_size") * _most(x, "out_size")
+    most_in = _largest_field(y, "in_size") * _largest_field(x, "in_size")
+    most_out = _largest_field(y, "out_size") * _largest_field(x, "out_size")
     channels, first, step = (k.out_size, k.out_start, k.step) if splits else (layer.C, 0, layer.C)
     whole = x.count == 1
     source_block = Block.of_rows(y.in_size, *(layer.ix * layer.C,) * 3)
@@ -158,7 +158,7 @@ def map_tiles(
     return axes, (source,), out
 
 
-def _most(axis: TileAxis, field: str) -> int:
+def _largest_field(axis: TileAxis, field: str) -> int:
     return max(int(getattr(span, field)) for span in axis.spans)
 
 

@@ -54,18 +54,18 @@ def tiling_problem(soc: Soc, core: ClusterCores, layer: Layer, l1_budget: int) -
     Where not even one row of a convolution fits, tiles are ranges of its columns, too, and
     depthwise of its channels: such tiles are moved row by row.  ``core`` is of the `working` cores.
     """
-    common: dict[str, Any] = {
+    shared_fields: dict[str, Any] = {
         "name": layer.name,
         "l1_limit": min(l1_budget, soc.memory(core.l1).size - (_BEHIND if core.simd else 0)),
         # Nothing is padded, but every tensor starts aligned.
         "slack": ALIGNMENT * (len(layer.inputs) + 2),
     }
     if not isinstance(layer, Weighted):
-        return _of_rows(core, layer, **common)
-    problem = _weighted(core, layer, narrow=False, **common)
+        return _rows_problem(core, layer, **shared_fields)
+    problem = _weighted_problem(core, layer, narrow=False, **shared_fields)
     if not may_be_narrow(layer) or shortage_of(problem) is None:
         return problem
-    return _weighted(core, layer, narrow=True, **common)
+    return _weighted_problem(core, layer, narrow=True, **shared_fields)
 
 
 def is_narrow(problem: TilingProblem) -> bool:
@@ -83,7 +83,7 @@ def _splits_columns(layer: Weighted) -> bool:
     return layer.ox > 1 and max(left, right) < layer.fx
 
 
-def _of_rows(core: ClusterCores, layer: Layer, name: str, l1_limit: int, slack: int) -> (
+def _rows_problem(core: ClusterCores, layer: Layer, name: str, l1_limit: int, slack: int) -> (
     TilingProblem
 ):  # fmt: skip
     units, in_unit, out_unit = units_of(layer)
@@ -119,19 +119,19 @@ def _of_rows(core: ClusterCores, layer: Layer, name: str, l1_limit: int, slack: 
     )
 
 
-def _weighted(
+def _weighted_problem(
     core: ClusterCores, layer: Weighted, name: str, l1_limit: int, slack: int, *, narrow: bool
 ) -> TilingProblem:
     one, two = (block_of(layer, k, simd=core.simd) for k in (4, 8))
-    each = layer.weight[0].size
+    window_bytes = layer.weight[0].size
     depthwise = isinstance(layer, Convolution) and layer.depthwise
     columns = narrow and _splits_columns(layer)
     # The bytes per column besides its weights; then those that do not depend on columns, and the
     # slack of alignments, once.
-    per_column = -(-(two.bytes - one.bytes) // 4) - each + BLOCK_ALIGN // 4
+    per_column = -(-(two.bytes - one.bytes) // 4) - window_bytes + BLOCK_ALIGN // 4
     table = 256 if isinstance(layer, Gemm) and layer.function is not None else 0
     # A record has four channels, and the last one may be partly empty.
-    missing = -layer.K % QUAD if core.simd and not depthwise else 0
+    padding_channels = -layer.K % QUAD if core.simd and not depthwise else 0
     scratch = scratch_bytes(core, layer)
     per_x = scratch_column(core, layer) if columns else 0
     return TilingProblem(
@@ -145,8 +145,8 @@ def _weighted(
         channels_follow_k=narrow and depthwise,
         weights=TileWeights(
             channel=0 if depthwise else layer.fy * layer.fx,
-            block=per_column + (each if depthwise else 0),
-            fixed=table + 2 * BLOCK_ALIGN + missing * (per_column + each),
+            block=per_column + (window_bytes if depthwise else 0),
+            fixed=table + 2 * BLOCK_ALIGN + padding_channels * (per_column + window_bytes),
             in_l1=True,
         ),
         fixed=FixedBytes(scratch=scratch - per_x * layer.ox, slack=slack, column=per_x),
@@ -230,11 +230,11 @@ def operands_of(
     """Return the operands of a layer that is no convolution, its constants excepted."""
     units, in_unit, _ = units_of(layer)
     most_rows = max(span.in_size for span in y.spans)
-    found = []
+    operands = []
     for number, name in enumerate(_names(layer)):
         if number == 1 and in_columns(core, layer):
             assert isinstance(layer, Matmul)
-            found.append(_columns(layer, plan, k))
+            operands.append(_columns(layer, plan, k))
             continue
         whole = number in whole_operands(core, layer)
         size = layer.inputs[number].elements if whole else in_unit
@@ -247,8 +247,8 @@ def operands_of(
             buffer=size if whole else most_rows * size,
             whole=whole,
         )
-        found.append(rows.operand(name, y, plan, number))
-    return tuple(found)
+        operands.append(rows.operand(name, y, plan, number))
+    return tuple(operands)
 
 
 def _columns(layer: Matmul, plan: LayerPlan, k: TileAxis) -> Operand:

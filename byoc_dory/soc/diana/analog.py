@@ -95,26 +95,26 @@ class AnalogAccelerator(AnalogCore):
         because the DMA moves whole reversed groups.  An output channel is a column of cells; if
         there is room, the schedule computes several output columns at a time.
         """
-        core = self.under(options)
-        each = min(layer.C, max(1, core.pass_channels(layer.fy, layer.fx)))
-        column = round_up(each * layer.fy * layer.fx, core.row_step) * 2 // 8
-        common: dict[str, Any] = {
+        core = self.with_options(options)
+        pass_channels = min(layer.C, max(1, core.pass_channels(layer.fy, layer.fx)))
+        column = round_up(pass_channels * layer.fy * layer.fx, core.row_step) * 2 // 8
+        shared_fields: dict[str, Any] = {
             "name": layer.name,
             "l1_limit": self.budget(soc, options),
             "unit": core.l1,
-            "sums": SUM_BYTES if each < layer.C else 0,
+            "sums": SUM_BYTES if pass_channels < layer.C else 0,
         }
         if isinstance(layer, Dense):
-            one = Axis(1, tiled=False)
+            untiled = Axis(1, tiled=False)
             return TilingProblem(
                 k=Axis(layer.K, step=core.row_pitch),
                 c=Axis(layer.C, tiled=False),
-                y=one,
-                x=one,
+                y=untiled,
+                x=untiled,
                 window=InputWindow(1, 1),
                 rounding=Rounding(k=core.row_pitch, c=core.row_pitch),
                 weights=TileWeights(block=column * core.row_pitch, limit=column * core.columns),
-                **common,
+                **shared_fields,
             )
         return TilingProblem(
             k=Axis(layer.K),
@@ -127,14 +127,14 @@ class AnalogAccelerator(AnalogCore):
             ),
             rounding=Rounding(x=core.row_pitch),
             weights=TileWeights(block=column, limit=column * core.columns),
-            **common,
+            **shared_fields,
         )
 
     def tile_program(
         self, soc: Soc, layer: Layer, plan: LayerPlan, options: TilingOptions
     ) -> TileProgram:
         """Return the tile-by-tile execution of a layer under a plan."""
-        core = self.under(options)
+        core = self.with_options(options)
         return analog_program(core, analog_loop(core, layer, plan, options))
 
     def costs(self, soc: Soc, layer: Layer, program: TileProgram, options: TilingOptions) -> Costs:

@@ -86,10 +86,10 @@ def _digital_call(core: DigitalCore, loop: MapLoop, shift: Own) -> Compute:
             given={"relu": layer.relu},
         )
     depthwise = _depthwise(layer)
-    each = core.channels_at_a_time(loop.fy, loop.fx) if depthwise else 1
+    channels_at_once = core.channels_at_a_time(loop.fy, loop.fx) if depthwise else 1
     conv: dict[str, Value] = {
         "k": k.out_size,
-        "c": each if each > 1 else loop.channels,
+        "c": channels_at_once if channels_at_once > 1 else loop.channels,
         "iy": y.in_size,
         "ix": x.in_size,
         "oy": y.out_size,
@@ -102,11 +102,11 @@ def _digital_call(core: DigitalCore, loop: MapLoop, shift: Own) -> Compute:
         "shift": shift,
         **places,
     }
-    given = {"relu": layer.relu, "depthwise": depthwise, "channels": each}
+    fixed_fields = {"relu": layer.relu, "depthwise": depthwise, "channels": channels_at_once}
     function = "diana_digital_depthwise" if depthwise else "diana_digital_conv2d"
-    if each > 1:
+    if channels_at_once > 1:
         function = "diana_digital_depthwise_blocks"
-    return Compute(ConvTrigger, conv, fetched, depthwise, "diana_conv_t", function, given)
+    return Compute(ConvTrigger, conv, fetched, depthwise, "diana_conv_t", function, fixed_fields)
 
 
 def tile_weight_bytes(core: DigitalCore, loop: MapLoop, k: int) -> int:
@@ -166,7 +166,7 @@ def analog_program(core: AnalogCore, loop: MapLoop) -> TileProgram:
 def _analog_call(core: AnalogCore, loop: MapLoop, requant: AnalogRequant) -> Compute:
     layer, k, y, x = loop.layer, loop.k, loop.y, loop.x
     unroll = unroll_of(core, layer, loop.tile.k)
-    each = min(layer.C, core.pass_channels(layer.fy, layer.fx))
+    pass_channels = min(layer.C, core.pass_channels(layer.fy, layer.fx))
     slices = [-(-span.out_size // core.dense_max_k) if loop.dense else 1 for span in k.spans]
     base = named(slot("L1_OUT"), loop.plan.l1_output) if loop.plan.resident_output else Place("out")
     fields: dict[str, Value] = {
@@ -183,12 +183,12 @@ def _analog_call(core: AnalogCore, loop: MapLoop, requant: AnalogRequant) -> Com
         "pad_left": x.pad,
         "gain": Own("gain", gain_shift(requant.gain)),
         "shift": Own("shift", requant.shift),
-        "c_pass": each,
+        "c_pass": pass_channels,
         "unroll": unroll,
         "slice": core.dense_max_k,
         "l1_in": Place("in"),
         "l1_out": Place("out"),
-        "l1_sums": base + (_sums(core, loop) if each < layer.C else 0),
+        "l1_sums": base + (_sums(core, loop) if pass_channels < layer.C else 0),
         "weight_offset": k.index
         * named("WEIGHT_BYTES", tile_bytes(core, layer, loop.tile.k, unroll)),
     }
@@ -199,12 +199,12 @@ def _analog_call(core: AnalogCore, loop: MapLoop, requant: AnalogRequant) -> Com
     if max(slices) > 1:
         function = "diana_analog_dense"
     else:
-        function = "diana_analog_passes" if each < layer.C else "diana_analog_conv2d"
+        function = "diana_analog_passes" if pass_channels < layer.C else "diana_analog_conv2d"
     return Compute(
         AnalogTrigger,
         fields,
         k.pick(fetched),
-        several=each < layer.C or max(slices) > 1,
+        several=pass_channels < layer.C or max(slices) > 1,
         struct="diana_analog_conv_t",
         function=function,
         given={"clip": layer.clip, "vector": loop.dense},

@@ -91,7 +91,7 @@ class DigitalCore(Accelerator):
                     hint=f"{name} is then {number}; DIANA's parameter rows sets both",
                 )
 
-    def under(self, options: TilingOptions) -> DigitalCore:
+    def with_options(self, options: TilingOptions) -> DigitalCore:
         """Return the core with the channels per depthwise trigger that the schedule uses."""
         return _with_channels(self, 1 if options.schedule == "published" else self.lanes)
 
@@ -117,10 +117,10 @@ class DigitalCore(Accelerator):
 
     def depthwise_weight_bytes(self, k: int, fy: int, fx: int) -> int:
         """Return the bytes of the packed weights and biases of ``k`` depthwise channels."""
-        each = self.channels_at_a_time(fy, fx)
-        if each > 1:
+        channels_at_once = self.channels_at_a_time(fy, fx)
+        if channels_at_once > 1:
             # Weights of c input channels take the same bytes in any number of blocks.
-            return self.lanes * k * fy * fx + -(-k // each) * self.bias_bytes
+            return self.lanes * k * fy * fx + -(-k // channels_at_once) * self.bias_bytes
         blocks = -(-k // self.depthwise_block_channels)
         return blocks * (self.lanes * fy * fx + self.bias_bytes)
 
@@ -213,7 +213,7 @@ class AnalogCore(Accelerator):
             self.rows, self.activation_bits, self.adc_bits, self.max_gain, self.max_shift
         )
 
-    def under(self, options: TilingOptions) -> AnalogCore:
+    def with_options(self, options: TilingOptions) -> AnalogCore:
         """Return the core with the requested number of output columns at a time."""
         return replace(self, unroll=1 if options.schedule == "published" else options.unroll)
 

@@ -90,7 +90,7 @@ def analog_cycles(trigger: AnalogTrigger, core: AnalogCore) -> int:
     return total + core.ahead_cycles
 
 
-def _full(trigger: ConvTrigger, k: int, channels: int, core: DigitalCore) -> int:
+def _full_cycles(trigger: ConvTrigger, k: int, channels: int, core: DigitalCore) -> int:
     """Return the cycles of one trigger that computes ``k`` sums over this many channels."""
     weights = core.conv_weight_bytes(k, channels, trigger.fy, trigger.fx)
     fetching = _blocks(weights, core.weight_bytes_per_cycle)
@@ -113,13 +113,13 @@ def trigger_cycles(core: Core, step: Trigger, *, ahead: bool = False) -> int:
             hidden = (_triggers(step, core) - 1) * core.dense_ahead_cycles if ahead else 0
             total = -hidden
             for channels, count in Counter(step.blocks()).items():
-                total += count * _full(step, channels, channels, core)
+                total += count * _full_cycles(step, channels, channels, core)
             return total
         if step.depthwise:
             weights = core.conv_weight_bytes(1, 1, step.fy, step.fx)
             each = core.depthwise_trigger_cycles - (core.depthwise_ahead_cycles if ahead else 0)
             return step.k * (each + _blocks(weights, width) + array_cycles(step, core))
-        return _full(step, step.k, step.c, core)
+        return _full_cycles(step, step.k, step.c, core)
     if isinstance(step, DenseTrigger):
         weights = core.dense_weight_bytes(step.c)
         triggers = _blocks(step.k, core.lanes)

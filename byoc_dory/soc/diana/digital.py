@@ -100,20 +100,22 @@ def _array(core: DigitalCore) -> Objective:
     )  # fmt: skip
 
 
-def _conv_problem(core: DigitalCore, layer: Convolution, common: dict[str, Any]) -> TilingProblem:
+def _conv_problem(
+    core: DigitalCore, layer: Convolution, shared_fields: dict[str, Any]
+) -> TilingProblem:
     fy, fx = pad_filter(layer.fy, core.filters), pad_filter(layer.fx, core.filters)
     if layer.depthwise:
         # The weight memory holds the channels of one trigger, and each trigger writes a whole block
         # of maps, of which only these are real.
-        each = core.channels_at_a_time(fy, fx)
+        channels_at_once = core.channels_at_a_time(fy, fx)
         special: dict[str, Any] = {
             "c": Axis(1, tiled=False),
             "channels_follow_k": True,
             "rounding": Rounding(x=core.row_pitch, extra_maps=core.lanes - 1),
             "weights": TileWeights(
-                fixed=core.lanes * each * fy * fx + core.bias_bytes,
+                fixed=core.lanes * channels_at_once * fy * fx + core.bias_bytes,
                 limit=core.weight_memory,
-                block_k=each if each > 1 else core.depthwise_block_channels,
+                block_k=channels_at_once if channels_at_once > 1 else core.depthwise_block_channels,
             ),
         }
     else:
@@ -134,26 +136,26 @@ def _conv_problem(core: DigitalCore, layer: Convolution, common: dict[str, Any])
         # x tiles start at multiples of the group, so the misalignment is always the same.
         window=InputWindow(layer.iy, layer.ix, fy, fx, layer.stride, -layer.pad[1] % core.group),
         **special,
-        **common,
+        **shared_fields,
     )
 
 
-def _dense_problem(core: DigitalCore, layer: Dense, common: dict[str, Any]) -> TilingProblem:
-    one = Axis(1, tiled=False)
+def _dense_problem(core: DigitalCore, layer: Dense, shared_fields: dict[str, Any]) -> TilingProblem:
+    untiled = Axis(1, tiled=False)
     return TilingProblem(
         k=Axis(layer.K, step=core.lanes),
         c=Axis(layer.C, tiled=False),
-        y=one,
-        x=one,
+        y=untiled,
+        x=untiled,
         window=InputWindow(1, 1),
         rounding=Rounding(k=core.lanes, c=core.columns),
         # One trigger per 16 outputs: the weight memory holds one block.
         weights=TileWeights(fixed=core.dense_weight_bytes(layer.C), limit=core.weight_memory),
-        **common,
+        **shared_fields,
     )
 
 
-def _add_problem(core: DigitalCore, layer: Add, common: dict[str, Any]) -> TilingProblem:
+def _add_problem(core: DigitalCore, layer: Add, shared_fields: dict[str, Any]) -> TilingProblem:
     k, x = (1, layer.K) if layer.of_vectors else (layer.K, layer.ox)
     return TilingProblem(
         k=Axis(k),
@@ -165,7 +167,7 @@ def _add_problem(core: DigitalCore, layer: Add, common: dict[str, Any]) -> Tilin
         copies=2,
         rounding=Rounding(x=round_up(core.row_pitch, core.columns)),
         weights=TileWeights(limit=core.weight_memory),
-        **common,
+        **shared_fields,
     )
 
 
@@ -186,19 +188,19 @@ class DigitalAccelerator(DigitalCore):
         C is never tiled; x is whole or a multiple of 4, because the DMA moves whole reversed
         groups.
         """
-        core = self.under(options)
-        common: dict[str, Any] = {
+        core = self.with_options(options)
+        shared_fields: dict[str, Any] = {
             "name": layer.name,
             "l1_limit": self.budget(soc, options),
             "unit": self.l1,
         }
         match layer:
             case Dense():
-                return _dense_problem(core, layer, common)
+                return _dense_problem(core, layer, shared_fields)
             case Add():
-                return _add_problem(core, layer, common)
+                return _add_problem(core, layer, shared_fields)
             case Convolution():
-                return _conv_problem(core, layer, common)
+                return _conv_problem(core, layer, shared_fields)
             case _:
                 raise UnsupportedError(f"no tiles of {layer.op}", where=f"layer '{layer.name}'")
 
@@ -206,7 +208,7 @@ class DigitalAccelerator(DigitalCore):
         self, soc: Soc, layer: Layer, plan: LayerPlan, options: TilingOptions
     ) -> TileProgram:
         """Return the tile-by-tile execution of a layer under a plan."""
-        core = self.under(options)
+        core = self.with_options(options)
         return digital_program(core, digital_loop(core, layer, plan, options))
 
     def costs(self, soc: Soc, layer: Layer, program: TileProgram, options: TilingOptions) -> Costs:

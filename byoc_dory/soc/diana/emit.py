@@ -125,7 +125,7 @@ def map_kernel(
     definition = Definition(
         layer.op,
         (comment(layer.name),),
-        tuple(_about(loop, program, cycles)),
+        tuple(_comment_lines(loop, program, cycles)),
         "int32_t",
         tuple(arguments),
         body,
@@ -150,7 +150,7 @@ def map_kernel(
     )
 
 
-def _about(loop: MapLoop, program: TileProgram, cycles: int) -> Iterator[str]:
+def _comment_lines(loop: MapLoop, program: TileProgram, cycles: int) -> Iterator[str]:
     """Yield the lines of the comment before the function."""
     layer, solution = loop.layer, loop.plan.solution
     yield f"{layer.op} {comment(layer.shape_text)}"
@@ -227,7 +227,7 @@ class DianaEmitter:
 
         Its arguments are the tensors in L2; tensors that stay in L1 are not arguments.
         """
-        core = self.core.under(options)
+        core = self.core.with_options(options)
         loop = digital_loop(core, layer, plan, options)
         program = digital_program(core, loop)
         cycles = predicted_cycles(program, costs_of(self.soc, core, loop.published))
@@ -247,11 +247,11 @@ class DianaEmitter:
 
 def _digital_descriptor(loop: MapLoop, program: TileProgram, writer: MapWriter) -> dict[str, Expr]:
     """Return the fields of the driver's descriptor of a tile, in order; weights are an argument."""
-    found = writer.fields(program.compute.fields)
-    found.pop("weight_offset", None)
-    places = {name: found.pop(name) for name in list(found) if name.startswith("l1_")}
+    fields = writer.fields(program.compute.fields)
+    fields.pop("weight_offset", None)
+    places = {name: fields.pop(name) for name in list(fields) if name.startswith("l1_")}
     return {
-        **found,
+        **fields,
         "relu": int(loop.layer.relu),
         **{name.removeprefix("l1_"): place for name, place in places.items()},
     }
@@ -270,7 +270,7 @@ class AnalogEmitter:
 
         Its arguments are the tensors in L2; tensors that stay in L1 are not arguments.
         """
-        core = self.core.under(options)
+        core = self.core.with_options(options)
         loop = analog_loop(core, layer, plan, options)
         program = analog_program(core, loop)
         unroll = unroll_of(core, layer, loop.tile.k)
@@ -291,17 +291,17 @@ def _analog_descriptor(
     core: AnalogCore, loop: MapLoop, program: TileProgram, writer: MapWriter
 ) -> dict[str, Expr]:
     """Return the fields of the driver's descriptor of a tile, in order; weights are an argument."""
-    layer, found = loop.layer, writer.fields(program.compute.fields)
-    unroll, c_pass = found["unroll"], found["c_pass"]
+    layer, fields = loop.layer, writer.fields(program.compute.fields)
+    unroll, c_pass = fields["unroll"], fields["c_pass"]
     several = c_pass != layer.C
-    values = {name: found[name] for name in _FIELDS}
+    values = {name: fields[name] for name in _FIELDS}
     if loop.dense:
         # A vector is a map with one position.
         values |= {"iy": 1, "ix": 1}
     values |= {
         "clip": _clip(layer.clip),
-        "in": found["l1_in"],
-        "out": found["l1_out"],
+        "in": fields["l1_in"],
+        "out": fields["l1_out"],
         "mode": f"{unroll} | DIANA_ANALOG_VECTOR" if loop.dense else unroll,
     }
     if program.compute.several:
@@ -310,7 +310,7 @@ def _analog_descriptor(
         assert isinstance(unroll, int) and isinstance(c_pass, int)
         rows = c_pass * layer.fy * (layer.fx + unroll - 1)
         sizes = tuple(core.image_bytes(rows, unroll * span.out_size) for span in loop.k.spans)
-        values |= {"partial": found["l1_sums"], "pass_bytes": writer.entry(loop.k.pick(sizes))}
+        values |= {"partial": fields["l1_sums"], "pass_bytes": writer.entry(loop.k.pick(sizes))}
     return values
 
 

@@ -107,10 +107,10 @@ def pack_digital_weights(core: DigitalCore, layer: Weighted, k_tile: int) -> Arr
     else:
         weight = _extend_filter(weight, core)
         depthwise = layer.groups > 1
-        each = core.channels_at_a_time(*weight.shape[2:]) if depthwise else 1
+        channels_at_once = core.channels_at_a_time(*weight.shape[2:]) if depthwise else 1
         step, block = core.lanes, _conv_block
-        if each > 1:
-            step, block = each, _diagonal_block
+        if channels_at_once > 1:
+            step, block = channels_at_once, _diagonal_block
         elif depthwise:
             step, block = core.depthwise_block_channels, _depthwise_block
         blocks = [
@@ -118,7 +118,7 @@ def pack_digital_weights(core: DigitalCore, layer: Weighted, k_tile: int) -> Arr
             for first in range(0, layer.K, k_tile)
             for k in range(first, min(first + k_tile, layer.K), step)
         ]
-        if depthwise and each == 1:
+        if depthwise and channels_at_once == 1:
             # The load of a block's last channel extends this far beyond the block.
             blocks.append(np.zeros(core.lanes - core.group, np.uint8))
     return reverse_groups(np.concatenate(blocks), core.group)
@@ -206,10 +206,10 @@ def unrolled(weight: Array, unroll: int) -> Array:
 def tile_bytes(core: AnalogCore, layer: Layer, k: int, unroll: int) -> int:
     """Return the bytes of the images and factors of ``k`` output channels."""
     window = layer.fy * (layer.fx + unroll - 1)
-    each = core.pass_channels(layer.fy, layer.fx)
+    pass_channels = core.pass_channels(layer.fy, layer.fx)
     images = sum(
-        core.image_bytes(min(each, layer.C - first) * window, unroll * k)
-        for first in range(0, layer.C, each)
+        core.image_bytes(min(pass_channels, layer.C - first) * window, unroll * k)
+        for first in range(0, layer.C, pass_channels)
     )
     return images + _FACTOR_BYTES * k
 
@@ -232,11 +232,11 @@ def pack_analog_weights(core: AnalogCore, layer: Layer, k_tile: int, unroll: int
         raise ValueError(f"layer '{layer.name}' is not a layer for an in-memory array")
     factors = np.empty((layer.K, 2), np.dtype("<i2"))
     factors[:, 0], factors[:, 1] = requant.mul, requant.add
-    each = core.pass_channels(layer.fy, layer.fx)
+    pass_channels = core.pass_channels(layer.fy, layer.fx)
     parts = []
     for k in range(0, layer.K, k_tile):
         weight = layer.weight[k : k + k_tile].astype(np.int8)
-        for c in range(0, layer.C, each):
-            parts.append(encode_image(unrolled(weight[:, c : c + each], unroll), core))
+        for c in range(0, layer.C, pass_channels):
+            parts.append(encode_image(unrolled(weight[:, c : c + pass_channels], unroll), core))
         parts.append(factors[k : k + k_tile].reshape(-1).view(np.uint8))
     return np.concatenate(parts)

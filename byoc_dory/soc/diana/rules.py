@@ -173,13 +173,13 @@ def converter_is_the_cores(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
 
 def passes_are_the_cores(soc: Soc, core: AnalogCore, layer: Layer) -> Verdict:
     """A pass sums as many whole channels as 1152 rows hold; sums of passes have 16 bits."""
-    each = core.pass_channels(layer.fy, layer.fx)
+    pass_channels = core.pass_channels(layer.fy, layer.fx)
     summed = min(layer.C, _requant(layer).rows // (layer.fy * layer.fx))
-    if summed != min(layer.C, each):
-        return Refused(f"a pass sums {summed} channels, not {min(layer.C, each)}")
-    if each == 0:
+    if summed != min(layer.C, pass_channels):
+        return Refused(f"a pass sums {summed} channels, not {min(layer.C, pass_channels)}")
+    if pass_channels == 0:
         return Refused(f"a channel has {layer.fy * layer.fx} rows")
-    passes = -(-layer.C // each)
+    passes = -(-layer.C // pass_channels)
     if passes * core.scheme.adc_range[0] < _INT16[0]:
         return Refused(f"{passes} passes may leave 16 bits")
     return ACCEPTED

@@ -15,7 +15,7 @@ from byoc_dory.soc.base import Rules, Soc
 from byoc_dory.soc.dla.design import DEPTHWISE, DlaCore
 from byoc_dory.soc.dla.emit import DlaEmitter
 from byoc_dory.soc.dla.program import costs, predicted, tile_program, tiling_problem
-from byoc_dory.soc.dla.region_file import alone
+from byoc_dory.soc.dla.region_file import single_layer_region
 from byoc_dory.soc.dla.regions import DlaRegions
 from byoc_dory.soc.dla.tiles import tiles
 from byoc_dory.soc.regions import RegionRunner
@@ -64,7 +64,7 @@ def window_fits_registers(soc: Soc, core: DlaCore, layer: Layer) -> Verdict:
 
 def smallest_tile_fits_sram(soc: Soc, core: DlaCore, layer: Layer) -> Verdict:
     """The smallest tile fits SRAM: the operands with one output channel (or one row of it)."""
-    region = alone(layer)
+    region = single_layer_region(layer)
     try:
         tiles(region, region.layers[0], core.design(soc.memory(core.l1).size))
     except TilingError as error:

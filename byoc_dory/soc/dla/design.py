@@ -106,13 +106,13 @@ def array_of(pes: int, parallel: str, pes_in: int = 0) -> tuple[int, int]:
                 hint="pes_in is for parallel=both",
             )
         return (pes, 1) if parallel == "input" else (1, pes)
-    chosen = pes_in or max(n for n in range(1, isqrt(pes) + 1) if pes % n == 0)
-    if pes % chosen:
+    inputs = pes_in or max(n for n in range(1, isqrt(pes) + 1) if pes % n == 0)
+    if pes % inputs:
         divisors = ", ".join(str(n) for n in range(1, pes + 1) if pes % n == 0)
         raise TargetError(
-            f"pes_in={chosen} does not divide pes={pes}", where=where, hint=f"one of {divisors}"
+            f"pes_in={inputs} does not divide pes={pes}", where=where, hint=f"one of {divisors}"
         )
-    return chosen, pes // chosen
+    return inputs, pes // inputs
 
 
 @dataclass(frozen=True)

@@ -178,25 +178,25 @@ def decode(words: Sequence[int]) -> Iterator[Command]:
         UnsupportedError: an opcode, a register or a flag does not exist, or the last word is a
             register write without its value; the message names the word.
     """
-    at = 0
-    while at < len(words):
-        word, where = words[at], f"word {at}"
+    index = 0
+    while index < len(words):
+        word, where = words[index], f"word {index}"
         opcode, low = word >> 24, word & 0xFFFFFF
         if opcode == SET:
             if low >= len(REGISTERS):
                 raise _unknown(f"register {low} is written, there are {len(REGISTERS)}", where)
-            if at + 1 == len(words):
+            if index + 1 == len(words):
                 raise _unknown(f"{REGISTERS[low].name} is written, but the stream ends", where)
-            yield Command(at, "SET", register=REGISTERS[low].name, value=words[at + 1])
-            at += 2
+            yield Command(index, "SET", register=REGISTERS[low].name, value=words[index + 1])
+            index += 2
             continue
         if opcode not in _BY_OPCODE:
             raise _unknown(f"there is no instruction {opcode:#04x}", where)
         instruction = _BY_OPCODE[opcode]
         if low & ~sum(flag.mask for flag in instruction.flags):
             raise _unknown(f"{instruction.name} has no flags {low:#x}", where)
-        yield Command(at, instruction.name, flags=low)
-        at += 1
+        yield Command(index, instruction.name, flags=low)
+        index += 1
 
 
 def disassemble(words: Sequence[int]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from byoc_dory.soc.dla.design import Design
 from byoc_dory.soc.dla.region_file import LayerEntry, RegionFile
-from byoc_dory.soc.dla.tiles import Tiling, need, tiles
+from byoc_dory.soc.dla.tiles import Tiling, memory_need, tiles
 from byoc_dory.soc.parts import round_up
 
 _WORD = 4
@@ -71,57 +71,57 @@ def plan(region: RegionFile, design: Design) -> MemoryPlan:
     Raises:
         TilingError: a layer's smallest tile does not fit.
     """
-    chosen = [tiles(region, layer, design) for layer in region.layers]
+    tilings = [tiles(region, layer, design) for layer in region.layers]
     writer = {layer.output: number for number, layer in enumerate(region.layers)}
     reader = {entry: n for n, layer in enumerate(region.layers) for entry in layer.inputs}
     staying: set[int] = set()
-    best = _placed(region, design, chosen, staying, reader)
-    assert best is not None  # each layer fits alone
+    best_plan = _place_layers(region, design, tilings, staying, reader)
+    assert best_plan is not None  # each layer fits alone
     for tensor in writer:
         if not design.resident or region.tensors[tensor].kind != "internal":
             continue
-        tried = _placed(region, design, chosen, staying | {tensor}, reader)
+        tried = _place_layers(region, design, tilings, staying | {tensor}, reader)
         if tried is not None:
-            staying, best = staying | {tensor}, tried
-    return best
+            staying, best_plan = staying | {tensor}, tried
+    return best_plan
 
 
-def _placed(
+def _place_layers(
     region: RegionFile,
     design: Design,
-    chosen: list[Tiling],
+    tilings: list[Tiling],
     staying: set[int],
     reader: dict[int, int],
 ) -> MemoryPlan | None:
     """Return the plan with these tensors staying in SRAM; None if a buffer has no place."""
-    where: dict[int, int] = {}
+    places: dict[int, int] = {}
     layers, used, peak = [], [], 0
     for number, layer in enumerate(region.layers):
-        taken = [
-            (where[tensor], where[tensor] + round_up(region.tensors[tensor].bytes, _WORD))
-            for tensor in where
+        occupied = [
+            (places[tensor], places[tensor] + round_up(region.tensors[tensor].bytes, _WORD))
+            for tensor in places
             if reader[tensor] >= number
         ]
-        entry = _layer_placed(region, design, layer, chosen[number], staying, where, taken)
+        entry = _place_layer(region, design, layer, tilings[number], staying, places, occupied)
         if entry is None:
             return None
         layers.append(entry)
-        used.append(sum(end - start for start, end in taken))
-        peak = max(peak, *(end for _, end in taken))
+        used.append(sum(end - start for start, end in occupied))
+        peak = max(peak, *(end for _, end in occupied))
     return MemoryPlan(tuple(layers), peak, tuple(used))
 
 
-def _layer_placed(
+def _place_layer(
     region: RegionFile,
     design: Design,
     layer: LayerEntry,
     tile: Tiling,
     staying: set[int],
     where: dict[int, int],
-    taken: list[tuple[int, int]],
+    occupied: list[tuple[int, int]],
 ) -> LayerMemory | None:
     """Place a layer's buffers beside the taken ones, to which they are added."""
-    sizes = need(region, layer, design, tile)
+    sizes = memory_need(region, layer, design, tile)
     stays = layer.output in staying
     resident = tuple(tensor in where for tensor in layer.inputs)
     wanted: list[int] = []
@@ -131,11 +131,11 @@ def _layer_placed(
     wanted += [sizes.result if split else 0, sizes.weights]
     places: list[int] = []
     for size in wanted:
-        start = _lowest(taken, size, design.sram)
+        start = _lowest_free(occupied, size, design.sram)
         if start is None:
             return None
         if size:
-            taken.append((start, start + size))
+            occupied.append((start, start + size))
         places.append(start)
     if stays:
         where[layer.output] = places[0]
@@ -153,14 +153,14 @@ def _layer_placed(
     )
 
 
-def _lowest(taken: list[tuple[int, int]], size: int, limit: int) -> int | None:
+def _lowest_free(occupied: list[tuple[int, int]], size: int, limit: int) -> int | None:
     """Return the lowest free address for ``size`` bytes (NOWHERE for 0); None: there is none."""
     if size == 0:
         return NOWHERE
     start, moved = 0, True
     while moved:
         moved = False
-        for low, high in taken:
+        for low, high in occupied:
             if low < start + size and start < high:
                 start, moved = high, True
     return start if start + size <= limit else None

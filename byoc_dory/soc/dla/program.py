@@ -8,8 +8,15 @@ from __future__ import annotations
 from byoc_dory.layers import Add, Convolution, Layer
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.dla.design import Design, DlaCore
-from byoc_dory.soc.dla.region_file import alone
-from byoc_dory.soc.dla.tiles import Tiling, compute_cycles, dma_cycles, groups, layer_cycles, need
+from byoc_dory.soc.dla.region_file import single_layer_region
+from byoc_dory.soc.dla.tiles import (
+    Tiling,
+    compute_cycles,
+    dma_cycles,
+    groups,
+    layer_cycles,
+    memory_need,
+)
 from byoc_dory.tileloop.axes import halo_axis, plain_axis
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, Overheads
 from byoc_dory.tileloop.pipeline import HOST_IN_TURN, Block, Call
@@ -93,7 +100,7 @@ def tile_program(core: DlaCore, layer: Layer, plan: LayerPlan) -> TileProgram:
 
 def costs(core: DlaCore, layer: Layer, design: Design) -> Costs:
     """Return the cycles of a tile's instructions and of its transfers."""
-    region = alone(layer)
+    region = single_layer_region(layer)
     entry = region.layers[0]
 
     def compute(found: Call) -> ComputeCost:
@@ -110,7 +117,7 @@ def costs(core: DlaCore, layer: Layer, design: Design) -> Costs:
 
 def predicted(core: DlaCore, layer: Layer, plan: LayerPlan, design: Design) -> int:
     """Return the cycles of a layer: those of the accelerator, and the host's between them."""
-    region = alone(layer)
+    region = single_layer_region(layer)
     entry = region.layers[0]
     tile = Tiling(plan.solution.tile.k, plan.solution.tile.y)
     own, moved = layer_cycles(
@@ -126,6 +133,6 @@ def predicted(core: DlaCore, layer: Layer, plan: LayerPlan, design: Design) -> i
 
 def memory_of(layer: Layer, design: Design, tile: Tiling) -> tuple[int, int, int]:
     """Return the bytes of a tile's operands, result and weights in SRAM."""
-    region = alone(layer)
-    sizes = need(region, region.layers[0], design, tile)
+    region = single_layer_region(layer)
+    sizes = memory_need(region, region.layers[0], design, tile)
     return sizes.source * sizes.operands, sizes.result, sizes.weights

@@ -142,7 +142,7 @@ def _lowered(
         block = block_of(layer)
         weights += block.tobytes()
         weights += bytes(round_up(len(weights), _BLOCK_ALIGN) - len(weights))
-        entries.append(_entry(layer, numbers, offset if block.size else 0))
+        entries.append(_layer_entry(layer, numbers, offset if block.size else 0))
     packed = bytes(weights)
     return RegionFile(
         format=FORMAT,
@@ -166,7 +166,7 @@ def _kind(layer: Layer) -> Kind:
     return "dense" if isinstance(layer, Dense) else "add"
 
 
-def _entry(layer: Layer, numbers: dict[str, int], offset: int) -> LayerEntry:
+def _layer_entry(layer: Layer, numbers: dict[str, int], offset: int) -> LayerEntry:
     assert isinstance(layer, Convolution | Dense | Add)
     # A layer that is only asked about need not have been retargeted.
     shift = layer.requant.shift if isinstance(layer.requant, Shift) else 0
@@ -196,11 +196,11 @@ def block_of(layer: Layer) -> Array:
 
 
 @lru_cache(maxsize=256)  # asked for every tile size that is considered
-def alone(layer: Layer) -> RegionFile:
+def single_layer_region(layer: Layer) -> RegionFile:
     """Return the region of one layer, without weights."""
     inputs = [Tensor(f"in{n}", tensor.shape) for n, tensor in enumerate(layer.inputs)]
     tensors = [_tensor(tensor, "input") for tensor in inputs]
     tensors.append(_tensor(Tensor("out", layer.output.shape), "output"))
     numbers = {tensor.name: n for n, tensor in enumerate(layer.inputs)}
-    entry = _entry(layer, numbers | {layer.output.name: len(inputs)}, 0)
+    entry = _layer_entry(layer, numbers | {layer.output.name: len(inputs)}, 0)
     return RegionFile(FORMAT, VERSION, layer.name, 0, "", tuple(tensors), (entry,))

@@ -19,7 +19,7 @@ from byoc_dory.soc.dla.design import Design, DlaCore
 from byoc_dory.soc.dla.late import LateAssembler
 from byoc_dory.soc.dla.region_file import RegionFile, lower
 from byoc_dory.soc.dla.simulator import LayerCount, Simulator
-from byoc_dory.soc.dla.tiles import need, smallest
+from byoc_dory.soc.dla.tiles import memory_need, smallest
 from byoc_dory.soc.regions import RegionCount
 
 
@@ -79,14 +79,14 @@ class DlaRegions:
             late = self._assembler.assemble(prepared.json, design)
         except TilingError as error:
             raise _explained(prepared.file, design, error) from error
-        given = {t.name: _inside(t, x) for t, x in zip(prepared.inputs, inputs, strict=True)}
+        given = {t.name: _to_device(t, x) for t, x in zip(prepared.inputs, inputs, strict=True)}
         for entry in prepared.maps:
             table = entry.table.view(np.int8)
             given[entry.tensor] = table[given[entry.source].view(np.uint8)]
         simulator = self._simulator_of(design)
         # The hash of weights that never leave this process is not checked.
         found, counts = simulator.run(prepared.file, prepared.weights, given, late.stream)
-        outputs = [_outside(t, found[t.name]) for t in prepared.outputs]
+        outputs = [_from_device(t, found[t.name]) for t in prepared.outputs]
         return outputs, _count(core, counts)
 
     def _simulator_of(self, design: Design) -> Simulator:
@@ -109,7 +109,7 @@ def _count(core: DlaCore, counts: Sequence[LayerCount]) -> RegionCount:
 def _explained(file: RegionFile, design: Design, error: TilingError) -> TilingError:
     """Return the error with the layer's name, and the bytes of the layer that needs most."""
     layer, least = max(
-        ((layer, need(file, layer, design, smallest(file, layer, design)).total)
+        ((layer, memory_need(file, layer, design, smallest(file, layer, design)).total)
          for layer in file.layers),
         key=lambda found: found[1],
     )  # fmt: skip
@@ -123,9 +123,9 @@ def _explained(file: RegionFile, design: Design, error: TilingError) -> TilingEr
     )
 
 
-def _inside(tensor: Tensor, given: Array) -> Array:
+def _to_device(tensor: Tensor, array: Array) -> Array:
     """Return a tensor in rows of pixels of channels."""
-    flat = np.asarray(given, order="C").reshape(-1).view(np.int8)
+    flat = np.asarray(array, order="C").reshape(-1).view(np.int8)
     if len(tensor.shape) == 1:
         return flat.reshape(1, 1, -1)
     channels, rows, columns = tensor.shape
@@ -134,7 +134,7 @@ def _inside(tensor: Tensor, given: Array) -> Array:
     return flat.reshape(rows, columns, channels)
 
 
-def _outside(tensor: Tensor, found: Array) -> Array:
+def _from_device(tensor: Tensor, array: Array) -> Array:
     """Return the elements in the order of the tensor's layout outside."""
-    ordered = found.transpose(2, 0, 1) if tensor.layout == "NCHW" else found
+    ordered = array.transpose(2, 0, 1) if tensor.layout == "NCHW" else array
     return np.asarray(ordered, order="C").reshape(-1)

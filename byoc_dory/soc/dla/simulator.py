@@ -163,8 +163,8 @@ class Simulator:
             InputError: an input is missing, or has another size.
             SimulationError: the accelerator complained; the message has layer and word.
         """
-        held = [np.zeros((t.rows, t.columns, t.channels), np.int8) for t in region.tensors]
-        for tensor, entry in zip(held, region.tensors, strict=True):
+        arrays = [np.zeros((t.rows, t.columns, t.channels), np.int8) for t in region.tensors]
+        for tensor, entry in zip(arrays, region.tensors, strict=True):
             if entry.kind == "input":
                 given = inputs.get(entry.name)
                 if given is None or given.size != tensor.size or given.dtype != np.int8:
@@ -177,23 +177,23 @@ class Simulator:
         words = np.frombuffer(stream.words.tobytes(), np.uint32)
         counts = []
         for number, layer in enumerate(region.layers):
-            self._slots(region, layer, packed, held)
+            self._slots(region, layer, packed, arrays)
             first, last = stream.starts[number : number + 2]
             counts.append(self._layer(layer, words[first:last], first, trace))
         return {
             entry.name: tensor
-            for tensor, entry in zip(held, region.tensors, strict=True)
+            for tensor, entry in zip(arrays, region.tensors, strict=True)
             if entry.kind == "output"
         }, counts
 
     def _slots(
-        self, region: RegionFile, layer: LayerEntry, weights: Array, held: list[Array]
+        self, region: RegionFile, layer: LayerEntry, weights: Array, arrays: list[Array]
     ) -> None:
         block = weights[layer.weights : layer.weights + region.block_bytes(layer)]
         self._slot(SLOT_WEIGHTS, block)
         for place, number in enumerate(layer.inputs):
-            self._slot(slot_of(place), held[number])
-        self._slot(SLOT_RESULT, held[layer.output])
+            self._slot(slot_of(place), arrays[number])
+        self._slot(SLOT_RESULT, arrays[layer.output])
 
     def execute(self, words: Sequence[int], slots: Mapping[int, Array]) -> LayerCount:
         """Execute words that belong to no region, such as those of a test.
@@ -217,18 +217,18 @@ class Simulator:
         self, layer: LayerEntry, words: Array, first: int, trace: list[Executed] | None
     ) -> LayerCount:
         totals, entries = _TotalsC(), ctypes.c_uint64(0)
-        done = None if trace is None else (_DoneC * len(words))()
+        executed = None if trace is None else (_DoneC * len(words))()
         failed = self._c.dla_native_run(
             self._self, words.ctypes.data, len(words), ctypes.byref(totals),
-            None if done is None else ctypes.addressof(done), ctypes.byref(entries),
+            None if executed is None else ctypes.addressof(executed), ctypes.byref(entries),
         )  # fmt: skip
         if failed:
             raise SimulationError(
                 self._c.dla_native_error(self._self).decode(),
                 where=f"layer '{layer.name}', whose stream begins at word {first}",
             )
-        if done is not None and trace is not None:
-            for each in done[: entries.value]:
+        if executed is not None and trace is not None:
+            for each in executed[: entries.value]:
                 trace.append(
                     Executed(
                         first + each.word, _MNEMONIC[each.opcode], KINDS[each.kind], each.cycles,
@@ -246,18 +246,18 @@ class Simulator:
         )
 
 
-def trace_lines(words: Sequence[int], done: Sequence[Executed], pes: int) -> Iterator[str]:
+def trace_lines(words: Sequence[int], executed: Sequence[Executed], pes: int) -> Iterator[str]:
     """Yield one line per word or register write; instructions with their cycles.
 
     Args:
         words: a region's command stream.
-        done: what `Simulator.run` traced of it.
+        executed: what `Simulator.run` traced of it.
         pes: number of PEs, for their utilisation.
     """
-    at = {each.word: each for each in done}
+    executed_at = {each.word: each for each in executed}
     start = 0
     for line in disassemble(words):
-        found = at.get(int(line.split(maxsplit=1)[0]))
+        found = executed_at.get(int(line.split(maxsplit=1)[0]))
         if found is None:
             yield line
             continue

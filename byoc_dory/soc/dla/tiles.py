@@ -81,7 +81,7 @@ def rows_in(region: RegionFile, layer: LayerEntry, rows: int) -> int:
     return min(layer.stride[0] * (rows - 1) + layer.kernel[0], source.rows)
 
 
-def need(region: RegionFile, layer: LayerEntry, design: Design, tile: Tiling) -> Need:
+def memory_need(region: RegionFile, layer: LayerEntry, design: Design, tile: Tiling) -> Need:
     """Return the SRAM that a tile takes if nothing stays there between layers."""
     source, result = region.source(layer), region.result(layer)
     pixels = tile.y * result.columns
@@ -110,7 +110,7 @@ def tiles(region: RegionFile, layer: LayerEntry, design: Design) -> Tiling:
         TilingError: not even the smallest tile fits; the message has limit, demand and levers.
     """
     result = region.result(layer)
-    best: Tiling | None = None
+    best_tiling: Tiling | None = None
     fewest = 0
     for bands in range(1, result.rows + 1 if design.rows else 2):
         y = groups(result.rows, bands)
@@ -121,11 +121,11 @@ def tiles(region: RegionFile, layer: LayerEntry, design: Design) -> Tiling:
             continue
         for tile in (Tiling(k, y), Tiling(_whole_groups(design, layer, k, result.channels), y)):
             cycles = tiled_cycles(region, layer, design, tile) if design.rows else 0
-            if best is None or cycles < fewest:
-                best, fewest = tile, cycles
-    if best is None:
+            if best_tiling is None or cycles < fewest:
+                best_tiling, fewest = tile, cycles
+    if best_tiling is None:
         raise _too_small(region, layer, design)
-    return best
+    return best_tiling
 
 
 def _widest(region: RegionFile, layer: LayerEntry, design: Design, y: int) -> int:
@@ -133,7 +133,7 @@ def _widest(region: RegionFile, layer: LayerEntry, design: Design, y: int) -> in
     low, high = 0, region.result(layer).channels
     while low < high:
         middle = (low + high + 1) // 2
-        if need(region, layer, design, Tiling(middle, y)).total <= design.sram:
+        if memory_need(region, layer, design, Tiling(middle, y)).total <= design.sram:
             low = middle
         else:
             high = middle - 1
@@ -158,7 +158,7 @@ def layer_cycles(
     design: Design,
     tile: Tiling,
     resident: tuple[bool, ...],
-    stays: bool,
+    result_stays: bool,
 ) -> tuple[int, int]:
     """Return the cycles that a layer computes, and those of its transfers."""
     result = region.result(layer)
@@ -174,7 +174,7 @@ def layer_cycles(
             if count == 0:
                 continue
             computing += count * compute_cycles(region, layer, design, k, rows)
-            each = _moved(region, layer, design, k, rows, resident, stays)
+            each = _transfer_cycles(region, layer, design, k, rows, resident, result_stays)
             if layer.op == "depthwise" and not resident[0]:
                 each += _band_cycles(region, layer, design, first * tile.y, rows, k)
             if wide > 1 or first == 0:
@@ -229,19 +229,19 @@ def _weight_cycles(region: RegionFile, layer: LayerEntry, design: Design, k: int
     return own + dma_cycles(design, 1, 4 * k, True)
 
 
-def _moved(
+def _transfer_cycles(
     region: RegionFile,
     layer: LayerEntry,
     design: Design,
     k: int,
     rows: int,
     resident: tuple[bool, ...],
-    stays: bool,
+    result_stays: bool,
 ) -> int:
     result = region.result(layer)
     pixels = rows * result.columns
     one = dma_cycles(design, pixels, k, k == result.channels)
-    moved = 0 if stays else one
+    moved = 0 if result_stays else one
     if layer.op == "add":
         moved += one * sum(not found for found in resident)
     return moved
@@ -253,19 +253,19 @@ def smallest(region: RegionFile, layer: LayerEntry, design: Design) -> Tiling:
 
 
 def _too_small(region: RegionFile, layer: LayerEntry, design: Design) -> TilingError:
-    least = smallest(region, layer, design)
-    small = need(region, layer, design, least)
+    tiling = smallest(region, layer, design)
+    small = memory_need(region, layer, design, tiling)
     result = region.result(layer)
-    whole = need(region, layer, design, Tiling(result.channels, result.rows)).total
+    whole = memory_need(region, layer, design, Tiling(result.channels, result.rows)).total
     levers = [f"give {small.total} B of SRAM or more"]
     if not design.rows and result.rows > 1:
-        lower = need(region, layer, design, Tiling(1, 1)).total
+        lower = memory_need(region, layer, design, Tiling(1, 1)).total
         levers.append(f"tile rows, too (rows=tiled), which needs {lower} B")
     if not design.fused and layer.op != "add":
         levers.append("requantize in the convolution (fused), whose results take a quarter")
     levers.append("leave the layer to the CPU")
     return TilingError(
-        f"the smallest tile (K={least.k}, oy={least.y}) needs {small.total} B of SRAM (operands "
+        f"the smallest tile (K={tiling.k}, oy={tiling.y}) needs {small.total} B of SRAM (operands "
         f"{small.source * small.operands}, result {small.result}, weights {small.weights}), "
         f"the limit is {design.sram} B, and the whole layer would need {whole} B",
         where=f"layer '{layer.name}'",

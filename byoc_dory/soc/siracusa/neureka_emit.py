@@ -175,7 +175,7 @@ class NeurekaEmitter:
             finish="siracusa_neureka_wait_for({})",
             fallible=False,
             after=_after(program, writer) + _sum(program),
-            declarations=_about(layer, kinds),
+            declarations=_comment_line(layer, kinds),
         )
         what = "" if self.core.weight_memory else "weights, "
         about = f"jobs, {what}scales and biases of {layer.name}"
@@ -303,7 +303,7 @@ def _pointer(place: Entry, writer: TileWriter) -> str:
     return f"cluster_l1({writer.value(place, offset=True)})"
 
 
-def _about(layer: Weighted, kinds: tuple[JobKind, ...]) -> str:
+def _comment_line(layer: Weighted, kinds: tuple[JobKind, ...]) -> str:
     """Return a comment that lists the jobs."""
     lines = ["/* The jobs of a tile, whose registers begin its constants:\n"]
     lines += [f" *   {number}: {text}\n" for number, text in enumerate(_jobs(layer, kinds))]

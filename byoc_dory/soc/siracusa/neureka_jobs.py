@@ -188,7 +188,7 @@ def jobs_of(core: Neureka, layer: Weighted, shape: TileShape) -> tuple[Grid, ...
 def grid(pixels: int, block: int) -> tuple[Grid, ...]:
     """Return one or two jobs that compute so many pixels in the fewest blocks of 1x1."""
     whole = _rectangle(pixels, block)
-    best: tuple[Grid, ...] = (whole,)
+    best_grids: tuple[Grid, ...] = (whole,)
     least = _blocks(whole, block)
     # A second job costs the host more than a block costs the engine only for the smallest layers.
     for rows in range(1, min(2 * block, pixels - 1) + 1):
@@ -200,11 +200,11 @@ def grid(pixels: int, block: int) -> tuple[Grid, ...]:
         second = _rectangle(rest, block)
         blocks = _blocks(first, block) + _blocks(second, block)
         if blocks < least:
-            best, least = (first, _after(second, rows * columns)), blocks
-    return best
+            best_grids, least = (first, _grid_after(second, rows * columns)), blocks
+    return best_grids
 
 
-def _after(job: Grid, first: int) -> Grid:
+def _grid_after(job: Grid, first: int) -> Grid:
     return Grid(job.rows, job.columns, first, own_rows=False)
 
 

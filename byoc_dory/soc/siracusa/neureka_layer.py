@@ -165,20 +165,20 @@ def factors_of(layer: Weighted) -> Factors | str:
     if requant is None:
         return f"the requantization is {type(layer.requant).__name__}"
     bias = np.zeros(layer.K, np.int64) if layer.bias is None else layer.bias.astype(np.int64)
-    scale, shift, add = (_each(part, layer.K) for part in _parts(requant))
+    scale, shift, add = (_channel_values(part, layer.K) for part in _parts(requant))
     low, high = _sums(layer)
-    reason = _beyond("a sum", low, high)
+    reason = _range_refusal("a sum", low, high)
     if reason is not None:
         return reason
     # Python's integers: products of a scale and a bias may exceed 64 bits.
     total = scale.astype(object) * bias.astype(object) + add
-    reason = _beyond("a bias, times the scale, plus the addend,", total, total)
+    reason = _range_refusal("a bias, times the scale, plus the addend,", total, total)
     if reason is not None:
         return reason
     bias = total.astype(np.int64)
     ends = np.sort(np.stack([low * scale, high * scale]), axis=0)
     if bias.any() or (scale < 0).any():
-        reason = _beyond("a scaled sum", ends[0], ends[1]) or _beyond(
+        reason = _range_refusal("a scaled sum", ends[0], ends[1]) or _range_refusal(
             "a scaled sum with its bias", ends[0] + bias, ends[1] + bias
         )
         if reason is not None:
@@ -195,7 +195,7 @@ def _parts(requant: MulShift) -> tuple[tuple[int, ...], ...]:
     return requant.mul, requant.shift, requant.add
 
 
-def _each(values: tuple[int, ...], count: int) -> Array:
+def _channel_values(values: tuple[int, ...], count: int) -> Array:
     array = np.asarray(values, np.int64)
     return np.repeat(array, count) if array.size == 1 else array
 
@@ -208,7 +208,7 @@ def _sums(layer: Weighted) -> tuple[Array, Array]:
     return positive * low + negative * high, positive * high + negative * low
 
 
-def _beyond(what: str, low: Array, high: Array) -> str | None:
+def _range_refusal(what: str, low: Array, high: Array) -> str | None:
     """Return the value that leaves 32 bits, as a reason; ``None`` if none does."""
     least, most = int(low.min()), int(high.max())
     worst = least if least < _INT32[0] else most

@@ -21,7 +21,7 @@ from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.cost import sum_cycles
 from byoc_dory.soc.cluster.packing import constants_of, has_sum_table
 from byoc_dory.soc.cluster.program import ENGINE_BESIDE, ENGINE_IN_TURN, sum_fields
-from byoc_dory.soc.cluster.rows import RowsOf, matrix_result, moved, row_program
+from byoc_dory.soc.cluster.rows import RowsOf, matrix_result, row_program, transfer_cost
 from byoc_dory.soc.cluster.tiles import units_of
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_jobs import Grid, TileShape, jobs_of, tile_cycles
@@ -73,14 +73,14 @@ def followed(
 
 def _may_follow(layer: Layer, plan: LayerPlan, follower: Follower) -> bool:
     """Whether rows of the sum are those of the layer's result, and everything is in L1."""
-    after, own = follower.layer, follower.plan
+    next_layer, next_plan = follower.layer, follower.plan
     return (
         isinstance(layer, Convolution)
-        and isinstance(after, Add)
+        and isinstance(next_layer, Add)
         and plan.resident_output
-        and all(own.resident_inputs)
-        and own.solution.tile.y >= units_of(after)[0]
-        and layer.output.name in [tensor.name for tensor in after.inputs]
+        and all(next_plan.resident_inputs)
+        and next_plan.solution.tile.y >= units_of(next_layer)[0]
+        and layer.output.name in [tensor.name for tensor in next_layer.inputs]
         and view_of(layer).row_step == 1
         and not keeps_some(layer)
     )
@@ -105,7 +105,7 @@ def operands_of(layer: Convolution, plan: LayerPlan, y: TileAxis) -> tuple[Opera
     """Return the sum, and its operands but for the layer's result; all of them are resident."""
     if plan.follower is None:
         return ()
-    after, own = plan.follower.layer, plan.follower.plan
+    next_layer, next_plan = plan.follower.layer, plan.follower.plan
     row = layer.ox * layer.K
 
     def whole(name: str, l1: int) -> Operand:
@@ -114,26 +114,26 @@ def operands_of(layer: Convolution, plan: LayerPlan, y: TileAxis) -> tuple[Opera
         return Operand(name, inside, block, l1, layer.oy * row, resident=True, inside=inside)
 
     terms = [
-        whole(f"term{number}", own.l1_inputs[number])
-        for number, tensor in enumerate(after.inputs)
+        whole(f"term{number}", next_plan.l1_inputs[number])
+        for number, tensor in enumerate(next_layer.inputs)
         if tensor.name != layer.output.name
     ]
-    return (*terms, whole(SUM, own.l1_output))
+    return (*terms, whole(SUM, next_plan.l1_output))
 
 
 def sum_of(layer: Convolution, plan: LayerPlan, y: TileAxis, behind: int) -> dict[str, Entry]:
     """Return the fields of the sum of a tile; its table lies ``behind`` the layer's constants."""
     if plan.follower is None:
         return {}
-    after = plan.follower.layer
-    assert isinstance(after, Add)
+    next_layer = plan.follower.layer
+    assert isinstance(next_layer, Add)
     terms = tuple(
         Place("out" if tensor.name == layer.output.name else f"term{number}")
-        for number, tensor in enumerate(after.inputs)
+        for number, tensor in enumerate(next_layer.inputs)
     )
-    table = Place("weights") + behind if has_sum_table(after) else None
+    table = Place("weights") + behind if has_sum_table(next_layer) else None
     elements = y.out_size * (layer.ox * layer.K)
-    fields = sum_fields(after, terms, Place(SUM), elements, table)
+    fields = sum_fields(next_layer, terms, Place(SUM), elements, table)
     return {f"{SUM}.{name}": entry for name, entry in fields.items()}
 
 
@@ -216,13 +216,13 @@ def job_axis(layer: Weighted, y: TileAxis) -> TileAxis:
 
 def job_kinds(core: Neureka, layer: Weighted, y: TileAxis, outputs: int) -> tuple[JobKind, ...]:
     """Return the jobs of each kind of tile with so many output channels, in the kinds' order."""
-    found = []
+    kinds = []
     rows = job_axis(layer, y)
     for kind, first in enumerate(rows.kinds[0]):
         span = rows.spans[first]
         shape = TileShape(span.out_size, span.in_size, span.pad, outputs)
-        found += [JobKind(kind, job, shape) for job in jobs_of(core, layer, shape)]
-    return tuple(found)
+        kinds += [JobKind(kind, job, shape) for job in jobs_of(core, layer, shape)]
+    return tuple(kinds)
 
 
 def _fields(
@@ -331,7 +331,7 @@ def costs_of(soc: Soc, core: Neureka, layer: Weighted) -> Costs:
             after=_cycles_after(core, call) + _beside(soc, core, call),
         )
 
-    return Costs(compute=compute, move=lambda block: moved(block, dma), overheads=overheads)
+    return Costs(compute=compute, move=lambda block: transfer_cost(block, dma), overheads=overheads)
 
 
 def _cycles_before(core: Neureka, call: Call) -> int:

@@ -218,14 +218,14 @@ def block_of(core: Neureka, layer: Weighted, k: int, jobs: int) -> FactorBlock:
     """Return the offsets of the parts of a block of ``k`` output channels."""
     assert jobs <= _MOST_JOBS, jobs
     factors = the_factors(layer)
-    at = 4 * core.job_registers * jobs
+    offset = 4 * core.job_registers * jobs
 
     def part(there: bool, size: int) -> int:
-        nonlocal at
+        nonlocal offset
         if not there:
             return -1
-        place = at
-        at += round_up(size, 4)
+        place = offset
+        offset += round_up(size, 4)
         return place
 
     bits, channels = packed_weights(core, layer).bits, view_of(layer).channels
@@ -236,7 +236,7 @@ def block_of(core: Neureka, layer: Weighted, k: int, jobs: int) -> FactorBlock:
         scales=part(True, factors.scale_bytes * k),
         biases=part(factors.biased, 4 * k),
         shifts=part(factors.shift_per_channel, k),
-        bytes=round_up(at, _ALIGN),
+        bytes=round_up(offset, _ALIGN),
     )
 
 

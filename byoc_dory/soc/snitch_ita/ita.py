@@ -45,7 +45,7 @@ def heads_of(layer: MultiHeadAttention, ita: str, cores: str) -> tuple[tuple[Lay
     """Return an ``mha`` layer's parts with their accelerators' names; the last has its output."""
     attention = layer.attention
     if attention.joined:
-        return tuple((part, ita) for part in _joined(layer, attention))
+        return tuple((part, ita) for part in _joined_heads(layer, attention))
     parts: list[tuple[Layer, str]] = []
     results = []
     for head in range(attention.heads):
@@ -56,7 +56,7 @@ def heads_of(layer: MultiHeadAttention, ita: str, cores: str) -> tuple[tuple[Lay
     return tuple(parts)
 
 
-def _joined(layer: Layer, attention: Attention) -> tuple[Layer, ...]:
+def _joined_heads(layer: Layer, attention: Attention) -> tuple[Layer, ...]:
     source = layer.inputs[0]
     query = _product(f"{layer.name}.query", source, _stacked(attention.query))
     key = _product(f"{layer.name}.key", source, _stacked(attention.key))

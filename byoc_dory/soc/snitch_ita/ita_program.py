@@ -17,7 +17,7 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.cluster.program import ENGINE_BESIDE, ENGINE_IN_TURN
 from byoc_dory.soc.cluster.requant import mul_shift
-from byoc_dory.soc.cluster.rows import RowsOf, matrix_result, moved, row_program
+from byoc_dory.soc.cluster.rows import RowsOf, matrix_result, row_program, transfer_cost
 from byoc_dory.soc.snitch_ita.ita_core import Ita, ItaRequant, ita_requant
 from byoc_dory.tileloop.axes import TileAxis, halo_axis, plain_axis
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads
@@ -49,16 +49,16 @@ def tiling_problem(soc: Soc, core: Ita, layer: Layer, l1_budget: int) -> TilingP
     Products are tiled by rows and columns; a transposed result has rows where others have columns.
     Attention is tiled by queries; keys and values are in L1 as a whole.
     """
-    whole = aligned(core, layer)
-    common: dict[str, Any] = {
+    is_aligned = aligned(core, layer)
+    shared_fields: dict[str, Any] = {
         "name": layer.name,
         "l1_limit": min(l1_budget, soc.memory(core.l1).size),
         "inputs_once": True,
         "x": Axis(1, tiled=False),
         "window": InputWindow(layer.oy, 1),
         "rounding": Rounding(k=core.tile, c=core.tile, y=core.tile),
-        "may_find": whole,
-        "may_stay": whole,
+        "may_find": is_aligned,
+        "may_stay": is_aligned,
     }
     channels = Axis(layer.C, tiled=False)
     if isinstance(layer, Attend):
@@ -70,7 +70,7 @@ def tiling_problem(soc: Soc, core: Ita, layer: Layer, l1_budget: int) -> TilingP
             y=Axis(layer.oy, step=core.tile),
             weights=TileWeights(in_l1=True),
             fixed=FixedBytes((each, each), scratch=core.tile * keys),
-            **common,
+            **shared_fields,
         )
     return TilingProblem(
         k=Axis(layer.K, step=core.tile),
@@ -79,7 +79,7 @@ def tiling_problem(soc: Soc, core: Ita, layer: Layer, l1_budget: int) -> TilingP
         weights=TileWeights(
             block=core.tile * (round_up(layer.C, core.tile) + core.bias_bytes), in_l1=True
         ),
-        **common,
+        **shared_fields,
     )
 
 
@@ -149,14 +149,14 @@ def _operands(
     core: Ita, layer: Gemm | Attend, plan: LayerPlan, y: TileAxis, rows: int
 ) -> tuple[Operand, ...]:
     names = ("query", "key", "value") if isinstance(layer, Attend) else ("in",)
-    found = []
+    operands = []
     for number, (name, tensor) in enumerate(zip(names, layer.inputs, strict=True)):
         width, height, _ = tensor.shape
         pitch = round_up(width, core.tile)
         held = round_up(height, core.tile) if number else rows
         operand = RowsOf(height, width, pitch, held * pitch, whole=number > 0)
-        found.append(operand.operand(name, y, plan, number))
-    return tuple(found)
+        operands.append(operand.operand(name, y, plan, number))
+    return tuple(operands)
 
 
 def requant_fields(field: str, requant: ItaRequant, name: str = "") -> dict[str, Entry]:
@@ -181,15 +181,15 @@ def _product(
     left, right = (weights, data) if layer.transposed else (data, weights)
     requant = mul_shift(layer)
     assert requant is not None
-    found = ita_requant(requant.mul[0], requant.shift[0], requant.add[0], core.max_shift)
-    assert isinstance(found, ItaRequant), found
+    ita_numbers = ita_requant(requant.mul[0], requant.shift[0], requant.add[0], core.max_shift)
+    assert isinstance(ita_numbers, ItaRequant), ita_numbers
     fields: dict[str, Entry] = {
         "rows": left[2],
         "cols": right[2],
         "inner": inner,
         "operation": "SNITCH_ITA_OP_LINEAR",
         "bias_kind": "SNITCH_ITA_BIAS_ROWS" if layer.transposed else "SNITCH_ITA_BIAS_COLS",
-        **requant_fields("requant", found),
+        **requant_fields("requant", ita_numbers),
     }
     if isinstance(layer.function, ItaGelu):
         gelu = layer.function
@@ -249,7 +249,7 @@ def costs_of(soc: Soc, core: Ita, layer: Layer, program: TileProgram) -> Costs:
     fill = core.fill_cycles + core.drain_cycles
     return Costs(
         compute=lambda call: ComputeCost(_task_cycles(core, layer, call), fill=fill),
-        move=lambda block: moved(block, dma),
+        move=lambda block: transfer_cost(block, dma),
         overheads=overheads,
     )
 
