@@ -41,8 +41,10 @@ def build_token_loop(step: Built, language: LanguageModel, *, sanitize: bool = F
     )
     files = {**loop_files(step.program, language), "main.c": main}
     if native:
-        return build_host(step.program, step.soc, step.compiler, sanitize=sanitize, extra=files)
-    return build_rv32(step.program, step.soc, step.compiler, extra=files)
+        return build_host(
+            step.program, step.soc, step.compiler, sanitize=sanitize, extra_sources=files
+        )
+    return build_rv32(step.program, step.soc, step.compiler, extra_sources=files)
 
 
 @dataclass(frozen=True)

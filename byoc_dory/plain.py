@@ -1,4 +1,4 @@
-"""Text of files and users, in a form that does nothing to who shows it or to what it is part of.
+"""Text from files and users, in a form that is harmless to whatever shows or contains it.
 
 Each kind of output has one writer, which uses one of these: errors, logs, lines and cells of tables
 `plain`, CSV `csv_cell`, Markdown `markdown`.  C has comments of its own, and HTML is escaped by its

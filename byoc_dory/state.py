@@ -102,7 +102,7 @@ _LOG = logging.getLogger(__name__)
 
 # Bytes behind the last input that kernels may read.
 _BEHIND = 16
-# The inputs are tried in so many steps first.
+# The inputs are tried in this many steps first.
 _STEPS = 4
 
 
@@ -192,7 +192,7 @@ class _Search:
         return replace(plan, kept_cycles=kept, loaded_cycles=loaded), self._best_regions
 
     def _try(self, count: int) -> None:
-        """Plan with so many inputs in L1, and keep the plan if it is the quickest so far."""
+        """Plan with this many inputs in L1, and keep the plan if it is the quickest so far."""
         if count in self._cycles or count in self._no_room:
             return
         size = self._places.bytes(count)
@@ -262,11 +262,11 @@ class _Places:
         self.end = (min(size, options.l1_budget or size) - _BEHIND) // ALIGNMENT * ALIGNMENT
 
     def bytes(self, count: int) -> int:
-        """Return the bytes of L1 that the first so many take."""
+        """Return the bytes of L1 that the first ``count`` take."""
         return sum(round_up(self._sizes[name], ALIGNMENT) for name in self.candidates[:count])
 
     def plan(self, count: int, obstacle: str = "") -> StatePlan:
-        """Return the plan with the first so many in L1, and why the others are not there."""
+        """Return the plan with the first ``count`` in L1, and why the others are not there."""
         first = self.end - self.bytes(count)
         inputs, offset = [], first
         for name, size in self._sizes.items():

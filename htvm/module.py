@@ -186,7 +186,7 @@ class Module:
             TargetError: the module was built for another platform than ``"rv32"``.
             SimulationError: the core trapped, or a device model complained.
         """
-        from htvm.tools.verification.verify import outside
+        from htvm.tools.verification.verify import written_outside
 
         if self.platform != "rv32":
             raise TargetError(
@@ -194,7 +194,9 @@ class Module:
                 where=f"platform '{self.platform}'",
                 hint="build for platform rv32",
             )
-        return outside(self.compiled, bind_inputs(self.compiled.source.inputs, inputs), self._built)
+        return written_outside(
+            self.compiled, bind_inputs(self.compiled.source.inputs, inputs), self._built
+        )
 
     @with_progress
     def verify(

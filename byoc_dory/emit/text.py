@@ -136,17 +136,17 @@ class Symbols:
         self._numbers: dict[str, int] = {}  # the last one behind a name, all before it are taken
 
     def function(self, preferred: str) -> str:
-        """Return a new name of a function: the wish behind the model's name, or with a number."""
+        """Return a new name for a function: the preferred one, with the model's name before it."""
         return self._new_name(preferred, function=True)
 
     def function_of(self, key: Hashable, preferred: str) -> str:
-        """Return the function's name of a thing, the same each time."""
+        """Return the name of the function for ``key``, the same each time."""
         if key not in self._known:
             self._known[key] = self.function(preferred)
         return self._known[key]
 
     def constant(self, preferred: str) -> str:
-        """Return a new name of an array that belongs to no function that is yet to be named."""
+        """Return a new name for an array that belongs to no function still to be named."""
         return self._new_name(preferred, function=False)
 
     def enter(self, names: Iterable[str]) -> None:

@@ -160,7 +160,7 @@ def written_over(plan: MemoryPlan, buffers: Sequence[BufferUse]) -> dict[str, st
 
 
 def _bytes_at_step(items: Sequence[Item], step: int) -> int:
-    """Return the fewest bytes in which the buffers of a step find place."""
+    """Return the fewest bytes into which the buffers of a step fit."""
     total = 0
     for item in items:
         if item.first <= step <= item.last:
@@ -330,7 +330,7 @@ def check_plan(plan: MemoryPlan, buffers: Sequence[BufferUse], alignment: int = 
 
 
 def _may_overlap(a: BufferUse, b: BufferUse, distance: int) -> bool:
-    """Whether two buffers may overlap if ``b`` starts so many bytes after ``a``."""
+    """Whether two buffers may overlap if ``b`` starts this many bytes after ``a``."""
     if b.over == a.name and len(range(b.first, a.last + 1)) == 1 and not b.surplus:
         return -distance >= b.below or distance >= b.above
     return b.name == a.over and _may_overlap(b, a, -distance)

@@ -325,7 +325,7 @@ Indices: TypeAlias = tuple[int, ...]
 
 
 def kinds_of_tiles(program: TileProgram) -> Iterator[tuple[Indices, tuple[int, ...], int]]:
-    """Yield (one tile's indices, its kind on each axis, number of such) for each shape of tiles."""
+    """Yield (one tile's indices, its kind on each axis, number of tiles) for each tile shape."""
     axes = program.axes
     for kind_of_tile in itertools.product(*[range(len(axis.kind_counts)) for axis in axes]):
         indices, count = [], 1

@@ -70,7 +70,7 @@ def build_rv32(
     cache_dir: Path | None = None,
     *,
     debug: bool = False,
-    extra: Mapping[str, str] | None = None,
+    extra_sources: Mapping[str, str] | None = None,
 ) -> Built:
     """Build the firmware of a program for the simulated SoC.
 
@@ -80,7 +80,8 @@ def build_rv32(
         compiler: ziglang if not given.
         cache_dir: folder of the cache; the compiler's own if not given.
         debug: whether to add debug sections, which map instructions to lines; the code is the same.
-        extra: further C files, name to text; ``main.c`` replaces the one that runs an inference.
+        extra_sources: further C files, name to text; ``main.c`` replaces the one that runs an
+            inference.
 
     Raises:
         L2OverflowError: the sum of these exceeds L2; the message lists the sizes.
@@ -89,13 +90,13 @@ def build_rv32(
     compiler = compiler or Compiler.zig()
     check_l2(program, soc)
     machine = machine_of(soc)
-    own = _kernel_flags(program, soc, compiler)
+    kernel_flags = _kernel_flags(program, soc, compiler)
     core = rv32_flags(machine.isa, gcc=compiler.is_gcc)
     tail = _DEBUG if debug else ()
 
     def make(folder: Path, sources: list[Path]) -> None:
         folders = (*rv32.include_folders(), *simd_folders(soc))
-        objects = _objects(sources, own, compiler, folders, core, tail)
+        objects = _objects(sources, kernel_flags, compiler, folders, core, tail)
         rv32.build_firmware(
             [*objects, *host.driver_sources(soc)],
             [*driver_folders(soc), *simd_folders(soc)],
@@ -106,8 +107,8 @@ def build_rv32(
             tail,
         )
 
-    files = {**_firmware_files(program), **(extra or {})}
-    variant = ("rv32", compiler.name, *core, str(own), *tail)
+    files = {**_firmware_files(program), **(extra_sources or {})}
+    variant = ("rv32", compiler.name, *core, str(kernel_flags), *tail)
     try:
         path = kept_build("firmware.elf", files, soc, variant, compiler, cache_dir, make)
     except L2OverflowError as error:
@@ -132,7 +133,7 @@ def _kernel_flags(program: Program, soc: Soc, compiler: Compiler) -> dict[str, t
 
 def _objects(
     sources: Sequence[Path],
-    own: Mapping[str, Sequence[str]],
+    kernel_flags: Mapping[str, Sequence[str]],
     compiler: Compiler,
     folders: Sequence[Path],
     core: Sequence[str],
@@ -143,9 +144,9 @@ def _objects(
     once = (*tail, "-c", "-Wl,--no-gc-sections")
     return [
         compiler.compile_cross(
-            [path], path.with_suffix(".o"), folders, core, None, (*own[path.name], *once)
+            [path], path.with_suffix(".o"), folders, core, None, (*kernel_flags[path.name], *once)
         )
-        if path.name in own
+        if path.name in kernel_flags
         else path
         for path in sources
     ]
@@ -172,13 +173,13 @@ def build_arm(
     compiler = compiler or Compiler.zig()
     check_l2(program, soc)
     flags = arm.arm_flags(core, gcc=compiler.is_gcc)
-    own = _kernel_flags(program, soc, compiler)
+    kernel_flags = _kernel_flags(program, soc, compiler)
 
     def make(folder: Path, sources: list[Path]) -> None:
-        objects = _objects(sources, own, compiler, arm.include_folders(soc), flags)
+        objects = _objects(sources, kernel_flags, compiler, arm.include_folders(soc), flags)
         arm.build_firmware(objects, soc, folder, compiler)
 
-    variant = ("arm", compiler.name, *flags, str(own))
+    variant = ("arm", compiler.name, *flags, str(kernel_flags))
     files = _firmware_files(program)
     path = kept_build("firmware.elf", files, soc, variant, compiler, cache_dir, make)
     firmware = Firmware.open(path, soc, soc.host.stack)
@@ -212,12 +213,12 @@ def build_host(
     *,
     native: bool = False,
     sanitize: bool = False,
-    extra: Mapping[str, str] | None = None,
+    extra_sources: Mapping[str, str] | None = None,
 ) -> Built:
     """Build a program natively, linked with the SoC's device models.
 
     Args:
-        program, soc, compiler, cache_dir, extra: as for :func:`build_rv32`.
+        program, soc, compiler, cache_dir, extra_sources: as for :func:`build_rv32`.
         native: whether kernels that have another form for this machine have that one, with the
             same results; otherwise all are those of the firmware.
         sanitize: whether to stop at undefined behaviour (and, with gcc or clang, at invalid
@@ -231,14 +232,14 @@ def build_host(
     check_l2(program, soc)
     main = render("run_host.c.jinja", **template_fields(program))
     own = model_sources(program, strings=True, native=native)
-    files = {**own, "main.c": main, **(extra or {})}
+    files = {**own, "main.c": main, **(extra_sources or {})}
 
     replaced = native and bool(program.native_source)
-    called = host.native_sources() if replaced else ()
+    native_sources = host.native_sources() if replaced else ()
     folders = [host.native_folder()] if replaced else []
 
     def make(folder: Path, sources: list[Path]) -> None:
-        host.build([*sources, *called], folders, soc, folder, compiler, sanitize)
+        host.build([*sources, *native_sources], folders, soc, folder, compiler, sanitize)
 
     # The compiler uses all instructions of this machine, another one may lack some of them.
     variant = ("host", *HOST_FLAGS, *compiler.host, str(sanitize), instructions())

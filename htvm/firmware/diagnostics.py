@@ -25,10 +25,10 @@ def refused_number(output: str) -> TargetError | None:
     Args:
         output: what the C compiler printed.
     """
-    found = _FAILED.search(output)
-    if found is None:
+    match = _FAILED.search(output)
+    if match is None:
         return None
-    path, line, required, said = found.groups()
+    path, line, required, said = match.groups()
     return TargetError(
         f"the C of the SoC is not written for these numbers: {said}"
         + (f" ({required})" if required else ""),

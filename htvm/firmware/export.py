@@ -128,7 +128,7 @@ def _kind(document: str | bytes | None) -> str | None:
     return None
 
 
-def _named(kind: str) -> str:
+def _named_kind(kind: str) -> str:
     return "a project" if kind == PROJECT else f"a package for {kind}"
 
 
@@ -156,11 +156,11 @@ def _refuse_foreign(place: Path, kind: str | None) -> None:
         strange = strange_file(place, name)
         if name in present and strange:
             raise ExportError(f"'{name}' {strange}", where=str(place), hint=hint)
-    known = _known(place)
+    known_files = _known_files(place)
     earlier = _kind((place / FILE).read_bytes() if FILE in present else None)
     if kind is not None and earlier is not None and kind != earlier:
         raise ExportError(
-            f"the folder holds {_named(earlier)}, and {_named(kind)} would replace it",
+            f"the folder holds {_named_kind(earlier)}, and {_named_kind(kind)} would replace it",
             where=str(place),
             hint=hint,
         )
@@ -168,24 +168,28 @@ def _refuse_foreign(place: Path, kind: str | None) -> None:
         name = path.relative_to(place).as_posix()
         if path.is_dir() or name == MANIFEST or name.startswith(f"{_BUILT}/"):
             continue
-        if name not in known or strange_file(place, name) or known[name] != sha256_of(path):
-            what = "was changed" if name in known else "was added"
+        if (
+            name not in known_files
+            or strange_file(place, name)
+            or known_files[name] != sha256_of(path)
+        ):
+            what = "was changed" if name in known_files else "was added"
             raise ExportError(
                 f"'{name}' {what} after the earlier export", where=str(place), hint=hint
             )
 
 
-def _known(place: Path) -> dict[str, str]:
+def _known_files(place: Path) -> dict[str, str]:
     """Return the digest of every file that was written, by its name."""
-    known = {}
+    digests = {}
     for line in (place / MANIFEST).read_text("utf-8", "replace").splitlines():
         digest, _, name = line.partition("  ")
-        known[name] = digest
-    return known
+        digests[name] = digest
+    return digests
 
 
 def strange_file(folder: Path, name: str) -> str:
-    """Return why a file is none that an export wrote, before it is read; empty if it may be.
+    """Return why an export cannot have written a file, before it is read; empty if it may be.
 
     Raises:
         OSError, RuntimeError, ValueError: the name, or a link there, is impossible.
@@ -221,21 +225,21 @@ def check_files(folder: Path, *needed: str) -> frozenset[str]:
             raise ExportError(
                 f"this is not an export: it has no {MANIFEST}", where=where, hint=hint
             )
-        strange = strange_file(folder, MANIFEST)
-        if strange:
-            raise ExportError(f"'{MANIFEST}' {strange}", where=where, hint=hint)
-        known = _known(folder)
+        strange_entry = strange_file(folder, MANIFEST)
+        if strange_entry:
+            raise ExportError(f"'{MANIFEST}' {strange_entry}", where=where, hint=hint)
+        known_files = _known_files(folder)
         for name in needed:
-            if name not in known:
+            if name not in known_files:
                 raise ExportError(
                     f"this export has no {name} and cannot be opened", where=where,
                     hint="export the model again with this version of htvm",
                 )  # fmt: skip
-        for name, digest in known.items():
-            strange = strange_file(folder, name)
-            if strange or sha256_of(folder / name) != digest:
+        for name, digest in known_files.items():
+            strange_entry = strange_file(folder, name)
+            if strange_entry or sha256_of(folder / name) != digest:
                 raise ExportError(
-                    f"'{name}' {strange or 'was changed'}",
+                    f"'{name}' {strange_entry or 'was changed'}",
                     where=where,
                     hint="undo that, or export the model again",
                 )
@@ -245,7 +249,7 @@ def check_files(folder: Path, *needed: str) -> frozenset[str]:
             where=where,
             hint=hint,
         ) from error
-    return frozenset(known)
+    return frozenset(known_files)
 
 
 @contextlib.contextmanager
@@ -275,31 +279,31 @@ def _workspace(place: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _write(files: Mapping[str, str | bytes], fresh: Path) -> None:
+def _write(files: Mapping[str, str | bytes], new_folder: Path) -> None:
     manifest = []
     # Not the temporary folder itself, which only its owner can read.
-    fresh.mkdir()
+    new_folder.mkdir()
     for name in sorted(files):
-        path = fresh / name
+        path = new_folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         found = files[name]
         data = found.encode("utf-8") if isinstance(found, str) else found
         path.write_bytes(data)
         manifest.append(f"{_digest(data)}  {name}\n")
-    (fresh / MANIFEST).write_text("".join(manifest), encoding="utf-8", newline="\n")
+    (new_folder / MANIFEST).write_text("".join(manifest), encoding="utf-8", newline="\n")
 
 
-def _swap(fresh: Path, place: Path, old: Path) -> None:
+def _swap(new_folder: Path, place: Path, old_folder: Path) -> None:
     """Move the new folder to its destination; restore the old one, if any, on failure."""
     existed = place.exists()
-    if existed and exchanged(fresh, place):  # at once, so that there is always one of the two
+    if existed and exchanged(new_folder, place):  # at once, so that there is always one of the two
         return
     complete = False
     try:
         if existed:
-            os.replace(place, old)
-        os.replace(fresh, place)
+            os.replace(place, old_folder)
+        os.replace(new_folder, place)
         complete = True
     finally:
-        if existed and not complete and old.exists() and not place.exists():
-            os.replace(old, place)
+        if existed and not complete and old_folder.exists() and not place.exists():
+            os.replace(old_folder, place)

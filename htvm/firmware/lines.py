@@ -71,21 +71,21 @@ class Lines:
 
         Empty if unknown.
         """
-        at = bisect_right(self._rows, (pc, _LAST, "")) - 1
-        if at < 0 or self._rows[at][1] == 0:
+        row = bisect_right(self._rows, (pc, _LAST, "")) - 1
+        if row < 0 or self._rows[row][1] == 0:
             return ()
-        _, line, file = self._rows[at]
-        found = []
+        _, line, file = self._rows[row]
+        places = []
         for name, call_file, call_line in self._inlined(pc):
-            found.append(SourceLine(file, line, name))
+            places.append(SourceLine(file, line, name))
             file, line = call_file, call_line
-        return (*found, SourceLine(file, line, self._function(pc)))
+        return (*places, SourceLine(file, line, self._function(pc)))
 
     def _function(self, pc: int) -> str:
-        at = bisect_right(self._functions, (pc, _LAST, "")) - 1
-        if at < 0:
+        row = bisect_right(self._functions, (pc, _LAST, "")) - 1
+        if row < 0:
             return ""
-        address, size, name = self._functions[at]
+        address, size, name = self._functions[row]
         return name if pc < address + max(size, 1) else ""
 
     def _inlined(self, pc: int) -> list[tuple[str, str, int]]:
@@ -94,20 +94,20 @@ class Lines:
             if not _covers(self._dwarf, unit, unit.get_top_DIE(), pc):
                 continue
             files = _files(self._dwarf.line_program_for_CU(unit))
-            found = []
+            inlined = []
             for entry in _around(self._dwarf, unit, unit.get_top_DIE(), pc):
                 if entry.tag == "DW_TAG_inlined_subroutine":
                     origin = entry.get_DIE_from_attribute("DW_AT_abstract_origin")
                     name = origin.attributes["DW_AT_name"].value.decode("utf-8", "replace")
                     file = files.get(entry.attributes["DW_AT_call_file"].value, "")
-                    found.append((name, file, int(entry.attributes["DW_AT_call_line"].value)))
-            return found[::-1]
+                    inlined.append((name, file, int(entry.attributes["DW_AT_call_line"].value)))
+            return inlined[::-1]
         return []
 
 
-def _around(dwarf: Any, unit: Any, entry: Any, pc: int) -> Iterator[Any]:
+def _around(dwarf: Any, unit: Any, die: Any, pc: int) -> Iterator[Any]:
     """Yield the entries that contain an instruction, outermost first."""
-    for child in entry.iter_children():
+    for child in die.iter_children():
         if child.tag in _SCOPES and _covers(dwarf, unit, child, pc):
             yield child
             yield from _around(dwarf, unit, child, pc)
@@ -117,24 +117,26 @@ def _around(dwarf: Any, unit: Any, entry: Any, pc: int) -> Iterator[Any]:
 _SCOPES = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine", "DW_TAG_lexical_block")
 
 
-def _covers(dwarf: Any, unit: Any, entry: Any, pc: int) -> bool:
+def _covers(dwarf: Any, unit: Any, die: Any, pc: int) -> bool:
     """Whether an entry's instructions include this one."""
     from elftools.dwarf.ranges import BaseAddressEntry
 
-    known = entry.attributes
-    if "DW_AT_ranges" in known:
+    attributes = die.attributes
+    if "DW_AT_ranges" in attributes:
         base = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
         start = 0 if base is None else base.value
-        ranges = dwarf.range_lists().get_range_list_at_offset(known["DW_AT_ranges"].value, unit)
+        ranges = dwarf.range_lists().get_range_list_at_offset(
+            attributes["DW_AT_ranges"].value, unit
+        )
         for part in ranges:
             if isinstance(part, BaseAddressEntry):
                 start = part.base_address
             elif part.begin_offset <= pc - (0 if part.is_absolute else start) < part.end_offset:
                 return True
         return False
-    if "DW_AT_low_pc" not in known or "DW_AT_high_pc" not in known:
+    if "DW_AT_low_pc" not in attributes or "DW_AT_high_pc" not in attributes:
         return False
-    low, high = known["DW_AT_low_pc"].value, known["DW_AT_high_pc"]
+    low, high = attributes["DW_AT_low_pc"].value, attributes["DW_AT_high_pc"]
     end = high.value if high.form == "DW_FORM_addr" else low + high.value
     return bool(low <= pc < end)
 

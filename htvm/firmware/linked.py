@@ -63,7 +63,7 @@ class MemoryUse:
 
 
 def use_of(linked: Elf, stack: int) -> MemoryUse:
-    """Return the uses of an executable with so many bytes reserved for the stack."""
+    """Return the uses of an executable with this many bytes reserved for the stack."""
     sizes = {section.name: section.size for section in linked.sections}
     return MemoryUse(
         code=sizes.get(".vectors", 0) + sizes.get(".text", 0),
@@ -107,7 +107,7 @@ class Firmware(Generic[_On]):
         return cls(path, machine, linked.symbols, use_of(linked, stack))
 
     def symbol(self, name: str, size: int = 0) -> Symbol:
-        """Return a symbol that has at least so many bytes.
+        """Return a symbol that has at least this many bytes.
 
         Raises:
             SimulationError: there is none, or it has fewer.

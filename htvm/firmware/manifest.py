@@ -227,10 +227,10 @@ def kind_of(text: str | bytes) -> str:
     """
     data = json.loads(text)
     kind = data.get("kind") if isinstance(data, dict) else None
-    found = data.get("build_system") if kind == _PACKAGE else kind
-    if not isinstance(found, str):
+    kind_found = data.get("build_system") if kind == _PACKAGE else kind
+    if not isinstance(kind_found, str):
         raise ValueError("this JSON describes no export")
-    return found
+    return kind_found
 
 
 def read_manifest(path: Path) -> Manifest:

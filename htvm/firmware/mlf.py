@@ -51,7 +51,7 @@ def mlf_files(program: Program, soc: Soc, script: str) -> dict[str, bytes]:
         script: text of the Relax module it was compiled from.
     """
     tensors = _tensors(program)
-    known = {
+    known_fields = {
         **template_fields(program),
         "module": MODULE,
         "MODULE": MODULE.upper(),
@@ -63,13 +63,13 @@ def mlf_files(program: Program, soc: Soc, script: str) -> dict[str, bytes]:
     }
     library = library_files(program, soc)
     interface = {
-        f"tvmgen_{MODULE}.h": render("package/tvmgen.h.jinja", **known),
+        f"tvmgen_{MODULE}.h": render("package/tvmgen.h.jinja", **known_fields),
         f"{program.name}.h": library[f"{program.name}.h"],
     }
-    sources = [render("package/tvmgen.c.jinja", **known)]
+    sources = [render("package/tvmgen.c.jinja", **known_fields)]
     sources += [text for name, text in sorted(library.items()) if name.endswith(".c")]
     # Compilers warn of functions that a file has and does not call, unless they are in a header.
-    bare = render("model.h.jinja", **{**known, "conversions": False})
+    bare = render("model.h.jinja", **{**known_fields, "conversions": False})
     within = {**library, **interface, f"{program.name}.h": bare}
     files = {
         f"codegen/host/src/{MODULE}_lib{number}.c": _with_headers(text, within)

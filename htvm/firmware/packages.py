@@ -48,12 +48,12 @@ def refuse_kind(kind: str, soc: Soc) -> None:
             whose drivers need a port and not a package, or the build system does not have its core
             or board.
     """
-    known = (*KINDS, MLF)
-    if kind not in known:
+    known_kinds = (*KINDS, MLF)
+    if kind not in known_kinds:
         raise TargetError(
             f"unknown kind of package {kind!r}",
             where="option 'as'",
-            hint=f"known kinds: {', '.join(known)}",
+            hint=f"known kinds: {', '.join(known_kinds)}",
         )
     if soc.driver != "none":
         raise TargetError(
@@ -137,15 +137,15 @@ def library_files(program: Program, soc: Soc | None = None) -> dict[str, str]:
     return files | {name: known[name] for name in _headers_of(files, known)}
 
 
-def _headers_of(files: Mapping[str, str], known: Mapping[str, str]) -> list[str]:
+def _headers_of(files: Mapping[str, str], known_headers: Mapping[str, str]) -> list[str]:
     """Return the known headers that files include, directly or not."""
-    found: list[str] = []
-    waiting = list(files.values())
-    for text in waiting:
-        new = [name for name in known if f'"{name}"' in text and name not in found]
-        found += new
-        waiting += [known[name] for name in new]
-    return found
+    headers: list[str] = []
+    to_visit = list(files.values())
+    for text in to_visit:
+        new = [name for name in known_headers if f'"{name}"' in text and name not in headers]
+        headers += new
+        to_visit += [known_headers[name] for name in new]
+    return headers
 
 
 @dataclass(frozen=True)

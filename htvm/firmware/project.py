@@ -105,15 +105,17 @@ def project_files(
     # What a device may also read from a file system instead of from constants.
     files |= {f"src/{c.file}": c.data.tobytes() for c in program.constants if c.file}
     files |= {f"example/{name}": text for name, text in _golden_files(program, golden).items()}
-    own = [name for name in _relative(soc, simd_folders(soc)) if name not in soc.libraries]
+    own_libraries = [
+        name for name in _relative(soc, simd_folders(soc)) if name not in soc.libraries
+    ]
     folders = ("include", "soc/common", "platform/host", "platform/rv32", "platform/port")
-    carried = {name: runtime_c() / name for name in (*folders, *soc.libraries, *own)}
+    carried = {name: runtime_c() / name for name in (*folders, *soc.libraries, *own_libraries)}
     carried[f"soc/{soc.driver}"] = soc_folder(soc)
     for name, folder in carried.items():
         found = folder.glob("*") if name in soc.libraries else folder.rglob("*")
         for path in sorted(found):
             if path.suffix in _CODE and path.is_file():
-                place = placed(f"{name}/{path.relative_to(folder).as_posix()}")
+                place = placed_name(f"{name}/{path.relative_to(folder).as_posix()}")
                 files[place] = path.read_text("utf-8")
     script = linker_script(machine_of(soc), soc.host.stack)
     files[_LINKER_SCRIPT] = script
@@ -129,7 +131,7 @@ def project_files(
         "stack_bytes": soc.host.stack,
         "loop": bool(loop),
         "host_title": soc.host.name,
-        **_sources(program, soc, sources, golden_file, own),
+        **_sources(program, soc, sources, golden_file, own_libraries),
         **_flags(soc),
         **_facts(program, soc, report),
     }
@@ -179,7 +181,7 @@ def golden_files(program: Program, golden: Golden) -> dict[str, str]:
     }
 
 
-def placed(name: str) -> str:
+def placed_name(name: str) -> str:
     """Return where a project has a file of the runtime: firmware apart from the simulator."""
     simulated = (
         name.startswith(("platform/host/", "soc/common/", "include/htvm_soc_"))
@@ -190,7 +192,7 @@ def placed(name: str) -> str:
 
 
 def _sources(
-    program: Program, soc: Soc, sources: Sequence[str], golden: str, own: Sequence[str]
+    program: Program, soc: Soc, sources: Sequence[str], golden: str, own_libraries: Sequence[str]
 ) -> dict[str, Any]:
     """Return the C files of each part, their include folders, and flags of their own.
 
@@ -198,16 +200,16 @@ def _sources(
         program, soc: as for `project_files`.
         sources: the model's C files, and that with the golden.
         golden: the latter.
-        own: include folders of the model's own code besides HAL and driver.
+        own_libraries: include folders of the model's own code besides HAL and driver.
     """
 
     def files(paths: Iterable[Path]) -> list[str]:
-        return [placed(name) for name in _relative(soc, paths)]
+        return [placed_name(name) for name in _relative(soc, paths)]
 
     kernels = [name for name in sources if name == f"src/{program.name}_cpu.c"]
     driver, rv32_sources = files(driver_sources(soc)), files(rv32.platform_sources())
     drivers = [f"soc/{soc.driver}", *soc.libraries] if driver else []
-    includes = [f"runtime/{name}" for name in (*drivers, *own)]
+    includes = [f"runtime/{name}" for name in (*drivers, *own_libraries)]
     return {
         "model_sources": [name for name in sources if name not in kernels],
         "kernel_sources": kernels,
@@ -236,14 +238,14 @@ def _flags(soc: Soc) -> dict[str, str]:
     """Return the compilers of the simulated core, and their flags."""
     isa = compiled_isa(soc.host)
     flags = rv32_flags(isa)
-    split = flags.index("-std=c11")
+    position = flags.index("-std=c11")
     # The Makefile adds these itself, or leaves them to the user.
-    own = {"-std=c11", "-O2", "-Wl,--gc-sections"}
+    own_flags = {"-std=c11", "-O2", "-Wl,--gc-sections"}
     return {
         "march": march(isa),
         "rv32_compilers": "riscv32-unknown-elf-gcc riscv64-unknown-elf-gcc riscv-none-elf-gcc",
-        "zig_target": " ".join(flags[:split]),
-        "rv32_flags": " ".join(flag for flag in flags[split:] if flag not in own),
+        "zig_target": " ".join(flags[:position]),
+        "rv32_flags": " ".join(flag for flag in flags[position:] if flag not in own_flags),
     }
 
 

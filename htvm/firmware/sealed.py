@@ -12,12 +12,12 @@ from htvm.cache_folder import signed, stranger
 _log = logging.getLogger(__name__)
 
 
-def seal(file: Path, entry: str) -> None:
+def seal(file: Path, text: str) -> None:
     """Store a finished file's digest beside it; see `is_sealed`."""
-    write_atomically(_seal_of(file), _digest(file, entry))
+    write_atomically(_seal_of(file), _digest(file, text))
 
 
-def is_sealed(file: Path, entry: str) -> bool:
+def is_sealed(file: Path, text: str) -> bool:
     """Whether a file is what this user's build left under the name of an entry of a cache.
 
     A crash, a full disk or a cleaning tool can leave a part of it, and a damaged program would
@@ -26,7 +26,7 @@ def is_sealed(file: Path, entry: str) -> bool:
     try:
         reason = stranger(file) or stranger(_seal_of(file))
         if reason is None:
-            if _seal_of(file).read_text(encoding="utf-8") == _digest(file, entry):
+            if _seal_of(file).read_text(encoding="utf-8") == _digest(file, text):
                 return True
             reason = "it is not what this user built"
     except FileNotFoundError:
@@ -41,8 +41,8 @@ def _seal_of(file: Path) -> Path:
     return file.with_name(file.name + ".seal")
 
 
-def _digest(file: Path, entry: str) -> str:
-    return signed(file.read_bytes(), f"{entry}/{file.name}").hex()
+def _digest(file: Path, text: str) -> str:
+    return signed(file.read_bytes(), f"{text}/{file.name}").hex()
 
 
 def write_atomically(path: Path, text: str) -> None:

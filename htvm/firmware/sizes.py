@@ -81,31 +81,31 @@ def check_l2(program: Program, soc: Soc) -> None:
     if soc.code_memory != "L2":
         _check_flash(program, soc)
         del parts["constants"]
-    need = sum(parts.values())
-    if need <= limit:
+    total = sum(parts.values())
+    if total <= limit:
         return
     name = "L2" if soc.code_memory == "L2" else "RAM"
     words = ", ".join(f"{name} {size:,} B" for name, size in parts.items())
     raise L2OverflowError(
-        f"the program needs {need:,} B of {name} without its code, there are {limit:,} B: {words}",
+        f"the program needs {total:,} B of {name} without its code, there are {limit:,} B: {words}",
         where=f"{program.name} on {soc.name}",
         hint=dominant(program, soc),
         limit=limit,
-        demand=need,
+        demand=total,
     )
 
 
 def _check_flash(program: Program, soc: Soc) -> None:
-    memory, need = soc.memory(soc.code_memory), program.constant_bytes
-    if need > memory.size:
+    memory, demand = soc.memory(soc.code_memory), program.constant_bytes
+    if demand > memory.size:
         raise L2OverflowError(
-            f"the constants need {need:,} B of {memory.name}, there are {memory.size:,} B",
+            f"the constants need {demand:,} B of {memory.name}, there are {memory.size:,} B",
             where=f"{program.name} on {soc.name}",
             hint=dominant(program, soc),
         )
 
 
-def _roomier(soc: Soc) -> str:
+def _target_with_more_l2(soc: Soc) -> str:
     """Return a target with more L2: the first one with accelerators, or a single core."""
     from byoc_dory.soc.registry import resolve, targets
 
@@ -122,19 +122,21 @@ def dominant(program: Program, soc: Soc) -> str:
 
     Where constants are not in L2, that is the arena, unless they exceed their own memory.
     """
-    where = f"or choose a target with more L2, such as {_roomier(soc)}"
+    where = f"or choose a target with more L2, such as {_target_with_more_l2(soc)}"
     if "L2" in soc.adjustable:
         where = "or give it more L2 (--l2 BYTES, htvm.build(..., l2_bytes=...))"
     if soc.code_memory != "L2":
         where = "or choose a board with more memory"
-    apart = soc.code_memory != "L2" and program.constant_bytes <= soc.memory(soc.code_memory).size
+    constants_fit_apart = (
+        soc.code_memory != "L2" and program.constant_bytes <= soc.memory(soc.code_memory).size
+    )
     borders = tensor_bytes((*program.l2_inputs, *program.outputs))
-    if borders > max(program.plan.peak, 0 if apart else program.constant_bytes):
+    if borders > max(program.plan.peak, 0 if constants_fit_apart else program.constant_bytes):
         return (
             f"inputs and outputs dominate ({borders:,} B), which are apart from the arena: use a "
             f"smaller input, {where}"
         )
-    if not apart and program.constant_bytes >= program.plan.peak:
+    if not constants_fit_apart and program.constant_bytes >= program.plan.peak:
         inside = [constant for constant in program.constants if not constant.memory]
         largest = max(inside, key=lambda constant: constant.data.nbytes)
         return (

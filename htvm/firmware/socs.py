@@ -26,13 +26,13 @@ def machine_of(soc: Soc) -> Machine:
     memory = soc.memory("L2")
     # The simulator has one memory for all: where flash is another, its bytes are added.
     room = 0 if soc.code_memory == "L2" else soc.memory(soc.code_memory).size
-    near = [other for other in soc.memories if other.mapped]
-    stacks = [other for other in near if other.name == soc.host.stack_memory]
+    near_memories = [other for other in soc.memories if other.mapped]
+    stacks = [other for other in near_memories if other.name == soc.host.stack_memory]
     return Machine(
         name=soc.name,
         ram=(
             (memory.base, memory.size + room),
-            *((other.base, other.size + other.reserved) for other in near),
+            *((other.base, other.size + other.reserved) for other in near_memories),
         ),
         putchar=soc.sim.putchar,
         exit=soc.sim.exit,

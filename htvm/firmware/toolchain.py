@@ -250,20 +250,20 @@ class Compiler:
                 # Its temporary files are there, too: the user's folder for them may be missing or
                 # full.
                 environment["TMPDIR"] = environment["TMP"] = environment["TEMP"] = work
-                made = Path(work) / out.name
+                output = Path(work) / out.name
                 line = [*command]
                 line += [f"-I{folder}" for folder in includes]
                 line += [str(source) for source in self._with_first(command, sources, flags)]
                 # After the sources, where libraries named in the flags must be.
-                line += [*flags, "-o", str(made)]
+                line += [*flags, "-o", str(output)]
                 self._link(line, environment, str(out))
-                if not made.is_file():
+                if not output.is_file():
                     raise ToolchainError(
                         "the C compiler ended without an error and wrote nothing",
                         where=str(out),
                         hint=COMPILER_HINT,
                     )
-                os.replace(made, out)
+                os.replace(output, out)
         except OSError as error:
             raise ToolchainError(
                 f"cannot write the compiler's output: {error.strerror}",
@@ -303,7 +303,7 @@ class Compiler:
 def _call(line: list[str], environment: dict[str, str], timeout_s: float, where: str) -> None:
     _log.debug("%s", " ".join(line))
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             line,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -325,12 +325,12 @@ def _call(line: list[str], environment: dict[str, str], timeout_s: float, where:
             where=where,
             hint="check that the cache folder's disk is writable and not full",
         ) from error
-    refuse_exceeded(done.returncode, "the C compiler")
-    if done.returncode != 0:
-        text = done.stderr + done.stdout
+    refuse_exceeded(process.returncode, "the C compiler")
+    if process.returncode != 0:
+        text = process.stderr + process.stdout
         _log.debug("%s", text)
         raise refused_number(text) or compile_error(
-            text, done.returncode, where, environment["ZIG_GLOBAL_CACHE_DIR"]
+            text, process.returncode, where, environment["ZIG_GLOBAL_CACHE_DIR"]
         )
 
 
@@ -362,7 +362,7 @@ def _version(command: tuple[str, ...]) -> str:
         except PackageNotFoundError:  # a folder on the path, no distribution
             pass
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, "--version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -371,7 +371,7 @@ def _version(command: tuple[str, ...]) -> str:
             where=" ".join(command),
             hint=COMPILER_HINT,
         ) from error
-    return done.stdout
+    return process.stdout
 
 
 def _zig() -> str | None:

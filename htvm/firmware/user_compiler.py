@@ -46,7 +46,7 @@ def user_compiler(command: str, soc: Soc) -> Compiler:
     hint = f"give a GCC for {soc.host.name}, such as {example}, by its name or path"
     if found is None:
         raise ToolchainError(f"there is no program {command!r}", where=_WHERE, hint=hint)
-    said = _said(found, "--version")
+    said = _output_of(found, "--version")
     version = re.search(r"\b\d+\.\d+\.\d+\b", said)
     compiler = replace(
         Compiler.zig(),
@@ -59,7 +59,7 @@ def user_compiler(command: str, soc: Soc) -> Compiler:
     with tempfile.TemporaryDirectory(prefix="htvm-cc-") as name:
         source, made = Path(name) / "probe.c", Path(name) / "probe.o"
         source.write_text(_PROBE, encoding="utf-8")
-        answer = _said(found, *flags, "-c", str(source), "-o", str(made))
+        answer = _output_of(found, *flags, "-c", str(source), "-o", str(made))
         if not _is_for(made, _MACHINES[core is not None]):
             lines = [line.strip() for line in answer.splitlines() if line.strip()]
             errors = [line for line in lines if "error" in line]
@@ -72,10 +72,10 @@ def user_compiler(command: str, soc: Soc) -> Compiler:
     return compiler
 
 
-def _said(*line: str) -> str:
+def _output_of(*line: str) -> str:
     """Return what a program prints, or why it cannot be started."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             line,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -86,7 +86,7 @@ def _said(*line: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    return done.stdout + done.stderr
+    return process.stdout + process.stderr
 
 
 def _is_for(made: Path, machine: str) -> bool:

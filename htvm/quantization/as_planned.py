@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Executed:
-    """The model to execute, and where its operators shall run.
+    """The model to execute, and where its operators are to run.
 
     Attributes:
         retargeted: the model in the scheme of the target's accelerators, with rewritten layers.

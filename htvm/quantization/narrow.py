@@ -80,7 +80,7 @@ def _tight(net: Annotated) -> list[Node]:
 
 
 def _excess(net: Annotated, node: Node, scales: Scales) -> Array:
-    """Return by which factor the sums of each output channel may exceed the limits, ``[K]``."""
+    """Return the factor by which the sums of each output channel may exceed the limits, ``[K]``."""
     weight, bias, shift = scaled_parameters(net, node, scales)
     zero_in, zero_out = scales.zero_point[node.inputs[0]], scales.zero_point[node.name]
     read = node.inputs[0]

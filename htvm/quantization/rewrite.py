@@ -151,7 +151,7 @@ class _Writer:
         self.source_values: dict[str, Array] = {}  # of tensors in the source's own quantization
         self.used_names = {*net.inputs, *net.graph.nodes}
         self.clips: list[str] = []
-        self.counts: dict[str, int] = {}  # of names of operators that the source has not
+        self.counts: dict[str, int] = {}  # of names of operators that are not in the source
         self.zeros = {name: net.zeros[name] for name in net.inputs}  # by new tensor
         self.ranges: dict[str, Range] = dict.fromkeys(net.inputs, INT8)  # likewise
         self.exported: dict[str, str] = {}  # anchor -> tensor in the source's quantization
@@ -208,7 +208,7 @@ class _Writer:
         )
 
     def _new_name(self, kind: str) -> str:
-        """Return the first name ``<kind>_<n>`` that nothing has."""
+        """Return the first name ``<kind>_<n>`` that is free."""
         count = self.counts.get(kind, 0)
         while f"{kind}_{count}" in self.used_names:
             count += 1
@@ -284,7 +284,7 @@ class _Writer:
         return int(low), int(high)
 
     def _clip_bounds(self, node: Node, bounds: Range) -> Range:
-        """Return what an operator shall clip to: its activation's bounds where its home can."""
+        """Return what an operator clips to: its activation's bounds if its accelerator can."""
         limits = self.net.limits(node.name) if self.net.clips_freely(node) else INT8
         clip = max(limits[0], bounds[0]), min(limits[1], bounds[1])
         home = self.net.homes.get(node.name)

@@ -24,7 +24,7 @@ from htvm.frontend.tflite.flatbuffer import FlatTable
 from htvm.frontend.tflite.pools import pool_window
 from htvm.frontend.tflite.products import check_depthwise, groups_of, window
 from htvm.frontend.tflite.reader import OperatorReader, constant_array
-from htvm.frontend.tflite.shapes import check_reshape, joined
+from htvm.frontend.tflite.shapes import check_reshape, concatenated
 from htvm.quantization.tflite_onnx import ELEMENTS, TO_NCHW, Handler, OnnxBuilder, unary
 
 _AXIS = (0, 2, 3, 1)  # NHWC -> NCHW
@@ -302,7 +302,7 @@ def _pad(op: OperatorReader, net: OnnxBuilder) -> None:
 def _concatenation(op: OperatorReader, net: OnnxBuilder) -> None:
     op.count(range(1, len(op.operator.inputs) + 1))
     parts = [op.tensor(at) for at in range(len(op.operator.inputs))]
-    options, axis = joined(op, parts)
+    options, axis = concatenated(op, parts)
     rank = len(op.operator.outputs[0].shape)
     values = [_operand(op, net, part) for part in parts]
     made = net.node("Concat", values, axis=_AXIS[axis] if rank == 4 else axis)

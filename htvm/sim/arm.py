@@ -128,12 +128,12 @@ class _Run:
         native = ctypes.CDLL(str(path))
         library = unicorn.unicorn_py3.unicorn.uclib
         flash = self.soc.memory(self.soc.code_memory)
-        known = (ctypes.c_uint32 * (len(self.code) // 2 + 1))()
+        counts = (ctypes.c_uint32 * (len(self.code) // 2 + 1))()
         count = _Count(
             instructions=0,
             limit=limit,
             code=self.code,
-            known=ctypes.addressof(known),
+            known=ctypes.addressof(counts),
             entered=self.entered.ctypes.data,
             stop=ctypes.cast(library.uc_emu_stop, ctypes.c_void_p).value,
             base=flash.base,
@@ -151,7 +151,7 @@ class _Run:
         )
         if status != 0:
             raise self.firmware.error(f"the emulator refused to count instructions (code {status})")
-        return count, (known, native)
+        return count, (counts, native)
 
     def _note_steps(self) -> None:
         """Note the count at the entry of every kernel, and whenever the entry function goes on."""
@@ -196,10 +196,10 @@ class _Run:
         from unicorn import UcError
         from unicorn.arm_const import UC_ARM_REG_PC, UC_ARM_REG_SP
 
-        done = self.firmware.symbol("htvm_done").address & ~1
+        done_address = self.firmware.symbol("htvm_done").address & ~1
         self.emulator.reg_write(UC_ARM_REG_SP, self.steps.top)
         try:
-            self.emulator.emu_start(self.firmware.symbol("htvm_reset").address | 1, done)
+            self.emulator.emu_start(self.firmware.symbol("htvm_reset").address | 1, done_address)
         except UcError as error:
             pc = self.emulator.reg_read(UC_ARM_REG_PC) & ~1
             raise self.firmware.error(
@@ -207,7 +207,7 @@ class _Run:
                 "an access outside of flash and RAM, or an instruction that the core lacks",
             ) from error
         pc = self.emulator.reg_read(UC_ARM_REG_PC) & ~1
-        if pc != done:
+        if pc != done_address:
             why = "left its code" if self.count.outside else "took too many instructions"
             raise self.firmware.error(
                 f"the program {why} ({self.count.instructions:,}) at {pc:#010x}"

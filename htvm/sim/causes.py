@@ -61,17 +61,17 @@ class EventLog:
         # A host that is one of the cores has a share of each kernel; a controller has none.
         shares = any(event["unit"] == FIRST_CORE for event in events)
         kernels = [event for event in cores if shares and event["unit"] == CLUSTER]
-        waiting = _covered(waits)
-        computing = _covered([*waits, *kernels]) - waiting
+        covered_waits = _covered(waits)
+        computing = _covered([*waits, *kernels]) - covered_waits
         return Causes(
             array=array,
             weights=weights,
             trigger=busy - array - weights,
             dma=_covered(transfers),
             dma_alone=either - busy,
-            host=end - begin - waiting - computing,
+            host=end - begin - covered_waits - computing,
             host_alone=end - begin - either,
-            waiting=waiting,
+            waiting=covered_waits,
             starved=_covered([*waits, *cores]) - busy,
             computing=computing,
         )

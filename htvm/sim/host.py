@@ -75,7 +75,7 @@ def _call(line: list[str], program: HostProgram, timeout_s: float) -> None:
     where = f"program {program.path} on the host platform of {program.soc}"
     _log.debug("%s", " ".join(line))
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             line,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -94,21 +94,21 @@ def _call(line: list[str], program: HostProgram, timeout_s: float) -> None:
             where=where,
             hint="allow more time, or look for a device that never becomes idle",
         ) from error
-    refuse_exceeded(done.returncode, "the program")
-    if done.returncode == 0:
+    refuse_exceeded(process.returncode, "the program")
+    if process.returncode == 0:
         return
-    said = done.stderr.strip()
-    if done.returncode == _COMPLAINT:
+    said = process.stderr.strip()
+    if process.returncode == _COMPLAINT:
         raise SimulationError(said or "a device complained", where=where)
-    if done.returncode == _USAGE:
+    if process.returncode == _USAGE:
         raise SimulationError(said, where=where, hint="give each input and output its exact size")
-    if done.returncode < 0:
+    if process.returncode < 0:
         try:
-            what = signal.Signals(-done.returncode).name
+            what = signal.Signals(-process.returncode).name
         except ValueError:
-            what = f"signal {-done.returncode}"
+            what = f"signal {-process.returncode}"
         raise SimulationError(f"the program crashed ({what}) {said}".strip(), where=where)
-    message = f"the program returned {done.returncode}"
+    message = f"the program returned {process.returncode}"
     raise SimulationError(f"{message}: {said}" if said else message, where=where)
 
 

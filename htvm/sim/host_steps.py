@@ -57,20 +57,20 @@ def host_step_cycles(program: Program, soc: Soc) -> tuple[int | None, ...]:
         ToolchainError: there is no compiler, or it fails.
     """
     numbers = [number for number, step in enumerate(program.steps) if step.kind != "layer"]
-    found: list[int | None] = [None] * len(program.steps)
+    step_cycles: list[int | None] = [None] * len(program.steps)
     if not numbers:
-        return tuple(found)
+        return tuple(step_cycles)
     part = replace(program, steps=tuple(program.steps[number] for number in numbers))
     try:
-        cycles = _kept(part, soc)
+        cycles = _measured_steps(part, soc)
     except L2OverflowError:
-        cycles = _kept(part, _roomy(soc))
+        cycles = _measured_steps(part, _with_larger_l2(soc))
     for number, own in zip(numbers, cycles, strict=True):
-        found[number] = own
-    return tuple(found)
+        step_cycles[number] = own
+    return tuple(step_cycles)
 
 
-def _kept(program: Program, soc: Soc) -> list[int]:
+def _measured_steps(program: Program, soc: Soc) -> list[int]:
     """Return the cycles of each step, from the cache if the same steps were simulated before."""
     files = {**model_sources(program), "main.c": _main(program)}
     compiler, flags = Compiler.zig(), (*rv32_flags(soc.host.isa), *kernel_flags(soc.host))
@@ -91,7 +91,7 @@ def _simulated(program: Program, soc: Soc, compiler: Compiler, cache_dir: Path) 
         build = build_qemu if soc.host.platform == "qemu" else build_arm
         counts = run(build(program, soc, compiler, cache_dir), inputs).step_instructions
         return [0 if count is None else count[1] - count[0] for count in counts]
-    built = build_rv32(program, soc, compiler, cache_dir, extra={"main.c": _main(program)})
+    built = build_rv32(program, soc, compiler, cache_dir, extra_sources={"main.c": _main(program)})
     contents = np.random.default_rng(_SEED).bytes(_arena_bytes(program))
     return run(built, inputs, arena=contents).step_cycles
 
@@ -109,15 +109,15 @@ def _arena_bytes(program: Program) -> int:
     return max(program.plan.peak, _ALIGN)
 
 
-def _roomy(soc: Soc) -> Soc:
+def _with_larger_l2(soc: Soc) -> Soc:
     """Return the SoC with an L2 up to the next thing in its address map."""
     memory = soc.memory("L2")
-    taken = [other.base for other in soc.memories]
-    taken += [entry.registers for entry in soc.accelerators]
-    taken += [soc.sim.putchar, soc.sim.exit, soc.sim.trace]
-    taken += [soc.dma.registers] if soc.dma is not None else []
-    taken += [soc.cluster.registers] if soc.cluster is not None else []
-    end = min([address for address in taken if address > memory.base], default=2**32)
+    used_bases = [other.base for other in soc.memories]
+    used_bases += [entry.registers for entry in soc.accelerators]
+    used_bases += [soc.sim.putchar, soc.sim.exit, soc.sim.trace]
+    used_bases += [soc.dma.registers] if soc.dma is not None else []
+    used_bases += [soc.cluster.registers] if soc.cluster is not None else []
+    end = min([address for address in used_bases if address > memory.base], default=2**32)
     size = min(end - memory.base, _LARGEST_L2) // _ALIGN * _ALIGN
     larger = replace(memory, size=max(size, memory.size))
     memories = tuple(larger if other.name == "L2" else other for other in soc.memories)

@@ -160,7 +160,7 @@ def run_elf(
                 json.loads(text) for text in events.read_text(encoding="utf-8").splitlines()
             ),
             harts=tuple(facts.get("harts", ())),
-            seen=None if look is None else look.seen(facts, folder),
+            seen=None if look is None else look.seen_in(facts, folder),
         )
 
 
@@ -188,27 +188,27 @@ def _poke_options(pokes: Mapping[int, bytes], folder: Path) -> list[str]:
 def _run(line: Sequence[str], elf_path: Path, report: Path) -> bytes:
     """Run the simulator; return what the program printed."""
     try:
-        done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        process = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     except OSError as error:
         raise SimulationError(
             f"the simulator cannot be started: {error.strerror}",
             where=line[0],
             hint="remove that file; it will be built again",
         ) from error
-    refuse_exceeded(done.returncode, "the simulator")
-    if done.returncode == 0:
-        return done.stdout
-    if done.returncode == _TRAPPED and report.is_file():
+    refuse_exceeded(process.returncode, "the simulator")
+    if process.returncode == 0:
+        return process.stdout
+    if process.returncode == _TRAPPED and report.is_file():
         facts = json.loads(report.read_text(encoding="utf-8"))
         trap = TrapError(
             facts["trap"],
             where=f"{elf_path} after {facts['cycles']} cycles",
         )
-        trap.pc, trap.cycles, trap.output = facts["pc"], facts["cycles"], done.stdout
+        trap.pc, trap.cycles, trap.output = facts["pc"], facts["cycles"], process.stdout
         raise trap
-    message = done.stderr.decode("utf-8", "replace").strip()
+    message = process.stderr.decode("utf-8", "replace").strip()
     raise SimulationError(
-        message.removeprefix("iss: ") or f"the simulator ended with code {done.returncode}",
+        message.removeprefix("iss: ") or f"the simulator ended with code {process.returncode}",
         where="" if str(elf_path) in message else str(elf_path),
         hint="is it a statically linked RV32IMC program for this machine?",
     )

@@ -72,7 +72,7 @@ class Look:
             options += ["--functions", str(folder / "functions")]
         return options
 
-    def seen(self, facts: Mapping[str, Any], folder: Path) -> Seen:
+    def seen_in(self, facts: Mapping[str, Any], folder: Path) -> Seen:
         """Return what the simulator reported and left in ``folder``."""
         data = (folder / "snapshots").read_bytes() if self.snapshots else b""
         marks = enumerate(event for _, event in facts["marks"])

@@ -29,23 +29,23 @@ def native_library(soc: Soc) -> Path:
         ToolchainError: there is no compiler, or it fails.
     """
     folder = soc_folder(soc)
-    own = sorted((folder / "native").glob("*.c"))
-    if not own:
+    soc_sources = sorted((folder / "native").glob("*.c"))
+    if not soc_sources:
         raise TargetError(
             "its devices have no native library",
             where=f"SoC {soc.name}",
             hint="run its programs on platform='host'",
         )
-    common = runtime_c() / "soc" / "common"
+    common_folder = runtime_c() / "soc" / "common"
     models = [
         path
         for path in model_sources(soc)
-        if path.name != f"{soc.driver}_soc.c" and path.parent != common
+        if path.name != f"{soc.driver}_soc.c" and path.parent != common_folder
     ]
     folders = [runtime_c() / name for name in soc.libraries]
     libraries = [path for place in folders for path in sorted(place.glob("*.c"))]
     includes = [folder, folder / "model", runtime_c() / "include", *folders]
-    sources = [*own, *models, *libraries]
+    sources = [*soc_sources, *models, *libraries]
     return Compiler.zig().built(f"lib{soc.driver}.so", sources, includes, flags=_FLAGS, shared=True)
 
 

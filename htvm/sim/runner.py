@@ -93,22 +93,22 @@ def run(
         events: list[dict[str, Any]] = []
         raw = run_host(built.native, data, sizes, events=events, settings=settings)
         return RawResult(_arrays(program, raw), None, (), tuple(events), None)
-    wanted = {f"htvm_run_output_{i}": size for i, size in enumerate(sizes)} | {_CODE: 4}
+    result_sizes = {f"htvm_run_output_{i}": size for i, size in enumerate(sizes)} | {_CODE: 4}
     if built.arm is not None:
-        return _run_arm(built, data, wanted)
+        return _run_arm(built, data, result_sizes)
     assert built.firmware is not None
     places = dict(program.places)
-    written = {f"htvm_run_input_{i}": value for i, value in enumerate(data) if i not in places}
+    input_data = {f"htvm_run_input_{i}": value for i, value in enumerate(data) if i not in places}
     result = run_rv32(
         built.firmware,
-        written if arena is None else {**written, "htvm_run_arena": arena},
-        wanted,
+        input_data if arena is None else {**input_data, "htvm_run_arena": arena},
+        result_sizes,
         settings=settings,
         compiler=built.compiler,
         placed={address: data[i] for i, address in places.items()},
     )
     outputs = _outputs(built, result.outputs, result.marks)
-    begin, end, spans = _spans(program, result.marks)
+    begin, end, spans = _step_spans(program, result.marks)
     return RawResult(
         outputs=outputs,
         cycles=end - begin,
@@ -121,16 +121,21 @@ def run(
     )
 
 
-def _run_arm(built: Built, data: Sequence[bytes], wanted: Mapping[str, int]) -> RawResult:
+def _run_arm(built: Built, data: Sequence[bytes], result_sizes: Mapping[str, int]) -> RawResult:
     program, entry = built.program, f"{built.program.name}_run"
     assert built.arm is not None
-    called = [step.function or step.symbol for step in program.steps if step.kind != "copy"]
-    given = {f"htvm_run_input_{i}": value for i, value in enumerate(data)}
+    functions = [step.function or step.symbol for step in program.steps if step.kind != "copy"]
+    input_data = {f"htvm_run_input_{i}": value for i, value in enumerate(data)}
     if built.platform == "qemu":
-        result = run_qemu(built.arm, given, wanted, entry=entry, kernels=called)
+        result = run_qemu(built.arm, input_data, result_sizes, entry=entry, kernels=functions)
     else:
         result = run_arm(
-            built.arm, given, wanted, entry=entry, kernels=called, compiler=built.compiler
+            built.arm,
+            input_data,
+            result_sizes,
+            entry=entry,
+            kernels=functions,
+            compiler=built.compiler,
         )
     outputs = _outputs(built, result.outputs, ())
     cycles, executed = core_of(built.soc).cycles, result.executed
@@ -141,7 +146,7 @@ def _run_arm(built: Built, data: Sequence[bytes], wanted: Mapping[str, int]) -> 
         events=(),
         stack_used=result.stack_used,
         instructions=result.instructions,
-        step_instructions=_step_instructions(program, called, result),
+        step_instructions=_step_instructions(program, functions, result),
         estimated_cycles=(
             None if cycles is None or executed is None else estimate(executed, cycles)
         ),
@@ -149,11 +154,11 @@ def _run_arm(built: Built, data: Sequence[bytes], wanted: Mapping[str, int]) -> 
 
 
 def _step_instructions(
-    program: Program, called: Sequence[str], result: ArmRun
+    program: Program, functions: Sequence[str], result: ArmRun
 ) -> tuple[tuple[int, int] | None, ...]:
-    if [name for name, _, _ in result.steps] != list(called):
+    if [name for name, _, _ in result.steps] != list(functions):
         raise SimulationError(
-            f"the firmware called {len(result.steps)} kernels, the program has {len(called)}",
+            f"the firmware called {len(result.steps)} kernels, the program has {len(functions)}",
             where=f"program '{program.name}'",
         )
     counted = iter(result.steps)
@@ -164,14 +169,14 @@ def _step_instructions(
 
 
 def _outputs(
-    built: Built, found: Mapping[str, bytes], marks: Sequence[tuple[int, int]]
+    built: Built, results: Mapping[str, bytes], marks: Sequence[tuple[int, int]]
 ) -> tuple[Array, ...]:
     """Return the outputs that a firmware has left, unless its entry function returned an error."""
-    code = int.from_bytes(found[_CODE], "little", signed=True)
+    code = int.from_bytes(results[_CODE], "little", signed=True)
     if code != 0:
         raise failure(built, code, marks)
     names = (f"htvm_run_output_{i}" for i in range(len(built.program.outputs)))
-    return _arrays(built.program, [found[name] for name in names])
+    return _arrays(built.program, [results[name] for name in names])
 
 
 def _arrays(program: Program, raw: Sequence[bytes]) -> tuple[Array, ...]:
@@ -182,15 +187,15 @@ def _arrays(program: Program, raw: Sequence[bytes]) -> tuple[Array, ...]:
     )
 
 
-def _spans(
+def _step_spans(
     program: Program, marks: Sequence[tuple[int, int]]
 ) -> tuple[int, int, tuple[tuple[int, int], ...]]:
     """Return begin and end of the run, and of each step relative to the run's begin."""
-    at = {event: cycle for cycle, event in marks}
+    cycle_of = {event: cycle for cycle, event in marks}
     try:
-        begin, end = at[RUN_MARK], at[RUN_MARK + 1]
+        begin, end = cycle_of[RUN_MARK], cycle_of[RUN_MARK + 1]
         spans = tuple(
-            (at[2 * index] - begin, at[2 * index + 1] - begin)
+            (cycle_of[2 * index] - begin, cycle_of[2 * index + 1] - begin)
             for index in range(len(program.steps))
         )
     except KeyError as error:

@@ -74,27 +74,29 @@ def executed(code: bytes, entered: npt.NDArray[np.int64], taken: int) -> Execute
     words = np.frombuffer(code[: len(code) // 2 * 2], "<u2")
     kinds: Counter[str] = Counter()
     registers = calls = returns = 0
-    at, before = 0, Instruction(2)
+    address, previous = 0, Instruction(2)
     reached = np.flatnonzero(times[: len(words)])
     for start in reached.tolist():
-        if start < at:  # the second half of an instruction
+        if start < address:  # the second half of an instruction
             continue
-        if start > at:
-            before = Instruction(2)
+        if start > address:
+            previous = Instruction(2)
         number = int(times[start])
-        found = decode(int(words[start]), int(words[start + 1]) if start + 1 < len(words) else 0)
-        kinds[_overlapped(found, before)] += number
-        registers += number * found.registers
-        calls += number * found.calls
-        returns += number * found.returns
-        at, before = start + found.bytes // 2, found
+        instruction = decode(
+            int(words[start]), int(words[start + 1]) if start + 1 < len(words) else 0
+        )
+        kinds[_overlapped(instruction, previous)] += number
+        registers += number * instruction.registers
+        calls += number * instruction.calls
+        returns += number * instruction.returns
+        address, previous = start + instruction.bytes // 2, instruction
     return Executed(kinds, registers, calls, returns, taken)
 
 
-def _overlapped(instruction: Instruction, before: Instruction) -> str:
-    if instruction.kind != "load" or before.kind not in ("load", "store"):
+def _overlapped(instruction: Instruction, previous: Instruction) -> str:
+    if instruction.kind != "load" or previous.kind not in ("load", "store"):
         return instruction.kind
-    depends = before.loaded != _NO_REGISTER and before.loaded == instruction.base
+    depends = previous.loaded != _NO_REGISTER and previous.loaded == instruction.base
     return "load" if depends else "next_load"
 
 
@@ -120,7 +122,7 @@ def decode(first: int, second: int) -> Instruction:
         first, second: its halfwords; the second is ignored if it has only one.
     """
     if first >> 11 in (0x1D, 0x1E, 0x1F):
-        return _wide(first, second)
+        return _wide_instruction(first, second)
     if first & 0xFFC0 == 0x4340:
         return Instruction(2, "multiply")
     if first >> 11 == 0x09:  # from the constants behind the code
@@ -148,7 +150,7 @@ def _single(first: int, stores: bool) -> Instruction:
     return Instruction(2, "load", base=first >> 3 & 7, loaded=first & 7)
 
 
-def _wide(first: int, second: int) -> Instruction:
+def _wide_instruction(first: int, second: int) -> Instruction:
     group, code = first >> 11 & 3, first >> 4 & 0x7F
     if group == 1 and code & 0x64 == 0x00:
         returns = bool(first >> 4 & 1 and second >> 15)

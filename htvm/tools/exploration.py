@@ -94,15 +94,15 @@ def explore(
             hint="give a dict from heuristic to weights",
         )
     sweep = Sweep(
-        objectives=_several("objectives", objectives),
-        alphas=_several("alphas", alphas),
-        betas={name: _several(f"betas['{name}']", w) for name, w in (betas or {}).items()},
-        l1_budgets=_several("l1_budgets", l1_budgets),
+        objectives=_several_values("objectives", objectives),
+        alphas=_several_values("alphas", alphas),
+        betas={name: _several_values(f"betas['{name}']", w) for name, w in (betas or {}).items()},
+        l1_budgets=_several_values("l1_budgets", l1_budgets),
         options=tiling or TilingOptions(),
     )
     _check_sweep(sweep, place)
     cost = Cost(place.soc, sweep.options)
-    placed = _placed(what, place, cost, policy, progress)
+    placed = _placed_layers(what, place, cost, policy, progress)
     for accelerator in dict.fromkeys(home for _, home in placed):
         # Report errors before the first hour of a sweep, not after.
         sweep.variants(accelerator)
@@ -123,13 +123,13 @@ def _check_sweep(sweep: Sweep, target: Target) -> None:
         raise refused[0]
 
 
-def _several(option: str, given: Iterable[_Item]) -> tuple[_Item, ...]:
+def _several_values(option: str, values: Iterable[_Item]) -> tuple[_Item, ...]:
     """Return the items of an option; refuse text, which is iterable but not a list."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(values, str) or not isinstance(values, Iterable):
         raise TargetError(
-            f"{option} cannot be {given!r}", where=f"option '{option}'", hint="give a list"
+            f"{option} cannot be {values!r}", where=f"option '{option}'", hint="give a list"
         )
-    return tuple(given)
+    return tuple(values)
 
 
 def _run(placed: _Placed, cost: Cost, sweep: Sweep, rows: list[Tried], progress: Progress) -> bool:
@@ -141,7 +141,7 @@ def _run(placed: _Placed, cost: Cost, sweep: Sweep, rows: list[Tried], progress:
             name = f"exploring {layer.name} on {accelerator.name} ({number + 1} of {len(placed)})"
             with progress.stage(name, (number + 1, len(placed))):
                 if key in known:
-                    rows += [_renamed(row, layer.name) for row in known[key]]
+                    rows += [_renamed_row(row, layer.name) for row in known[key]]
                     continue
                 begin = len(rows)
                 for row in explore_layer(cost.soc, accelerator, layer, sweep):
@@ -152,14 +152,14 @@ def _run(placed: _Placed, cost: Cost, sweep: Sweep, rows: list[Tried], progress:
     return True
 
 
-def _renamed(row: Tried, name: str) -> Tried:
+def _renamed_row(row: Tried, name: str) -> Tried:
     lacking = row.shortage
     return replace(
         row, layer=name, shortage=None if lacking is None else replace(lacking, layer=name)
     )
 
 
-def _placed(
+def _placed_layers(
     what: Layer | Sequence[Layer] | Model | IRModule | str | Path,
     target: Target,
     cost: Cost,
@@ -186,20 +186,20 @@ def _accepting(layer: object, target: Target) -> _Placed:
             hint="give byoc_dory.layers.layer.Layer objects, or a model",
         )
     refusals = []
-    found: _Placed = []
+    accepting: _Placed = []
     for accelerator in target.accelerators:
         verdict = accelerator.judge(target.soc, layer)
         if isinstance(verdict, Refused):
             refusals.append(f"{accelerator.name}: {verdict.reason} (rule: {verdict.rule})")
         else:
-            found.append((layer, accelerator))
-    if not found:
+            accepting.append((layer, accelerator))
+    if not accepting:
         raise UnsupportedError(
             "no accelerator takes the layer",
             where=f"layer '{layer.name}' on target '{target.name}'",
             hint="; ".join(refusals),
         )
-    return found
+    return accepting
 
 
 def _of_model(
@@ -223,13 +223,13 @@ def _of_model(
         cost.options.l1_budget,
     )
     homes = {accelerator.name: accelerator for accelerator in target.accelerators}
-    found = [
+    placed_layers = [
         (placed.layers[name], homes[home])
         for name, home in placed.placement.items()
         if home in homes and name in placed.layers
     ]
-    kept = plan_weights(found, cost).homes
+    kept = plan_weights(placed_layers, cost).homes
     return [
         (layer, home.keeping(kept[layer.name]) if layer.name in kept else home)
-        for layer, home in found
+        for layer, home in placed_layers
     ]

@@ -77,15 +77,15 @@ class Generation(Shown):
         """The steps in their order, those of the prompt first."""
         read = (*self.prompt, *self.tokens[:-1])
         first = len(self.prompt) - 1
-        found = []
+        steps = []
         for place, token in enumerate(read):
             writes = self.tokens[place - first] if place >= first else None
             cycles = None if self.cycles is None else self.cycles[place]
             lasts = None
             if cycles is not None and self.clock_hz is not None:
                 lasts = 1000.0 * cycles / self.clock_hz
-            found.append(TokenStep(token, writes, cycles, lasts))
-        return tuple(found)
+            steps.append(TokenStep(token, writes, cycles, lasts))
+        return tuple(steps)
 
     def _rows(self) -> tuple[object, ...]:
         return self.steps
@@ -220,7 +220,7 @@ def check(
             where=_WHERE,
             hint="give its last tokens, or build a step with a longer cache",
         )
-    _whole("steps", steps, 1)
+    _check_whole("steps", steps, 1)
     if len(ids) + steps - 1 > language.positions:
         raise InputError(
             f"{len(ids)} tokens and {steps} steps, there are rotations for {language.positions} "
@@ -229,7 +229,7 @@ def check(
             hint="write fewer tokens, or give the language model more rotations",
         )
     sharpness_of(temperature, language.score_scale)
-    _whole("seed", seed, 0, _LARGEST_SEED)
+    _check_whole("seed", seed, 0, _LARGEST_SEED)
     return tuple(int(token) for token in ids)
 
 
@@ -291,7 +291,7 @@ def _language(model: Module | LanguageModel) -> LanguageModel:
     )
 
 
-def _whole(name: str, value: int, least: int, most: int | None = None) -> None:
+def _check_whole(name: str, value: int, least: int, most: int | None = None) -> None:
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         raise InputError(

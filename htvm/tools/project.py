@@ -48,7 +48,7 @@ def open(path: str | Path, *, trust: bool = False) -> Project:
     from htvm.firmware.manifest import FILE, read_manifest
 
     folder = Path(path)
-    known = check_files(folder, FILE)
+    known_files = check_files(folder, FILE)
     manifest = read_manifest(folder / FILE)
     soc = resolve(manifest.target, l2_bytes=manifest.l2_bytes).soc
     if _text(folder / "runtime/include/htvm_soc.h") != render(soc):
@@ -58,7 +58,7 @@ def open(path: str | Path, *, trust: bool = False) -> Project:
             where=str(folder),
             hint="open it with the version that wrote it, or export the model again",
         )
-    return Project(folder, manifest, _program(folder, manifest, known), soc, trust=trust)
+    return Project(folder, manifest, _program(folder, manifest, known_files), soc, trust=trust)
 
 
 @public
@@ -215,7 +215,7 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def _program(folder: Path, manifest: Manifest, known: Container[str]) -> Program:
+def _program(folder: Path, manifest: Manifest, known_files: Container[str]) -> Program:
     """Return the program as exported, with the C files that the export wrote."""
     from byoc_dory.region import Constant
     from htvm.aot.literals import read_c_arrays
@@ -225,7 +225,7 @@ def _program(folder: Path, manifest: Manifest, known: Container[str]) -> Program
     name = manifest.name
     parts = (".h", ".c", "_kernels.h", "_layers.c", "_cpu.c", "_weights.h", "_weights.c")
     paths = [network_path(name, f"{name}{part}") for part in parts]
-    files = {Path(path).name: _text(folder / path) for path in paths if path in known}
+    files = {Path(path).name: _text(folder / path) for path in paths if path in known_files}
     weights = f"{name}_weights.c"
     arrays = read_c_arrays(files.get(weights, ""), weights)
     missing = [facts.name for facts in manifest.constants if facts.name not in arrays]

@@ -59,7 +59,9 @@ def skeleton(name: str) -> dict[str, str]:
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
         if path.is_file() and not any(_is_made(part) for part in inside.parts):
-            files[_renamed(inside.as_posix(), name)] = _renamed(path.read_text("utf-8"), name)
+            files[_renamed_text(inside.as_posix(), name)] = _renamed_text(
+                path.read_text("utf-8"), name
+            )
     return files
 
 
@@ -102,7 +104,7 @@ def _is_made(part: str) -> bool:
     return hidden or part.endswith(".egg-info") or part in ("__pycache__", "build")
 
 
-def _renamed(text: str, name: str) -> str:
+def _renamed_text(text: str, name: str) -> str:
     return text.replace(EXAMPLE, name).replace(EXAMPLE.upper(), name.upper())
 
 

@@ -157,7 +157,7 @@ def test_caches_of_a_prompt_are_continued_or_refused(target: str, owned: int) ->
     step = htvm.build(model, target, "host").built
     assert bool(step.program.places) == (owned != 0)
     files = {**loop_files(step.program, model), "main.c": CALLS}
-    built = build_host(step.program, step.soc, step.compiler, sanitize=True, extra=files)
+    built = build_host(step.program, step.soc, step.compiler, sanitize=True, extra_sources=files)
     assert built.native is not None
     # Each has room for four positions, the number that is refused.
     data = b"".join(each.tobytes().ljust(256, b"\1") for each in caches)
@@ -196,7 +196,7 @@ def test_an_export_has_the_loop_and_checks_it(tmp_path: Path) -> None:
     step = module(3).built
     files = {**texts, "main.c": texts["main_generate.c"]}
     del files["main_generate.c"]
-    built = build_host(step.program, step.soc, step.compiler, extra=files)
+    built = build_host(step.program, step.soc, step.compiler, extra_sources=files)
     assert built.native is not None
     run_host(built.native, [], [])
     assert not any("microllama" in name for name in loop_files_of_another(tmp_path))

@@ -88,7 +88,7 @@ def test_wrong_labels_give_another_accuracy_and_the_same_build(files: tuple[Path
 def test_labels_go_with_an_int8_interface(
     files: tuple[Path, Path], digits: htvm.Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("htvm.tools.cli.arguments._opened", lambda *_: digits)
+    monkeypatch.setattr("htvm.tools.cli.arguments._open_model", lambda *_: digits)
     model = open_model("zoo:digits", io="int8", data=files[0], labels=files[1])
     assert model.labels is not None and model.inputs[0].dtype == "int8"
     outer = open_model("zoo:digits", data=files[0], labels=files[1])
@@ -140,7 +140,7 @@ def test_bad_labels_are_refused_before_anything_is_built(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("htvm.tools.cli.arguments._opened", lambda *_: digits)
+    monkeypatch.setattr("htvm.tools.cli.arguments._open_model", lambda *_: digits)
     for name in ("build", "compare"):
         monkeypatch.setattr(f"htvm.{name}", lambda *_, **__: pytest.fail("built"), raising=False)
     np.save(tmp_path / "short.npy", np.zeros(COUNT - 1, int))

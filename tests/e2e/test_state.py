@@ -177,7 +177,7 @@ def test_a_cache_that_is_passed_replaces_the_one_in_l1() -> None:
     text = MAIN.replace("@NAME@", model.name).replace("@UPPER@", model.name.upper())
     text = text.replace("@BYTES@", str(BYTES))
     main = {"main.c": text}
-    native = build_host(step.program, step.soc, step.compiler, extra=main).native
+    native = build_host(step.program, step.soc, step.compiler, extra_sources=main).native
     assert native is not None
     inputs, others = given(5), given(7)
     small = b"".join(array.tobytes().ljust(64, b"\0") for array in inputs[:_CACHES])

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tvm import relax
 import htvm
 from byoc_dory.layers import Shift
 from byoc_dory.options import TilingOptions
+from byoc_dory.soc.registry import board_target, resolve
 from htvm.compiled import BuildOptions
 from htvm.firmware.sizes import Sizes
 from htvm.model import Model, TensorInfo
@@ -24,6 +26,7 @@ from htvm.pipeline import compile_model
 from htvm.tools import fitting, zoo
 from htvm.tools.cli.app import main
 from htvm.tools.cli.arguments import open_model
+from htvm.tools.fitting import changes
 from htvm.tools.fitting.levels import TOLERANCE, WORD_BYTES, code_size, constants_by_layer
 from htvm.tools.report.fit import Fit, Level
 from patterns.ops.dense import Dense
@@ -236,6 +239,27 @@ def test_a_layer_that_memory_keeps_from_the_accelerator_is_named() -> None:
     found = htvm.fit(product(np.ones((8, 5000), np.int8)), "diana.digital")
     assert [(layer, name) for layer, name, _ in found.refused] == [("wide", "digital")]
     assert "weight memory" in found.refused[0][2] and "want of memory" in str(found)
+
+
+def test_a_board_with_exactly_as_much_memory_is_enough() -> None:
+    program = SimpleNamespace(constant_bytes=0, plan=SimpleNamespace(peak=0))
+    compiled: Any = SimpleNamespace(target=resolve("cortex_m4"), program=program)
+    smallest = changes._larger_board(compiled, Level("L2", 0, 1, None))
+    assert smallest is not None
+    size = resolve(board_target(smallest)).soc.memory("L2").size
+    assert changes._larger_board(compiled, Level("L2", 0, size, None)) == smallest
+    assert changes._larger_board(compiled, Level("L2", 0, size + 1, None)) != smallest
+
+
+def test_channels_that_save_exactly_what_is_missing_are_enough() -> None:
+    compiled = compile_model(product(np.ones((64, 100), np.int8)), "diana.cpu", BuildOptions())
+    (first,) = changes._fewer_channels(compiled, Level("L2", 9_999, 10_000, None))
+    assert first.demand is not None
+    saved = 10_000 - first.demand
+    for excess in (saved, saved + 1):
+        level = Level("L2", 10_000 - excess, 10_000, None)
+        (change,) = changes._fewer_channels(compiled, level)
+        assert change.fits == "yes" and (change.what == first.what) == (excess == saved)
 
 
 def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,7 +109,7 @@ def _kernel_cycles(core: ClusterCores, layer: Layer, call: Call, requant_cycles:
 
 
 def sum_cycles(elements: int, operands: int, core: ClusterCores, *, looked_up: bool) -> int:
-    """Return the cycles of so many elements of an add, without fork and join.
+    """Return the cycles of this many elements of an add, without fork and join.
 
     Args:
         elements: of the result.
@@ -245,7 +245,7 @@ def _fitting_cores(
 
 
 def _variants(core: ClusterCores, layer: Layer) -> Iterator[ClusterCores]:
-    """Yield ways in which so many cores compute a layer, with less and less of L1."""
+    """Yield ways in which these cores compute a layer, with less and less of L1."""
     yield core
     if isinstance(layer, Convolution) and not layer.depthwise:
         yield replace(core, windows=1)

@@ -195,7 +195,7 @@ def block_bytes(core: ClusterCores, layer: Layer, k: int) -> int:
 def result_of_rows(
     core: ClusterCores, layer: Layer, plan: LayerPlan, y: TileAxis, k: TileAxis
 ) -> Operand:
-    """Return the result of a layer that is no convolution."""
+    """Return the result of a layer that is not a convolution."""
     units, tile = y.size, plan.solution.tile
     per_y = layer.ox if isinstance(layer, Weighted) else 1
     transposed = isinstance(layer, Gemm) and layer.transposed
@@ -227,7 +227,7 @@ def scratch_place(core: ClusterCores, layer: Layer, plan: LayerPlan) -> int | No
 def operands_of(
     core: ClusterCores, layer: Layer, plan: LayerPlan, y: TileAxis, k: TileAxis
 ) -> tuple[Operand, ...]:
-    """Return the operands of a layer that is no convolution, its constants excepted."""
+    """Return the operands of a layer that is not a convolution, except its constants."""
     units, in_unit, _ = units_of(layer)
     most_rows = max(span.in_size for span in y.spans)
     operands = []

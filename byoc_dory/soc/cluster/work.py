@@ -229,7 +229,7 @@ def fours_of(count: int) -> int:
 
 
 def share(count: int, parts: int) -> list[Range]:
-    """Divide ``count`` things evenly, the first parts one longer."""
+    """Divide ``count`` items evenly, the first parts one longer."""
     each, left = divmod(count, parts)
     begins = [part * each + min(part, left) for part in range(parts + 1)]
     return list(zip(begins, begins[1:], strict=False))

@@ -51,7 +51,7 @@ SYSTEM_BASE = 0x20000000
 REGISTERS = 0x40000000
 SIM_REGISTERS = 0x40001000
 
-# Networks and their arenas are in system memory; it is no constraint here.
+# Networks and their arenas are in system memory; it is not a constraint here.
 SYSTEM_BYTES = 32 << 20
 
 

@@ -141,7 +141,7 @@ def _widest(region: RegionFile, layer: LayerEntry, design: Design, y: int) -> in
 
 
 def _whole_groups(design: Design, layer: LayerEntry, k: int, channels: int) -> int:
-    """Return k, or if it is no multiple of the PEs' width, the multiple below, if there is one."""
+    """Return k, or, unless it is a multiple of the PEs' width, the multiple below it, if any."""
     lanes = design.pes_out if layer.op in ("conv", "dense") else design.pes
     return k if k == channels or k < lanes else k // lanes * lanes
 

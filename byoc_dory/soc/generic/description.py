@@ -26,7 +26,7 @@ GENERIC = Soc(
     title="generic RV32 microcontroller",
     clock_hz=260_000_000,  # assumed: DIANA's clock, so that times compare
     memories=(Memory("L2", L2_BASE, L2_BYTES, "L2: code, constants, arena, stack"),),
-    # assumed: a larger stack than DIANA's, as memory is no constraint here.
+    # assumed: a larger stack than DIANA's, as memory is not a constraint here.
     host=replace(CV32E40P, stack=16_384),
     sim=SimControl(
         putchar=SIM_REGISTERS + 0x0, exit=SIM_REGISTERS + 0x4, trace=SIM_REGISTERS + 0x8

@@ -186,7 +186,7 @@ def jobs_of(core: Neureka, layer: Weighted, shape: TileShape) -> tuple[Grid, ...
 
 @lru_cache(maxsize=4096)
 def grid(pixels: int, block: int) -> tuple[Grid, ...]:
-    """Return one or two jobs that compute so many pixels in the fewest blocks of 1x1."""
+    """Return one or two jobs that compute this many pixels in the fewest blocks of 1x1."""
     whole = _rectangle(pixels, block)
     best_grids: tuple[Grid, ...] = (whole,)
     least = _blocks(whole, block)
@@ -209,7 +209,7 @@ def _grid_after(job: Grid, first: int) -> Grid:
 
 
 def _rectangle(pixels: int, block: int) -> Grid:
-    """Return the rectangle of exactly so many pixels with the fewest blocks, then fewest rows."""
+    """Return the rectangle of exactly this many pixels with the fewest blocks, then fewest rows."""
     found = (Grid(rows, pixels // rows, 0, own_rows=False) for rows in _divisors(pixels))
     return min(found, key=lambda job: (_blocks(job, block), job.rows))
 

@@ -215,7 +215,7 @@ def job_axis(layer: Weighted, y: TileAxis) -> TileAxis:
 
 
 def job_kinds(core: Neureka, layer: Weighted, y: TileAxis, outputs: int) -> tuple[JobKind, ...]:
-    """Return the jobs of each kind of tile with so many output channels, in the kinds' order."""
+    """Return the jobs of each kind of tile with this many output channels, in the kinds' order."""
     kinds = []
     rows = job_axis(layer, y)
     for kind, first in enumerate(rows.kinds[0]):

@@ -117,22 +117,22 @@ def _check_outputs(graph: OnnxGraph, network: Network) -> None:
         ModelError: they differ.
         UnsupportedError: they differ in the type of integers only.
     """
-    for declared, (name, found) in zip(graph.outputs, network.outputs, strict=True):
-        shape = found.shape if declared.shape is None else declared.shape
-        dtype = "int64" if found in network.wide else found.dtype
-        said = f"the file declares {declared.dtype}{list(shape)}, "
+    for declared, (name, activation) in zip(graph.outputs, network.outputs, strict=True):
+        shape = activation.shape if declared.shape is None else declared.shape
+        dtype = "int64" if activation in network.wide else activation.dtype
+        difference = f"the file declares {declared.dtype}{list(shape)}, "
         where = f"output '{name}' of {graph.source}"
         same = declared.dtype in ("float32", dtype)
-        if tuple(shape) == tuple(found.shape) and same:
+        if tuple(shape) == tuple(activation.shape) and same:
             continue
-        if tuple(shape) == tuple(found.shape) and "float32" not in (declared.dtype, dtype):
+        if tuple(shape) == tuple(activation.shape) and "float32" not in (declared.dtype, dtype):
             raise UnsupportedError(
-                f"{said}which is {dtype} here: integers do not wrap around",
+                f"{difference}which is {dtype} here: integers do not wrap around",
                 where=where,
                 hint=f"end the network with a requantization, or declare {dtype}",
             )
         raise ModelError(
-            f"{said}its nodes compute {found.dtype}{list(found.shape)}",
+            f"{difference}its nodes compute {activation.dtype}{list(activation.shape)}",
             where=where,
             hint="export the file again",
         )
@@ -140,12 +140,12 @@ def _check_outputs(graph: OnnxGraph, network: Network) -> None:
 
 def _parameters(network: Network) -> list[tuple[str, Activation]]:
     """Return the inputs under names that are C identifiers; files allow any text."""
-    taken: set[str] = set()
+    used_names: set[str] = set()
     result = []
     for label, activation in network.inputs:
         wish = name = c_identifier(label)
-        while name in taken:
-            name = f"{wish}_{len(taken)}"
-        taken.add(name)
+        while name in used_names:
+            name = f"{wish}_{len(used_names)}"
+        used_names.add(name)
         result.append((name, activation))
     return result

@@ -145,17 +145,17 @@ def reader_of(graph: OnnxGraph, options: Options, dialect: str | None = None) ->
             to none, or the dialect has no use for the types that the user gave.
     """
     name = _name_of(graph, options, dialect)
-    entry = READERS[name]
-    if options.asked and not entry.integers:
+    reader = READERS[name]
+    if options.asked and not reader.integers:
         first = options.asked[0]
         raise UnsupportedError(
             f"input '{first}' is not read as {options.input_types[first]}, but as reals: the file "
-            f"is read as {entry.title}",
+            f"is read as {reader.title}",
             where=graph.source,
             hint="leave out input_types, or force a dialect of integers with dialect=...: "
-            + ", ".join(name for name, entry in READERS.items() if entry.integers),
+            + ", ".join(name for name, reader in READERS.items() if reader.integers),
         )
-    return entry.load()
+    return reader.load()
 
 
 def _name_of(graph: OnnxGraph, options: Options, dialect: str | None) -> str:
@@ -170,21 +170,21 @@ def _name_of(graph: OnnxGraph, options: Options, dialect: str | None) -> str:
         _log.info("%s: read as %s, as asked", graph.source, READERS[dialect].title)
         return dialect
     readers = {name: entry.load() for name, entry in READERS.items()}
-    found = {
+    names = {
         name: marks[0]
         for name, reader in readers.items()
         if (marks := reader.marks(graph, options))
     }
-    if len(found) > 1:
+    if len(names) > 1:
         raise UnsupportedError(
             "operators of several dialects: "
-            + ", ".join(f"{node.op} ({name})" for name, node in found.items()),
-            where="; ".join(node.where for node in found.values()),
+            + ", ".join(f"{node.op} ({name})" for name, node in names.items()),
+            where="; ".join(node.where for node in names.values()),
             hint="export the whole network from one tool, or force one with dialect=...",
         )
-    if not found:
+    if not names:
         raise _unknown(graph)
-    ((name, mark),) = found.items()
+    ((name, mark),) = names.items()
     _log.info("%s: %s, recognised by %s", graph.source, READERS[name].title, mark.where)
     return name
 
@@ -215,7 +215,7 @@ def _unknown(graph: OnnxGraph) -> UnsupportedError:
     )
 
 
-def _no_handler(graph: OnnxGraph, node: OnnxNode, known: Collection[str]) -> UnsupportedError:
+def _no_handler(graph: OnnxGraph, node: OnnxNode, operators: Collection[str]) -> UnsupportedError:
     """Return the error for a node that no reader has, and that was not folded."""
     if node.op in FOLDED and all(name in graph.constants for name in node.inputs if name):
         return node.unsupported(
@@ -223,7 +223,7 @@ def _no_handler(graph: OnnxGraph, node: OnnxNode, known: Collection[str]) -> Uns
             "check its inputs; store the result as an initialiser",
         )
     domain = f" of the domain '{node.domain}'" if node.domain else ""
-    near = difflib.get_close_matches(node.op, sorted(known), n=1, cutoff=0.75)
+    near = difflib.get_close_matches(node.op, sorted(operators), n=1, cutoff=0.75)
     return node.unsupported(
         f"operator {node.op}{domain} is not supported",
         (f"the nearest is {near[0]}; " if near else "") + "docs/operators.md lists what is read",

@@ -16,7 +16,7 @@ from htvm.frontend.limits import Budget, Limits
 from htvm.frontend.onnx.flattening import decide, inlined, needed, ordered, used
 from htvm.frontend.onnx.fold import folded
 from htvm.frontend.onnx.graph import Attribute, OnnxGraph, OnnxNode
-from htvm.frontend.onnx.interface import Sizes, declared
+from htvm.frontend.onnx.interface import Sizes, declared_tensor
 from htvm.frontend.onnx.schema import newest_opset
 from htvm.frontend.onnx.tensors import (
     DAMAGED,
@@ -82,14 +82,14 @@ def open_batches(path: Path) -> dict[str, str]:
         ModelError: the file cannot be read, or is not an ONNX model.
     """
     graph = _parsed(path).graph
-    known = {constant.name for constant in graph.initializer}
-    found = {}
+    initialised = {constant.name for constant in graph.initializer}
+    batches = {}
     for value in graph.input:
         sizes = value.type.tensor_type.shape.dim
         declared = bool(sizes) and sizes[0].HasField("dim_value")
-        if value.name not in known and sizes and not declared:
-            found[value.name] = str(sizes[0].dim_param)
-    return found
+        if value.name not in initialised and sizes and not declared:
+            batches[value.name] = str(sizes[0].dim_param)
+    return batches
 
 
 def _graph(
@@ -114,8 +114,8 @@ def _graph(
     entering = [value for value in graph.input if value.name not in constants]
     sizes = Sizes(path, tuple(value.name for value in entering), dimensions, shapes)
     sizes.check({d.dim_param for each in graph.input for d in each.type.tensor_type.shape.dim})
-    inputs = tuple(declared(value, "input", source, sizes) for value in entering)
-    outputs = tuple(declared(value, "output", source, None) for value in graph.output)
+    inputs = tuple(declared_tensor(value, "input", source, sizes) for value in entering)
+    outputs = tuple(declared_tensor(value, "output", source, None) for value in graph.output)
     for kind, named in (("inputs", inputs), ("outputs", outputs)):
         _check_names(kind, [item.name for item in named], source)
     for item in inputs:

@@ -74,13 +74,13 @@ def _key_of(node: NodeProto) -> _Key:
 
 def _all_nodes(nodes: Sequence[NodeProto]) -> Iterator[NodeProto]:
     """Yield nodes, also those of graphs among their attributes."""
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
+    to_visit = list(nodes)
+    while to_visit:
+        node = to_visit.pop()
         yield node
         for attribute in node.attribute:
             for graph in (attribute.g, *attribute.graphs):
-                waiting.extend(graph.node)
+                to_visit.extend(graph.node)
 
 
 def _sizes(
@@ -131,14 +131,16 @@ def decide(model: ModelProto, nodes: Sequence[OnnxNode], constants: Mapping[str,
             "export the network without control flow; a branch is read where its condition is "
             "known beforehand",
         )
-    taken = {node.index: _taken(model, node, constants) for node in ready}
+    branches = {node.index: _taken_branch(model, node, constants) for node in ready}
     before = list(model.graph.node)
     del model.graph.node[:]
     for index, proto in enumerate(before):
-        model.graph.node.extend(taken.get(index, [proto]))
+        model.graph.node.extend(branches.get(index, [proto]))
 
 
-def _taken(model: ModelProto, node: OnnxNode, constants: Mapping[str, Array]) -> list[NodeProto]:
+def _taken_branch(
+    model: ModelProto, node: OnnxNode, constants: Mapping[str, Array]
+) -> list[NodeProto]:
     """Return the nodes of the branch that is taken; its initialisers become the graph's."""
     condition = constants[node.input(0)]
     if condition.size != 1:
@@ -160,14 +162,14 @@ def _branch_nodes(branch: GraphProto, proto: NodeProto, node: OnnxNode) -> list[
     if branch.input or branch.sparse_initializer:
         raise ModelError("a branch with inputs, or with sparse initialisers", where=node.where)
     own = [item.name for item in branch.initializer]
-    made = [name for each in branch.node for name in each.output if name]
-    names = {name: f"{proto.output[0]}/{name}" for name in (*own, *made)}
+    results = [name for each in branch.node for name in each.output if name]
+    names = {name: f"{proto.output[0]}/{name}" for name in (*own, *results)}
     aliases: list[tuple[str, str]] = []
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for value, wanted in zip(branch.output, proto.output, strict=True):
-        if value.name in made and value.name not in taken and wanted:
+        if value.name in results and value.name not in used_names and wanted:
             names[value.name] = wanted
-            taken.add(value.name)
+            used_names.add(value.name)
         elif wanted:
             aliases.append((value.name, wanted))
     for tensor in branch.initializer:
@@ -181,15 +183,15 @@ def _branch_nodes(branch: GraphProto, proto: NodeProto, node: OnnxNode) -> list[
 
 def _rename(graph: GraphProto, names: Mapping[str, str]) -> None:
     """Rename tensors of a graph, also where graphs within it read them."""
-    waiting = [graph]
-    while waiting:
-        inner = waiting.pop()
+    to_visit = [graph]
+    while to_visit:
+        inner = to_visit.pop()
         for node in inner.node:
             node.input[:] = [names.get(name, name) for name in node.input]
             node.output[:] = [names.get(name, name) for name in node.output]
             for attribute in node.attribute:
-                waiting.extend([attribute.g] if attribute.HasField("g") else [])
-                waiting.extend(attribute.graphs)
+                to_visit.extend([attribute.g] if attribute.HasField("g") else [])
+                to_visit.extend(attribute.graphs)
         if inner is not graph:
             for value in inner.output:
                 value.name = names.get(value.name, value.name)

@@ -79,21 +79,21 @@ def folded(
         item.name: helper.make_tensor_type_proto(_element_type(np.dtype(item.dtype)), item.shape)
         for item in inputs
     }
-    asked = any(node.op in ("Shape", "Size") and not node.domain for node in nodes)
-    left = []
+    asks_sizes = any(node.op in ("Shape", "Size") and not node.domain for node in nodes)
+    remaining = []
     for node in nodes:
         proto = model.graph.node[node.index]
         results = _results(proto, node, constants, types, opset, budget)
         if results is not None:
             constants.update(results)
             continue
-        left.append(node)
-        if asked:
+        remaining.append(node)
+        if asks_sizes:
             given = [name for name in node.inputs if name in types]
             types.update(_types(proto, constants, {name: types[name] for name in given}, opset))
-    if len(left) < len(nodes):
-        _log.info("%d nodes of known results folded", len(nodes) - len(left))
-    return left
+    if len(remaining) < len(nodes):
+        _log.info("%d nodes of known results folded", len(nodes) - len(remaining))
+    return remaining
 
 
 def _results(
@@ -146,15 +146,15 @@ def _evaluated(
 
     values = {name: constants[name] for name in proto.input if name}
     types = _types(proto, values, {}, opset)
-    made = [types[name] for name in proto.output if name in types]
-    shapes = [_sizes(item) for item in made]
-    texts = any(item.tensor_type.elem_type == TensorProto.STRING for item in made)
-    if texts or None in shapes or len(made) < sum(map(bool, proto.output)):
+    results = [types[name] for name in proto.output if name in types]
+    shapes = [_sizes(item) for item in results]
+    texts = any(item.tensor_type.elem_type == TensorProto.STRING for item in results)
+    if texts or None in shapes or len(results) < sum(map(bool, proto.output)):
         return None
-    known = [shape for shape in shapes if shape is not None]
-    for shape in known:
+    known_shapes = [shape for shape in shapes if shape is not None]
+    for shape in known_shapes:
         node.check_axes(shape)
-    elements = sum(map(math.prod, known))
+    elements = sum(map(math.prod, known_shapes))
     if node.op == "Range":  # whose size the package onnx computes in the type of its operands
         elements = max(elements, _count(*(constants[name] for name in proto.input)))
     read = sum(constants[name].size for name in proto.input if name)
@@ -173,11 +173,11 @@ def _evaluated(
         ],
         [helper.make_tensor_value_info(n, TensorProto.UNDEFINED, None) for n in proto.output if n],
     )
-    alone = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return [np.asarray(item) for item in ReferenceEvaluator(alone).run(None, values)]
+            return [np.asarray(item) for item in ReferenceEvaluator(model).run(None, values)]
     except _IMPOSSIBLE as error:  # whatever the file's contradictions lead to
         _log.debug("%s of constants cannot be computed: %s", proto.op_type, error)
         return None

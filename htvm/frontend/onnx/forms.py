@@ -54,17 +54,19 @@ def _reshaped(node: ReadNode, source: Sequence[int]) -> tuple[int, ...]:
     Raises:
         ModelError: it does not fit the elements of ``source``.
     """
-    wanted = list(node.given(1, "shape") if node.input(1) else node.integers("shape"))
+    target = list(node.given(1, "shape") if node.input(1) else node.integers("shape"))
     if not node.integer("allowzero", 0):
-        for axis, size in enumerate(wanted):
+        for axis, size in enumerate(target):
             if size == 0 and axis < len(source):
-                wanted[axis] = source[axis]
-    elements, known = math.prod(source), math.prod(size for size in wanted if size != -1)
-    free = wanted.count(-1)
-    fits = known >= 1 and not (elements % known if free else elements - known)
-    if free > 1 or min(wanted, default=1) < -1 or not fits:
-        raise node.damaged(f"a reshape of {list(source)} to {wanted}")
-    return tuple(elements // known if size == -1 else size for size in wanted)
+                target[axis] = source[axis]
+    elements, known_elements = math.prod(source), math.prod(size for size in target if size != -1)
+    free = target.count(-1)
+    fits = known_elements >= 1 and not (
+        elements % known_elements if free else elements - known_elements
+    )
+    if free > 1 or min(target, default=1) < -1 or not fits:
+        raise node.damaged(f"a reshape of {list(source)} to {target}")
+    return tuple(elements // known_elements if size == -1 else size for size in target)
 
 
 def _flattened(node: ReadNode, source: Sequence[int]) -> tuple[int, ...]:
@@ -84,10 +86,10 @@ def _squeezed(node: ReadNode, source: Sequence[int]) -> tuple[int, ...]:
     Raises:
         ModelError: an axis has another size.
     """
-    named = axes_of(node, 1)
-    if named is None:
-        named = tuple(axis for axis, size in enumerate(source) if size == 1)
-    axes = {axis_of(node, axis, len(source)) for axis in named}
+    listed_axes = axes_of(node, 1)
+    if listed_axes is None:
+        listed_axes = tuple(axis for axis, size in enumerate(source) if size == 1)
+    axes = {axis_of(node, axis, len(source)) for axis in listed_axes}
     if any(source[axis] != 1 for axis in axes):
         raise node.damaged(f"axes {sorted(axes)} of shape {list(source)} are not all 1")
     return tuple(size for axis, size in enumerate(source) if axis not in axes)
@@ -99,12 +101,12 @@ def _unsqueezed(node: ReadNode, source: Sequence[int]) -> tuple[int, ...]:
     Raises:
         ModelError: no axis is named, or one is named twice.
     """
-    named = axes_of(node, 1)
-    if named is None:
+    listed_axes = axes_of(node, 1)
+    if listed_axes is None:
         raise node.damaged("attribute or input 'axes' is missing")
-    axes = {axis_of(node, axis, len(source) + len(named)) for axis in named}
-    if len(axes) != len(named):
-        raise node.damaged(f"axes {named} name one twice")
+    axes = {axis_of(node, axis, len(source) + len(listed_axes)) for axis in listed_axes}
+    if len(axes) != len(listed_axes):
+        raise node.damaged(f"axes {listed_axes} name one twice")
     shape = list(source)
     for axis in sorted(axes):
         shape.insert(axis, 1)
@@ -151,21 +153,21 @@ def sliced(node: ReadNode, source: Sequence[int]) -> Slice:
     else:
         starts, ends = node.given(1, "range"), node.given(2, "range")
         steps = node.given(4, "range") if node.input(4) else None
-    named = axes_of(node, 3)
-    named = tuple(range(len(starts))) if named is None else named
-    axes = [axis_of(node, axis, rank) for axis in named]
+    listed_axes = axes_of(node, 3)
+    listed_axes = tuple(range(len(starts))) if listed_axes is None else listed_axes
+    axes = [axis_of(node, axis, rank) for axis in listed_axes]
     steps = (1,) * len(starts) if steps is None else steps
     counts = {len(starts), len(ends), len(axes), len(set(axes)), len(steps)}
     if len(counts) != 1 or 0 in steps:
-        raise node.damaged(f"starts {starts}, ends {ends}, axes {named}, steps {steps}")
+        raise node.damaged(f"starts {starts}, ends {ends}, axes {listed_axes}, steps {steps}")
     begin, sizes, strides = [0] * rank, list(source), [1] * rank
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        chosen = range(source[axis])[slice(start, end, step)]
-        if not chosen:
+        selected = range(source[axis])[slice(start, end, step)]
+        if not selected:
             raise node.unsupported(
                 f"a slice of {list(source)} that leaves nothing", "tensors have elements here"
             )
-        begin[axis], sizes[axis], strides[axis] = chosen[0], len(chosen), step
+        begin[axis], sizes[axis], strides[axis] = selected[0], len(selected), step
     return Slice(tuple(begin), tuple(sizes), tuple(strides))
 
 

@@ -110,7 +110,9 @@ def _is_size(value: object, least: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def declared(value: ValueInfoProto, kind: str, source: str, sizes: Sizes | None) -> OnnxTensor:
+def declared_tensor(
+    value: ValueInfoProto, kind: str, source: str, sizes: Sizes | None
+) -> OnnxTensor:
     """Return an input or output as declared.
 
     Args:
@@ -150,17 +152,17 @@ def _completed(
     name: str, numbers: Sequence[int | None], names: Sequence[str], sizes: Sizes, where: str
 ) -> tuple[int, ...]:
     """Return an input's shape with the sizes that the file leaves open, or declares as 0 or -1."""
-    found = [None if number is None or number < 1 else number for number in numbers]
+    sizes_found = [None if number is None or number < 1 else number for number in numbers]
     result = [
         sizes.dimensions.get(label) if size is None else size
-        for size, label in zip(found, names, strict=True)
+        for size, label in zip(sizes_found, names, strict=True)
     ]
-    whole = sizes.shape(name, len(found)) if None in result or name in sizes.shapes else None
+    whole = sizes.shape(name, len(sizes_found)) if None in result or name in sizes.shapes else None
     if whole is not None:
         pairs = zip(result, whole, strict=False)
         if len(whole) != len(result) or any(size not in (None, given) for size, given in pairs):
             raise ModelError(
-                f"the file declares {_text(found, names)}, given is {list(whole)}",
+                f"the file declares {_text(sizes_found, names)}, given is {list(whole)}",
                 where=where,
                 hint="give the sizes that the file has, and any for those that it leaves open",
             )
@@ -207,7 +209,7 @@ def input_types_of(graph: OnnxGraph, path: Path, given: Mapping[str, str] | None
         ModelError: there is no such input, or it is declared as integers.
         UnsupportedError: a type is not allowed for activations.
     """
-    types = _beside(graph, path)
+    types = _types_beside(graph, path)
     declared = {item.name: item.dtype for item in graph.inputs}
     for name, dtype in (given or {}).items():
         if name not in declared:
@@ -231,7 +233,7 @@ def input_types_of(graph: OnnxGraph, path: Path, given: Mapping[str, str] | None
     return Options(types, tuple(name for name in given or {} if declared[name] == "float32"))
 
 
-def _beside(graph: OnnxGraph, path: Path) -> dict[str, str]:
+def _types_beside(graph: OnnxGraph, path: Path) -> dict[str, str]:
     samples = samples_beside(path, graph.declared)
     types = {}
     for item in graph.inputs:

@@ -43,8 +43,8 @@ class _Form:
     ``changed`` is 0 if there is none.
     """
 
-    least: int
-    most: int
+    fewest_inputs: int
+    most_inputs: int
     attributes: frozenset[str]
     changed: int
 
@@ -105,8 +105,12 @@ def check_node(node: OnnxNode, opset: int) -> None:
             f"{node.op} as opset {form.changed} defines it",
             f"export with opset {NEWEST_OPSET} or an earlier one",
         )
-    if not form.least <= len(node.inputs) <= form.most:
-        number = str(form.least) if form.least == form.most else f"{form.least} to {form.most}"
+    if not form.fewest_inputs <= len(node.inputs) <= form.most_inputs:
+        number = (
+            str(form.fewest_inputs)
+            if form.fewest_inputs == form.most_inputs
+            else f"{form.fewest_inputs} to {form.most_inputs}"
+        )
         raise node.damaged(f"{len(node.inputs)} inputs", f"{node.op} has {number}")
     unknown = [] if node.domain else [n for n in node.set_attributes if n not in form.attributes]
     if unknown:

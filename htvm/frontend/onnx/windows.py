@@ -147,21 +147,21 @@ def windows_of(
             f"windows on maps of {count} axes",
             "two are supported; give a one-dimensional map a height of 1",
         )
-    given = node.integers("kernel_shape", tuple(kernel) if kernel is not None else None)
-    if kernel is not None and tuple(kernel) != given:
-        raise node.damaged(f"kernel_shape {given}, but weights of {tuple(kernel)}")
+    kernel_shape = node.integers("kernel_shape", tuple(kernel) if kernel is not None else None)
+    if kernel is not None and tuple(kernel) != kernel_shape:
+        raise node.damaged(f"kernel_shape {kernel_shape}, but weights of {tuple(kernel)}")
     ones = (1,) * count
     strides = _pair(node, "strides", node.integers("strides", ones), count)
     dilation = _pair(node, "dilations", node.integers("dilations", ones), count)
-    window = _pair(node, "kernel_shape", given, count)
+    window = _pair(node, "kernel_shape", kernel_shape, count)
     maps = (1, *sizes)[-2:]
     padding = _padding(node, maps, window, strides, dilation, count)
     padded = [maps[axis] + padding[axis] + padding[axis + 2] for axis in (0, 1)]
     if padded[0] * padded[1] > _INT32_MAX:
         raise node.unsupported(f"padded maps of {tuple(padded)}", f"at most {_INT32_MAX} elements")
-    up = node.integer("ceil_mode", 0)
-    if up not in (0, 1):
-        raise node.damaged(f"attribute 'ceil_mode' is {up}", "0 or 1")
+    rounds_up = node.integer("ceil_mode", 0)
+    if rounds_up not in (0, 1):
+        raise node.damaged(f"attribute 'ceil_mode' is {rounds_up}", "0 or 1")
     outputs, added = [], []
     for axis in (0, 1):
         span = padded[axis] - (dilation[axis] * (window[axis] - 1) + 1)
@@ -170,7 +170,7 @@ def windows_of(
         count = span // strides[axis] + 1
         # A last window that starts in the padding at the end does not count.
         begins = count * strides[axis] - padding[axis] < maps[axis]
-        count += up and span % strides[axis] > 0 and begins
+        count += rounds_up and span % strides[axis] > 0 and begins
         outputs.append(count)
         added.append(max((count - 1) * strides[axis] - span, 0))
     top, left, bottom, right = padding

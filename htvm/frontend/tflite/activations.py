@@ -71,56 +71,56 @@ def _fixed(
     op: OperatorReader, name: str, parts: int, zero_point: int
 ) -> tuple[TfliteTensor, Quantization]:
     """Return input and its quantization; the output's must have the scale ``1 / parts``."""
-    source, step, made = unary(op)
-    check_fixed(name, made, Quantization(1 / parts, zero_point), op.unsupported)
+    source, step, result_step = unary(op)
+    check_fixed(name, result_step, Quantization(1 / parts, zero_point), op.unsupported)
     return source, step
 
 
 def sigmoid(op: OperatorReader, function: Literal["logistic", "tanh"]) -> Sequence[Applied]:
     """LOGISTIC and TANH: output scales 1/256 and 1/128, zero points -128 and 0."""
-    source, step, made = unary(op)
-    table = sigmoid_table(function, step, made, op.unsupported)
+    source, step, result_step = unary(op)
+    table = sigmoid_table(function, step, result_step, op.unsupported)
     return [table_of(op, function, op.value(source), table)]
 
 
 def hard_swish(op: OperatorReader) -> Sequence[Applied]:
     """HARD_SWISH: x * clip(x + 3, 0, 6) / 6 in int16 arithmetic."""
-    source, step, made = unary(op)
-    table = hard_swish_table(step, made, op.unsupported)
+    source, step, result_step = unary(op)
+    table = hard_swish_table(step, result_step, op.unsupported)
     return [table_of(op, "hard_swish", op.value(source), table)]
 
 
 def leaky_relu(op: OperatorReader) -> Sequence[Applied]:
     """LEAKY_RELU: negative numbers times alpha."""
-    source, step, made = unary(op)
+    source, step, result_step = unary(op)
     alpha = op.options(75).real(0)
     if not math.isfinite(alpha):
         raise op.corrupt(f"a slope of {alpha}")
     if op.dtype == "int16":
-        above, below, sign = slopes_of(alpha, step, made)
-        wide = PiecewiseRescale(above, (sign * below[0], below[1]))
+        positive, negative, sign = slopes_of(alpha, step, result_step)
+        wide = PiecewiseRescale(positive, (sign * negative[0], negative[1]))
         return [op.apply(wide, op.value(source), stem="leaky_relu")]
-    table = leaky_relu_table(alpha, step, made)
+    table = leaky_relu_table(alpha, step, result_step)
     return [table_of(op, "leaky_relu", op.value(source), table)]
 
 
 def prelu(op: OperatorReader) -> Sequence[Applied]:
     """PRELU: negative numbers times a constant slope, one or one per channel."""
     source, alpha = _channel_slopes(op)
-    step, made, slope = op.step(source), op.step(op.result()), op.step(alpha)
-    above = fixed_point(step.scale / made.scale)
-    below = fixed_point(step.scale * slope.scale / made.scale)
+    step, result_step, slope = op.step(source), op.step(op.result()), op.step(alpha)
+    positive = fixed_point(step.scale / result_step.scale)
+    negative = fixed_point(step.scale * slope.scale / result_step.scale)
     factors = constant_array(alpha).reshape(-1).astype("int32") - slope.zero_point
     if op.dtype == "int16":
-        wide = PiecewiseRescale(above, below, slopes=factors)
+        wide = PiecewiseRescale(positive, negative, slopes=factors)
         return [op.apply(wide, op.value(source), stem="prelu")]
 
     def row(factor: int) -> Array:
         def function(x: int) -> int:
             centred = x - step.zero_point
             if centred >= 0:
-                return gemmlowp.scaled(centred, *above) + made.zero_point
-            return gemmlowp.scaled(centred * factor, *below) + made.zero_point
+                return gemmlowp.scaled(centred, *positive) + result_step.zero_point
+            return gemmlowp.scaled(centred * factor, *negative) + result_step.zero_point
 
         return tabulate(function)
 
@@ -151,13 +151,13 @@ def _channel_slopes(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor]:
 
 def relu(op: OperatorReader) -> Sequence[Applied]:
     """RELU by itself: rescaled, then nothing below zero."""
-    source, step, made = unary(op)
+    source, step, result_step = unary(op)
     if op.dtype == "int16":
-        factor = fixed_point(step.scale / made.scale)
+        factor = fixed_point(step.scale / result_step.scale)
         wide = PiecewiseRescale(factor, factor, clip=(0, op.limits[1]))
         return [op.apply(wide, op.value(source))]
-    clip = (bound(0.0, made, INT8[0]), INT8[1])
-    return [op.apply(converted(step, made, clip), op.value(source))]
+    clip = (bound(0.0, result_step, INT8[0]), INT8[1])
+    return [op.apply(converted(step, result_step, clip), op.value(source))]
 
 
 def relu_6(op: OperatorReader) -> Sequence[Applied]:
@@ -205,15 +205,18 @@ def quantize(op: OperatorReader) -> Sequence[Applied]:
     limits = _BYTES if op.dtype == "int8" else _SIGNED
     if result.dtype not in limits:
         raise op.unsupported(f"{result.dtype} activations ({result.place})", FULL_INT8)
-    made, value, clip = op.step(result), op.value(source), limits[result.dtype]
+    result_step, value, clip = op.step(result), op.value(source), limits[result.dtype]
     if source.dtype == "float32":
-        inward = Quantize(made.scale, made.zero_point, result.dtype)
+        inward = Quantize(result_step.scale, result_step.zero_point, result.dtype)
         return [op.apply(inward, value)]
     if source.dtype not in limits:
         raise op.unsupported(f"{source.dtype} activations ({source.place})", FULL_INT8)
     step = op.step(source)
     if op.dtype == "int16":
-        factor, zeros = fixed_point(step.scale / made.scale), (step.zero_point, made.zero_point)
+        factor, zeros = (
+            fixed_point(step.scale / result_step.scale),
+            (step.zero_point, result_step.zero_point),
+        )
         rescale = PiecewiseRescale(factor, factor, zeros, clip, result.dtype)
         return [op.apply(rescale, value)]
     if source.dtype != result.dtype and op.differ_by_128(source, result):
@@ -221,8 +224,8 @@ def quantize(op: OperatorReader) -> Sequence[Applied]:
         shift = Rescale.moving(-128 if result.dtype == "int8" else 128, clip, result.dtype)
         return [op.apply(shift, value, stem="offset")]
     if source.dtype == result.dtype == "int8":
-        return [op.apply(converted(step, made, clip), value)]
-    convert = replace(converted(step, made, clip), dtype=result.dtype)
+        return [op.apply(converted(step, result_step, clip), value)]
+    convert = replace(converted(step, result_step, clip), dtype=result.dtype)
     return [op.apply(convert, value)]
 
 

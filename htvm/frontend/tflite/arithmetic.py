@@ -49,16 +49,16 @@ def batch_matmul(op: OperatorReader) -> Sequence[Applied]:
     """BATCH_MATMUL of two tensors of matrices, either of which may be transposed or constant."""
     op.count((2,))
     parts, options = _parts(op), op.options(101)
-    turned = bool(options.integer(0, "B")), bool(options.integer(1, "B"))
+    transposed = bool(options.integer(0, "B")), bool(options.integer(1, "B"))
     steps = [op.step(each) for each in (op.tensor(0), op.tensor(1), op.result())]
     factor = fixed_point(steps[0].scale * steps[1].scale / steps[2].scale)
     zeros = (steps[0].zero_point, steps[1].zero_point, steps[2].zero_point)
     a, b = (None if isinstance(item, Activation) else item for item in parts)
     made: TfliteMatmul
     if op.dtype == "int8":
-        made = TfliteMatmul(*factor, zeros, INT8, turned, a, b)
+        made = TfliteMatmul(*factor, zeros, INT8, transposed, a, b)
     else:
-        made = WideMatmul(*narrowed(*factor), zeros, op.limits, turned, a, b)
+        made = WideMatmul(*narrowed(*factor), zeros, op.limits, transposed, a, b)
     inputs = tuple(item for item in parts if isinstance(item, Activation))
     return [op.apply(made, *inputs)]
 

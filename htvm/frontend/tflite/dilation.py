@@ -32,7 +32,7 @@ def with_dilation(file: TfliteFile) -> TfliteFile:
         tensor.index for operator in file.operators for tensor in operator.inputs if tensor
     ) + Counter(tensor.index for tensor in file.outputs)
     makers = {tensor.index: each for each in file.operators for tensor in each.outputs}
-    made: dict[int, TfliteOperator] = {}
+    replacements: dict[int, TfliteOperator] = {}
     gone: set[int] = set()
     for last in file.operators:
         for kinds, merge in ((_TWO_AXES, _over_two_axes), (_ONE_AXIS, _over_one_axis)):
@@ -40,12 +40,12 @@ def with_dilation(file: TfliteFile) -> TfliteFile:
             merged = merge(*chain) if chain is not None else None
             if merged is not None and chain is not None:
                 gone |= {operator.index for operator in chain}
-                made |= {operator.index: operator for operator in merged}
-    if not made:
+                replacements |= {operator.index: operator for operator in merged}
+    if not replacements:
         return file
-    _log.info("%d operators of convolutions between blocks read as dilated ones", len(made))
-    left = [each for each in file.operators if each.index not in gone or each.index in made]
-    return replace(file, operators=tuple(made.get(each.index, each) for each in left))
+    _log.info("%d operators of convolutions between blocks read as dilated ones", len(replacements))
+    left = [each for each in file.operators if each.index not in gone or each.index in replacements]
+    return replace(file, operators=tuple(replacements.get(each.index, each) for each in left))
 
 
 def _chain(
@@ -58,14 +58,14 @@ def _chain(
 
     ``None`` if they are of other kinds, or something else reads their results.
     """
-    found: list[TfliteOperator] = [last]
+    chain: list[TfliteOperator] = [last]
     for wanted in kinds:
-        source = found[-1].inputs[0] if found[-1].inputs else None
-        before = None if source is None else makers.get(source.index)
-        if before is None or before.kind not in wanted or readers[before.outputs[0].index] != 1:
+        source = chain[-1].inputs[0] if chain[-1].inputs else None
+        maker = None if source is None else makers.get(source.index)
+        if maker is None or maker.kind not in wanted or readers[maker.outputs[0].index] != 1:
             return None
-        found.append(before)
-    return tuple(reversed(found)) if last.kind == "BATCH_TO_SPACE_ND" else None
+        chain.append(maker)
+    return tuple(reversed(chain)) if last.kind == "BATCH_TO_SPACE_ND" else None
 
 
 def _over_two_axes(
@@ -133,10 +133,12 @@ def _spread(first: TfliteOperator, middle: TfliteOperator, last: TfliteOperator)
     return Spread((blocks[0], blocks[1]), (padding[0], padding[2], padding[1], padding[3]))
 
 
-def _numbers(operator: TfliteOperator, at: int, wanted: tuple[int, ...]) -> tuple[int, ...] | None:
-    tensor = operator.inputs[at] if at < len(operator.inputs) else None
+def _numbers(
+    operator: TfliteOperator, index: int, allowed: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    tensor = operator.inputs[index] if index < len(operator.inputs) else None
     known = tensor is not None and tensor.data is not None and tensor.dtype == "int32"
-    if not known or tensor is None or tensor.data is None or tensor.shape != wanted:
+    if not known or tensor is None or tensor.data is None or tensor.shape != allowed:
         return None
     return tuple(int(number) for number in tensor.data)
 

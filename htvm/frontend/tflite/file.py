@@ -179,7 +179,7 @@ class _FileReader:
         outputs = self._tensors(graph, 2, tensors, "the graph's outputs")
         self._budget.grant(tensor.data.size for tensor in tensors if tensor.data is not None)
         file = TfliteFile(
-            tensors, operators, self._given(inputs), self._given(outputs), self._budget
+            tensors, operators, self._present(inputs), self._present(outputs), self._budget
         )
         self._check_order(file)
         return file
@@ -196,7 +196,7 @@ class _FileReader:
             "inference graph",
         )
 
-    def _given(self, tensors: tuple[TfliteTensor | None, ...]) -> tuple[TfliteTensor, ...]:
+    def _present(self, tensors: tuple[TfliteTensor | None, ...]) -> tuple[TfliteTensor, ...]:
         given = tuple(tensor for tensor in tensors if tensor is not None)
         if not given or len(given) != len(tensors):
             raise self._corrupt("inputs or outputs of the graph are missing")
@@ -353,14 +353,14 @@ class _FileReader:
 def _with_names(tensors: Sequence[TfliteTensor]) -> tuple[TfliteTensor, ...]:
     """Return the tensors with names of their own; files need not have any."""
     counts = Counter(tensor.name for tensor in tensors)
-    taken = set(counts)
+    used_names = set(counts)
     result = []
     for tensor in tensors:
         name = tensor.name
         if not name or counts[name] > 1:
             name = f"{name or 'tensor'}_{tensor.index}"
-            while name in taken:
+            while name in used_names:
                 name += "_"
-            taken.add(name)
+            used_names.add(name)
         result.append(replace(tensor, name=name))
     return tuple(result)

@@ -93,7 +93,7 @@ def moved_constant(
         places, axis = _places(operator, source, move)
         scales, zero_points = tuple(scales[place] for place in places), (0,) * len(places)
     made = replace(result, data=data.reshape(-1), scales=scales, zero_points=zero_points, axis=axis)
-    if result.scales and not _same(made, result):
+    if result.scales and not _same_quantization(made, result):
         raise ModelError(
             f"corrupt model: {operator.kind} moves {source.place}, and changes its quantization",
             where=operator.place,
@@ -123,7 +123,7 @@ def _places(
     )
 
 
-def _same(first: TfliteTensor, second: TfliteTensor) -> bool:
+def _same_quantization(first: TfliteTensor, second: TfliteTensor) -> bool:
     """Whether two tensors have the same quantization."""
     return (
         len(first.scales) == len(second.scales)
@@ -146,31 +146,31 @@ def folded(file: TfliteFile) -> TfliteFile:
     Raises:
         UnsupportedError: the results, or what computing them takes, are beyond the limits.
     """
-    known: dict[int, TfliteTensor] = {}
+    constants: dict[int, TfliteTensor] = {}
     results = {tensor.index for tensor in file.outputs}
-    left = []
+    remaining = []
     for operator in file.operators:
         inputs = tuple(
-            known.get(tensor.index, tensor) if tensor is not None else None
+            constants.get(tensor.index, tensor) if tensor is not None else None
             for tensor in operator.inputs
         )
         operator = sized(replace(operator, inputs=inputs))
         for tensor in operator.outputs:
-            known[tensor.index] = tensor
+            constants[tensor.index] = tensor
         result = None
         if len(operator.outputs) == 1 and operator.outputs[0].index not in results:
             result = _result(operator, file.budget)
         if result is None:
-            left.append(operator)
+            remaining.append(operator)
         else:
-            known[result.index] = result
-    if len(left) < len(file.operators):
-        _log.info("%d operators of known results folded", len(file.operators) - len(left))
+            constants[result.index] = result
+    if len(remaining) < len(file.operators):
+        _log.info("%d operators of known results folded", len(file.operators) - len(remaining))
     return replace(
         file,
-        operators=tuple(left),
-        tensors=tuple(known.get(tensor.index, tensor) for tensor in file.tensors),
-        outputs=tuple(known.get(tensor.index, tensor) for tensor in file.outputs),
+        operators=tuple(remaining),
+        tensors=tuple(constants.get(tensor.index, tensor) for tensor in file.tensors),
+        outputs=tuple(constants.get(tensor.index, tensor) for tensor in file.outputs),
     )
 
 

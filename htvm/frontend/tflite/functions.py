@@ -21,18 +21,18 @@ from patterns.ops.tflite.wide import PiecewiseRescale, WideSigmoid
 
 def absolute(op: OperatorReader) -> Sequence[Applied]:
     """ABS."""
-    source, step, made = unary(op)
-    return [table_of(op, "abs", op.value(source), absolute_table(step, made))]
+    source, step, result_step = unary(op)
+    return [table_of(op, "abs", op.value(source), absolute_table(step, result_step))]
 
 
 def inverse_root(op: OperatorReader) -> Sequence[Applied]:
     """RSQRT: the largest number for zero; numbers below zero are refused."""
-    source, step, made = unary(op)
+    source, step, result_step = unary(op)
     if step.zero_point != -128:
         raise op.unsupported(
             f"roots of numbers below zero ({source.place})", "quantize it with zero point -128"
         )
-    factor, bits = fixed_point(1 / (math.sqrt(step.scale) * made.scale)), 20
+    factor, bits = fixed_point(1 / (math.sqrt(step.scale) * result_step.scale)), 20
 
     def function(x: int) -> int:
         value = x - step.zero_point
@@ -40,7 +40,7 @@ def inverse_root(op: OperatorReader) -> Sequence[Applied]:
             return 127
         root, shift = gemmlowp.inverse_root(value)
         fine = gemmlowp.scaled(1, root, shift + bits)
-        return gemmlowp.scaled(fine, factor[0], factor[1] - bits) + made.zero_point
+        return gemmlowp.scaled(fine, factor[0], factor[1] - bits) + result_step.zero_point
 
     return [table_of(op, "rsqrt", op.value(source), tabulate(function))]
 
@@ -86,10 +86,10 @@ def _tabulated(
         UnsupportedError: a result is infinite in the output's steps, where kernels of TFLite differ
             between machines.
     """
-    source, step, made = unary(op)
+    source, step, result_step = unary(op)
     scale = np.float32(step.scale)
     with np.errstate(over="ignore"):
-        inverse = np.float32(1) / np.float32(made.scale)
+        inverse = np.float32(1) / np.float32(result_step.scale)
 
     def entry(x: int) -> int:
         real = scale * np.float32(x - step.zero_point)
@@ -99,11 +99,11 @@ def _tabulated(
             value = np.float32(math.inf)
         if not np.isfinite(value):
             raise op.unsupported(
-                f"{stem} of {real:.6g} is infinite in steps of {made.scale:.6g}",
+                f"{stem} of {real:.6g} is infinite in steps of {result_step.scale:.6g}",
                 "check the scales, or calibrate again",
             )
         whole = math.floor(abs(float(value)) + 0.5)  # half away from zero
-        return int(np.float32(math.copysign(whole, value)) + np.float32(made.zero_point))
+        return int(np.float32(math.copysign(whole, value)) + np.float32(result_step.zero_point))
 
     with np.errstate(over="ignore", invalid="ignore"):
         return [table_of(op, stem, op.value(source), tabulate(entry))]
@@ -115,31 +115,31 @@ _INT32 = (-(2**31), 2**31 - 1)
 
 def wide_sigmoid(op: OperatorReader, function: Literal["logistic", "tanh"]) -> Sequence[Applied]:
     """LOGISTIC and TANH of int16: output scale 1/32768."""
-    source, step, made = unary(op)
-    _check_fraction(op, function, made)
+    source, step, result_step = unary(op)
+    _check_fraction(op, function, result_step)
     return [op.apply(WideSigmoid.of_scale(function, step.scale), op.value(source))]
 
 
 def wide_softmax(op: OperatorReader) -> Sequence[Applied]:
     """SOFTMAX of int16 over the last axis: output scale 1/32768."""
-    source, step, made = unary(op)
-    _check_fraction(op, "softmax", made)
+    source, step, result_step = unary(op)
+    _check_fraction(op, "softmax", result_step)
     op.last_axis(source)
     rows = WideSoftmax.of_scale(step.scale, op.options(9).real(0))
     return [op.apply(rows, op.value(source))]
 
 
-def _check_fraction(op: OperatorReader, function: str, made: Quantization) -> None:
-    if made != _FRACTION:
+def _check_fraction(op: OperatorReader, function: str, result_step: Quantization) -> None:
+    if result_step != _FRACTION:
         raise op.unsupported(
-            f"a {function} with output scale {made.scale:g}", "that of int16 is 1/32768"
+            f"a {function} with output scale {result_step.scale:g}", "that of int16 is 1/32768"
         )
 
 
 def wide_absolute(op: OperatorReader) -> Sequence[Applied]:
     """ABS of int16."""
-    source, step, made = unary(op)
-    same, factor = (1 << 30, 1), fixed_point(step.scale / made.scale)
+    source, step, result_step = unary(op)
+    same, factor = (1 << 30, 1), fixed_point(step.scale / result_step.scale)
     # Magnitudes first, with one bit more, because halves are rounded upward.
     absolutes = PiecewiseRescale(same, (-same[0], same[1]), clip=_INT32, dtype="int32")
     value = Activation.of(op.apply(absolutes, op.value(source), stem="abs"))

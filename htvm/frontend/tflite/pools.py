@@ -91,13 +91,13 @@ def resize_bilinear(op: OperatorReader) -> Sequence[Applied]:
     """RESIZE_BILINEAR to a constant size, in either mode of coordinates."""
     source, sizes, aligned, centred = _resized(op, 15)
     _, iy, ix, _ = source.shape
-    rows, row_weights = _between(op, iy, sizes[0], aligned, centred)
-    columns, column_weights = _between(op, ix, sizes[1], aligned, centred)
+    rows, row_weights = _interpolation(op, iy, sizes[0], aligned, centred)
+    columns, column_weights = _interpolation(op, ix, sizes[1], aligned, centred)
     made = TfliteBilinear(rows, columns, row_weights, column_weights)
     return [op.apply(made, op.value(source))]
 
 
-def _between(
+def _interpolation(
     op: OperatorReader, source: int, size: int, aligned: bool, centred: bool
 ) -> tuple[Array, Array]:
     """The two source elements for each of ``size``, and their weights, with 10 fraction bits."""

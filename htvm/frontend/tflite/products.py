@@ -120,13 +120,13 @@ def _spread_input(op: OperatorReader) -> tuple[Activation, TfliteTensor, FlatTab
     padding, strides, start = options.integer(0, "b"), [], []
     for axis, field in ((0, 2), (1, 1)):
         stride = op.positive(options, field, "stride")
-        whole, taps = shape[1 + axis], kernel[axis]
+        full_size, taps = shape[1 + axis], kernel[axis]
         if padding not in (SAME, VALID):
             raise op.corrupt(f"padding {padding}")
-        made = math.ceil((whole if padding == SAME else whole - taps + 1) / stride)
+        made = math.ceil((full_size if padding == SAME else full_size - taps + 1) / stride)
         if made != source.shape[1 + axis]:
             raise op.corrupt(f"an input of shape {source.shape} for an output of shape {shape}")
-        before = max((made - 1) * stride + taps - whole, 0) // 2
+        before = max((made - 1) * stride + taps - full_size, 0) // 2
         strides.append(stride)
         start.append(taps - 1 - before)
     size = (shape[1] + kernel[0] - 1, shape[2] + kernel[1] - 1)
@@ -193,13 +193,13 @@ def _rows_of(op: OperatorReader) -> tuple[TfliteTensor, TfliteTensor, FlatTable,
 
 
 def _bias(
-    op: OperatorReader, at: int, source: TfliteTensor, weights: TfliteTensor, channels: int
+    op: OperatorReader, index: int, source: TfliteTensor, weights: TfliteTensor, channels: int
 ) -> Array:
     """Return an optional constant vector in steps of s_in * s_w: int32, or int64 beside int16.
 
     Beside int16 with one of int32, kernels sum in 32 bits and round twice, or take it for int64.
     """
-    tensor, wide = op.optional(at), op.dtype == "int16"
+    tensor, wide = op.optional(index), op.dtype == "int16"
     if tensor is None:
         return np.zeros(channels, "int64" if wide else "int32")
     if tensor.data is None:
@@ -212,18 +212,18 @@ def _bias(
         )
     if not wide and tensor.dtype != "int32":
         raise op.unsupported(f"a {tensor.dtype} bias ({tensor.place})", FULL_INT8)
-    given = tensor.scales
-    if tensor.shape != (channels,) or len(given) not in (0, 1, channels):
+    scales = tensor.scales
+    if tensor.shape != (channels,) or len(scales) not in (0, 1, channels):
         raise op.corrupt(
-            f"{tensor.place} of shape {tensor.shape} with {len(given)} scales for {channels} "
+            f"{tensor.place} of shape {tensor.shape} with {len(scales)} scales for {channels} "
             "channels"
         )
     if any(tensor.zero_points):
         raise op.unsupported(f"a bias with a zero point ({tensor.place})")
     # TFLite uses the integers unchanged; another scale would be ignored silently.
     scale = op.step(source).scale
-    for channel in range(channels if given else 0):
-        own = given[channel % len(given)]
+    for channel in range(channels if scales else 0):
+        own = scales[channel % len(scales)]
         product = scale * weights.scales[channel % len(weights.scales)]
         if abs(own - product) > BIAS_TOLERANCE * product:
             raise op.unsupported(

@@ -87,17 +87,17 @@ class OperatorReader:
                 f"{len(self.operator.inputs)} inputs and {len(self.operator.outputs)} outputs"
             )
 
-    def tensor(self, at: int) -> TfliteTensor:
+    def tensor(self, index: int) -> TfliteTensor:
         """Return an input that must be present."""
-        tensor = self.optional(at)
+        tensor = self.optional(index)
         if tensor is None:
-            raise self.corrupt(f"input {at} is missing")
+            raise self.corrupt(f"input {index} is missing")
         return tensor
 
-    def optional(self, at: int) -> TfliteTensor | None:
+    def optional(self, index: int) -> TfliteTensor | None:
         """Return an input, or ``None`` if it is left out."""
-        self.looked.add(at)
-        return self.operator.inputs[at] if at < len(self.operator.inputs) else None
+        self.looked.add(index)
+        return self.operator.inputs[index] if index < len(self.operator.inputs) else None
 
     def ignore(self, *inputs: int) -> None:
         """State that some inputs have no effect: the output's own shape says the same."""
@@ -143,13 +143,13 @@ class OperatorReader:
             )
         return self.unsupported(f"float32 activations ({tensor.place})", FULL_INT8)
 
-    def source(self, at: int = 0) -> TfliteTensor:
+    def source(self, index: int = 0) -> TfliteTensor:
         """Return an input that is an activation."""
-        return self.activation(self.tensor(at))
+        return self.activation(self.tensor(index))
 
-    def result(self, at: int = 0) -> TfliteTensor:
+    def result(self, index: int = 0) -> TfliteTensor:
         """Return an output that is an activation."""
-        return self.activation(self.operator.outputs[at])
+        return self.activation(self.operator.outputs[index])
 
     def value(self, tensor: TfliteTensor) -> Activation:
         """Return the activation for a tensor."""
@@ -186,9 +186,9 @@ class OperatorReader:
         apart = b.zero_point - a.zero_point
         return a.scale == b.scale and apart == (128 if second.dtype == "uint8" else -128)
 
-    def same_step(self, at: int = 0) -> TfliteTensor:
+    def same_step(self, index: int = 0) -> TfliteTensor:
         """Return an input that has the scale and zero point of all outputs."""
-        source = self.source(at)
+        source = self.source(index)
         if not all(
             self.same_quantization(source, self.activation(tensor))
             for tensor in self.operator.outputs
@@ -196,9 +196,9 @@ class OperatorReader:
             raise self.unsupported("input and output differ in scale or zero point")
         return source
 
-    def constant(self, at: int, role: str) -> tuple[int, ...]:
+    def constant(self, index: int, role: str) -> tuple[int, ...]:
         """Return an input that must be constant integers."""
-        tensor = self.tensor(at)
+        tensor = self.tensor(index)
         if tensor.data is None or tensor.dtype not in ("int32", "int64"):
             raise self.unsupported(
                 f"{role} that are not constant int32 ({tensor.place})", "make them constant"
@@ -311,9 +311,9 @@ class OperatorReader:
             raise self.corrupt(f"axis {number} of {rank}")
         return number % rank
 
-    def result_shape(self, shape: Sequence[int], at: int = 0) -> None:
+    def result_shape(self, shape: Sequence[int], index: int = 0) -> None:
         """Check that the declared shape of an output is the computed one."""
-        declared = self.operator.outputs[at].shape
+        declared = self.operator.outputs[index].shape
         if declared != tuple(shape):
             raise self.corrupt(
                 f"an output of shape {declared}, but inputs and options give {tuple(shape)}"
@@ -325,28 +325,28 @@ class OperatorReader:
         """Return the position of an operator made from the current one."""
         return (self.operator.index, sub)
 
-    def apply(self, made: Op, *inputs: Activation, sub: int = 0, stem: str = "") -> Applied:
+    def apply(self, op: Op, *inputs: Activation, sub: int = 0, stem: str = "") -> Applied:
         """Return an operator of the integer form applied to tensors.
 
         Args:
-            made: the operator.
+            op: the operator.
             inputs: the tensors.
             sub: its number among those made from the current one.
             stem: stem of its name; the operator's own if empty.
         """
-        return Applied(self.position(sub), self.where, inputs, made, stem)
+        return Applied(self.position(sub), self.where, inputs, op, stem)
 
     def results(self, records: Sequence[Applied]) -> list[Activation]:
         """Return the outputs that operators compute, which must be as the file declares them."""
         try:
-            made = [Activation.of(record) for record in records]
+            activations = [Activation.of(record) for record in records]
         except IntegerFormError as error:
             raise self.corrupt(error.what) from error
-        for at, (tensor, result) in enumerate(zip(self.operator.outputs, made, strict=True)):
+        for at, (tensor, result) in enumerate(zip(self.operator.outputs, activations, strict=True)):
             self.result_shape(result.shape, at)
             if tensor.dtype != result.dtype:
                 raise self.corrupt(f"{tensor.place} of {tensor.dtype} instead of {result.dtype}")
-        return made
+        return activations
 
 
 def constant_array(tensor: TfliteTensor) -> Array:

@@ -53,10 +53,10 @@ def unpack(op: OperatorReader) -> Sequence[Applied]:
     if not shape:
         raise op.unsupported("parts without axes", "keep one axis")
     thin, results = (*source.shape[:axis], 1, *source.shape[axis + 1 :]), []
-    for at in range(outputs):
-        begin = [at if each == axis else 0 for each in range(len(thin))]
-        part = part_of(op, source, begin, thin, steps, 2 * at)
-        results.append(op.apply(Reshape(shape), Activation.of(part), sub=2 * at + 1))
+    for index in range(outputs):
+        begin = [index if each == axis else 0 for each in range(len(thin))]
+        part = part_of(op, source, begin, thin, steps, 2 * index)
+        results.append(op.apply(Reshape(shape), Activation.of(part), sub=2 * index + 1))
     return results
 
 
@@ -70,7 +70,9 @@ def tile(op: OperatorReader) -> Sequence[Applied]:
     if len(multiples) != len(source.shape) or min(multiples, default=1) < 1:
         raise op.corrupt(f"multiples {multiples} of {source.shape}")
     sizes = [size * count for size, count in zip(source.shape, multiples, strict=True)]
-    return _chosen(op, source, sizes, lambda axis, size: np.tile(np.arange(size), multiples[axis]))
+    return _elements_along(
+        op, source, sizes, lambda axis, size: np.tile(np.arange(size), multiples[axis])
+    )
 
 
 def broadcast_to(op: OperatorReader) -> Sequence[Applied]:
@@ -131,7 +133,7 @@ def mirror_pad(op: OperatorReader) -> Sequence[Applied]:
         if max(pair) > size - (1 - mode):
             raise op.corrupt(f"mirrored paddings {pair} of an axis of {size}")
     sizes = [size + sum(pair) for size, pair in zip(source.shape, widths, strict=True)]
-    return _chosen(
+    return _elements_along(
         op,
         source,
         sizes,
@@ -139,7 +141,7 @@ def mirror_pad(op: OperatorReader) -> Sequence[Applied]:
     )
 
 
-def _chosen(
+def _elements_along(
     op: OperatorReader,
     source: TfliteTensor,
     sizes: Sequence[int],
@@ -210,14 +212,14 @@ def batch_to_space(op: OperatorReader) -> Sequence[Applied]:
     for at in range(spatial):
         axes += [spatial + 1 + at, at]
     axes += range(2 * spatial + 1, len(split))
-    whole = [size * block for size, block in zip(shape[1:], blocks, strict=False)]
-    left = [size - sum(pair) for size, pair in zip(whole, crops, strict=True)]
-    if min(left, default=1) < 1:
-        raise op.corrupt(f"crops {crops} of {tuple(whole)}")
-    steps: list[Op] = [Reshape(split), Transpose(tuple(axes)), Reshape((batch, *whole, *rest))]
+    full_sizes = [size * block for size, block in zip(shape[1:], blocks, strict=False)]
+    kept_sizes = [size - sum(pair) for size, pair in zip(full_sizes, crops, strict=True)]
+    if min(kept_sizes, default=1) < 1:
+        raise op.corrupt(f"crops {crops} of {tuple(full_sizes)}")
+    steps: list[Op] = [Reshape(split), Transpose(tuple(axes)), Reshape((batch, *full_sizes, *rest))]
     if any(map(any, crops)):
         begin = (0, *(low for low, _ in crops), *(0 for _ in rest))
-        sizes = (batch, *left, *rest)
+        sizes = (batch, *kept_sizes, *rest)
         steps.append(Slice(begin, sizes, (1,) * len(sizes)))
     return _chain(op, source, steps)
 
@@ -229,9 +231,9 @@ def _blocks(op: OperatorReader) -> tuple[int, ...]:
     return blocks
 
 
-def _pairs(op: OperatorReader, at: int, count: int, role: str) -> list[tuple[int, int]]:
-    numbers = op.constant(at, role)
-    shape = constant_array(op.tensor(at)).shape
+def _pairs(op: OperatorReader, index: int, count: int, role: str) -> list[tuple[int, int]]:
+    numbers = op.constant(index, role)
+    shape = constant_array(op.tensor(index)).shape
     if shape != (count, 2) or any(not 0 <= number < 1 << 12 for number in numbers):
         raise op.corrupt(f"{role} {numbers} of shape {shape}")
     return list(zip(numbers[::2], numbers[1::2], strict=True))

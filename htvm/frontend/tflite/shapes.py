@@ -44,11 +44,11 @@ def check_reshape(op: OperatorReader, source: TfliteTensor, result: TfliteTensor
         found = op.options(17).vector(0, "int32")
         target = () if found is None else tuple(int(size) for size in found)
     free = target.count(-1)
-    known = math.prod(size for size in target if size != -1)
+    known_size = math.prod(size for size in target if size != -1)
     whole = math.prod(source.shape)
-    if free > 1 or known < 1 or whole % known or (not free and known != whole):
+    if free > 1 or known_size < 1 or whole % known_size or (not free and known_size != whole):
         raise op.corrupt(f"a reshape of {source.shape} to {target}")
-    op.result_shape([whole // known if size == -1 else size for size in target])
+    op.result_shape([whole // known_size if size == -1 else size for size in target])
 
 
 def same_elements(op: OperatorReader, count: int) -> Sequence[Applied]:
@@ -124,7 +124,7 @@ def concatenation(op: OperatorReader) -> Sequence[Applied]:
     op.count(range(1, 1 << 10))
     result = op.result()
     parts = [op.quantized(op.tensor(at)) for at in range(len(op.operator.inputs))]
-    options, axis = joined(op, parts)
+    options, axis = concatenated(op, parts)
     clip = op.clip(options, 1)
     values = [_part_or_constant(op, part, result, at) for at, part in enumerate(parts)]
     inputs = tuple(value for value in values if isinstance(value, Activation))
@@ -138,9 +138,9 @@ def concatenation(op: OperatorReader) -> Sequence[Applied]:
 
 
 def _part_or_constant(
-    op: OperatorReader, part: TfliteTensor, result: TfliteTensor, at: int
+    op: OperatorReader, part: TfliteTensor, result: TfliteTensor, index: int
 ) -> Activation | Array:
-    """Return a part in the output's scale; what rescales it is the ``at``-th operator."""
+    """Return a part in the output's scale; what rescales it is the ``index``-th operator."""
     if op.same_quantization(part, result):
         return op.value(part) if part.data is None else constant_array(part)
     if part.data is not None or op.dtype != "int8":
@@ -149,7 +149,7 @@ def _part_or_constant(
             f"{kind} part with a scale of its own ({part.place})", "quantize it like the output"
         )
     convert = converted(op.step(part), op.step(result), INT8)
-    return Activation.of(op.apply(convert, op.value(part), sub=at))
+    return Activation.of(op.apply(convert, op.value(part), sub=index))
 
 
 def _attached(op: OperatorReader, values: Sequence[Activation | Array], axis: int) -> Applied:
@@ -171,7 +171,7 @@ def _attached(op: OperatorReader, values: Sequence[Activation | Array], axis: in
     return made.origin
 
 
-def joined(op: OperatorReader, parts: Sequence[TfliteTensor]) -> tuple[FlatTable, int]:
+def concatenated(op: OperatorReader, parts: Sequence[TfliteTensor]) -> tuple[FlatTable, int]:
     """Return the options of a CONCATENATION and its axis; check the shapes."""
     options, rank = op.options(10), len(op.operator.outputs[0].shape)
     axis = op.axis(options.integer(0, "i"), rank)

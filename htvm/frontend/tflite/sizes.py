@@ -37,26 +37,26 @@ def sized(operator: TfliteOperator) -> TfliteOperator:
     return replace(operator, outputs=(replace(operator.outputs[0], shape=shape),))
 
 
-def _tensor(operator: TfliteOperator, at: int) -> TfliteTensor:
-    tensor = operator.inputs[at]
+def _tensor(operator: TfliteOperator, index: int) -> TfliteTensor:
+    tensor = operator.inputs[index]
     if tensor is None:
         raise ValueError("an omitted input")
     return tensor
 
 
-def _shape(operator: TfliteOperator, at: int = 0) -> Shape:
-    return _tensor(operator, at).shape
+def _shape(operator: TfliteOperator, index: int = 0) -> Shape:
+    return _tensor(operator, index).shape
 
 
-def _constant(operator: TfliteOperator, at: int) -> Array:
-    data = _tensor(operator, at).data
+def _constant(operator: TfliteOperator, index: int) -> Array:
+    data = _tensor(operator, index).data
     if data is None:
         raise ValueError("not constant")
     return data
 
 
-def _numbers(operator: TfliteOperator, at: int) -> Shape:
-    return tuple(int(number) for number in _constant(operator, at))
+def _numbers(operator: TfliteOperator, index: int) -> Shape:
+    return tuple(int(number) for number in _constant(operator, index))
 
 
 def _option(operator: TfliteOperator, field: int, code: str = "i", default: int = 0) -> int:

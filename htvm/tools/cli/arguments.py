@@ -103,11 +103,11 @@ def open_model(
             where="--labels",
             hint="add --data FILE with as many inputs",
         )
-    model = with_samples(_opened(text, reading), data, labels)
+    model = with_samples(_open_model(text, reading), data, labels)
     return with_integer_io(model) if io == "int8" else model
 
 
-def _opened(text: str, reading: Reading | None) -> Model:
+def _open_model(text: str, reading: Reading | None) -> Model:
     import htvm
 
     if reading is None:
@@ -242,14 +242,14 @@ def _load(text: str, infos: Sequence[TensorInfo]) -> dict[str, NDArray[Any]]:
     named = read_arrays(path, hint)
     if len(named) != 1 or len(infos) != 1:
         return named
-    (name, array), wanted = next(iter(named.items())), infos[0].name
-    if path.suffix.lower() == ".npz" and name not in (wanted, _UNNAMED):
+    (name, array), info = next(iter(named.items())), infos[0].name
+    if path.suffix.lower() == ".npz" and name not in (info, _UNNAMED):
         raise InputError(
             f"the model has no input '{name}'",
             where=f"file '{path}'",
-            hint=f"call the array '{wanted}', or save it alone as .npy",
+            hint=f"call the array '{info}', or save it alone as .npy",
         )
-    return {wanted: array}
+    return {info: array}
 
 
 Value = TypeVar("Value")
@@ -292,7 +292,7 @@ def read_limits(kind: type[Kind], given: Sequence[str], option: str) -> Kind:
         InputError: there is no such limit, it is given twice, or a value is none.
     """
     known = [field.name for field in fields(kind)]
-    found: dict[str, int] = {}
+    limits: dict[str, int] = {}
     for text in given:
         name, _, value = text.partition("=")
         number = parse_size(value)
@@ -308,6 +308,6 @@ def read_limits(kind: type[Kind], given: Sequence[str], option: str) -> Kind:
                 where=option,
                 hint=f"e.g. {name}=64M",
             )
-        if found.setdefault(name, number) != number:
+        if limits.setdefault(name, number) != number:
             raise InputError(f"two values of {name}", where=option)
-    return kind(**found)
+    return kind(**limits)

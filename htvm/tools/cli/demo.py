@@ -75,7 +75,7 @@ def _show(name: str, progress: Progress) -> bool:
     """Print everything; return whether every output equals the reference, bit for bit."""
 
     with progress.stage("opening the model"):
-        shown = _opened(name)
+        shown = _open_shown(name)
     with progress.stage(f"building for {TARGET}"):
         module = htvm.build(shown.model, TARGET, progress=progress)
         native = htvm.build(shown.model, TARGET, "host", progress=progress)
@@ -111,7 +111,7 @@ def _show(name: str, progress: Progress) -> bool:
     return exact and same
 
 
-def _opened(name: str) -> _Shown:
+def _open_shown(name: str) -> _Shown:
     """Return the model, with held-out digits if it recognises digits, else with seeded inputs."""
     model = open_model(name)
     if name not in [f"zoo:{known}" for known in htvm.zoo.TRAINED]:
@@ -129,10 +129,10 @@ def _recognise(shown: _Shown, result: RunResult, native: htvm.Module, progress: 
     echo(recognised(shown.images[0], result.outputs[0], shown.labels[0]))
     echo(f"{result.cycles:,} cycles, {result.latency_ms:.2f} ms")
     with progress.stage(f"recognising all {len(shown.images)} held-out digits"):
-        found = [int(native.run(image[None]).outputs[0].argmax()) for image in shown.images]
-    right = sum(map(int.__eq__, found, shown.labels))
-    share = 100 * right / len(found)
-    echo(f"of all {len(found)} held-out digits {right} are recognised, {share:.1f} %")
+        digits = [int(native.run(image[None]).outputs[0].argmax()) for image in shown.images]
+    right = sum(map(int.__eq__, digits, shown.labels))
+    share = 100 * right / len(digits)
+    echo(f"of all {len(digits)} held-out digits {right} are recognised, {share:.1f} %")
 
 
 def _title(number: int, text: str) -> None:
@@ -161,7 +161,7 @@ def recognised(image: NDArray[Any], logits: NDArray[Any], label: int) -> str:
     """
     pixels, scores = image.reshape(image.shape[-2:]), logits.reshape(-1)
     best = int(scores.argmax())
-    left = _drawn(pixels)
+    left = _image_lines(pixels)
     right = _bars(scores, best)
     height, width = max(len(left), len(right)), len(left[0])
     left += [" " * width] * (height - len(left))
@@ -171,7 +171,7 @@ def recognised(image: NDArray[Any], logits: NDArray[Any], label: int) -> str:
     return "\n".join([*lines, "", f"decision: {best}, the label: {label}, {said}"])
 
 
-def _drawn(pixels: NDArray[Any]) -> list[str]:
+def _image_lines(pixels: NDArray[Any]) -> list[str]:
     """Return one line per row, with two characters per pixel, in a frame."""
     levels = np.rint(np.clip(pixels, 0, 1) * (len(_SHADES) - 1)).astype(int)
     edge = "+" + "-" * (2 * pixels.shape[1]) + "+"

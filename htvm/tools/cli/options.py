@@ -108,11 +108,11 @@ def _of_inputs(reader: str, what: str) -> Callable[..., dict[str, Any]]:
     ) -> dict[str, Any]:
         from htvm.tools.cli import arguments
 
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, value in map(getattr(arguments, reader), given):
-            if found.setdefault(name, value) != value:
+            if values.setdefault(name, value) != value:
                 raise InputError(f"two {what} for input '{name}'", where=option.opts[0])
-        return found
+        return values
 
     return read
 
@@ -194,11 +194,11 @@ def _tiling(
     from htvm.tiling_file import read_tiling
 
     given = {"schedule": schedule, "objective": objective, "l1_budget": l1_budget}
-    asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    requested: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if tiling_file is None:
-        return replace(TilingOptions(), **asked)
+        return replace(TilingOptions(), **requested)
     found = read_tiling(tiling_file)
-    for name, value in asked.items():
+    for name, value in requested.items():
         if getattr(found, name) not in (None, value):
             option = "--l1" if name == "l1_budget" else f"--{name}"
             raise InputError(
@@ -206,7 +206,7 @@ def _tiling(
                 where="--tiling",
                 hint="leave out one of the two, or change the file",
             )
-    return replace(found, **asked)
+    return replace(found, **requested)
 
 
 io = click.option(

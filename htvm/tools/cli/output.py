@@ -157,7 +157,7 @@ def file_to_write(what: str, suffix: str = "") -> _Callback:
     """
 
     def check(_context: click.Context, option: click.Parameter, given: Any) -> Any:
-        for path in _each(given):
+        for path in _each_path(given):
             check_file(path, what, f"{_name(option)} {path}")
             if suffix and path.suffix.lower() != suffix:
                 raise ExportError(
@@ -176,7 +176,7 @@ def folder_to_write(_context: click.Context, option: click.Parameter, given: Any
     Raises:
         ExportError: it cannot be written, or its name is that of a file.
     """
-    for path in _each(given):
+    for path in _each_path(given):
         refuse_file_name(path, _name(option))
         check_folder(path, f"{_name(option)} {path}")
     return given
@@ -215,7 +215,7 @@ def picture_to_write(context: click.Context, option: click.Parameter, given: Pat
     return file_to_write("the figure")(context, option, given)
 
 
-def _each(given: Any) -> tuple[Path, ...]:
+def _each_path(given: Any) -> tuple[Path, ...]:
     return () if given is None else (given,) if isinstance(given, Path) else tuple(given)
 
 

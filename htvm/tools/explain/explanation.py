@@ -66,7 +66,7 @@ def _explanation(
     compile_with: Callable[[BuildOptions], Compiled] | None,
 ) -> Explanation:
     dispatch = compiled.dispatch
-    own = _own_cycles(costs)
+    own_cycles = _own_cycles(costs)
     kernels = _kernels(compiled)
     rows = [
         VerdictRow(
@@ -78,8 +78,8 @@ def _explanation(
             shape=dispatch.layers[name].sizes_text if name in dispatch.layers else "",
             source=compiled.source.sources.get(name, ""),
             rewritten=compiled.rewritten.get(name, ""),
-            cycles=own[name][0] if name in own else None,
-            basis=own[name][1] if name in own else "",
+            cycles=own_cycles[name][0] if name in own_cycles else None,
+            basis=own_cycles[name][1] if name in own_cycles else "",
             kernel=kernels.get(name, "") if place == CPU else "",
         )
         for name, place in dispatch.placement.items()
@@ -186,15 +186,15 @@ def settings(
         return ()
     # Like is compared with like: both measured, or both estimated.
     measured = any(step.basis == "measured" for step in costs.steps)
-    after = build_costs(other, measure=measured).total
-    if after is None or costs.total - after < _WORTHWHILE * costs.total:
+    cycles_after = build_costs(other, measure=measured).total
+    if cycles_after is None or costs.total - cycles_after < _WORTHWHILE * costs.total:
         return ()
     before, places = compiled.dispatch.placement, other.dispatch.placement
     moved = tuple(name for name in places if places[name] != before.get(name))
-    found = Setting(
-        f"--policy {_POLICY}", costs.total, after, moved, _numbers(compiled), _numbers(other)
+    setting = Setting(
+        f"--policy {_POLICY}", costs.total, cycles_after, moved, _numbers(compiled), _numbers(other)
     )
-    return (found,)
+    return (setting,)
 
 
 def _numbers(compiled: Compiled) -> Numbers:

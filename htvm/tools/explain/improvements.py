@@ -52,13 +52,13 @@ class Variant:
         change: the change, as an imperative phrase, e.g. "replace the 10x4 kernel by 7x5".
         layer: the changed layer.
         reshapes: whether the shape of its input or output changes.
-        plain: whether it gains only because less is computed; listed only if nothing else gains.
+        is_plain: whether it gains only because less is computed; listed only if nothing else gains.
     """
 
     change: str
     layer: Layer
     reshapes: bool
-    plain: bool = False
+    is_plain: bool = False
 
     def distance(self, layer: Layer) -> int:
         """Return the distance from the original layer, as a difference in multiply-accumulates."""
@@ -83,16 +83,16 @@ def improvements(
         return ()
     costs = build_costs(compiled) if costs is None else costs
     judge = _Judge(compiled, costs)
-    groups = sorted(_groups(compiled, judge), key=lambda group: -judge.most(group))
+    groups = sorted(_groups(compiled, judge), key=lambda group: -judge.most_gain(group))
     fitting: list[Improvement] = list(removals(compiled, costs))
     smaller: list[Improvement] = []
     for names in groups:
         fitting.sort(key=lambda entry: -entry.gain)
         # No change can save more than all cycles of its layers, so the remaining ones cannot be
         # among the best.
-        if len(fitting) >= count and fitting[count - 1].gain >= judge.most(names):
+        if len(fitting) >= count and fitting[count - 1].gain >= judge.most_gain(names):
             break
-        best = judge.best(names)
+        best = judge.best_improvement(names)
         if best is not None:
             (smaller if best[0] else fitting).append(best[1])
     for entries in (fitting, smaller):
@@ -114,7 +114,7 @@ def variants_of(layer: Layer) -> Iterator[Variant]:
         yield from _other_kernels(layer)
         yield from _other_strides(layer)
         if layer.depthwise:
-            yield from _full(layer)
+            yield from _full_variants(layer)
 
 
 def _other_channels(layer: Layer) -> Iterator[Variant]:
@@ -130,7 +130,7 @@ def _other_channels(layer: Layer) -> Iterator[Variant]:
         fewer = size - _BLOCK
         if size % _BLOCK == 0 and 0 < fewer and _BLOCK <= _LARGEST_CHANGE * size:
             words = f"make {name} {fewer} instead of {size}"
-            yield Variant(words, _with_channels(layer, name, fewer), True, plain=True)
+            yield Variant(words, _with_channels(layer, name, fewer), True, is_plain=True)
 
 
 def _with_channels(layer: Layer, name: str, channels: int) -> Layer:
@@ -140,7 +140,7 @@ def _with_channels(layer: Layer, name: str, channels: int) -> Layer:
 def _other_kernels(layer: Layer) -> Iterator[Variant]:
     """Yield variants with kernels of about the same area, not larger than the map."""
     area = layer.fy * layer.fx
-    for fy, fx in product(_near(layer.fy), _near(layer.fx)):
+    for fy, fx in product(_nearby_sizes(layer.fy), _nearby_sizes(layer.fx)):
         if (fy, fx) == (layer.fy, layer.fx) or abs(fy * fx - area) > _LARGEST_CHANGE * area:
             continue
         try:
@@ -151,7 +151,7 @@ def _other_kernels(layer: Layer) -> Iterator[Variant]:
         yield Variant(words, changed, changed.output.shape != layer.output.shape)
 
 
-def _near(side: int) -> range:
+def _nearby_sizes(side: int) -> range:
     return range(max(1, math.ceil(_SIDES[0] * side)), int(_SIDES[1] * side) + 1)
 
 
@@ -171,7 +171,7 @@ def _other_strides(layer: Layer) -> Iterator[Variant]:
         yield Variant(words, changed, changed.output.shape != layer.output.shape)
 
 
-def _full(layer: Convolution) -> Iterator[Variant]:
+def _full_variants(layer: Convolution) -> Iterator[Variant]:
     """Yield a convolution over all channels, which can compute everything a depthwise one can."""
     words = "make the depthwise convolution a full one"
     yield Variant(words, _over_all_channels(layer, layer.K), False)
@@ -247,7 +247,7 @@ class _Judge:
                 name = "+".join(step.layers)
                 self._converted[name] = self._converted.get(name, 0) + (step.cycles or 0)
 
-    def most(self, names: tuple[str, ...]) -> int:
+    def most_gain(self, names: tuple[str, ...]) -> int:
         """An upper bound of any change's gain: all cycles of the layers, layouts included."""
         return len(names) * (self.now(names[0]) + self._converted.get(names[0], 0))
 
@@ -259,14 +259,14 @@ class _Judge:
             return self._costs.layers[name]
         return self._host.layer(self._compiled.dispatch.layers[name])
 
-    def best(self, names: tuple[str, ...]) -> tuple[bool, Improvement] | None:
+    def best_improvement(self, names: tuple[str, ...]) -> tuple[bool, Improvement] | None:
         """Return the variant of these layers that gains most, if any gains.
 
         It is preceded by whether it only computes less.
         """
         name = names[0]
         layer = self._compiled.dispatch.layers[name]
-        found: list[tuple[int, Variant, Improvement]] = []
+        candidates: list[tuple[int, Variant, Improvement]] = []
         for variant in variants_of(layer):
             answer = self._answer(name, variant.layer)
             if answer is None or answer[0] <= answer[1]:
@@ -280,21 +280,21 @@ class _Judge:
                 number * after, self._compiled.dispatch.placement[name], where,
                 _effects(layer, variant),
             )  # fmt: skip
-            found.append((variant.distance(layer), variant, entry))
-        found = [item for item in found if not item[1].plain] or found
-        if not found:
+            candidates.append((variant.distance(layer), variant, entry))
+        candidates = [item for item in candidates if not item[1].is_plain] or candidates
+        if not candidates:
             return None
-        most = max(entry.gain for _, _, entry in found)
-        about = [item for item in found if item[2].gain >= _ABOUT * most]
+        most = max(entry.gain for _, _, entry in candidates)
+        about = [item for item in candidates if item[2].gain >= _ABOUT * most]
         _, variant, entry = min(about, key=lambda item: (item[0], -item[2].gain))
         less = entry.before * variant.layer.macs <= _SLACK * entry.after * layer.macs
-        return variant.plain or less, entry
+        return variant.is_plain or less, entry
 
-    def _room_for(self, changed: Layer, layer: Layer, wanted: int) -> int:
+    def _room_for(self, changed: Layer, layer: Layer, needed: int) -> int:
         """Return how many of the changed layers fit L2, not counting code."""
         assert isinstance(changed, Weighted) and isinstance(layer, Weighted)
         more = changed.weight.size - layer.weight.size
-        return wanted if more <= 0 else max(0, min(wanted, self._room // more))
+        return needed if more <= 0 else max(0, min(needed, self._room // more))
 
     def _answer(self, name: str, changed: Layer) -> tuple[int, int, str] | None:
         """Return the cycles before and after the change, and where the changed layer runs.

@@ -70,7 +70,7 @@ def build_costs(compiled: Compiled, *, measure: bool = True) -> BuildCosts:
             costs.append(_cost(step, _estimate(compiled, step), compiled.cost.host.basis))
         else:
             costs.append(_cost(step, step.predicted_cycles, compiled.cost.host.basis))
-    return BuildCosts(tuple(costs), _shares(compiled, costs), missing)
+    return BuildCosts(tuple(costs), _layer_shares(compiled, costs), missing)
 
 
 def one_core_cycles(compiled: Compiled, name: str) -> int | None:
@@ -121,20 +121,22 @@ def _kernels(compiled: Compiled, name: str) -> list[Step]:
     return sorted(found, key=lambda step: -step.macs)
 
 
-def _shares(compiled: Compiled, costs: Sequence[StepCost]) -> dict[str, int]:
+def _layer_shares(compiled: Compiled, costs: Sequence[StepCost]) -> dict[str, int]:
     """Divide the cycles of each of the host's kernels among its operators, by their estimates."""
     shares: dict[str, int] = {}
     for cost in costs:
         if cost.kind != "cpu" or cost.cycles is None:
             continue
-        known = [name for name in cost.layers if name in compiled.dispatch.kinds]
-        weights = {name: one_core_cycles(compiled, name) or 0 for name in known}
+        known_layers = [name for name in cost.layers if name in compiled.dispatch.kinds]
+        weights = {name: one_core_cycles(compiled, name) or 0 for name in known_layers}
         # A kernel of operators without estimates belongs to all alike.
         total = sum(weights.values())
-        left = cost.cycles
-        for position, name in enumerate(known, 1):
-            part = cost.cycles * weights[name] // total if total else cost.cycles // len(known)
-            part = left if position == len(known) else part
+        remaining = cost.cycles
+        for position, name in enumerate(known_layers, 1):
+            part = (
+                cost.cycles * weights[name] // total if total else cost.cycles // len(known_layers)
+            )
+            part = remaining if position == len(known_layers) else part
             shares[name] = shares.get(name, 0) + part
-            left -= part
+            remaining -= part
     return shares

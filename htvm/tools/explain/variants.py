@@ -57,11 +57,14 @@ def resized(
     k, c = K or layer.K, C or layer.C
     fy, fx = kernel or (layer.fy, layer.fx)
     source = layer.inputs[0]
-    common: Mapping[str, Any] = {"requant": Shift(0), "clip": (0, 127) if layer.relu else _INT8}
+    shared_fields: Mapping[str, Any] = {
+        "requant": Shift(0),
+        "clip": (0, 127) if layer.relu else _INT8,
+    }
     if isinstance(layer, Dense):
         return dense_layer(
             layer.name, replace(source, shape=(c,), dtype="int8"), layer.output.name,
-            np.zeros((k, c, 1, 1), np.int8), np.zeros(k, np.int32), **common,
+            np.zeros((k, c, 1, 1), np.int8), np.zeros(k, np.int32), **shared_fields,
         )  # fmt: skip
     build = depthwise_layer if layer.depthwise else conv2d_layer
     channels = k if layer.depthwise else c
@@ -73,7 +76,7 @@ def resized(
         np.zeros(k, np.int32),
         stride=stride or layer.stride,
         pad=_padding(layer, fy, fx),
-        **common,
+        **shared_fields,
     )
 
 

@@ -64,10 +64,10 @@ def layer_rows(compiled: Compiled) -> tuple[LayerRow, ...]:
 def _layer_row(
     compiled: Compiled,
     step: Step,
-    found: tuple[RegionCode, Kernel] | tuple[None, None],
+    code_and_kernel: tuple[RegionCode, Kernel] | tuple[None, None],
     traffic: Traffic,
 ) -> LayerRow:
-    (region, kernel), names, known = found, step.layers, compiled.dispatch.layers
+    (region, kernel), names, known = code_and_kernel, step.layers, compiled.dispatch.layers
     layers = [known[name] for name in names if name in known]
     plan = None if kernel is None else kernel.plan
     tiles = None if kernel is None else kernel.program
@@ -238,15 +238,15 @@ def recipe_of(compiled: Compiled, platform: Platform) -> Recipe:
     for name, text in sorted(model_sources(compiled.program).items()):
         digest.update(name.encode() + b"\0" + text.encode() + b"\0")
     options = [("target", compiled.target.name), ("platform", platform), *_options(compiled)]
-    given = ", ".join(f'{name}="{value}"' for name, value in options[:2])
+    options_text = ", ".join(f'{name}="{value}"' for name, value in options[:2])
     tiling = compiled.options.tiling
     if compiled.target.accelerators:
-        given += f', policy="{compiled.planned.policy}", schedule="{tiling.schedule}"'
+        options_text += f', policy="{compiled.planned.policy}", schedule="{tiling.schedule}"'
         if compiled.options.rewrites == "off":
-            given += ', rewrites="off"'
+            options_text += ', rewrites="off"'
     return Recipe(
         version=__version__,
-        command=f"htvm.build(model, {given})",
+        command=f"htvm.build(model, {options_text})",
         options=tuple(options),
         model=compiled.source.source,
         model_sha256=compiled.source.file_sha256,
@@ -262,12 +262,13 @@ def _options(compiled: Compiled) -> list[tuple[str, str]]:
     if compiled.target.accelerators:
         found += [("policy", compiled.planned.policy), ("rewrites", str(options.rewrites))]
         found += [
-            (field.name, _said(options.tiling, field.name)) for field in fields(options.tiling)
+            (field.name, _option_text(options.tiling, field.name))
+            for field in fields(options.tiling)
         ]
     return found
 
 
-def _said(options: object, name: str) -> str:
+def _option_text(options: object, name: str) -> str:
     value = getattr(options, name)
     return "default" if value is None else str(value)
 
@@ -287,14 +288,14 @@ def traffic_of(program: Program, kernels: Mapping[str, Kernel]) -> list[Traffic]
     for kind, tensors in (("input", program.inputs), ("output", program.outputs)):
         sizes |= {(kind, f"{kind}_{i}"): tensor_bytes((t,)) for i, t in enumerate(tensors)}
     lives = {buffer.name: (buffer.first, buffer.last) for buffer in program.buffers}
-    found = []
+    traffic = []
     for index, step in enumerate(program.steps):
         kernel = kernels.get(step.symbol)
         if kernel is not None and kernel.program is not None:
-            found.append(traffic_of_tiles(kernel.program))
+            traffic.append(traffic_of_tiles(kernel.program))
         else:
-            found.append(_of_operands(step, index, kernel, sizes, lives))
-    return found
+            traffic.append(_of_operands(step, index, kernel, sizes, lives))
+    return traffic
 
 
 def _of_operands(

@@ -152,10 +152,10 @@ def energy_of(soc: Soc, rows: Sequence[LayerRow | LayerResult]) -> Energy | None
     used: dict[Power, None] = {}
     accelerators = accelerators_of(rows)
     for row in rows:
-        found = step_energy(soc, row.accelerator, row.kind, row.cycles, accelerators)
-        if found is None or row.cycles is None:
+        step = step_energy(soc, row.accelerator, row.kind, row.cycles, accelerators)
+        if step is None or row.cycles is None:
             continue
-        power, energy = found
+        power, energy = step
         used[power] = None
         total, covered = total + energy, covered + row.cycles
     if not used:
@@ -182,25 +182,25 @@ def decided(model: Model, reference: Reference) -> NDArray[np.int64]:
 def decisions_of(
     model: Model,
     reference: Reference,
-    wanted: NDArray[np.int64] | None = None,
+    expected: NDArray[np.int64] | None = None,
 ) -> Decisions | None:
     """Return how a build decides on the model's labelled inputs; None without labels.
 
     Args:
         model: the source model.
         reference: computes the build's outputs; runs on the simulated SoC equal it.
-        wanted: what the source decides, [N]; computed here by default.
+        expected: what the source decides, [N]; computed here by default.
     """
     from htvm.aot.reference import build_llvm_reference
 
     if model.labels is None:
         return None
-    if wanted is None:
-        wanted = decided(model, build_llvm_reference(model.module))
-    made = decided(model, reference)
+    if expected is None:
+        expected = decided(model, build_llvm_reference(model.module))
+    decisions = decided(model, reference)
     return Decisions(
         samples=len(model.labels),
-        source=int((wanted == model.labels).sum()),
-        build=int((made == model.labels).sum()),
-        same=int((wanted == made).sum()),
+        source=int((expected == model.labels).sum()),
+        build=int((decisions == model.labels).sum()),
+        same=int((expected == decisions).sum()),
     )

@@ -162,22 +162,22 @@ class _Planner:
         return compiled
 
 
-def _changes(compiled: Compiled, found: Fit, planner: _Planner) -> list[Change]:
+def _changes(compiled: Compiled, fit_found: Fit, planner: _Planner) -> list[Change]:
     changes: list[Change] = []
-    for level in found.levels:
+    for level in fit_found.levels:
         if level.fits != "no":
             continue
         if level.memory in ("L2", "RAM", compiled.target.soc.code_memory):
             changes += changes_for_l2(compiled, level, planner.attempt)
         else:
-            lacking = tuple(d.layer for d in found.layers if d.l1_least > d.l1_limit)
+            lacking = tuple(d.layer for d in fit_found.layers if d.l1_least > d.l1_limit)
             changes += changes_for_l1(compiled, level, lacking, planner.attempt)
     return changes
 
 
 def _refused(compiled: Compiled) -> tuple[tuple[str, str, str], ...]:
     """Return the layers on the CPU that an accelerator refuses only for lack of memory."""
-    soc, found = compiled.target.soc, []
+    soc, changes = compiled.target.soc, []
     for name, offers in compiled.planned.candidates.items():
         on_cpu = compiled.dispatch.placement.get(name) == CPU
         if not on_cpu or name not in compiled.dispatch.layers:
@@ -189,5 +189,5 @@ def _refused(compiled: Compiled) -> tuple[tuple[str, str, str], ...]:
             form = accelerator.scheme.form_of(compiled.dispatch.layers[name])
             lacking = shortage_of(accelerator.problem(soc, form, compiled.options.tiling))
             if lacking is not None and lacking.error().what == offer.reason:
-                found.append((name, offer.name, offer.reason))
-    return tuple(found)
+                changes.append((name, offer.name, offer.reason))
+    return tuple(changes)

@@ -52,25 +52,27 @@ def changes_for_l2(compiled: Compiled, level: Level, attempt: Attempt) -> Iterat
     if compiled.target.accelerators:
         other: ScheduleKind = "published" if options.tiling.overlapping else "overlapped"
         tiling = replace(options.tiling, schedule=other)
-        yield _planned(
+        yield _planned_change(
             compiled, f"use the {other} schedule (--schedule {other})",
             level, attempt, compiled.target.name, replace(options, tiling=tiling),
         )  # fmt: skip
     board = _larger_board(compiled, level)
     if board is not None:
-        yield _planned(
+        yield _planned_change(
             compiled, f"use the board {board} (--board {board})", level, attempt,
             board_target(board), replace(options, l2_bytes=None),
         )  # fmt: skip
-    same, larger = _other_targets(compiled)
+    same_chip, larger = _other_targets(compiled)
     # A policy names this target's accelerators, and the budget is for its L1.
     elsewhere = replace(options, policy=None, tiling=replace(options.tiling, l1_budget=None))
-    for name in same:
+    for name in same_chip:
         what = f"build for {name} (--target {name})"
-        yield _planned(compiled, what, level, attempt, name, elsewhere)
+        yield _planned_change(compiled, what, level, attempt, name, elsewhere)
     for name in larger:
         what = f"build for {name} (--target {name})"
-        change = _planned(compiled, what, level, attempt, name, replace(elsewhere, l2_bytes=None))
+        change = _planned_change(
+            compiled, what, level, attempt, name, replace(elsewhere, l2_bytes=None)
+        )
         yield change
         if change.fits == "yes":
             break  # the others are larger still
@@ -81,7 +83,7 @@ def changes_for_l2(compiled: Compiled, level: Level, attempt: Attempt) -> Iterat
         yield from _smaller_maps(compiled, level)
 
 
-def _planned(
+def _planned_change(
     compiled: Compiled,
     what: str,
     level: Level,
@@ -90,21 +92,21 @@ def _planned(
     options: BuildOptions,
 ) -> Change:
     soc = resolve(target, l2_bytes=options.l2_bytes).soc
-    least, room = _least_weights(compiled, target), soc.memory(soc.code_memory).size
-    if least > room:
+    least_weights, code_bytes = _least_weights(compiled, target), soc.memory(soc.code_memory).size
+    if least_weights > code_bytes:
         # Planning a network that is much too large takes as long as building it.
         said = "the weights alone take more"
-        return Change(what, soc.code_memory, least, room, "no", "computed", said)
+        return Change(what, soc.code_memory, least_weights, code_bytes, "no", "computed", said)
     try:
         fits, levels = attempt(target, options)
     except DefectError:
         raise
     except HtvmError as error:
         return Change(what, level.memory, None, level.limit, "no", "planned", error.what)
-    found = next((entry for entry in levels if entry.memory == level.memory), None)
-    if found is None:
+    planned_level = next((entry for entry in levels if entry.memory == level.memory), None)
+    if planned_level is None:
         return Change(what, level.memory, None, level.limit, fits, "planned")
-    return Change(what, level.memory, found.demand, found.limit, fits, "planned")
+    return Change(what, level.memory, planned_level.demand, planned_level.limit, fits, "planned")
 
 
 def _least_weights(compiled: Compiled, target: str) -> int:
@@ -127,21 +129,21 @@ def _other_targets(compiled: Compiled) -> tuple[list[str], list[str]]:
     smallest first."""
     own, limit = compiled.target, compiled.target.soc.memory("L2").size
     cores = [entry.name for entry in own.accelerators]
-    same, larger, seen = [], [], set[str]()
+    same_chip, larger, seen_names = [], [], set[str]()
     for name in targets():
         target = resolve(name)
         if target.soc.name == own.soc.name:
             others = [entry.name for entry in target.accelerators]
             if target.soc.host == own.soc.host and others != cores:
-                same.append(name)
+                same_chip.append(name)
         elif target.soc.host.platform != own.soc.host.platform:
-            continue  # another instruction set is no change to a program that is too large
+            continue  # another instruction set does not help a program that is too large
         elif any(parameter.name == "board" for parameter in target.soc.parameters):
             continue  # without a board its memories are only large
-        elif target.soc.memory("L2").size > limit and target.soc.name not in seen:
-            seen.add(target.soc.name)
+        elif target.soc.memory("L2").size > limit and target.soc.name not in seen_names:
+            seen_names.add(target.soc.name)
             larger.append(name)
-    return same, sorted(larger, key=lambda name: resolve(name).soc.memory("L2").size)
+    return same_chip, sorted(larger, key=lambda name: resolve(name).soc.memory("L2").size)
 
 
 def _larger_board(compiled: Compiled, level: Level) -> str | None:
@@ -152,9 +154,9 @@ def _larger_board(compiled: Compiled, level: Level) -> str | None:
     soc, need = compiled.target.soc, level.demand + level.slack
     memory = "L2" if level.memory == "RAM" else level.memory
     # What the other memory needs at least; whether it is enough is planned.
-    least = {soc.code_memory: compiled.program.constant_bytes, "L2": compiled.program.plan.peak}
-    least[memory] = need
-    found = []
+    demands = {soc.code_memory: compiled.program.constant_bytes, "L2": compiled.program.plan.peak}
+    demands[memory] = need
+    boards = []
     for parameter in soc.parameters:
         if parameter.name != "board":
             continue
@@ -162,11 +164,11 @@ def _larger_board(compiled: Compiled, level: Level) -> str | None:
             other = soc.designed({"board": choice})
             if choice == parameter.default or other.host.platform != soc.host.platform:
                 continue
-            sizes = {name: other.memory(name).size for name in least}
-            if all(sizes[name] >= least[name] for name in least):
+            sizes = {name: other.memory(name).size for name in demands}
+            if all(sizes[name] >= demands[name] for name in demands):
                 rank = (other.host != soc.host, sizes[memory], sum(sizes.values()))
-                found.append((*rank, str(choice)))
-    return min(found)[-1] if found else None
+                boards.append((*rank, str(choice)))
+    return min(boards)[-1] if boards else None
 
 
 def _fewer_channels(compiled: Compiled, level: Level) -> Iterator[Change]:
@@ -249,8 +251,8 @@ def _smaller_maps(compiled: Compiled, level: Level) -> Iterator[Change]:
     percent = _first(list(range(1, 101)), lambda value: peak(value) <= allowed)
     demand = level.demand - program.plan.peak + peak(percent)
     yield Change(
-        f"make what lies in the arena at its fullest {percent} % smaller ({_listed(large)}): fewer "
-        "channels, or a smaller input",
+        f"make what lies in the arena at its fullest {percent} % smaller ({_listing(large)}): "
+        "fewer channels, or a smaller input",
         level.memory, demand, level.limit, replace(level, demand=demand).fits, "computed",
     )  # fmt: skip
 
@@ -274,11 +276,11 @@ def changes_for_l1(
     given = replace(options, tiling=replace(options.tiling, l1_budget=level.limit))
     larger = replace(options, tiling=replace(options.tiling, l1_budget=level.demand))
     what = f"raise the L1 budget to {level.demand:,} B (--l1 {level.demand})"
-    yield _planned(compiled, what, level, attempt, name, larger)
+    yield _planned_change(compiled, what, level, attempt, name, larger)
     places: dict[str, str] = dict(compiled.planned.places)
     places.update(dict.fromkeys(lacking, CPU))
-    what = f"leave {_listed(lacking)} to the CPU (htvm.fit(..., policy={{layer: 'cpu'}}))"
-    yield _planned(compiled, what, level, attempt, name, replace(given, policy=places))
+    what = f"leave {_listing(lacking)} to the CPU (htvm.fit(..., policy={{layer: 'cpu'}}))"
+    yield _planned_change(compiled, what, level, attempt, name, replace(given, policy=places))
     for layer in lacking:
         yield from _narrower(compiled, compiled.dispatch.layers[layer], level)
 
@@ -307,9 +309,9 @@ def _narrower(compiled: Compiled, layer: Layer, level: Level) -> Iterator[Change
     )  # fmt: skip
 
 
-def _listed(things: Sequence[str | BufferUse]) -> str:
+def _listing(entries: Sequence[str | BufferUse]) -> str:
     words = [
         thing if isinstance(thing, str) else f"{thing.name} {thing.bytes:,} B"
-        for thing in things[:3]
+        for thing in entries[:3]
     ]
-    return ", ".join(words) + (f" and {len(things) - 3} more" if len(things) > 3 else "")
+    return ", ".join(words) + (f" and {len(entries) - 3} more" if len(entries) > 3 else "")

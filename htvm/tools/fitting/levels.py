@@ -102,10 +102,12 @@ def too_full(program: Program, allowed: int) -> tuple[BufferUse, ...]:
     """Return the buffers live at steps with more than ``allowed`` bytes, largest first."""
     counts = live_bytes(program.buffers, len(program.steps))
     steps = [step for step, count in enumerate(counts) if count > allowed]
-    found = [use for use in program.buffers if any(use.first <= step <= use.last for step in steps)]
+    full_buffers = [
+        use for use in program.buffers if any(use.first <= step <= use.last for step in steps)
+    ]
     # If no single step exceeds the limit, holes between buffers do: shrinking any of them may close
     # one.
-    return tuple(sorted(found or program.buffers, key=lambda use: -use.bytes))
+    return tuple(sorted(full_buffers or program.buffers, key=lambda use: -use.bytes))
 
 
 def _arena_note(program: Program) -> str:
@@ -131,17 +133,17 @@ def layer_demands(compiled: Compiled, budget: int | None) -> tuple[LayerDemand, 
         budget: bytes of L1 that layers may use; ``None`` for all.  If the program was compiled with
             another budget, its plan does not count.
     """
-    planned = budget == compiled.options.tiling.l1_budget
-    budget = compiled.tiling.l1_budget if planned else budget
+    is_planned = budget == compiled.options.tiling.l1_budget
+    budget = compiled.tiling.l1_budget if is_planned else budget
     return tuple(
-        _layer_demand(compiled, kernel, code.l1_used.get(symbol), budget, planned)
+        _layer_demand(compiled, kernel, code.l1_used.get(symbol), budget, is_planned)
         for symbol, (code, kernel) in compiled.kernels.items()
         if kernel.layer is not None
     )
 
 
 def _layer_demand(
-    compiled: Compiled, kernel: Kernel, used: int | None, budget: int | None, planned: bool
+    compiled: Compiled, kernel: Kernel, used: int | None, budget: int | None, is_planned: bool
 ) -> LayerDemand:
     assert kernel.layer is not None and kernel.plan is not None
     soc = compiled.target.soc
@@ -162,12 +164,12 @@ def _layer_demand(
     return LayerDemand(
         layer=kernel.layer_name,
         accelerator=kernel.accelerator,
-        l1_planned=used if planned else None,
+        l1_planned=used if is_planned else None,
         l1_least=problem.buffering * least + once + column * problem.smallest.x,
         l1_whole=whole + once + column * problem.whole.x,
         l1_limit=problem.l1_limit,
-        tile=",".join(str(size) for size in astuple(solution.tile)) if planned else "",
-        weights_planned=weights if planned else None,
+        tile=",".join(str(size) for size in astuple(solution.tile)) if is_planned else "",
+        weights_planned=weights if is_planned else None,
         weights_least=problem.buffering * least_weights,
         weights_whole=whole_weights,
         weights_limit=problem.weights.limit,
@@ -176,15 +178,15 @@ def _layer_demand(
 
 def weight_levels(compiled: Compiled) -> tuple[Level, ...]:
     """Return the levels of the memories that keep whole weights of layers, and are in use."""
-    plan, found = compiled.weights, []
+    plan, levels = compiled.weights, []
     for name, size in plan.capacity.items():
         inside = sorted((e for e in plan.layers if e.memory == name), key=lambda e: -e.bytes)
         if not inside:
             continue
         used = sum(entry.bytes for entry in inside)
         parts = tuple(MemoryItem(f"weights of {entry.layer}", entry.bytes) for entry in inside)
-        found.append(Level(name, size, used, used, parts=parts, note=_choice(compiled)))
-    return tuple(found)
+        levels.append(Level(name, size, used, used, parts=parts, note=_choice(compiled)))
+    return tuple(levels)
 
 
 def _choice(compiled: Compiled) -> str:
@@ -213,10 +215,10 @@ def kept_weights(compiled: Compiled) -> tuple[WeightRow, ...]:
 def layer_levels(compiled: Compiled, demands: Sequence[LayerDemand]) -> tuple[Level, ...]:
     """Return the levels of L1 and of each accelerator's weight memory, which layers use in turn."""
     soc = compiled.target.soc
-    found = []
+    levels = []
     for memory in dict.fromkeys(soc.accelerator(d.accelerator).l1 for d in demands):
         users = [d for d in demands if soc.accelerator(d.accelerator).l1 == memory]
-        found.append(
+        levels.append(
             _shared(
                 memory,
                 min(d.l1_limit for d in users),
@@ -229,14 +231,14 @@ def layer_levels(compiled: Compiled, demands: Sequence[LayerDemand]) -> tuple[Le
         if users:
             # For an array, the layer determines how many cells there are: the fullest layer counts.
             tightest = max(users, key=lambda d: d.weights_least / d.weights_limit)
-            found.append(
+            levels.append(
                 _shared(
                     f"{name}: weights",
                     tightest.weights_limit,
                     [(d.layer, d.weights_least, d.weights_planned, d.weights_whole) for d in users],
                 )
             )
-    return tuple(found)
+    return tuple(levels)
 
 
 def _shared(

@@ -37,10 +37,10 @@ def tokens_of(
     """
     sizes = language.interface
     caches: list[Array] = [np.zeros(shape, "int8") for shape in sizes.input_shapes[FIXED_INPUTS:]]
-    position, waiting, draws = 0, list(prompt), draws or Draws(0)
+    position, to_read, draws = 0, list(prompt), draws or Draws(0)
     while True:
         scores: Array | None = None
-        for token in waiting:
+        for token in to_read:
             x = language.embedding[token].reshape(1, 1, -1)
             rotation = language.rotations[position].reshape(1, 1, sizes.head, sizes.head)
             mask = language.mask(min(position, sizes.length))
@@ -51,5 +51,5 @@ def tokens_of(
             ]
             position += 1
         assert scores is not None, "a prompt has a token"
-        waiting = [pick(scores.reshape(-1), sharpness, draws)]
-        yield waiting[0]
+        to_read = [pick(scores.reshape(-1), sharpness, draws)]
+        yield to_read[0]

@@ -27,7 +27,7 @@ POSITIONS = 512
 VOCABULARY = 256
 _SCORE_SCALE = 2.0**-12
 _MATRICES = 2  # embedding and output
-_WEIGHTS = (4, 31)  # so many uniform integers are added, up to this magnitude
+_WEIGHTS = (4, 31)  # this many uniform integers are added, up to this magnitude
 
 
 @public

@@ -95,15 +95,15 @@ def _rewritten(graph: Graph, results: _Results) -> Graph:
     Conversions that change no byte are left out: files convert a token's key and value to the scale
     of the cached ones, from which theirs often differ by less than a rounding.
     """
-    known = {name: name for name, _ in graph.inputs}
+    new_names = {name: name for name, _ in graph.inputs}
     builder = GraphBuilder(graph.inputs)
     for node in graph.in_order:
-        inputs = [known[each] for each in node.inputs]
+        inputs = [new_names[each] for each in node.inputs]
         if _keeps_bytes(node):
-            known[node.name] = inputs[0]
+            new_names[node.name] = inputs[0]
         else:
-            known[node.name] = builder.apply(node.op, inputs, node.name)
-    return builder.graph(results(builder, known))
+            new_names[node.name] = builder.apply(node.op, inputs, node.name)
+    return builder.graph(results(builder, new_names))
 
 
 def _keeps_bytes(node: Node) -> bool:
@@ -113,8 +113,8 @@ def _keeps_bytes(node: Node) -> bool:
     return bool((table == np.arange(256)).all())
 
 
-def _free(name: str, taken: Mapping[str, object] | set[str]) -> str:
-    """Return the name, with underscores behind it if it is taken."""
-    while name in taken or f"{name}_row" in taken:
+def _free(name: str, used_names: Mapping[str, object] | set[str]) -> str:
+    """Return the name, with underscores appended if it is taken."""
+    while name in used_names or f"{name}_row" in used_names:
         name += "_"
     return name

@@ -119,10 +119,10 @@ def draw_cells(
         ink: colour of words on light cells.
     """
     image = axes.imshow(cells, origin="lower", aspect="auto", cmap="viridis_r")
-    known = cells[~np.isnan(cells)]
+    numbers = cells[~np.isnan(cells)]
     for (up, across), value in np.ndenumerate(cells):
         some = not np.isnan(value)
-        dark = some and 2 * value > known.min() + known.max()
+        dark = some and 2 * value > numbers.min() + numbers.max()
         axes.annotate(
             words(value) if some else empty, (across, up), ha="center", va="center",
             fontsize=SMALL, color="white" if dark else ink,

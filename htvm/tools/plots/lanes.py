@@ -54,13 +54,13 @@ def lanes_of(timeline: Iterable[Interval], cycles: int | None) -> tuple[Lane, ..
     spans: dict[str, list[Span]] = {}
     for interval in timeline:
         spans.setdefault(interval.unit, []).append((interval.start, min(interval.end, cycles)))
-    # A host that only controls the cores, and is none of them, goes on while they run a kernel.
+    # A host that only controls the cores, and is not one of them, goes on while they run a kernel.
     kernels = spans.get(_CLUSTER, []) if _FIRST_CORE in spans else []
-    elsewhere = _joined([*spans.pop(_WAITING, []), *kernels])
+    elsewhere = _joined_spans([*spans.pop(_WAITING, []), *kernels])
     spans.pop(HOST, None)
     own = Lane(HOST, tuple(_gaps(elsewhere, cycles)))
     names = sorted(spans, key=lambda name: (name != _DMA, is_core(name), _natural(name)))
-    return (own, *(Lane(name, tuple(_joined(spans[name]))) for name in names))
+    return (own, *(Lane(name, tuple(_joined_spans(spans[name]))) for name in names))
 
 
 def runs_of_cores(busy: Sequence[tuple[str, int]]) -> list[tuple[str, tuple[int, ...]]]:
@@ -92,11 +92,11 @@ def runs_of_cores(busy: Sequence[tuple[str, int]]) -> list[tuple[str, tuple[int,
 
 def folded(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
     """Return the lanes with equally busy cores as one, which is busy while any of them is."""
-    found = []
+    folded_lanes = []
     for name, group in runs_of_cores([(lane.name, lane.busy) for lane in lanes]):
         spans = [span for index in group for span in lanes[index].spans]
-        found.append(Lane(name, tuple(_joined(spans))))
-    return tuple(found)
+        folded_lanes.append(Lane(name, tuple(_joined_spans(spans))))
+    return tuple(folded_lanes)
 
 
 def is_core(name: str) -> bool:
@@ -110,17 +110,17 @@ def _natural(name: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
 
 
-def _joined(spans: Iterable[Span], gap: int = 0) -> list[Span]:
+def _joined_spans(spans: Iterable[Span], gap: int = 0) -> list[Span]:
     """Return the spans in order, joining those that overlap or are at most ``gap`` apart."""
-    found: list[Span] = []
+    joined: list[Span] = []
     for start, end in sorted(spans):
         if end <= start:
             continue
-        if found and start - found[-1][1] <= gap:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if joined and start - joined[-1][1] <= gap:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         else:
-            found.append((start, end))
-    return found
+            joined.append((start, end))
+    return joined
 
 
 def _gaps(spans: Sequence[Span], end: int) -> Iterable[Span]:
@@ -142,5 +142,5 @@ def coarse(lanes: Sequence[Lane], most: int) -> tuple[tuple[Lane, ...], int]:
     gap = 0
     while sum(len(lane.spans) for lane in lanes) > most:
         gap = max(1, 2 * gap)
-        lanes = [Lane(lane.name, tuple(_joined(lane.spans, gap))) for lane in lanes]
+        lanes = [Lane(lane.name, tuple(_joined_spans(lane.spans, gap))) for lane in lanes]
     return tuple(lanes), gap

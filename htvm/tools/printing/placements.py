@@ -47,22 +47,22 @@ def placement_lines(compiled: Compiled) -> Iterator[str]:
 
 def dispatch_lines(compiled: Compiled) -> Iterator[str]:
     """Yield the place of each operator as written, and each accelerator's verdict."""
-    found, planned = compiled.dispatch, compiled.planned
-    said: dict[str, list[OperatorVerdict]] = {}
-    for verdict in found.verdicts:
-        said.setdefault(verdict.layer, []).append(verdict)
+    dispatch, planned = compiled.dispatch, compiled.planned
+    verdicts: dict[str, list[OperatorVerdict]] = {}
+    for verdict in dispatch.verdicts:
+        verdicts.setdefault(verdict.layer, []).append(verdict)
     if not compiled.target.accelerators:
         yield f"{compiled.target.name} has no accelerators"
-    inner = _inner(found.groups)
-    for name, place in found.placement.items():
+    inner = _inner(dispatch.groups)
+    for name, place in dispatch.placement.items():
         if name in inner:  # the layer has the answers
             continue
-        notes = [f"{name} ({found.kinds[name]}) -> {place}"]
-        if name in found.groups:
-            notes.append(f"one layer of {', '.join(found.groups[name])}")
-        if name in found.renamed:
+        notes = [f"{name} ({dispatch.kinds[name]}) -> {place}"]
+        if name in dispatch.groups:
+            notes.append(f"one layer of {', '.join(dispatch.groups[name])}")
+        if name in dispatch.renamed:
             notes.append("only another name of its input inside a region")
-        if name in found.absorbed:
+        if name in dispatch.absorbed:
             notes.append("computed where the region's input is converted")
         if name not in compiled.source.graph.nodes:
             layers = [layer for layer in compiled.rewritten if name.startswith(f"{layer}_")]
@@ -76,7 +76,7 @@ def dispatch_lines(compiled: Compiled) -> Iterator[str]:
             chosen = planned.places.get(name, CPU)
             unwritten = ": not written in a core's numbers" if chosen == CPU else ""
             yield f"    planned on {chosen} by {how}{told}{unwritten}"
-        for verdict in said.get(name, ()):
+        for verdict in verdicts.get(name, ()):
             before = offered.get(verdict.accelerator)
             if verdict.accepted and before is not None and not before.accepted:
                 yield f"    {_answer(before, '')} when the stage place asked"

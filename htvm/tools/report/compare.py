@@ -244,15 +244,15 @@ def comparison_table(comparison: Comparison) -> Table:
 
 def _agreement_lines(comparison: Comparison) -> list[str]:
     """Return one line per configuration on how its outputs compare with the source model's."""
-    said = {
+    texts = {
         row.configuration: "; ".join(
             filter(None, [agreement_words(row.agreement, row.scores_sqnr_db), _labelled(row)])
         )
         for row in comparison.rows
     }
-    said = {name: words for name, words in said.items() if words}
-    width = max(map(len, said), default=0)
-    lines = [f"  {name:<{width}}  {words}" for name, words in said.items()]
+    texts = {name: words for name, words in texts.items() if words}
+    width = max(map(len, texts), default=0)
+    lines = [f"  {name:<{width}}  {words}" for name, words in texts.items()]
     return ["outputs against the source model's:", *lines] if lines else []
 
 

@@ -123,24 +123,24 @@ def _title(report: ReportData) -> str:
 
 def _steps(before: ReportData, after: ReportData) -> list[Change]:
     old, new = _by_name(before), _by_name(after)
-    found = []
+    differences = []
     for name in dict.fromkeys((*old, *new)):
         first, second = old.get(name), new.get(name)
         change = Change(name, _cost(first), _cost(second), _note(first, second))
         if change.note or change.before != change.after:
-            found.append(change)
-    return found
+            differences.append(change)
+    return differences
 
 
 def _by_name(report: ReportData) -> dict[str, LayerRow]:
-    found: dict[str, LayerRow] = {}
+    rows: dict[str, LayerRow] = {}
     for row in report.layers:
         name, number = row.label, 1
-        while name in found:
+        while name in rows:
             number += 1
             name = f"{row.label} #{number}"
-        found[name] = row
-    return found
+        rows[name] = row
+    return rows
 
 
 def _cost(row: LayerRow | None) -> int | None:
@@ -165,13 +165,13 @@ def _table(what: str, changes: tuple[Change, ...]) -> str:
         (Column("before", number=True), lambda change: _number(change.before)),
         (Column("after", number=True), lambda change: _number(change.after)),
         (Column("change", number=True), lambda change: _grown(change.difference)),
-        (Column("%", number=True), _share),
+        (Column("%", number=True), _share_text),
         (Column("", wraps=True), lambda change: change.note),
     )
     return text(table, _LINE)
 
 
-def _share(change: Change) -> str:
+def _share_text(change: Change) -> str:
     grown = change.difference
     return "" if grown is None or not change.before else f"{100 * grown / change.before:+.1f}"
 
@@ -261,22 +261,22 @@ def read_condition(text: str) -> Condition:
     Raises:
         InputError: it has another form, or there is no such figure.
     """
-    found = _FORM.fullmatch(text)
+    match = _FORM.fullmatch(text)
     try:
-        limit = float(found[3].replace(",", "").replace("_", "")) if found else 0.0
+        limit = float(match[3].replace(",", "").replace("_", "")) if match else 0.0
     except ValueError:
-        found = None
-    if found is None:
+        match = None
+    if match is None:
         raise InputError(
             f"{text!r} is no condition", where="--fail-if", hint="e.g. 'cycles > 200000'"
         )
-    if found[1] not in _NAMES:
+    if match[1] not in _NAMES:
         raise InputError(
-            f"there is no figure {found[1]!r}",
+            f"there is no figure {match[1]!r}",
             where="--fail-if",
-            hint=f"{nearest(found[1], _NAMES)}one of {', '.join(_NAMES)}",
+            hint=f"{nearest(match[1], _NAMES)}one of {', '.join(_NAMES)}",
         )
-    return Condition(text.strip(), found[1], found[2], limit, bool(found[4]))
+    return Condition(text.strip(), match[1], match[2], limit, bool(match[4]))
 
 
 def figures_of(report: ReportData) -> dict[str, float | None]:

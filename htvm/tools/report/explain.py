@@ -164,67 +164,75 @@ def verdict_table(rows: Sequence[VerdictRow]) -> Table:
     )
 
 
-def explain_text(found: Explanation, width: int | None = None) -> str:
+def explain_text(explanation: Explanation, width: int | None = None) -> str:
     """Return the table of operators, the rules that objected, and the changes that gain most.
 
     Args:
-        found: the explanation.
+        explanation: the explanation.
         width: characters per line: the most important columns, and reasons wrapped; by default
             all columns, in lines as long as they need.
     """
-    wide, rows = width is None, found.rows
-    table = text(verdict_table(rows) if wide else cost_table(found), width) if rows else ""
+    wide, rows = width is None, explanation.rows
+    table = text(verdict_table(rows) if wide else cost_table(explanation), width) if rows else ""
     parts = (
-        _placed(found), table, _legend(found, wide), _rewritten(rows), _plain(rows),
-        _objections(found) if wide else "", settings_text(found.settings), _clips(found),
-        found.state, _gains(found),
+        _placement_text(explanation), table, _legend(explanation, wide), _rewritten(rows),
+        _plain_rows(rows), _objections(explanation) if wide else "",
+        settings_text(explanation.settings), _clips(explanation), explanation.state,
+        _gains(explanation),
     )  # fmt: skip
-    return _joined(parts, width)
+    return _joined_parts(parts, width)
 
 
-def _plain(rows: Sequence[VerdictRow]) -> str:
+def _plain_rows(rows: Sequence[VerdictRow]) -> str:
     """Return which operators run as TVM's own loops, on a core without accelerators."""
     names = [row.layer for row in rows if row.kernel.startswith(PLAIN) and not row.offers]
     return f"no kernel of their own, {PLAIN}: {', '.join(names)}" if names else ""
 
 
-def explain_screen(found: Explanation, width: int = 80) -> str:
+def explain_screen(explanation: Explanation, width: int = 80) -> str:
     """Return `explain_text` without its table, in lines of ``width`` characters."""
     parts = (
-        _placed(found), _rewritten(found.rows), _objections(found), settings_text(found.settings),
-        _clips(found), found.state, _gains(found),
+        _placement_text(explanation), _rewritten(explanation.rows), _objections(explanation),
+        settings_text(explanation.settings), _clips(explanation), explanation.state,
+        _gains(explanation),
     )  # fmt: skip
-    return _joined(parts, width)
+    return _joined_parts(parts, width)
 
 
-def cost_table(found: Explanation) -> Table:
+def cost_table(explanation: Explanation) -> Table:
     """Return one row per operator with code: where it runs, its cost there, why not elsewhere."""
     columns = (
         Column("layer"),
         Column("runs on"),
-        Column(found.counted, number=True),
+        Column(explanation.counted, number=True),
         Column("%", number=True),
         Column("elsewhere", wraps=True),
     )
     rows = []
-    for row in found.rows:
-        if _is_part(row, found):
+    for row in explanation.rows:
+        if _is_part(row, explanation):
             continue
         mark = _MARKS.get(row.basis, "")
         cycles = "" if row.cycles is None else f"{count(row.cycles)}{mark}"
-        rows.append((row.layer, row.placed, cycles, _share(row.cycles, found), _elsewhere(row)))
-    moved = [step for step in found.steps if step.kind not in ("layer", "cpu")]
+        rows.append(
+            (row.layer, row.placed, cycles, _share_text(row.cycles, explanation), _elsewhere(row))
+        )
+    moved = [step for step in explanation.steps if step.kind not in ("layer", "cpu")]
     if any(step.cycles for step in moved):
         taken = sum(step.cycles or 0 for step in moved)
         words = f"{count(taken)}{_MARKS.get(moved[0].basis, '')}"
-        rows.append(("layouts, copies", "cpu", words, _share(taken, found), ""))
-    total = f"{count(found.total_cycles)} " if found.total_cycles is not None else "unknown "
+        rows.append(("layouts, copies", "cpu", words, _share_text(taken, explanation), ""))
+    total = (
+        f"{count(explanation.total_cycles)} "
+        if explanation.total_cycles is not None
+        else "unknown "
+    )
     return Table(columns, tuple(rows), footer=("total", "", total, "", ""))
 
 
-def _is_part(row: VerdictRow, found: Explanation) -> bool:
+def _is_part(row: VerdictRow, explanation: Explanation) -> bool:
     """Whether an operator has no code of its own: a reshape, or a part of another layer."""
-    return bool(found.steps) and row.cycles is None and not row.basis
+    return bool(explanation.steps) and row.cycles is None and not row.basis
 
 
 _BASES = {
@@ -236,10 +244,10 @@ _BASES = {
 _MARKS = {"measured": "*", "estimated": "?", "predicted": " "}
 
 
-def _share(cycles: int | None, found: Explanation) -> str:
-    if not cycles or not found.total_cycles:
+def _share_text(cycles: int | None, explanation: Explanation) -> str:
+    if not cycles or not explanation.total_cycles:
         return ""
-    return f"{100 * cycles / found.total_cycles:.1f}"
+    return f"{100 * cycles / explanation.total_cycles:.1f}"
 
 
 def _elsewhere(row: VerdictRow) -> str:
@@ -258,22 +266,22 @@ def _elsewhere(row: VerdictRow) -> str:
     return "; ".join(said)
 
 
-def _legend(found: Explanation, wide: bool) -> str:
+def _legend(explanation: Explanation, wide: bool) -> str:
     """Return what the numbers are based on."""
-    used = {row.basis for row in found.rows} | {step.basis for step in found.steps}
-    said = [
+    used = {row.basis for row in explanation.rows} | {step.basis for step in explanation.steps}
+    explanations = [
         f"{'' if wide else _MARKS[basis].strip()} {words}".strip()
         for basis, words in _BASES.items()
         if basis in used
     ]
-    parts = sum(_is_part(row, found) for row in found.rows)
+    parts = sum(_is_part(row, explanation) for row in explanation.rows)
     lines = (
-        f"{found.counted}: {'; '.join(said)}" if said else "",
-        _QUICKER_ALONE if any(map(_is_quicker_alone, found.rows)) else "",
+        f"{explanation.counted}: {'; '.join(explanations)}" if explanations else "",
+        _QUICKER_ALONE if any(map(_is_quicker_alone, explanation.rows)) else "",
         f"not shown: {parts} without code of their own (names, parts of others): --wide"
         if parts and not wide
         else "",
-        f"not measured: {found.missing}" if found.missing else "",
+        f"not measured: {explanation.missing}" if explanation.missing else "",
     )
     return "\n".join(line for line in lines if line)
 
@@ -294,29 +302,33 @@ def _is_quicker_alone(row: VerdictRow) -> bool:
     )
 
 
-def _joined(parts: Iterable[str], width: int | None) -> str:
+def _joined_parts(parts: Iterable[str], width: int | None) -> str:
     """Return the parts that say something, with their lines wrapped to a width if there is one."""
-    said = [part for part in parts if part]
+    texts = [part for part in parts if part]
     if width is not None:
-        said = [
+        texts = [
             "\n".join(
                 piece
                 for line in part.split("\n")
                 for piece in textwrap.wrap(line, width, subsequent_indent="    ") or [""]
             )
-            for part in said
+            for part in texts
         ]
-    return "\n\n".join(said)
+    return "\n\n".join(texts)
 
 
-def _placed(found: Explanation) -> str:
+def _placement_text(explanation: Explanation) -> str:
     """Return how many operators run on each unit, and what all take."""
-    rows = found.rows
+    rows = explanation.rows
     placed = Counter(row.placed for row in rows)
     counts = ", ".join(f"{number} on {name}" for name, number in placed.items())
-    total = "" if found.total_cycles is None else f"; {count(found.total_cycles)} {found.counted}"
+    total = (
+        ""
+        if explanation.total_cycles is None
+        else f"; {count(explanation.total_cycles)} {explanation.counted}"
+    )
     # A run beside it counts slightly others.
-    if total and any(step.basis == "predicted" for step in found.steps):
+    if total and any(step.basis == "predicted" for step in explanation.steps):
         total += " (predicted)"
     return f"{len(rows)} operators: {counts}{total}" if rows else "no operators"
 
@@ -328,15 +340,19 @@ def _rewritten(rows: Sequence[VerdictRow]) -> str:
     return "\n".join([title, *lines]) if lines else ""
 
 
-def _clips(found: Explanation) -> str:
+def _clips(explanation: Explanation) -> str:
     """Return which activations are clipped apart from their layers."""
     title = "clipped by operators of their own, so that no bound of the source is lost:"
-    return "\n".join([title, *(f"  {sentence}" for sentence in found.clips)]) if found.clips else ""
+    return (
+        "\n".join([title, *(f"  {sentence}" for sentence in explanation.clips)])
+        if explanation.clips
+        else ""
+    )
 
 
-def _gains(found: Explanation) -> str:
+def _gains(explanation: Explanation) -> str:
     """Return the changes that would gain most."""
-    lines = [_gain(entry, found.total_cycles) for entry in found.improvements]
+    lines = [_gain_text(entry, explanation.total_cycles) for entry in explanation.improvements]
     return "\n".join([_GAINS, *lines]) if lines else ""
 
 
@@ -346,7 +362,7 @@ _GAINS = (
 )
 
 
-def _gain(entry: Improvement, total: int | None) -> str:
+def _gain_text(entry: Improvement, total: int | None) -> str:
     """Return a change as one line."""
     share = "" if not total else f" ({100 * entry.gain / total:.1f} % of all)"
     where = "" if entry.runs_on == entry.would_run_on else f", runs on {entry.would_run_on}"
@@ -358,25 +374,25 @@ def _gain(entry: Improvement, total: int | None) -> str:
     )
 
 
-def explain_data(found: Explanation) -> dict[str, Any]:
+def explain_data(explanation: Explanation) -> dict[str, Any]:
     """Return everything for JSON: ``operators``, ``improvements``, ``steps``, their total."""
     return {
         "operators": [
             {**dataclasses.asdict(row), "offers": [_offer_data(entry) for entry in row.offers]}
-            for row in found.rows
+            for row in explanation.rows
         ],
-        "improvements": [dataclasses.asdict(entry) for entry in found.improvements],
+        "improvements": [dataclasses.asdict(entry) for entry in explanation.improvements],
         "settings": [
             {**dataclasses.asdict(each), "same_accuracy": each.same, "loses": each.loses}
-            for each in found.settings
+            for each in explanation.settings
         ],
-        "total_cycles": found.total_cycles,
-        "counted": found.counted,
-        "steps": [dataclasses.asdict(step) for step in found.steps],
-        "not_measured": found.missing,
-        "state": found.state,
-        "clips": list(found.clips),
-        "rules": [dataclasses.asdict(cost) for cost in found.rules],
+        "total_cycles": explanation.total_cycles,
+        "counted": explanation.counted,
+        "steps": [dataclasses.asdict(step) for step in explanation.steps],
+        "not_measured": explanation.missing,
+        "state": explanation.state,
+        "clips": list(explanation.clips),
+        "rules": [dataclasses.asdict(cost) for cost in explanation.rules],
     }
 
 
@@ -386,10 +402,10 @@ def _offer_data(offer: OperatorVerdict) -> dict[str, Any]:
     return {name: getattr(offer, name) for name in fields}
 
 
-def _objections(found: Explanation) -> str:
+def _objections(explanation: Explanation) -> str:
     """Return the rules that objected, each with what it costs; empty if none did."""
     lines = []
-    for cost in found.rules:
+    for cost in explanation.rules:
         several = "operator" if cost.operators == 1 else "operators"
         said = f"{cost.operators} {several}, {count(cost.cycles)} cycles"
         kept = said if cost.operators else "nothing"

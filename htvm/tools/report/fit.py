@@ -272,7 +272,7 @@ def _level_table(levels: tuple[Level, ...]) -> Table:
     return table_of(
         levels,
         (Column("memory"), lambda level: level.memory),
-        (Column("needs B", number=True), _needs),
+        (Column("needs B", number=True), _needs_text),
         (Column("planned B", number=True), lambda level: level.planned),
         (Column("limit B", number=True), lambda level: level.limit),
         (Column("used %", number=True), lambda level: percent(level.used, level.limit)),
@@ -280,7 +280,7 @@ def _level_table(levels: tuple[Level, ...]) -> Table:
     )
 
 
-def _needs(level: Level) -> str:
+def _needs_text(level: Level) -> str:
     return count(level.demand) + (f" +-{count(level.slack)}" if level.slack else "")
 
 

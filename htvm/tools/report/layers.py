@@ -161,16 +161,16 @@ def causes_table(report: ReportData) -> Table:
     Tiles are marked if they are double-buffered; tensors that stay in L1 are not moved.
     """
     whole = report.summary.causes
-    spent = [count(getattr(whole, cause)) for cause in _CAUSES] if whole is not None else []
+    cause_cycles = [count(getattr(whole, cause)) for cause in _CAUSES] if whole is not None else []
     rows = (row for row in report.layers if row.causes and row.causes.cores + row.causes.dma)
     return table_of(
         rows,
         (Column("layer", wraps=True), lambda row: row.name),
-        *((column, _spent(cause)) for cause, column in _CAUSES.items()),
+        *((column, _cause_cycles(cause)) for cause, column in _CAUSES.items()),
         (Column("tiles", number=True, spare=True), _tiles),
         (Column("in L1", spare=True), lambda row: row.resident),
         title="cycles by cause: array + weights + trigger + DMA alone + host alone = cycles",
-        footer=("the whole run", *spent, "", "") if spent else (),
+        footer=("the whole run", *cause_cycles, "", "") if cause_cycles else (),
     )
 
 
@@ -186,7 +186,7 @@ _CAUSES = {
 }
 
 
-def _spent(cause: str) -> Callable[[LayerRow], int | None]:
+def _cause_cycles(cause: str) -> Callable[[LayerRow], int | None]:
     """Return the cycles of a cause, of a step that has causes."""
     return lambda row: getattr(row.causes, cause)
 

@@ -125,10 +125,10 @@ def _memory(report: ReportData) -> str:
         fullest = max(report.l1, key=lambda use: use.peak)
         uses.append(("L1", fullest.peak, fullest.limit))
     uses += list(memory.apart)
-    return "; ".join(f"{name} {_full(used, limit)}" for name, used, limit in uses)
+    return "; ".join(f"{name} {_fill_text(used, limit)}" for name, used, limit in uses)
 
 
-def _full(used: int, limit: int | None) -> str:
+def _fill_text(used: int, limit: int | None) -> str:
     if not limit:
         return f"{count(used)} B"
     return f"{count(used)} of {count(limit)} B, {100 * used / limit:.1f} %"
@@ -171,7 +171,7 @@ def cost_lines(report: ReportData, width: int = 120) -> list[str]:
     if not total or not costs:
         return []
     slowest = sorted(costs, key=lambda entry: -entry[0])[:_SLOWEST]
-    # What loses accuracy is no advice.
+    # What loses accuracy is not advice.
     advice = [("choice" if each.loses else "advice", each.short) for each in report.settings]
     advice += [("advice", change.short) for change in report.advice[:1]]
     return [
@@ -292,7 +292,7 @@ def reason_of(row: LayerRow, verdicts: Sequence[VerdictRow]) -> str:
     if row.kind in _CONVERSIONS:
         return _CONVERSIONS[row.kind]
     if row.causes is not None and row.accelerator != "cpu":
-        return f"{row.accelerator}: {_spent(row.causes)}{_rewritten(row, verdicts)}"
+        return f"{row.accelerator}: {_causes_text(row.causes)}{_rewritten(row, verdicts)}"
     return _why_on_cpu(row, verdicts)
 
 
@@ -302,7 +302,7 @@ def _rewritten(row: LayerRow, verdicts: Sequence[VerdictRow]) -> str:
     return f"; {said[0]}" if said and said[0] else ""
 
 
-def _spent(causes: Causes) -> str:
+def _causes_text(causes: Causes) -> str:
     """Return the two largest causes of a layer's cycles."""
     parts = {name: getattr(causes, name) for name in _CAUSES}
     largest = sorted(parts, key=lambda name: -parts[name])[:2]

@@ -208,8 +208,8 @@ def _table(rows: Sequence[tuple[str, Tried]]) -> Table:
         (Column("tiles", number=True, spare=True), lambda each: each[1].tiles),
         (Column("buffers", number=True, spare=True), lambda each: each[1].buffers),
         (Column("cycles", number=True), lambda each: each[1].cycles),
-        (Column("of peak", number=True, spare=True), lambda each: _share(each[1].utilisation)),
-        (Column("over quickest", number=True, spare=True), lambda each: _share(each[1].gap)),
+        (Column("of peak", number=True, spare=True), lambda each: _share_text(each[1].utilisation)),
+        (Column("over quickest", number=True, spare=True), lambda each: _share_text(each[1].gap)),
         (Column("L1 in", number=True, spare=True), lambda each: each[1].l1_in),
         (Column("L1 out", number=True, spare=True), lambda each: each[1].l1_out),
         (Column("weights", number=True, spare=True), lambda each: each[1].l1_weights),
@@ -218,7 +218,7 @@ def _table(rows: Sequence[tuple[str, Tried]]) -> Table:
     )
 
 
-def _share(value: float | None) -> str:
+def _share_text(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f} %"
 
 

@@ -34,32 +34,32 @@ def pareto_figure(totals: Sequence[Total]) -> Figure:
     Raises:
         DependencyError: matplotlib is not installed.
     """
-    able = [each for each in totals if each.cycles is not None]
+    feasible = [each for each in totals if each.cycles is not None]
     panels: list[tuple[str, Callable[[Total], float]]] = [
         ("predicted cycles, all layers", lambda each: float(each.cycles or 0))
     ]
-    if able and all(each.energy_uj is not None for each in able):
+    if feasible and all(each.energy_uj is not None for each in feasible):
         panels.append(("energy in uJ, from published powers", lambda each: each.energy_uj or 0.0))
     figure = new_figure(6.4 * len(panels), 4.2)
     for number, (words, value) in enumerate(panels, start=1):
         axes = figure.add_subplot(1, len(panels), number)
-        _points(axes, able, value)
+        _points(axes, feasible, value)
         axes.set(xlabel="most L1 that a layer's tiles take, kB", ylabel=words)
-        readable(axes.yaxis, [value(each) for each in able])
+        readable(axes.yaxis, [value(each) for each in feasible])
         if number == 1:
             if len(axes.collections) <= _MOST_KEYS:
                 axes.legend(fontsize=SMALL)
     return figure
 
 
-def _points(axes: Any, able: Sequence[Total], value: Callable[[Total], float]) -> None:
+def _points(axes: Any, feasible: Sequence[Total], value: Callable[[Total], float]) -> None:
     """Draw the points of each objective, and steps through those that nothing beats."""
-    for number, name in enumerate(dict.fromkeys(each.objective for each in able)):
-        mine = [each for each in able if each.objective == name]
+    for number, name in enumerate(dict.fromkeys(each.objective for each in feasible)):
+        mine = [each for each in feasible if each.objective == name]
         places = [each.l1_bytes / 1000 for each in mine]
         draw_points(axes, places, [value(each) for each in mine], number, name)
     front: list[Total] = []
-    for each in sorted(able, key=lambda each: (each.l1_bytes, value(each))):
+    for each in sorted(feasible, key=lambda each: (each.l1_bytes, value(each))):
         if not front or value(each) < value(front[-1]):
             front.append(each)
     axes.step(
@@ -77,21 +77,21 @@ def heat_figure(rows: Sequence[Tried], heuristic: str | None) -> Figure:
         InputError: no objective that was tried has this heuristic, or any.
     """
     name = heuristic or _swept(rows)
-    mine = [row for row in rows if name in dict(row.betas) and row.alpha is not None]
-    if not mine:
+    selected = [row for row in rows if name in dict(row.betas) and row.alpha is not None]
+    if not selected:
         known = sorted({each for row in rows for each, _ in row.betas})
         raise InputError(
             f"no objective that was tried has a heuristic {name!r}",
             where="exploration",
             hint=f"one of {', '.join(known)}" if known else "explore other objectives than latency",
         )
-    budgets = list(dict.fromkeys(row.l1_budget for row in mine))
-    alphas = sorted({row.alpha or 0 for row in mine})
-    betas = sorted({dict(row.betas)[name] for row in mine})
+    budgets = list(dict.fromkeys(row.l1_budget for row in selected))
+    alphas = sorted({row.alpha or 0 for row in selected})
+    betas = sorted({dict(row.betas)[name] for row in selected})
     width, height = max(3.4, 1.4 + 0.7 * len(alphas)), max(3.0, 1.2 + 0.36 * len(betas))
     figure = new_figure(width * len(budgets), height)
     for number, budget in enumerate(budgets, start=1):
-        cells = [[_sum(mine, budget, alpha, name, beta) for alpha in alphas] for beta in betas]
+        cells = [[_sum(selected, budget, alpha, name, beta) for alpha in alphas] for beta in betas]
         axes = figure.add_subplot(1, len(budgets), number)
         values = [[np.nan if cell is None else cell for cell in row] for row in cells]
         image = draw_cells(axes, np.array(values), "no tile", counted, LIGHT["ink"])
@@ -116,13 +116,13 @@ def _sum(
     rows: Sequence[Tried], budget: int, alpha: int, heuristic: str, beta: int
 ) -> int | None:  # fmt: skip
     """Return the cycles of all layers with these weights, each with its best other weights."""
-    chosen: dict[str, Tried] = {}
+    chosen_rows: dict[str, Tried] = {}
     for row in rows:
         weights = (row.l1_budget, row.alpha, dict(row.betas)[heuristic])
         if weights == (budget, alpha, beta):
-            keep_best(chosen, row)
-    cycles = [row.cycles for row in chosen.values() if row.cycles is not None]
-    return sum(cycles) if cycles and len(cycles) == len(chosen) else None
+            keep_best(chosen_rows, row)
+    cycles = [row.cycles for row in chosen_rows.values() if row.cycles is not None]
+    return sum(cycles) if cycles and len(cycles) == len(chosen_rows) else None
 
 
 def layers_figure(title: str, axis: str, rows: _Labelled, value: _Value) -> Figure:
@@ -170,12 +170,12 @@ def _panels(rows: _Labelled) -> list[tuple[str, list[tuple[str, Tried]]]]:
 def _series(rows: _Labelled, value: _Value) -> Iterator[tuple[int, str, list[tuple[int, int]]]]:
     """Yield (number, label, points (budget, value)) per objective, without infeasible points."""
     for number, label in enumerate(dict.fromkeys(label for label, _ in rows)):
-        mine = sorted(
+        selected = sorted(
             (row.l1_budget, found)
             for other, row in rows
             if other == label and (found := value(row)) is not None
         )
-        yield number, label, mine
+        yield number, label, selected
 
 
 def _lines(axes: Axes, rows: _Labelled, value: _Value) -> None:

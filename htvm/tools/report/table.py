@@ -86,17 +86,17 @@ def table_of(
     return Table(tuple(column for column, _ in columns), tuple(rows), title, footer)
 
 
-def _used(table: Table) -> list[int]:
+def _used_columns(table: Table) -> list[int]:
     """Return the indices of the columns that are not empty; empty ones are not drawn."""
     rows = [*table.rows, *([table.footer] if table.footer else [])]
     return [i for i in range(len(table.columns)) if not rows or any(row[i] for row in rows)]
 
 
-def _fitting(table: Table, used: list[int], width: int) -> list[int]:
+def _fitting(table: Table, columns: list[int], width: int) -> list[int]:
     """Return the columns that are drawn in lines of a width: all, or fewer of the spare ones."""
     rows = [[column.title for column in table.columns], *table.rows]
     rows += [table.footer] if table.footer else []
-    widths = {i: max(len(row[i]) for row in rows) for i in used}
+    widths = {i: max(len(row[i]) for row in rows) for i in columns}
     while sum(widths.values()) + _GAP * (len(widths) - 1) > width:
         spare = [i for i in widths if table.columns[i].spare]
         if not spare:
@@ -113,19 +113,19 @@ def text(table: Table, width: int | None = None) -> str:
         width: characters per line: spare columns are left out, columns that may wrap are wrapped,
             and the others are cut if that is not enough; no limit by default.
     """
-    used = _used(table)
+    columns = _used_columns(table)
     if width is not None:
-        used = _fitting(table, used, width)
-    drawn = RichTable(
+        columns = _fitting(table, columns, width)
+    rich_table = RichTable(
         box=_RULED,
         show_edge=False,
         show_footer=bool(table.footer),
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    for i in used:
+    for i in columns:
         column = table.columns[i]
-        drawn.add_column(
+        rich_table.add_column(
             Text(column.title),
             justify="right" if column.number else "left",
             footer=Text(plain(table.footer[i])) if table.footer else "",
@@ -133,7 +133,7 @@ def text(table: Table, width: int | None = None) -> str:
             overflow="fold" if column.wraps else "crop",
         )
     for row in table.rows:
-        drawn.add_row(*(Text(plain(row[i])) for i in used))
+        rich_table.add_row(*(Text(plain(row[i])) for i in columns))
     stream = io.StringIO()
     # In a notebook, rich would display the table itself and write nothing.
     console = Console(
@@ -143,7 +143,7 @@ def text(table: Table, width: int | None = None) -> str:
         force_terminal=False,
         force_jupyter=False,
     )
-    console.print(drawn)
+    console.print(rich_table)
     lines = [line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")]
     return "\n".join([plain(table.title), "", *lines] if table.title else lines)
 

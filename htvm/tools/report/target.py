@@ -71,10 +71,10 @@ def _accelerator(entry: Accelerator) -> dict[str, Any]:
 def _constants(described: Any) -> dict[str, Any]:
     """Return the fields of a description, with registers as addresses."""
     found = dataclasses.asdict(described)
-    return {name: _plain(name, value) for name, value in found.items()}
+    return {name: _plain_value(name, value) for name, value in found.items()}
 
 
-def _plain(name: str, value: object) -> object:
+def _plain_value(name: str, value: object) -> object:
     if name == "registers" and isinstance(value, int):
         return f"0x{value:08X}"
     return list(value) if isinstance(value, tuple) else value
@@ -118,7 +118,9 @@ def target_text(target: Target, width: int | None = None) -> str:
         parts.append(_parameters(target, width))
     parts += [_memories(target.soc, width), _host(data["host"])]
     if data["dma"] is not None:
-        parts.append("DMA between L2 and L1 (bytes, cycles)\n" + _listed(data["dma"], ("name",)))
+        parts.append(
+            "DMA between L2 and L1 (bytes, cycles)\n" + _listed_constants(data["dma"], ("name",))
+        )
     parts += [_accelerator_text(entry) for entry in data["accelerators"]]
     if data["powers"]:
         lines = [
@@ -161,7 +163,9 @@ def _memories(soc: Soc, width: int | None) -> str:
 
 def _host(host: Mapping[str, Any]) -> str:
     head = f"host: {host['name']}, {host['isa']}, stack {count(host['stack_bytes'])} B"
-    return f"{head}\nestimated cycles of the host for each:\n" + _listed(host["cycles_per"])
+    return f"{head}\nestimated cycles of the host for each:\n" + _listed_constants(
+        host["cycles_per"]
+    )
 
 
 def _accelerator_text(entry: Mapping[str, Any]) -> str:
@@ -179,10 +183,12 @@ def _accelerator_text(entry: Mapping[str, Any]) -> str:
         ),
         "  constants (bytes, cycles):",
     ]
-    return "\n".join(lines) + "\n" + _listed(entry["constants"], indent=4)
+    return "\n".join(lines) + "\n" + _listed_constants(entry["constants"], indent=4)
 
 
-def _listed(constants: Mapping[str, Any], without: tuple[str, ...] = (), indent: int = 2) -> str:
+def _listed_constants(
+    constants: Mapping[str, Any], without: tuple[str, ...] = (), indent: int = 2
+) -> str:
     """Return constants as text, one per line."""
     width = max(map(len, constants), default=0)
     return "\n".join(

@@ -134,14 +134,14 @@ class RuleCost:
 
 def rule_costs(rows: Sequence[VerdictRow]) -> tuple[RuleCost, ...]:
     """Return all rules that objected, those that keep most cycles on the CPU first."""
-    found: dict[tuple[str, str], list[VerdictRow]] = {}
+    rows_by_rule: dict[tuple[str, str], list[VerdictRow]] = {}
     for row in rows:
         for offer in row.offers:
             if not offer.accepted and offer.rule:
-                found.setdefault((offer.accelerator, offer.rule), []).append(row)
+                rows_by_rule.setdefault((offer.accelerator, offer.rule), []).append(row)
     costs = [
         RuleCost(accelerator, rule, len(kept), sum(row.cycles or 0 for row in kept))
-        for (accelerator, rule), refused in found.items()
+        for (accelerator, rule), refused in rows_by_rule.items()
         for kept in [[row for row in refused if row.placed == "cpu"]]
     ]
     return tuple(sorted(costs, key=lambda cost: -cost.cycles))
@@ -234,12 +234,12 @@ class Setting:
 _NAMED = 6  # layers whose names are said
 
 
-def settings_text(found: tuple[Setting, ...]) -> str:
+def settings_text(settings: tuple[Setting, ...]) -> str:
     """Return the settings that are quicker, one line each with the layers it moves; "" if none."""
-    if not found:
+    if not settings:
         return ""
     lines = ["settings that are quicker, each tried:"]
-    for each in found:
+    for each in settings:
         names = ", ".join(each.moved[:_NAMED])
         more = f" and {len(each.moved) - _NAMED} more" if len(each.moved) > _NAMED else ""
         lines.append(f"  {each.sentence}; moves {names}{more}")

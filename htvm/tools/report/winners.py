@@ -43,15 +43,17 @@ def totals_of(rows: Sequence[Tried]) -> tuple[Total, ...]:
     """Return the totals of an exploration, by budget; the best objectives come first."""
     found: list[Total] = []
     for budget in dict.fromkeys(row.l1_budget for row in rows):
-        mine = [row for row in rows if row.l1_budget == budget]
-        layers = list(dict.fromkeys(row.layer for row in mine))
-        named: dict[str, dict[str, Tried]] = {}
-        for row in mine:
-            keep_best(named.setdefault(_text(row, rows), {}), row)
+        selected = [row for row in rows if row.l1_budget == budget]
+        layers = list(dict.fromkeys(row.layer for row in selected))
+        by_objective: dict[str, dict[str, Tried]] = {}
+        for row in selected:
+            keep_best(by_objective.setdefault(_text(row, rows), {}), row)
         each: dict[str, Tried] = {}
-        for row in mine:
+        for row in selected:
             keep_best(each, row)
-        totals = [_total(budget, name, chosen, layers, rows) for name, chosen in named.items()]
+        totals = [
+            _total(budget, name, chosen, layers, rows) for name, chosen in by_objective.items()
+        ]
         # Of equals, the default.
         totals.sort(key=lambda total: (_cycles(total), total.objective != "latency"))
         mixed = _total(budget, _EACH, each, layers, rows)
@@ -61,17 +63,17 @@ def totals_of(rows: Sequence[Tried]) -> tuple[Total, ...]:
     return tuple(found)
 
 
-def keep_best(chosen: dict[str, Tried], row: Tried) -> None:
+def keep_best(best_rows: dict[str, Tried], row: Tried) -> None:
     """Keep a row if it is its layer's fastest so far."""
-    before = chosen.get(row.layer)
+    before = best_rows.get(row.layer)
     if before is None or (row.cycles is not None and row.cycles < (before.cycles or 1 << 62)):
-        chosen[row.layer] = row
+        best_rows[row.layer] = row
 
 
 def _total(
-    budget: int, name: str, chosen: Mapping[str, Tried], layers: list[str], rows: Sequence[Tried]
+    budget: int, name: str, best_rows: Mapping[str, Tried], layers: list[str], rows: Sequence[Tried]
 ) -> Total:
-    known = [chosen[layer] for layer in layers if layer in chosen]
+    known = [best_rows[layer] for layer in layers if layer in best_rows]
     cycles = [row.cycles for row in known if row.cycles is not None]
     energies = [row.energy_uj for row in known if row.energy_uj is not None]
     return Total(
@@ -103,8 +105,8 @@ def best_of(totals: Sequence[Total], budget: int | None) -> Total:
         InputError: there is none, or none under this budget.
     """
     mine = [each for each in totals if budget is None or each.l1_budget == budget]
-    able = [each for each in mine if each.cycles is not None]
-    if not able:
+    feasible = [each for each in mine if each.cycles is not None]
+    if not feasible:
         budgets = sorted({each.l1_budget for each in totals if each.cycles is not None})
         raise InputError(
             "there is no winner" + (f" with an L1 budget of {budget} B" if budget else ""),
@@ -113,7 +115,7 @@ def best_of(totals: Sequence[Total], budget: int | None) -> Total:
             if budgets
             else "no budget that was tried has tiles of all layers; try larger ones",
         )
-    return min(able, key=lambda each: (_cycles(each), each.l1_budget))
+    return min(feasible, key=lambda each: (_cycles(each), each.l1_budget))
 
 
 def tiling_of(total: Total, schedule: ScheduleKind) -> TilingOptions:
@@ -147,16 +149,16 @@ def winners_text(totals: Sequence[Total], width: int | None = None) -> Iterator[
         (Column("winner"), lambda best: best[0].objective),
         (Column("cycles", number=True), lambda best: best[0].cycles or "no tile of a layer fits"),
         (Column("one for all layers", wraps=True), lambda best: _single(*best)),
-        (Column("other than that", wraps=True), lambda best: ", ".join(_apart(*best))),
+        (Column("other than that", wraps=True), lambda best: ", ".join(_differences(*best))),
         title="the fewest predicted cycles of all layers together, each alone:",
     )
     yield "\n" + text(table, width)
 
 
-def _apart(first: Total, single: Total) -> list[str]:
+def _differences(first: Total, single: Total) -> list[str]:
     """Return the layers that another objective serves better than that of a single one for all."""
     return [f"{layer} {name}" for layer, name in first.layers if name != single.objective]
 
 
 def _single(first: Total, single: Total) -> str:
-    return f"{count(single.cycles)} with {single.objective}" if _apart(first, single) else ""
+    return f"{count(single.cycles)} with {single.objective}" if _differences(first, single) else ""

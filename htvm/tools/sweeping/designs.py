@@ -134,12 +134,12 @@ class Designs(Shown):
             most: largest number of rows.
             width: characters per line; by default as many as they need.
         """
-        ran = sorted(
+        completed = sorted(
             (row for row in self.rows if row.status == "ok"),
             key=lambda row: (row.model, row.cycles or 0, row.design),
         )
         table = table_of(
-            ran[:most],
+            completed[:most],
             (Column("network", wraps=True), lambda row: row.model),
             *(
                 (Column(axis.parameter.name, axis.parameter.kind != "text", wraps=True), axis.cell)
@@ -151,31 +151,32 @@ class Designs(Shown):
             (Column("outputs"), lambda row: "exact" if row.exact else "WRONG"),
         )
         parts = [text(table, width)]
-        if len(ran) > most:
-            parts.append(f"... and {len(ran) - most:,} more")
+        if len(completed) > most:
+            parts.append(f"... and {len(completed) - most:,} more")
         notes = self.notes if width is None else wrapped(self.notes, width)
         return "\n".join([*parts, "", *notes])
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences: how many ran, and the reasons why others did not."""
-        ran = [row for row in self.rows if row.status == "ok"]
-        wrong = sum(not row.exact for row in ran)
-        found = [
-            f"{len(self.rows):,} rows: {len(ran):,} ran, {len(ran) - wrong:,} with exact outputs"
+        completed = [row for row in self.rows if row.status == "ok"]
+        wrong = sum(not row.exact for row in completed)
+        notes = [
+            f"{len(self.rows):,} rows: {len(completed):,} ran, "
+            f"{len(completed) - wrong:,} with exact outputs"
         ]
         for status in ("infeasible", "failed"):
             rows = [row for row in self.rows if row.status == status]
             if rows:
                 first = rows[0]
                 parts = (first.reason, first.where, first.levers)
-                found.append(
+                notes.append(
                     f"{len(rows):,} {status}; the first, {first.model} on {first.target}: "
                     + "; ".join(part for part in parts if part)
                 )
         if self.interrupted:
-            found.append("interrupted: not everything was tried; the same sweep goes on from here")
-        return tuple(found)
+            notes.append("interrupted: not everything was tried; the same sweep goes on from here")
+        return tuple(notes)
 
     # ------------------------------------------------------------------ figures
 
@@ -230,7 +231,7 @@ class Designs(Shown):
             values = self._numbers(totals, name)
             low, high = values.min(), values.max()
             places = (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
-            columns.append((_named(name), places, [(0.0, _number(low)), (1.0, _number(high))]))
+            columns.append((_axis_title(name), places, [(0.0, _number(low)), (1.0, _number(high))]))
         figure = new_figure(1.5 * len(columns) + 1.5, 4.0, "sweep")
         axes = figure.add_subplot()
         for number in np.argsort(-columns[-1][1], kind="stable"):
@@ -301,11 +302,11 @@ def front(values: np.ndarray) -> np.ndarray:
 
     A row dominates another if it is nowhere worse and somewhere better.
     """
-    kept = np.ones(len(values), dtype=bool)
+    on_front = np.ones(len(values), dtype=bool)
     for number, row in enumerate(values):
         better = (values <= row).all(axis=1) & (values < row).any(axis=1)
-        kept[number] = not better.any()
-    return kept
+        on_front[number] = not better.any()
+    return on_front
 
 
 _LABELS = {
@@ -317,7 +318,7 @@ _LABELS = {
 }
 
 
-def _named(name: str) -> str:
+def _axis_title(name: str) -> str:
     """Return the name of a figure over its unit, in lines of few letters."""
     return _LABELS.get(name, name).replace(", ", "\n").replace(" in ", "\nin ", 1)
 

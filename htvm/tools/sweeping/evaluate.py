@@ -124,8 +124,8 @@ class Builds:
         compiled = compile_model(model, target, self._job.options)
         module = Module(compiled, "rv32", build_rv32(compiled.program, target.soc))
         inputs = seeded_inputs(model.inputs, self._job.seed)
-        found = module.run(inputs)
-        wanted = self._reference(task.model, module, inputs)
+        result = module.run(inputs)
+        expected = self._reference(task.model, module, inputs)
         layers = module.report().layers
         moved = sum(
             (layer.l2_read or 0) + (layer.l2_written or 0) + (layer.l2_weights or 0)
@@ -133,9 +133,9 @@ class Builds:
         )
         return replace(
             row,
-            exact=all(map(np.array_equal, found.outputs, wanted)),
-            cycles=found.cycles,
-            ms=found.latency_ms,
+            exact=all(map(np.array_equal, result.outputs, expected)),
+            cycles=result.cycles,
+            ms=result.latency_ms,
             macs=sum(layer.macs for layer in layers),
             moved_bytes=moved,
         )
@@ -174,13 +174,13 @@ def prepared(
     settings = target.soc.settings
     choices = [axes.get(name, (settings[name],)) for name in runner.structure]
     base = target.name.partition(":")[0]
-    found = {}
+    networks = {}
     for values in itertools.product(*choices):
         chosen = dict(zip(runner.structure, values, strict=True))
         roomy = resolve(base, parameters={**runner.roomy, **chosen})
         for number, model in enumerate(models):
-            found[number, values] = _network(model, roomy, runner, options, seed)
-    return found
+            networks[number, values] = _network(model, roomy, runner, options, seed)
+    return networks
 
 
 def _network(
@@ -221,8 +221,10 @@ def _network(
     )
 
 
-def _check(compiled: Compiled, found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> None:
-    if not all(map(np.array_equal, found, wanted)):
+def _check(
+    compiled: Compiled, actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]
+) -> None:
+    if not all(map(np.array_equal, actual, expected)):
         raise TargetError(
             "the network's outputs are wrong on a design with room for everything",
             where=f"target '{compiled.target.name}'",

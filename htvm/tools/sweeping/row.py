@@ -137,12 +137,12 @@ class Row:
     @property
     def record(self) -> dict[str, Any]:
         """The row as plain values, with one column per parameter."""
-        found: dict[str, Any] = {}
+        record: dict[str, Any] = {}
         for each in fields(self):
-            found.update(
+            record.update(
                 self.values if each.name == "values" else {each.name: getattr(self, each.name)}
             )
-        return found
+        return record
 
     @classmethod
     def of(cls, record: dict[str, Any], names: tuple[str, ...]) -> Row:

@@ -103,16 +103,16 @@ class Store:
         if not self.path.exists():
             return
         if self.path.suffix == ".csv":
-            found = self._csv_digest()
+            digest = self._csv_digest()
         else:
             parquet = optional("pyarrow.parquet", "results in Parquet", "sweep")
             try:
-                found = (parquet.read_schema(self.path).metadata or {}).get(_KEY, b"").decode()
+                digest = (parquet.read_schema(self.path).metadata or {}).get(_KEY, b"").decode()
             except (OSError, ValueError) as error:
                 raise self._unreadable(error) from error
-        if found != self._digest:
+        if digest != self._digest:
             raise ExportError(
-                "the file has the results of another sweep" if found else "the file is no sweep's",
+                "the file has the results of another sweep" if digest else "the file is no sweep's",
                 where=str(self.path),
                 hint="name another file, or move this one away; nothing was changed",
             )
@@ -141,8 +141,8 @@ class Store:
             data = self._partial.read_bytes() if self._partial.exists() else b""
         except OSError as error:
             raise self._unreadable(error) from error
-        whole = data[: data.rfind(b"\n") + 1]
-        lines = whole.splitlines()
+        complete_lines = data[: data.rfind(b"\n") + 1]
+        lines = complete_lines.splitlines()
         if lines:
             self._read(lines, head)
         elif data and not json.dumps(head).encode().startswith(data):
@@ -150,8 +150,8 @@ class Store:
         try:
             self._partial.parent.mkdir(parents=True, exist_ok=True)
             self._part = self._partial.open("ab")
-            self._part.truncate(len(whole))
-            if not whole:
+            self._part.truncate(len(complete_lines))
+            if not complete_lines:
                 self._append(head)
         except OSError as error:
             raise self._unwritable(error) from error

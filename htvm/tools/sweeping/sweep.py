@@ -104,9 +104,9 @@ def sweep(
     check_results(results)
     search = method == "search" and Search(space, check_samples(samples), seed, tuple(objectives))
     designs = [] if search else space.designs(method, samples, seed)
-    given = _several(model)
-    processes = _processes(given, jobs, client)
-    loaded = [opened(each, limits) for each in given]
+    models = _several_models(model)
+    processes = _processes(models, jobs, client)
+    loaded = [opened(each, limits) for each in models]
     options = BuildOptions("scheduled", _tiling(tiling, schedule), None, policy)
     names = _names(loaded)
     what = {
@@ -122,7 +122,7 @@ def sweep(
     digest = fingerprint(what)
     with (progress or Progress()).stage("compiling networks for all designs"):
         networks = prepared(place, space, loaded, options, seed)
-    job = Job(digest, place.name, tuple(given), names, options, costs, seed, networks, limits)
+    job = Job(digest, place.name, tuple(models), names, options, costs, seed, networks, limits)
     sweeper = _Sweeper(job, processes, client, progress or Progress())
     axes = tuple(axis.parameter.name for axis in space.axes)
     with Store(results, digest, axes) as store:
@@ -162,7 +162,7 @@ def _processes(models: Sequence[str | Path | Model], jobs: int | None, client: A
     return jobs or (1 if in_memory else usable_cores())
 
 
-def _several(models: Any) -> list[str | Path | Model]:
+def _several_models(models: Any) -> list[str | Path | Model]:
     listed = [models] if isinstance(models, str | Path | Model) else models
     if not isinstance(listed, Iterable) or not (several := list(listed)):
         raise ModelError("there is no network to run", hint="give a file, zoo:NAME, or a list")
@@ -234,17 +234,17 @@ class _Sweeper:
         self, designs: Sequence[tuple[int, Mapping[str, Value]]], store: Store
     ) -> Iterator[Chunk]:
         """Yield the tasks that are still to do; quick ones together, by network."""
-        left = [
+        remaining = [
             Task(number, model, tuple(values.items()))
             for number, values in designs
             for model, name in enumerate(self.job.names)
             if (number, name) not in store.rows
         ]
         if self.job.networks is None:
-            yield from ((task,) for task in left)
+            yield from ((task,) for task in remaining)
             return
         for model in range(len(self.job.names)):
-            tasks = [task for task in left if task.model == model]
+            tasks = [task for task in remaining if task.model == model]
             size = max(1, min(_CHUNK, -(-len(tasks) // (4 * self.jobs))))
             for first in range(0, len(tasks), size):
                 yield tuple(tasks[first : first + size])
@@ -294,31 +294,33 @@ def _on_this_machine(
 ) -> Iterator[list[Row]]:
     joblib = optional("joblib", "several processes", "sweep")
     loky = optional("joblib.externals.loky.process_executor", "several processes", "sweep")
-    left = list(chunks)
-    while left:
-        done = set[int]()
-        calls = (joblib.delayed(_numbered)(n, job, chunk, work) for n, chunk in enumerate(left))
+    remaining = list(chunks)
+    while remaining:
+        finished = set[int]()
+        calls = (
+            joblib.delayed(_numbered)(n, job, chunk, work) for n, chunk in enumerate(remaining)
+        )
         pool = joblib.Parallel(
             n_jobs=jobs, backend="loky", return_as="generator_unordered", batch_size=1
         )
         try:
             for number, rows in pool(calls):
-                done.add(number)
+                finished.add(number)
                 yield rows
             return
         except (loky.TerminatedWorkerError, BrokenProcessPool):
             # One of the chunks under way ended its process, and with it the others'.
-            undone = [chunk for number, chunk in enumerate(left) if number not in done]
+            undone = [chunk for number, chunk in enumerate(remaining) if number not in finished]
             for chunk in undone[: 3 * jobs]:
-                yield from _alone(job, chunk, work)
-            left = undone[3 * jobs :]
+                yield from _one_by_one(job, chunk, work)
+            remaining = undone[3 * jobs :]
 
 
 def _numbered(number: int, job: Job, chunk: Chunk, work: Work) -> tuple[int, list[Row]]:
     return number, work(job, chunk)
 
 
-def _alone(job: Job, chunk: Chunk, work: Work) -> Iterator[list[Row]]:
+def _one_by_one(job: Job, chunk: Chunk, work: Work) -> Iterator[list[Row]]:
     """Execute a chunk in a process of its own; a task that ends it is a failed one."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         try:
@@ -330,7 +332,7 @@ def _alone(job: Job, chunk: Chunk, work: Work) -> Iterator[list[Row]]:
         yield [_dead(job, chunk[0])]
         return
     for task in chunk:
-        yield from _alone(job, (task,), work)
+        yield from _one_by_one(job, (task,), work)
 
 
 def _dead(job: Job, task: Task) -> Row:

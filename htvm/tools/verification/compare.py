@@ -34,7 +34,7 @@ def compare_steps(
             step
         that wrote it, or a later one that overwrote it while it was still needed.
     """
-    own = {result.step: result for result in results}
+    own_results = {result.step: result for result in results}
     checks: list[StepCheck] = []
     first: tuple[Result, int] | None = None
     living: list[Result] = []
@@ -44,7 +44,7 @@ def compare_steps(
             spoilt = (r for r in living if _wrong(machine, observed, r, index).any())
             found = next(spoilt, None)
             first = None if found is None else (found, index)
-        result = own.get(index)
+        result = own_results.get(index)
         checks.append(_check(machine, observed, index, step, result))
         if result is not None and checks[-1].different == 0:
             living.append(result)
@@ -86,7 +86,7 @@ def first_difference(
     """Describe the first element of a tensor that is wrong at the end of a step."""
     wrong = _wrong(machine, observed, result, step)
     address = machine.address(result)
-    found = observed.values(result, address, step)
+    actual = observed.values(result, address, step)
     within = [] if result.program is None else _wrong_tiles(result.program, result.offsets, wrong)
     first = within[0][1] if within else wrong
     element = tuple(int(i) for i in np.unravel_index(int(np.argmax(first)), wrong.shape))
@@ -100,7 +100,7 @@ def first_difference(
         overwritten=step != result.step,
         axes=result.axes,
         element=element,
-        value=_number(found[element]),
+        value=_number(actual[element]),
         expected=_number(result.expected[element]),
         different=int(wrong.sum()),
         elements=int(wrong.size),
@@ -119,11 +119,11 @@ def _number(value: Any) -> Number:
 
 def _wrong_tiles(program: TileProgram, offsets: Array, wrong: Array) -> list[tuple[TileAt, Array]]:
     """The tiles that contain wrong elements, in the order of execution, with these elements."""
-    found = []
+    tiles = []
     for tile, made in elements_of_tiles(program, offsets):
         if (wrong & made).any():
-            found.append((_tile_at(program, tile, made), wrong & made))
-    return found
+            tiles.append((_tile_at(program, tile, made), wrong & made))
+    return tiles
 
 
 def _tile_at(program: TileProgram, tile: LoopTile, made: Array) -> TileAt:
@@ -165,11 +165,11 @@ def origins(
     end = observed.marks[2 * step + 1]
     events = [event for event in observed.done.events if event.get("written", 0) > 0]
     links = _chain(events, address, end)
-    found = [link.event for link in links if link.event is not None]
-    transfers = [_event_number(events, event) for event in found if event["unit"] == DMA]
+    events_found = [link.event for link in links if link.event is not None]
+    transfers = [_event_number(events, event) for event in events_found if event["unit"] == DMA]
     look = Look(
         watches=tuple(Watch(Range(link.address, size), link.limit) for link in links),
-        stack_at=tuple(dict.fromkeys(event["issued"] for event in found)),
+        stack_at=tuple(dict.fromkeys(event["issued"] for event in events_found)),
         wakes=tuple(dict.fromkeys(transfers)),
         functions=machine.lines.functions,
     )

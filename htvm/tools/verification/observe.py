@@ -100,7 +100,7 @@ class ObservableMachine:
             f"htvm_run_output_{i}": tensor_bytes((info,))
             for i, info in enumerate(self.program.outputs)
         }
-        done = run_rv32(
+        result = run_rv32(
             self.firmware,
             self._inputs,
             {**sizes, "htvm_run_code": 4},
@@ -109,23 +109,23 @@ class ObservableMachine:
             look=look,
             placed=self._placed,
         )
-        code = int.from_bytes(done.outputs["htvm_run_code"], "little", signed=True)
+        code = int.from_bytes(result.outputs["htvm_run_code"], "little", signed=True)
         if code != 0:
-            raise failure(self._built, code, done.marks)
-        return done
+            raise failure(self._built, code, result.marks)
+        return result
 
     def observe(
         self,
         results: Sequence[Result],
-        more: Sequence[Range] = (),
+        more_ranges: Sequence[Range] = (),
         dirtied: Sequence[Range] = (),
     ) -> Observed:
-        """Run once, and record what is needed to compare ``results``, and the ranges ``more``.
+        """Run once, and record what is needed to compare ``results``, and ``more_ranges``.
 
         The ranges ``dirtied`` are filled before (`Look.dirtied`).
         """
-        spans = [*self._spans(results), *((area.address, area.size) for area in more)]
-        ranges = [Range(start, size) for start, size in _joined(spans)]
+        spans = [*self._spans(results), *((area.address, area.size) for area in more_ranges)]
+        ranges = [Range(start, size) for start, size in _joined_spans(spans)]
         done = self.run(Look(snapshots=tuple(ranges), dirtied=tuple(dirtied)))
         assert done.seen is not None
         outputs = [
@@ -140,7 +140,7 @@ class ObservableMachine:
         return [(self.address(result), result.extent) for result in results]
 
 
-def _joined(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _joined_spans(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return disjoint ranges that cover the spans: (first address, bytes)."""
     joined: list[tuple[int, int]] = []
     for start, size in sorted(spans):

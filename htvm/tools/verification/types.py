@@ -274,74 +274,74 @@ def _differs(step: StepCheck) -> str:
     return f"{step.different:,} of {step.elements:,} elements, by up to {step.largest:,}"
 
 
-def _lines(found: Verification) -> Iterator[str]:
-    yield f"{found.network} on {found.target}: {_verdict(found)}"
-    yield _coverage(found)
-    if found.difference is not None:
+def _lines(verification: Verification) -> Iterator[str]:
+    yield f"{verification.network} on {verification.target}: {_verdict(verification)}"
+    yield _coverage(verification)
+    if verification.difference is not None:
         yield ""
-        yield from _difference(found.difference)
-    if found.stray is not None:
+        yield from _difference(verification.difference)
+    if verification.stray is not None:
         yield ""
-        yield from _stray(found.stray)
-    for check in found.golden:
+        yield from _stray_lines(verification.stray)
+    for check in verification.golden:
         yield ""
-        yield from _golden(check, found)
+        yield from _golden(check, verification)
 
 
-def _verdict(found: Verification) -> str:
-    if found.difference is not None:
-        return f"differs from the reference at step {found.difference.step}, " \
-            f"layer {found.difference.layer}"  # fmt: skip
-    if found.stray is not None:
-        return f"equal to the reference, but step {found.stray.step}, layer {found.stray.layer}, " \
-            "writes outside of its results"  # fmt: skip
+def _verdict(verification: Verification) -> str:
+    if verification.difference is not None:
+        return f"differs from the reference at step {verification.difference.step}, " \
+            f"layer {verification.difference.layer}"  # fmt: skip
+    if verification.stray is not None:
+        return f"equal to the reference, but step {verification.stray.step}, " \
+            f"layer {verification.stray.layer}, writes outside of its results"  # fmt: skip
     return "equal to the reference"
 
 
-def _coverage(found: Verification) -> str:
-    compared = [step for step in found.steps if step.compared]
+def _coverage(verification: Verification) -> str:
+    compared = [step for step in verification.steps if step.compared]
     elements = sum(step.elements for step in compared)
-    inside = len(found.steps) - len(compared)
-    text = f"{len(compared)} of {len(found.steps)} steps compared, {elements:,} elements"
+    inside = len(verification.steps) - len(compared)
+    text = f"{len(compared)} of {len(verification.steps)} steps compared, {elements:,} elements"
     return f"{text}; the other {inside} work inside of an operator" if inside else text
 
 
-def _difference(found: Difference) -> Iterator[str]:
-    axes = ", ".join(f"{n} {i}" for n, i in zip(found.axes, found.element, strict=True))
-    rows = [("layer", f"{found.layer} (step {found.step}, {found.place})")]
-    if found.overwritten:
-        rows.append(("tensor", f"{found.tensor}, which was right before this step"))
-    elif found.tensor != found.layer:
-        rows.append(("tensor", found.tensor))
-    if found.tile is not None:
-        rows.append(("tile", _tile(found)))
-    rows.append(("element", f"{axes} in {found.memory} at 0x{found.address:08X}"))
-    rows.append(("values", f"{found.value} instead of {found.expected}"))
-    rows.append(("differ", f"{found.different:,} of {found.elements:,} elements"))
-    rows += _origins(found.origins)
+def _difference(difference: Difference) -> Iterator[str]:
+    axes = ", ".join(f"{n} {i}" for n, i in zip(difference.axes, difference.element, strict=True))
+    rows = [("layer", f"{difference.layer} (step {difference.step}, {difference.place})")]
+    if difference.overwritten:
+        rows.append(("tensor", f"{difference.tensor}, which was right before this step"))
+    elif difference.tensor != difference.layer:
+        rows.append(("tensor", difference.tensor))
+    if difference.tile is not None:
+        rows.append(("tile", _tile(difference)))
+    rows.append(("element", f"{axes} in {difference.memory} at 0x{difference.address:08X}"))
+    rows.append(("values", f"{difference.value} instead of {difference.expected}"))
+    rows.append(("differ", f"{difference.different:,} of {difference.elements:,} elements"))
+    rows += _origins(difference.origins)
     for name, text in rows:
         yield f"  {name:8s} {text}".rstrip()
 
 
-def _stray(found: Stray) -> Iterator[str]:
-    for name, text in (*_stray_rows(found), *_origins(found.origins)):
+def _stray_lines(stray: Stray) -> Iterator[str]:
+    for name, text in (*_stray_rows(stray), *_origins(stray.origins)):
         yield f"  {name:8s} {text}".rstrip()
 
 
-def _stray_rows(found: Stray) -> Iterator[tuple[str, str]]:
-    yield "layer", f"{found.layer} (step {found.step}, {found.place})"
-    yield "outside", f"{found.bytes:,} B in {found.memory} from 0x{found.address:08X} on"
-    yield "where", found.beside
+def _stray_rows(stray: Stray) -> Iterator[tuple[str, str]]:
+    yield "layer", f"{stray.layer} (step {stray.step}, {stray.place})"
+    yield "outside", f"{stray.bytes:,} B in {stray.memory} from 0x{stray.address:08X} on"
+    yield "where", stray.beside
 
 
-def _tile(found: Difference) -> str:
-    tile = found.tile
+def _tile(difference: Difference) -> str:
+    tile = difference.tile
     assert tile is not None
     spans = ", ".join(
         f"{axis} {start}..{start + size - 1}"
-        for axis, start, size in zip(found.axes, tile.start, tile.size, strict=True)
+        for axis, start, size in zip(difference.axes, tile.start, tile.size, strict=True)
     )
-    more = f"; {found.tiles_different} tiles differ" if found.tiles_different > 1 else ""
+    more = f"; {difference.tiles_different} tiles differ" if difference.tiles_different > 1 else ""
     return f"{tile.number} of {tile.tiles} ({spans}){more}"
 
 
@@ -358,7 +358,7 @@ def _origins(origins: tuple[Origin, ...]) -> Iterator[tuple[str, str]]:
             yield "", f"  through {origin.inner}"
 
 
-def _golden(check: GoldenCheck, found: Verification) -> Iterator[str]:
+def _golden(check: GoldenCheck, verification: Verification) -> Iterator[str]:
     if check.different == 0:
         yield f"golden {check.output}: equal, {check.elements:,} elements"
         return
@@ -367,14 +367,14 @@ def _golden(check: GoldenCheck, found: Verification) -> Iterator[str]:
         f"SQNR {check.sqnr_db:.1f} dB, largest difference {check.largest}"
     )
     yield (f"  first at {list(check.element)}: {check.value} instead of {check.expected}")
-    yield f"  {_reason(check, found)}"
+    yield f"  {_reason(check, verification)}"
 
 
-def _reason(check: GoldenCheck, found: Verification) -> str:
+def _reason(check: GoldenCheck, verification: Verification) -> str:
     """Say where a difference comes from: the program, retargeting, or the golden itself."""
-    if found.difference is not None:
+    if verification.difference is not None:
         return "mend the difference from the reference first: it may be the cause"
-    if not found.retargeted:
+    if not verification.retargeted:
         return (
             "no bug of the build: it computes what the file says, so the golden comes from other "
             "arithmetic, other inputs, or another file"

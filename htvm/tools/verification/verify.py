@@ -81,7 +81,7 @@ def verify(
     )
 
 
-def outside(compiled: Compiled, inputs: Sequence[Array], built: Built) -> Stray | None:
+def written_outside(compiled: Compiled, inputs: Sequence[Array], built: Built) -> Stray | None:
     """Run a build and return what a step first writes outside of its results; None if none does.
 
     Args:
@@ -116,7 +116,7 @@ def bind_golden(infos: Sequence[TensorInfo], golden: Golden) -> dict[str, Array]
     Raises:
         InputError: the file holds no arrays, a name, shape or dtype is wrong, or nothing is given.
     """
-    wanted = ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in infos)
+    expected = ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in infos)
     where, named = "golden", golden
     if isinstance(golden, (str, Path)):
         where = f"golden '{golden}'"
@@ -127,19 +127,19 @@ def bind_golden(infos: Sequence[TensorInfo], golden: Golden) -> dict[str, Array]
         raise InputError(
             f"{type(named).__name__} instead of arrays by name",
             where=where,
-            hint=f"give a dict or an .npz file; the model gives {wanted}",
+            hint=f"give a dict or an .npz file; the model gives {expected}",
         )
     if not named:
         raise InputError(
-            "there are no outputs in it", where=where, hint=f"the model gives {wanted}"
+            "there are no outputs in it", where=where, hint=f"the model gives {expected}"
         )
-    known = {info.name: info for info in infos}
+    infos_by_name = {info.name: info for info in infos}
     for name, array in named.items():
-        if name not in known:
+        if name not in infos_by_name:
             raise InputError(
-                f"the model has no output '{name}'", where=where, hint=f"it gives {wanted}"
+                f"the model has no output '{name}'", where=where, hint=f"it gives {expected}"
             )
-        _check(known[name], array, where)
+        _check(infos_by_name[name], array, where)
     return dict(named)
 
 
@@ -192,11 +192,11 @@ def _compared(info: TensorInfo, golden: Array, run: Array, source: Array) -> Gol
     value, expected, largest = (x.item() for x in (run[first], golden[first], np.abs(noise).max()))
     return GoldenCheck(
         info.name, wrong.size, int(wrong.sum()), _decibels(signal, noise),
-        _plain(largest, run.dtype), first, value, expected, missed,
+        _plain_number(largest, run.dtype), first, value, expected, missed,
     )  # fmt: skip
 
 
-def _plain(value: float, dtype: np.dtype[Any]) -> Number:
+def _plain_number(value: float, dtype: np.dtype[Any]) -> Number:
     return value if dtype.kind == "f" else int(value)
 
 
@@ -220,11 +220,11 @@ def operator_results(module: IRModule, inputs: Sequence[Array]) -> dict[str, Arr
     main = module["main"]
     names, extended = _with_all_results(module)
     arrays = build_llvm_reference(extended)(list(inputs))
-    found: dict[str, Array] = dict(zip(names, arrays, strict=True))
+    results: dict[str, Array] = dict(zip(names, arrays, strict=True))
     parameters: Mapping[str, Array] = {
         str(param.name): array for param, array in zip(main.params, inputs, strict=True)
     }
-    return {**parameters, **found}
+    return {**parameters, **results}
 
 
 def _with_all_results(module: IRModule) -> tuple[list[str], IRModule]:

@@ -64,48 +64,48 @@ class Zones:
         self._kernels = compiled.kernels
         self._cpu = {kernel.symbol: kernel for kernel in compiled.cpu_kernels}
         self._objects = tuple(self._in_l2())
-        own = {each.start for each in self._objects}
+        own_starts = {each.start for each in self._objects}
         constants = {constant.name for constant in self._program.constants}
         self._others = tuple(
             _Place(symbol.name, symbol.address, symbol.size)
             for symbol in machine.firmware.symbols.values()
-            if symbol.size and symbol.address not in own
+            if symbol.size and symbol.address not in own_starts
             if symbol.name not in constants and not symbol.name.startswith(_OF_RUN)
         )
 
     def ranges(self) -> tuple[Range, ...]:
         """Return what to look at, in L2 and in L1; ranges may overlap."""
         low, high = self._data()
-        found = []
+        ranges = []
         for each in self._objects:
             start, end = max(low, each.start - _GUARD), min(high, each.end + _GUARD)
-            found.append(Range(start, end - start))
-        found += [area for _, area in self._beyond()]
-        return tuple(dict.fromkeys(found))
+            ranges.append(Range(start, end - start))
+        ranges += [area for _, area in self._beyond_used()]
+        return tuple(dict.fromkeys(ranges))
 
     def untouched(self) -> tuple[Range, ...]:
         """Return what nobody has written when the first step begins."""
         symbols = self._machine.firmware.symbols
         low, high = max(self._data()[0], symbols["__bss_start"].address), self._data()[1]
-        taken = sorted(
+        occupied = sorted(
             (symbol.address, symbol.address + symbol.size)
             for symbol in symbols.values()
             if symbol.size and low <= symbol.address < high
         )
-        found = [
+        untouched = [
             Range(each.start, each.size)
             for each in self._objects
             if not each.name.startswith("input ")
         ]
         for each in self._objects:
             at, end = max(low, each.start - _GUARD), min(high, each.end + _GUARD)
-            for first, last in taken:
+            for first, last in occupied:
                 if at < first < end:
-                    found.append(Range(at, first - at))
+                    untouched.append(Range(at, first - at))
                 at = max(at, last)
             if at < end:
-                found.append(Range(at, end - at))
-        return (*dict.fromkeys(found), *self._untouched_l1())
+                untouched.append(Range(at, end - at))
+        return (*dict.fromkeys(untouched), *self._untouched_l1())
 
     def _untouched_l1(self) -> Iterator[Range]:
         """L1 as far as layers use it, without inputs that are there from the beginning."""
@@ -127,7 +127,7 @@ class Zones:
             trace: whether to look for the writers, which runs again and needs debug information.
         """
         for index in range(len(self._program.steps)):
-            changed = sorted(self._changed(observed, index))
+            changed = sorted(self._changed_bytes(observed, index))
             if changed:
                 return self._described(observed, index, changed, trace)
         return None
@@ -150,7 +150,7 @@ class Zones:
         if program.plan.peak:
             yield _Place("the arena", symbols[f"{program.name}_arena"].address, program.plan.peak)
 
-    def _beyond(self) -> Iterator[tuple[str, Range]]:
+    def _beyond_used(self) -> Iterator[tuple[str, Range]]:
         """The bytes of L1 behind what each layer's kernel uses, by the kernel's symbol."""
         soc = self._compiled.target.soc
         for code, kernel in self._kernels.values():
@@ -163,10 +163,10 @@ class Zones:
             if size > 0:
                 yield kernel.symbol, Range(memory.base + start, size)
 
-    def _changed(self, observed: Observed, index: int) -> Iterator[int]:
+    def _changed_bytes(self, observed: Observed, index: int) -> Iterator[int]:
         step = self._program.steps[index]
-        written = tuple(self._written(step))
-        guards = [area for symbol, area in self._beyond() if symbol == step.symbol]
+        written = tuple(self._written_places(step))
+        guards = [area for symbol, area in self._beyond_used() if symbol == step.symbol]
         for area, old, new in observed.between(index):
             different = np.flatnonzero(_bytes(old) != _bytes(new)) + area.address
             if not different.size:
@@ -182,7 +182,7 @@ class Zones:
                 mask &= ~_within(different, each.start, each.end)
             yield from (int(address) for address in different[mask])
 
-    def _written(self, step: Step) -> Iterator[_Place]:
+    def _written_places(self, step: Step) -> Iterator[_Place]:
         """What a step may write: its results and workspaces."""
         first = 0
         if step.symbol in self._kernels:
@@ -217,13 +217,13 @@ class Zones:
             memory=memory,
             address=address,
             bytes=len(changed),
-            beside=self._beside(step, address),
+            beside=self._neighbour_text(step, address),
             origins=origins(self._machine, observed, address, 1, index) if trace else (),
         )
 
-    def _beside(self, step: Step, address: int) -> str:
+    def _neighbour_text(self, step: Step, address: int) -> str:
         """Say where an address is, by the result that ends before it and by what it belongs to."""
-        written = sorted(self._written(step), key=lambda each: each.end)
+        written = sorted(self._written_places(step), key=lambda each: each.end)
         ended = [each for each in written if each.end <= address]
         parts = []
         if ended and address - ended[-1].end < 4096:

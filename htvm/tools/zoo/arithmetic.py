@@ -104,7 +104,7 @@ def array() -> TernaryScheme:
 _INPUTS = 48
 
 
-def proven(
+def proven_requant(
     weight: Array, bias: Array, inputs: Range, pad: tuple[int, ...], clip: Range
 ) -> tuple[int, Range]:
     """Return the smallest shift with which no input takes an output beyond 7 bits.

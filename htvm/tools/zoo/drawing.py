@@ -32,7 +32,15 @@ import numpy as np
 from byoc_dory.errors import ModelError
 from byoc_dory.layers import AnalogRequant, Array, Shift
 from htvm.tools.zoo import arithmetic
-from htvm.tools.zoo.arithmetic import Range, array, narrowing, passes, peaked, proven, thinned
+from htvm.tools.zoo.arithmetic import (
+    Range,
+    array,
+    narrowing,
+    passes,
+    peaked,
+    proven_requant,
+    thinned,
+)
 from htvm.tools.zoo.schemes import SCHEMES, Scheme
 from patterns.op import Op
 from patterns.ops.add import Add
@@ -220,7 +228,7 @@ class Sketch:
         held = clip
         if not self._wide:
             pad = window.padding if window is not None else ()
-            shift, held = proven(weight, bias, self._ranges[x], pad, clip)
+            shift, held = proven_requant(weight, bias, self._ranges[x], pad, clip)
         bias = _rounding(bias, shift)
         data = arithmetic.requantize(acc + _along(bias, acc), shift, clip)
         bias, requant = bias.astype("int32"), Shift(shift)

@@ -56,7 +56,7 @@ _SWISH = PulpHardSwish(122, 245, 42)
 
 
 def step_model(name: str, length: int, layers: int, seed: int) -> Model:
-    """Return a decoding step of so many layers with a cache of ``length`` positions."""
+    """Return a decoding step with this many layers and a cache of ``length`` positions."""
     sizes = StepInterface(_WIDTH, length, _HEADS, _HEAD, 2 * layers)
     names = ["input", "mask", "rotation", *_cache_names(layers)]
     inputs = tuple(
@@ -67,7 +67,7 @@ def step_model(name: str, length: int, layers: int, seed: int) -> Model:
 
 
 def prompt_model(name: str, tokens: int, layers: int, seed: int) -> Model:
-    """Return the network of so many layers for a prompt of so many tokens."""
+    """Return the network with this many layers for a prompt of this many tokens."""
     mask = (1,) if tokens == 1 else (1, tokens, tokens)
     inputs = (
         TensorInfo("input", (1, tokens, _WIDTH), "int8"),

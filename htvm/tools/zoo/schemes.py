@@ -18,7 +18,7 @@ SCHEMES: tuple[Scheme, ...] = ("8-bit", "ternary", "mixed")
 
 
 def check_number(role: str, number: object, least: int = 1, where: str = "htvm.zoo") -> None:
-    """Refuse a size or a seed that is no whole number, or too small.
+    """Refuse a size or a seed that is not a whole number, or too small.
 
     Raises:
         ModelError: the message names its role.

@@ -66,7 +66,7 @@ class Unary:
         return values
 
 
-def _written(op: Op) -> Form:
+def _table_form(op: Op) -> Form:
     return lambda node, x: node.write(op, x)
 
 
@@ -165,8 +165,8 @@ FUNCTIONS: Mapping[str, Unary] = {
         divides=True,
     ),
     "Elu": Unary(_elu, _real_elu, {"alpha": 1.0}),
-    "Erf": Unary(_erf, _written(RealMap("erf"))),
-    "Exp": Unary(np.exp, _written(RealExp())),
+    "Erf": Unary(_erf, _table_form(RealMap("erf"))),
+    "Exp": Unary(np.exp, _table_form(RealExp())),
     "Floor": Unary(np.floor, partial(_real_rounded, up=False)),
     "Gelu": Unary(_gelu, _real_gelu, {"approximate": "none"}),
     "HardSigmoid": Unary(
@@ -181,7 +181,7 @@ FUNCTIONS: Mapping[str, Unary] = {
     "LeakyRelu": Unary(
         lambda x, alpha: np.where(x >= 0, x, alpha * x), _real_leaky, {"alpha": 0.01}
     ),
-    "Log": Unary(np.log, _written(RealLog())),
+    "Log": Unary(np.log, _table_form(RealLog())),
     "Mish": Unary(
         lambda x: x * np.tanh(np.logaddexp(x, np.float32(0))),
         lambda node, x: node.combine(
@@ -192,7 +192,7 @@ FUNCTIONS: Mapping[str, Unary] = {
     "Reciprocal": Unary(
         lambda x: np.float32(1) / x, lambda node, x: node.combine("divide", 1.0, x)
     ),
-    "Round": Unary(np.rint, _written(RealRound())),
+    "Round": Unary(np.rint, _table_form(RealRound())),
     "Selu": Unary(
         _elu, _real_elu, {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}
     ),
@@ -203,7 +203,7 @@ FUNCTIONS: Mapping[str, Unary] = {
         lambda x: x / (1 + np.abs(x)),
         lambda node, x: node.combine("divide", x, node.combine("add", magnitude(node, x), 1.0)),
     ),
-    "Sqrt": Unary(np.sqrt, _written(RealSqrt())),
+    "Sqrt": Unary(np.sqrt, _table_form(RealSqrt())),
     "Swish": Unary(
         lambda x, alpha: x * _sigmoid(alpha * x),
         lambda node, x, alpha: node.combine(
@@ -211,7 +211,7 @@ FUNCTIONS: Mapping[str, Unary] = {
         ),
         {"alpha": 1.0},
     ),
-    "Tanh": Unary(np.tanh, _written(RealMap("tanh"))),
+    "Tanh": Unary(np.tanh, _table_form(RealMap("tanh"))),
     "ThresholdedRelu": Unary(
         lambda x, alpha: np.where(x > alpha, x, np.float32(0)), _real_thresholded, {"alpha": 1.0}
     ),

@@ -36,7 +36,7 @@ def gemm(node: NodeReader) -> Value:
         return real_gemm(node)
     if isinstance(second, View):
         _check_matrices(node, first.shape, second.shape)
-        second = second if channels else View(_turned(node, second), second.step, second.dtype)
+        second = second if channels else View(_transposed(node, second), second.step, second.dtype)
         product = integer_product(node, first_matrix(node, first), second)
         return _plus(node, product) if node.input(2) else product
     if not isinstance(second, Constant) or _is_scaled_across(second, channels):
@@ -88,7 +88,7 @@ def first_matrix(node: NodeReader, view: View) -> View:
     """Return the first matrix as it is multiplied: transposed if asked for, times alpha."""
     _check_matrices(node, view.shape)
     scale = np.float32(node.number("alpha", 1.0)) * np.float32(view.step.scale)
-    source = _turned(node, view) if node.integer("transA", 0) else view.activation
+    source = _transposed(node, view) if node.integer("transA", 0) else view.activation
     return View(source, Quantization(float(scale), view.step.zero_point), view.dtype)
 
 
@@ -115,14 +115,14 @@ def real_gemm(node: NodeReader) -> Value:
 
 def _plus(node: NodeReader, product: Pending | Real) -> Real:
     """Return a product of reals plus beta times the last input."""
-    summand, made, beta = node.operand(2), node.realised(product), node.number("beta", 1.0)
+    summand, real, beta = node.operand(2), node.realised(product), node.number("beta", 1.0)
     if isinstance(summand, Activation):
         summand = node.scaled(summand, beta)
     else:
         summand = summand * np.float32(beta)
-    total = node.combine("add", made, summand)
-    if total.shape != made.shape:
-        raise node.damaged(f"a summand of shape {list(summand.shape)} for {list(made.shape)}")
+    total = node.combine("add", real, summand)
+    if total.shape != real.shape:
+        raise node.damaged(f"a summand of shape {list(summand.shape)} for {list(real.shape)}")
     return Real(total)
 
 
@@ -137,7 +137,7 @@ def _check_matrices(node: OnnxNode, *shapes: tuple[int, ...]) -> None:
         raise node.damaged(f"a product of {' and '.join(str(list(shape)) for shape in shapes)}")
 
 
-def _turned(node: NodeReader, matrix: View | Real) -> Activation:
+def _transposed(node: NodeReader, matrix: View | Real) -> Activation:
     rows, columns = matrix.activation.shape
     if 1 in (rows, columns):
         return in_shape(node, matrix, (columns, rows)).activation
@@ -146,5 +146,5 @@ def _turned(node: NodeReader, matrix: View | Real) -> Activation:
 
 def _turned_real(node: NodeReader, matrix: Activation | Array) -> Activation | Array:
     if isinstance(matrix, Activation):
-        return _turned(node, Real(matrix))
+        return _transposed(node, Real(matrix))
     return np.asarray(matrix.T, order="C")

@@ -55,7 +55,7 @@ def _table(
     return replace(pending, real=real_form, of=(view, function))
 
 
-def _mapped(node: NodeReader, outer: Function, form: Form) -> Value:
+def _mapped_function(node: NodeReader, outer: Function, form: Form) -> Value:
     curve = _curve(node.value(0))
 
     def make() -> Activation:
@@ -69,7 +69,7 @@ def _mapped(node: NodeReader, outer: Function, form: Form) -> Value:
 
 def _function(node: NodeReader) -> Value:
     found = FUNCTIONS[node.op]
-    return _mapped(node, found.function(node), found.form(node))
+    return _mapped_function(node, found.function(node), found.form(node))
 
 
 def _pow(node: NodeReader) -> Value:
@@ -87,7 +87,7 @@ def _pow(node: NodeReader) -> Value:
         raise node.unsupported(
             f"a power of {exponent}", f"one of {', '.join(map(str, sorted(_POWERS)))}"
         )
-    return _mapped(node, lambda x: np.power(x, exponent), form)
+    return _mapped_function(node, lambda x: np.power(x, exponent), form)
 
 
 _POWERS: dict[float, Form] = {
@@ -231,7 +231,7 @@ def _mean(node: NodeReader) -> Value:
     if not isinstance(value, View) or not maps or sorted(axis % 4 for axis in axes) != [2, 3]:
         return real()
     shape = None if node.integer("keepdims", 1) else value.shape[:2]
-    return pools.average(node, value, pools.global_windows(node, value), shape, real=real)
+    return pools.average(node, value, pools.global_windows(node, value), shape, real_form=real)
 
 
 HANDLERS: dict[str, Handler] = {

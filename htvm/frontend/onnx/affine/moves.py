@@ -31,7 +31,7 @@ from patterns.ops.moves.concat import Gather, Select, Take
 from patterns.ops.moves.reshape import Slice, Transpose
 
 
-def _taken(node: NodeReader, tensor: Movable, axis: int, places: Sequence[int]) -> Movable:
+def _take_elements(node: NodeReader, tensor: Movable, axis: int, places: Sequence[int]) -> Movable:
     """Return chosen elements along an axis; as a slice, if they are evenly spread."""
     if not isinstance(places, range):
         step = places[1] - places[0] if len(places) > 1 else 1
@@ -51,7 +51,7 @@ def _gather(node: NodeReader) -> Value:
     tensor, shape = movable_of(node, 0), node.array(1, "indices").shape
     source = tensor.shape
     axis, places = forms.gathered(node, source)
-    taken = _taken(node, tensor, axis, places)
+    taken = _take_elements(node, tensor, axis, places)
     return reshape(node, taken, (*source[:axis], *shape, *source[axis + 1 :]))
 
 
@@ -99,7 +99,7 @@ def _looked_up(node: NodeReader, constant: Constant, places: Activation) -> Valu
     return Real(written(constant.real.astype("float32")))
 
 
-def _split(node: NodeReader) -> list[Value]:
+def _split_parts(node: NodeReader) -> list[Value]:
     tensor = movable_of(node, 0)
     source = tensor.shape
     axis = forms.axis_of(node, node.integer("axis", 0), len(source))
@@ -116,7 +116,7 @@ def _split(node: NodeReader) -> list[Value]:
         raise node.damaged(f"{count} parts of {sizes} of an axis of {size}")
     starts = np.cumsum([0, *sizes]).tolist()
     return [
-        _taken(node, tensor, axis, range(start, start + part))
+        _take_elements(node, tensor, axis, range(start, start + part))
         for start, part in zip(starts, sizes, strict=False)
     ]
 
@@ -130,7 +130,7 @@ def _tile(node: NodeReader) -> Value:
     for axis, (size, count) in enumerate(zip(source, repeats, strict=True)):
         if count > 1:
             node.reader.graph.budget.spend_places(size * count, node.where)
-            tensor = _taken(node, tensor, axis, list(range(size)) * count)
+            tensor = _take_elements(node, tensor, axis, list(range(size)) * count)
     return tensor
 
 
@@ -149,7 +149,7 @@ def _expand(node: NodeReader) -> Value:
     for axis, (size, after) in enumerate(zip(tensor.shape, shape, strict=True)):
         if size != after:
             node.reader.graph.budget.spend_places(after, node.where)
-            tensor = _taken(node, tensor, axis, [0] * after)
+            tensor = _take_elements(node, tensor, axis, [0] * after)
     return tensor
 
 
@@ -205,27 +205,27 @@ def _place(node: NodeReader, which: Which) -> Value:
     shape = tensor.activation.shape
     axis = forms.axis_of(node, node.integer("axis", 0), len(shape))
     before, length, after = shape[:axis], shape[axis], shape[axis + 1 :]
-    kept = bool(node.integer("keepdims", 1))
-    if not kept and len(shape) == 1:
+    keeps_dims = bool(node.integer("keepdims", 1))
+    if not keeps_dims and len(shape) == 1:
         raise node.unsupported("a single place without axes", "set keepdims")
     last = bool(node.integer("select_last_index", 0))
     if last:
         backwards = range(length - 1, -1, -1)
         tensor = moved(node, tensor, Slice.along(shape, axis, backwards))
-    if kept:
+    if keeps_dims:
         # The axis that remains is put behind the one that goes.
         tensor = in_shape(node, tensor, (*before, length, 1, *after))
     source = tensor.activation
     op = RealArgExtreme(which, axis) if isinstance(tensor, Real) else ArgExtreme(which, axis)
-    made = node.write(op, source)
+    placed = node.write(op, source)
     if last:
         one, end = np.full((), -1, "int32"), np.full((), length - 1, "int32")
         back = Rescale(one, end, 0, (0, length - 1), "int32", bound=length)
-        made = node.write(back, made)
-    return Sums(made, "int64")
+        placed = node.write(back, placed)
+    return Sums(placed, "int64")
 
 
-def _where(node: NodeReader) -> Value:
+def _select(node: NodeReader) -> Value:
     """Elements of one tensor or another in reals, by a constant condition."""
     condition = node.value(0)
     if not isinstance(condition, Constant):
@@ -251,10 +251,10 @@ HANDLERS: dict[str, Handler] = {
     "Expand": _expand,
     "Gather": _gather,
     "SpaceToDepth": _space_to_depth,
-    "Split": _split,
+    "Split": _split_parts,
     "Tile": _tile,
     "ArgMax": partial(_place, which="maximum"),
     "ArgMin": partial(_place, which="minimum"),
-    "Where": _where,
+    "Where": _select,
 }
 """Handlers by operator."""

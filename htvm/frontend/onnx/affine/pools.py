@@ -40,26 +40,26 @@ def global_windows(node: OnnxNode, view: View) -> Windows:
 
 def fused_average(node: NodeReader, view: View) -> Pending:
     """Return the average of QLinearAveragePool over windows of one or two axes."""
-    return _windowed(node, view, _average_windows(node, view), partial(_added, view.dtype))
+    return _windowed(node, view, _average_windows(node, view), partial(_added_zeros, view.dtype))
 
 
 def _windowed(
     node: NodeReader,
     view: View,
     windows: Windows,
-    added: Callable[[int], int],
-    real: Callable[[], Value] | None = None,
+    addend: Callable[[int], int],
+    real_form: Callable[[], Value] | None = None,
 ) -> Pending:
     """Return an average over windows of one or two axes; arguments as of `average`."""
     windows.check_padding(node)
     if len(view.shape) != 3:
-        return average(node, view, windows, added=added, real=real)
+        return average(node, view, windows, addend=addend, real_form=real_form)
     n, c, x = view.shape
     maps = in_shape(node, view, (n, c, 1, x))
     assert isinstance(maps, View)
-    pending = average(node, maps, windows, added=added)
+    pending = average(node, maps, windows, addend=addend)
     flat = pending_reshape(node, pending, (n, c, pending.shape[-1]))
-    return flat if real is None else replace(flat, real=_real_form(node, real))
+    return flat if real_form is None else replace(flat, real=_real_form(node, real_form))
 
 
 def _average_windows(node: OnnxNode, view: View) -> Windows:
@@ -86,15 +86,15 @@ def average(
     windows: Windows,
     shape: tuple[int, ...] | None = None,
     *,
-    added: Callable[[int], int] | None = None,
-    real: Callable[[], Value] | None = None,
+    addend: Callable[[int], int] | None = None,
+    real_form: Callable[[], Value] | None = None,
 ) -> Pending:
     """Return an average, pending until it is quantized.
 
-    ``shape`` is the result's shape if the file gives it another one; ``added``
-    returns what onnxruntime adds to a sum of reals before it rounds, given the zero point of the
-    result as int8 (``None``: the exact sum is scaled); ``real`` makes the average of reals, for a
-    result that is not quantized.
+    ``shape`` is the result's shape if the file gives it another one; ``addend`` returns what
+    onnxruntime adds to a sum of reals before it rounds, given the zero point of the result as int8
+    (``None``: the exact sum is scaled); ``real_form`` makes the average of reals, for a result that
+    is not quantized.
     """
     maps = (*view.shape[:2], *windows.outputs)
     result, count = shape or maps, math.prod(windows.kernel)
@@ -110,11 +110,11 @@ def average(
             windows.strides,
             windows.padding,
             clip,
-            steps=(view.step.scale, step.scale, float(added(step.zero_point))) if added else (),
+            steps=(view.step.scale, step.scale, float(addend(step.zero_point))) if addend else (),
         )
         return node.reshape(node.write(op, view.activation, step=step), result, step)
 
-    return Pending(result, finish, None if real is None else _real_form(node, real))
+    return Pending(result, finish, None if real_form is None else _real_form(node, real_form))
 
 
 def _real_form(
@@ -129,15 +129,15 @@ def _real_form(
 
 
 def _global_average(node: NodeReader) -> Value:
-    view, real = node.value(0), partial(real_layers.global_of, node, mean=True)
+    view, real_form = node.value(0), partial(real_layers.global_of, node, mean=True)
     if not isinstance(view, View) or len(view.shape) != 4:
-        return real()
+        return real_form()
     # The fused kernel for whole maps scales the exact sum.
-    added = None if node.reader.session.kernel(node) else partial(_added, None)
-    return average(node, view, global_windows(node, view), added=added, real=real)
+    added = None if node.reader.session.kernel(node) else partial(_added_zeros, None)
+    return average(node, view, global_windows(node, view), addend=added, real_form=real_form)
 
 
-def _added(kernel: str | None, zero_point: int) -> int:
+def _added_zeros(kernel: str | None, zero_point: int) -> int:
     """Return what the kernel of an average adds before it rounds, for a zero point of int8.
 
     Reals are rounded before the zero point is added.
@@ -146,17 +146,17 @@ def _added(kernel: str | None, zero_point: int) -> int:
 
 
 def _average(node: NodeReader) -> Value:
-    view, real = node.value(0), partial(real_layers.average, node)
+    view, real_form = node.value(0), partial(real_layers.average, node)
     if not isinstance(view, View) or len(view.shape) not in (3, 4):
-        return real()
+        return real_form()
     windows = windows_of(node, view.shape[2:], one_axis=True)
     counted = bool(node.integer("count_include_pad", 0))
     if (windows.counts(counted) != math.prod(windows.kernel)).any() or windows.dilation != (1, 1):
         # Windows at the border average fewer elements; in reals each has its own divisor.  With
         # dilation onnxruntime computes in reals.
-        return real()
-    added = partial(_added, node.reader.session.kernel(node))
-    return _windowed(node, view, windows, added, real)
+        return real_form()
+    added = partial(_added_zeros, node.reader.session.kernel(node))
+    return _windowed(node, view, windows, added, real_form)
 
 
 _COORDINATES = (

@@ -209,7 +209,7 @@ def convolution(
         summands = _folded(node, whole, weight.data, step)
         sums = node.write(Conv2dSums(weight.data, summands, inside), read)
         more = None if more is None else more[None, :, None, None]
-        return _real(node, sums, (view, weight, more), bound)
+        return _real_product(node, sums, (view, weight, more), bound)
 
     return Pending(shape, finish, real_form, bias_axis=axis, bias=bias)
 
@@ -255,7 +255,7 @@ def _folded(node: OnnxNode, bias: Array, weight: Array, step: Quantization) -> A
     return _int32(node, folded_bias(weight, bias, step.zero_point))
 
 
-def _real(
+def _real_product(
     node: NodeReader,
     sums: Activation,
     factors: tuple[View, Weight, Array | None],
@@ -264,10 +264,10 @@ def _real(
     """Return the reals that sums stand for, of an input, weights and a bias of reals."""
     view, weight, more = factors
     scale = np.asarray(np.float32(view.step.scale) * weight.scale, "float32")
-    made = real_of_sums(node, sums, scale, 1)
+    real = real_of_sums(node, sums, scale, 1)
     if more is not None:
-        made = node.combine("add", made, more)
-    return limited(node, made, bound)
+        real = node.combine("add", real, more)
+    return limited(node, real, bound)
 
 
 # ------------------------------------------------------------------------------ matrices
@@ -294,6 +294,6 @@ def matrix_product(node: NodeReader, view: View, weight: Weight, bias: Constant 
         whole, more = _parted(node, extra, k, step, weight)
         summands = _folded(node, whole, weight.data, step)
         sums = node.write(LinearSums(weight.data, summands), flat())
-        return node.reshape(_real(node, sums, (view, weight, more), bound), result)
+        return node.reshape(_real_product(node, sums, (view, weight, more), bound), result)
 
     return Pending(result, finish, real_form, bias_axis=len(result) - 1, bias=bias)

@@ -179,15 +179,15 @@ def _of_blocks(node: NodeReader, data: Array) -> Constant:
     blocks = [*data.shape]
     blocks[axis] = -(-data.shape[axis] // max(block, 1))
     size = min(block, data.shape[axis])
-    given = [node.array(1, "scale"), node.optional(2, "zero point")]
-    for role, item in zip(("scales", "zero points"), given, strict=True):
+    parameters = [node.array(1, "scale"), node.optional(2, "zero point")]
+    for role, item in zip(("scales", "zero points"), parameters, strict=True):
         if item is not None and (block < 1 or list(item.shape) != blocks):
             raise node.damaged(
                 f"{role} of shape {list(item.shape)} for blocks of {block} along axis {axis} of "
                 f"{list(data.shape)}",
                 f"there must be one for each block: {blocks}",
             )
-    zeros = np.zeros(blocks, data.dtype) if given[1] is None else given[1]
+    zeros = np.zeros(blocks, data.dtype) if parameters[1] is None else parameters[1]
     wide = _integers(node, data, zeros)
     scale, zeros = (
         item.reshape(blocks).repeat(size, axis).take(range(data.shape[axis]), axis)

@@ -43,7 +43,7 @@ from htvm.frontend.onnx.dialects.write import (
     per_channel,
     requantize,
     write_analog,
-    written,
+    written_value,
 )
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 
@@ -75,10 +75,10 @@ def _operands(node: IntegerNode) -> tuple[int, Array] | None:
 
 
 def _add(node: IntegerNode) -> Value:
-    found = _operands(node)
-    if found is None:
+    operands = _operands(node)
+    if operands is None:
         return _sum(node)
-    return _plus(node, node.value(found[0]), found[1])
+    return _plus(node, node.value(operands[0]), operands[1])
 
 
 def _plus(node: IntegerNode, value: Value, constant: Array) -> Value:
@@ -90,7 +90,7 @@ def _plus(node: IntegerNode, value: Value, constant: Array) -> Value:
         bias = per_channel(summand, value)
         if bias is not None:
             return replace(value, bias=value.bias + bias)
-    return node.combine("add", written(value), summand)
+    return node.combine("add", written_value(value), summand)
 
 
 def _steps(node: IntegerNode, value: Scaled, summand: Array) -> Array:
@@ -114,10 +114,10 @@ def _sum(node: IntegerNode) -> Value:
 
 
 def _subtract(node: IntegerNode) -> Value:
-    found = _operands(node)
-    if found is None:
+    operands = _operands(node)
+    if operands is None:
         return node.combine("subtract", live(node, 0), live(node, 1))
-    index, constant = found
+    index, constant = operands
     value = node.value(index)
     if index == 0:
         # Integers are negated with more bits than they are stored with.
@@ -129,16 +129,16 @@ def _subtract(node: IntegerNode) -> Value:
             raise node.unsupported("a fraction, floored, subtracted", "negate before the Floor")
         value = replace(value, mul=-value.mul, add=-value.add)
     else:
-        value = node.combine("multiply", written(value), minus)
+        value = node.combine("multiply", written_value(value), minus)
     return _plus(node, value, constant)
 
 
 def _multiply(node: IntegerNode) -> Value:
-    found = _operands(node)
-    if found is None:
+    operands = _operands(node)
+    if operands is None:
         return node.combine("multiply", live(node, 0), live(node, 1))
-    factor = node.integer_array(1 - found[0])
-    value = node.value(found[0])
+    factor = node.integer_array(1 - operands[0])
+    value = node.value(operands[0])
     if isinstance(value, Scaled):
         if value.divisor != 1:
             raise node.unsupported("a product of a fraction", "floor and clip before")

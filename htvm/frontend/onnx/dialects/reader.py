@@ -12,7 +12,7 @@ import numpy as np
 from byoc_dory.errors import ModelError, UnsupportedError
 from htvm.frontend.onnx.dialect import DialectReader, Network, Options
 from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, NetworkWriter
-from htvm.frontend.onnx.dialects.write import written
+from htvm.frontend.onnx.dialects.write import written_value
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode
 from htvm.frontend.onnx.schema import is_standard, read_whole, unknown_operator
 from htvm.frontend.operators import Activation
@@ -33,7 +33,7 @@ def holds_integers(graph: OnnxGraph, options: Options) -> bool:
     integers, or all inputs are known to be.
     """
     weights, rounding = 0, {node for chain in _floored_divisions(graph) for node in chain[2:]}
-    whole: set[str] = set()  # constants that many nodes may name
+    integers: set[str] = set()  # constants that many nodes may name
     for node in graph.nodes:
         if node in rounding:
             continue
@@ -41,9 +41,9 @@ def holds_integers(graph: OnnxGraph, options: Options) -> bool:
             value = graph.constants.get(name)
             if value is None or value.dtype.kind not in "iuf":
                 continue
-            if name not in whole and value.dtype.kind == "f" and (value != np.rint(value)).any():
+            if name not in integers and value.dtype.kind == "f" and (value != np.rint(value)).any():
                 return False
-            whole.add(name)
+            integers.add(name)
             weights += node.op in _LAYERS
     kinds = [
         options.input_types.get(item.name, item.dtype if item.dtype != "float32" else "")
@@ -59,24 +59,24 @@ def _makers(graph: OnnxGraph) -> dict[str, OnnxNode]:
 def _floored_divisions(graph: OnnxGraph) -> list[tuple[OnnxNode, ...]]:
     """Return each floor after a division, the division, and what is added between, if anything."""
     makers = _makers(graph)
-    found = []
+    divisions = []
     for node in graph.nodes:
-        chain = [node, *_before(makers, node)]
+        chain = [node, *_makers_of(makers, node)]
         if node.op == "Floor" and chain[-1].op == "Add":
             constants = [name in graph.constants for name in chain[-1].inputs]
-            chain[1:1] = _before(makers, chain[-1]) if any(constants) else []
+            chain[1:1] = _makers_of(makers, chain[-1]) if any(constants) else []
         if node.op == "Floor" and len(chain) > 1 and chain[1].op == "Div":
-            found.append(tuple(chain))
-    return found
+            divisions.append(tuple(chain))
+    return divisions
 
 
-def _before(makers: Mapping[str, OnnxNode], node: OnnxNode) -> list[OnnxNode]:
+def _makers_of(makers: Mapping[str, OnnxNode], node: OnnxNode) -> list[OnnxNode]:
     return [makers[name] for name in node.inputs if name in makers]
 
 
 def floor_chains(graph: OnnxGraph) -> tuple[OnnxNode, ...]:
     """Return the floors after a division of a value that was multiplied or added to."""
-    makers, found = _makers(graph), []
+    makers, chains = _makers(graph), []
     for floor, division, *_ in _floored_divisions(graph):
         before = makers.get(division.input(0))
         if before is not None and before.op in ("Mul", "Add"):
@@ -85,8 +85,8 @@ def floor_chains(graph: OnnxGraph) -> tuple[OnnxNode, ...]:
                 getattr(makers.get(name), "op", "") == "Mul" for name in before.inputs
             )
             if scaled and any(operand is not None for operand in operands):
-                found.append(floor)
-    return tuple(found)
+                chains.append(floor)
+    return tuple(chains)
 
 
 def bare_chains(graph: OnnxGraph) -> tuple[OnnxNode, ...]:
@@ -181,7 +181,7 @@ class IntegerReader:
             raise UnsupportedError(
                 "an output that is constant", where=f"output '{name}' of {self.graph.source}"
             )
-        live = written(value)
+        live = written_value(value)
         if declared.shape is not None and declared.shape != live.shape:
             raise ModelError(
                 f"its shape is {list(live.shape)}, declared as {list(declared.shape)}",

@@ -10,7 +10,7 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.dialects.values import Handler, IntegerNode, Live, Products
-from htvm.frontend.onnx.dialects.write import live, written
+from htvm.frontend.onnx.dialects.write import live, written_value
 from htvm.frontend.onnx.windows import groups_of, windows_of
 from htvm.frontend.operators import Activation
 from patterns.ops.integer.combine import IntegerMatmul
@@ -108,7 +108,7 @@ def _gemm(node: IntegerNode) -> Live | Products:
     per_channel = offset.size == 1 or (offset.size == channels == offset.shape[-1])
     if alpha == 1 and per_channel:
         return _linear(node, source, weight, np.broadcast_to(offset.reshape(-1), channels))
-    sums = written(_linear(node, source, weight, zero))
+    sums = written_value(_linear(node, source, weight, zero))
     if alpha != 1:
         factor = np.asarray([alpha])
         sums = node.combine("multiply", sums, factor)

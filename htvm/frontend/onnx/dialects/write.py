@@ -116,7 +116,7 @@ def requantize(
     elif isinstance(value, PendingSum) and scaling.is_scalar and value.shape[0] == 1:
         op = Add(scaling.requant(0)[0], clip, dtype)
         return value.node.apply(op, *value.operands, bound=bound)
-    live = written(value)
+    live = written_value(value)
     if live.activation.dtype == dtype == "int8" and scaling.is_scalar:
         requant, before = scaling.requant(_INT32_MAX - 255)
         if requant == Shift(0) and not before.any() and clip == INT8:
@@ -162,11 +162,11 @@ def per_channel(part: Array, value: Products) -> Array | None:
 
 
 def live(node: IntegerNode, index: int) -> Live:
-    """Return an input that is computed, as a written tensor; errors as of `written`."""
-    return written(node.value(index))
+    """Return an input that is computed, as a written tensor; errors as of `written_value`."""
+    return written_value(node.value(index))
 
 
-def written(value: Value) -> Live:
+def written_value(value: Value) -> Live:
     """Write a pending value: products and sums without requantization, int32.
 
     Raises:
@@ -182,11 +182,11 @@ def written(value: Value) -> Live:
             "end the chain with Div, Floor and Clip",
         )
     if isinstance(value, Products):
-        made = _write_products(value)
+        activation = _write_products(value)
     else:
-        made = value.node.combine("add", *value.operands)
-    value.node.network.sources.setdefault(made.activation, value.node.outputs[0])
-    return made
+        activation = value.node.combine("add", *value.operands)
+    value.node.network.sources.setdefault(activation.activation, value.node.outputs[0])
+    return activation
 
 
 # ------------------------------------------------------------------------------ products
@@ -241,13 +241,15 @@ def converter_of(value: Scaled, shift: int, clip: Clip) -> Converted | None:
     base = value.base
     if clip != CONVERTER or shift < 1 or not isinstance(base, Products):
         return None
-    plain = (value.mul == 1).all() and not value.add.any() and not base.bias.any()
+    is_unscaled = (value.mul == 1).all() and not value.add.any() and not base.bias.any()
     ternary = np.abs(base.weight.astype(np.int64)).max(initial=0) <= 1
     window = base.window
     simple = window is None or (window.groups == 1 and window.dilation == (1, 1))
     rows = window is not None or base.source.shape[0] == 1
     signed = base.source.activation.dtype == "int8"
-    return Converted(base, shift) if plain and ternary and simple and rows and signed else None
+    return (
+        Converted(base, shift) if is_unscaled and ternary and simple and rows and signed else None
+    )
 
 
 def write_analog(node: IntegerNode, value: Converted, scaling: Scaling) -> Live | None:

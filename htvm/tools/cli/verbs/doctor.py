@@ -42,7 +42,7 @@ def _checks() -> Iterator[tuple[str, str, str]]:
     for package in ("apache-tvm", "apache-tvm-ffi", "ziglang", "highspy", "onnx", "numpy"):
         yield package, *_package(package)
     for name, check in (("TVM", _tvm), ("C compiler", _compiler), ("cache", _cache)):
-        yield name, *_tried(check)
+        yield name, *_check_result(check)
     yield from _socs()
     yield from _extras()
 
@@ -54,7 +54,7 @@ def _package(name: str) -> tuple[str, str]:
         return "FAULT", f"not installed: pip install {name}"
 
 
-def _tried(check: Callable[[], str]) -> tuple[str, str]:
+def _check_result(check: Callable[[], str]) -> tuple[str, str]:
     try:
         return "ok", check()
     except (HtvmError, ImportError, OSError) as error:

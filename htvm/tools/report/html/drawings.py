@@ -337,16 +337,16 @@ def _slope(drawing: Drawing, scale: _Scale, width: float, peaks: list[float]) ->
     (x1, y1), (x2, y2) = scale.at(low, low * width), scale.at(high, high * width)
     drawing.add("line", "roof s-dma", x1=x1, y1=y1, x2=x2, y2=y2)
     # Left of the line, where no layer can be, and not on an array's ceiling.
-    said = f"DMA, {width:g} B/cycle"
+    label = f"DMA, {width:g} B/cycle"
     levels = [scale.at(1.0, peak)[1] for peak in peaks]
     places = [(x1 + part * (x2 - x1), y1 + part * (y2 - y1)) for part in (0.3, 0.45, 0.6, 0.75)]
-    roomy = [at for at in places if at[0] - 9 - len(said) * _LETTER > _LEFT]
+    roomy = [at for at in places if at[0] - 9 - len(label) * _LETTER > _LEFT]
     free = [at for at in roomy if all(abs(at[1] - 4 - level) > 12 for level in levels)]
     if roomy:
         x, y = (free or roomy)[0]
-        drawing.text(x - 9, y, said, "tick end")
+        drawing.text(x - 9, y, label, "tick end")
     else:  # a short line in the upper left corner
-        drawing.text((x1 + x2) / 2 + 9, (y1 + y2) / 2 + 9, said, "tick")
+        drawing.text((x1 + x2) / 2 + 9, (y1 + y2) / 2 + 9, label, "tick")
 
 
 def _ceiling(
@@ -360,10 +360,10 @@ def _ceiling(
     x2, _ = scale.at(10.0 ** scale.x[1], peak)
     stroke = classes.get(name, "u-0").replace("u-", "s-")
     drawing.add("line", f"roof {stroke}", x1=x1, y1=y, x2=x2, y2=y)
-    said = f"{name}, {peak:,.0f} MAC/cycle"
+    label = f"{name}, {peak:,.0f} MAC/cycle"
     # Above the line, or below it where the slope would cross the words.
-    above = x2 - x1 > len(said) * _LETTER + 20 or width is None
-    drawing.text(x2, y - 5 if above else y + 13, said, "tick end")
+    above = x2 - x1 > len(label) * _LETTER + 20 or width is None
+    drawing.text(x2, y - 5 if above else y + 13, label, "tick end")
 
 
 def _dots(
@@ -380,15 +380,15 @@ def _dots(
         linked = {"data_step": str(steps[point.name])} if point.name in steps else {}
         colour = classes.get(point.accelerator, "u-0")
         drawing.add("circle", colour, tip, cx=x, cy=y, r=5, **linked)
-    taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in places]
-    longest_first = sorted(zip(points, places, taken, strict=True), key=lambda e: -e[0].cycles)
+    occupied = [(x - 6, y - 6, x + 6, y + 6) for x, y in places]
+    longest_first = sorted(zip(points, places, occupied, strict=True), key=lambda e: -e[0].cycles)
     for point, (x, y), own in longest_first:
         reach = len(point.name) * _LETTER
         left = x + 8 + reach > _WIDTH - _RIGHT
         begin = x - 14 - reach if left else x + 8
         box = (begin, y - 6, begin + reach + 6, y + 7)
-        if box[0] > _LEFT and not any(_overlap(box, other) for other in taken if other != own):
-            taken.append(box)
+        if box[0] > _LEFT and not any(_overlap(box, other) for other in occupied if other != own):
+            occupied.append(box)
             side, anchor = (-8, "label end") if left else (8, "label")
             drawing.text(x + side, y + 4, point.name, anchor)
 

@@ -56,7 +56,7 @@ def report_html(report: ReportData) -> str:
         painted=CLASSES,
         legend=_legend(report, classes),
         tiles=_tiles(report),
-        whole=_whole(report),
+        whole=_whole_parts(report),
         charged=_charged(report, classes),
         details=_details(report),
         longest=_longest(report),
@@ -74,7 +74,7 @@ def report_html(report: ReportData) -> str:
     )
 
 
-def _plain(value: object) -> object:
+def _plain_value(value: object) -> object:
     """Return what a page shows of a value; drawings are marked as safe, and no `str`."""
     return "\n".join(map(plain, value.split("\n"))) if type(value) is str else value
 
@@ -88,7 +88,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=True,
-        finalize=_plain,
+        finalize=_plain_value,
     )
     environment.filters.update(count=count, milliseconds=milliseconds, pc=lambda v: f"{v:.4f}")
     return environment
@@ -128,10 +128,10 @@ def _tiles(report: ReportData) -> list[_Tile]:
         said = f"of {share} % of the cycles, derived from published average powers"
         tiles.append(_Tile("energy", _energy(report.energy.microjoules), said))
     if memory.flash_limit is not None:
-        tiles.append(_room("flash", memory.flash, memory.flash_limit))
+        tiles.append(_room_tile("flash", memory.flash, memory.flash_limit))
     if memory.limit is not None:
         name = "L2" if memory.flash_limit is None else "RAM"
-        tiles.append(_room(name, memory.total, memory.limit))
+        tiles.append(_room_tile(name, memory.total, memory.limit))
     else:
         tiles.append(_Tile("L2", f"{count(memory.total)} B", "no limit"))
     speed_up = speed_up_of(report)
@@ -146,7 +146,7 @@ def _tiles(report: ReportData) -> list[_Tile]:
     return tiles
 
 
-def _room(name: str, used: int, limit: int) -> _Tile:
+def _room_tile(name: str, used: int, limit: int) -> _Tile:
     """Return how full a memory is."""
     free = limit - used
     title, word = (f"{name} fits", "free") if free >= 0 else (f"{name} overflows", "too many")
@@ -158,7 +158,7 @@ def _energy(microjoules: float) -> str:
     return f"{microjoules:.2f} µJ" if microjoules < 1000 else f"{microjoules / 1000:.2f} mJ"
 
 
-def _whole(report: ReportData) -> tuple[BarPart, ...]:
+def _whole_parts(report: ReportData) -> tuple[BarPart, ...]:
     causes = report.summary.causes
     return () if causes is None else cause_parts(causes, causes.cycles)
 

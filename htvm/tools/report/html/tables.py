@@ -157,7 +157,7 @@ def layers_grid(report: ReportData, classes: Mapping[str, str]) -> Grid:
         HeadCell("off %", meaning="positive where too much was predicted"),
         HeadCell("µJ", meaning="derived from published average powers"),
     )
-    return _used(head, [_layer(report, row, classes) for row in report.layers])
+    return _used_columns(head, [_layer(report, row, classes) for row in report.layers])
 
 
 def _layer(report: ReportData, row: LayerRow, classes: Mapping[str, str]) -> tuple[Cell, ...]:
@@ -211,26 +211,26 @@ def bytes_grid(report: ReportData) -> Grid:
         spent = [getattr(whole, field) for field in CAUSES]
         values = [report.summary.cycles, *spent, whole.dma, whole.waiting]
         foot = (Cell("the whole run"), *(Cell(count(value)) for value in values), *[Cell()] * 5)
-    return _used(head, rows, foot)
+    return _used_columns(head, rows, foot)
 
 
 def _bytes(row: LayerRow) -> tuple[Cell, ...]:
     known = row.causes
-    spent = [None if known is None else getattr(known, field) for field in CAUSES]
+    cause_cycles = [None if known is None else getattr(known, field) for field in CAUSES]
     busy = [None, None] if known is None else [known.dma, known.waiting]
     moved = [row.l2_read, row.l2_written, row.l2_weights, row.l1_bytes]
     held = row.resident.replace("input", "in").replace("output", "out").replace("ins", "in")
-    numbers = [row.cycles, *spent, *busy, *moved]
+    numbers = [row.cycles, *cause_cycles, *busy, *moved]
     return (Cell(row.label), *(Cell(count(value)) for value in numbers), Cell(held))
 
 
-def _used(
+def _used_columns(
     head: Sequence[HeadCell], rows: Sequence[tuple[Cell, ...]], foot: tuple[Cell, ...] = ()
 ) -> Grid:
     """Return the table without columns that are empty in all rows."""
-    kept = [i for i in range(len(head)) if not rows or any(row[i] for row in rows)]
+    columns = [i for i in range(len(head)) if not rows or any(row[i] for row in rows)]
     return Grid(
-        tuple(head[i] for i in kept),
-        tuple(tuple(row[i] for i in kept) for row in rows),
-        tuple(foot[i] for i in kept) if foot else (),
+        tuple(head[i] for i in columns),
+        tuple(tuple(row[i] for i in columns) for row in rows),
+        tuple(foot[i] for i in columns) if foot else (),
     )
