@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
 
 from byoc_dory.errors import TilingError
+from byoc_dory.options import TilingOptions
+from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
 from byoc_dory.tiling import Axis, Tile, TilingProblem, shortage_of, solve_exhaustive
 from byoc_dory.tiling.objectives import Objective
 from byoc_dory.tiling.problem import InputWindow, Rounding, TileWeights
+from tests.byoc_dory.snitch_cases import attention_layer
 from tests.byoc_dory.test_tiling_milp import general_problem
 
 CONV = TilingProblem(
@@ -106,3 +109,17 @@ def test_there_is_a_shortage_exactly_where_no_tile_fits(part: int) -> None:
         if found.memory == "L1":
             assert shortage_of(replace(small, l1_limit=found.smallest)) is None
     assert 5 < lacking < 50
+
+
+def test_attention_needs_the_memory_of_its_largest_part() -> None:
+    layer = attention_layer(np.random.default_rng(0), "l", 64, 128, 2, joined=True)
+    ita, options = SNITCH_ITA.accelerator("ita"), TilingOptions()
+    problems = [
+        SNITCH_ITA.accelerator(name).problem(SNITCH_ITA, part, options)
+        for part, name in ita.expand(SNITCH_ITA, layer)
+    ]
+    whole = ita.problem(SNITCH_ITA, layer, options)
+    *parts, needed = (
+        problem.l1_bytes(*astuple(problem.smallest)) for problem in (*problems, whole)
+    )
+    assert min(parts) < max(parts) == needed
