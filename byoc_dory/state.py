@@ -89,13 +89,9 @@ class StatePlan:
             f"all of them in L2{others}."
         )
 
-    def options(self, tiling_options: TilingOptions) -> TilingOptions:
+    def options(self, options: TilingOptions) -> TilingOptions:
         """Return the options of the tiler with the L1 that is left."""
-        return (
-            tiling_options
-            if self.l1_budget is None
-            else replace(tiling_options, l1_budget=self.l1_budget)
-        )
+        return options if self.l1_budget is None else replace(options, l1_budget=self.l1_budget)
 
 
 _LOG = logging.getLogger(__name__)

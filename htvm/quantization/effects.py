@@ -163,9 +163,8 @@ def pass_back(net: Annotated, node: Node, through: Array) -> list[Array]:
                 return [through.reshape(-1, channels).mean(axis=0)]
             return [np.full(channels, through.mean())]
     gains = []
-    for shape, taken, target in _taken_elements(
-        net, node
-    ):  # each element counts as often as it is taken
+    # Each element counts as often as it is taken.
+    for shape, taken, target in _taken_elements(net, node):
         back = np.zeros(shape[-1])
         np.add.at(back, taken % shape[-1], through[target])
         gains.append(back * shape[-1] / int(np.prod(shape)))
