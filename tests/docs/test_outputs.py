@@ -10,7 +10,7 @@ import pytest
 from tests.docs.outputs import rewritten
 
 DOCS = Path(__file__).parents[2] / "docs"
-QUICK = ("comparison.md", "guides/relax-to-c.md")
+QUICK = ("comparison.md", "contract.md", "guides/relax-to-c.md")
 PAGES = (
     "../README.md",
     "tutorial.md",
