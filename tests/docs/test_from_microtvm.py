@@ -1,4 +1,4 @@
-"""The calls on the page for microTVM's users are those that exist."""
+"""The calls on the pages for users of microTVM and tvmc are those that exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from htvm.tools.cli.app import app
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 COMMANDS = [
     command
-    for page in ("boards.md", "from-microtvm.md")
+    for page in ("boards.md", "from-tvmc.md")
     for command in re.findall(r"`(htvm [^`]*)`", (GUIDES / page).read_text(encoding="utf-8"))
 ]
 

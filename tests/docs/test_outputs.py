@@ -20,6 +20,7 @@ PAGES = (
     "guides/boards.md",
     "guides/export.md",
     "guides/from-microtvm.md",
+    "guides/from-tvmc.md",
     "guides/own-pipeline.md",
     "guides/quantize.md",
 )
