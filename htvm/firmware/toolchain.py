@@ -128,8 +128,8 @@ class Compiler:
             CompileError: the compiler failed; the message has its first errors, ``output``
                 everything.
         """
-        # zig adds trapping sanitizers by default; a build without flags should be a plain one.
-        plain = ("-fno-sanitize=all",) if self.host == self.cross else ()
+        # zig adds this one by default; a build without flags should be a plain one.
+        plain = ("-fno-sanitize=undefined",) if self.host == self.cross else ()
         library = ("-shared", "-fPIC") if shared else ()
         return self._run((*self.host, *HOST_FLAGS, *plain, *library), sources, out, includes, flags)
 

@@ -64,7 +64,8 @@ def source_of(*codes: CpuCode) -> str:
 
 def trapping(compiler: Compiler) -> Compiler:
     """The compiler with traps at undefined behaviour."""
-    return replace(compiler, host=(*compiler.host, "-fsanitize=undefined", "-fsanitize-trap=all"))
+    flags = ("-fsanitize=undefined", "-fsanitize-trap=undefined")
+    return replace(compiler, host=(*compiler.host, *flags))
 
 
 def in_child(action) -> None:
