@@ -58,8 +58,9 @@ def Partition(  # noqa: N802 - passes of TVM are named like classes
     Every function is partitioned as `htvm.build` would: what can be read in it is retargeted,
     placed, and grouped into regions, functions of their own that ``relax.transform.RunCodegen``
     turns into a library on the SoC's device models.  They carry all that this needs as attributes
-    (`patterns.byoc.contract`).  The operators around them are those of the integer form, and what
-    cannot be read stays as it is; the module's log says why.
+    (`patterns.byoc.contract`).  The operators around them are those of the integer form.  What is
+    not quantized stays as it is, and so does what cannot be read; of that, the log says why.
+    Private functions are put where they are called.
 
     Args:
         target, policy, tiling, rewrites: as for `htvm.build`; the target by name, or as TVM's with
@@ -231,7 +232,7 @@ def _pass(name: str, rewriting: _Rewriting, others: Sequence[FusionPattern] = ()
     """Return a pass that rewrites islands, after the patterns of others have been applied."""
 
     def run(module: IRModule, _context: Any) -> IRModule:
-        module = relax.transform.ConvertToDataflow()(module)
+        module = relax.transform.ConvertToDataflow()(_with_public_functions(module))
         if others:
             module = relax.transform.FuseOpsByPattern(others, annotate_codegen=True)(module)
         for var, function in list(module.functions.items()):
@@ -240,6 +241,31 @@ def _pass(name: str, rewriting: _Rewriting, others: Sequence[FusionPattern] = ()
         return module
 
     return tvm.transform.module_pass(run, opt_level=0, name=name)
+
+
+def _with_public_functions(module: IRModule) -> IRModule:
+    """Return a module whose private functions are where they are called.
+
+    RunCodegen makes code of regions in public functions only.
+    """
+    own = {
+        var: function
+        for var, function in module.functions.items()
+        if isinstance(function, relax.Function) and not _is_generators(function)
+    }
+    private = {
+        var: function
+        for var, function in own.items()
+        if "global_symbol" not in (function.attrs or ())
+    }
+    if not private or relax.analysis.detect_recursion(module):
+        return module
+    found = module.clone()
+    for var in set(own) - set(private):
+        found.update_func(var, own[var].inline_functions(private))
+    for var in private:
+        del found[var]
+    return found
 
 
 def _is_generators(function: Function) -> bool:
@@ -321,17 +347,13 @@ class _FunctionRewriter:
         return done
 
     def _leave(self, island: Island, error: HtvmError) -> None:
-        """Leave out what may be the reason why an island cannot be read, or all of it."""
+        """Leave out calls that may be the reason why an island cannot be read, or all of it."""
         own = {binding.var for binding in island.bindings}
-        reals = {
-            binding.var
-            for binding in island.bindings
-            if binding.var not in self._quantized or self._is_unknown_call(binding.value)
-        }
-        if not reals:
+        unknown = {each.var for each in island.bindings if self._is_unknown_call(each.value)}
+        if not unknown:
             where = self._var.name_hint
-            _log.warning("function '%s': %d bindings stay: %s", where, len(own), error)
-        self._left |= reals or own
+            _log.warning("function '%s': %d bindings stay: %s", where, len(own), error.what)
+        self._left |= unknown or own
 
     def _enter(self, found: IRModule) -> GlobalVar:
         """Enter what takes an island's place, with what it calls; return its name."""
@@ -351,11 +373,11 @@ class _FunctionRewriter:
         return main
 
     def _is_readable(self, binding: Binding) -> bool:
-        """Whether the readers have a handler for a binding, and it was not left out."""
+        """Whether a binding is quantized, readers have a handler for it, and it is not left out."""
         value = binding.value
-        if binding.var in self._left or not isinstance(binding, relax.VarBinding):
+        if binding.var in self._left or binding.var not in self._quantized:
             return False
-        if not _is_static(binding.var):
+        if not isinstance(binding, relax.VarBinding) or not _is_static(binding.var):
             return False
         if not isinstance(value, relax.Call):
             return not isinstance(value, relax.Function | relax.If)
@@ -424,7 +446,7 @@ def _quantized(function: Function) -> set[Var]:
     integers = {var for var in (*function.params, *read) if not _is_real(var)}
     behind: set[Var] = set()
     for var, inputs in read.items():
-        if inputs and all(each in integers or each in behind for each in inputs):
+        if all(each in integers or each in behind for each in inputs):
             behind.add(var)
     before: set[Var] = set()
     for var, inputs in reversed(read.items()):

@@ -242,6 +242,34 @@ def test_functions_without_quantizations_stay_as_they_are(caplog: Any) -> None:
     assert not caplog.records
 
 
+def test_reals_behind_the_last_quantization_stay_with_tvm() -> None:
+    module = networks.network(
+        lambda net, x: net.emit(R.nn.softmax(net.classifier(net.conv(x, 8, 3), 4))), IMAGE.shape, 1
+    )
+    found = htvm.relax.Partition("diana")(module)
+    assert sorted(regions(found).values()) == [["conv2d"], ["dense"]]
+    assert "R.nn.softmax" in found["main"].script(show_meta=False)
+
+
+def test_private_functions_are_put_where_they_are_called() -> None:
+    inner = network()["main"].without_attr("global_symbol")
+    builder = relax.BlockBuilder()
+    part = builder.add_func(inner, "part")
+    x = relax.Var("x", relax.TensorType(IMAGE.shape, "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            out = builder.emit_output(builder.emit(relax.Call(part, [x])))
+        builder.emit_func_output(out)
+    found = htvm.relax.Partition("diana")(builder.get())
+    alone = htvm.relax.Partition("diana")(network())
+    assert regions(found) == regions(alone)
+    image = np.asarray(IMAGE)
+    codegen = relax.transform.RunCodegen()
+    np.testing.assert_array_equal(
+        run(codegen(found), "main", image), run(codegen(alone), "main", image)
+    )
+
+
 def test_sizes_that_are_not_known_are_refused() -> None:
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType((tvm.tirx.Var("n", "int64"), 4), "int8"))
