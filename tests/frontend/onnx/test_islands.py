@@ -65,6 +65,14 @@ def test_layer_norm(spelled: bool, tmp_path) -> None:
     agree(path, inputs, built.run(inputs[0]).outputs[0])
 
 
+def test_instance_norm(tmp_path) -> None:
+    file, rng, shape = File(), np.random.default_rng(8), (1, 6, 16, 8)
+    x = file.through(file.input("x", shape), IN, 4)
+    factors = [file.constant(rng.normal(mean, 0.2, 6), "float32") for mean in (1, 0)]
+    y = file.node("InstanceNormalization", [x, *factors], epsilon=1e-5)
+    agree(saved(file, y, tmp_path), [data(shape)])
+
+
 def test_gelu_of_a_quantized_tensor_is_a_table(tmp_path) -> None:
     file = File()
     path = saved(file, gelu(file, file.through(file.input("x", ROWS), IN, 4)), tmp_path)
