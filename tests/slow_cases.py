@@ -23,7 +23,10 @@ SLOW_CASES = {
     "aot/cpu/test_kernels.py": ("test_requantize_by_any_factor[factors0-scheduled]",),
     "aot/cpu/test_shared_kernels.py": ("test_the_cores_compute_what_one_does[32768-*",),
     "benchmarks/test_compilers.py": ("test_pairs_of_settings_compile_without_a_warning[*",),
-    "benchmarks/test_house.py": ("test_counts_are_the_same_again",),
+    "benchmarks/test_house.py": (
+        "test_a_build_imports_no_other_accelerators*",
+        "test_counts_are_the_same_again",
+    ),
     "benchmarks/test_llama.py": (
         "test_figures_follow_from_the_runs",
         "test_networks_without_files",
@@ -31,10 +34,11 @@ SLOW_CASES = {
     ),
     # All cases are made to find one; tests/frontend has each operator.
     "benchmarks/test_onnx_cases.py": ("test_some_cases_are_computed_as_the_standard_says[*",),
+    "benchmarks/test_mutations.py": ("test_no_onnx_mutant_is_wrong_and_none_crashes[*",),
     "benchmarks/test_predicted.py": (
         "test_layers_on_the_cluster_are_predicted[snitch_ita.cluster]",
     ),
-    "benchmarks/test_sizes.py": ("test_all_state_the_same[zoo:toyadmos-clang]",),
+    "benchmarks/test_sizes.py": ("test_all_state_the_same[*",),
     "benchmarks/test_snitch_table_i.py": ("test_figures_follow_from_the_runs",),
     "byoc_dory/test_emit_native.py": (
         "test_equals_the_reference[True]",
@@ -46,6 +50,15 @@ SLOW_CASES = {
     "byoc_dory/test_neureka_native.py": ("test_layers[*",),
     "byoc_dory/test_neureka_rows.py": ("test_regions_in_ranges_of_rows[True]",),
     "byoc_dory/test_schedule_replay.py": ("test_budgets_do_tile",),
+    "byoc_dory/test_tiling_milp.py": ("test_large_layers",),
+    "cli/test_generate.py": ("test_it_writes_the_tokens_of_the_library",),
+    "cli/test_interface.py": ("test_data_are_what_retargeting_is_fitted_to",),
+    "cli/test_verbs.py": (
+        "test_interrupting_is_clean[*",
+        "test_no_colour_and_no_bar_off_a_terminal",
+    ),
+    # `make docs` builds the same pages, and as strictly.
+    "docs/test_site.py": ("test_*",),
     "e2e/test_both_cores.py": ("test_networks_of_the_zoo[ds_cnn_7x5-ternary-diana-host]",),
     "e2e/test_determinism.py": ("test_builds_are_byte_identical[*",),
     "e2e/test_random_networks.py": (
@@ -64,6 +77,7 @@ SLOW_CASES = {
         "test_random_networks_equal_the_interpreter[41]",
         "test_random_networks_equal_the_interpreter[42]",
     ),
+    "e2e/test_state.py": ("test_numbers_beside_the_best_of_four_steps_are_tried",),
     "e2e/test_tflite_models.py": (
         "test_digital_equals_its_reference[vww_96_int8-*]",
         "test_digital_equals_its_reference[pretrainedResnet_quant-*",
@@ -109,6 +123,8 @@ SLOW_CASES = {
         "test_simulator_under_sanitizers[zig-corev]",
     ),
     "soc/test_parameters.py": ("test_exports_and_reports_have_the_whole_name",),
+    # Others damage what is kept, and interrupt verbs.
+    "test_faults.py": ("test_a_killed_build_is_repeated",),
     "test_generation.py": ("test_simulated_targets_write_the_same[siracusa.cluster-rv32]",),
     "verification/test_clusters.py": (
         "test_a_core_that_spoils_a_layer[1-*",
@@ -116,6 +132,7 @@ SLOW_CASES = {
         "test_a_core_that_spoils_attention_over_a_cache[siracusa]",
     ),
     "verification/test_dla.py": ("test_the_instruction_of_a_wrong_element_is_named[on-9KiB]",),
+    "verification/test_golden.py": ("test_what_retargeting_changed_is_no_bug",),
     "zoo/test_llama.py": (
         "test_it_has_the_files_operators_and_interface[*-microllama:64]",
         "test_it_has_the_files_operators_and_interface[*-microllama:prompt1]",
