@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.fuzzing import CORPUS, READERS
 
-RUNS = (5_000, pytest.param(100_000, marks=pytest.mark.slow))  # the latter in about a minute
+RUNS = (1_500, pytest.param(100_000, marks=pytest.mark.slow))  # the latter in about a minute
 
 
 @pytest.mark.skipif(not os.environ.get("CI"), reason="only CI waits: python -m benchmarks.fuzzing")
