@@ -50,6 +50,10 @@ if TYPE_CHECKING:
 CONTRACT = 1
 """Version of the attributes."""
 
+_REGION = tuple(
+    f"htvm.{name}" for name in ("contract", "region", "target", "options", "inputs", "content")
+)
+
 LAYER_ATTRIBUTE = "layer"
 """Attribute of a composite function that carries the layer's name."""
 
@@ -129,18 +133,26 @@ def name_of_region(function: Function) -> str:
 
 
 def is_region(function: Any) -> bool:
-    """Whether a function of a module is a region with these attributes."""
+    """Whether a function of a module is a region, which has some of these attributes."""
     attributes = getattr(function, "attrs", None)
-    return attributes is not None and "htvm.contract" in attributes
+    return attributes is not None and any(name in attributes for name in _REGION)
 
 
 def check_region(symbol: str, function: Function) -> None:
     """Refuse a region that this version did not write as it is.
 
     Raises:
-        IntegerFormError: its attributes are of another contract, or the function was changed since.
+        IntegerFormError: its attributes are of another contract, some are missing, or the function
+            was changed since.
     """
     where = f"function '{symbol}'"
+    missing = [name for name in _REGION if name not in function.attrs]
+    if missing:
+        raise IntegerFormError(
+            f"a region lacks {', '.join(missing)}",
+            where=where,
+            hint="let htvm.relax.Partition make regions, and keep their attributes",
+        )
     contract = int(function.attrs["htvm.contract"])
     if contract != CONTRACT:
         raise IntegerFormError(
