@@ -300,5 +300,11 @@ def _declared(name: str, found: Any) -> ValueInfoProto:
     from onnx import helper
 
     var = relax.Var(name, found)
+    if not isinstance(found, relax.TensorType) or dtype_of(var) in ("uint1", ""):
+        raise UnsupportedError(
+            f"an input or output of type {found}",
+            where=f"'{name}' of function 'main'",
+            hint="give each tensor as a parameter or result of its own, of a type of ONNX",
+        )
     dtype = helper.np_dtype_to_tensor_dtype(np.dtype(dtype_of(var)))
     return helper.make_tensor_value_info(name, dtype, shape_of(var))
