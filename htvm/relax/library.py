@@ -17,6 +17,7 @@ from htvm.aot.program import Assembly, Program, assemble
 from htvm.aot.steps import ModelCall, Value
 from htvm.firmware import host
 from htvm.firmware.builds import kept_build
+from htvm.firmware.diagnostics import CompileError
 from htvm.firmware.toolchain import HOST_FLAGS, Compiler
 from htvm.model import TensorInfo
 from htvm.public import public
@@ -166,5 +167,15 @@ def link(library: str, objects: Sequence[str], **_: Any) -> None:
 
     Raises:
         ToolchainError: the compiler is not installed, or failed.
+        UnsupportedError: there are two libraries of regions, each with device models.
     """
-    Compiler.zig().compile_host([Path(each) for each in objects], Path(library), shared=True)
+    try:
+        Compiler.zig().compile_host([Path(each) for each in objects], Path(library), shared=True)
+    except CompileError as error:
+        if "htvm_host_begin" not in error.output:
+            raise
+        raise UnsupportedError(
+            "two libraries of regions in one program, each with device models of its own",
+            where=library,
+            hint="run RunCodegen or LowerToC once, after all functions are partitioned",
+        ) from error
