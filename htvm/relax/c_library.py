@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -183,6 +183,12 @@ def _entries(module: IRModule, entry: str | Sequence[str] | None) -> list[str]:
                 hint="name one with the option 'entry'" if functions else "",
             )
         return sorted(public)
+    if not isinstance(entry, str) and not isinstance(entry, Iterable):
+        raise ModelError(
+            f"a {type(entry).__name__} names no function",
+            where="option 'entry'",
+            hint="give a name, or several",
+        )
     chosen = [entry] if isinstance(entry, str) else list(entry)
     if not chosen:
         raise ModelError("no function is named", where="option 'entry'", hint="name at least one")
