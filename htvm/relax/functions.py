@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 from tvm import ir, relax
 
+from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import HtvmError, IntegerFormError, UnsupportedError
 from htvm.frontend.module import refuse_unknown_sizes
 from htvm.frontend.relax_onnx import HANDLERS
@@ -36,6 +37,15 @@ def rewritten(module: IRModule, rewriting: Rewriting) -> IRModule:
         if isinstance(function, relax.Function) and not is_of_generator(function):
             module = _FunctionRewriter(module, var, function, rewriting).rewritten()
     return module
+
+
+def with_dataflow(module: IRModule) -> IRModule:
+    """Return a module whose functions have dataflow blocks; code generators' are as they were."""
+    found = relax.transform.ConvertToDataflow()(module)
+    for var, function in module.functions.items():
+        if isinstance(function, relax.Function) and is_of_generator(function):
+            found.update_func(var, function)
+    return found
 
 
 def with_public_functions(module: IRModule) -> IRModule:
@@ -84,6 +94,7 @@ class _FunctionRewriter:
         self._islands: dict[GlobalVar, Function] = {}
         self._quantized = _quantized(function)
         self._left: set[Var] = set()
+        self._params = set(function.params)
 
     def rewritten(self) -> IRModule:
         """Return the module with this function rewritten."""
@@ -148,12 +159,13 @@ class _FunctionRewriter:
         unknown = {each.var for each in island.bindings if self._is_unknown_call(each.value)}
         if not unknown:
             where = self._var.name_hint
-            _log.warning("function '%s': %d bindings stay: %s", where, len(own), error.what)
+            reason = str(error).replace(" of function 'main'", "")  # the island's own name
+            _log.warning("function '%s': %d bindings stay: %s", where, len(own), reason)
         self._left |= unknown or own
 
     def _enter(self, found: IRModule) -> GlobalVar:
         """Enter what takes an island's place, with what it calls; return its name."""
-        own = str(self._var.name_hint)
+        own = c_identifier(str(self._var.name_hint))
         names: dict[GlobalVar, GlobalVar] = {}
         # Regions may call PrimFuncs, and the main function calls both.
         for var, function in sorted(found.functions.items(), key=lambda item: _rank(*item)):
@@ -175,6 +187,8 @@ class _FunctionRewriter:
             return False
         if not isinstance(binding, relax.VarBinding) or not _is_static(binding.var):
             return False
+        if isinstance(value, relax.TupleGetItem) and value.tuple_value in self._params:
+            return False  # readers take tensors, so the item is an input of the island
         if not isinstance(value, relax.Call):
             return not isinstance(value, relax.Function | relax.If)
         return isinstance(value.op, ir.Op) and str(value.op.name) in _OPERATORS

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import tvm
 from tvm import ir, relax
 
-from byoc_dory.errors import TargetError
+from byoc_dory.emit.text import c_identifier
+from byoc_dory.errors import InputError, IntegerFormError, TargetError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Target
 from byoc_dory.soc.registry import resolve
@@ -18,9 +19,16 @@ from htvm.frontend.module import load_module
 from htvm.policy import POLICIES, check_policy
 from htvm.public import public
 from htvm.relax.autoload import TAG, register
-from htvm.relax.functions import Rewriting, is_of_generator, rewritten, with_public_functions
+from htvm.relax.functions import (
+    Rewriting,
+    is_of_generator,
+    rewritten,
+    with_dataflow,
+    with_public_functions,
+)
 from htvm.relax.library import PackedProgram, check_name, library_of
 from patterns.byoc.codegen import register_codegen
+from patterns.byoc.contract import is_region, target_of
 from patterns.byoc.partition import codegen_name
 from patterns.byoc.registered import PREFIX, operators_of, register_patterns
 
@@ -71,6 +79,8 @@ def Partition(  # noqa: N802 - passes of TVM are named like classes
     for accelerator in found.accelerators:
         register_codegen(codegen_name(found.soc, accelerator))
     ours = registered_patterns()
+    if patterns is not None:
+        patterns = _fusion_patterns(patterns)
     others = [entry for entry in patterns or () if not str(entry.name).startswith(PREFIX)]
     if patterns is not None and operators_of(ours) != operators_of(patterns):
         policy = _only(operators_of(ours) - operators_of(patterns), policy or found.policy, found)
@@ -80,7 +90,7 @@ def Partition(  # noqa: N802 - passes of TVM are named like classes
         model = load_module(module, name)
         return Compiled(model, found, options, data=data).partition.module
 
-    return _pass("htvm.Partition", rewriting, others)
+    return _pass("htvm.Partition", found.name, rewriting, others)
 
 
 @public
@@ -109,6 +119,7 @@ def LowerToC(  # noqa: N802 - passes of TVM are named like classes
     options = BuildOptions(tiling=tiling or TilingOptions(), policy=policy, rewrites=rewrites)
 
     def run(module: IRModule, _context: Any) -> IRModule:
+        attributes = dict(module.attrs.items()) if module.attrs else {}
         public_names = [
             var
             for var, function in module.functions.items()
@@ -126,9 +137,13 @@ def LowerToC(  # noqa: N802 - passes of TVM are named like classes
             main = function.with_attr("global_symbol", "main")
             model = load_module(ir.IRModule({**others, ir.GlobalVar("main"): main}), name)
             program = Compiled(model, found, options, data=data).program
-            calls.append(PackedProgram(f"{name}_c", program))
+            calls.append(PackedProgram(f"{c_identifier(name)}_c", program))
             lowered[var] = _calling(calls[-1].symbol, function)
-        return ir.IRModule(lowered).with_attr("external_mods", [library_of(calls, found.soc)])
+        attributes["external_mods"] = [
+            *attributes.get("external_mods", ()),
+            library_of(calls, found.soc),
+        ]
+        return ir.IRModule(lowered).with_attrs(attributes)
 
     return tvm.transform.module_pass(run, opt_level=0, name="htvm.LowerToC")
 
@@ -146,7 +161,7 @@ def _calling(symbol: str, function: Function) -> Function:
             )
         builder.emit_func_output(result)
     (made,) = builder.get().functions.values()
-    return made
+    return made.with_attrs(dict(function.attrs.items()))
 
 
 @public
@@ -158,6 +173,27 @@ def registered_patterns() -> list[FusionPattern]:
     """
     register_patterns()
     return list(relax.backend.get_patterns_with_prefix(PREFIX))
+
+
+def _fusion_patterns(patterns: Any) -> list[FusionPattern]:
+    """Return patterns, also those given as tuples, as TVM's passes take them.
+
+    Raises:
+        InputError: it is no list of these.
+    """
+    from tvm.relax.transform import FusionPattern
+
+    try:
+        return [
+            entry if isinstance(entry, FusionPattern) else FusionPattern(*entry)
+            for entry in patterns
+        ]
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{patterns!r} is no list of patterns",
+            where="option 'patterns'",
+            hint="give some of htvm.relax.registered_patterns(), and FusionPatterns of your own",
+        ) from error
 
 
 def _only(left_out: Collection[str], policy: Policy, target: Target) -> Decide:
@@ -193,7 +229,7 @@ def Retarget(  # noqa: N802 - passes of TVM are named like classes
         model = load_module(module, name)
         return Compiled(model, found, options, data=data).retargeted.model.module
 
-    return _pass("htvm.Retarget", rewriting)
+    return _pass("htvm.Retarget", found.name, rewriting)
 
 
 def _named_target(target: str | Target | tvm.target.Target) -> Target:
@@ -218,13 +254,22 @@ def _known_target(target: str | Target | tvm.target.Target) -> Target:
     return found
 
 
-def _pass(name: str, rewriting: Rewriting, others: Sequence[FusionPattern] = ()) -> Pass:
+def _pass(
+    name: str, target: str, rewriting: Rewriting, others: Sequence[FusionPattern] = ()
+) -> Pass:
     """Return a pass that rewrites islands, after the patterns of others have been applied."""
 
     def run(module: IRModule, _context: Any) -> IRModule:
-        module = relax.transform.ConvertToDataflow()(with_public_functions(module))
+        module = with_dataflow(with_public_functions(module))
         if others:
             module = relax.transform.FuseOpsByPattern(others, annotate_codegen=True)(module)
+        for var, function in module.functions.items():
+            if is_region(function) and target_of(function) != target:
+                raise IntegerFormError(
+                    f"a region of '{target_of(function)}', not of '{target}'",
+                    where=f"function '{var.name_hint}'",
+                    hint="partition a module for one target",
+                )
         return rewritten(module, rewriting)
 
     return tvm.transform.module_pass(run, opt_level=0, name=name)

@@ -19,7 +19,7 @@ from tvm.relax.dpl import is_op, wildcard
 import htvm
 import htvm.relax
 from byoc_dory.options import TilingOptions
-from htvm.errors import IntegerFormError, PolicyError, TargetError, UnsupportedError
+from htvm.errors import InputError, IntegerFormError, PolicyError, TargetError, UnsupportedError
 from htvm.relax.library import region_library
 from htvm.vm import linked
 from patterns.byoc.contract import CONTRACT, is_region, region_of
@@ -221,6 +221,53 @@ def test_regions_of_two_targets_cannot_be_in_one_library() -> None:
     ]
     with pytest.raises(UnsupportedError, match="diana with different options"):
         region_library(functions)
+
+
+def test_a_partitioned_module_may_be_partitioned_again(partitioned: ir.IRModule) -> None:
+    """Its regions stay as they are, also in passes that make dataflow blocks."""
+    again = htvm.relax.Partition("diana")(partitioned)
+    assert regions(again) == regions(partitioned)
+    with pytest.raises(IntegerFormError, match="a region of 'diana', not of 'siracusa'"):
+        htvm.relax.Partition("siracusa")(partitioned)
+
+
+def test_attributes_of_functions_and_modules_are_kept() -> None:
+    module = network().with_attr("mine", 3)
+    main = module["main"].with_attr("other", "text")
+    module.update_func(module.get_global_var("main"), main)
+    for made in (htvm.relax.Partition("diana")(module), htvm.relax.LowerToC("diana")(module)):
+        assert int(made.attrs["mine"]) == 3 and str(made["main"].attrs["other"]) == "text"
+
+
+def test_functions_may_have_any_names() -> None:
+    """C gets identifiers made from them."""
+    function = network()["main"].with_attr("global_symbol", "my net-2")
+    module = ir.IRModule({"my net-2": function})
+    found = relax.transform.RunCodegen()(htvm.relax.Partition("diana")(module))
+    retargeted = htvm.relax.Retarget("diana")(module)
+    expected = run(retargeted, "my net-2", IMAGE)
+    np.testing.assert_array_equal(run(found, "my net-2", IMAGE), expected)
+
+
+def test_attributes_that_are_missing_are_named(partitioned: ir.IRModule) -> None:
+    module = partitioned.clone()
+    for var, function in partitioned.functions.items():
+        if is_region(function):
+            module.update_func(var, function.without_attr("htvm.content"))
+    for use in (relax.transform.RunCodegen(), htvm.load):
+        with pytest.raises(IntegerFormError, match="lacks htvm.content.*function '"):
+            use(module)
+
+
+def test_weights_in_a_tuple_stay_with_tvm() -> None:
+    module = relax.transform.LiftTransformParams()(network())
+    htvm.relax.Partition("diana")(module)
+
+
+@pytest.mark.parametrize("patterns", [7, [7], "htvm.dense", ["htvm.dense"]])
+def test_patterns_that_are_none_are_refused(patterns: Any) -> None:
+    with pytest.raises(InputError, match="no list of patterns"):
+        htvm.relax.Partition("diana", patterns=patterns)
 
 
 def test_options_that_nobody_knows_are_refused(partitioned: ir.IRModule) -> None:
