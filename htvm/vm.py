@@ -15,7 +15,7 @@ import numpy as np
 
 from byoc_dory.errors import HtvmError
 from htvm.inputs import bind_inputs
-from htvm.relax.library import check_name, link
+from htvm.relax.library import link
 from htvm.sim.native import region_runner
 
 if TYPE_CHECKING:
@@ -104,15 +104,9 @@ class RegionMachine:
         import tvm
         from tvm import relax
 
-        from htvm.relax.autoload import register
-        from patterns.byoc.codegen import register_codegen
-        from patterns.byoc.partition import codegen_name
+        from htvm.relax.passes import register_target
 
-        target = self._compiled.target
-        check_name(target)
-        register()
-        for accelerator in target.accelerators:
-            register_codegen(codegen_name(target.soc, accelerator))
+        register_target(self._compiled.target)
         module = relax.transform.RunCodegen()(self._compiled.partition.module)
         return relax.VirtualMachine(linked(tvm.compile(module, target="llvm")), tvm.cpu())
 

@@ -75,9 +75,7 @@ def Partition(  # noqa: N802 - passes of TVM are named like classes
     IntegerFormError for a function with regions of another target.
     """
     found = _named_target(target)
-    register()
-    for accelerator in found.accelerators:
-        register_codegen(codegen_name(found.soc, accelerator))
+    register_target(found)
     ours = registered_patterns()
     if patterns is not None:
         patterns = _fusion_patterns(patterns)
@@ -230,6 +228,18 @@ def Retarget(  # noqa: N802 - passes of TVM are named like classes
         return Compiled(model, found, options, data=data).retargeted.model.module
 
     return _pass("htvm.Retarget", found.name, rewriting)
+
+
+def register_target(target: Target) -> None:
+    """Register in TVM the code generators of a target's regions, and what makes their library.
+
+    Raises:
+        TargetError: the target's name does not tell all of it.
+    """
+    check_name(target)
+    register()
+    for accelerator in target.accelerators:
+        register_codegen(codegen_name(target.soc, accelerator))
 
 
 def _named_target(target: str | Target | tvm.target.Target) -> Target:
