@@ -63,7 +63,7 @@ def Partition(  # noqa: N802 - passes of TVM are named like classes
     Args:
         target, policy, tiling, rewrites: as for `htvm.build`; the target by name, or as TVM's with
             a tag such as ``htvm/diana``.
-        patterns: which operators are taken; by default all that `register_patterns` registered.
+        patterns: which operators are taken; by default all of `registered_patterns`.
             Without ``htvm.conv2d``, convolutions stay on the CPU. Patterns with other names are
             applied before, the first one first, and become regions of their own code generators.
         data: calibration inputs for retargeting, of a module that has one function only.
