@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,10 @@ import htvm
 from htvm import zoo
 from htvm.errors import TargetError
 from htvm.inputs import seeded_inputs
+from htvm.tools.sweeping import sweep
+from htvm.tools.sweeping.evaluate import evaluate
+from htvm.tools.sweeping.row import Job, Row
+from htvm.tools.sweeping.sweep import Chunk
 
 GRID = {
     "pes": [15, 64],
@@ -59,6 +64,22 @@ def test_a_wrong_stream_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DlaRegions, "run", wrong)
     frame = htvm.sweep(zoo.build("toyadmos"), "dla", {"pes": [8]}, jobs=1).frame
     assert list(frame.exact) == [False]
+
+
+def test_rows_of_a_chunk_that_comes_in_parts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a chunk that ended its process: its tasks are executed one by one."""
+    sizes = []
+
+    def one_by_one(job: Job, chunks: Sequence[Chunk], *_: object) -> Iterator[list[Row]]:
+        for chunk in chunks:
+            sizes.append(len(chunk))
+            for task in chunk:
+                yield evaluate(job, (task,))
+
+    monkeypatch.setattr(sweep, "executed", one_by_one)
+    grid = {"pes": [8, 15, 16, 64], "fused": [True, False]}
+    frame = htvm.sweep(zoo.build("toyadmos"), "dla", grid, jobs=1).frame
+    assert sizes == [2, 2, 2, 2] and len(frame) == 8 and frame.exact.all()
 
 
 def test_bad_parameters_are_refused_before_anything_is_built() -> None:

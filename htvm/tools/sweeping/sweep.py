@@ -225,10 +225,13 @@ class _Sweeper:
     ) -> None:
         chunks = list(self._chunks(designs, store))
         running = executed(self.job, chunks, self.jobs, self.client)
-        for _ in chunks:
+        remaining = sum(len(chunk) for chunk in chunks)
+        while remaining:  # a chunk whose process died comes back in several parts
             part = (len(store.rows) + 1, total)
             with self.progress.stage(f"design {part[0]} of {total}", part):
-                store.add(next(running))
+                rows = next(running)
+                store.add(rows)
+            remaining -= len(rows)
 
     def _chunks(
         self, designs: Sequence[tuple[int, Mapping[str, Value]]], store: Store
@@ -354,15 +357,26 @@ def _on_dask(job: Job, chunks: Sequence[Chunk], client: Any, work: Work) -> Iter
         )
     # As the result of a task, workers share it, and it comes back if all that have it die.
     shared = client.submit(_same, job, pure=False)
-    futures = {
-        client.submit(work, shared, chunk, pure=False, retries=_RETRIES): chunk for chunk in chunks
-    }
+
+    def submitted(sent: Any, chunk: Chunk) -> Any:
+        return client.submit(work, sent, chunk, pure=False, retries=_RETRIES)
+
+    futures = {submitted(shared, chunk): chunk for chunk in chunks}
+    suspected = list[Task]()
     try:
         for future in distributed.as_completed(list(futures)):
             try:
                 yield future.result()
             except distributed.KilledWorker:
-                # Several workers died of it, one after the other.
-                yield [_dead(job, task) for task in futures[future]]
+                # Several workers died with it, one after the other: of it, or of another chunk
+                # behind which it, or what is shared, was waiting for the same workers.
+                suspected += futures[future]
+        for task in suspected:
+            future = submitted(job, (task,))
+            futures[future] = (task,)
+            try:
+                yield future.result()
+            except distributed.KilledWorker:  # alone, so of it
+                yield [_dead(job, task)]
     finally:
         client.cancel(list(futures))
