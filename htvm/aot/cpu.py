@@ -8,13 +8,13 @@ code generator (`htvm.aot.codegen_c`).  A reshape is not a kernel but an alias.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import tvm
 import tvm_ffi
-from tvm import relax
+from tvm import relax, tirx
 from tvm.ir import GenericConst
 
 from byoc_dory.emit.text import Symbols, c_identifier
@@ -138,6 +138,47 @@ def compile_cpu(
 _MOST_CHARACTERS = 1 << 20
 
 
+@dataclass(frozen=True)
+class _Geometry:
+    """What the C of a kernel depends on but for names: layers that agree in it are compiled once.
+
+    Attributes:
+        func: the PrimFunc, without attributes.
+        operators: of its group.
+        names: of its parameters.
+        outputs: how many of them, the last, it writes.
+        over: parameters over which its output may be written.
+        small: for each parameter that is constant, which rows of the table its values are too
+            small for.
+    """
+
+    func: tvm_ffi.StructuralKey
+    operators: tuple[str, ...]
+    names: tuple[str, ...]
+    outputs: int
+    over: tuple[int, ...]
+    small: tuple[tuple[int, frozenset[int]], ...]
+
+    @classmethod
+    def of(
+        cls,
+        func: PrimFunc,
+        operators: tuple[str, ...],
+        names: Sequence[str],
+        outputs: int,
+        over: tuple[int, ...],
+        constants: Constants,
+        core: CoreKernels,
+    ) -> _Geometry:
+        limits = {row.least for row in core.products} | {row.least for row in core.depthwise}
+        small = tuple(
+            (at, frozenset(n for n in limits if any((value < n).any() for value in values)))
+            for at, values in sorted(constants.items())
+        )
+        key = tvm_ffi.StructuralKey(tirx.PrimFunc(func.params, func.body, func.ret_type))
+        return cls(key, operators, tuple(names), outputs, over, small)
+
+
 class _Compiler:
     """Walks ``main`` once; every called PrimFunc becomes a kernel."""
 
@@ -162,7 +203,8 @@ class _Compiler:
         self.constants = _constants(fused.module)
         self.pool = pool
         self.kernels: dict[str, CpuKernel] = {}
-        self.scheduled: dict[str, Scheduled] = {}
+        self.scheduled: dict[_Geometry, Scheduled] = {}
+        self.compiled: dict[_Geometry, CpuKernel] = {}
         self.calls: list[ModelCall | Alias] = []
         self.names: dict[Var, tuple[str, ...]] = {}  # shape of a tensor, or of a tuple's fields
         self.fresh = FreshNames(pool.constants).fresh
@@ -267,14 +309,16 @@ class _Compiler:
         callee, args = call.args[0], list(call.args[1])
         base = _base_name(group)
         func = self.fused.module[callee]
-        if callee.name_hint not in self.scheduled:
-            constants = self.constants.get(callee.name_hint, {})
-            self.scheduled[callee.name_hint] = self._schedule(
-                func, group, constants, backward=self.overlay
-            )
-        scheduled = self.scheduled[callee.name_hint]
-        inputs = []
         roles = self._roles(group, args)
+        outputs = len(var.ty.fields) if isinstance(var.ty, relax.TupleType) else 1
+        names = distinct([*roles, *["out"] * outputs])
+        over = self._over(args) if outputs == 1 else ()
+        constants = self.constants.get(callee.name_hint, {})
+        geometry = _Geometry.of(func, group.operators, names, outputs, over, constants, self.core)
+        if geometry not in self.scheduled:
+            self.scheduled[geometry] = self._schedule(func, group, constants, backward=self.overlay)
+        scheduled = self.scheduled[geometry]
+        inputs = []
         for at, (arg, role) in enumerate(zip(args, roles, strict=True)):
             if isinstance(arg, GenericConst):
                 where = f"{role} of {', '.join(group.layers)}"
@@ -285,21 +329,27 @@ class _Compiler:
             else:
                 inputs.append(self._tensor(arg))
         wish = f"{base}ded" if base.endswith("_pad") else group.layers[-1]
-        outputs = self._values(var, wish)
+        values = self._values(var, wish)
         if callee.name_hint not in self.kernels:
-            names = distinct([*roles, *["out"] * len(outputs)])
-            over = self._over(args) if len(outputs) == 1 else ()
             symbol = self.symbols.function(base)
-            kernel = self._compile(scheduled, func, symbol, group, names, len(outputs), over)
-            if self.overlay and group.operators == ("pad",):
-                forward = self._schedule(func, group, {}, backward=False)
-                apart = self._compile(forward, func, symbol, group, names, len(outputs), ())
-                overlaid = replace(kernel, apart=apart.definition)
-                kernel = overlaid if kernel.overlays else apart
-            self.kernels[callee.name_hint] = kernel
+            if geometry not in self.compiled:
+                self.compiled[geometry] = self._compiled(func, symbol, group, geometry)
+            self.kernels[callee.name_hint] = self.compiled[geometry].of_layers(symbol, group.layers)
         symbol = self.kernels[callee.name_hint].symbol
         macs = macs_of(func) if group.macs is None else group.macs
-        self.calls.append(ModelCall(symbol, tuple(inputs), outputs, macs))
+        self.calls.append(ModelCall(symbol, tuple(inputs), values, macs))
+
+    def _compiled(
+        self, func: PrimFunc, symbol: str, group: FusedGroup, geometry: _Geometry
+    ) -> CpuKernel:
+        names, outputs = list(geometry.names), geometry.outputs
+        scheduled = self.scheduled[geometry]
+        kernel = self._compile(scheduled, func, symbol, group, names, outputs, geometry.over)
+        if not self.overlay or group.operators != ("pad",):
+            return kernel
+        forward = self._schedule(func, group, {}, backward=False)
+        apart = self._compile(forward, func, symbol, group, names, outputs, ())
+        return replace(kernel, apart=apart.definition) if kernel.overlays else apart
 
     def _over(self, args: list[Any]) -> tuple[int, ...]:
         """Return which arguments are tensors between kernels."""

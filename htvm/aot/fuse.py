@@ -36,6 +36,8 @@ _SEPARATOR = "__of__"
 _LAYER, _OPERATOR, _ROLES, _MACS = "htvm.layer", "htvm.operator", "htvm.roles", "htvm.macs"
 _CALL_TIR = tvm.ir.Op.get("relax.call_tir")
 _ELEMENTWISE, _OPAQUE = 0, 8  # TVM's OpPatternKind: may be fused into its producer; must not
+_MOST_FUSED = 64
+"""Operators of a kernel: TVM inlines them in quadratic time."""
 _MANY = 32
 """Tensors above which an operator is a kernel of its own.
 
@@ -104,7 +106,8 @@ def fuse(
     with tvm.target.Target("c"):
         module = relax.transform.LegalizeOps(skip_ops=["relax.reshape"])(module)
         module = _own_copies(relax.transform.AnnotateTIROpPattern()(module), macs)
-        module = relax.transform.FuseOps()(module)
+        with tvm.transform.PassContext(config={"relax.FuseOps.max_depth": _MOST_FUSED}):
+            module = relax.transform.FuseOps()(module)
         groups = _describe_groups(module)
         module = relax.transform.FuseTIR()(module)
         module = relax.transform.DeadCodeElimination(["main"])(module)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from byoc_dory.emit.text import c_identifier
+from byoc_dory.emit.text import c_identifier, comment
 from byoc_dory.errors import ModelError
 
 if TYPE_CHECKING:
@@ -76,6 +76,22 @@ class CpuKernel:
     plain: bool = False
     overlays: tuple[Overlay, ...] = ()
     apart: Definition | None = None
+
+    def of_layers(self, symbol: str, layers: tuple[str, ...]) -> CpuKernel:
+        """The same code as the kernel of other layers, under another name."""
+        if self.definition is None or (symbol, layers) == (self.symbol, self.layers):
+            return self
+        named = tuple(map(comment, layers))
+        definition = replace(self.definition, layers=named)
+        return replace(
+            self,
+            symbol=symbol,
+            layers=layers,
+            source=definition.text(symbol),
+            prototype=definition.prototype(symbol),
+            definition=definition,
+            apart=None if self.apart is None else replace(self.apart, layers=named),
+        )
 
     @property
     def without_overlays(self) -> CpuKernel:

@@ -137,6 +137,7 @@ WEIGHT_LIMIT = 127.5
 
 _FEEDBACK = 0.3  # share of the weights' rounding noise that remains after error feedback
 _TOGETHER = 1 << 14  # weights times candidates that are considered at a time, in the cache
+_LARGEST_GAIN = 1e100  # hundreds of layers that amplify have more than a double can hold
 _RARE = 1e-3  # weight of an extreme value relative to the mean of the ordinary ones
 
 
@@ -167,7 +168,7 @@ class NoiseModel:
                 through = gain[node.name] * self.statistics.active[node.name]
                 back = pass_back(net, node, through)
                 for source, part in zip(node.inputs, back, strict=True):
-                    gain[source] += part
+                    gain[source] = np.minimum(gain[source] + part, _LARGEST_GAIN)
         positions = {name: int(np.prod(net.shape(name)[:-1])) for name in net.tensors}
         return {name: values * positions[name] for name, values in gain.items()}
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from benchmarks.retarget_networks import draw
+from htvm.quantization import noise
+from htvm.quantization.effects import pass_back
 from htvm.quantization.noise import NoiseModel, noise_inputs, observe
 from htvm.quantization.search import Search, choose_scales
 from htvm.quantization.ties import find_ties
@@ -35,3 +40,15 @@ def test_steps_of_large_ties_follow_their_tensors() -> None:
     scales = choose_scales(net, NoiseModel(net, statistics))
     steps = [float(scales.step[node.name].max()) for node in net.adds]
     assert 0.2 < min(steps) and max(steps) < 5
+
+
+def test_layers_that_amplify_beyond_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As hundreds of layers do whose weights are too large: noise stays a number."""
+
+    def amplified(*given: Any) -> list[Any]:
+        return [1e30 * part for part in pass_back(*given)]
+
+    monkeypatch.setattr(noise, "pass_back", amplified)
+    net = annotated(draw("residual", 40))
+    model = NoiseModel(net, observe(net, noise_inputs(net, 6, 5), 5))
+    assert all(np.isfinite(choose_scales(net, model).step[node.name]).all() for node in net.nodes)

@@ -73,6 +73,23 @@ def test_a_chain_is_exact_and_its_code_grows_linearly(
     np.testing.assert_array_equal(found[0], expected[0])
 
 
+def test_layers_of_one_geometry_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lowered: list[str] = []
+    lower = cpu.lower
+
+    def counted(func: Any, symbol: str, *given: Any, **more: Any) -> Any:
+        lowered.append(symbol)
+        return lower(func, symbol, *given, **more)
+
+    monkeypatch.setattr(cpu, "lower", counted)
+    code = compile_cpu(tables(6), "chain")
+    assert len(lowered) == 1 and len(code.kernels) == 6
+    for number, kernel in enumerate(code.kernels):
+        (layer,) = kernel.layers
+        assert layer == f"table_{number}" and f" {layer}: " in kernel.source
+        assert kernel.symbol == f"chain_table_{number}" and f"{kernel.symbol}(" in kernel.source
+
+
 def test_the_network_is_walked_once_not_once_for_each_kernel(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
