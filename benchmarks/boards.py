@@ -41,7 +41,7 @@ __all__ = ["FILES", "handwritten", "made_of", "run"]
 
 TARGETS = (
     "cortex_m0plus", "cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33", "cortex_m55",
-    "rv32imc", "rv32imac",
+    "rv32imc", "rv32imac", "hazard3",
 )  # fmt: skip
 _OF_LINUX = ("cortex_m4", ("s390x", "aarch64", "riscv64"))
 """Whose kernels run as programs of Linux, and on which machines."""

@@ -15,6 +15,9 @@ from typing import Any
 from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Soc
 
+_BITS = {"zba", "zbb", "zbs", "zcb"}
+"""Extensions that cores of the simulator have together, or not at all."""
+
 
 def _value(name: str, value: int) -> str:
     is_address = name in ("registers", "base")
@@ -73,6 +76,8 @@ def render(soc: Soc) -> str:
     if soc.host.timing is not None:
         lines += ["", "/* timing of the cores: a scoreboard */", "#define HTVM_CORE_SCOREBOARD 1"]
         lines += _device("HTVM_CORE", soc.host.timing)
+    if _BITS & set(soc.host.isa.split("_")):
+        lines += ["", "/* Zba, Zbb, Zbs and Zcb */", "#define HTVM_CORE_BITS 1"]
     if soc.host.corev:
         lines += ["", "/* the PULP extensions in CORE-V encoding */", "#define HTVM_CORE_COREV 1"]
     if soc.cluster is not None:

@@ -1,4 +1,5 @@
 /* Decoding of RV32IMAC with Zicsr. */
+#include "bits.h"
 #include "corev.h"
 #include "insn.h"
 
@@ -160,6 +161,11 @@ static uint32_t expand_quadrant2(uint32_t c)
 
 uint32_t htvm_iss_expand(uint16_t compressed)
 {
+    const uint32_t of_bits = HAS_BITS ? htvm_iss_bits_expand(compressed) : 0;
+
+    if (of_bits != 0) {
+        return of_bits;
+    }
     switch (compressed & 3u) {
     case 0:
         return expand_quadrant0(compressed);
@@ -174,20 +180,21 @@ uint32_t htvm_iss_expand(uint16_t compressed)
 
 /* ---- 32-bit instructions ------------------------------------------------------------------ */
 
-static op_t decode_immediate(uint32_t f3, uint32_t f7)
+static op_t decode_immediate(uint32_t f3, uint32_t imm)
 {
     static const uint8_t by_f3[8] = {OP_ADDI, OP_SLLI, OP_SLTI, OP_SLTIU,
                                      OP_XORI, OP_SRLI, OP_ORI,  OP_ANDI};
-    if (f3 == 1 && f7 != 0) {
-        return OP_ILLEGAL;
+    const uint32_t f7 = imm >> 5;
+    if ((f3 != 1 && f3 != 5) || f7 == 0) {
+        return (op_t)by_f3[f3];
     }
-    if (f3 == 5 && f7 != 0) {
-        return f7 == 0x20 ? OP_SRAI : OP_ILLEGAL;
+    if (f3 == 5 && f7 == 0x20) {
+        return OP_SRAI;
     }
-    return (op_t)by_f3[f3];
+    return HAS_BITS ? htvm_iss_bits_immediate(f3, imm) : OP_ILLEGAL;
 }
 
-static op_t decode_register(uint32_t f3, uint32_t f7)
+static op_t decode_register(uint32_t f3, uint32_t f7, uint32_t rs2)
 {
     static const uint8_t base[8] = {OP_ADD, OP_SLL, OP_SLT, OP_SLTU, OP_XOR, OP_SRL, OP_OR, OP_AND};
     static const uint8_t muldiv[8] = {OP_MUL, OP_MULH, OP_MULHSU, OP_MULHU,
@@ -198,10 +205,10 @@ static op_t decode_register(uint32_t f3, uint32_t f7)
     if (f7 == 1) {
         return (op_t)muldiv[f3];
     }
-    if (f7 == 0x20) {
-        return f3 == 0 ? OP_SUB : f3 == 5 ? OP_SRA : OP_ILLEGAL;
+    if (f7 == 0x20 && (f3 == 0 || f3 == 5)) {
+        return f3 == 0 ? OP_SUB : OP_SRA;
     }
-    return OP_ILLEGAL;
+    return HAS_BITS ? htvm_iss_bits_register(f3, f7, rs2) : OP_ILLEGAL;
 }
 
 /* aq and rl do not matter: the harts see each other's accesses in one order. */
@@ -307,14 +314,14 @@ static void decode_word(insn_t *insn, uint32_t word, uint32_t pc)
         insn->imm = sign_extend(f7 << 5 | rd, 12);
         break;
     case OPC_IMM:
-        op = decode_immediate(f3, f7);
+        op = decode_immediate(f3, bits(word, 31, 20));
         uses = USES_RS1;
         if (f3 == 1 || f3 == 5) {
             insn->imm = (int32_t)bits(word, 24, 20);
         }
         break;
     case OPC_REG:
-        op = decode_register(f3, f7);
+        op = decode_register(f3, f7, bits(word, 24, 20));
         uses = USES_RS1 | USES_RS2;
         break;
     case OPC_ATOMIC:

@@ -3,6 +3,7 @@
  * Compiled twice: execute_watched.c includes this file for runs in which stores and calls are
  * watched, so that all others pay nothing for it. */
 #include "arithmetic.h"
+#include "bits.h"
 #include "corev.h"
 #include "fetch.h"
 #include "iss.h"
@@ -163,6 +164,7 @@ redirected:
             LOAD_OPERATIONS(LOAD)
             STORE_OPERATIONS(STORE)
             ALU_OPERATIONS(ALU)
+            BIT_OPERATIONS(ALU)
         case OP_ADDI_SP:
         case OP_ADD_SP:
         case OP_SUB_SP:

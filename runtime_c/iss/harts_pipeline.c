@@ -18,6 +18,7 @@
 #include "harts.h"
 
 #if defined(HTVM_ISS_HARTS) && !defined(HTVM_CORE_SCOREBOARD)
+#include "bits.h"
 #include "corev.h"
 #include "fetch.h"
 #include "harts_access.h"
@@ -167,6 +168,7 @@ redirected:
             STORE_OPERATIONS(STORE_POST)
             STORE_OPERATIONS(STORE_INDEXED)
             ALU_OPERATIONS(RESULT)
+            BIT_OPERATIONS(RESULT)
             RESULT(OP_COREV_ALU, htvm_iss_corev_alu(d, x))
             RESULT(OP_COREV_MUL16, htvm_iss_corev_mul16(d, x))
             RESULT(OP_COREV_SIMD, htvm_iss_corev_simd(d, x, RS2))

@@ -8,6 +8,7 @@
 #include "harts.h"
 
 #ifdef HTVM_CORE_SCOREBOARD
+#include "bits.h"
 #include "corev.h"
 #include "harts_watch.h"
 #include "operations.h"
@@ -200,6 +201,7 @@ execute:
             LOAD_OPERATIONS(LOAD)
             STORE_OPERATIONS(STORE)
             ALU_OPERATIONS(ALU)
+            BIT_OPERATIONS(ALU)
         case OP_JAL:
         case OP_JALR: {
             const uint32_t pc = address_of(ram, d);

@@ -1,4 +1,5 @@
-/* Decoded instructions of RV32IMAC, and of the PULP extensions in CORE-V encoding (corev.h). */
+/* Decoded instructions of RV32IMAC, of those on bits (bits.h), and of the PULP extensions in CORE-V
+ * encoding (corev.h). */
 #ifndef HTVM_ISS_INSN_H
 #define HTVM_ISS_INSN_H
 
@@ -63,6 +64,35 @@ typedef enum {
     OP_SRA,
     OP_OR,
     OP_AND,
+    OP_SH1ADD, /* Zba, Zbb, Zbs: bits.h */
+    OP_SH2ADD,
+    OP_SH3ADD,
+    OP_ANDN,
+    OP_ORN,
+    OP_XNOR,
+    OP_MIN,
+    OP_MINU,
+    OP_MAX,
+    OP_MAXU,
+    OP_ROL,
+    OP_ROR,
+    OP_RORI,
+    OP_CLZ,
+    OP_CTZ,
+    OP_CPOP,
+    OP_SEXT_B,
+    OP_SEXT_H,
+    OP_ZEXT_H,
+    OP_ORC_B,
+    OP_REV8,
+    OP_BCLR,
+    OP_BEXT,
+    OP_BINV,
+    OP_BSET,
+    OP_BCLRI,
+    OP_BEXTI,
+    OP_BINVI,
+    OP_BSETI,
     OP_ADDI_SP, /* addi, add, sub writing the stack pointer: its lowest value is recorded */
     OP_ADD_SP,
     OP_SUB_SP,

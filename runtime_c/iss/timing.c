@@ -1,5 +1,7 @@
 #include "timing.h"
 
+#include "bits.h"
+
 #include <stddef.h>
 
 bool htvm_iss_csr_flushes(uint32_t csr)
@@ -44,16 +46,6 @@ uint8_t htvm_iss_static_cycles(const insn_t *insn, const insn_t *next)
         }
     }
     return (uint8_t)cycles;
-}
-
-static uint32_t leading_zeros(uint32_t value)
-{
-    uint32_t count = 0;
-    while (count < 32 && (value & 0x80000000u) == 0) {
-        value <<= 1;
-        ++count;
-    }
-    return count;
 }
 
 uint32_t htvm_iss_division_extra(uint32_t divisor, bool is_signed)

@@ -111,7 +111,7 @@ def handwritten() -> htvm.Model:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("core", [*CORES, "rv32imc", "rv32imac"])
+@pytest.mark.parametrize("core", [*CORES, "rv32imc", "rv32imac", "hazard3"])
 def test_a_relax_module_written_by_hand(core: str) -> None:
     module = htvm.build(handwritten(), core)
     inputs = seeded_inputs(module.compiled.source.inputs)

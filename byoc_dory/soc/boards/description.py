@@ -36,8 +36,8 @@ def _cycles(name: str) -> ArmCycles:
     return ArmCycles(given.pop("source"), **{key: tuple(each) for key, each in given.items()})
 
 
-def _riscv(isa: str) -> Host:
-    name = f"{isa.upper()} (cycles of a CV32E40P, not of the chip's own core)"
+def _riscv(isa: str, name: str = "") -> Host:
+    name = f"{name or isa.upper()} (cycles of a CV32E40P, not of the chip's own core)"
     return replace(CV32E40P, name=name, isa=isa, stack=_STACK)
 
 
@@ -87,6 +87,8 @@ CORES: dict[str, Host] = {
     ),
     "rv32imc": _riscv("rv32imc"),
     "rv32imac": _riscv("rv32imac"),
+    # published: RP2350 data sheet, 3.8.1.  It also has Zbkb and Zcmp, which code here does not use.
+    "hazard3": _riscv("rv32imac_zba_zbb_zbs_zcb", "Hazard3"),
 }
 """Each core by the name of its target."""
 
