@@ -29,6 +29,7 @@ from htvm.aot.loops import (
     substituted,
     without_note,
 )
+from htvm.aot.rescale import rescaled_loops
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -45,6 +46,10 @@ SUMS = "htvm_sums"
 
 START = "htvm_start"
 """Annotation of the outermost loop that sets the sums of all channels to 0 or to a bias."""
+
+RESCALED = "htvm_rescaled"
+"""Annotation of the loop over fours of channels that requantizes the sums of some pixels: their
+number.  It becomes one call, if it computes what `htvm.aot.rescale` reads."""
 
 RUN = "htvm_run"
 """Annotation of a loop that copies a run of bytes, or fills it with a constant."""
@@ -74,6 +79,8 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
 
     def visit(loop: Any) -> Any:
         notes = loop.annotations or {}
+        if RESCALED in notes:
+            return without_note(loop, RESCALED)
         if RUN in notes:
             return _run(loop)
         if LANES in notes:
@@ -98,7 +105,11 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
             return _Sums(loop, where).whole(row, row.column, starts, channels)
         return _in_blocks(loop, row, row.column, pixels, channels, where)
 
+    def rescale(loop: Any) -> Any:
+        return _rescale(loop) if RESCALED in (loop.annotations or {}) else loop
+
     body = tvm_ffi.structural_map(func.body, (For, begin))
+    body = tvm_ffi.structural_map(body, (For, rescale))
     body = tvm_ffi.structural_map(body, (For, visit))
     if refused:
         raise refused[0]
@@ -112,6 +123,29 @@ def _run(loop: Any) -> Any:
     if isinstance(store.value, TensorLoad):
         return call("htvm_copy", target, address_of(store.value, zero), count)
     return call("htvm_fill", target, store.value, count)
+
+
+def _rescale(loop: Any) -> Any:
+    """Return the call that requantizes the sums of some pixels, or the loop if it does not."""
+    pixels, found = int(loop.annotations[RESCALED]), rescaled_loops(loop)
+    if found is None or found[1].bias is None:
+        return loop
+    (fours, *others), made = found
+    channels = 4 * int(fours.extent)
+    # (out, sum, multiplier, left shift, bias) of a step to the next four, lane and pixel.
+    wanted = {4: (4, 4 * pixels, 4, 4, 4), 1: (1, 1, 1, 1, 1)}
+    if pixels > 1:
+        wanted[pixels] = (channels, 4, 0, 0, 0)
+    each = [(1 if LANES in other.annotations else pixels, other) for other in others]
+    steps = {what: made.steps(other.loop_var) for what, other in [(4, fours), *each]}
+    if steps != wanted:
+        return loop
+    zeros = {other.loop_var: 0 for other in found[0]}
+    places = (made.out, made.total, made.bias, made.multiplier, made.left)
+    numbers = [_number(pixels), _number(channels)]
+    limits = [tirx.const(limit, "int32") for limit in (made.zero_point, made.low, made.high)]
+    operands = [address_of(place, zeros) for place in places]
+    return call("htvm_rescale_all", *operands, *numbers, *limits)
 
 
 def _error(where: str) -> UnsupportedError:
@@ -235,9 +269,11 @@ class _Sums:
         ]
         counts = [_number(n) for n in (steps, pixels, channels, block)]
         operands = [self._address(self.total), _first(buffer), self._address(self.weights)]
-        bias = self._bias(starts)
-        function = f"{row.name}products" if bias else f"{row.name}only_products"
-        return SeqStmt([AllocBuffer(buffer), *fills, call(function, *operands, *bias, *counts)])
+        if self._bias(starts):
+            raise _error(self.where)
+        return SeqStmt(
+            [AllocBuffer(buffer), *fills, call(f"{row.name}products", *operands, *counts)]
+        )
 
     def _fill(
         self,

@@ -37,6 +37,9 @@ NORMALIZED = 1 << 30
 """It takes Q31 multipliers from this on, which all are that TFLite makes, except 0."""
 
 
+RESCALE = "htvm_rescale"
+"""Function that kernels of cores with lanes call: Q31 multipliers, int8 left shifts, any sums."""
+
 FLOAT_PRODUCT = "htvm_float_product"
 """Function that kernels call."""
 
@@ -151,17 +154,18 @@ _Short: TypeAlias = "tuple[PrimFunc, list[Expr]] | None"
 
 
 def _short_fixed_point(
-    module: IRModule, call: Call, bounds: Mapping[Var, int], narrow: bool
+    module: IRModule, call: Call, bounds: Mapping[Var, int], narrow: bool, lanes: bool
 ) -> _Short:
     """Return TFLite's requantization for factors below 1/2, in about ten instructions.
 
-    Products are calls of ``htvm_scale`` where ``bounds`` has the accumulator, unless it might
-    overflow.  ``None`` if a shift is not negative, or if a multiplier is.
+    Products are calls of `RESCALE` with ``lanes``, else of ``htvm_scale`` where ``bounds`` has the
+    accumulator, unless it might overflow.  ``None`` if a shift is not negative, or if a multiplier
+    is.
     """
-    acc, *constants = call.args[1]
-    if not all(isinstance(arg, GenericConst) for arg in constants):
+    acc, *args = call.args[1]
+    if not all(isinstance(arg, GenericConst) for arg in args):
         return None
-    multiplier, shift = (arg.value.numpy() for arg in constants)
+    multiplier, shift = (arg.value.numpy() for arg in args)
     axis, magnitude = int(str(parameters_of(module, call)["axis"])), bounds.get(acc)
     if shift.size != multiplier.size or shift.max() >= 0 or multiplier.min() < 0:
         return None
@@ -169,6 +173,8 @@ def _short_fixed_point(
     called = magnitude is not None and magnitude < SCALE_SUMS and normalized
 
     def scaled(value: Any, factor: Any, drop: Any) -> Any:
+        if lanes:
+            return tirx.call_extern("int32", RESCALE, value, factor, tirx.Cast("int32", drop))
         if called:
             numbers = tirx.Cast("uint32", factor), tirx.Cast("uint32", drop)
             return tirx.call_extern("int32", "htvm_scale", value, *numbers)
@@ -183,10 +189,12 @@ def _short_fixed_point(
 
     value = te.placeholder(extents(shape), "int32", "acc")
     factor = te.placeholder(extents((channels,)), "int32", "multiplier")
-    dtype = "uint8" if narrow else "int32"
+    dtype = "int8" if lanes else "uint8" if narrow else "int32"
     drops = te.placeholder(extents((channels,)), dtype, "shift")
     result = te.compute(extents(shape), element, name="requantized")
     func = te.create_prim_func([value, factor, drops, result]).without_attr("global_symbol")
+    if lanes:
+        return func, [acc, args[0], relax.const(shift.astype(dtype), dtype)]
     drop = 1 - shift if called else -shift - 1
     return func, [acc, _doubled(multiplier), relax.const(drop.astype(dtype), dtype)]
 
@@ -203,11 +211,12 @@ def widening_add(shape: tuple[int, ...]) -> PrimFunc:
     return te.create_prim_func([*sources, result]).without_attr("global_symbol")
 
 
-def _short_sum(module: IRModule, call: Call, simd: bool) -> _Short:
+def _short_sum(module: IRModule, call: Call, simd: bool, lanes: bool) -> _Short:
     """Return TFLite's sum of two int8 tensors, in half the instructions of its definition.
 
-    The operand with the larger scale has the factor 1/2, which is a shift.  With ``simd``, products
-    are calls of ``htvm_scale``.  ``None`` if one of the factors is 1 or more.
+    The operand with the larger scale has the factor 1/2, which is a shift.  Products are calls of
+    `RESCALE` with ``lanes``, else of ``htvm_scale`` with ``simd``.  ``None`` if one of the factors
+    is 1 or more.
     """
     add = read_primitive(TfliteAdd, parameters_of(module, call), call)
     assert isinstance(add, TfliteAdd)
@@ -217,10 +226,15 @@ def _short_sum(module: IRModule, call: Call, simd: bool) -> _Short:
     if max(shifts) > 0 or min(multipliers) < 0:
         return None
     shape = extents(shape_of(a))
+    # Exactly half of a multiple of 2**20 is a shift.
+    halves = [multipliers[at] == 1 << 30 and shifts[at] == 0 and at < 2 for at in range(3)]
+    lanes = lanes and all(half or shift < 0 for half, shift in zip(halves, shifts, strict=True))
 
     def scaled(value: Any, index: int) -> Any:
-        if multipliers[index] == 1 << 30 and shifts[index] == 0 and index < 2:
-            return value >> 1  # exactly half of a multiple of 2**20
+        if halves[index]:
+            return value >> 1
+        if lanes:
+            return tirx.call_extern("int32", RESCALE, value, factor(index), shifts[index])
         normalized = multipliers[index] >= NORMALIZED
         if simd and normalized and -SCALE_SHIFT <= shifts[index] < 0:
             # Operands are below 2**28, and factors of both at most 1/2.
@@ -249,7 +263,8 @@ def _short_sum(module: IRModule, call: Call, simd: bool) -> _Short:
     total = te.compute(shape, lambda *i: scaled(first(*i), 0) + scaled(second(*i), 1), name="total")
     result = te.compute(shape, element, name="sum")
     func = te.create_prim_func([*sources, factor, result]).without_attr("global_symbol")
-    return func, [a, b, _doubled(np.asarray(multipliers))]
+    factors = np.asarray(multipliers)
+    return func, [a, b, relax.const(factors.astype("int32")) if lanes else _doubled(factors)]
 
 
 def _short_float(module: IRModule, call: Call) -> tuple[PrimFunc, list[Expr]]:
@@ -291,6 +306,7 @@ def short_form(
     bounds: Mapping[Var, int],
     simd: bool,
     narrow: bool,
+    lanes: bool,
 ) -> Call:
     """Return the same call, of a PrimFunc with fewer instructions if there is one.
 
@@ -301,14 +317,15 @@ def short_form(
         bounds: largest absolute values of variables; empty for cores without SIMD.
         simd: whether it may call intrinsics.
         narrow: whether shifts are bytes.
+        lanes: whether the core computes four elements at once, and its intrinsics take any sums.
     """
     kind, short = kind_of(module, call), None
     if kind == "tflite_requantize":
-        short = _short_fixed_point(module, call, bounds, narrow)
+        short = _short_fixed_point(module, call, bounds, narrow, lanes)
     elif kind == "onnx_requantize":
         short = _short_float(module, call)
     elif kind == TfliteAdd.tag:
-        short = _short_sum(module, call, simd)
+        short = _short_sum(module, call, simd, lanes)
     if short is None:
         return call
     func, args = short

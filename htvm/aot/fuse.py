@@ -84,6 +84,7 @@ def fuse(
     intervals: Mapping[Var, Interval] | None = None,
     words: bool = False,
     narrow: bool = False,
+    lanes: bool = False,
 ) -> Fused:
     """Legalize and fuse the operators outside of regions.
 
@@ -96,12 +97,14 @@ def fuse(
             ``htvm_intrinsics.h``, which need bounds.
         words: whether convolutions get further channels to make words of four (`in_words`).
         narrow: whether shifts are bytes.
+        lanes: whether the core computes four elements at once (`htvm.aot.intrinsics.CoreKernels`).
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
     """
     macs: dict[str, int] = {}
-    module = _rebuild(module, _named(module, rewrite, intervals, macs if words else None, narrow))
+    named = _named(module, rewrite, intervals, macs if words else None, narrow, lanes)
+    module = _rebuild(module, named)
     module = relax.transform.DeadCodeElimination(["main"])(module)
     with tvm.target.Target("c"):
         module = relax.transform.LegalizeOps(skip_ops=["relax.reshape"])(module)
@@ -164,6 +167,7 @@ def _named(
     intervals: Mapping[Var, Interval] | None,
     macs: dict[str, int] | None,
     narrow: bool,
+    lanes: bool,
 ) -> Callable[[BlockBuilder, Call, Var], Expr]:
     """Name each variable after layer and operator, which legalization preserves.
 
@@ -199,7 +203,8 @@ def _named(
                 padded = builder.emit(words.padding, label(words.layer, "pad"))
                 call = _without_padding(call, padded, words.weight, layer)
         elif rewrite:
-            call = short_form(builder, module, call, bounds, intervals is not None, narrow)
+            simd = intervals is not None
+            call = short_form(builder, module, call, bounds, simd, narrow, lanes)
             if operator == "add" and all(arg in widened for arg in call.args):
                 call = _narrow_add(builder, [widened[arg] for arg in call.args], call, layer)
         labelled = label(layer, operator)

@@ -43,9 +43,9 @@ class Column:
         fill: functions that fill one column, two side by side, and so on.
         lifted: whether 128 is added to weights, which are then unsigned; a column ends with an
             element for each pixel that takes the difference, to which filling it adds.
-        whole: whether a column is multiplied with all channels by one call, which begins with the
-            bias, and a word may span two rows of a filter; else blocks of channels are one call
-            each.
+        whole: whether a column is multiplied with all channels by one call, which does not begin
+            with a bias, and a word may span two rows of a filter; else blocks of channels are one
+            call each.
         long: words from which on the call of the largest block is to the function with the ending
             ``_long``, which takes flash once; ``None``: never.
     """
@@ -350,8 +350,8 @@ SPREAD = Products(
 # are copied and multiplied with all channels.
 VECTORS = Products(
     "htvm_rows_",
-    {(3, 2): (0, 1), (3, 1): (0, 1), (1, 4): (0, 1), (1, 2): (0, 1), (1, 1): (0, 1)},
-    "columns of {0} {1}, sums of {0} x {2} channels in registers",
+    {(3, 4): (0, 1), (1, 4): (0, 1), (1, 1): (0, 1)},
+    "columns of {0} {1}, sums of {0} x {2} channels side by side",
     width=16,
     column=Column("int8", 16, ("htvm_rows_fill",), whole=True),
     adds=_all_products,

@@ -16,7 +16,7 @@ from tvm import sym, tirx
 from tvm.ir import StringImm, TensorLoad
 from tvm.tirx.stmt import BufferStore
 
-from htvm.aot.fixed_point import FLOAT_PRODUCT
+from htvm.aot.fixed_point import FLOAT_PRODUCT, RESCALE
 from htvm.aot.loops import call, substituted, without_note
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _BINARY = {
     tirx.LShift: "htvm_lanes_left",
 }
 _CALLED = {
-    "htvm_scale": "htvm_lanes_scale",
+    RESCALE: "htvm_lanes_rescale",
     "htvm_clip": "htvm_lanes_clip",
     FLOAT_PRODUCT: "htvm_lanes_float_product",
 }

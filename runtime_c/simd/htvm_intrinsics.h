@@ -94,6 +94,7 @@ HTVM_INLINE int32_t htvm_clip(int32_t value, int32_t low, int32_t high)
     return htvm_min(htvm_max(value, low), high);
 }
 
+#include "htvm_rescale.h"
 #include "htvm_rows.h"
 #include "htvm_taps.h"
 

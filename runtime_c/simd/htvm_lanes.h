@@ -188,21 +188,6 @@ HTVM_INLINE htvm_lanes_t htvm_lanes_clip(htvm_lanes_t a, htvm_lanes_t low, htvm_
     return htvm_lanes_min(htvm_lanes_max(a, low), high);
 }
 
-/* htvm_scale of each lane.  The product with half of `doubled`, doubled and rounded to its high half,
- * is the first result; VRSHL rounds halves up, so negative numbers are diminished before it. */
-HTVM_INLINE htvm_lanes_t htvm_lanes_scale(htvm_lanes_t sum, htvm_lanes_t doubled,
-                                          htvm_lanes_t shift)
-{
-#if HTVM_MVE
-    const uint32x4_t factor = vshrq_n_u32(vreinterpretq_u32_s32(doubled), 1);
-    const int32x4_t first = vqrdmulhq_s32(sum, vreinterpretq_s32_u32(factor));
-    const int32x4_t right = vsubq_s32(vdupq_n_s32(1), shift);
-    return vrshlq_s32(vaddq_s32(first, vshrq_n_s32(first, 31)), right);
-#else
-    HTVM_EACH_LANE(htvm_scale(sum.lane[i], (uint32_t)doubled.lane[i], (uint32_t)shift.lane[i]));
-#endif
-}
-
 #if HTVM_MVE
 /* The result with the lanes replaced that may be ties, four bits of `near` for each. */
 HTVM_SHARED int32x4_t htvm_lanes_beside_tie(int32x4_t sum, int32x4_t factor, int32x4_t drop,

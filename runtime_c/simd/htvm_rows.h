@@ -1,8 +1,8 @@
 /* Sums of products of int8 on cores with vectors of 16 bytes (Helium, MVE).
  *
  * Operands are copied into a column: for each pixel the elements of its window, followed by zeros up
- * to a multiple of 16.  Weights are packed alike, `block` channels side by side:
- * [channels / block][steps][block][16].  With MVE, a step of three pixels and two channels is 12
+ * to a multiple of 16.  Weights are packed alike, some channels side by side (`htvm_rows_side`):
+ * [channels / side][steps][side][16].  With MVE, a step of three pixels and two channels is 11 or 12
  * instructions for 96 products; elsewhere everything is plain C with the same results.  Sums wrap
  * around.
  */
@@ -44,10 +44,19 @@ HTVM_INLINE void htvm_rows_fill(int8_t *column, const int8_t *from, uint32_t byt
 #endif
 }
 
-/* Returns sum + the products of 16 * steps elements; those of a channel are `apart` bytes apart. */
-HTVM_INLINE int32_t htvm_rows_dot(int32_t sum, const int8_t *x, const int8_t *weights,
-                                  uint32_t steps, uint32_t apart)
+/* Returns the channels whose vectors of weights alternate: two for blocks of several pixels, in which
+ * each vector is used as often as it can be kept. */
+HTVM_INLINE uint32_t htvm_rows_side(uint32_t pixels, uint32_t block)
 {
+    return pixels > 1 && block > 2 ? 2 : block;
+}
+
+/* Returns the sum of the products of 16 * steps elements; vectors of a channel are `apart` bytes
+ * apart. */
+HTVM_INLINE int32_t htvm_rows_dot(const int8_t *x, const int8_t *weights, uint32_t steps,
+                                  uint32_t apart)
+{
+    int32_t sum = 0;
     for (uint32_t i = 0; i < steps; i++) {
 #if HTVM_MVE
         sum = vmladavaq_s8(sum, vldrbq_s8(x + 16 * i), vldrbq_s8(weights + apart * i));
@@ -62,112 +71,142 @@ HTVM_INLINE int32_t htvm_rows_dot(int32_t sum, const int8_t *x, const int8_t *we
 }
 
 #if HTVM_MVE_LOOPS
-/* The last operand, and the first clobber.  With a frame pointer GCC has no register left for it but
- * lr; Clang finds one, and shorter code. */
-#if defined(__clang__)
-#define HTVM_STEPS : [steps] "r"(steps) : "lr",
-#else
-#define HTVM_STEPS , [steps] "+r"(rounds) : :
-#endif
+/* Names of the six sums of three pixels (a and b, c and d, e and f) with two channels, which must be
+ * in even registers. */
+#define HTVM_SIX                                                                                   \
+    [a] "=&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c), [d] "=&Te"(d), [e] "=&Te"(e), [f] "=&Te"(f)
 
-/* sums[0..1], and `next` and 2 * next behind: three pixels with two channels.  Returns the weights of
- * the next channels. */
-HTVM_INLINE const int8_t *htvm_rows_three_by_two(int32_t *sums, uint32_t next, const int8_t *x,
-                                                 const int8_t *weights, uint32_t steps,
-                                                 const int32_t first[2])
+/* Stores the sums of channels 0 and 1 of a four, and of channels 2 and 3. */
+#define HTVM_FIRST_TWO                                                                             \
+    "strd %[a], %[b], [%[s]], #8\n strd %[c], %[d], [%[s], #8]\n strd %[e], %[f], [%[s], #24]\n"
+#define HTVM_LAST_TWO                                                                              \
+    "strd %[a], %[b], [%[s]], #40\n strd %[c], %[d], [%[s], #-24]\n strd %[e], %[f], [%[s], #-8]\n"
+
+/* Two vectors of weights, and their products with three pixels: `how` is empty to begin with them, or
+ * "a" to add them. */
+#define HTVM_TWO(how, x, y, z, u, v)                                                               \
+    "vldrb.8 " u ", [%[w]], #16\n vldrb.8 " v ", [%[w]], #16\n"                                    \
+    "vmladav" how ".s8 %[a], " x ", " u "\n vmladav" how ".s8 %[c], " y ", " u "\n"                \
+    "vmladav" how ".s8 %[e], " z ", " u "\n vmladav" how ".s8 %[b], " x ", " v "\n"                \
+    "vmladav" how ".s8 %[d], " y ", " v "\n vmladav" how ".s8 %[f], " z ", " v "\n"
+
+/* Windows of one vector stay in registers. */
+HTVM_INLINE void htvm_rows_short(int32_t *sums, const int8_t *x, const int8_t *weights,
+                                 uint32_t fours)
 {
-    int32_t a = first[0], b = first[1], c = a, d = b, e = a, f = b;
-    const int8_t *y = x + 16 * steps, *z = y + 16 * steps;
-#if !defined(__clang__)
-    register uint32_t rounds __asm__("lr") = steps;
-#endif
-    __asm__ volatile("dls lr, %[steps]\n"
-                     "1:\n vldrb.8 q3, [%[w]], #16\n vldrb.8 q0, [%[x]], #16\n"
-                     "vmladava.s8 %[a], q0, q3\n vldrb.8 q1, [%[y]], #16\n"
-                     "vmladava.s8 %[c], q1, q3\n vldrb.8 q2, [%[z]], #16\n"
-                     "vmladava.s8 %[e], q2, q3\n vldrb.8 q3, [%[w]], #16\n"
-                     "vmladava.s8 %[b], q0, q3\n vmladava.s8 %[d], q1, q3\n"
-                     "vmladava.s8 %[f], q2, q3\n le lr, 1b\n"
-                     : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [e] "+Te"(e),
-                       [f] "+Te"(f), [x] "+r"(x), [y] "+r"(y), [z] "+r"(z), [w] "+r"(weights)
-                       HTVM_STEPS "q0", "q1", "q2", "q3", "memory");
-    sums[0] = a;
-    sums[1] = b;
-    sums[next] = c;
-    sums[next + 1] = d;
-    sums[2 * next] = e;
-    sums[2 * next + 1] = f;
-    return weights;
+    int32_t a, b, c, d, e, f;
+    __asm__ volatile("vldrb.8 q0, [%[x]]\n vldrb.8 q1, [%[x], #16]\n vldrb.8 q2, [%[x], #32]\n"
+                     "dls lr, %[fours]\n"
+                     "1:\n" HTVM_TWO("", "q0", "q1", "q2", "q3", "q4") HTVM_FIRST_TWO
+                     HTVM_TWO("", "q0", "q1", "q2", "q3", "q4") HTVM_LAST_TWO "le lr, 1b\n"
+                     : HTVM_SIX, [w] "+r"(weights), [s] "+r"(sums)
+                     : [x] "r"(x), [fours] "r"(fours)
+                     : "lr", "q0", "q1", "q2", "q3", "q4", "memory");
 }
 
-/* The same of one pixel with four channels. */
-HTVM_INLINE const int8_t *htvm_rows_one_by_four(int32_t *sums, const int8_t *x,
-                                                const int8_t *weights, uint32_t steps,
-                                                const int32_t first[4])
+/* So do those of two. */
+HTVM_INLINE void htvm_rows_double(int32_t *sums, const int8_t *x, const int8_t *weights,
+                                  uint32_t fours)
 {
-    int32_t a = first[0], b = first[1], c = first[2], d = first[3];
-    __asm__ volatile("dls lr, %[steps]\n"
-                     "1:\n vldrb.8 q0, [%[x]], #16\n vldrb.8 q1, [%[w]], #16\n"
-                     "vmladava.s8 %[a], q0, q1\n vldrb.8 q2, [%[w]], #16\n"
-                     "vmladava.s8 %[b], q0, q2\n vldrb.8 q1, [%[w]], #16\n"
-                     "vmladava.s8 %[c], q0, q1\n vldrb.8 q2, [%[w]], #16\n"
-                     "vmladava.s8 %[d], q0, q2\n le lr, 1b\n"
-                     : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [x] "+r"(x),
-                       [w] "+r"(weights)
-                     : [steps] "r"(steps)
-                     : "lr", "q0", "q1", "q2", "memory");
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-    return weights;
+    int32_t a, b, c, d, e, f;
+#define HTVM_BOTH HTVM_TWO("", "q0", "q2", "q4", "q6", "q7") HTVM_TWO("a", "q1", "q3", "q5", "q6", "q7")
+    __asm__ volatile("vldrb.8 q0, [%[x]]\n vldrb.8 q1, [%[x], #16]\n vldrb.8 q2, [%[x], #32]\n"
+                     "vldrb.8 q3, [%[x], #48]\n vldrb.8 q4, [%[x], #64]\n vldrb.8 q5, [%[x], #80]\n"
+                     "dls lr, %[fours]\n"
+                     "1:\n" HTVM_BOTH HTVM_FIRST_TWO HTVM_BOTH HTVM_LAST_TWO "le lr, 1b\n"
+                     : HTVM_SIX, [w] "+r"(weights), [s] "+r"(sums)
+                     : [x] "r"(x), [fours] "r"(fours)
+                     : "lr", "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "memory");
+#undef HTVM_BOTH
+}
+
+/* Longer ones are read again for every two channels: 12 instructions for 96 products.  All registers
+ * are used: r7 has the bytes of a window but 16, r9 the fours that are left. */
+HTVM_INLINE void htvm_rows_long(int32_t *sums, const int8_t *column, const int8_t *weights,
+                                uint32_t steps, uint32_t fours)
+{
+    register uint32_t a __asm__("r0") = 16 * (steps - 1), b __asm__("r2") = fours;
+    register int32_t c __asm__("r4"), d __asm__("r6"), e __asm__("r8"), f __asm__("r10");
+    register const int8_t *x __asm__("r1") = column;
+    register const int8_t *y __asm__("r3") = column + 16 * steps;
+    register const int8_t *z __asm__("r5") = column + 32 * steps;
+    register const int8_t *w __asm__("r11") = weights;
+    register int32_t *s __asm__("r12") = sums;
+#define HTVM_ALL                                                                                   \
+    "vldrb.8 q0, [%[x]]\n vldrb.8 q1, [%[y]]\n vldrb.8 q2, [%[z]]\n lsr lr, r7, #4\n"              \
+    HTVM_TWO("", "q0", "q1", "q2", "q3", "q4") "dls lr, lr\n"                                      \
+    "2:\n vldrb.8 q3, [%[w]], #16\n vldrb.8 q0, [%[x], #16]!\n"                                    \
+    "vmladava.s8 %[a], q0, q3\n vldrb.8 q1, [%[y], #16]!\n"                                        \
+    "vmladava.s8 %[c], q1, q3\n vldrb.8 q2, [%[z], #16]!\n"                                        \
+    "vmladava.s8 %[e], q2, q3\n vldrb.8 q3, [%[w]], #16\n"                                         \
+    "vmladava.s8 %[b], q0, q3\n vmladava.s8 %[d], q1, q3\n"                                        \
+    "vmladava.s8 %[f], q2, q3\n le lr, 2b\n"                                                       \
+    "sub %[x], %[x], r7\n sub %[y], %[y], r7\n sub %[z], %[z], r7\n"
+    __asm__ volatile(HTVM_BORROW "mov r7, %[a]\n mov r9, %[b]\n"
+                     "1:\n" HTVM_ALL HTVM_FIRST_TWO HTVM_ALL HTVM_LAST_TWO
+                     "subs r9, r9, #1\n bne 1b\n" HTVM_RETURN
+                     : [a] "+r"(a), [b] "+r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e),
+                       [f] "=&r"(f), [x] "+r"(x), [y] "+r"(y), [z] "+r"(z), [w] "+r"(w), [s] "+r"(s)
+                     :
+                     : "lr", "cc", "q0", "q1", "q2", "q3", "q4", "memory");
+#undef HTVM_ALL
+}
+
+/* One pixel. */
+HTVM_INLINE void htvm_rows_one(int32_t *sums, const int8_t *column, const int8_t *weights,
+                               uint32_t steps, uint32_t fours)
+{
+    register int32_t a __asm__("r0"), b __asm__("r2"), c __asm__("r4"), d __asm__("r6");
+    const uint32_t more = 16 * (steps - 1);
+    __asm__ volatile("1:\n vldrb.8 q0, [%[x]]\n vldrb.8 q1, [%[w]], #16\n lsr lr, %[more], #4\n"
+                     "vmladav.s8 %[a], q0, q1\n vldrb.8 q1, [%[w]], #16\n"
+                     "vmladav.s8 %[b], q0, q1\n vldrb.8 q1, [%[w]], #16\n"
+                     "vmladav.s8 %[c], q0, q1\n vldrb.8 q1, [%[w]], #16\n"
+                     "vmladav.s8 %[d], q0, q1\n wls lr, lr, 3f\n"
+                     "2:\n vldrb.8 q0, [%[x], #16]!\n vldrb.8 q1, [%[w]], #16\n"
+                     "vmladava.s8 %[a], q0, q1\n vldrb.8 q1, [%[w]], #16\n"
+                     "vmladava.s8 %[b], q0, q1\n vldrb.8 q1, [%[w]], #16\n"
+                     "vmladava.s8 %[c], q0, q1\n vldrb.8 q1, [%[w]], #16\n"
+                     "vmladava.s8 %[d], q0, q1\n le lr, 2b\n"
+                     "3:\n stm %[s]!, {%[a], %[b], %[c], %[d]}\n sub %[x], %[x], %[more]\n"
+                     "subs %[fours], %[fours], #1\n bne 1b\n"
+                     : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [x] "+r"(column),
+                       [w] "+r"(weights), [s] "+r"(sums), [fours] "+r"(fours)
+                     : [more] "r"(more)
+                     : "lr", "cc", "q0", "q1", "memory");
 }
 #endif
 
-/* sums[p * channels + k] = bias[k], or 0 without `biased`, + products of one column of `pixels` (1 or
- * 3) with all channels, in blocks of 1, 2 or 4. */
-HTVM_INLINE void htvm_rows_all(int32_t *sums, const int8_t *column, const int8_t *weights,
-                               const int32_t *bias, uint32_t biased, uint32_t steps, uint32_t pixels,
-                               uint32_t channels, uint32_t block)
+/* Products of the column of `pixels` (1 or 3) with all channels, in blocks of 1 or 4.  The four sums of
+ * a block and a pixel are neighbours: sums[(k / block * pixels + p) * block + k % block]. */
+HTVM_SHARED void htvm_rows_products(int32_t *sums, const int8_t *column, const int8_t *weights,
+                                    uint32_t steps, uint32_t pixels, uint32_t channels,
+                                    uint32_t block)
 {
-    for (uint32_t k = 0; k < channels; k += block) {
-        int32_t first[4] = {0, 0, 0, 0};
-        for (uint32_t j = 0; j < block && biased != 0; j++) {
-            first[j] = bias[k + j];
-        }
 #if HTVM_MVE_LOOPS
-        if (pixels == 3 && block == 2) {
-            weights = htvm_rows_three_by_two(sums + k, channels, column, weights, steps, first);
-            continue;
-        }
-        if (pixels == 1 && block == 4) {
-            weights = htvm_rows_one_by_four(sums + k, column, weights, steps, first);
-            continue;
-        }
-#endif
-        for (uint32_t j = 0; j < block; j++) {
-            for (uint32_t p = 0; p < pixels; p++) {
-                sums[p * channels + k + j] = htvm_rows_dot(first[j], column + 16 * steps * p,
-                                                           weights + 16 * j, steps, 16 * block);
-            }
-        }
-        weights += 16 * block * steps;
+    if (block == 4 && pixels == 1) {
+        htvm_rows_one(sums, column, weights, steps, channels / 4);
+        return;
     }
-}
-
-HTVM_INLINE void htvm_rows_products(int32_t *sums, const int8_t *column, const int8_t *weights,
-                                    const int32_t *bias, uint32_t steps, uint32_t pixels,
-                                    uint32_t channels, uint32_t block)
-{
-    htvm_rows_all(sums, column, weights, bias, 1, steps, pixels, channels, block);
-}
-
-/* The same without a bias. */
-HTVM_INLINE void htvm_rows_only_products(int32_t *sums, const int8_t *column, const int8_t *weights,
-                                         uint32_t steps, uint32_t pixels, uint32_t channels,
-                                         uint32_t block)
-{
-    htvm_rows_all(sums, column, weights, sums, 0, steps, pixels, channels, block);
+    if (block == 4 && pixels == 3) {
+        if (steps == 1) {
+            htvm_rows_short(sums, column, weights, channels / 4);
+        } else if (steps == 2) {
+            htvm_rows_double(sums, column, weights, channels / 4);
+        } else {
+            htvm_rows_long(sums, column, weights, steps, channels / 4);
+        }
+        return;
+    }
+#endif
+    const uint32_t side = htvm_rows_side(pixels, block);
+    for (uint32_t k = 0; k < channels; k++) {
+        for (uint32_t p = 0; p < pixels; p++) {
+            sums[(k / block * pixels + p) * block + k % block] =
+                htvm_rows_dot(column + 16 * steps * p,
+                              weights + 16 * (k / side * side * steps + k % side), steps, 16 * side);
+        }
+    }
 }
 
 #endif

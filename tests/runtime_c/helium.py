@@ -22,17 +22,28 @@ static void rows(int32_t *to, const uint32_t *from)
     const uint32_t pixels = from[0], channels = from[1], run = from[2], lines = from[3];
     const uint32_t steps = (run * lines + 15) / 16;
     const int8_t *const x = (const int8_t *)(from + 16);
-    const int8_t *const weights = x + from[6];
-    const int32_t *const bias = (const int32_t *)(from + 16 + from[7]);
+    const int8_t *const weights = x + from[5];
     for (uint32_t p = 0; p < pixels; p++) {{
         for (uint32_t line = 0; line < lines; line++) {{
             htvm_rows_fill(column + 16 * steps * p + run * line, x + (p * lines + line) * run, run);
         }}
     }}
-    if (from[5] != 0) {{
-        htvm_rows_products(to, column, weights, bias, steps, pixels, channels, from[4]);
-    }} else {{
-        htvm_rows_only_products(to, column, weights, steps, pixels, channels, from[4]);
+    htvm_rows_products(to, column, weights, steps, pixels, channels, from[4]);
+}}
+
+static void rescaled(int32_t *to, const uint32_t *from)
+{{
+    const uint32_t pixels = from[0], channels = from[1];
+    const int32_t *const bias = (const int32_t *)(from + 16);
+    const int32_t *const multipliers = bias + channels, *const sums = multipliers + channels;
+    const int8_t *const left = (const int8_t *)(sums + pixels * channels);
+    htvm_rescale_all((int8_t *)to, sums, bias, multipliers, left, pixels, channels,
+                     (int32_t)from[2], (int32_t)from[3], (int32_t)from[4]);
+    int8_t *const ones = (int8_t *)to + pixels * channels;
+    for (uint32_t k = 0; k < channels; k++) {{
+        const int32_t low = (int32_t)from[3], high = (int32_t)from[4];
+        const int32_t made = htvm_rescale(bias[k], multipliers[k], left[k]);
+        ones[k] = (int8_t)htvm_clip(made, low, high);
     }}
 }}
 
@@ -49,7 +60,6 @@ static void lanes(int32_t *to, const uint32_t *from)
     const int32_t *const words = (const int32_t *)(from + 16);
     const htvm_lanes_t a = htvm_lanes_load32(words), b = htvm_lanes_load32(words + 4);
     const htvm_lanes_t shift = htvm_lanes_load32(words + 8), sum = htvm_lanes_load32(words + 12);
-    const htvm_lanes_t doubled = htvm_lanes_load32(words + 16);
     const htvm_lanes_t low = htvm_lanes_all(words[20]), high = htvm_lanes_all(words[21]);
     htvm_lanes_store32(to, htvm_lanes_add(a, b));
     htvm_lanes_store32(to + 4, htvm_lanes_sub(a, b));
@@ -61,7 +71,8 @@ static void lanes(int32_t *to, const uint32_t *from)
     htvm_lanes_store32(to + 28, htvm_lanes_clip(a, low, high));
     htvm_lanes_store32(to + 32, htvm_lanes_load8((const int8_t *)words + 1));
     htvm_lanes_store32(to + 36, htvm_lanes_load8u((const uint8_t *)words + 3));
-    htvm_lanes_store32(to + 40, htvm_lanes_scale(sum, doubled, htvm_lanes_load32(words + 24)));
+    const htvm_lanes_t left = htvm_lanes_load32(words + 44), half = htvm_lanes_load32(words + 48);
+    htvm_lanes_store32(to + 40, htvm_lanes_rescale(sum, half, left));
     to[44] = 0;
     htvm_lanes_store8((int8_t *)(to + 44), a);
     for (uint32_t i = 0; i < 4; i++) {{
@@ -90,6 +101,8 @@ void first(uint32_t *to, const uint32_t *from)
             rows(here, from + 3);
         }} else if (from[0] == 2) {{
             taps(here, from + 3);
+        }} else if (from[0] == 4) {{
+            rescaled(here, from + 3);
         }} else {{
             lanes(here, from + 3);
         }}
@@ -140,32 +153,62 @@ def _extreme(rng: np.random.Generator, low: int, shape: tuple[int, ...]) -> np.n
     return rng.integers(low, 128, shape).astype("int8")
 
 
-def rows(pixels: int, channels: int, run: int, lines: int, biased: bool, seed: int) -> Section:
+def rows(pixels: int, channels: int, run: int, lines: int, seed: int) -> Section:
     """Products of some pixels, of some lines each, with all channels."""
     rng = np.random.default_rng(seed)
     taps = run * lines
     x = _extreme(rng, -128, (pixels, taps))
-    weights, bias = _extreme(rng, -128, (channels, taps)), rng.integers(-(2**31), 2**31, channels)
-    sizes = (2, 1) if pixels == 3 else (4, 2, 1)
-    block = next(size for size in sizes if channels % size == 0)
-    packed = []  # channel by channel of a block, step by step
-    for k in range(0, channels, block):
+    weights = _extreme(rng, -128, (channels, taps))
+    block = 4 if channels % 4 == 0 else 1
+    side = 2 if (pixels, block) == (3, 4) else block
+    packed = []  # channel by channel of those side by side, step by step
+    for k in range(0, channels, side):
         for start in range(0, taps, 16):
-            for channel in range(k, k + block):
+            for channel in range(k, k + side):
                 vector = np.zeros(16, "int8")
                 part = weights[channel, start : start + 16]
                 vector[: len(part)] = part
                 packed.append(vector)
     data, packing = _whole(x), _whole(np.concatenate(packed))
-    places = [len(data), (len(data) + len(packing)) // 4]
     given = _words(
         1,
-        [pixels, channels, run, lines, block, biased, *places],
-        [data, packing, bias.astype("int32")],
+        [pixels, channels, run, lines, block, len(data)],
+        [data, packing],
         pixels * channels,
     )
-    sums = x.astype("int64") @ weights.T.astype("int64") + (bias if biased else 0)
-    return Section(given, sums.astype("int32").ravel())
+    sums = x.astype("int64") @ weights.T.astype("int64")
+    # The sums of a block and a pixel are neighbours.
+    laid = sums.reshape(pixels, -1, block).transpose(1, 0, 2)
+    return Section(given, laid.astype("int32").ravel())
+
+
+def rescaled(pixels: int, fours: int, seed: int) -> Section:
+    """Sums of some pixels requantized, and the biases by themselves."""
+    rng = np.random.default_rng(seed)
+    channels = 4 * fours
+    sums = rng.integers(-(2**31), 2**31, (pixels, channels)) >> rng.integers(0, 31, channels)
+    bias = rng.integers(-(2**30), 2**30, channels) >> rng.integers(0, 30, channels)
+    sums = np.clip(sums, -(2**31) + 2**30, 2**31 - 2**30 - 1)
+    multipliers = rng.choice([0, 1, 2**30, 2**31 - 1], channels)
+    own = rng.integers(2**30, 2**31, channels)
+    multipliers = np.where(rng.random(channels) < 0.6, own, multipliers)
+    right = rng.integers(1, 32, channels)
+    zero = int(rng.integers(-128, 128))
+    low, high = sorted(int(n) for n in rng.integers(-128, 128, 2))
+    laid = sums.reshape(pixels, fours, 4).transpose(1, 0, 2).ravel()
+    words = np.concatenate([bias, multipliers, laid]).astype("int32")
+    limits = [int(np.uint32(np.int32(number))) for number in (zero, low, high)]
+    given = _words(
+        4, [pixels, channels, *limits], [words, _whole(-right)], channels * (pixels + 1) // 4
+    )
+
+    def made(total: np.ndarray, moved: int) -> np.ndarray:
+        parts = zip(total, multipliers, right + 1, strict=True)
+        scaled = np.array([_scaled(*(int(n) for n in part)) for part in parts])
+        return np.clip(scaled + moved, low, high).astype("int8")
+
+    rows = [made(pixel + bias, zero) for pixel in sums]
+    return Section(given, np.concatenate([*rows, made(bias, 0)]).view("int32"))
 
 
 def taps(groups: int, group: int, count: int, seed: int) -> Section:
@@ -205,7 +248,7 @@ def lanes(seed: int) -> Section:
     low, high = sorted(int(n) for n in rng.integers(-128, 128, 2))
     words = np.concatenate([a, b, shift, sums, 2 * multiplier, [low, high, 0, 0], right])
     total, *factors, product = _in_floats(rng)
-    words = np.concatenate([words, total, *factors])
+    words = np.concatenate([words, total, *factors, 1 - right, multiplier])
     # 64-bit numbers wrap around to the lower half.
     memory = words.astype("int64").astype("uint32")
     given = _words(3, [], [memory], 71)

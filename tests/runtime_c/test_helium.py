@@ -28,12 +28,12 @@ ROWS = st.builds(
     st.integers(1, 9),
     st.integers(1, 40),
     st.integers(1, 4),
-    st.booleans(),
     SEEDS,
 )
 TAPS = st.builds(helium.taps, st.integers(1, 5), st.just(8), st.integers(1, 10), SEEDS)
 LANES = st.builds(helium.lanes, SEEDS)
-SECTIONS = st.tuples(ROWS, TAPS, LANES, ROWS, TAPS)
+RESCALED = st.builds(helium.rescaled, st.sampled_from([1, 3]), st.integers(1, 9), SEEDS)
+SECTIONS = st.tuples(ROWS, TAPS, LANES, ROWS, TAPS, RESCALED)
 
 WITHOUT_LOOPS = "#undef __OPTIMIZE__\n"
 """Leaves the loops of assembly out."""

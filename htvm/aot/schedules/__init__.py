@@ -52,6 +52,6 @@ def schedule(
         elif operator == "pad":
             special = schedule_pad(func, runs=runs, backward=backward)
         if special is not None:
-            bias = start_with_bias(special.func) if core.header else special.func
-            return replace(special, func=bias)
+            biased = core.header and special.biased
+            return replace(special, func=start_with_bias(special.func)) if biased else special
     return schedule_any(func, unroll=4 if core.header else 1, lanes=core.lanes)

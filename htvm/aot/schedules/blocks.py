@@ -41,6 +41,7 @@ class Scheduled:
         packing: how its weights, a constant, must be packed; ``None``: as they are.
         plain: whether its loops are TVM's, because no schedule is for its operators.
         native: what the host platform calls instead, if it has that.
+        biased: whether its sums may begin with the bias.
     """
 
     func: PrimFunc
@@ -48,6 +49,7 @@ class Scheduled:
     packing: Packing | None = None
     plain: bool = False
     native: NativeConv | None = None
+    biased: bool = True
 
 
 def start(func: PrimFunc) -> s_tir.Schedule:
@@ -235,16 +237,20 @@ def name_block(
         name_loop(sch, loop, name, extent(sch, loop))
 
 
-def lanes_over(sch: s_tir.Schedule, loop: Any, *inner: Any) -> None:
+def lanes_over(sch: s_tir.Schedule, loop: Any, *inner: Any) -> Any | None:
     """Compute four iterations of a loop at once, inside of the loops ``inner``, if there are four.
 
     An incomplete last four overlaps its neighbour (`overlap_tiles`).
+
+    Returns:
+        The loop over fours; ``None`` if there are not four.
     """
     if extent(sch, loop) < 4:
-        return
+        return None
     outer, four = sch.split(loop, [None, 4])
     sch.reorder(outer, *inner, four)
     name_loop(sch, outer, "k")
     for other in inner:
         name_loop(sch, other, "px", extent(sch, other))
     sch.annotate(four, LANES, 1)
+    return outer

@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from htvm.aot.calls import PRODUCTS, START, SUMS
+from htvm.aot.calls import PRODUCTS, RESCALED, START, SUMS
 from htvm.aot.intrinsics import Products
 from htvm.aot.native import native_conv
 from htvm.aot.schedules.blocks import (
@@ -165,6 +165,9 @@ def _with_all_channels(
     if block is None:
         return None
     px, kt, _ = block
+    if kt > 1:
+        # The sums of a block and a pixel are neighbours.
+        sch.transform_layout(product, ("write", 0), lambda *at: _by_block(at, kt))
     rb, ri = sch.split(rows, [None, px])
     sch.reorder(rb, k, ri)
     sch.compute_at(product, rb, preserve_unit_loops=True)
@@ -175,9 +178,20 @@ def _with_all_channels(
     sch.annotate(sums, PRODUCTS, f"{how.name}:{px}:{kt}")
     sch.annotate(loops_of(sch, zero)[len(outer) + 1], START, 1)
     name_loop(sch, rb, "p")
-    lanes_over(sch, k, ri)
-    packing = WeightWords(weights, kt, how.width, whole=True, first=copy is not None)
-    return Scheduled(overlap_tiles(sch.mod["main"]), how.note.format(px, what, kt), packing)
+    four = lanes_over(sch, k, ri)
+    if four is not None and kt > 1:
+        sch.annotate(four, RESCALED, px)
+    # Of several pixels, two channels are multiplied at once (`htvm_rows_side`).
+    side = min(kt, 2) if px > 1 else kt
+    packing = WeightWords(weights, side, how.width, whole=True, first=copy is not None)
+    note = how.note.format(px, what, kt)
+    return Scheduled(overlap_tiles(sch.mod["main"]), note, packing, biased=False)
+
+
+def _by_block(at: tuple[Any, ...], channels: int) -> tuple[Any, ...]:
+    """Return where a sum lies if those of a block of channels and a pixel are neighbours."""
+    *outer, pixel, k = at
+    return (*outer, k // channels, pixel, k % channels)
 
 
 def _blocked_maps(
