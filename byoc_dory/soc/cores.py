@@ -164,9 +164,12 @@ class ArmCore:
             halfwords (SMLAD) and others; "mve", vectors of 16 bytes (Helium); empty for nothing.
         emulator: the emulator's name for the core that executes its programs: itself, or one with
             the same instructions; empty if it has none.
-        qemu: QEMU's machine with this core; None if this project knows none.
+        qemu: QEMU's machine with this core, or with `like`; None if this project knows none.
         cycles: cycles per instruction, for estimates; None if its manual publishes none, or
             instructions are issued in pairs.
+        like: core with the same instructions, which older tools know; empty if none is needed.
+        gcc: first version of GCC that knows this core; None if every one does that can compile for
+            it at all.
     """
 
     cpu: str
@@ -174,6 +177,8 @@ class ArmCore:
     emulator: str
     cycles: ArmCycles | None = None
     qemu: QemuMachine | None = None
+    like: str = ""
+    gcc: str | None = None
 
 
 @dataclass(frozen=True)

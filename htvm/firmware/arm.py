@@ -58,8 +58,14 @@ def core_of(soc: Soc, platform: str = "arm") -> ArmCore:
     return soc.host.arm
 
 
-def arm_flags(core: ArmCore, *, gcc: bool = False) -> tuple[str, ...]:
-    """Return the flags of every build for a core, for clang or for GCC."""
+def arm_flags(core: ArmCore, *, gcc: bool = False, cpu: str = "") -> tuple[str, ...]:
+    """Return the flags of every build for a core.
+
+    Args:
+        core: the core.
+        gcc: whether they are GCC's, not clang's.
+        cpu: the core that GCC compiles for instead (`Compiler.cpu`).
+    """
     # The compiler leaves an extension out where a core may be made without it, as the M33, and for
     # want of floating point.
     extension = f"+{core.extension}" if core.extension else ""
@@ -68,7 +74,7 @@ def arm_flags(core: ArmCore, *, gcc: bool = False) -> tuple[str, ...]:
     # its registers, though, and without them LLVM cannot move elements of 16 bits, and crashes.
     registers = "softfp" if core.extension == "mve" else "soft"
     if gcc:
-        return (f"-mcpu={core.cpu}", f"-mfloat-abi={registers}", *_FLAGS)
+        return (f"-mcpu={cpu or core.cpu}", f"-mfloat-abi={registers}", *_FLAGS)
     return (
         *("-target", "thumb-freestanding-eabi"),
         f"-mcpu={core.cpu.replace('-', '_')}{extension}",
@@ -150,7 +156,7 @@ def build_firmware(sources: Sequence[Path], soc: Soc, out_dir: Path, compiler: C
     """
     link_firmware(
         compiler,
-        arm_flags(core_of(soc), gcc=compiler.is_gcc),
+        arm_flags(core_of(soc), gcc=compiler.is_gcc, cpu=compiler.cpu),
         [*sources, *platform_sources()],
         [compiler.headers([("htvm_soc.h", render(soc))]), *include_folders(soc)],
         out_dir,

@@ -172,7 +172,7 @@ def build_arm(
     core = arm.core_of(soc)
     compiler = compiler or Compiler.zig()
     check_l2(program, soc)
-    flags = arm.arm_flags(core, gcc=compiler.is_gcc)
+    flags = arm.arm_flags(core, gcc=compiler.is_gcc, cpu=compiler.cpu)
     kernel_flags = _kernel_flags(program, soc, compiler)
 
     def make(folder: Path, sources: list[Path]) -> None:

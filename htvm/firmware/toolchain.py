@@ -57,6 +57,7 @@ class Compiler:
         cache: folder for the compilers' own caches and for tools built once.
         timeout_s: seconds after which a compiler that does not finish is stopped.
         gcc: name and version of ``cross`` if it is a GCC; empty for zig.
+        cpu: core that it compiles for instead of the SoC's, which it is too old for; empty: none.
     """
 
     host: tuple[str, ...]
@@ -64,6 +65,7 @@ class Compiler:
     cache: Path
     timeout_s: float = 300.0
     gcc: str = ""
+    cpu: str = ""
 
     @property
     def is_gcc(self) -> bool:
@@ -72,8 +74,9 @@ class Compiler:
 
     @property
     def name(self) -> str:
-        """Name and version of what compiles for cores."""
-        return self.gcc or f"clang of ziglang {_version(self.cross)}"
+        """Name and version of what compiles for cores, and for which if not for the SoC's."""
+        other = f" for {self.cpu}" if self.cpu else ""
+        return f"{self.gcc or f'clang of ziglang {_version(self.cross)}'}{other}"
 
     @classmethod
     def zig(cls, *, host: str | None = None, cache: Path | None = None) -> Compiler:

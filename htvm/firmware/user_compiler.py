@@ -1,7 +1,12 @@
-"""A GCC of the user's for the core, instead of ziglang's clang."""
+"""A GCC of the user's for the core, instead of ziglang's clang.
+
+One that is too old to know a core compiles for the older one with the same instructions, and says
+so.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 import subprocess
@@ -17,6 +22,8 @@ from htvm.firmware.toolchain import Compiler
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
+
+_log = logging.getLogger(__name__)
 
 _WHERE = "--cc"
 _SECONDS = 30
@@ -55,11 +62,23 @@ def user_compiler(command: str, soc: Soc) -> Compiler:
     )
     core = soc.host.arm
     rv32 = rv32_flags(soc.host.isa, gcc=True)
-    flags = rv32 if core is None else arm_flags(core, gcc=True)
     with tempfile.TemporaryDirectory(prefix="htvm-cc-") as name:
         source, made = Path(name) / "probe.c", Path(name) / "probe.o"
         source.write_text(_PROBE, encoding="utf-8")
-        answer = _output_of(found, *flags, "-c", str(source), "-o", str(made))
+
+        def probe(cpu: str = "") -> str:
+            flags = rv32 if core is None else arm_flags(core, gcc=True, cpu=cpu)
+            return _output_of(found, *flags, "-c", str(source), "-o", str(made))
+
+        answer = probe()
+        if core is not None and core.like and not made.exists():
+            probe(core.like)
+            if made.exists():
+                compiler = replace(compiler, cpu=core.like)
+                _log.warning(
+                    "%s does not know %s, GCC %s does: it compiles for %s, which has the same "
+                    "instructions", compiler.gcc, core.cpu, core.gcc, core.like,
+                )  # fmt: skip
         if not _is_for(made, _MACHINES[core is not None]):
             lines = [line.strip() for line in answer.splitlines() if line.strip()]
             errors = [line for line in lines if "error" in line]

@@ -122,7 +122,8 @@ def test_a_relax_module_written_by_hand(core: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "core", ["cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33", "cortex_m55"]
+    "core",
+    ["cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33", MVE, "cortex_m85", "cortex_m52"],
 )
 @pytest.mark.parametrize("name", ["digits", "Relax"])
 def test_qemu_computes_the_same(name: str, core: str, tmp_path: Path) -> None:

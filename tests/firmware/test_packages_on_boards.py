@@ -146,5 +146,6 @@ def test_a_board_has_the_flags_of_its_core() -> None:
         flags = gcc_flags(soc, board)
         assert f"-mcpu={board.core.replace('_', '-')}" in flags
         hard = "-mfloat-abi=hard" in flags
-        assert hard == bool(board.fpu or board.core == "cortex_m55")
-        assert (f"-mfpu={board.fpu}" in flags) == (hard and board.core != "cortex_m55")
+        vectors = soc.host.simd == "mve"
+        assert hard == bool(board.fpu or vectors)
+        assert (f"-mfpu={board.fpu}" in flags) == (hard and not vectors)

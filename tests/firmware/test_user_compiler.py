@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,36 @@ def test_this_machines_own_compiler(tmp_path: Path) -> None:
     path.chmod(0o755)
     with pytest.raises(ToolchainError, match="is no GCC for"):
         user_compiler(str(path), resolve("cortex_m4").soc)
+
+
+@pytest.mark.parametrize("core", ["cortex-m85", "cortex-m52"])
+def test_a_gcc_that_is_too_old_for_a_core(
+    core: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It compiles for an older core with the same instructions, and all that names it says so."""
+    # Takes the older core only, and makes the head of an object file of 32 bits for Arm.
+    head = struct.pack("<4s4B8x2H5I6H", b"\x7fELF", 1, 1, 1, 0, 1, 40, 1, *[0] * 4, 52, *[0] * 5)
+    (tmp_path / "head").write_bytes(head)
+    path = tmp_path / "old-gcc"
+    path.write_text(
+        f"""#!/bin/sh
+for last; do :; done
+case "$*" in
+    *--version*) echo "old-gcc 12.2.1" ;;
+    *-mcpu=cortex-m55*) cp {tmp_path}/head "$last" ;;
+    *) echo "error: unrecognized -mcpu target" >&2; exit 1 ;;
+esac
+"""
+    )
+    path.chmod(0o755)
+    soc = resolve(core.replace("-", "_")).soc
+    compiler = user_compiler(str(path), soc)
+    assert (compiler.cpu, compiler.name) == ("cortex-m55", "old-gcc 12.2.1 for cortex-m55")
+    first = soc.host.arm.gcc if soc.host.arm is not None else None
+    assert f"12.2.1 does not know {core}, GCC {first} does: it compiles for" in caplog.text
+    assert user_compiler(str(path), resolve("cortex_m55").soc).cpu == ""
+    with pytest.raises(ToolchainError, match="is no GCC for Arm Cortex-M33"):
+        user_compiler(str(path), resolve("cortex_m33").soc)
 
 
 def test_extensions_that_gcc_lacks() -> None:

@@ -42,7 +42,8 @@ PRODUCTS = (
 def test_there_are_boards_that_people_have() -> None:
     assert {*PRODUCTS.split()} <= {*NAMES}
     assert sum(not board.qemu for board in boards().values()) >= 40
-    assert {board.core for board in boards().values()} == {*CORES}
+    # Nobody has published the memories of a board with a Cortex-M52 that people have.
+    assert {board.core for board in boards().values()} == {*CORES} - {"cortex_m52"}
 
 
 @pytest.mark.rotating(20)
@@ -69,7 +70,7 @@ def test_every_number_has_a_source(name: str) -> None:
         assert kind in ("published", "unverified") and len(rest) > 5, text
     arm = CORES[board.core].arm
     cores = {"cortex-m4": "fpv4-sp-d16", "cortex-m7": "fpv5", "cortex-m33": "fpv5-sp-d16"}
-    cores["cortex-m55"] = "fpv5-d16"
+    cores |= dict.fromkeys(("cortex-m55", "cortex-m85"), "fpv5-d16")
     if board.fpu:
         assert arm is not None and board.fpu.startswith(cores[arm.cpu])
 

@@ -46,15 +46,17 @@ def _core(
     extension: Literal["", "dsp", "mve"],
     emulator: str,
     cycles: ArmCycles | None = None,
+    like: str = "",
 ) -> ArmCore:
     machines = [
         QemuMachine(
             board.qemu, (board.flash.address, board.flash.size), (board.ram.address, board.ram.size)
         )
         for board in boards().values()
-        if board.qemu and board.core == cpu.replace("-", "_")
+        if board.qemu and board.core == (like or cpu).replace("-", "_")
     ]
-    return ArmCore(cpu, extension, emulator, cycles, machines[0] if machines else None)
+    machine, known = machines[0] if machines else None, _NUMBERS["compilers"].get(cpu, {})
+    return ArmCore(cpu, extension, emulator, cycles, machine, like, known.get("gcc"))
 
 
 def _arm(name: str, isa: str, cost: HostCost, arm: ArmCore) -> Host:
@@ -84,6 +86,19 @@ CORES: dict[str, Host] = {
     # The emulator of the others has no such core; QEMU has.
     "cortex_m55": _arm(
         "Cortex-M55", "armv8.1-m.main", _cost("mve"), _core("cortex-m55", "mve", "")
+    ),
+    # The same instructions, and those that sign addresses (PACBTI), which nothing here uses.
+    "cortex_m85": _arm(
+        "Cortex-M85",
+        "armv8.1-m.main",
+        _cost("mve"),
+        _core("cortex-m85", "mve", "", like="cortex-m55"),
+    ),
+    "cortex_m52": _arm(
+        "Cortex-M52",
+        "armv8.1-m.main",
+        _cost("mve"),
+        _core("cortex-m52", "mve", "", like="cortex-m55"),
     ),
     "rv32imc": _riscv("rv32imc"),
     "rv32imac": _riscv("rv32imac"),
