@@ -182,6 +182,20 @@ class ArmCore:
 
 
 @dataclass(frozen=True)
+class RiscvVectors:
+    """The vector unit of a RISC-V core (version 1.0 of the extension).
+
+    Attributes:
+        bits: of a vector register (VLEN).  Firmware does not depend on it: one program computes as
+            many elements at once as the core that it meets.
+        emulator: QEMU's name of a core with these instructions, or more.
+    """
+
+    bits: int
+    emulator: str
+
+
+@dataclass(frozen=True)
 class Host:
     """The host core that runs the firmware.
 
@@ -200,6 +214,7 @@ class Host:
             with a scoreboard cannot have them.
         arm: what tools must know of a Cortex-M core; None for RISC-V.  Its cycles are not
             simulated: its programs run on an emulator, which counts instructions.
+        vectors: the vector unit of a RISC-V core, whose programs run on an emulator, too.
     """
 
     name: str
@@ -210,21 +225,26 @@ class Host:
     timing: CoreTiming | None = None
     corev: bool = False
     arm: ArmCore | None = None
+    vectors: RiscvVectors | None = None
 
     @property
     def platform(self) -> Literal["rv32", "arm", "qemu"]:
         """The platform that runs its programs."""
+        if self.vectors is not None:
+            return "qemu"
         if self.arm is None:
             return "rv32"
         return "arm" if self.arm.emulator else "qemu"
 
     @property
-    def simd(self) -> Literal["", "corev", "dsp", "mve", "thumb"]:
+    def simd(self) -> Literal["", "corev", "dsp", "mve", "thumb", "rvv"]:
         """Which intrinsics its kernels use; empty for none.
 
-        "corev", "dsp" and "mve" are SIMD instructions, "thumb" loops of scalar ones on other
+        "corev", "dsp", "mve" and "rvv" are SIMD instructions, "thumb" loops of scalar ones on other
         Cortex-M cores.
         """
+        if self.vectors is not None:
+            return "rvv"
         if self.arm is not None:
             return self.arm.extension or "thumb"
         return "corev" if self.corev else ""

@@ -367,6 +367,7 @@ KERNELS: Mapping[str, CoreKernels] = {
     "corev": CoreKernels((DOT4, SCALAR), (_FOUR_PIXELS,)),
     "dsp": CoreKernels((HALFWORDS, SCALAR), (_FIVE_PIXELS,)),
     "thumb": CoreKernels((SPREAD, SCALAR), (_FOUR_PIXELS,)),
+    "rvv": CoreKernels((SCALAR,), (_FOUR_PIXELS,)),
     "mve": CoreKernels((VECTORS, SCALAR), (TAPS, _FOUR_PIXELS), lanes=True),
 }
 """By what a core has (`byoc_dory.soc.cores.Host.simd`)."""

@@ -36,7 +36,7 @@ _FLAGS = (
     "-Wl,--gc-sections",
 )
 
-_ENDLESS = 1 << 28
+ENDLESS = 1 << 28
 """Bytes of each memory when a firmware is linked only to learn its size."""
 
 ArmFirmware: TypeAlias = "Firmware[Soc]"
@@ -161,13 +161,14 @@ def build_firmware(sources: Sequence[Path], soc: Soc, out_dir: Path, compiler: C
         [compiler.headers([("htvm_soc.h", render(soc))]), *include_folders(soc)],
         out_dir,
         script_of=partial(linker_script, soc),
-        limit=_ENDLESS,
+        limit=ENDLESS,
         stack=soc.host.stack,
-        overflow=partial(_overflow, soc),
+        overflow=partial(overflow, soc),
     )
 
 
-def _overflow(soc: Soc, use: MemoryUse) -> L2OverflowError:
+def overflow(soc: Soc, use: MemoryUse) -> L2OverflowError:
+    """Return the error for a firmware that needs more than the SoC's flash or RAM."""
     flash, ram = soc.memory(soc.code_memory), soc.memory("L2")
     too_small = [
         f"{need:,} B of {name}, there are {memory.size:,} B"

@@ -15,9 +15,9 @@ from byoc_dory.errors import L2OverflowError
 from byoc_dory.soc.base import Soc
 from htvm.aot.entry import model_sources, render, template_fields
 from htvm.aot.program import Program
-from htvm.firmware import arm, host, rv32
+from htvm.firmware import arm, host, rv32, vectors
 from htvm.firmware.builds import kept_build
-from htvm.firmware.isa import kernel_flags, rv32_flags
+from htvm.firmware.isa import kernel_flags, rv32_flags, vector_flags
 from htvm.firmware.linked import Firmware
 from htvm.firmware.paths import driver_folders, simd_folders
 from htvm.firmware.sizes import (
@@ -48,7 +48,8 @@ class Built:
         soc: the SoC it was built for.
         path: the firmware (ELF) or the native executable.
         sizes: sizes of its parts.
-        firmware, native, arm: the platform-specific result; the others are None.
+        firmware, native, arm: the platform-specific result; the others are None.  A core with code
+            in flash has ``arm``, a RISC-V core with vectors, too.
         compiler: the compiler, which also builds the simulator.
     """
 
@@ -193,16 +194,39 @@ def build_qemu(
     compiler: Compiler | None = None,
     cache_dir: Path | None = None,
 ) -> Built:
-    """Build the firmware of a program for QEMU's machine with the SoC's core.
+    """Build the firmware of a program for QEMU.
 
     Args:
-        program, soc, compiler, cache_dir: as for :func:`build_arm`; the memories are the machine's.
+        program, soc, compiler, cache_dir: as for :func:`build_arm`; for a Cortex-M core, the
+            memories are those of QEMU's machine, for a RISC-V core with vectors the SoC's own.
 
     Raises:
         TargetError: QEMU has no machine with its core.
         L2OverflowError, ToolchainError: as for :func:`build_arm`.
     """
+    if soc.host.vectors is not None:
+        return _build_vectors(program, soc, compiler or Compiler.zig(), cache_dir)
     return replace(build_arm(program, arm.on_qemu(soc), compiler, cache_dir), platform="qemu")
+
+
+def _build_vectors(
+    program: Program, soc: Soc, compiler: Compiler, cache_dir: Path | None
+) -> Built:
+    """Build the firmware of a program for a RISC-V core with vectors."""
+    check_l2(program, soc)
+    flags = vector_flags(soc.host.isa, gcc=compiler.is_gcc)
+    kernel_flags = _kernel_flags(program, soc, compiler)
+
+    def make(folder: Path, sources: list[Path]) -> None:
+        objects = _objects(sources, kernel_flags, compiler, vectors.include_folders(soc), flags)
+        vectors.build_firmware(objects, soc, folder, compiler)
+
+    variant = ("qemu", compiler.name, *flags, str(kernel_flags))
+    files = _firmware_files(program)
+    path = kept_build("firmware.elf", files, soc, variant, compiler, cache_dir, make)
+    firmware = Firmware.open(path, soc, soc.host.stack)
+    sizes = linked_sizes(firmware, program, compiler.name)
+    return Built("qemu", program, soc, path, sizes, compiler, arm=firmware)
 
 
 def build_host(

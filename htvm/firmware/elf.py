@@ -11,7 +11,7 @@ from byoc_dory.errors import SimulationError
 
 # Read as a whole: for a debug build, creating one object for each of thousands of labels takes a
 # third of a second.
-_SYMBOL = struct.Struct("<IIIBBH")
+_SYMBOLS = {32: struct.Struct("<IIIBBH"), 64: struct.Struct("<IBBHQQ")}
 
 # Errors that pyelftools raises, besides its own, if a header points outside the file.
 _CORRUPT = (
@@ -61,7 +61,7 @@ class Elf:
 
 
 def read_elf(path: Path) -> Elf:
-    """Read sections and symbols of a 32-bit little-endian ELF file.
+    """Read sections and symbols of a little-endian ELF file.
 
     Raises:
         SimulationError: the file cannot be read, has another format, or is corrupt.
@@ -74,8 +74,8 @@ def read_elf(path: Path) -> Elf:
         raise SimulationError(
             f"cannot read the program: {error.strerror}", where=str(path)
         ) from error
-    if data[:6] != b"\x7fELF\x01\x01":
-        raise SimulationError("not a 32-bit little-endian ELF file", where=str(path))
+    if data[:4] != b"\x7fELF" or data[4:5] not in (b"\x01", b"\x02") or data[5:6] != b"\x01":
+        raise SimulationError("not a little-endian ELF file", where=str(path))
     try:
         return _parse(data)
     except (ELFError, *_CORRUPT) as error:
@@ -96,11 +96,14 @@ def _parse(data: bytes) -> Elf:
     if table is None:
         return Elf(sections, {})
     strings = elf.get_section(table["sh_link"])
-    found = {name: place for name, *place in _SYMBOL.iter_unpack(table.data())}
+    # Of 32 bits, a symbol's address and size stand behind its name, of 64 at its end.
+    at = 0 if elf.elfclass == 32 else 3
+    entries = _SYMBOLS[elf.elfclass].iter_unpack(table.data())
+    found = {name: place[at : at + 2] for name, *place in entries}
     symbols = {strings.get_string(name): place for name, place in found.items() if name}
     return Elf(
         sections,
-        {name: Symbol(name, address, size) for name, (address, size, *_) in symbols.items()},
+        {name: Symbol(name, address, size) for name, (address, size) in symbols.items()},
     )
 
 

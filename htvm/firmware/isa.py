@@ -28,6 +28,25 @@ _RV32_FLAGS = (
     "-Wl,--gc-sections",
 )
 
+_VECTOR_FLAGS = (
+    "-std=c11",
+    "-O2",
+    "-fomit-frame-pointer",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-ffreestanding",
+    # A product and a sum fused into one instruction are rounded once, the source's own arithmetic
+    # rounds twice.
+    "-ffp-contract=off",
+    # Variables are addressed without a register that start-up code would have to set.
+    "-msmall-data-limit=0",
+    "-fno-sanitize=all",
+    "-fno-stack-protector",
+    "-fno-unwind-tables",
+    "-g0",
+    "-Wl,--gc-sections",
+)
+
 
 def compiled_isa(host: Host) -> str:
     """Return the instruction set for the compiler: the core's, with the extensions that are safe.
@@ -42,9 +61,10 @@ def _features(isa: str) -> tuple[str, ...]:
     """Return the extensions of an instruction set, as the compiler calls them.
 
     Args:
-        isa: "rv32i", the letters of standard extensions, and further names, each behind "_".
+        isa: "rv32i" or "rv64i", the letters of standard extensions, and further names, each behind
+            "_".
     """
-    standard, *others = isa.removeprefix("rv32i").split("_")
+    standard, *others = isa[len("rv32i") :].split("_")
     return (*standard, "zicsr", *others)
 
 
@@ -61,6 +81,25 @@ def rv32_flags(isa: str = "rv32imc", *, gcc: bool = False) -> tuple[str, ...]:
         return (f"-march={_of_gcc(isa)}", "-misa-spec=2.2", *_RV32_FLAGS, "-ffreestanding")
     features = "".join(f"+{name}" for name in _features(isa))
     return (*_RV32_TARGET, f"-mcpu=generic_rv32{features}", *_RV32_FLAGS)
+
+
+def vector_flags(isa: str, *, gcc: bool = False) -> tuple[str, ...]:
+    """Return the flags of every build for a core with vectors, for clang or for GCC.
+
+    Args:
+        isa: the core's instruction set: "rv32i" or "rv64i", and the rest as for `rv32_flags`.
+        gcc: whether they are GCC's.
+    """
+    bits = isa[2:4]
+    # With the double precision of the general-purpose set, its registers pass arguments.
+    standard = isa.partition("_")[0]
+    abi = {"32": "ilp32", "64": "lp64"}[bits] + ("d" if "d" in standard[5:] else "")
+    common = (f"-mabi={abi}", "-mcmodel=medany", *_VECTOR_FLAGS)
+    if gcc:
+        return (f"-march={march(isa)}", *common)
+    features = "".join(f"+{name}" for name in _features(isa))
+    target = ("-target", f"riscv{bits}-freestanding-none")
+    return (*target, f"-mcpu=generic_rv{bits}{features}", *common)
 
 
 def march(isa: str) -> str:
@@ -97,13 +136,13 @@ one lets it use ``memcpy`` and ``memset``, which the platform has.
 _SIMD_CFLAGS = ("-mllvm", "-misched-cluster=false")
 
 # Kernels may call memcpy and memset; everything else is freestanding.
-_ARM_CFLAGS = ("-fhosted",)
+_FLASH_CFLAGS = ("-fhosted",)
 
 
 def kernel_flags(host: Host, *, gcc: bool = False) -> tuple[str, ...]:
     """Return the flags of CPU kernels for a core, for clang or for GCC."""
     if gcc:  # it calls memcpy and memset without being told, and may have no C library
         return ()
-    if host.arm is not None:
-        return _ARM_CFLAGS
+    if host.arm is not None or host.vectors is not None:
+        return _FLASH_CFLAGS
     return (*RV32_CFLAGS, *(_SIMD_CFLAGS if host.corev else ()))

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from byoc_dory.errors import SimulationError
 from htvm.aot.program import Program
-from htvm.firmware.arm import core_of
 from htvm.firmware.build import RUN_MARK, Built
 from htvm.firmware.project import check_arrays
 from htvm.firmware.sizes import tensor_bytes
@@ -21,6 +20,7 @@ from htvm.sim.arm_run import ArmRun
 from htvm.sim.causes import EventLog
 from htvm.sim.host import run_host
 from htvm.sim.qemu import run_qemu
+from htvm.sim.qemu_user import run_qemu_user
 from htvm.sim.rv32 import run_rv32
 from htvm.sim.thumb import estimate
 
@@ -126,7 +126,17 @@ def _run_arm(built: Built, data: Sequence[bytes], result_sizes: Mapping[str, int
     assert built.arm is not None
     functions = [step.function or step.symbol for step in program.steps if step.kind != "copy"]
     input_data = {f"htvm_run_input_{i}": value for i, value in enumerate(data)}
-    if built.platform == "qemu":
+    core = built.soc.host.arm
+    if core is None:
+        result = run_qemu_user(
+            built.arm,
+            input_data,
+            result_sizes,
+            entry=entry,
+            kernels=functions,
+            compiler=built.compiler,
+        )
+    elif built.platform == "qemu":
         result = run_qemu(built.arm, input_data, result_sizes, entry=entry, kernels=functions)
     else:
         result = run_arm(
@@ -138,7 +148,7 @@ def _run_arm(built: Built, data: Sequence[bytes], result_sizes: Mapping[str, int
             compiler=built.compiler,
         )
     outputs = _outputs(built, result.outputs, ())
-    cycles, executed = core_of(built.soc).cycles, result.executed
+    cycles, executed = None if core is None else core.cycles, result.executed
     return RawResult(
         outputs=outputs,
         cycles=None,

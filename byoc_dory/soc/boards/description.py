@@ -9,7 +9,15 @@ from typing import Any, Literal
 
 from byoc_dory.soc.base import Memory, SimControl, Soc, TargetSpec
 from byoc_dory.soc.board import SUFFIX, board_called, boards
-from byoc_dory.soc.cores import CV32E40P, ArmCore, ArmCycles, Host, HostCost, QemuMachine
+from byoc_dory.soc.cores import (
+    CV32E40P,
+    ArmCore,
+    ArmCycles,
+    Host,
+    HostCost,
+    QemuMachine,
+    RiscvVectors,
+)
 from byoc_dory.soc.parameters import Parameter
 
 # assumed: generous for generated code, which is not recursive (runs measure what is used).
@@ -63,6 +71,15 @@ def _arm(name: str, isa: str, cost: HostCost, arm: ArmCore) -> Host:
     return Host(name=f"Arm {name}", isa=isa, stack=_STACK, cost=cost, arm=arm)
 
 
+def _vectors(name: str, isa: str, emulator: str) -> Host:
+    vectors = RiscvVectors(VECTOR_BITS[0], emulator)
+    return Host(name=name, isa=isa, stack=_STACK, cost=_cost("rvv"), vectors=vectors)
+
+
+VECTOR_BITS = (128, 256, 512, 1024)
+"""Bits of a vector register that cores with 128 at least (``zvl128b``) and QEMU may have."""
+
+
 CORES: dict[str, Host] = {
     # The M0 has the M0+'s instructions (both are Armv6-M).
     "cortex_m0plus": _arm(
@@ -104,6 +121,9 @@ CORES: dict[str, Host] = {
     "rv32imac": _riscv("rv32imac"),
     # published: RP2350 data sheet, 3.8.1.  It also has Zbkb and Zcmp, which code here does not use.
     "hazard3": _riscv("rv32imac_zba_zbb_zbs_zcb", "Hazard3"),
+    # Integer vectors with elements of up to 32 bits; compilers need to know the 128 bits.
+    "rv32imcv": _vectors("RV32IMC with Zve32x", "rv32imc_zve32x_zvl128b", "rv32"),
+    "rv64gcv": _vectors("RV64GC with V", "rv64imafdcv_zifencei", "rv64"),
 }
 """Each core by the name of its target."""
 
