@@ -84,7 +84,7 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
         if RUN in notes:
             return _run(loop)
         if LANES in notes:
-            return lanes_of(loop)
+            return lanes_of(loop, core.lanes)
         if PRODUCTS not in notes:
             return loop
         try:
@@ -99,6 +99,8 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
         row = core.row(name)
         if not isinstance(row, Products):
             return _Sums(loop, where).taps(name, starts, first)
+        if row.whole:
+            return _Sums(loop, where).in_place(row, starts, first)
         if row.column is None:
             return _Sums(loop, where).word(row)
         if row.column.whole:
@@ -274,6 +276,55 @@ class _Sums:
         return SeqStmt(
             [AllocBuffer(buffer), *fills, call(f"{row.name}products", *operands, *counts)]
         )
+
+    def in_place(self, row: Products, starts: Mapping[Any, Any], first: list[Any]) -> Any:
+        """Return the statements that multiply the windows of some pixels with all channels.
+
+        Args:
+            row: the row.
+            starts: what sums begin with, by the names of their buffers.
+            first: receives the statements that come first in the kernel.
+        """
+        pixel, channel, summed = (
+            [axis for axis in axes if axis.extent > 1]
+            for axes in (self.pixel, self.channel, self.summed)
+        )
+        turning = [axis for axis in self.axes if axis.extent > 1]
+        if max(len(pixel), len(channel)) > 1 or len(turning) != len(pixel + channel + summed):
+            raise _error(self.where)
+        pixels, channels = (axes[0].extent if axes else 1 for axes in (pixel, channel))
+        step = channels
+        for axis in reversed(summed):
+            if axis.weights != step:
+                raise _error(self.where)
+            step *= axis.extent
+        run, outer = _run_of(summed)
+        begins = [0]
+        for axis in outer:
+            if axis.data is None:
+                raise _error(self.where)
+            begins = [at + axis.data * turn for at in begins for turn in range(axis.extent)]
+        places = tirx.decl_buffer((pixels,), "int32", name="places")
+        rest = {axis.variable: 0 for axis in self.axes}
+        analyzer = sym.Analyzer()
+        fill = []
+        for at in range(pixels):
+            values = rest | {axis.variable: at for axis in pixel}
+            place = analyzer.simplify(substituted(self.data.indices[0], values))
+            if str(place.ty.dtype) != "int32":
+                place = tirx.Cast("int32", place)
+            fill.append(BufferStore(places, place, [tirx.const(at, "int32")]))
+        operands = [
+            self._address(self.total),
+            _first(self.data.source),
+            _first(places),
+            self._address(self.weights),
+            _array("starts", begins, first),
+        ]
+        counts = [_number(n) for n in (len(begins), run, pixels, channels)]
+        bias = self._bias(starts)
+        function = f"{row.name}products" if bias else f"{row.name}only_products"
+        return SeqStmt([AllocBuffer(places), *fill, call(function, *operands, *bias, *counts)])
 
     def _fill(
         self,

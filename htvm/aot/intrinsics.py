@@ -78,6 +78,8 @@ class Products:
         least: the smallest weight for which it does.
         native: function that computes a whole NCHW convolution in programs of this machine, with
             its vectors (`htvm.aot.native`).
+        whole: whether one call multiplies the operands of a block's pixels, in place, with all
+            channels, and begins with the bias.
 
     Raises:
         DefectError: the function does not compute the pattern, is not called ``htvm_...``, or has
@@ -93,6 +95,7 @@ class Products:
     adds: Adds | None = field(default=None, compare=False)
     least: int = -128
     native: str = ""
+    whole: bool = False
 
     def __post_init__(self) -> None:
         check_pattern(self)
@@ -148,6 +151,7 @@ class Depthwise:
             several pixels of a channel.
         pixels: for which a core has registers, without a function.
         width: taps whose products are added before they are added to the sum.
+        group: channels whose weights are side by side, 8 where they are no multiple of it; 0: all.
         adds, least, native: as for `Products`.
 
     Raises:
@@ -157,6 +161,7 @@ class Depthwise:
     name: str = ""
     pixels: int = 1
     width: int = 1
+    group: int = 16
     adds: Adds | None = field(default=None, compare=False)
     least: int = -128
     native: str = ""
@@ -174,13 +179,14 @@ class CoreKernels:
         products, depthwise: rows in the order in which they are tried.
         header: header of the functions, which also has `htvm_mac`, `htvm_clip` and `htvm_scale`;
             empty: kernels call none.
-        lanes: whether element-wise loops compute four elements at once (`htvm.aot.lanes`).
+        lanes: how many elements element-wise loops compute at once (`htvm.aot.lanes`): exactly
+            four, or up to more; 0: they do not.
     """
 
     products: tuple[Products, ...]
     depthwise: tuple[Depthwise, ...]
     header: str = "htvm_intrinsics.h"
-    lanes: bool = False
+    lanes: int = 0
 
     @property
     def words(self) -> bool:
@@ -358,6 +364,25 @@ VECTORS = Products(
 )
 TAPS = Depthwise("htvm_taps_sum", width=2, adds=_pairs_of_16_bits, least=-127)
 
+# For cores with vectors of any length (RISC-V), output channels are side by side in a vector, and each
+# element of the data is multiplied with all of them.  Cycles are estimated: a step takes two
+# instructions for its weights and two for each pixel.
+CHANNELS = Products(
+    "htvm_vectors_",
+    {
+        (6, 1): (1.0, 1),
+        (3, 1): (1.1, 1),
+        (5, 1): (1.2, 1),
+        (4, 1): (1.3, 1),
+        (2, 1): (1.3, 1),
+        (1, 1): (1.8, 1),
+    },
+    "sums of {} {} in vectors of channels",
+    adds=_all_products,
+    whole=True,
+)
+CHANNEL_TAPS = Depthwise("htvm_vectors_sum", group=0, adds=_all_products)
+
 _FOUR_PIXELS = Depthwise(pixels=4, native="htvm_native_depthwise")
 # With the DSP extension all sums of five pixels stay in registers (of six, MobileNet's do not).
 _FIVE_PIXELS = replace(_FOUR_PIXELS, pixels=5)
@@ -367,7 +392,9 @@ KERNELS: Mapping[str, CoreKernels] = {
     "corev": CoreKernels((DOT4, SCALAR), (_FOUR_PIXELS,)),
     "dsp": CoreKernels((HALFWORDS, SCALAR), (_FIVE_PIXELS,)),
     "thumb": CoreKernels((SPREAD, SCALAR), (_FOUR_PIXELS,)),
-    "rvv": CoreKernels((SCALAR,), (_FOUR_PIXELS,)),
-    "mve": CoreKernels((VECTORS, SCALAR), (TAPS, _FOUR_PIXELS), lanes=True),
+    "mve": CoreKernels((VECTORS, SCALAR), (TAPS, _FOUR_PIXELS), lanes=4),
+    "rvv": CoreKernels(
+        (CHANNELS, SCALAR), (CHANNEL_TAPS, _FOUR_PIXELS), header="htvm_vectors.h", lanes=16
+    ),
 }
 """By what a core has (`byoc_dory.soc.cores.Host.simd`)."""

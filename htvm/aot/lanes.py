@@ -1,9 +1,9 @@
-"""Expressions as calls of intrinsics: sums, limits to int8, four elements at once.
+"""Expressions as calls of intrinsics: sums, limits to int8, several elements at once.
 
-A schedule for cores with vectors marks loops over four neighbours (`LANES`).  After lowering to
-flat buffers each becomes one expression of calls of ``runtime_c/simd/htvm_lanes.h``, which are
-vector instructions on such a core and plain C elsewhere.  A loop whose operations have no such form
-stays as it is.
+A schedule for cores with vectors marks loops over neighbours (`LANES`).  After lowering to flat
+buffers each becomes one expression of calls, which are vector instructions on such a core and plain
+C elsewhere: over four elements of ``runtime_c/simd/htvm_lanes.h``, over up to 16 of ``htvm_many.h``,
+whose calls end with how many.  A loop whose operations have no such form stays as it is.
 """
 
 from __future__ import annotations
@@ -23,36 +23,38 @@ if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
 LANES = "htvm_lanes"
-"""Annotation of a loop over four neighbouring elements."""
+"""Annotation of a loop over neighbouring elements."""
 
+_FOUR = 4
 _BINARY = {
-    tirx.Add: "htvm_lanes_add",
-    tirx.Sub: "htvm_lanes_sub",
-    tirx.Mul: "htvm_lanes_mul",
-    tirx.Min: "htvm_lanes_min",
-    tirx.Max: "htvm_lanes_max",
-    tirx.RShift: "htvm_lanes_right",
-    tirx.LShift: "htvm_lanes_left",
+    tirx.Add: "add",
+    tirx.Sub: "sub",
+    tirx.Mul: "mul",
+    tirx.Min: "min",
+    tirx.Max: "max",
+    tirx.RShift: "right",
+    tirx.LShift: "left",
 }
-_CALLED = {
-    RESCALE: "htvm_lanes_rescale",
-    "htvm_clip": "htvm_lanes_clip",
-    FLOAT_PRODUCT: "htvm_lanes_float_product",
-}
-_LOADS = {"int32": "htvm_lanes_load32", "int8": "htvm_lanes_load8", "uint8": "htvm_lanes_load8u"}
-_STORES = {"int32": "htvm_lanes_store32", "int8": "htvm_lanes_store8"}
-_SCATTERS = {"int32": "htvm_lanes_scatter32", "int8": "htvm_lanes_scatter8"}
+_CALLED = {RESCALE: "rescale", "htvm_clip": "clip", FLOAT_PRODUCT: "float_product"}
+_LOADS = {"int32": "load32", "int8": "load8", "uint8": "load8u"}
+_STORES = {"int32": "store32", "int8": "store8"}
+_SCATTERS = {"int32": "scatter32", "int8": "scatter8"}
 _WORDS = ("int32", "uint32")
 
 
 class _NoForm(Exception):
-    """An expression has no form over four lanes."""
+    """An expression has no form over lanes."""
 
 
-def lanes_of(loop: Any) -> Any:
-    """Return the call that a marked loop over flat buffers becomes, or the loop itself."""
+def lanes_of(loop: Any, most: int) -> Any:
+    """Return the call that a marked loop over flat buffers becomes, or the loop itself.
+
+    Args:
+        loop: the loop.
+        most: elements that the core computes at once: exactly four, or up to this number.
+    """
     try:
-        return _Lanes(loop).statement()
+        return _Lanes(loop, most).statement()
     except _NoForm:
         return without_note(loop, LANES)
 
@@ -98,13 +100,15 @@ def call_clip(func: PrimFunc) -> PrimFunc:
 class _Lanes:
     """The call that a marked loop becomes."""
 
-    def __init__(self, loop: Any) -> None:
-        self.loop, self.variable = loop, loop.loop_var
+    def __init__(self, loop: Any, most: int) -> None:
+        self.loop, self.variable, self.number = loop, loop.loop_var, int(loop.extent)
+        self.most = most
         self.analyzer = sym.Analyzer()
 
     def statement(self) -> Any:
         store = self.loop.body
-        if int(self.loop.extent) != 4 or not isinstance(store, BufferStore):
+        fits = self.number == _FOUR if self.most == _FOUR else self.number <= self.most
+        if not fits or not isinstance(store, BufferStore):
             raise _NoForm
         dtype, value = str(store.value.ty.dtype), store.value
         if dtype == "int8" and isinstance(value, tirx.Cast):
@@ -114,26 +118,29 @@ class _Lanes:
         first, distance = self._place(store.indices)
         target, lanes = tirx.address_of(store.buffer[first]), self._lanes(value)
         if distance == 1:
-            return call(_STORES[dtype], target, lanes)
-        return call(_SCATTERS[dtype], target, tirx.const(distance, "uint32"), lanes)
+            return call(*self._named(_STORES[dtype], target, lanes))
+        stride = tirx.const(distance, "uint32")
+        return call(*self._named(_SCATTERS[dtype], target, stride, lanes))
 
     def _place(self, indices: Any) -> tuple[Any, int]:
-        """Return the index of the first of four elements, and how far each is from the next."""
+        """Return the index of the first element, and how far each is from the next."""
         if len(indices) != 1:
             raise _NoForm
         first, *others = (
-            self.analyzer.simplify(substituted(indices[0], {self.variable: n})) for n in range(4)
+            self.analyzer.simplify(substituted(indices[0], {self.variable: n}))
+            for n in range(self.number)
         )
         distances = [self.analyzer.simplify(other - first) for other in others]
         if not all(isinstance(distance, tirx.IntImm) for distance in distances):
             raise _NoForm
         steps = [int(distance) for distance in distances]
-        if steps[0] < 1 or steps != [steps[0], 2 * steps[0], 3 * steps[0]]:
+        step = steps[0] if steps else 1
+        if step < 1 or steps != [step * n for n in range(1, self.number)]:
             raise _NoForm
-        return first, steps[0]
+        return first, step
 
     def _address(self, buffer: Any, indices: Any) -> Any:
-        """Return the address of the first of four neighbours."""
+        """Return the address of the first of neighbours."""
         first, distance = self._place(indices)
         if distance != 1:
             raise _NoForm
@@ -150,7 +157,7 @@ class _Lanes:
         return found
 
     def _lanes(self, value: Any) -> Any:
-        """Return the call whose lanes are the four values of an int32 expression."""
+        """Return the call whose lanes are the values of an int32 expression."""
         dtype = str(value.ty.dtype)
         if isinstance(value, tirx.Cast) and {dtype, str(value.value.ty.dtype)} <= set(_WORDS):
             return self._lanes(value.value)
@@ -158,7 +165,7 @@ class _Lanes:
             raise _NoForm
         if not self._varies(value):
             same = value if dtype == "int32" else tirx.Cast("int32", value)
-            return self._call("htvm_lanes_all", same)
+            return self._call("all", same)
         if isinstance(value, tirx.Cast) and isinstance(value.value, TensorLoad):
             return self._load(value.value)
         if isinstance(value, TensorLoad):
@@ -182,7 +189,12 @@ class _Lanes:
             raise _NoForm
         return self._call(known, *map(self._lanes, call.args[1:]))
 
-    @staticmethod
-    def _call(name: str, *arguments: Any) -> Any:
+    def _call(self, name: str, *arguments: Any) -> Any:
         # The type is that of a lane; calls are only nested, so no variable is declared with it.
-        return tirx.call_extern("int32", name, *arguments)
+        return tirx.call_extern("int32", *self._named(name, *arguments))
+
+    def _named(self, name: str, *arguments: Any) -> tuple[Any, ...]:
+        """Return the function for an operation, and its arguments."""
+        if self.most == _FOUR:
+            return (f"htvm_lanes_{name}", *arguments)
+        return (f"htvm_many_{name}", *arguments, tirx.const(self.number, "uint32"))

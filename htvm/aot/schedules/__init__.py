@@ -44,10 +44,10 @@ def schedule(
     for operator in operators:
         special = None
         if operator in ("conv2d", "matmul"):
-            ways = (schedule_products(func, constants, row) for row in core.products)
+            ways = (schedule_products(func, constants, row, core.lanes) for row in core.products)
             special = next(filter(None, ways), None)
         elif operator == "depthwise":
-            taps = (schedule_depthwise(func, constants, row) for row in core.depthwise)
+            taps = (schedule_depthwise(func, constants, row, core.lanes) for row in core.depthwise)
             special = next(filter(None, taps), None)
         elif operator == "pad":
             special = schedule_pad(func, runs=runs, backward=backward)

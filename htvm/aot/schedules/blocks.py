@@ -237,20 +237,25 @@ def name_block(
         name_loop(sch, loop, name, extent(sch, loop))
 
 
-def lanes_over(sch: s_tir.Schedule, loop: Any, *inner: Any) -> Any | None:
-    """Compute four iterations of a loop at once, inside of the loops ``inner``, if there are four.
+def lanes_over(sch: s_tir.Schedule, lanes: int, loop: Any, *inner: Any) -> Any | None:
+    """Compute several iterations of a loop at once, inside of the loops ``inner``, from four on.
 
-    An incomplete last four overlaps its neighbour (`overlap_tiles`).
+    Incomplete last ones overlap their neighbours (`overlap_tiles`).
+
+    Args:
+        sch: the schedule.
+        lanes: most iterations, as of `CoreKernels`.
+        loop, inner: the loops.
 
     Returns:
-        The loop over fours; ``None`` if there are not four.
+        The loop around them; ``None`` if there are not four.
     """
     if extent(sch, loop) < 4:
         return None
-    outer, four = sch.split(loop, [None, 4])
-    sch.reorder(outer, *inner, four)
+    outer, some = sch.split(loop, [None, min(lanes, extent(sch, loop))])
+    sch.reorder(outer, *inner, some)
     name_loop(sch, outer, "k")
     for other in inner:
         name_loop(sch, other, "px", extent(sch, other))
-    sch.annotate(four, LANES, 1)
+    sch.annotate(some, LANES, 1)
     return outer

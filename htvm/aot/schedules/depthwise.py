@@ -29,13 +29,16 @@ if TYPE_CHECKING:
     from htvm.aot.intrinsics import Depthwise
 
 
-def schedule_depthwise(func: PrimFunc, constants: Constants, how: Depthwise) -> Scheduled | None:
+def schedule_depthwise(
+    func: PrimFunc, constants: Constants, how: Depthwise, lanes: int
+) -> Scheduled | None:
     """Schedule a depthwise convolution without padding; ``None`` for any other function.
 
     Args:
         func: any function.
         constants: its parameters that are constants.
         how: the core computes it.
+        lanes: elements that the core requantizes at once.
     """
     sch = start(func)
     inline_all(sch)
@@ -43,7 +46,7 @@ def schedule_depthwise(func: PrimFunc, constants: Constants, how: Depthwise) -> 
     if blocks is None:
         return None
     if how.name:
-        return _all_channels(sch, *blocks, func, constants, how)
+        return _all_channels(sch, *blocks, func, constants, how, lanes)
     return _some_pixels(sch, *blocks, func, how)
 
 
@@ -91,9 +94,15 @@ def _pixels(width: int, most: int) -> int:
 
 
 def _all_channels(
-    sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, constants: Constants, how: Depthwise
+    sch: s_tir.Schedule,
+    conv: Any,
+    out: Any,
+    func: PrimFunc,
+    constants: Constants,
+    how: Depthwise,
+    lanes: int,
 ) -> Scheduled | None:
-    """Schedule all channels of a pixel at a time: of int8, NHWC, multiples of 8 channels.
+    """Schedule all channels of a pixel at a time: of int8, NHWC, in whole groups.
 
     ``None`` also if a weight is too small for the row.
     """
@@ -102,7 +111,7 @@ def _all_channels(
     weights = weights_of(sch, conv, func, constants)
     _, _, x, c = loops_of(sch, out)
     channels = extent(sch, c)
-    if weights is None or channels % 8 or int(func.params[0].ty.shape[-1]) != channels:
+    if weights is None or (how.group and channels % 8) or int(func.params[0].ty.shape[-1]) != channels:
         return None
     if any(values.min() < how.least for values in constants[weights]):
         return None
@@ -111,7 +120,10 @@ def _all_channels(
     zero = sch.decompose_reduction(conv, sums)
     sch.annotate(sums, PRODUCTS, f"{how.name}:1:{channels}")
     sch.annotate(loops_of(sch, zero)[-4], START, 1)
-    lanes_over(sch, c)
-    group = 8 if channels % 16 else 16
+    if not how.group:
+        lanes_over(sch, lanes, c)
+        return Scheduled(overlap_tiles(sch.mod["main"]), "sums of a pixel in vectors of channels")
+    lanes_over(sch, lanes, c)
+    group = 8 if channels % how.group else how.group
     note = f"sums of {group} channels of a pixel in registers"
     return Scheduled(sch.mod["main"], note, WeightTaps(weights, group))

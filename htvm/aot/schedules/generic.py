@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
 
-def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: bool = False) -> Scheduled:
+def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: int = 0) -> Scheduled:
     """Inline element-wise blocks, and compute each sum where its value is used.
 
     Args:
         func: any function.
         unroll: iterations of an element-wise operator's innermost loop to unroll, if they divide
             it.
-        lanes: whether such a loop computes four elements at once (`htvm.aot.lanes`).
+        lanes: how many elements such a loop computes at once (`htvm.aot.lanes`); 0: one.
     """
     sch = start(func)
     inline_all(sch)
@@ -48,7 +48,7 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: bool = False) -> Sch
     elements = not others and not is_reduction(sch, first) and bool(loops_of(sch, first))
     if elements and lanes:
         try:
-            return _in_lanes(sch, first)
+            return _in_lanes(sch, first, lanes)
         except ScheduleError:
             # Its loops can be neither made one nor split: they stay as they are.
             return schedule_any(func, unroll=unroll)
@@ -58,8 +58,8 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: bool = False) -> Sch
     return Scheduled(sch.mod["main"], "element-wise operators inlined", plain=True)
 
 
-def _in_lanes(sch: s_tir.Schedule, block: Any) -> Scheduled:
-    """Compute four elements at once; of one long run, if each element has its operands' place."""
+def _in_lanes(sch: s_tir.Schedule, block: Any, lanes: int) -> Scheduled:
+    """Compute several elements at once; of one long run, if each element has its operands' place."""
     store, loads = sch.get(block).body, list[Any]()
     tvm_ffi.structural_walk(store, (TensorLoad, loads.append))
     same = [
@@ -68,8 +68,10 @@ def _in_lanes(sch: s_tir.Schedule, block: Any) -> Scheduled:
         for load in loads
     ]
     loops = loops_of(sch, block)
-    lanes_over(sch, sch.fuse(*loops) if all(same) else loops[-1])
-    return Scheduled(overlap_tiles(sch.mod["main"]), "element-wise operators inlined, four at once")
+    lanes_over(sch, lanes, sch.fuse(*loops) if all(same) else loops[-1])
+    number = "four" if lanes == 4 else f"up to {lanes}"
+    note = f"element-wise operators inlined, {number} at once"
+    return Scheduled(overlap_tiles(sch.mod["main"]), note)
 
 
 def _compute_where_used(sch: s_tir.Schedule, block: Any) -> None:

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from htvm.aot.native import NativeConv
 
 
-def schedule_products(func: PrimFunc, constants: Constants, how: Products) -> Scheduled | None:
+def schedule_products(
+    func: PrimFunc, constants: Constants, how: Products, lanes: int
+) -> Scheduled | None:
     """Schedule a convolution without padding, NHWC or NCHW, or a product with weights (C, K).
 
     For words, the sums must be of int8 with constant weights, and the rows of a filter or of a
@@ -51,6 +53,7 @@ def schedule_products(func: PrimFunc, constants: Constants, how: Products) -> Sc
         func: any function.
         constants: values of its parameters that are constants.
         how: the core computes it.
+        lanes: elements that the core requantizes at once, where one call is for all channels.
 
     Returns:
         ``None`` for any other function, and if a weight is too small for the row.
@@ -63,9 +66,11 @@ def schedule_products(func: PrimFunc, constants: Constants, how: Products) -> Sc
         return None
     sums, out = found
     nchw = is_nchw(sch, sums)
-    packed, column = how.width > 1, how.column
+    column = how.column
+    whole = how.whole or (column is not None and column.whole)
+    packed = how.width > 1 or whole
     weights = weights_of(sch, sums, func, constants) if packed else None
-    if packed and (weights is None or (nchw and column is None)):
+    if packed and (weights is None or (nchw and column is None and not whole)):
         return None
     if weights is not None and any(values.min() < how.least for values in constants[weights]):
         return None
@@ -73,12 +78,11 @@ def schedule_products(func: PrimFunc, constants: Constants, how: Products) -> Sc
         return _blocked_maps(sch, sums, out, how, native_conv(sch, sums, out, func, how))
     copy = channels_last(sch, sums, out) if nchw else None
     what = "rows" if convolution is None else "pixels"
-    whole = column is not None and column.whole
     # A block may then span two rows of pixels.
     if convolution is not None and not nchw and (whole or is_pointwise(sch, sums, func)):
         flatten(sch, sums, out, taps=whole)
     if whole and weights is not None:
-        return _with_all_channels(sch, sums, out, how, weights, what, copy)
+        return _with_all_channels(sch, sums, out, how, weights, what, copy, lanes)
     return _blocked(sch, sums, out, how, weights, what, copy)
 
 
@@ -154,14 +158,15 @@ def _with_all_channels(
     weights: int,
     what: str,
     copy: Any,
+    lanes: int,
 ) -> Scheduled | None:
-    """Compute sums of some pixels with all channels, and requantize four channels at a time.
+    """Compute sums of some pixels with all channels, and requantize some channels at a time.
 
-    The arguments are those of `_blocked`.
+    The arguments are those of `_blocked` and of `schedule_products`.
     """
     *outer, rows, k = loops_of(sch, out)
-    axes = len(loops_of(sch, product))
-    block = how.block(extent(sch, rows), extent(sch, k))
+    axes, channels = len(loops_of(sch, product)), extent(sch, k)
+    block = how.block(extent(sch, rows), channels)
     if block is None:
         return None
     px, kt, _ = block
@@ -178,13 +183,18 @@ def _with_all_channels(
     sch.annotate(sums, PRODUCTS, f"{how.name}:{px}:{kt}")
     sch.annotate(loops_of(sch, zero)[len(outer) + 1], START, 1)
     name_loop(sch, rb, "p")
-    four = lanes_over(sch, k, ri)
+    note, first = how.note.format(px, what, kt), copy is not None
+    if how.whole:
+        lanes_over(sch, lanes, k, ri)
+        # Of HWC, weights are as they should be.
+        packing = WeightWords(weights, channels, 1, whole=True, first=True) if first else None
+        return Scheduled(overlap_tiles(sch.mod["main"]), note, packing)
+    four = lanes_over(sch, lanes, k, ri)
     if four is not None and kt > 1:
         sch.annotate(four, RESCALED, px)
     # Of several pixels, two channels are multiplied at once (`htvm_rows_side`).
     side = min(kt, 2) if px > 1 else kt
-    packing = WeightWords(weights, side, how.width, whole=True, first=copy is not None)
-    note = how.note.format(px, what, kt)
+    packing = WeightWords(weights, side, how.width, whole=True, first=first)
     return Scheduled(overlap_tiles(sch.mod["main"]), note, packing, biased=False)
 
 
