@@ -61,6 +61,7 @@ class Board:
         console: where text that a program prints arrives; empty if that is not known.
         platformio: what PlatformIO calls it; None if PlatformIO does not know it.
         qemu: QEMU's name of this machine, if it has a model of it.
+        vector_bits: bits of a vector register (VLEN) of a RISC-V core with vectors; 0 for others.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Board:
     console: str = ""
     platformio: PlatformIO | None = None
     qemu: str = ""
+    vector_bits: int = 0
 
     @property
     def unverified(self) -> tuple[str, ...]:
@@ -229,7 +231,7 @@ def new_board(name: str, like: str) -> str:
             "the name is taken", where=where, hint=f"`htvm boards show {name}` shows that board"
         )
     template = board_called(like)
-    numbers = ("core", "fpu", "clock_hz", "flash", "ram")
+    numbers = ("core", "vector_bits", "fpu", "clock_hz", "flash", "ram")
     board = replace(
         template,
         name=name,

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from byoc_dory.errors import TargetError
 from byoc_dory.soc.base import Memory, SimControl, Soc, TargetSpec
-from byoc_dory.soc.board import SUFFIX, board_called, boards
+from byoc_dory.soc.board import SUFFIX, Board, board_called, boards
 from byoc_dory.soc.cores import (
     CV32E40P,
     ArmCore,
@@ -136,11 +137,27 @@ RAM_BYTES = 64 * 1024 * 1024
 _NONE = "none"
 
 
-def _design(board: str) -> Soc:
-    """Return the microcontroller of a board, with the target of its core only."""
+def _design(board: str, vlen: int) -> Soc:
+    """Return the microcontroller of a board, with the target of its core only.
+
+    Args:
+        board: its name or file.
+        vlen: bits of a vector register; 0: those of the board's core, or 128.
+
+    Raises:
+        TargetError: the board's vectors have another length, or its file does not say which, or
+            says it of a core without vectors.
+    """
     if board == _NONE:
-        return MICROCONTROLLER
+        return MICROCONTROLLER if vlen == 0 else _with_vectors(vlen)
     found = board_called(board)
+    if vlen not in (0, found.vector_bits):
+        has = f"its core's have {found.vector_bits}" if found.vector_bits else "its core has none"
+        raise TargetError(
+            f"no vectors of {vlen} bits on the board {found.name}: {has}",
+            hint="leave vlen out",
+        )
+    host = _board_host(found)
     flash, ram = MICROCONTROLLER.memories
     return replace(
         MICROCONTROLLER,
@@ -150,10 +167,38 @@ def _design(board: str) -> Soc:
             replace(flash, base=found.flash.address, size=found.flash.size),
             replace(ram, base=found.ram.address, size=found.ram.size),
         ),
-        host=CORES[found.core],
-        targets=(TargetSpec(found.core, (), host=CORES[found.core]),),
+        host=host,
+        targets=(TargetSpec(found.core, (), host=host),),
         adjustable=(),
     )
+
+
+def _with_vectors(bits: int) -> Soc:
+    """Return the microcontroller with the targets that have vectors, of this length."""
+    hosts = {
+        name: replace(core, vectors=replace(core.vectors, bits=bits))
+        for name, core in CORES.items()
+        if core.vectors is not None
+    }
+    return replace(
+        MICROCONTROLLER,
+        targets=tuple(TargetSpec(name, (), host=host) for name, host in hosts.items()),
+    )
+
+
+def _board_host(board: Board) -> Host:
+    """Return a board's core, with vectors of its length."""
+    host = CORES[board.core]
+    if host.vectors is None and board.vector_bits == 0:
+        return host
+    if host.vectors is None or board.vector_bits not in VECTOR_BITS:
+        known = ", ".join(map(str, VECTOR_BITS))
+        raise TargetError(
+            f"{board.core} has no vectors of {board.vector_bits} bits",
+            where=f"board {board.name!r}",
+            hint=f"of a core with vectors, vector_bits is one of {known}; of others, leave it out",
+        )
+    return replace(host, vectors=replace(host.vectors, bits=board.vector_bits))
 
 
 MICROCONTROLLER = Soc(
@@ -180,6 +225,12 @@ MICROCONTROLLER = Soc(
             "flash, RAM and clock of a board, by name or file; none: 64 MiB each",
             choices=(_NONE, *boards()),
             files=SUFFIX,
+        ),
+        Parameter(
+            "vlen",
+            0,
+            "bits of a vector register; 0: those of the board's core, or 128",
+            choices=(0, *VECTOR_BITS),
         ),
     ),
     design=_design,
