@@ -29,7 +29,7 @@ from htvm.aot.loops import (
     substituted,
     without_note,
 )
-from htvm.aot.rescale import rescaled_loops
+from htvm.aot.rescale import Rescaling, rescaled_loops
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -108,7 +108,7 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
         return _in_blocks(loop, row, row.column, pixels, channels, where)
 
     def rescale(loop: Any) -> Any:
-        return _rescale(loop) if RESCALED in (loop.annotations or {}) else loop
+        return _rescale(loop, core.lanes) if RESCALED in (loop.annotations or {}) else loop
 
     body = tvm_ffi.structural_map(func.body, (For, begin))
     body = tvm_ffi.structural_map(body, (For, rescale))
@@ -127,9 +127,11 @@ def _run(loop: Any) -> Any:
     return call("htvm_fill", target, store.value, count)
 
 
-def _rescale(loop: Any) -> Any:
+def _rescale(loop: Any, lanes: int) -> Any:
     """Return the call that requantizes the sums of some pixels, or the loop if it does not."""
     pixels, found = int(loop.annotations[RESCALED]), rescaled_loops(loop)
+    if found is not None and lanes > 4:
+        return _rescale_rows(loop, pixels, *found)
     if found is None or found[1].bias is None:
         return loop
     (fours, *others), made = found
@@ -148,6 +150,28 @@ def _rescale(loop: Any) -> Any:
     limits = [tirx.const(limit, "int32") for limit in (made.zero_point, made.low, made.high)]
     operands = [address_of(place, zeros) for place in places]
     return call("htvm_rescale_all", *operands, *numbers, *limits)
+
+
+def _rescale_rows(loop: Any, pixels: int, loops: Sequence[Any], made: Rescaling) -> Any:
+    """Return the call for sums of which all channels of a pixel are neighbours, or the loop."""
+    outer, *others = loops
+    lanes = [int(other.extent) for other in others if LANES in other.annotations]
+    if len(lanes) != 1 or made.bias is not None:
+        return loop
+    channels = lanes[0] * int(outer.extent)
+    for each in loops:
+        lane, pixel = LANES in each.annotations, each is not outer
+        # (out, sum, multiplier, left shift, bias) of a step.
+        wanted = (1, 1, 1, 1) if lane else (channels, channels, 0, 0) if pixel else (lanes[0],) * 4
+        if each.extent > 1 and made.steps(each.loop_var) != (*wanted, None):
+            return loop
+    zeros = {each.loop_var: 0 for each in loops}
+    operands = [
+        address_of(place, zeros) for place in (made.out, made.total, made.multiplier, made.left)
+    ]
+    numbers = [_number(pixels), _number(channels)]
+    limits = [tirx.const(limit, "int32") for limit in (made.zero_point, made.low, made.high)]
+    return call("htvm_vectors_rescale", *operands, *numbers, *limits)
 
 
 def _error(where: str) -> UnsupportedError:

@@ -36,6 +36,9 @@ _BINARY = {
     tirx.LShift: "left",
 }
 _CALLED = {RESCALE: "rescale", "htvm_clip": "clip", FLOAT_PRODUCT: "float_product"}
+_WITH_NUMBERS = {*_BINARY.values(), "rescale", "clip"}
+"""Operations that also have a form with the same further operands for all lanes."""
+
 _LOADS = {"int32": "load32", "int8": "load8", "uint8": "load8u"}
 _STORES = {"int32": "store32", "int8": "store8"}
 _SCATTERS = {"int32": "scatter32", "int8": "scatter8"}
@@ -171,7 +174,10 @@ class _Lanes:
         if isinstance(value, TensorLoad):
             return self._load(value)
         if type(value) in _BINARY and dtype == "int32":
-            return self._call(_BINARY[type(value)], self._lanes(value.a), self._lanes(value.b))
+            first, second = value.a, value.b
+            if isinstance(value, (tirx.Add, tirx.Mul)) and not self._varies(first):
+                first, second = second, first
+            return self._operation(_BINARY[type(value)], first, second)
         if isinstance(value, tvm.ir.Call):
             return self._of_call(value)
         raise _NoForm
@@ -187,7 +193,18 @@ class _Lanes:
         known = _CALLED.get(str(name.value)) if isinstance(name, StringImm) else None
         if known is None:
             raise _NoForm
-        return self._call(known, *map(self._lanes, call.args[1:]))
+        return self._operation(known, *call.args[1:])
+
+    def _operation(self, name: str, first: Any, *others: Any) -> Any:
+        """Return the call for an operation; further operands may be the same for all lanes."""
+        same = name in _WITH_NUMBERS and not any(map(self._varies, others))
+        if self.most == _FOUR or not same:
+            return self._call(name, *map(self._lanes, (first, *others)))
+        numbers = [
+            other if str(other.ty.dtype) == "int32" else tirx.Cast("int32", other)
+            for other in others
+        ]
+        return self._call(f"{name}_x", self._lanes(first), *numbers)
 
     def _call(self, name: str, *arguments: Any) -> Any:
         # The type is that of a lane; calls are only nested, so no variable is declared with it.

@@ -122,24 +122,6 @@ HTVM_INLINE void htvm_many_scatter8(int8_t *at, uint32_t stride, htvm_many_t v, 
 #endif
 }
 
-HTVM_INLINE htvm_many_t htvm_many_add(htvm_many_t a, htvm_many_t b, uint32_t n)
-{
-    HTVM_EACH_OF(__riscv_vadd_vv_i32m4(a, b, n),
-                 (int32_t)((uint32_t)a.lane[i] + (uint32_t)b.lane[i]));
-}
-
-HTVM_INLINE htvm_many_t htvm_many_sub(htvm_many_t a, htvm_many_t b, uint32_t n)
-{
-    HTVM_EACH_OF(__riscv_vsub_vv_i32m4(a, b, n),
-                 (int32_t)((uint32_t)a.lane[i] - (uint32_t)b.lane[i]));
-}
-
-HTVM_INLINE htvm_many_t htvm_many_mul(htvm_many_t a, htvm_many_t b, uint32_t n)
-{
-    HTVM_EACH_OF(__riscv_vmul_vv_i32m4(a, b, n),
-                 (int32_t)((uint32_t)a.lane[i] * (uint32_t)b.lane[i]));
-}
-
 #if HTVM_RVV
 /* The elements as numbers without a sign, as the second operand of shifts. */
 HTVM_INLINE vuint32m4_t htvm_many_unsigned(htvm_many_t v)
@@ -148,11 +130,50 @@ HTVM_INLINE vuint32m4_t htvm_many_unsigned(htvm_many_t v)
 }
 #endif
 
+/* Each operation is of two vectors, or (with _x) of a vector and one number. */
+HTVM_INLINE htvm_many_t htvm_many_add(htvm_many_t a, htvm_many_t b, uint32_t n)
+{
+    HTVM_EACH_OF(__riscv_vadd_vv_i32m4(a, b, n),
+                 (int32_t)((uint32_t)a.lane[i] + (uint32_t)b.lane[i]));
+}
+
+HTVM_INLINE htvm_many_t htvm_many_add_x(htvm_many_t a, int32_t b, uint32_t n)
+{
+    HTVM_EACH_OF(__riscv_vadd_vx_i32m4(a, b, n), (int32_t)((uint32_t)a.lane[i] + (uint32_t)b));
+}
+
+HTVM_INLINE htvm_many_t htvm_many_sub(htvm_many_t a, htvm_many_t b, uint32_t n)
+{
+    HTVM_EACH_OF(__riscv_vsub_vv_i32m4(a, b, n),
+                 (int32_t)((uint32_t)a.lane[i] - (uint32_t)b.lane[i]));
+}
+
+HTVM_INLINE htvm_many_t htvm_many_sub_x(htvm_many_t a, int32_t b, uint32_t n)
+{
+    HTVM_EACH_OF(__riscv_vsub_vx_i32m4(a, b, n), (int32_t)((uint32_t)a.lane[i] - (uint32_t)b));
+}
+
+HTVM_INLINE htvm_many_t htvm_many_mul(htvm_many_t a, htvm_many_t b, uint32_t n)
+{
+    HTVM_EACH_OF(__riscv_vmul_vv_i32m4(a, b, n),
+                 (int32_t)((uint32_t)a.lane[i] * (uint32_t)b.lane[i]));
+}
+
+HTVM_INLINE htvm_many_t htvm_many_mul_x(htvm_many_t a, int32_t b, uint32_t n)
+{
+    HTVM_EACH_OF(__riscv_vmul_vx_i32m4(a, b, n), (int32_t)((uint32_t)a.lane[i] * (uint32_t)b));
+}
+
 /* Arithmetic shift to the right, and shift to the left, by 0 to 31. */
 HTVM_INLINE htvm_many_t htvm_many_right(htvm_many_t a, htvm_many_t shift, uint32_t n)
 {
     HTVM_EACH_OF(__riscv_vsra_vv_i32m4(a, htvm_many_unsigned(shift), n),
                  a.lane[i] >> shift.lane[i]);
+}
+
+HTVM_INLINE htvm_many_t htvm_many_right_x(htvm_many_t a, int32_t shift, uint32_t n)
+{
+    HTVM_EACH_OF(__riscv_vsra_vx_i32m4(a, (size_t)shift, n), a.lane[i] >> shift);
 }
 
 HTVM_INLINE htvm_many_t htvm_many_left(htvm_many_t a, htvm_many_t shift, uint32_t n)
@@ -161,9 +182,20 @@ HTVM_INLINE htvm_many_t htvm_many_left(htvm_many_t a, htvm_many_t shift, uint32_
                  (int32_t)((uint32_t)a.lane[i] << shift.lane[i]));
 }
 
+HTVM_INLINE htvm_many_t htvm_many_left_x(htvm_many_t a, int32_t shift, uint32_t n)
+{
+    HTVM_EACH_OF(__riscv_vsll_vx_i32m4(a, (size_t)shift, n),
+                 (int32_t)((uint32_t)a.lane[i] << shift));
+}
+
 HTVM_INLINE htvm_many_t htvm_many_max(htvm_many_t a, htvm_many_t b, uint32_t n)
 {
     HTVM_EACH_OF(__riscv_vmax_vv_i32m4(a, b, n), htvm_max(a.lane[i], b.lane[i]));
+}
+
+HTVM_INLINE htvm_many_t htvm_many_max_x(htvm_many_t a, int32_t b, uint32_t n)
+{
+    HTVM_EACH_OF(__riscv_vmax_vx_i32m4(a, b, n), htvm_max(a.lane[i], b));
 }
 
 HTVM_INLINE htvm_many_t htvm_many_min(htvm_many_t a, htvm_many_t b, uint32_t n)
@@ -171,10 +203,20 @@ HTVM_INLINE htvm_many_t htvm_many_min(htvm_many_t a, htvm_many_t b, uint32_t n)
     HTVM_EACH_OF(__riscv_vmin_vv_i32m4(a, b, n), htvm_min(a.lane[i], b.lane[i]));
 }
 
+HTVM_INLINE htvm_many_t htvm_many_min_x(htvm_many_t a, int32_t b, uint32_t n)
+{
+    HTVM_EACH_OF(__riscv_vmin_vx_i32m4(a, b, n), htvm_min(a.lane[i], b));
+}
+
 /* The numbers limited to low..high. */
 HTVM_INLINE htvm_many_t htvm_many_clip(htvm_many_t a, htvm_many_t low, htvm_many_t high, uint32_t n)
 {
     return htvm_many_min(htvm_many_max(a, low, n), high, n);
+}
+
+HTVM_INLINE htvm_many_t htvm_many_clip_x(htvm_many_t a, int32_t low, int32_t high, uint32_t n)
+{
+    return htvm_many_min_x(htvm_many_max_x(a, low, n), high, n);
 }
 
 /* htvm_rescale of each element.  The fractional product, rounded to the nearest with halves up, is the
@@ -189,6 +231,18 @@ HTVM_INLINE htvm_many_t htvm_many_rescale(htvm_many_t sum, htvm_many_t multiplie
     return __riscv_vssra_vv_i32m4(below, right, __RISCV_VXRM_RNU, n);
 #else
     HTVM_EACH_OF(0, htvm_rescale(sum.lane[i], multiplier.lane[i], left.lane[i]));
+#endif
+}
+
+HTVM_INLINE htvm_many_t htvm_many_rescale_x(htvm_many_t sum, int32_t multiplier, int32_t left,
+                                            uint32_t n)
+{
+#if HTVM_RVV
+    const htvm_many_t first = __riscv_vsmul_vx_i32m4(sum, multiplier, __RISCV_VXRM_RNU, n);
+    const htvm_many_t below = __riscv_vadd_vv_i32m4(first, __riscv_vsra_vx_i32m4(first, 31, n), n);
+    return __riscv_vssra_vx_i32m4(below, (size_t)-left, __RISCV_VXRM_RNU, n);
+#else
+    HTVM_EACH_OF(0, htvm_rescale(sum.lane[i], multiplier, left));
 #endif
 }
 

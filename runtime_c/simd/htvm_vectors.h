@@ -221,4 +221,42 @@ HTVM_SHARED void htvm_vectors_sum(int32_t *sums, const int8_t *x, const int32_t 
 #endif
 }
 
+/* out[p * channels + k] = sums[p * channels + k] requantized (htvm_rescale.h), plus `zero`, limited to
+ * low..high, which are those of int8 or within. */
+HTVM_SHARED void htvm_vectors_rescale(int8_t *out, const int32_t *sums, const int32_t *multipliers,
+                                      const int8_t *left, uint32_t pixels, uint32_t channels,
+                                      int32_t zero, int32_t low, int32_t high)
+{
+#if HTVM_RVV
+    for (size_t k = 0, vl; k < channels; k += vl) {
+        vl = __riscv_vsetvl_e32m4(channels - k);
+        const vint32m4_t factor = __riscv_vle32_v_i32m4(multipliers + k, vl);
+        const vint32m4_t shift = __riscv_vsext_vf4_i32m4(__riscv_vle8_v_i8m1(left + k, vl), vl);
+        const vuint32m4_t right = htvm_many_unsigned(__riscv_vneg_v_i32m4(shift, vl));
+        const int32_t *from = sums + k;
+        int8_t *to = out + k;
+        for (uint32_t p = 0; p < pixels; p++, from += channels, to += channels) {
+            const vint32m4_t first = __riscv_vsmul_vv_i32m4(__riscv_vle32_v_i32m4(from, vl), factor,
+                                                            __RISCV_VXRM_RNU, vl);
+            const vint32m4_t below =
+                __riscv_vadd_vv_i32m4(first, __riscv_vsra_vx_i32m4(first, 31, vl), vl);
+            const vint32m4_t made = __riscv_vssra_vv_i32m4(below, right, __RISCV_VXRM_RNU, vl);
+            /* Narrowing limits to the range of int16, then to that of int8. */
+            const vint16m2_t wide = __riscv_vnclip_wx_i16m2(__riscv_vadd_vx_i32m4(made, zero, vl), 0,
+                                                            __RISCV_VXRM_RNU, vl);
+            const vint8m1_t byte = __riscv_vnclip_wx_i8m1(wide, 0, __RISCV_VXRM_RNU, vl);
+            const vint8m1_t most = __riscv_vmin_vx_i8m1(byte, (int8_t)high, vl);
+            __riscv_vse8_v_i8m1(to, __riscv_vmax_vx_i8m1(most, (int8_t)low, vl), vl);
+        }
+    }
+#else
+    for (uint32_t p = 0; p < pixels; p++) {
+        for (uint32_t k = 0; k < channels; k++) {
+            const uint32_t made = (uint32_t)htvm_rescale(*sums++, multipliers[k], left[k]);
+            *out++ = (int8_t)htvm_min(htvm_max((int32_t)(made + (uint32_t)zero), low), high);
+        }
+    }
+#endif
+}
+
 #endif

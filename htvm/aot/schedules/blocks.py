@@ -237,6 +237,12 @@ def name_block(
         name_loop(sch, loop, name, extent(sch, loop))
 
 
+def _together(number: int, lanes: int) -> int:
+    """Return how many of a loop's iterations to compute at once: few more turns without overlap."""
+    best = max(each for each in range(1, lanes + 1) if number % each == 0)
+    return best if 2 * best >= lanes else min(number, lanes)
+
+
 def lanes_over(sch: s_tir.Schedule, lanes: int, loop: Any, *inner: Any) -> Any | None:
     """Compute several iterations of a loop at once, inside of the loops ``inner``, from four on.
 
@@ -252,7 +258,7 @@ def lanes_over(sch: s_tir.Schedule, lanes: int, loop: Any, *inner: Any) -> Any |
     """
     if extent(sch, loop) < 4:
         return None
-    outer, some = sch.split(loop, [None, min(lanes, extent(sch, loop))])
+    outer, some = sch.split(loop, [None, _together(extent(sch, loop), lanes)])
     sch.reorder(outer, *inner, some)
     name_loop(sch, outer, "k")
     for other in inner:

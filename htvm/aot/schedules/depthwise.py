@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from htvm.aot.calls import PRODUCTS, START
+from htvm.aot.calls import PRODUCTS, RESCALED, START
 from htvm.aot.native import native_conv
 from htvm.aot.schedules.blocks import (
     Constants,
@@ -121,7 +121,9 @@ def _all_channels(
     sch.annotate(sums, PRODUCTS, f"{how.name}:1:{channels}")
     sch.annotate(loops_of(sch, zero)[-4], START, 1)
     if not how.group:
-        lanes_over(sch, lanes, c)
+        some = lanes_over(sch, lanes, c)
+        if some is not None:
+            sch.annotate(some, RESCALED, 1)
         return Scheduled(overlap_tiles(sch.mod["main"]), "sums of a pixel in vectors of channels")
     lanes_over(sch, lanes, c)
     group = 8 if channels % how.group else how.group

@@ -185,7 +185,9 @@ def _with_all_channels(
     name_loop(sch, rb, "p")
     note, first = how.note.format(px, what, kt), copy is not None
     if how.whole:
-        lanes_over(sch, lanes, k, ri)
+        some = lanes_over(sch, lanes, k, ri)
+        if some is not None:
+            sch.annotate(some, RESCALED, px)
         # Of HWC, weights are as they should be.
         packing = WeightWords(weights, channels, 1, whole=True, first=True) if first else None
         return Scheduled(overlap_tiles(sch.mod["main"]), note, packing)
