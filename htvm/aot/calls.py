@@ -18,7 +18,7 @@ from tvm.ir import TensorLoad
 from tvm.tirx.stmt import AllocBuffer, BufferStore, Evaluate, For, ForKind, SeqStmt
 
 from byoc_dory.errors import UnsupportedError
-from htvm.aot.intrinsics import BLOCK_ENDINGS, Column, Products
+from htvm.aot.intrinsics import BLOCK_ENDINGS, Column, Depthwise, Products
 from htvm.aot.lanes import LANES, lanes_of
 from htvm.aot.loops import (
     Axis,
@@ -98,7 +98,7 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
         pixels, channels = map(int, block)
         row = core.row(name)
         if not isinstance(row, Products):
-            return _Sums(loop, where).taps(name, starts, first)
+            return _Sums(loop, where).taps(row, starts, first)
         if row.whole:
             return _Sums(loop, where).in_place(row, starts, first)
         if row.column is None:
@@ -386,18 +386,23 @@ class _Sums:
             body = For(variable, 0, axis.extent, ForKind.SERIAL, body, annotations=notes)
         return body
 
-    def taps(self, function: str, starts: Mapping[Any, Any], first: list[Any]) -> Any:
-        """Return the call that computes depthwise sums of all channels.
+    def taps(self, row: Depthwise, starts: Mapping[Any, Any], first: list[Any]) -> Any:
+        """Return the call that computes depthwise sums of all channels, of a pixel or of a row.
 
         Args:
-            function: the function.
+            row: the row.
             starts: what sums begin with, by the names of their buffers.
             first: receives the statements that come first in the kernel.
         """
         channel = [axis for axis in self.axes if (axis.total, axis.data, axis.weights) == (1, 1, 1)]
-        if len(channel) != 1 or len(channel) + len(self.summed) != len(self.axes):
+        pixel = [] if row.group else [axis for axis in self.pixel if axis.extent > 1]
+        known = len(channel) + len(pixel) + len(self.summed)
+        turning = [axis for axis in self.axes if axis.extent > 1 or axis in self.summed]
+        if len(channel) != 1 or len(pixel) > 1 or known != len(turning):
             raise _error(self.where)
         channels, places = channel[0].extent, [0]
+        if any(axis.total != channels or axis.data is None for axis in pixel):
+            raise _error(self.where)
         for axis in self.summed:
             if axis.data is None:
                 raise _error(self.where)
@@ -406,7 +411,9 @@ class _Sums:
         bias = self._bias(starts) or [_array("zeros", [0] * channels, first)]
         operands = [self._address(self.total), self._address(self.data), place]
         operands += [self._address(self.weights), *bias]
-        return call(function, *operands, _number(len(places)), _number(channels))
+        line = [1, channels] if not pixel else [pixel[0].extent, pixel[0].data]
+        numbers = [len(places), *([] if row.group else line), channels]
+        return call(row.name, *operands, *map(_number, numbers))
 
     def _bias(self, starts: Mapping[Any, Any]) -> list[Any]:
         """Return the address of the bias that the sums begin with; nothing if that is 0."""

@@ -80,6 +80,7 @@ class Products:
             its vectors (`htvm.aot.native`).
         whole: whether one call multiplies the operands of a block's pixels, in place, with all
             channels, and begins with the bias.
+        sums: most sums of such a call, if there is a smaller block; 0: any number.
 
     Raises:
         DefectError: the function does not compute the pattern, is not called ``htvm_...``, or has
@@ -96,6 +97,7 @@ class Products:
     least: int = -128
     native: str = ""
     whole: bool = False
+    sums: int = 0
 
     def __post_init__(self) -> None:
         check_pattern(self)
@@ -134,6 +136,9 @@ class Products:
             for px, kt in self.blocks
             if px <= pixels and kt <= channels and not (self.column and channels % kt)
         ]
+        few = [(px, kt) for px, kt in fitting if px * channels <= self.sums]
+        if self.sums and fitting:
+            fitting = few or [min(fitting)]
         if not fitting:
             return None
         px, kt = min(fitting, key=cost)
@@ -151,7 +156,8 @@ class Depthwise:
             several pixels of a channel.
         pixels: for which a core has registers, without a function.
         width: taps whose products are added before they are added to the sum.
-        group: channels whose weights are side by side, 8 where they are no multiple of it; 0: all.
+        group: channels whose weights are side by side, 8 where they are no multiple of it; 0: all,
+            and the function computes a row of pixels.
         adds, least, native: as for `Products`.
 
     Raises:
@@ -370,6 +376,8 @@ TAPS = Depthwise("htvm_taps_sum", width=2, adds=_pairs_of_16_bits, least=-127)
 CHANNELS = Products(
     "htvm_vectors_",
     {
+        (24, 1): (0.97, 1),
+        (12, 1): (0.98, 1),
         (6, 1): (1.0, 1),
         (3, 1): (1.1, 1),
         (5, 1): (1.2, 1),
@@ -380,8 +388,9 @@ CHANNELS = Products(
     "sums of {} {} in vectors of channels",
     adds=_all_products,
     whole=True,
+    sums=1536,
 )
-CHANNEL_TAPS = Depthwise("htvm_vectors_sum", group=0, adds=_all_products)
+CHANNEL_TAPS = Depthwise("htvm_vectors_sums", group=0, adds=_all_products)
 
 _FOUR_PIXELS = Depthwise(pixels=4, native="htvm_native_depthwise")
 # With the DSP extension all sums of five pixels stay in registers (of six, MobileNet's do not).

@@ -29,6 +29,7 @@ Constants: TypeAlias = "Mapping[int, Sequence[npt.NDArray[Any]]]"
 
 _REDUCE = 2  # tirx.IterVar.CommReduce
 _LARGEST_EXPRESSION = 512  # loads
+_FEW_PIXELS = 6  # to unroll
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,6 +263,7 @@ def lanes_over(sch: s_tir.Schedule, lanes: int, loop: Any, *inner: Any) -> Any |
     sch.reorder(outer, *inner, some)
     name_loop(sch, outer, "k")
     for other in inner:
-        name_loop(sch, other, "px", extent(sch, other))
+        few = extent(sch, other) <= _FEW_PIXELS
+        name_loop(sch, other, "px", extent(sch, other) if few else 1)
     sch.annotate(some, LANES, 1)
     return outer

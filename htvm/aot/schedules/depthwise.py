@@ -109,22 +109,23 @@ def _all_channels(
     if is_nchw(sch, conv):
         return None
     weights = weights_of(sch, conv, func, constants)
-    _, _, x, c = loops_of(sch, out)
+    _, y, x, c = loops_of(sch, out)
     channels = extent(sch, c)
     if weights is None or (how.group and channels % 8) or int(func.params[0].ty.shape[-1]) != channels:
         return None
     if any(values.min() < how.least for values in constants[weights]):
         return None
-    sch.compute_at(conv, x, preserve_unit_loops=True)
+    pixels = 1 if how.group else extent(sch, x)
+    sch.compute_at(conv, x if how.group else y, preserve_unit_loops=True)
     sums = loops_of(sch, conv)[-7]
     zero = sch.decompose_reduction(conv, sums)
-    sch.annotate(sums, PRODUCTS, f"{how.name}:1:{channels}")
+    sch.annotate(sums, PRODUCTS, f"{how.name}:{pixels}:{channels}")
     sch.annotate(loops_of(sch, zero)[-4], START, 1)
     if not how.group:
-        some = lanes_over(sch, lanes, c)
+        some = lanes_over(sch, lanes, c, x)
         if some is not None:
-            sch.annotate(some, RESCALED, 1)
-        return Scheduled(overlap_tiles(sch.mod["main"]), "sums of a pixel in vectors of channels")
+            sch.annotate(some, RESCALED, pixels)
+        return Scheduled(overlap_tiles(sch.mod["main"]), "sums of a row in vectors of channels")
     lanes_over(sch, lanes, c)
     group = 8 if channels % how.group else how.group
     note = f"sums of {group} channels of a pixel in registers"
