@@ -19,7 +19,7 @@ from tvm.tirx.stmt import AllocBuffer, BufferStore, Evaluate, For, ForKind, SeqS
 
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.intrinsics import BLOCK_ENDINGS, Column, Depthwise, Products
-from htvm.aot.lanes import LANES, lanes_of
+from htvm.aot.lanes import FOUR, LANES, lanes_of
 from htvm.aot.loops import (
     Axis,
     address_of,
@@ -130,7 +130,7 @@ def _run(loop: Any) -> Any:
 def _rescale(loop: Any, lanes: int) -> Any:
     """Return the call that requantizes the sums of some pixels, or the loop if it does not."""
     pixels, found = int(loop.annotations[RESCALED]), rescaled_loops(loop)
-    if found is not None and lanes > 4:
+    if found is not None and lanes > FOUR:
         return _rescale_rows(loop, pixels, *found)
     if found is None or found[1].bias is None:
         return loop

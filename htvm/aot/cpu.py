@@ -128,7 +128,7 @@ def compile_cpu(
         intervals=intervals if core.header else None,
         words=core.words,
         narrow=scarce,
-        lanes=core.lanes,
+        lanes=core.lanes > 0,
     )
     symbols = Symbols(prefix) if symbols is None else symbols
     pool = ConstantPool() if pool is None else pool

@@ -370,9 +370,9 @@ VECTORS = Products(
 )
 TAPS = Depthwise("htvm_taps_sum", width=2, adds=_pairs_of_16_bits, least=-127)
 
-# For cores with vectors of any length (RISC-V), output channels are side by side in a vector, and each
-# element of the data is multiplied with all of them.  Cycles are estimated: a step takes two
-# instructions for its weights and two for each pixel.
+# For cores with vectors of any length (RISC-V), output channels are side by side in a vector, and
+# each element of the data is multiplied with all of them.  Cycles are estimated: a step takes two
+# instructions for its weights and two for each pixel; the more pixels, the fewer calls.
 CHANNELS = Products(
     "htvm_vectors_",
     {

@@ -2,8 +2,9 @@
 
 A schedule for cores with vectors marks loops over neighbours (`LANES`).  After lowering to flat
 buffers each becomes one expression of calls, which are vector instructions on such a core and plain
-C elsewhere: over four elements of ``runtime_c/simd/htvm_lanes.h``, over up to 16 of ``htvm_many.h``,
-whose calls end with how many.  A loop whose operations have no such form stays as it is.
+C elsewhere: over four elements of ``runtime_c/simd/htvm_lanes.h``, over up to 16 of
+``htvm_many.h``, whose calls end with how many.  A loop whose operations have no such form stays as
+it is.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 LANES = "htvm_lanes"
 """Annotation of a loop over neighbouring elements."""
 
-_FOUR = 4
+FOUR = 4
+"""Elements of a vector that has a fixed length: no fewer are computed at once."""
+
 _BINARY = {
     tirx.Add: "add",
     tirx.Sub: "sub",
@@ -110,7 +113,7 @@ class _Lanes:
 
     def statement(self) -> Any:
         store = self.loop.body
-        fits = self.number == _FOUR if self.most == _FOUR else self.number <= self.most
+        fits = self.number == FOUR if self.most == FOUR else self.number <= self.most
         if not fits or not isinstance(store, BufferStore):
             raise _NoForm
         dtype, value = str(store.value.ty.dtype), store.value
@@ -198,7 +201,7 @@ class _Lanes:
     def _operation(self, name: str, first: Any, *others: Any) -> Any:
         """Return the call for an operation; further operands may be the same for all lanes."""
         same = name in _WITH_NUMBERS and not any(map(self._varies, others))
-        if self.most == _FOUR or not same:
+        if self.most == FOUR or not same:
             return self._call(name, *map(self._lanes, (first, *others)))
         numbers = [
             other if str(other.ty.dtype) == "int32" else tirx.Cast("int32", other)
@@ -212,6 +215,6 @@ class _Lanes:
 
     def _named(self, name: str, *arguments: Any) -> tuple[Any, ...]:
         """Return the function for an operation, and its arguments."""
-        if self.most == _FOUR:
+        if self.most == FOUR:
             return (f"htvm_lanes_{name}", *arguments)
         return (f"htvm_many_{name}", *arguments, tirx.const(self.number, "uint32"))

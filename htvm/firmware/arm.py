@@ -53,7 +53,7 @@ def core_of(soc: Soc, platform: str = "arm") -> ArmCore:
         raise TargetError(
             f"{soc.host.name} is no Cortex-M core",
             where=f"platform '{platform}'",
-            hint="use platform='rv32', or a target such as cortex_m4",
+            hint=f"use platform='{soc.host.platform}', or a target such as cortex_m4",
         )
     return soc.host.arm
 

@@ -209,9 +209,7 @@ def build_qemu(
     return replace(build_arm(program, arm.on_qemu(soc), compiler, cache_dir), platform="qemu")
 
 
-def _build_vectors(
-    program: Program, soc: Soc, compiler: Compiler, cache_dir: Path | None
-) -> Built:
+def _build_vectors(program: Program, soc: Soc, compiler: Compiler, cache_dir: Path | None) -> Built:
     """Build the firmware of a program for a RISC-V core with vectors."""
     check_l2(program, soc)
     flags = vector_flags(soc.host.isa, gcc=compiler.is_gcc)

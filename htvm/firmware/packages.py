@@ -17,6 +17,7 @@ from byoc_dory.errors import TargetError
 from byoc_dory.soc.board import Board, PlatformIO, board_called
 from htvm.aot.entry import model_sources, origin_lines, render, template_fields
 from htvm.firmware.arm import linker_script
+from htvm.firmware.isa import march
 from htvm.firmware.manifest import FILE, PackageManifest, manifest_text
 from htvm.firmware.paths import network_path, runtime_c, simd_folders
 from htvm.firmware.project import Golden, golden_files
@@ -282,6 +283,7 @@ class _Package:
             "arena": program.plan.peak,
             "stack": self.soc.host.stack,
             "core": host.name,
+            "vectors": "" if host.vectors is None else march(host.isa),
             "loops": any("__asm__" in text for text in self.library.values()),
             "board": self.board,
             "console": _console(self.board),

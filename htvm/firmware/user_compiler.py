@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TargetError, ToolchainError
 from htvm.firmware.arm import arm_flags
-from htvm.firmware.isa import rv32_flags
+from htvm.firmware.isa import rv32_flags, vector_flags
 from htvm.firmware.toolchain import Compiler
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ _WHERE = "--cc"
 _SECONDS = 30
 _PROBE = "int htvm_probe(int x);\nint htvm_probe(int x)\n{\n    return x + 1;\n}\n"
 _MACHINES = {True: "EM_ARM", False: "EM_RISCV"}
+_VECTORS_SINCE = 14
+"""The first GCC with all intrinsics for RISC-V's vectors that kernels use."""
 
 
 def user_compiler(command: str, soc: Soc) -> Compiler:
@@ -39,7 +41,7 @@ def user_compiler(command: str, soc: Soc) -> Compiler:
         soc: whose core it shall compile for.
 
     Raises:
-        ToolchainError: there is no such program, or it is no GCC for the core.
+        ToolchainError: there is no such program, it is no GCC for the core, or one that is too old.
         TargetError: the core has instructions that GCC does not know.
     """
     if soc.host.corev:
@@ -60,14 +62,16 @@ def user_compiler(command: str, soc: Soc) -> Compiler:
         cross=(found,),
         gcc=f"{Path(found).name} {version[0] if version is not None else ''}".strip(),
     )
-    core = soc.host.arm
-    rv32 = rv32_flags(soc.host.isa, gcc=True)
+    core, vectors = soc.host.arm, soc.host.vectors
+    if vectors is not None:
+        _check_vectors(compiler, version, soc)
+    of_riscv = (rv32_flags if vectors is None else vector_flags)(soc.host.isa, gcc=True)
     with tempfile.TemporaryDirectory(prefix="htvm-cc-") as name:
         source, made = Path(name) / "probe.c", Path(name) / "probe.o"
         source.write_text(_PROBE, encoding="utf-8")
 
         def probe(cpu: str = "") -> str:
-            flags = rv32 if core is None else arm_flags(core, gcc=True, cpu=cpu)
+            flags = of_riscv if core is None else arm_flags(core, gcc=True, cpu=cpu)
             return _output_of(found, *flags, "-c", str(source), "-o", str(made))
 
         answer = probe()
@@ -79,7 +83,8 @@ def user_compiler(command: str, soc: Soc) -> Compiler:
                     "%s does not know %s, GCC %s does: it compiles for %s, which has the same "
                     "instructions", compiler.gcc, core.cpu, core.gcc, core.like,
                 )  # fmt: skip
-        if not _is_for(made, _MACHINES[core is not None]):
+        bits = 64 if soc.host.isa.startswith("rv64") else 32
+        if not _is_for(made, _MACHINES[core is not None], bits):
             lines = [line.strip() for line in answer.splitlines() if line.strip()]
             errors = [line for line in lines if "error" in line]
             first = (errors or lines or ["nothing"])[0]
@@ -89,6 +94,17 @@ def user_compiler(command: str, soc: Soc) -> Compiler:
                 hint=hint,
             )
     return compiler
+
+
+def _check_vectors(compiler: Compiler, version: re.Match[str] | None, soc: Soc) -> None:
+    """Refuse a GCC that lacks intrinsics for vectors."""
+    if version is not None and int(version[0].partition(".")[0]) < _VECTORS_SINCE:
+        raise ToolchainError(
+            f"{compiler.gcc} has no intrinsics for the vectors of {soc.host.name}, "
+            f"GCC has them since version {_VECTORS_SINCE}",
+            where=_WHERE,
+            hint="leave it out: ziglang's clang has them",
+        )
 
 
 def _output_of(*line: str) -> str:
@@ -108,14 +124,14 @@ def _output_of(*line: str) -> str:
     return process.stdout + process.stderr
 
 
-def _is_for(made: Path, machine: str) -> bool:
-    """Whether a file is an object file of 32 bits for this machine."""
+def _is_for(made: Path, machine: str, bits: int) -> bool:
+    """Whether a file is an object file of 32 or 64 bits for this machine."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
     try:
         with made.open("rb") as stream:
             elf = ELFFile(stream)
-            return (elf.elfclass, str(elf["e_machine"])) == (32, machine)
+            return (elf.elfclass, str(elf["e_machine"])) == (bits, machine)
     except (OSError, ELFError):
         return False

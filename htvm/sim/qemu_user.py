@@ -12,7 +12,6 @@ import signal
 import struct
 import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,15 +90,15 @@ def run_qemu_user(
         for first, end, place in steps.ranges:
             if first <= address < end:
                 steps.note(place, address, count)
-    ram, variables = firmware.symbol("__data_start").address, firmware.symbol("__noinit_end").address
-    left = done.stdout
-    if len(left) != variables - ram + steps.top - steps.low:
+    ram, left = firmware.symbol("__data_start").address, done.stdout
+    variables = firmware.symbol("__noinit_end").address - ram
+    if len(left) != variables + steps.top - steps.low:
         raise firmware.error(f"the program left {len(left):,} bytes of RAM, not all of it")
     found = {}
     for symbol, size in outputs.items():
         at = firmware.symbol(symbol, size).address - ram
         found[symbol] = left[at : at + size]
-    return steps.result(found, left[variables - ram :])
+    return steps.result(found, left[variables:])
 
 
 def _check(

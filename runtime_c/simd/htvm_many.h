@@ -15,8 +15,9 @@
 
 #if defined(__riscv_vector) && defined(__riscv_v_min_vlen) && __riscv_v_min_vlen >= 128
 #define HTVM_RVV 1
-#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 14
-#error "vectors need the intrinsics of GCC 14 or clang 17"
+#if (defined(__clang__) && __clang_major__ < 17) ||                                                \
+    (defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 14)
+#error "RISC-V's vectors need clang 17 or GCC 14; for plain C, compile for a core without them"
 #endif
 #include <riscv_vector.h>
 #else

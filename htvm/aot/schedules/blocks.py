@@ -11,7 +11,7 @@ from tvm.ir import TensorLoad
 from tvm.s_tir import SBlockRealize
 from tvm.s_tir.schedule import ScheduleError
 
-from htvm.aot.lanes import LANES
+from htvm.aot.lanes import FOUR, LANES
 from htvm.aot.loops import changed_block
 from htvm.aot.lower import NAME, UNROLL
 
@@ -239,7 +239,9 @@ def name_block(
 
 
 def _together(number: int, lanes: int) -> int:
-    """Return how many of a loop's iterations to compute at once: few more turns without overlap."""
+    """Return how many of a loop's iterations to compute at once: rather fewer than overlap."""
+    if lanes == FOUR:
+        return FOUR  # at once, or not at all
     best = max(each for each in range(1, lanes + 1) if number % each == 0)
     return best if 2 * best >= lanes else min(number, lanes)
 

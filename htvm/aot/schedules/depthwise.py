@@ -102,7 +102,7 @@ def _all_channels(
     how: Depthwise,
     lanes: int,
 ) -> Scheduled | None:
-    """Schedule all channels of a pixel at a time: of int8, NHWC, in whole groups.
+    """Schedule all channels of a pixel or a row at a time: of int8, NHWC, in whole groups.
 
     ``None`` also if a weight is too small for the row.
     """
@@ -111,7 +111,9 @@ def _all_channels(
     weights = weights_of(sch, conv, func, constants)
     _, y, x, c = loops_of(sch, out)
     channels = extent(sch, c)
-    if weights is None or (how.group and channels % 8) or int(func.params[0].ty.shape[-1]) != channels:
+    if weights is None or int(func.params[0].ty.shape[-1]) != channels:
+        return None
+    if how.group and channels % 8:
         return None
     if any(values.min() < how.least for values in constants[weights]):
         return None

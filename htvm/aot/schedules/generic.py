@@ -9,6 +9,7 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.s_tir.schedule import ScheduleError
 
+from htvm.aot.lanes import FOUR
 from htvm.aot.schedules.blocks import (
     Scheduled,
     blocks_of,
@@ -59,7 +60,7 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: int = 0) -> Schedule
 
 
 def _in_lanes(sch: s_tir.Schedule, block: Any, lanes: int) -> Scheduled:
-    """Compute several elements at once; of one long run, if each element has its operands' place."""
+    """Compute several elements at once, of one long run if each has its operands' place."""
     store, loads = sch.get(block).body, list[Any]()
     tvm_ffi.structural_walk(store, (TensorLoad, loads.append))
     same = [
@@ -69,7 +70,7 @@ def _in_lanes(sch: s_tir.Schedule, block: Any, lanes: int) -> Scheduled:
     ]
     loops = loops_of(sch, block)
     lanes_over(sch, lanes, sch.fuse(*loops) if all(same) else loops[-1])
-    number = "four" if lanes == 4 else f"up to {lanes}"
+    number = "four" if lanes == FOUR else f"up to {lanes}"
     note = f"element-wise operators inlined, {number} at once"
     return Scheduled(overlap_tiles(sch.mod["main"]), note)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from byoc_dory.errors import L2OverflowError, ToolchainError
 from byoc_dory.memory.arena import ALIGNMENT, live_bytes, written_over
 from byoc_dory.soc.base import round_up
-from htvm.firmware.build import build_arm, build_rv32
+from htvm.firmware.build import build_arm, build_qemu, build_rv32
 from htvm.firmware.sizes import tensor_bytes
 from htvm.tools.report.fit import LayerDemand, Level, MemoryItem, WeightRow
 
@@ -330,6 +330,8 @@ def _measured(compiled: Compiled, compiler: Compiler | None) -> Sizes:
     """Return the sizes of the linked program, in larger memories than the target's if need be."""
     soc = compiled.target.soc
     build = build_rv32 if soc.host.arm is None else build_arm
+    if soc.host.vectors is not None:
+        build = build_qemu
     try:
         return build(compiled.program, soc, compiler).sizes
     except L2OverflowError:
