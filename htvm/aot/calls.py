@@ -18,7 +18,7 @@ from tvm.ir import TensorLoad
 from tvm.tirx.stmt import AllocBuffer, BufferStore, Evaluate, For, ForKind, SeqStmt
 
 from byoc_dory.errors import UnsupportedError
-from htvm.aot.intrinsics import BLOCK_ENDINGS, Column, Depthwise, Products
+from htvm.aot.intrinsics import BLOCK_ENDINGS, PIXELS, Column, Depthwise, Products
 from htvm.aot.lanes import FOUR, LANES, lanes_of
 from htvm.aot.loops import (
     Axis,
@@ -26,10 +26,13 @@ from htvm.aot.loops import (
     call,
     nest_of,
     products_of,
+    statements_of,
+    step_of,
     substituted,
     without_note,
 )
 from htvm.aot.rescale import Rescaling, rescaled_loops
+from htvm.aot.scaled import scaled_of
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -44,6 +47,10 @@ and channels of a block.  With columns for blocks of channels, it is the loop ov
 SUMS = "htvm_sums"
 """Annotation of the outermost loop of a block's products."""
 
+SCALED = "htvm_scaled"
+"""Annotation of a loop over blocks of pixels that are multiplied with all channels and requantized
+by one call, with the value of `PRODUCTS`; `SUMS` marks the products in it."""
+
 START = "htvm_start"
 """Annotation of the outermost loop that sets the sums of all channels to 0 or to a bias."""
 
@@ -53,6 +60,12 @@ number.  It becomes one call, if it computes what `htvm.aot.rescale` reads."""
 
 RUN = "htvm_run"
 """Annotation of a loop that copies a run of bytes, or fills it with a constant."""
+
+RUNS = "htvm_runs"
+"""Annotation of a loop that copies runs of bytes, each followed by one with a constant."""
+
+SHORT_RUN = 8
+"""Bytes of a run that is short."""
 
 
 def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
@@ -82,12 +95,16 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
         if RESCALED in notes:
             return without_note(loop, RESCALED)
         if RUN in notes:
-            return _run(loop)
+            return loop if loop.loop_var in inner else _run(loop)
+        if RUNS in notes:
+            return _runs(loop)
         if LANES in notes:
             return lanes_of(loop, core.lanes)
-        if PRODUCTS not in notes:
+        if PRODUCTS not in notes and SCALED not in notes:
             return loop
         try:
+            if SCALED in notes:
+                return _scaled_block(loop, core, starts, where)
             return products(loop, str(notes[PRODUCTS]))
         except UnsupportedError as error:  # TVM would make it an error of its own
             refused.append(error)
@@ -110,6 +127,7 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
     def rescale(loop: Any) -> Any:
         return _rescale(loop, core.lanes) if RESCALED in (loop.annotations or {}) else loop
 
+    inner = _runs_within(func.body)
     body = tvm_ffi.structural_map(func.body, (For, begin))
     body = tvm_ffi.structural_map(body, (For, rescale))
     body = tvm_ffi.structural_map(body, (For, visit))
@@ -174,6 +192,28 @@ def _rescale_rows(loop: Any, pixels: int, loops: Sequence[Any], made: Rescaling)
     return call("htvm_vectors_rescale", *operands, *numbers, *limits)
 
 
+def _runs_within(body: Any) -> set[Any]:
+    """Return the variables of runs that are parts of `RUNS`."""
+    found: set[Any] = set()
+
+    def visit(loop: Any) -> None:
+        if RUNS in (loop.annotations or {}):
+            found.update(each.loop_var for each in statements_of(loop.body))
+
+    tvm_ffi.structural_walk(body, (For, visit))
+    return found
+
+
+def _runs(loop: Any) -> Any:
+    """Return the call that copies runs of bytes, each followed by a constant."""
+    copied, filled = statements_of(loop.body)
+    first = {each.loop_var: 0 for each in (loop, copied)}
+    sizes = [_number(each.extent) for each in (loop, copied, filled)]
+    store = copied.body
+    operands = [address_of(store, first), address_of(store.value, first)]
+    return call("htvm_copy_runs", *operands, *sizes, filled.body.value)
+
+
 def _error(where: str) -> UnsupportedError:
     return UnsupportedError("a loop is no sum of the products that it is marked for", where=where)
 
@@ -182,6 +222,45 @@ def _in_blocks(
     loop: Any, row: Products, column: Column, pixels: int, channels: int, where: str
 ) -> Any:
     """Return a loop over blocks of channels with calls in it, behind the column that they read."""
+    before, products = _Sums(_sums_in(loop, where), where).block(row, column, pixels, channels)
+
+    def called(inner: Any) -> Any:
+        return products if SUMS in (inner.annotations or {}) else inner
+
+    body = tvm_ffi.structural_map(loop.body, (For, called))
+    return SeqStmt([*before, without_note(loop, PRODUCTS, body)])
+
+
+def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where: str) -> Any:
+    """Return what a loop becomes whose sums are requantized by the call that computes them."""
+    name, *numbers = str(loop.annotations[SCALED]).split(":")
+    row, block = core.row(name), (int(numbers[0]), int(numbers[1]))
+    sums = _Sums(_sums_in(loop, where), where)
+    loops, store = nest_of(list(statements_of(loop.body))[-1])
+    found = scaled_of(store)
+    if found is None:
+        raise _error(where)
+    around = [loop] if isinstance(row, Depthwise) else []  # the loop over channels
+    zeros = {each.loop_var: 0 for each in (*loops, *around)}
+    factors = [address_of(load, zeros) for load in (found.multiplier, found.shift)]
+    out, zero = address_of(store, zeros), tirx.const(found.zero)
+    if isinstance(row, Depthwise):
+        function = f"{row.name}{block[0]}_{block[1]}"
+        x, weights, *sizes = sums.of_channel(loop.loop_var, *block)
+        return call(function, out, x, weights, *sums.bias(starts), *factors, *sizes, zero)
+    apart = [step_of(store.indices[0], each.loop_var) for each in loops]
+    if row.column is None or len(apart) != (2 if block[0] > 1 else 1) or apart[-1] != 1:
+        raise _error(where)
+    channels = math.prod(axis.extent for axis in sums.channel)
+    before, words, operands = sums.columns(row, row.column, block[0], channels)
+    sizes = [words, *map(_number, (channels, *apart[:-1]))]
+    function = f"{row.name}scaled_{PIXELS[block[0]]}{'_alike' if found.alike else ''}"
+    made = call(function, out, *operands, *sums.bias(starts), *factors, *sizes, zero)
+    return without_note(loop, SCALED, SeqStmt([*before, made]))
+
+
+def _sums_in(loop: Any, where: str) -> Any:
+    """Return the loop in another one that `SUMS` marks."""
     found: list[Any] = []
 
     def collect(inner: Any) -> None:
@@ -191,13 +270,7 @@ def _in_blocks(
     tvm_ffi.structural_walk(loop.body, (For, collect))
     if len(found) != 1:
         raise _error(where)
-    before, products = _Sums(found[0], where).block(row, column, pixels, channels)
-
-    def called(inner: Any) -> Any:
-        return products if SUMS in (inner.annotations or {}) else inner
-
-    body = tvm_ffi.structural_map(loop.body, (For, called))
-    return SeqStmt([*before, without_note(loop, PRODUCTS, body)])
+    return found[0]
 
 
 class _Sums:
@@ -246,6 +319,21 @@ class _Sums:
         self, row: Products, column: Column, pixels: int, channels: int
     ) -> tuple[list[Any], Any]:
         """Return the statements that fill a block's column, and the call that multiplies it."""
+        before, number, operands = self.columns(row, column, pixels, channels)
+        function = row.name + BLOCK_ENDINGS[pixels, channels]
+        if column.long is not None and int(number) >= column.long and (pixels, channels) == (2, 2):
+            function += "_long"
+        return before, call(function, self._address(self.total), *operands, number)
+
+    def columns(
+        self, row: Products, column: Column, pixels: int, channels: int
+    ) -> tuple[list[Any], Any, list[Any]]:
+        """Return the statements that fill a column, its words, and the addresses of operands.
+
+        Args:
+            row, column: the row and how its operands are copied.
+            pixels, channels: of the sums.
+        """
         tile = [axis.extent for axis in (*self.pixel, *self.channel)]
         if (
             len(self.summed) < 2
@@ -263,15 +351,12 @@ class _Sums:
         buffer = tirx.decl_buffer((size + extra,), column.dtype, name="column")
         tail = [_number(words), *([_first(buffer, size)] if extra else [])]
         fill = self._fill(buffer, outer, words * each, column.fill[pixels - 1], range(pixels), tail)
-        function = row.name + BLOCK_ENDINGS[pixels, channels]
-        if column.long is not None and number >= column.long and (pixels, channels) == (2, 2):
-            function += "_long"
-        operands = [self._address(self.total), _first(buffer), self._address(self.weights)]
+        operands = [_first(buffer), self._address(self.weights)]
         clear = [
             BufferStore(buffer, tirx.const(0, column.dtype), [tirx.const(size + at, "int32")])
             for at in range(extra)
         ]
-        return [AllocBuffer(buffer), *clear, fill], call(function, *operands, _number(number))
+        return [AllocBuffer(buffer), *clear, fill], _number(number), operands
 
     def whole(self, row: Products, column: Column, starts: Mapping[Any, Any], block: int) -> Any:
         """Return the statements that multiply the windows of some pixels with all channels.
@@ -295,7 +380,7 @@ class _Sums:
         ]
         counts = [_number(n) for n in (steps, pixels, channels, block)]
         operands = [self._address(self.total), _first(buffer), self._address(self.weights)]
-        if self._bias(starts):
+        if self.bias(starts):
             raise _error(self.where)
         return SeqStmt(
             [AllocBuffer(buffer), *fills, call(f"{row.name}products", *operands, *counts)]
@@ -346,7 +431,7 @@ class _Sums:
             _array("starts", begins, first),
         ]
         counts = [_number(n) for n in (len(begins), run, pixels, channels)]
-        bias = self._bias(starts)
+        bias = self.bias(starts)
         function = f"{row.name}products" if bias else f"{row.name}only_products"
         return SeqStmt([AllocBuffer(places), *fill, call(function, *operands, *bias, *counts)])
 
@@ -408,14 +493,29 @@ class _Sums:
                 raise _error(self.where)
             places = [at + axis.data * step for at in places for step in range(axis.extent)]
         place = _array("places", places, first)
-        bias = self._bias(starts) or [_array("zeros", [0] * channels, first)]
+        bias = self.bias(starts) or [_array("zeros", [0] * channels, first)]
         operands = [self._address(self.total), self._address(self.data), place]
         operands += [self._address(self.weights), *bias]
         line = [1, channels] if not pixel else [pixel[0].extent, pixel[0].data]
         numbers = [len(places), *([] if row.group else line), channels]
         return call(row.name, *operands, *map(_number, numbers))
 
-    def _bias(self, starts: Mapping[Any, Any]) -> list[Any]:
+    def of_channel(self, channel: Any, pixels: int, stride: int) -> list[Any]:
+        """Return the addresses of operands at the first channel, the channels, a row's elements.
+
+        Args:
+            channel: variable of the loop over channels.
+            pixels, stride: of the block.
+        """
+        axes = [axis for axis in self.axes if axis.extent > 1]
+        step, row, channels = ([axis.data for axis in axes] + [None] * 3)[:3]
+        whole = [axis.extent for axis in axes] == [pixels, 3, 3]
+        if not whole or row is None or channels is None or step != stride * channels:
+            raise _error(self.where)
+        operands = [self._address(each, {channel: 0}) for each in (self.data, self.weights)]
+        return [*operands, _number(channels), _number(row)]
+
+    def bias(self, starts: Mapping[Any, Any]) -> list[Any]:
         """Return the address of the bias that the sums begin with; nothing if that is 0."""
         bias = starts.get(self.total.buffer.name)
         if isinstance(bias, TensorLoad):

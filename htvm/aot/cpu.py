@@ -129,6 +129,7 @@ def compile_cpu(
         words=core.words,
         narrow=scarce,
         lanes=core.lanes > 0,
+        large=core.large,
     )
     symbols = Symbols(prefix) if symbols is None else symbols
     pool = ConstantPool() if pool is None else pool

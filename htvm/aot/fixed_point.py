@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
 SCALE_SUMS, SCALE_SHIFT = 2**29, 28
-"""``htvm_scale`` takes sums below the one, and divides by powers of two up to the other."""
+"""``htvm_scale`` takes sums below the one, and divides by powers of two up to the other, on every
+core."""
+
+LARGE_SUMS, LARGE_SHIFT = 3 * 2**29, 31
+"""The same on cores whose products of words are long (`CoreKernels.large`)."""
 
 NORMALIZED = 1 << 30
 """It takes Q31 multipliers from this on, which all are that TFLite makes, except 0."""
@@ -154,7 +158,12 @@ _Short: TypeAlias = "tuple[PrimFunc, list[Expr]] | None"
 
 
 def _short_fixed_point(
-    module: IRModule, call: Call, bounds: Mapping[Var, int], narrow: bool, lanes: bool
+    module: IRModule,
+    call: Call,
+    bounds: Mapping[Var, int],
+    narrow: bool,
+    lanes: bool,
+    large: bool,
 ) -> _Short:
     """Return TFLite's requantization for factors below 1/2, in about ten instructions.
 
@@ -169,8 +178,15 @@ def _short_fixed_point(
     axis, magnitude = int(str(parameters_of(module, call)["axis"])), bounds.get(acc)
     if shift.size != multiplier.size or shift.max() >= 0 or multiplier.min() < 0:
         return None
-    normalized = multiplier.min() >= NORMALIZED and shift.min() >= -SCALE_SHIFT
-    called = magnitude is not None and magnitude < SCALE_SUMS and normalized
+    sums, most = (LARGE_SUMS, LARGE_SHIFT) if large else (SCALE_SUMS, SCALE_SHIFT)
+    small = magnitude is not None and magnitude < sums
+    if large and small:
+        # Channels that a network never uses have the factor 0.  The smallest one gives 0, too: the
+        # first result is below 2**30 then, and the second is that by 2**31.
+        dead = multiplier == 0
+        multiplier, shift = np.where(dead, NORMALIZED, multiplier), np.where(dead, -most, shift)
+    normalized = multiplier.min() >= NORMALIZED and shift.min() >= -most
+    called = small and normalized
 
     def scaled(value: Any, factor: Any, drop: Any) -> Any:
         if lanes:
@@ -307,6 +323,7 @@ def short_form(
     simd: bool,
     narrow: bool,
     lanes: bool,
+    large: bool,
 ) -> Call:
     """Return the same call, of a PrimFunc with fewer instructions if there is one.
 
@@ -318,10 +335,11 @@ def short_form(
         simd: whether it may call intrinsics.
         narrow: whether shifts are bytes.
         lanes: whether the core computes four elements at once, and its intrinsics take any sums.
+        large: as `htvm.aot.intrinsics.CoreKernels.large`.
     """
     kind, short = kind_of(module, call), None
     if kind == "tflite_requantize":
-        short = _short_fixed_point(module, call, bounds, narrow, lanes)
+        short = _short_fixed_point(module, call, bounds, narrow, lanes, large)
     elif kind == "onnx_requantize":
         short = _short_float(module, call)
     elif kind == TfliteAdd.tag:

@@ -85,6 +85,7 @@ def fuse(
     words: bool = False,
     narrow: bool = False,
     lanes: bool = False,
+    large: bool = False,
 ) -> Fused:
     """Legalize and fuse the operators outside of regions.
 
@@ -98,12 +99,14 @@ def fuse(
         words: whether convolutions get further channels to make words of four (`in_words`).
         narrow: whether shifts are bytes.
         lanes: whether the core computes four elements at once (`htvm.aot.intrinsics.CoreKernels`).
+        large: as `htvm.aot.intrinsics.CoreKernels.large`.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
     """
     macs: dict[str, int] = {}
-    named = _named(module, rewrite, intervals, macs if words else None, narrow, lanes)
+    found = macs if words else None
+    named = _named(module, rewrite, intervals, found, narrow, lanes, large)
     module = _rebuild(module, named)
     module = relax.transform.DeadCodeElimination(["main"])(module)
     with tvm.target.Target("c"):
@@ -168,6 +171,7 @@ def _named(
     macs: dict[str, int] | None,
     narrow: bool,
     lanes: bool,
+    large: bool,
 ) -> Callable[[BlockBuilder, Call, Var], Expr]:
     """Name each variable after layer and operator, which legalization preserves.
 
@@ -204,7 +208,7 @@ def _named(
                 call = _without_padding(call, padded, words.weight, layer)
         elif rewrite:
             simd = intervals is not None
-            call = short_form(builder, module, call, bounds, simd, narrow, lanes)
+            call = short_form(builder, module, call, bounds, simd, narrow, lanes, large)
             if operator == "add" and all(arg in widened for arg in call.args):
                 call = _narrow_add(builder, [widened[arg] for arg in call.args], call, layer)
         labelled = label(layer, operator)

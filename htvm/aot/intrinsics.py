@@ -29,6 +29,9 @@ where they are not compared, and steps of the sum to unroll."""
 PREFIX = "htvm_"
 """How functions that generated C calls begin; it calls no others."""
 
+PIXELS = {1: "one", 2: "two"}
+"""How functions end that multiply a column of so many pixels with all channels."""
+
 BLOCK_ENDINGS = {(2, 2): "two_by_two", (1, 4): "one_by_four", (1, 2): "one_by_two"}
 """How functions end that multiply a column with a block of pixels and channels."""
 
@@ -48,6 +51,12 @@ class Column:
             call each.
         long: words from which on the call of the largest block is to the function with the ending
             ``_long``, which takes flash once; ``None``: never.
+        scaled: by pixels of a block, how many channels' words alternate where one call multiplies a
+            column with all channels and requantizes the sums as TFLite does (`htvm.aot.scaled`),
+            and how many do behind those if some are left, or 0: then none may be left.  The
+            function's name ends in ``scaled_`` and the number of pixels.
+        alike: for which of these pixels there is another function, with the ending ``_alike``, for
+            channels that have one factor.
     """
 
     dtype: str
@@ -56,6 +65,22 @@ class Column:
     lifted: bool = False
     whole: bool = False
     long: int | None = None
+    scaled: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    alike: tuple[int, ...] = ()
+
+    def together(
+        self, pixels: int, channels: int, *, alike: bool = False
+    ) -> tuple[int, int] | None:
+        """Return `scaled` of some pixels, if one call computes so many channels of them.
+
+        Args:
+            pixels, channels: of the output that is computed at once.
+            alike: whether these channels have one factor.
+        """
+        found = self.scaled.get(pixels) if not alike or pixels in self.alike else None
+        if found is None or (channels % found[0] and not found[1]):
+            return None
+        return found[0], found[1] if channels % found[0] else 0
 
 
 @dataclass(frozen=True)
@@ -158,6 +183,9 @@ class Depthwise:
         width: taps whose products are added before they are added to the sum.
         group: channels whose weights are side by side, 8 where they are no multiple of it; 0: all,
             and the function computes a row of pixels.
+        scaled: pixels of blocks whose sums one call requantizes as TFLite does
+            (`htvm.aot.scaled`), for filters of 3x3 at strides 1 and 2; the function's name ends in
+            the block's pixels and the stride.
         adds, least, native: as for `Products`.
 
     Raises:
@@ -168,6 +196,7 @@ class Depthwise:
     pixels: int = 1
     width: int = 1
     group: int = 16
+    scaled: tuple[int, ...] = ()
     adds: Adds | None = field(default=None, compare=False)
     least: int = -128
     native: str = ""
@@ -187,12 +216,14 @@ class CoreKernels:
             empty: kernels call none.
         lanes: how many elements element-wise loops compute at once (`htvm.aot.lanes`): exactly
             four, or up to more; 0: they do not.
+        large: whether `htvm_scale` takes sums below 3 * 2^29, and divides by up to 2^31.
     """
 
     products: tuple[Products, ...]
     depthwise: tuple[Depthwise, ...]
     header: str = "htvm_intrinsics.h"
     lanes: int = 0
+    large: bool = False
 
     @property
     def words(self) -> bool:
@@ -346,7 +377,14 @@ HALFWORDS = Products(
     _PAIRS,
     _COLUMNS,
     width=4,
-    column=Column("uint32", 2, ("htvm_widen_one", "htvm_widen_two"), long=36),
+    column=Column(
+        "uint32",
+        2,
+        ("htvm_widen_one", "htvm_widen_two"),
+        long=36,
+        scaled={2: (3, 2), 1: (4, 0)},
+        alike=(1,),
+    ),
     adds=_all_products,
 )
 SPREAD = Products(
@@ -393,14 +431,15 @@ CHANNELS = Products(
 CHANNEL_TAPS = Depthwise("htvm_vectors_sums", group=0, adds=_all_products)
 
 _FOUR_PIXELS = Depthwise(pixels=4, native="htvm_native_depthwise")
+THREE_BY_THREE = Depthwise("htvm_depthwise_", scaled=(3, 4, 5), adds=_all_products)
 # With the DSP extension all sums of five pixels stay in registers (of six, MobileNet's do not).
 _FIVE_PIXELS = replace(_FOUR_PIXELS, pixels=5)
 
 KERNELS: Mapping[str, CoreKernels] = {
     "": CoreKernels((SCALAR,), (_FOUR_PIXELS,), header=""),
     "corev": CoreKernels((DOT4, SCALAR), (_FOUR_PIXELS,)),
-    "dsp": CoreKernels((HALFWORDS, SCALAR), (_FIVE_PIXELS,)),
-    "thumb": CoreKernels((SPREAD, SCALAR), (_FOUR_PIXELS,)),
+    "dsp": CoreKernels((HALFWORDS, SCALAR), (THREE_BY_THREE, _FIVE_PIXELS), large=True),
+    "thumb": CoreKernels((SPREAD, SCALAR), (_FOUR_PIXELS,), large=True),
     "mve": CoreKernels((VECTORS, SCALAR), (TAPS, _FOUR_PIXELS), lanes=4),
     "rvv": CoreKernels(
         (CHANNELS, SCALAR), (CHANNEL_TAPS, _FOUR_PIXELS), header="htvm_vectors.h", lanes=16

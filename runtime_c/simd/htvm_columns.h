@@ -53,10 +53,12 @@ HTVM_INLINE int32_t htvm_pair(uint32_t a, uint32_t b, int32_t sum)
 #endif
 }
 
-/* Returns the sum with the products of a word of elements and a word of a column. */
-HTVM_INLINE int32_t htvm_word(const uint32_t *x, uint32_t weights, int32_t sum)
+/* Returns the sum with the products of a word of elements and both words of one of `columns` columns
+ * that are side by side. */
+HTVM_INLINE int32_t htvm_word(const uint32_t *x, uint32_t columns, uint32_t weights, int32_t sum)
 {
-    return htvm_pair(x[1], htvm_widen_odd(weights), htvm_pair(x[0], htvm_widen_even(weights), sum));
+    sum = htvm_pair(x[0], htvm_widen_even(weights), sum);
+    return htvm_pair(x[columns], htvm_widen_odd(weights), sum);
 }
 
 #if HTVM_DSP_LOOPS
@@ -91,13 +93,14 @@ HTVM_SHARED void htvm_widen_one(uint32_t *column, const int8_t *a, uint32_t word
 #endif
 }
 
-/* Widens words at `a` and at `b`, side by side: four words of the column for one of each. */
+/* Widens words at `a` and at `b`, side by side: four words of the column for one of each, both with
+ * elements 0 and 2 first. */
 HTVM_SHARED void htvm_widen_two(uint32_t *column, const int8_t *a, const int8_t *b, uint32_t words)
 {
 #if HTVM_DSP_LOOPS
 #define HTVM_STEP                                                                                  \
-    "ldr r3, [%[a]], #4\n ldr r5, [%[b]], #4\n sxtb16 r2, r3\n sxtb16 r3, r3, ror #8\n"            \
-    "sxtb16 r4, r5\n sxtb16 r5, r5, ror #8\n stm %[x]!, {r2, r3, r4, r5}\n"
+    "ldr r4, [%[a]], #4\n ldr r5, [%[b]], #4\n sxtb16 r2, r4\n sxtb16 r4, r4, ror #8\n"            \
+    "sxtb16 r3, r5\n sxtb16 r5, r5, ror #8\n stm %[x]!, {r2, r3, r4, r5}\n"
     const uint32_t *const end = column + 4 * words;
     for (uint32_t i = 0; i < (words & 3u); i++) {
         __asm__ volatile(HTVM_STEP
@@ -116,8 +119,8 @@ HTVM_SHARED void htvm_widen_two(uint32_t *column, const int8_t *a, const int8_t 
     for (uint32_t i = 0; i < words; i++) {
         const uint32_t x = htvm_load4(a + 4 * i), y = htvm_load4(b + 4 * i);
         column[4 * i] = htvm_widen_even(x);
-        column[4 * i + 1] = htvm_widen_odd(x);
-        column[4 * i + 2] = htvm_widen_even(y);
+        column[4 * i + 1] = htvm_widen_even(y);
+        column[4 * i + 2] = htvm_widen_odd(x);
         column[4 * i + 3] = htvm_widen_odd(y);
     }
 #endif
@@ -131,10 +134,10 @@ HTVM_INLINE void htvm_two_by_two(int32_t *sums, const uint32_t *column, const in
 #if HTVM_DSP_LOOPS
 #define HTVM_STEP                                                                                  \
     "ldm %[x]!, {r2, r3, r4, r5}\n ldrd r7, r9, [%[w]], #8\n"                                      \
-    "sxtb16 lr, r7\n smlad %[a], r2, lr, %[a]\n smlad %[c], r4, lr, %[c]\n"                        \
-    "sxtb16 lr, r7, ror #8\n smlad %[a], r3, lr, %[a]\n smlad %[c], r5, lr, %[c]\n"                \
-    "sxtb16 lr, r9\n smlad %[b], r2, lr, %[b]\n smlad %[d], r4, lr, %[d]\n"                        \
-    "sxtb16 lr, r9, ror #8\n smlad %[b], r3, lr, %[b]\n smlad %[d], r5, lr, %[d]\n"
+    "sxtb16 lr, r7\n smlad %[a], r2, lr, %[a]\n smlad %[c], r3, lr, %[c]\n"                        \
+    "sxtb16 lr, r7, ror #8\n smlad %[a], r4, lr, %[a]\n smlad %[c], r5, lr, %[c]\n"                \
+    "sxtb16 lr, r9\n smlad %[b], r2, lr, %[b]\n smlad %[d], r3, lr, %[d]\n"                        \
+    "sxtb16 lr, r9, ror #8\n smlad %[b], r4, lr, %[b]\n smlad %[d], r5, lr, %[d]\n"
     register int32_t a __asm__("r8") = sums[0], b __asm__("r10") = sums[1];
     register int32_t c __asm__("r11") = sums[2], d __asm__("r12") = sums[3];
     register const uint32_t *x __asm__("r0") = column;
@@ -162,10 +165,10 @@ HTVM_INLINE void htvm_two_by_two(int32_t *sums, const uint32_t *column, const in
 #else
     for (uint32_t i = 0; i < words; i++, column += 4, weights += 8) {
         const uint32_t u = htvm_load4(weights), v = htvm_load4(weights + 4);
-        sums[0] = htvm_word(column, u, sums[0]);
-        sums[1] = htvm_word(column, v, sums[1]);
-        sums[2] = htvm_word(column + 2, u, sums[2]);
-        sums[3] = htvm_word(column + 2, v, sums[3]);
+        sums[0] = htvm_word(column, 2, u, sums[0]);
+        sums[1] = htvm_word(column, 2, v, sums[1]);
+        sums[2] = htvm_word(column + 1, 2, u, sums[2]);
+        sums[3] = htvm_word(column + 1, 2, v, sums[3]);
     }
 #endif
 }
@@ -219,7 +222,7 @@ HTVM_INLINE void htvm_one_by_four(int32_t *sums, const uint32_t *column, const i
 #else
     for (uint32_t i = 0; i < words; i++, column += 2, weights += 16) {
         for (uint32_t k = 0; k < 4; k++) {
-            sums[k] = htvm_word(column, htvm_load4(weights + 4 * k), sums[k]);
+            sums[k] = htvm_word(column, 1, htvm_load4(weights + 4 * k), sums[k]);
         }
     }
 #endif
@@ -258,8 +261,8 @@ HTVM_INLINE void htvm_one_by_two(int32_t *sums, const uint32_t *column, const in
     sums[1] = b;
 #else
     for (uint32_t i = 0; i < words; i++, column += 2, weights += 8) {
-        sums[0] = htvm_word(column, htvm_load4(weights), sums[0]);
-        sums[1] = htvm_word(column, htvm_load4(weights + 4), sums[1]);
+        sums[0] = htvm_word(column, 1, htvm_load4(weights), sums[0]);
+        sums[1] = htvm_word(column, 1, htvm_load4(weights + 4), sums[1]);
     }
 #endif
 }

@@ -50,24 +50,31 @@ HTVM_INLINE int32_t htvm_add_round(int32_t a, int32_t b, uint32_t shift)
 
 /* Returns TFLite's requantization of a sum by doubled / 2^32 / 2^(shift - 1): the product is rounded
  * to the nearest, halves up; the division rounds halves away from zero.  `doubled` is twice the Q31
- * multiplier, and at least 2^31.  |sum| < 2^29, and 2 <= shift <= 29.
+ * multiplier, and at least 2^31.  |sum| < 3 * 2^29, and 2 <= shift <= 32; with the CORE-V extension
+ * |sum| < 2^29, and 2 <= shift <= 29.
  *
  * With q = floor(sum * doubled / 2^31), the first result is (q + 1) >> 1, and the second is
  * (q + 1 + 2^(shift - 1) - (2 if q is negative, else 0)) >> shift.  That is right for q = -1, too,
  * where the first result is 0: both ways give 0. */
 HTVM_INLINE int32_t htvm_scale(int32_t sum, uint32_t doubled, uint32_t shift)
 {
+#if HTVM_SIMD
+    const int32_t q = (int32_t)(((int64_t)(sum * 2) * (int64_t)doubled) >> 32);
+    return htvm_add_round(q, (q < 0) ? -1 : 1, shift);
+#else
 #if HTVM_DSP
     /* The first result at once: the product with doubled - 2^32, plus sum * 2^32. */
     int32_t first;
     __asm__("smmlar %0, %1, %2, %1" : "=r"(first) : "r"(sum), "r"(doubled));
-    return (((first - (first < 0)) >> (shift - 2u)) + 1) >> 1;
 #elif HTVM_THUMB
     const int32_t first = htvm_high_product(sum, doubled);
-    return (((first - (first < 0)) >> (shift - 2u)) + 1) >> 1;
 #else
-    const int32_t q = (int32_t)(((int64_t)(sum * 2) * (int64_t)doubled) >> 32);
-    return htvm_add_round(q, (q < 0) ? -1 : 1, shift);
+    const int32_t first = htvm_rounded_high(sum, doubled);
+#endif
+    if (__builtin_constant_p(shift) && shift <= 29) {
+        return (first - (first < 0) + (int32_t)(1u << (shift - 2u))) >> (shift - 1u);
+    }
+    return (((first - (first < 0)) >> (shift - 2u)) + 1) >> 1;
 #endif
 }
 
@@ -94,8 +101,10 @@ HTVM_INLINE int32_t htvm_clip(int32_t value, int32_t low, int32_t high)
     return htvm_min(htvm_max(value, low), high);
 }
 
+#include "htvm_depthwise.h"
 #include "htvm_rescale.h"
 #include "htvm_rows.h"
+#include "htvm_scaled.h"
 #include "htvm_taps.h"
 
 #endif

@@ -29,6 +29,35 @@ HTVM_INLINE void htvm_copy(int8_t *to, const int8_t *from, uint32_t count)
     }
 }
 
+/* Copies `runs` runs of `bytes` bytes, each followed by `more` bytes with a value. */
+HTVM_SHARED void htvm_copy_runs(int8_t *to, const int8_t *from, uint32_t runs, uint32_t bytes,
+                                uint32_t more, int8_t value)
+{
+    uint32_t i = 0;
+#if HTVM_DSP
+    /* The colours of pixels become words: four pixels are three words. */
+    if (bytes == 3 && more == 1) {
+        const uint32_t last = (uint32_t)(uint8_t)value << 24;
+        for (; i + 4 <= runs; i += 4, to += 16, from += 12) {
+            const uint32_t a = htvm_load4(from), b = htvm_load4(from + 4);
+            const uint32_t c = htvm_load4(from + 8);
+            htvm_store4(to, (a & 0xffffffu) | last);
+            htvm_store4(to + 4, a >> 24 | (b & 0xffffu) << 8 | last);
+            htvm_store4(to + 8, b >> 16 | (c & 0xffu) << 16 | last);
+            htvm_store4(to + 12, c >> 8 | last);
+        }
+    }
+#endif
+    for (; i < runs; i++) {
+        for (uint32_t b = 0; b < bytes; b++) {
+            *to++ = *from++;
+        }
+        for (uint32_t b = 0; b < more; b++) {
+            *to++ = value;
+        }
+    }
+}
+
 /* Writes the same byte everywhere. */
 HTVM_INLINE void htvm_fill(int8_t *to, int8_t value, uint32_t count)
 {

@@ -79,7 +79,7 @@
 #endif
 
 #if HTVM_THUMB
-/* Returns round(sum * doubled / 2^32), halves up; |sum| < 2^29. */
+/* Returns round(sum * doubled / 2^32), halves up; |sum| < 3 * 2^29. */
 HTVM_INLINE int32_t htvm_high_product(int32_t sum, uint32_t doubled)
 {
 #if defined(__thumb2__)

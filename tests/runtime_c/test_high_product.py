@@ -16,7 +16,7 @@ static int32_t exact(int32_t sum, uint32_t doubled)
 }
 void first(uint32_t *to, const uint32_t *from)
 {
-    static const int32_t edges[] = {0, 1, -1, 65535, 65536, -65536, (1 << 29) - 1, 1 - (1 << 29)};
+    static const int32_t edges[] = {0, 1, -1, 65535, 65536, -65536, (3 << 29) - 1, 1 - (3 << 29)};
     uint32_t state = from[0], wrong = 0, compared = 0;
     for (uint32_t i = 0; i < 3000; i++) {
         state = state * 1664525u + 1013904223u;

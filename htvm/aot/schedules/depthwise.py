@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from htvm.aot.calls import PRODUCTS, RESCALED, START
+from htvm.aot.calls import PRODUCTS, RESCALED, SCALED, START, SUMS
 from htvm.aot.native import native_conv
+from htvm.aot.scaled import ends_scaled
 from htvm.aot.schedules.blocks import (
     Constants,
     Scheduled,
@@ -23,6 +24,8 @@ from htvm.aot.schedules.packing import WeightTaps
 from htvm.aot.schedules.tiles import overlap_tiles
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tvm import s_tir
     from tvm.tirx import PrimFunc
 
@@ -45,6 +48,8 @@ def schedule_depthwise(
     blocks = anchor(sch, 7, 4)
     if blocks is None:
         return None
+    if how.scaled:
+        return _requantized(sch, *blocks, func, constants, how)
     if how.name:
         return _all_channels(sch, *blocks, func, constants, how, lanes)
     return _some_pixels(sch, *blocks, func, how)
@@ -67,7 +72,7 @@ def _some_pixels(
     native = native_conv(sch, conv, out, func, how) if nchw else None
     _, *axes = loops_of(sch, out)
     c, y, x = axes if nchw else (axes[2], axes[0], axes[1])
-    px = _pixels(extent(sch, x), how.pixels)
+    px = _pixels(extent(sch, x), range(1, min(extent(sch, x), how.pixels) + 1))
     xb, xi = sch.split(x, [None, px])
     sch.reorder(*((c, y, xb) if nchw else (y, xb, c)), xi)
     sch.compute_at(conv, xb if nchw else c, preserve_unit_loops=True)
@@ -88,9 +93,55 @@ def _some_pixels(
     return Scheduled(overlap_tiles(sch.mod["main"]), note, native=native)
 
 
-def _pixels(width: int, most: int) -> int:
+_LARGEST_DISTANCE = 4095
+"""Of an element from an address, as a constant of a load."""
+
+_LARGEST_ROWS = 65_535
+"""Elements in two rows, as a constant of a move."""
+
+
+def _requantized(
+    sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, constants: Constants, how: Depthwise
+) -> Scheduled | None:
+    """Schedule one channel at a time of some pixels, which one call also requantizes.
+
+    ``None`` unless the filter is 3x3, both strides are 1 or 2, data are NHWC, and each channel has
+    its own filter, bias and factor.
+    """
+    found = ends_scaled(sch, out)
+    if is_nchw(sch, conv) or found is None or found.alike:
+        return None
+    weights = weights_of(sch, conv, func, constants)
+    _, y, x, c = loops_of(sch, out)
+    channels, widths = extent(sch, c), [px for px in how.scaled if px <= extent(sch, x)]
+    rows, columns, one = (extent(sch, loop) for loop in loops_of(sch, conv)[-3:])
+    shape = [int(size) for size in func.params[0].ty.shape]
+    if weights is None or (rows, columns, one) != (3, 3, 1) or shape[-1] != channels or not widths:
+        return None
+    strides = {(shape[1] - 3) // max(extent(sch, y) - 1, 1), (shape[2] - 3) // (extent(sch, x) - 1)}
+    if strides not in ({1}, {2}):
+        return None
+    px = _pixels(extent(sch, x), widths)
+    farthest = ((px - 1) * max(strides) + 2) * channels
+    if farthest > _LARGEST_DISTANCE or 2 * shape[2] * channels > _LARGEST_ROWS:
+        return None
+    xb, xi = sch.split(x, [None, px])
+    sch.reorder(y, xb, c, xi)
+    sch.compute_at(conv, c, preserve_unit_loops=True)
+    sums = loops_of(sch, conv)[-7]
+    zero = sch.decompose_reduction(conv, sums)
+    sch.annotate(c, SCALED, f"{how.name}:{px}:{max(strides)}")
+    sch.annotate(sums, SUMS, 1)
+    sch.annotate(loops_of(sch, zero)[4], START, 1)
+    for loop, name in ((y, "y"), (xb, "xb")):
+        name_loop(sch, loop, name)
+    note = f"{px} pixels of a channel at a time, requantized there"
+    return Scheduled(overlap_tiles(sch.mod["main"]), note, WeightTaps(weights, 1))
+
+
+def _pixels(width: int, of: Sequence[int]) -> int:
     """Return how many pixels to compute at once: more share more loads, but overlap more."""
-    return min(range(1, min(width, most) + 1), key=lambda px: (-(-width // px) * (px + 0.7), -px))
+    return min(of, key=lambda px: (-(-width // px) * (px + 0.7), -px))
 
 
 def _all_channels(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -26,6 +26,8 @@ class WeightWords:
             is no axis fy.
         lifted: whether 128 is added to all of them, which are then unsigned bytes.
         first: whether the weights come as (K, C, fy, fx).
+        last: output channels whose words are interleaved behind the others, in this number, one or
+            two times if needed, so that none is left; 0: the channels are a multiple.
     """
 
     parameter: int
@@ -34,10 +36,22 @@ class WeightWords:
     whole: bool = False
     lifted: bool = False
     first: bool = False
+    last: int = 0
 
     def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the packed weights."""
         weight = weight.transpose(2, 3, 1, 0) if self.first else weight
+        if self.last:
+            k = weight.shape[-1]
+            count = next(
+                n for n in range(self.channels) if (k - n * self.last) % self.channels == 0
+            )
+            split = k - count * self.last
+            rest = replace(self, channels=self.last, first=False, last=0)
+            parts = [rest.apply(weight[..., split:])]
+            if split:
+                parts.insert(0, replace(rest, channels=self.channels).apply(weight[..., :split]))
+            return np.concatenate([part.reshape(-1) for part in parts])
         fy = 1 if self.whole or weight.ndim == 2 else weight.shape[0]
         k = weight.shape[-1]
         runs = weight.reshape(fy, -1, k)

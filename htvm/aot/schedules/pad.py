@@ -14,7 +14,7 @@ from tvm import sym, tirx
 from tvm.ir import TensorLoad
 from tvm.tirx.stmt import BufferStore, For, ForKind
 
-from htvm.aot.calls import RUN
+from htvm.aot.calls import RUN, RUNS, SHORT_RUN
 from htvm.aot.loops import sequence
 from htvm.aot.schedules.blocks import Scheduled, blocks_of, start
 
@@ -97,10 +97,17 @@ class _Writer:
             at = count - 1 - number if self.backward else number
             place = (source + at * step_in, first + at * step_out)
             body = sequence(self.axis(axis + 1, *place))
-            middle = [For(number, 0, count, ForKind.SERIAL, body)]
+            notes = {RUNS: 1} if self._short(axis + 1) else {}
+            middle = [For(number, 0, count, ForKind.SERIAL, body, annotations=notes)]
         head = self.fill(before * step_out, target)
         tail = self.fill(after * step_out, first + count * step_out)
         return [*tail, *middle, *head] if self.backward else [*head, *middle, *tail]
+
+    def _short(self, axis: int) -> bool:
+        """Whether the runs along an axis are short, and each is followed by a border."""
+        copied = math.prod(self.inner[axis:])
+        forward = self.runs and not self.backward
+        return forward and axis == self.last and not self.before[axis] and copied <= SHORT_RUN
 
     def fill(self, count: int, target: Any) -> list[Any]:
         """Write ``count`` bytes of the border's value."""

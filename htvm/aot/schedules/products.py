@@ -9,9 +9,10 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from htvm.aot.calls import PRODUCTS, RESCALED, START, SUMS
+from htvm.aot.calls import PRODUCTS, RESCALED, SCALED, START, SUMS
 from htvm.aot.intrinsics import Products
 from htvm.aot.native import native_conv
+from htvm.aot.scaled import ends_scaled
 from htvm.aot.schedules.blocks import (
     Constants,
     Scheduled,
@@ -115,6 +116,12 @@ def _blocked(
     if block is None:
         return None
     px, kt, unroll = block
+    found = ends_scaled(sch, out)
+    if column is not None and weights is not None and copy is None and found is not None:
+        together = column.together(px, extent(sch, k), alike=found.alike)
+        if together is not None:
+            packed = WeightWords(weights, together[0], how.width, last=together[1])
+            return _requantized(sch, sums, out, how, px, packed, what)
     packing = None if weights is None else packed_words(sch, sums, weights, kt, how.width)
     xb, xi = sch.split(x, [None, px])
     kb, ki = sch.split(k, [None, kt])
@@ -148,6 +155,46 @@ def _blocked(
         lifted = column is not None and column.lifted
         packing = replace(packing, first=copy is not None, lifted=lifted)
     return Scheduled(overlap_tiles(sch.mod["main"]), how.note.format(px, what, kt), packing)
+
+
+def _requantized(
+    sch: s_tir.Schedule,
+    sums: Any,
+    out: Any,
+    how: Products,
+    pixels: int,
+    packing: WeightWords,
+    what: str,
+) -> Scheduled:
+    """Compute some pixels of all channels by one call, which also requantizes them.
+
+    Args:
+        pixels: of a block.
+        packing: of the weights.
+        sch, sums, out, how, what: as for `_blocked`; data are NHWC.
+    """
+    *outer, x, k = loops_of(sch, out)
+    turns = 3 if outer else 1
+    xb, xi = sch.split(x, [None, pixels])
+    sch.reorder(*outer, xb, xi, k)
+    sch.compute_at(sums, xb, preserve_unit_loops=True)
+    *_, xj, kj = loops_of(sch, sums)[:-turns]
+    *rows, step = loops_of(sch, sums)[-turns:]
+    if rows:
+        # The channels of neighbouring taps are neighbours, too.
+        step = sch.fuse(rows.pop(), step)
+    step, elements = sch.split(step, [None, how.width])
+    sch.reorder(*rows, step, xj, kj, elements)
+    first = (*rows, step)[0]
+    zero = sch.decompose_reduction(sums, first)
+    sch.annotate(loops_of(sch, zero)[-2], START, 1)
+    names = ("y", "xb", "fy") if outer else ("rb",)
+    for loop, name in zip((*outer[1:], xb, *rows), names, strict=True):
+        name_loop(sch, loop, name)
+    sch.annotate(xb, SCALED, f"{how.name}:{pixels}:{packing.channels}")
+    sch.annotate(first, SUMS, 1)
+    note = f"{how.note.format(pixels, what, packing.channels)}, requantized there"
+    return Scheduled(overlap_tiles(sch.mod["main"]), note, packing)
 
 
 def _with_all_channels(

@@ -37,7 +37,7 @@ MODES = ("scheduled", "default", "simd")
 """Ways to compile kernels: for a scalar core, unscheduled, and for a core with SIMD.
 
 Three more are for Cortex-M cores: "dsp" with the DSP extension, "mve" with Helium, and "thumb"
-without either."""
+without either, all where memory is scarce."""
 
 
 def compiled(module, prefix: str, mode: str) -> CpuCode:
@@ -45,7 +45,7 @@ def compiled(module, prefix: str, mode: str) -> CpuCode:
     if mode == "simd":
         return compile_cpu(module, prefix, simd="corev")
     if mode in ("dsp", "mve", "thumb"):
-        return compile_cpu(module, prefix, simd=mode)
+        return compile_cpu(module, prefix, simd=mode, scarce=True)
     return compile_cpu(module, prefix, kernels=mode)
 
 

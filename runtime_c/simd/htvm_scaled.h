@@ -1,0 +1,226 @@
+/* Products of columns of halfwords (htvm_columns.h) with all channels, requantized to int8 as TFLite
+ * does: htvm_scale, a zero point, limits of int8.
+ *
+ * On Cortex-M cores with the DSP extension each function is one statement of assembly, in which sums
+ * never leave registers, so that all compilers make the same of it; elsewhere it is plain C with the
+ * same results.  The statement is given the address of a record; it saves the two registers that
+ * compilers may keep (HTVM_BORROW), and has the record's address on the stack.
+ */
+#ifndef HTVM_SCALED_H
+#define HTVM_SCALED_H
+
+#include <stdint.h>
+
+#include "htvm_columns.h"
+
+#if HTVM_DSP_LOOPS
+/* What a statement is given, at these offsets; it moves the first four on to the next channel. */
+typedef struct {
+    const int32_t *bias;       /* 0 */
+    const int32_t *multiplier; /* 4 */
+    const uint8_t *shift;      /* 8 */
+    int8_t *out;               /* 12 */
+    uint32_t apart;            /* 16: bytes from a pixel's output to the next one's */
+    int32_t round;             /* 20: 1 + twice the zero point, which is added before it is halved */
+    const int32_t *end;        /* 24: of the biases */
+    const uint32_t *column;    /* 28 */
+    uint32_t words;            /* 32: of a column */
+    const int8_t *weights;     /* 36 */
+    const int32_t *threes;     /* 40: end of the biases of channels in threes */
+    uint32_t first;            /* 44: address of the step that a block begins with */
+} htvm_scaled_t;
+
+/* Requantizes: `scaled` is multiplied (htvm_scale), `shift` two less than there, `round` as above. */
+#define HTVM_MULTIPLY(scaled, multiplier)                                                          \
+    "smmlar " scaled ", " scaled ", " multiplier ", " scaled "\n"
+#define HTVM_HALVE(scaled, shift, round)                                                           \
+    "add " scaled ", " scaled ", " scaled ", asr #31\n asr " scaled ", " scaled ", " shift "\n"    \
+    "add " scaled ", " scaled ", " round "\n ssat " scaled ", #8, " scaled ", asr #1\n"
+
+/* Repeats a step r6 times: singly until four at once are left; then goes on at label 5. */
+#define HTVM_IN_FOURS(step)                                                                        \
+    "tst r6, #3\n beq 4f\n 3:\n" step "subs r6, r6, #1\n tst r6, #3\n bne 3b\n"                    \
+    "cmp r6, #0\n beq 5f\n 4:\n" step step step step "subs r6, r6, #4\n bne 4b\n 5:\n"
+
+#define HTVM_ALL_OTHERS                                                                            \
+    "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r10", "r11", "r12", "lr", "cc", "memory"
+#endif
+
+/* Requantizes a sum. */
+HTVM_INLINE int8_t htvm_scaled(int32_t sum, int32_t multiplier, uint32_t shift, int32_t zero)
+{
+    return (int8_t)htvm_clip(htvm_scale(sum, (uint32_t)multiplier, shift) + zero, -128, 127);
+}
+
+#if HTVM_DSP_LOOPS
+/* A step of two pixels and three channels: 21 instructions for 24 products. */
+#define HTVM_THIRD(weights, turned, a, b)                                                          \
+    "sxtb16 lr, " weights turned "\n smlad " a ", r2, lr, " a "\n smlad " b ", r3, lr, " b "\n"
+#define HTVM_THREES                                                                                \
+    "ldm r1!, {r4, r11, r12}\n ldrd r2, r3, [r0], #8\n" HTVM_THIRD("r4", "", "r5", "r8")           \
+    HTVM_THIRD("r11", "", "r6", "r9") HTVM_THIRD("r12", "", "r7", "r10")                           \
+    "ldrd r2, r3, [r0], #8\n" HTVM_THIRD("r4", ", ror #8", "r5", "r8")                             \
+    HTVM_THIRD("r11", ", ror #8", "r6", "r9") HTVM_THIRD("r12", ", ror #8", "r7", "r10")
+
+/* A step of two channels: r8, r10 are the first pixel's sums, r11, r12 the second's. */
+#define HTVM_TWOS                                                                                  \
+    "ldm r0!, {r2, r3, r4, r5}\n ldrd r7, r9, [r1], #8\n"                                          \
+    "sxtb16 lr, r7\n smlad r8, r2, lr, r8\n smlad r11, r3, lr, r11\n"                              \
+    "sxtb16 lr, r7, ror #8\n smlad r8, r4, lr, r8\n smlad r11, r5, lr, r11\n"                      \
+    "sxtb16 lr, r9\n smlad r10, r2, lr, r10\n smlad r12, r3, lr, r12\n"                            \
+    "sxtb16 lr, r9, ror #8\n smlad r10, r4, lr, r10\n smlad r12, r5, lr, r12\n"
+
+/* Requantizes a channel of both pixels. */
+#define HTVM_BOTH(a, b)                                                                            \
+    "ldr r4, [r2], #4\n ldrb r11, [r3], #1\n" HTVM_MULTIPLY(a, "r4") HTVM_MULTIPLY(b, "r4")        \
+    "sub r11, r11, #2\n" HTVM_HALVE(a, "r11", "r12") HTVM_HALVE(b, "r11", "r12")
+#endif
+
+/* Multiplies two columns with `channels` channels, at least two.  Words of weights alternate in
+ * threes, those of the last channels in twos, so that none is left.  Writes a pixel's channels at
+ * `out`, those of the other one `apart` bytes behind. */
+HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8_t *weights,
+                                 const int32_t *bias, const int32_t *multiplier,
+                                 const uint8_t *shift, uint32_t words, uint32_t channels,
+                                 uint32_t apart, int32_t zero)
+{
+    const uint32_t threes = (channels - 2 * (2 * channels % 3)) / 3 * 3;
+#if HTVM_DSP_LOOPS
+    htvm_scaled_t now = {bias, multiplier, shift, out, apart, 2 * zero + 1, bias + channels,
+                         column, words, weights, bias + threes, 0};
+    register htvm_scaled_t *r0 __asm__("r0") = &now;
+    __asm__ volatile(
+        /* Behind the record's address, that of the end of the columns is on the stack, too. */
+        "push {r0, r7, r9}\n ldr r1, [r0, #36]\n ldrd r3, r2, [r0, #28]\n"
+        "add r3, r3, r2, lsl #4\n push {r3}\n"
+        /* Of four steps at once, the first ones are left out where words are no multiple of four. */
+        "rsb r2, r2, #0\n and r2, r2, #3\n mov r3, #84\n mul r2, r2, r3\n adr.w r3, 4f\n"
+        "add r2, r2, r3\n orr r2, r2, #1\n str r2, [r0, #44]\n"
+        "ldr r2, [r0]\n ldr r3, [r0, #40]\n cmp r2, r3\n beq 6f\n"
+        "2:\n ldm r2!, {r5, r6, r7}\n str r2, [r0]\n mov r8, r5\n mov r9, r6\n mov r10, r7\n"
+        "ldr r3, [r0, #44]\n ldr r0, [r0, #28]\n bx r3\n .balign 4\n"
+        "4:\n" HTVM_THREES HTVM_THREES HTVM_THREES HTVM_THREES
+        "ldr lr, [sp]\n cmp r0, lr\n bne 4b\n"
+        "ldr r0, [sp, #4]\n ldrd r2, r3, [r0, #4]\n ldr r12, [r0, #20]\n"
+        HTVM_BOTH("r5", "r8") HTVM_BOTH("r6", "r9") HTVM_BOTH("r7", "r10")
+        "strd r2, r3, [r0, #4]\n ldrd r2, r3, [r0, #12]\n"
+        "strb r5, [r2], #1\n strb r6, [r2], #1\n strb r7, [r2], #1\n str r2, [r0, #12]\n"
+        "add r3, r3, r2\n strb r8, [r3, #-3]\n strb r9, [r3, #-2]\n strb r10, [r3, #-1]\n"
+        "ldr r2, [r0]\n ldr r3, [r0, #40]\n cmp r2, r3\n bne 2b\n"
+        "6:\n ldr r3, [r0, #24]\n cmp r2, r3\n beq 8f\n"
+        "7:\n ldrd r8, r10, [r2], #8\n str r2, [r0]\n ldrd r0, r6, [r0, #28]\n"
+        "mov r11, r8\n mov r12, r10\n" HTVM_IN_FOURS(HTVM_TWOS)
+        "ldr r0, [sp, #4]\n ldrd r2, r3, [r0, #4]\n ldrd r4, r5, [r0, #12]\n ldr r6, [r0, #20]\n"
+        "ldrb r7, [r3], #1\n ldrb r9, [r3], #1\n ldr lr, [r2], #4\n" HTVM_MULTIPLY("r8", "lr")
+        HTVM_MULTIPLY("r11", "lr") "ldr lr, [r2], #4\n" HTVM_MULTIPLY("r10", "lr")
+        HTVM_MULTIPLY("r12", "lr") "strd r2, r3, [r0, #4]\n sub r7, r7, #2\n sub r9, r9, #2\n"
+        HTVM_HALVE("r8", "r7", "r6") HTVM_HALVE("r10", "r9", "r6") HTVM_HALVE("r11", "r7", "r6")
+        HTVM_HALVE("r12", "r9", "r6") "strb r8, [r4], #1\n strb r10, [r4], #1\n str r4, [r0, #12]\n"
+        "add r5, r5, r4\n strb r11, [r5, #-2]\n strb r12, [r5, #-1]\n"
+        "ldr r2, [r0]\n ldr r3, [r0, #24]\n cmp r2, r3\n bne 7b\n"
+        "8:\n add sp, sp, #4\n pop {r0, r7, r9}\n"
+        : "+r"(r0)
+        :
+        : HTVM_ALL_OTHERS);
+#else
+    for (uint32_t k = 0; k < channels;) {
+        const uint32_t block = k < threes ? 3 : 2;
+        for (uint32_t i = 0; i < 2 * block; i++) {
+            const uint32_t own = i % block, pixel = i / block;
+            int32_t sum = bias[k + own];
+            for (uint32_t w = 0; w < words; w++) {
+                const uint32_t elements = htvm_load4(weights + 4 * (w * block + own));
+                sum = htvm_word(column + 4 * w + pixel, 2, elements, sum);
+            }
+            out[pixel * apart + k + own] =
+                htvm_scaled(sum, multiplier[k + own], shift[k + own], zero);
+        }
+        k += block;
+        weights += 4 * block * words;
+    }
+#endif
+}
+
+#if HTVM_DSP_LOOPS
+/* A step of one pixel and four channels, whose sums are in r8, r10, r11, r12. */
+#define HTVM_FOURS                                                                                 \
+    "ldrd r7, r9, [r0], #8\n ldmia.w r1!, {r2, r3, r4, r5}\n"                                      \
+    "sxtb16 lr, r2\n smlad r8, r7, lr, r8\n sxtb16 lr, r2, ror #8\n smlad r8, r9, lr, r8\n"        \
+    "sxtb16 lr, r3\n smlad r10, r7, lr, r10\n sxtb16 lr, r3, ror #8\n smlad r10, r9, lr, r10\n"    \
+    "sxtb16 lr, r4\n smlad r11, r7, lr, r11\n sxtb16 lr, r4, ror #8\n smlad r11, r9, lr, r11\n"    \
+    "sxtb16 lr, r5\n smlad r12, r7, lr, r12\n sxtb16 lr, r5, ror #8\n smlad r12, r9, lr, r12\n"
+
+/* Requantizes them, with a factor each, and with one for all; r2 and r3 point to the factors. */
+#define HTVM_ONE(sum, multiplier)                                                                  \
+    "ldrb r7, [r3], #1\n" HTVM_MULTIPLY(sum, multiplier) "sub r7, r7, #2\n"                        \
+    HTVM_HALVE(sum, "r7", "r6") "strb " sum ", [r4], #1\n"
+#define HTVM_OWN                                                                                   \
+    "str r1, [r0, #36]\n ldm r2!, {r1, r5, r9, lr}\n" HTVM_ONE("r8", "r1")                         \
+    HTVM_ONE("r10", "r5") HTVM_ONE("r11", "r9")                                                    \
+    HTVM_ONE("r12", "lr") "strd r2, r3, [r0, #4]\n ldr r1, [r0, #36]\n"
+#define HTVM_LIKE(sum)                                                                             \
+    HTVM_MULTIPLY(sum, "r5") HTVM_HALVE(sum, "r7", "r6") "strb " sum ", [r4], #1\n"
+#define HTVM_ALIKE                                                                                 \
+    "ldr r5, [r2]\n ldrb r7, [r3]\n sub r7, r7, #2\n" HTVM_LIKE("r8") HTVM_LIKE("r10")             \
+    HTVM_LIKE("r11") HTVM_LIKE("r12")
+
+/* The whole.  Of eight steps at once, the first ones are left out where words are no multiple. */
+#define HTVM_SCALED_ONE(own, requantized)                                                          \
+    htvm_scaled_t now = {bias,   multiplier, shift,   out, 0, 2 * zero + 1, bias + channels,       \
+                         column, words,      weights, 0,   0};                                     \
+    register htvm_scaled_t *r0 __asm__("r0") = &now;                                               \
+    __asm__ volatile(                                                                              \
+        "push {r0, r7, r9}\n ldrd r2, r3, [r0, #28]\n ldr r1, [r0, #36]\n"                         \
+        "add r2, r2, r3, lsl #3\n str r2, [r0, #32]\n"                                             \
+        "rsb r3, r3, #0\n and r3, r3, #7\n mov r2, #72\n mul r3, r3, r2\n adr.w r2, 4f\n"          \
+        "add r3, r3, r2\n orr r3, r3, #1\n str r3, [r0, #44]\n"                                    \
+        "2:\n ldr r4, [r0]\n ldm r4!, {r8, r10, r11, r12}\n str r4, [r0]\n"                        \
+        "ldr r2, [r0, #44]\n ldrd r0, r6, [r0, #28]\n bx r2\n .balign 4\n"                         \
+        "4:\n" HTVM_FOURS HTVM_FOURS HTVM_FOURS HTVM_FOURS HTVM_FOURS HTVM_FOURS HTVM_FOURS        \
+        HTVM_FOURS "cmp r0, r6\n bne 4b\n"                                                         \
+        "ldr r0, [sp]\n ldrd r2, r3, [r0, #4]\n ldr r4, [r0, #12]\n"                               \
+        "ldr r6, [r0, #20]\n" requantized "str r4, [r0, #12]\n"                                    \
+        "ldr r2, [r0]\n ldr r3, [r0, #24]\n cmp r2, r3\n bne 2b\n pop {r0, r7, r9}\n"              \
+        : "+r"(r0)                                                                                 \
+        :                                                                                          \
+        : HTVM_ALL_OTHERS)
+#else
+#define HTVM_SCALED_ONE(own, requantized)                                                          \
+    htvm_scaled_fours(out, column, weights, bias, multiplier, shift, words, channels, zero, own)
+
+/* `own`: each channel has its own multiplier and shift. */
+HTVM_SHARED void htvm_scaled_fours(int8_t *out, const uint32_t *column, const int8_t *weights,
+                                   const int32_t *bias, const int32_t *multiplier,
+                                   const uint8_t *shift, uint32_t words, uint32_t channels,
+                                   int32_t zero, _Bool own)
+{
+    for (uint32_t k = 0; k < channels; k += 4, weights += 16 * words) {
+        int32_t sums[4] = {bias[k], bias[k + 1], bias[k + 2], bias[k + 3]};
+        htvm_one_by_four(sums, column, weights, words);
+        for (uint32_t i = 0; i < 4; i++) {
+            const uint32_t factor = own ? k + i : 0;
+            out[k + i] = htvm_scaled(sums[i], multiplier[factor], shift[factor], zero);
+        }
+    }
+}
+#endif
+
+/* Multiplies one column with `channels` channels, multiples of 4, whose words alternate in fours. */
+HTVM_SHARED void htvm_scaled_one(int8_t *out, const uint32_t *column, const int8_t *weights,
+                                 const int32_t *bias, const int32_t *multiplier,
+                                 const uint8_t *shift, uint32_t words, uint32_t channels,
+                                 int32_t zero)
+{
+    HTVM_SCALED_ONE(1, HTVM_OWN);
+}
+
+/* The same if all channels have one multiplier and one shift. */
+HTVM_SHARED void htvm_scaled_one_alike(int8_t *out, const uint32_t *column, const int8_t *weights,
+                                       const int32_t *bias, const int32_t *multiplier,
+                                       const uint8_t *shift, uint32_t words, uint32_t channels,
+                                       int32_t zero)
+{
+    HTVM_SCALED_ONE(0, HTVM_ALIKE);
+}
+
+#endif

@@ -1,0 +1,185 @@
+"""Kernels with TFLite's requantization inside equal numpy, on the core and natively."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tvm import tirx
+
+from byoc_dory.layers import TfliteRequant
+from htvm.aot.intrinsics import KERNELS, Column
+from htvm.aot.scaled import scaled_of
+from htvm.aot.schedules.packing import WeightTaps, WeightWords
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import dense_of
+from tests.aot.cpu import native
+from tests.aot.cpu.modules import Case, bias_of, conv_case, int8, module, requantized, tflite
+from tests.aot.cpu.on_the_core import on_the_core
+from tests.reference import cpu_kernels as reference
+
+CORE = "cortex_m4"
+NO_PADDING = (0, 0, 0, 0)
+
+
+def check_natively(case, tmp_path, compiler):
+    """The portable forms, under a sanitizer."""
+    code = native.compiled(case.module, "net", "dsp")
+
+    def check() -> None:
+        loaded = native.library([code], tmp_path, native.trapping(compiler))
+        (made,) = native.run(code, loaded, case.inputs)
+        np.testing.assert_array_equal(made, case.expected.reshape(made.shape))
+
+    native.in_child(check)
+
+
+def check_on_the_core(case, call, tmp_path, compiler, core=CORE):
+    kind = "dsp" if core == CORE else "thumb"
+    assert f"{call}(" in native.source_of(native.compiled(case.module, "net", kind))
+    (made,) = on_the_core(case.module, case.inputs["x"], compiler, tmp_path, core).outputs
+    np.testing.assert_array_equal(made, case.expected.reshape(made.shape))
+
+
+@pytest.mark.rotating(3)
+@pytest.mark.parametrize(("c", "words"), [(4, 1), (8, 2), (12, 3), (16, 4), (20, 5), (28, 7)])
+@pytest.mark.parametrize("k", [2, 4, 6, 8, 10])
+def test_channels_in_threes_and_the_last_in_twos(c, words, k, tmp_path, compiler):
+    """Columns of any number of words; an odd number of pixels."""
+    case = conv_case(3, 3, c, k, (1, 1), (1, 1), NO_PADDING, "tflite")
+    source = native.source_of(native.compiled(case.module, "net", "dsp"))
+    assert f"(uint32_t){words}, (uint32_t){k}, (uint32_t){k}, " in source
+    check_on_the_core(case, "htvm_scaled_two", tmp_path, compiler)
+    check_natively(case, tmp_path, compiler)
+
+
+@pytest.mark.rotating(2)
+@pytest.mark.parametrize("c", [4, 20, 36])
+@pytest.mark.parametrize("k", [4, 8])
+def test_one_pixel(c, k, tmp_path, compiler):
+    case = conv_case(1, 1, c, k, (1, 1), (1, 1), NO_PADDING, "tflite")
+    check_on_the_core(case, "htvm_scaled_one", tmp_path, compiler)
+    check_natively(case, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("c", [4, 32, 36])
+def test_one_factor_for_all_channels(c, tmp_path, compiler):
+    rng = np.random.default_rng(c)
+    weight, bias, data = int8(rng, 12, c), bias_of(rng, 12), int8(rng, 1, c)
+    requant = tflite(rng, 1, -8)
+    op = dense_of((1,), weight, bias, requant, (-128, 127))
+    built = module({"x": data.shape}, lambda bb, v: op.write(bb, [v], "dense_0"))
+    acc = data.astype("int64") @ weight.T.astype("int64") + bias
+    expected = requantized(acc, requant, (-128, 127), reference)
+    case = Case(built, {"x": data}, expected)
+    check_on_the_core(case, "htvm_scaled_one_alike", tmp_path, compiler)
+    check_natively(case, tmp_path, compiler)
+
+
+def test_channels_first_stay_as_they_were():
+    """Their outputs' channels are not side by side."""
+    case = conv_case(5, 6, 8, 10, (3, 3), (2, 1), (1, 0, 1, 1), "tflite", layout="NCHW")
+    assert "htvm_scaled_" not in native.source_of(native.compiled(case.module, "net", "dsp"))
+
+
+@pytest.mark.rotating(4)
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(("x", "pixels"), [(3, 3), (4, 4), (5, 5), (6, 3), (7, 4), (10, 5)])
+@pytest.mark.parametrize("c", [3, 8])
+def test_depthwise(x, pixels, stride, c, tmp_path, compiler):
+    """Blocks of three to five pixels, the last one over its neighbour."""
+    shape = (3 + stride, (x - 1) * stride + 3)
+    case = conv_case(*shape, c, c, (3, 3), (stride, stride), NO_PADDING, "tflite", groups=c)
+    check_on_the_core(case, f"htvm_depthwise_{pixels}_{stride}", tmp_path, compiler)
+    check_natively(case, tmp_path, compiler)
+
+
+def test_rows_of_a_depthwise_filter_that_are_far_apart(tmp_path, compiler):
+    case = conv_case(4, 42, 50, 50, (3, 3), (1, 1), NO_PADDING, "tflite", groups=50)
+    assert 2 * 42 * 50 + 10 * 50 > 4095
+    check_on_the_core(case, "htvm_depthwise_5_1", tmp_path, compiler)
+
+
+@pytest.mark.parametrize(
+    ("shape", "filters", "strides"),
+    [
+        ((9, 9, 1), (3, 2), (1, 1)),  # another filter
+        ((9, 9, 2), (3, 3), (1, 2)),  # two strides
+        ((9, 9, 2), (3, 3), (3, 3)),
+        ((5, 4, 8), (3, 3), (1, 1)),  # two pixels wide
+        ((4, 12, 700), (3, 3), (1, 1)),  # too far for a load
+    ],
+)
+def test_other_depthwise_convolutions_stay_as_they_were(shape, filters, strides):
+    c = shape[-1] if shape[-1] > 1 else 4
+    case = conv_case(*shape[:2], c, c, filters, strides, NO_PADDING, "tflite", groups=c)
+    assert "htvm_depthwise_" not in native.source_of(native.compiled(case.module, "net", "dsp"))
+
+
+@pytest.mark.parametrize("scheme", ["shift", "mul_shift"])
+def test_other_requantizations_stay_as_they_were(scheme):
+    for case in (
+        conv_case(5, 5, 8, 8, (3, 3), (1, 1), NO_PADDING, scheme),
+        conv_case(5, 5, 8, 8, (3, 3), (1, 1), NO_PADDING, scheme, groups=8),
+    ):
+        source = native.source_of(native.compiled(case.module, "net", "dsp"))
+        assert "htvm_scaled_" not in source and "htvm_depthwise_" not in source
+
+
+def large_case(clip=(-128, 127)):
+    """Sums up to 2**30 and more, divided by up to 2**31; a channel whose factor is 0."""
+    rng = np.random.default_rng(0)
+    weight, data = int8(rng, 4, 8, 1, 1), int8(rng, 3, 4, 8)
+    bias = np.array([2**30, -(2**30), 2**30 + 2**28, 5], "int32")
+    requant = TfliteRequant((2**31 - 1, 2**30, 3 * 2**29, 0), (-31, -24, -29, 0), 3)
+    acc = reference.conv2d(data, weight, bias, (1, 1), NO_PADDING, 0, 1)
+    op = conv2d_of(weight, bias, Window((1, 1), NO_PADDING, (1, 1), 1, "NHWC"), requant, clip)
+    shape = (1, *data.shape)
+    built = module({"x": shape}, lambda bb, v: op.write(bb, [v], "conv2d_0"))
+    expected = requantized(acc, requant, clip, reference)
+    return Case(built, {"x": data.reshape(shape)}, expected)
+
+
+@pytest.mark.parametrize("core", ["cortex_m0plus", "cortex_m3", CORE])
+def test_large_sums(core, tmp_path, compiler):
+    call = "htvm_scaled_two" if core == CORE else "htvm_scale"
+    check_on_the_core(large_case(), call, tmp_path, compiler, core)
+
+
+def test_large_sums_natively(tmp_path, compiler):
+    check_natively(large_case(), tmp_path, compiler)
+    check_natively(large_case((0, 100)), tmp_path, compiler)
+
+
+def test_a_store_of_another_form_has_no_parts():
+    buffer = tirx.decl_buffer((4,), "int8", name="out")
+    value = tirx.Cast("int8", tirx.const(3, "int32"))
+    assert scaled_of(tirx.stmt.BufferStore(buffer, value, [tirx.const(0, "int32")])) is None
+    assert scaled_of(tirx.stmt.Evaluate(value)) is None
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 6, 7, 8])
+def test_packed_weights_of_channels_in_threes_and_twos(k):
+    weight = np.arange(8 * k, dtype="int8").reshape(8, k)
+    column = Column("uint32", 2, (), scaled={2: (3, 2), 1: (4, 0)})
+    channels, last = column.together(2, k) or (0, 0)
+    packed = WeightWords(1, channels, last=last).apply(weight).reshape(-1)
+    threes = (k - {0: 0, 1: 4, 2: 2}[k % 3]) if last else k
+    begin, at = 0, 0
+    while begin < k:
+        block = 3 if begin < threes else 2
+        for word, own, element in np.ndindex(2, block, 4):
+            assert packed[at] == weight[4 * word + element, begin + own]
+            at += 1
+        begin += block
+    assert column.together(1, 6) is None and column.together(3, 6) is None
+    assert column.together(1, 8, alike=True) is None
+
+
+def test_packed_weights_of_a_channel():
+    weight = np.arange(9 * 4, dtype="int8").reshape(3, 3, 4, 1)
+    packed = WeightTaps(1, 1).apply(weight)
+    assert (packed.reshape(4, 9) == weight.reshape(9, 4).T).all()
+
+
+def test_only_cores_with_long_products_take_large_sums():
+    assert {kind for kind, core in KERNELS.items() if core.large} == {"dsp", "thumb"}
