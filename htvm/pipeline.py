@@ -60,9 +60,10 @@ def build(
         target: one of `htvm.targets()`, also with parameters, or what `htvm.soc` returns.
         platform: ``"rv32"``: firmware on the instruction-set simulator, with cycles; ``"arm"``:
             firmware for a Cortex-M core on an emulator, with counts of instructions; ``"qemu"``:
-            the same on QEMU's machine with that core; ``"host"``: the same C compiled natively and
-            linked with the same device models, without either (some convolutions are computed by
-            functions for this machine's vectors, with the same results).
+            the same on QEMU's machine with that core, or in QEMU's user mode for a RISC-V core with
+            vectors; ``"host"``: the same C compiled natively and linked with the same device
+            models, without either (some convolutions are computed by functions for this machine's
+            vectors, with the same results).
             By default, the one of the target's core.
         cpu_kernels: ``"scheduled"`` or ``"default"`` (plain TVM's).
         policy: decides where a layer runs if several cores could run it: ``"bitwidth"``,

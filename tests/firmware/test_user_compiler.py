@@ -101,3 +101,13 @@ def test_refused_before_anything_is_built(
 def test_this_machine_has_no_such_compiler() -> None:
     with pytest.raises(TargetError, match="programs for this machine run on none"):
         htvm.build("zoo:toyadmos", "cortex_m4", "host", cc="arm-none-eabi-gcc")
+
+
+@pytest.mark.parametrize("target", ["rv32imcv", "bpi-f3"])
+def test_a_gcc_without_intrinsics_for_vectors(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "some-gcc"
+    path.write_text("#!/bin/sh\necho 'some-gcc (GCC) 12.2.0'\n")
+    path.chmod(0o755)
+    said = "some-gcc 12.2.0 has no intrinsics for the vectors of RV.*since version 14"
+    with pytest.raises(ToolchainError, match=said):
+        user_compiler(str(path), resolve(target).soc)

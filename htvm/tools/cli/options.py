@@ -346,8 +346,8 @@ build = _together("build", Build, target, policy, tiling, rewrites)
 platform = click.option(
     "--platform",
     type=click.Choice(["rv32", "arm", "qemu", "host"]),
-    help="Firmware on the instruction-set simulator (cycles) or on an emulator of Arm's cores "
-    "(instructions), or the same C natively (neither); the one of the target's core by default.",
+    help="Firmware on the instruction-set simulator (cycles) or on an emulator (instructions), or "
+    "the same C natively (neither); the one of the target's core by default.",
 )
 cc = click.option(
     "--cc",

@@ -37,14 +37,14 @@ MODES = ("scheduled", "default", "simd")
 """Ways to compile kernels: for a scalar core, unscheduled, and for a core with SIMD.
 
 Three more are for Cortex-M cores: "dsp" with the DSP extension, "mve" with Helium, and "thumb"
-without either, all where memory is scarce."""
+without either; "rvv" is for RISC-V cores with vectors; all where memory is scarce."""
 
 
 def compiled(module, prefix: str, mode: str) -> CpuCode:
     """The kernels of a module in one of the modes."""
     if mode == "simd":
         return compile_cpu(module, prefix, simd="corev")
-    if mode in ("dsp", "mve", "thumb"):
+    if mode in ("dsp", "mve", "thumb", "rvv"):
         return compile_cpu(module, prefix, simd=mode, scarce=True)
     return compile_cpu(module, prefix, kernels=mode)
 

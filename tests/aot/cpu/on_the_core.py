@@ -52,7 +52,7 @@ def on_the_core(
     built: Any, data: np.ndarray, compiler: Compiler, folder: Path, mode: str
 ) -> RawResult:
     """Run a module on the core."""
-    if mode.startswith("cortex_m"):
+    if mode.startswith(("cortex_m", "rv32imcv", "rv64gcv")):
         soc = resolve(mode).soc
         program, _ = program_of(built, soc.host.simd)
         build = build_qemu if soc.host.platform == "qemu" else build_arm
