@@ -69,8 +69,8 @@ static int32_t *windows(int32_t *to, const uint32_t *from)
     }} else {{
         htvm_vectors_only_products(to, x, places, weights, starts, runs, run, pixels, channels);
     }}
-    htvm_vectors_rescale((int8_t *)(to + pixels * channels), to, multipliers, left, pixels, channels,
-                         -3, (int32_t)from[7], (int32_t)from[8]);
+    htvm_vectors_rescale((int8_t *)(to + pixels * channels), to, multipliers, left, pixels,
+                         channels, -3, (int32_t)from[7], (int32_t)from[8]);
     return to + pixels * channels + (pixels * channels + 3) / 4;
 }}
 
@@ -210,6 +210,10 @@ def windows(pixels: int, channels: int, runs: int, run: int, seed: int) -> Secti
     multipliers = np.where(rng.random(channels) < 0.2, 0, rng.integers(2**30, 2**31, channels))
     left = -rng.integers(1, 32, channels)
     low, high = sorted(int(limit) for limit in rng.integers(-128, 128, 2))
+    if rng.random() < 0.5:  # results within int8, many of which are ties
+        x = rng.integers(-1, 2, size).astype("int8")
+        bias, left = rng.integers(-200, 200, channels), -rng.integers(1, 5, channels)
+        multipliers, low, high = np.full(channels, 2**30), -128, 127
     at = starts[:, None] + np.arange(run)
     window = x[places[:, None, None] + at].reshape(pixels, -1).astype("int64")
     sums = (window @ weights.astype("int64") + bias.astype("int64")).astype("int32")
