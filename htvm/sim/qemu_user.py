@@ -7,6 +7,7 @@ Inputs are in the executable that QEMU is given; in the end, the process writes 
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import struct
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from htvm.firmware.toolchain import Compiler
 
 _TOO_MANY = 75  # as the plugin ends a process
+_SECOND_SINCE = 9  # QEMU whose plugins have version 2 at least
 _PAGE = 4096
 _RISCV, _READ, _WRITE, _EXECUTE = 243, 4, 2, 1
 
@@ -63,7 +65,10 @@ def run_qemu_user(
             hint="install the package of your system with it: on Debian and Ubuntu, qemu-user",
         )
     plugin = compiler.built(
-        "user-count.so", [runtime_c() / "emulator" / "user_count.c"], shared=True
+        "user-count.so",
+        [runtime_c() / "emulator" / "user_count.c"],
+        flags=(f"-DHTVM_PLUGIN_VERSION={plugin_version(_said(program, '--version'))}",),
+        shared=True,
     )
     steps = StepCounts(firmware, entry, kernels)
     core = f"{vectors.emulator},v=true,vext_spec=v1.0,vlen={vectors.bits}"
@@ -99,6 +104,24 @@ def run_qemu_user(
         at = firmware.symbol(symbol, size).address - ram
         found[symbol] = left[at : at + size]
     return steps.result(found, left[variables:])
+
+
+def plugin_version(said: str) -> int:
+    """Return the version of plugins that a QEMU takes, given what it says of its own version."""
+    found = re.search(r"version (\d+)\.", said)
+    return 2 if found is not None and int(found[1]) >= _SECOND_SINCE else 1
+
+
+def _said(*line: str) -> str:
+    done = subprocess.run(
+        line,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return done.stdout
 
 
 def _check(

@@ -2,7 +2,8 @@
  *
  * Arguments: ranges=FILE, pairs of first address and that behind the last, 64 bits each; notes=FILE,
  * to which pairs of address and count are written; limit=NUMBER, from which on the process is ended.
- * The declarations are those of version 1 of QEMU's interface, whose header is not installed with it. */
+ * The declarations are of functions that versions 1 and 2 of QEMU's interface both have; its header is
+ * not installed with it.  QEMU up to 8 takes version 1, from 9 on version 2. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,8 +17,12 @@ typedef void (*translated_t)(plugin_id_t, struct qemu_plugin_tb *);
 typedef void (*executed_t)(unsigned int, void *);
 typedef void (*ended_t)(plugin_id_t, void *);
 
+#ifndef HTVM_PLUGIN_VERSION
+#define HTVM_PLUGIN_VERSION 1
+#endif
+
 extern int qemu_plugin_version;
-int qemu_plugin_version = 1;
+int qemu_plugin_version = HTVM_PLUGIN_VERSION;
 int qemu_plugin_install(plugin_id_t id, const void *info, int number, char **arguments);
 void qemu_plugin_register_vcpu_tb_trans_cb(plugin_id_t id, translated_t call);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *block, executed_t call, int flags,

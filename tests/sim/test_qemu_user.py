@@ -13,7 +13,7 @@ from htvm.firmware import vectors
 from htvm.firmware.linked import Firmware
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.arm_run import ArmRun
-from htvm.sim.qemu_user import run_qemu_user
+from htvm.sim.qemu_user import plugin_version, run_qemu_user
 from tests.sim.test_arm import HEAD, NOTHING, TAIL
 from tests.tools import tool
 
@@ -124,3 +124,16 @@ def test_memories_that_are_too_small(tmp_path: Path) -> None:
     soc = resolve("rv32imcv").soc.resized("L2", 4_096)
     with pytest.raises(L2OverflowError, match="B of RAM, there are 4,096 B"):
         build(asm("nop"), tmp_path, soc)
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ("qemu-riscv64 version 7.2.22 (Debian 1:7.2+dfsg-7)", 1),
+        ("qemu-riscv64 version 8.2.2", 1),
+        ("qemu-riscv64 version 10.0.3", 2),
+        ("", 1),
+    ],
+)
+def test_plugins_have_the_version_that_qemu_takes(said: str, version: int) -> None:
+    assert plugin_version(said) == version
