@@ -13,17 +13,6 @@
 #include "htvm_float_product.h"
 #include "htvm_intrinsics.h"
 
-#if defined(__riscv_vector) && defined(__riscv_v_min_vlen) && __riscv_v_min_vlen >= 128
-#define HTVM_RVV 1
-#if (defined(__clang__) && __clang_major__ < 17) ||                                                \
-    (defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 14)
-#error "RISC-V's vectors need clang 17 or GCC 14; for plain C, compile for a core without them"
-#endif
-#include <riscv_vector.h>
-#else
-#define HTVM_RVV 0
-#endif
-
 enum { HTVM_MANY = 16 };
 
 #if HTVM_RVV

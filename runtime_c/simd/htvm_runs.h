@@ -11,12 +11,27 @@ enum { HTVM_SHORT_RUN = 8 };
 
 HTVM_SHARED void htvm_copy_run(int8_t *to, const int8_t *from, uint32_t count)
 {
+#if HTVM_RVV
+    for (size_t vl; count > 0; count -= (uint32_t)vl, to += vl, from += vl) {
+        vl = __riscv_vsetvl_e8m8(count);
+        __riscv_vse8_v_i8m8(to, __riscv_vle8_v_i8m8(from, vl), vl);
+    }
+#else
     memcpy(to, from, count);
+#endif
 }
 
 HTVM_SHARED void htvm_fill_run(int8_t *to, int32_t value, uint32_t count)
 {
+#if HTVM_RVV
+    const vint8m8_t bytes = __riscv_vmv_v_x_i8m8((int8_t)value, __riscv_vsetvlmax_e8m8());
+    for (size_t vl; count > 0; count -= (uint32_t)vl, to += vl) {
+        vl = __riscv_vsetvl_e8m8(count);
+        __riscv_vse8_v_i8m8(to, bytes, vl);
+    }
+#else
     memset(to, value, count);
+#endif
 }
 
 /* Copies bytes to a place that does not overlap theirs. */
