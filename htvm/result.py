@@ -90,6 +90,8 @@ class LayerResult:
             cycles.
         instructions: instructions from call to return; None on a platform that does not count them,
             and for a copy there, which is a part of the entry function.
+        estimated_cycles: the fewest and the most cycles that the manual of the core gives for these
+            instructions; None without them, or if it gives none.
     """
 
     name: str
@@ -101,6 +103,7 @@ class LayerResult:
     causes: Causes | None = None
     start: int | None = None
     instructions: int | None = None
+    estimated_cycles: tuple[int, int] | None = None
 
     @property
     def label(self) -> str:

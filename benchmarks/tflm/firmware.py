@@ -1,25 +1,27 @@
 """Firmware of TFLite Micro: which of its sources are compiled, and how.
 
-Compiler, core, start-up code and linker script are those of our own firmware.  As TFLite Micro's
-own build does, its kernels and CMSIS-NN are compiled with ``-O2`` (like all of ours), its
-interpreter with ``-Os``, without exceptions and without error texts.
+Core, start-up code and linker script are those of our own firmware.  As in TFLite Micro's own
+build, its interpreter is compiled with ``-Os``, without exceptions and without error texts; its
+kernels and CMSIS-NN with the level of optimization that is asked for.  Object files are kept, as
+networks share all but one of them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import ziglang
 
+from benchmarks.tflm.compilers import Kit
+from byoc_dory.errors import InputError
 from byoc_dory.soc.base import Soc
 from htvm.firmware import arm
-from htvm.firmware.toolchain import Compiler
 from htvm.frontend.tflite.file import TfliteFile, TfliteTensor
 
 __all__ = ["OPERATORS", "Sources", "build", "compiled_sources"]
@@ -42,7 +44,7 @@ OPERATORS = {
 """Operator of a file -> its kernel's source, the call that makes the interpreter know it."""
 
 _MAIN, _LIBC = (Path(__file__).with_name(name) for name in ("main.cc", "libc.c"))
-_ARENA = 512 * 1024
+_ARENA = 192 * 1024
 
 # Sources that are not part of a program: tests, and what tests and tools alone need.
 _UNUSED = re.compile(r"_test\.cc$|^test_|^testing_|^mock_|^fake_|^recording_|_test_")
@@ -53,26 +55,13 @@ _OTHER_KERNELS = {
 }  # fmt: skip
 
 _CXX = (
-    "-std=c++17", "-nostdinc++", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics",
+    "-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics",
 )  # fmt: skip
 _DEFINED = (
     "-w", "-DNDEBUG", "-DTF_LITE_STATIC_MEMORY", "-DTF_LITE_STRIP_ERROR_STRINGS",
     "-DTF_LITE_DISABLE_X86_NEON", "-DFLATBUFFERS_LOCALE_INDEPENDENT=0",
     "-DARM_NN_ENABLE_F16=0", "-DARM_NN_ENABLE_F32=0",
 )  # fmt: skip
-# What the compiler's package would say of its C++ headers if it built their library.
-_CXX_HEADERS = (
-    "-D_LIBCPP_ABI_VERSION=1", "-D_LIBCPP_ABI_NAMESPACE=__1", "-D_LIBCPP_HAS_THREADS=0",
-    "-D_LIBCPP_HARDENING_MODE=2", "-D_LIBCPP_HARDENING_MODE_DEFAULT=2",
-    "-D_LIBCPP_ASSERTION_SEMANTIC_DEFAULT=2", "-D_LIBCPP_HAS_MUSL_LIBC=1",
-    "-D_LIBCPP_HAS_MONOTONIC_CLOCK=0", "-D_LIBCPP_HAS_FILESYSTEM=0", "-D_LIBCPP_HAS_UNICODE=1",
-    "-D_LIBCPP_HAS_WIDE_CHARACTERS=1", "-D_LIBCPP_HAS_LOCALIZATION=1",
-    "-D_LIBCPP_HAS_RANDOM_DEVICE=0", "-D_LIBCPP_HAS_TERMINAL=0",
-    "-D_LIBCPP_HAS_TIME_ZONE_DATABASE=0", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=0",
-    "-D_LIBCPP_PSTL_BACKEND_SERIAL",
-)  # fmt: skip
-
-
 @dataclass(frozen=True)
 class Sources:
     """Folders of the sources, as their projects publish them.
@@ -80,6 +69,7 @@ class Sources:
     Attributes:
         tflm, flatbuffers, gemmlowp, ruy: TFLite Micro and the headers it includes.
         cmsis_nn, cmsis: the kernels for Arm cores, and the headers of cores; None without them.
+        versions: what is known of them, as text.
     """
 
     tflm: Path
@@ -88,10 +78,46 @@ class Sources:
     ruy: Path
     cmsis_nn: Path | None = None
     cmsis: Path | None = None
+    versions: tuple[str, ...] = ()
+
+    @classmethod
+    def below(cls, folder: Path) -> Sources:
+        """Return the sources in a folder: one each, such as ``tflm@90b983c`` or ``tflm``.
+
+        Raises:
+            InputError: one is not there.
+        """
+        names = ("tflm", "flatbuffers", "gemmlowp", "ruy", "cmsis_nn", "cmsis")
+        found = {}
+        for name in names:
+            places = [each for each in sorted(folder.glob(f"{name}*")) if each.is_dir()]
+            places = [each for each in places if each.name.partition("@")[0] == name]
+            if not places:
+                raise InputError(
+                    f"there is no folder {name} or {name}@VERSION",
+                    where=str(folder),
+                    hint=f"put the sources there: {', '.join(names)}",
+                )
+            found[name] = places[-1].resolve()
+        versions = (path.name.replace("@", " ") for path in found.values())
+        return cls(**found, versions=tuple(versions))
+
+    @property
+    def plain(self) -> Sources:
+        """The same without CMSIS-NN."""
+        return replace(self, cmsis_nn=None, cmsis=None)
 
 
 def build(
-    sources: Sources, file: TfliteFile, network: Path, soc: Soc, folder: Path, compiler: Compiler
+    sources: Sources,
+    file: TfliteFile,
+    network: Path,
+    soc: Soc,
+    folder: Path,
+    kit: Kit,
+    *,
+    defined: Sequence[str] = (),
+    objects: Path | None = None,
 ) -> Path:
     """Build the firmware of a network for a Cortex-M core; return it (ELF).
 
@@ -99,8 +125,10 @@ def build(
         sources: with ``cmsis_nn``, its kernels are used, else TFLite Micro's reference kernels.
         file, network: the network, and its path.
         soc: the core with memories.
-        folder: for objects and the firmware.
-        compiler: the compiler of our own firmware.
+        folder: for the firmware.
+        kit: the compiler and the level of optimization of the kernels.
+        defined: macros of CMSIS-NN.
+        objects: folder of object files that are kept; ``folder`` if not given.
 
     Raises:
         KeyError: an operator is not in `OPERATORS`.
@@ -112,21 +140,33 @@ def build(
     (folder / "network.h").write_text(_header(names, file))
     (folder / "network.S").write_text(_assembly(network))
     nn = ["-DCMSIS_NN"] if sources.cmsis_nn is not None else []
-    jobs = [(_MAIN, ["-Os", *nn, f"-I{folder}"])]
-    jobs += [(path, ["-Os"]) for path in (*slow, _LIBC)]
-    jobs += [(path, ["-O2", *nn]) for path in fast]
+    kept = folder if objects is None else objects
+    core = [*_core(soc, kit), *_DEFINED]
+    compiler, level = kit.compiler, kit.compiler.kernel_flags[-1]
+    own = [f"-D{name}" for name in defined]
+    jobs = [(_MAIN, folder, ["-Os", *nn, f"-I{folder}"])]
+    jobs += [(path, kept, ["-Os"]) for path in (*slow, _LIBC)]
+    for path in fast:
+        # Wrappers hardly compute, and without CMSIS-NN they are the kernels.
+        follows = path.suffix == ".c" or not nn
+        jobs.append((path, kept, [level, *nn, *own] if follows else ["-O2", *nn]))
 
-    def compiled(job: tuple[Path, list[str]]) -> Path:
-        path, own = job
-        out = folder / f"{'_'.join(path.parts[-4:])}.o"
+    def compiled(job: tuple[Path, Path, list[str]]) -> Path:
+        path, place, more = job
         cxx = path.suffix == ".cc"
-        flags = [*_DEFINED, *own, "-c", "-Wl,--no-gc-sections"]
-        flags += [*_CXX, *_CXX_HEADERS] if cxx else ["-std=c11"]
-        return compiler.compile_cross([path], out, _includes(sources, cxx), _core(soc), None, flags)
+        flags = [*core, *more, *((*_CXX, *kit.cxx_flags) if cxx else ("-std=c11",))]
+        includes = _includes(sources, cxx, kit)
+        key = repr((compiler.name, flags, sources.versions, path.read_bytes()))
+        name = f"{path.stem}-{hashlib.sha256(key.encode()).hexdigest()[:20]}.o"
+        if (place / name).is_file():
+            return place / name
+        tail = ["-c", "-Wl,--no-gc-sections"] if not compiler.is_gcc else ["-c"]
+        return compiler.compile_cross([path], place / name, includes, flags, None, tail)
 
     with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(compiled, jobs))
-    arm.build_firmware([*objects, folder / "network.S"], soc, folder, compiler)
+        made = list(pool.map(compiled, jobs))
+    parts = [*made, folder / "network.S", *kit.libraries]
+    arm.build_firmware(parts, soc, folder, compiler)
     return folder / "firmware.elf"
 
 
@@ -140,26 +180,22 @@ def compiled_sources(sources: Sources, operators: Sequence[str]) -> tuple[list[P
     return [*_interpreter(sources.tflm)], [*_kernels(sources, kernels)]
 
 
-def _core(soc: Soc) -> list[str]:
+def _core(soc: Soc, kit: Kit) -> list[str]:
     """The flags of our firmware without those that TFLite Micro's own build sets otherwise."""
-    ours = arm.arm_flags(arm.core_of(soc))
+    ours = arm.arm_flags(arm.core_of(soc), gcc=kit.compiler.is_gcc)
     kept = [flag for flag in ours if flag not in ("-std=c11", "-O2", "-ffreestanding")]
     # Without it, memcpy of four bytes, which CMSIS-NN's inner loops have, would be a call.
     return [*kept, "-fhosted"]
 
 
-def _includes(sources: Sources, cxx: bool) -> list[Path]:
-    package = Path(ziglang.__file__).parent / "lib"
-    libc = package / "libc" / "include"
+def _includes(sources: Sources, cxx: bool, kit: Kit) -> list[Path]:
     found = []
     if cxx:
         found += [sources.tflm, sources.flatbuffers / "include", sources.gemmlowp, sources.ruy]
     if sources.cmsis_nn is not None and sources.cmsis is not None:
         found += [sources.cmsis_nn, sources.cmsis_nn / "Include"]
         found += [sources.cmsis / "CMSIS" / "Core" / "Include"]
-    if cxx:
-        found += [package / "libcxx" / "include", package / "libcxxabi" / "include"]
-    return [*found, libc / "arm-linux-musl", libc / "generic-musl"]
+    return [*found, *(kit.cxx if cxx else ()), *kit.c]
 
 
 def _interpreter(tflm: Path) -> Iterator[Path]:

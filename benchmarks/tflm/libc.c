@@ -6,8 +6,16 @@
 int strcmp(const char *a, const char *b);
 int strncmp(const char *a, const char *b, size_t count);
 double frexp(double x, int *exponent);
+int *__errno(void);
 _Noreturn void abort(void);
 _Noreturn void htvm_fault(void);
+
+/* What newlib's mathematics reports errors to. */
+int *__errno(void)
+{
+    static int number;
+    return &number;
+}
 
 int strncmp(const char *a, const char *b, size_t count)
 {

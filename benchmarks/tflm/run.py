@@ -1,22 +1,33 @@
-"""One inference of TFLite Micro on the emulated core, counted as our own firmware is."""
+"""One inference of either side on the core's emulator, counted in the same way."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+
+import htvm
+from benchmarks.tflm.compilers import Kit
 from benchmarks.tflm.firmware import Sources, build
 from byoc_dory.soc.base import Soc
-from htvm.firmware.arm import core_of
+from byoc_dory.soc.registry import resolve
+from htvm.compiled import BuildOptions, Compiled
+from htvm.firmware.arm import core_of, on_qemu
+from htvm.firmware.build import build_arm, build_qemu
 from htvm.firmware.elf import Symbol
 from htvm.firmware.linked import Firmware
-from htvm.firmware.toolchain import Compiler
-from htvm.frontend.tflite.file import read_file
+from htvm.frontend.tflite.file import TfliteFile, read_file
 from htvm.sim.arm import run_arm
-from htvm.sim.thumb import estimate
+from htvm.sim.qemu import run_qemu
+from htvm.sim.runner import outcome, run
+from htvm.sim.thumb import Executed, estimate
 
-__all__ = ["Counted", "inference"]
+__all__ = ["Counted", "Layer", "Network", "Span", "ours", "theirs"]
 
 _INVOKE = "_ZN6tflite21MicroInterpreterGraph14InvokeSubgraphEi"
 _KERNEL = "EP13TfLiteContextP10TfLiteNode"
@@ -24,6 +35,51 @@ _KERNEL = "EP13TfLiteContextP10TfLiteNode"
 
 # Not of the interpreter's memory: what the network is given and gives, and the arena's capacity.
 _APART = ("arena", "input", "output", "arena_used", "failed")
+
+_STEMS = {
+    "CONV_2D": "conv2d", "DEPTHWISE_CONV_2D": "depthwise", "FULLY_CONNECTED": "dense",
+    "ADD": "add", "AVERAGE_POOL_2D": "average_pool", "SOFTMAX": "softmax",
+}  # fmt: skip
+"""Operator of a file -> how the names of our layers begin that compute it."""
+
+Span: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A file, an input and the output that it shall compute.
+
+    Attributes:
+        name: its name in tables.
+        path: the TFLite file.
+        given, wanted: arrays.
+    """
+
+    name: str
+    path: Path
+    given: Any
+    wanted: Any
+
+    @property
+    def file(self) -> TfliteFile:
+        """Its operators and tensors."""
+        return read_file(self.path.read_bytes(), str(self.path))
+
+
+@dataclass(frozen=True)
+class Layer:
+    """An operator of the file.
+
+    Attributes:
+        name: the operator's kind and its number among those of its kind; several joined by "+"
+            where one kernel computes them.
+        instructions: with those of the padding before it.
+        estimate: the fewest and the most cycles by the core's manual; None if it gives none.
+    """
+
+    name: str
+    instructions: int
+    estimate: Span | None
 
 
 @dataclass(frozen=True)
@@ -33,22 +89,27 @@ class Counted:
     Attributes:
         equal: whether every element of the output was equal.
         instructions: of the inference.
-        layers: instructions of each operator of the file, in its order.
-        flash: bytes of code and constants, the file included.
-        arena: bytes of the interpreter's arena that it used.
+        estimate: the fewest and the most cycles that the core's manual gives; None if it gives
+            none.
+        layers: of the file's operators, in its order, without RESHAPE.
+        macs: multiply-accumulates; 0 for those of the other side.
+        flash: bytes of code and constants.
+        constants: of it bytes that are weights, biases and factors; 0 if unknown.
+        arena: bytes of intermediate tensors and workspaces.
         variables: bytes of all other variables.
-        stack: bytes of stack used, by preparing too.
-        estimate: the fewest and the most cycles that the core's manual gives.
+        stack: bytes of stack used.
     """
 
     equal: bool
     instructions: int
-    layers: tuple[int, ...]
+    estimate: Span | None
+    layers: tuple[Layer, ...]
+    macs: int
     flash: int
+    constants: int
     arena: int
     variables: int
     stack: int
-    estimate: tuple[int, int]
 
     @property
     def ram(self) -> int:
@@ -56,56 +117,146 @@ class Counted:
         return self.arena + self.variables + self.stack
 
 
-def inference(
-    sources: Sources, network: Path, given: Any, wanted: Any, soc: Soc, folder: Path
+@lru_cache(maxsize=8)
+def _compiled(path: Path, core: str) -> Compiled:
+    return Compiled(htvm.load(path), core, BuildOptions()).finish()
+
+
+def ours(network: Network, core: str, kit: Kit) -> Counted:
+    """Build this project's firmware of a network and run it once.
+
+    Args:
+        network: the network.
+        core: name of the target.
+        kit: compiler and level of optimization.
+
+    Raises:
+        SimulationError: the firmware failed.
+        ToolchainError: it cannot be built.
+    """
+    compiled = _compiled(network.path, core)
+    soc = compiled.target.soc
+    make = build_arm if soc.host.platform == "arm" else build_qemu
+    built = make(compiled.program, soc, kit.compiler)
+    [info] = compiled.program.inputs
+    raw = run(built, [np.asarray(network.given).reshape(tuple(info.shape))])
+    result = outcome(raw, compiled.program.steps, soc)
+    assert raw.instructions is not None and raw.stack_used is not None
+    steps = [(each.name, each.instructions or 0, each.estimated_cycles) for each in result.layers]
+    sizes = built.sizes
+    return Counted(
+        equal=bool(np.array_equal(np.ravel(result.outputs[0]), np.ravel(network.wanted))),
+        instructions=raw.instructions,
+        estimate=raw.estimated_cycles,
+        layers=tuple(_of_operators(steps, network.file)),
+        macs=sum(step.macs for step in compiled.program.steps),
+        flash=sizes.code + sizes.constants,
+        constants=sizes.constants,
+        arena=sizes.arena,
+        variables=sizes.io + sizes.other,
+        stack=raw.stack_used,
+    )
+
+
+def _of_operators(
+    steps: Sequence[tuple[str, int, Span | None]], file: TfliteFile
+) -> Iterator[Layer]:
+    """Add steps up to the operators of a file; what has another name is part of the next step."""
+    names = {f"{_STEMS[kind]}_{name.rpartition(' ')[2]}": name for kind, name in _operators(file)}
+    found: dict[str, tuple[int, Span | None]] = {}
+    instructions, cycles = 0, (0, 0)
+    for step, count, span in steps:
+        instructions += count
+        cycles = (cycles[0] + span[0], cycles[1] + span[1]) if span else cycles
+        known = [names[part] for part in re.split(r"\+", step) if part in names]
+        if known:
+            key = "+".join(known)
+            before, sums = found.get(key, (0, (0, 0)))
+            sums = sums or (0, 0)
+            total = (sums[0] + cycles[0], sums[1] + cycles[1])
+            found[key] = (before + instructions, total if span else None)
+            instructions, cycles = 0, (0, 0)
+    for name, (count, each) in found.items():
+        yield Layer(name, count, each)
+
+
+def _operators(file: TfliteFile) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of each operator that computes."""
+    numbers: dict[str, int] = {}
+    for operator in file.operators:
+        if operator.kind in _STEMS:
+            number = numbers[operator.kind] = numbers.get(operator.kind, -1) + 1
+            yield operator.kind, f"{operator.kind} {number}"
+
+
+def theirs(
+    sources: Sources,
+    network: Network,
+    core: str,
+    kit: Kit,
+    folder: Path,
+    *,
+    defined: Sequence[str] = (),
+    objects: Path | None = None,
 ) -> Counted:
-    """Build the firmware of a network and run it once.
+    """Build TFLite Micro's firmware of a network and run it once.
 
     Args:
         sources: TFLite Micro's, with or without CMSIS-NN.
-        network: the TFLite file.
-        given, wanted: its input, the output that it shall compute.
-        soc: a Cortex-M core whose cycles are published, with memories; its stack is made large
-            enough.
+        network, core, kit: as for `ours`; the stack is made large enough.
         folder: for the firmware.
+        defined, objects: as for `benchmarks.tflm.firmware.build`.
 
     Raises:
         RuntimeError: the interpreter refused the network.
         SimulationError: the firmware failed.
         ToolchainError: it cannot be built.
     """
-    compiler = Compiler.zig()
-    cycles = core_of(soc).cycles
-    assert cycles is not None
+    soc = resolve(core).soc
     soc = replace(soc, host=replace(soc.host, stack=16_384))
-    file = read_file(network.read_bytes(), str(network))
-    elf = build(sources, file, network, soc, folder, compiler)
+    emulated = soc.host.platform == "arm"
+    soc = soc if emulated else on_qemu(soc)
+    file = network.file
+    elf = build(sources, file, network.path, soc, folder, kit, defined=defined, objects=objects)
     firmware = Firmware.open(elf, soc, soc.host.stack)
     kernels = _kernels(elf)
-    ran = run_arm(
-        replace(firmware, symbols={**firmware.symbols, **kernels}),
-        {"input": given.tobytes()},
-        {"output": firmware.symbols["output"].size, "arena_used": 4, "failed": 4},
-        entry=_INVOKE,
-        kernels=list(kernels),
-        compiler=compiler,
+    named = replace(firmware, symbols={**firmware.symbols, **kernels})
+    given = {"input": network.given.tobytes()}
+    read = {"output": firmware.symbols["output"].size, "arena_used": 4, "failed": 4}
+    names = list(kernels)
+    ran = (
+        run_arm(named, given, read, entry=_INVOKE, kernels=names, compiler=kit.compiler)
+        if emulated
+        else run_qemu(named, given, read, entry=_INVOKE, kernels=names)
     )
-    assert ran.executed is not None
     failed = int.from_bytes(ran.outputs["failed"], "little")
     if failed:
         raise RuntimeError(f"TFLite Micro failed on {network.name}: step {failed} of main.cc")
     apart = sum(-(-firmware.symbols[name].size // 16) * 16 for name in _APART)
     memory = firmware.memory
+    layers = []
+    spans = [_estimate(each, soc) for each in ran.step_executed] or [None] * len(ran.steps)
+    computing = iter(_operators(file))
+    for operator, (_, begin, end), span in zip(file.operators, ran.steps, spans, strict=True):
+        if operator.kind in _STEMS:
+            layers.append(Layer(next(computing)[1], end - begin, span))
     return Counted(
-        equal=ran.outputs["output"] == wanted.tobytes(),
+        equal=ran.outputs["output"] == network.wanted.tobytes(),
         instructions=ran.instructions,
-        layers=tuple(end - begin for _, begin, end in ran.steps),
+        estimate=_estimate(ran.executed, soc),
+        layers=tuple(layers),
+        macs=0,
         flash=memory.flash,
+        constants=0,
         arena=int.from_bytes(ran.outputs["arena_used"], "little"),
         variables=memory.data + memory.zeroed + memory.uninitialised - apart,
         stack=ran.stack_used,
-        estimate=estimate(ran.executed, cycles),
     )
+
+
+def _estimate(what: Executed | None, soc: Soc) -> Span | None:
+    cycles = core_of(soc).cycles
+    return None if what is None or cycles is None else estimate(what, cycles)
 
 
 def _kernels(elf: Path) -> dict[str, Symbol]:

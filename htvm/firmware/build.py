@@ -129,7 +129,8 @@ def _kernel_flags(program: Program, soc: Soc, compiler: Compiler) -> dict[str, t
     """Return the files that are compiled with flags of their own for this core."""
     if not program.cpu_source:
         return {}
-    return {f"{program.name}_cpu.c": kernel_flags(soc.host, gcc=compiler.is_gcc)}
+    flags = kernel_flags(soc.host, gcc=compiler.is_gcc)
+    return {f"{program.name}_cpu.c": (*flags, *compiler.kernel_flags)}
 
 
 def _objects(

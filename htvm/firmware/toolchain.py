@@ -56,8 +56,9 @@ class Compiler:
         cross: command that compiles and links C for RV32 (`rv32_flags`) and Cortex-M (`arm_flags`).
         cache: folder for the compilers' own caches and for tools built once.
         timeout_s: seconds after which a compiler that does not finish is stopped.
-        gcc: name and version of ``cross`` if it is a GCC; empty for zig.
+        gcc: name and version of ``cross`` if it is a GCC, or takes its flags; empty for zig.
         cpu: core that it compiles for instead of the SoC's, which it is too old for; empty: none.
+        kernel_flags: of CPU kernels, after those that their core has for them.
     """
 
     host: tuple[str, ...]
@@ -66,6 +67,7 @@ class Compiler:
     timeout_s: float = 300.0
     gcc: str = ""
     cpu: str = ""
+    kernel_flags: tuple[str, ...] = ()
 
     @property
     def is_gcc(self) -> bool:

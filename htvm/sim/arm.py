@@ -17,7 +17,7 @@ from byoc_dory.errors import DependencyError, SimulationError
 from htvm.firmware.arm import ArmFirmware, core_of
 from htvm.firmware.paths import runtime_c
 from htvm.sim.arm_run import MAX_INSTRUCTIONS, PAINT, ArmRun, Place, StepCounts, flash_image
-from htvm.sim.thumb import executed
+from htvm.sim.thumb import Executed, executed
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
@@ -95,7 +95,8 @@ class _Run:
         self.steps = StepCounts(firmware, entry, kernels)
         self.code = self._load()
         self.entered = np.zeros(len(self.code) // 2 + 2, np.int64)
-        self.seen: list[tuple[Any, int]] = []  # when the entry function was called, and returned
+        # When the entry function was called, each step began and ended, and it returned.
+        self.seen: list[tuple[Any, int]] = []
         # The steps are noted before the block that ends or begins them is counted.
         self._note_steps()
         self.count, self._kept = self._count(compiler, limit)
@@ -159,9 +160,9 @@ class _Run:
 
         def add(place: Place, first: int, end: int) -> None:
             def noted(_emulator: Any, address: int, _size: int, _data: Any) -> None:
-                before = (self.steps.begin, self.steps.end)
+                before = self.steps.marks
                 self.steps.note(place, address, self.count.instructions)
-                if (self.steps.begin, self.steps.end) != before:
+                if self.steps.marks != before:
                     self.seen.append((self.entered.copy(), self.count.taken))
 
             self.emulator.hook_add(UC_HOOK_BLOCK, noted, None, first, end - 2)
@@ -179,10 +180,9 @@ class _Run:
         places = {name: self.firmware.symbol(name, size) for name, size in outputs.items()}
         self._execute()
         low, top = self.steps.low, self.steps.top
-        what = None
-        if len(self.seen) == 2:
-            (entered, taken), (left, more) = self.seen
-            what = executed(self.code, left - entered, more - taken)
+        what, steps = None, self.seen[1:-1]
+        if self.steps.end is not None:
+            what = self._between(self.seen[0], self.seen[-1])
         return self.steps.result(
             {
                 name: bytes(self.emulator.mem_read(place.address, outputs[name]))
@@ -190,7 +190,11 @@ class _Run:
             },
             bytes(self.emulator.mem_read(low, top - low)),
             what,
+            [self._between(*pair) for pair in zip(steps[::2], steps[1::2], strict=False)],
         )
+
+    def _between(self, begin: tuple[Any, int], end: tuple[Any, int]) -> Executed:
+        return executed(self.code, end[0] - begin[0], end[1] - begin[1])
 
     def _execute(self) -> None:
         from unicorn import UcError

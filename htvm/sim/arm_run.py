@@ -40,6 +40,7 @@ class ArmRun:
         outputs: contents of each symbol in ``outputs``.
         stack_used: largest use of the stack in bytes.
         executed: classes of these instructions; None if the machine does not tell.
+        step_executed: the same of each step; empty if the machine does not tell.
     """
 
     instructions: int
@@ -47,6 +48,7 @@ class ArmRun:
     outputs: dict[str, bytes] = field(repr=False)
     stack_used: int
     executed: Executed | None = None
+    step_executed: tuple[Executed, ...] = ()
 
 
 class StepCounts:
@@ -96,8 +98,18 @@ class StepCounts:
         elif self.begin is not None and self.end is None:
             self.end = now
 
+    @property
+    def marks(self) -> int:
+        """How many beginnings and ends, of steps and of the run, were noted."""
+        ends = sum(mark is not None for mark in (self.begin, self.end))
+        return ends + 2 * len(self._steps) + (self._open is not None)
+
     def result(
-        self, outputs: dict[str, bytes], stack: bytes, executed: Executed | None = None
+        self,
+        outputs: dict[str, bytes],
+        stack: bytes,
+        executed: Executed | None = None,
+        step_executed: Sequence[Executed] = (),
     ) -> ArmRun:
         """Return the results of a run, given the contents of outputs and stack after it.
 
@@ -112,7 +124,8 @@ class StepCounts:
                 f"the program used all {used:,} B of its stack",
                 "reserve more in the SoC's description: Host.stack",
             )
-        return ArmRun(self.end - self.begin, tuple(self._steps), outputs, used, executed)
+        steps, now = tuple(self._steps), self.end - self.begin
+        return ArmRun(now, steps, outputs, used, executed, tuple(step_executed))
 
 
 def flash_image(firmware: ArmFirmware) -> bytes:

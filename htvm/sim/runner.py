@@ -50,6 +50,7 @@ class RawResult:
             a copy, which is a part of the entry function; empty without counts.
         estimated_cycles: the fewest and the most cycles that the manual of the core gives for these
             instructions; None without counts, or if it gives none.
+        step_estimates: the same of every step, as ``step_instructions``.
     """
 
     outputs: tuple[Array, ...]
@@ -60,6 +61,7 @@ class RawResult:
     instructions: int | None = None
     step_instructions: tuple[tuple[int, int] | None, ...] = ()
     estimated_cycles: tuple[int, int] | None = None
+    step_estimates: tuple[tuple[int, int] | None, ...] = ()
 
     @property
     def step_cycles(self) -> list[int]:
@@ -149,6 +151,7 @@ def _run_arm(built: Built, data: Sequence[bytes], result_sizes: Mapping[str, int
         )
     outputs = _outputs(built, result.outputs, ())
     cycles, executed = None if core is None else core.cycles, result.executed
+    counted, known = _step_instructions(program, functions, result), iter(result.step_executed)
     return RawResult(
         outputs=outputs,
         cycles=None,
@@ -156,9 +159,13 @@ def _run_arm(built: Built, data: Sequence[bytes], result_sizes: Mapping[str, int
         events=(),
         stack_used=result.stack_used,
         instructions=result.instructions,
-        step_instructions=_step_instructions(program, functions, result),
+        step_instructions=counted,
         estimated_cycles=(
             None if cycles is None or executed is None else estimate(executed, cycles)
+        ),
+        step_estimates=tuple(
+            None if cycles is None or span is None else estimate(next(known), cycles)
+            for span in (counted if executed is not None else ())
         ),
     )
 
@@ -236,6 +243,7 @@ def outcome(raw: RawResult, steps: Sequence[Step], soc: Soc) -> RunResult:
     timeline = EventLog(raw.events)
     spans: Sequence[tuple[int, int] | None] = raw.spans or [None] * len(steps)
     counts: Sequence[tuple[int, int] | None] = raw.step_instructions or [None] * len(steps)
+    estimates: Sequence[tuple[int, int] | None] = raw.step_estimates or [None] * len(steps)
     layers = tuple(
         LayerResult(
             step.layer,
@@ -247,8 +255,9 @@ def outcome(raw: RawResult, steps: Sequence[Step], soc: Soc) -> RunResult:
             None if span is None else timeline.causes(*span),
             None if span is None else span[0],
             None if count is None else count[1] - count[0],
+            estimated,
         )
-        for step, span, count in zip(steps, spans, counts, strict=True)
+        for step, span, count, estimated in zip(steps, spans, counts, estimates, strict=True)
     )
     return RunResult(
         outputs=list(raw.outputs),
