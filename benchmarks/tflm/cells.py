@@ -7,7 +7,7 @@ import json
 import logging
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.boards import FILES
-from benchmarks.tflm.compilers import kit_of
+from benchmarks.tflm.compilers import Kit, kit_of
 from benchmarks.tflm.firmware import Sources
 from benchmarks.tflm.run import Counted, Layer, Network, ours, theirs
 from byoc_dory.soc.registry import resolve
 
-__all__ = ["FAST", "OURS", "PLAIN", "Cell", "Store", "cells", "measured", "network_of"]
+__all__ = ["FAST", "OURS", "Cell", "Store", "cells", "data_of", "network_of", "results_of"]
 
-OURS, FAST, PLAIN = "this project", "CMSIS-NN", "reference kernels"
+OURS, FAST = "this project", "CMSIS-NN"
 _ASSEMBLY = "CMSIS_NN_USE_REQUANTIZE_INLINE_ASSEMBLY"
 _WITHOUT_SMULL = ("cortex_m0plus",)
 _ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ class Cell:
     Attributes:
         network: its name.
         core: name of the target.
-        by: `OURS`, `FAST` or `PLAIN`, the two of TFLite Micro.
+        by: `OURS`, or `FAST`: TFLite Micro with CMSIS-NN.
         compiler, level: of `benchmarks.tflm.compilers`.
         assembly: whether CMSIS-NN requantizes by inline assembly, its recommendation.
     """
@@ -80,14 +80,14 @@ def network_of(name: str, models: Path) -> Network:
         return Network(name, path, arrays["inputs"][0], arrays["out_tflm"][0])
 
 
-def measured(cell: Cell, sources: Sources, network: Network, objects: Path) -> Counted:
+def _measured(cell: Cell, sources: Sources, network: Network, objects: Path) -> Counted:
     """Build and run a cell."""
-    kit = kit_of(cell.compiler, cell.level, resolve(cell.core).soc)
+    kit = _kit(cell.compiler, cell.level, cell.core)
     if cell.by == OURS:
         return ours(network, cell.core, kit)
     with tempfile.TemporaryDirectory(prefix="htvm-tflm-") as folder:
         return theirs(
-            sources if cell.by == FAST else sources.plain,
+            sources,
             network,
             cell.core,
             kit,
@@ -104,6 +104,10 @@ class Store:
         folder: for results and object files.
         sources: TFLite Micro's.
         network: returns a network by its name.
+
+    Attributes:
+        results: of the cells that were asked for.
+        versions: of the sources.
     """
 
     def __init__(self, folder: Path, sources: Sources, network: Callable[[str], Network]) -> None:
@@ -111,6 +115,7 @@ class Store:
         self._file = folder / "cells.jsonl"
         self.results: dict[Cell, Counted] = {}
         self._known: dict[tuple[Cell, str], Counted] = {}
+        self.versions = sources.versions
         lines = self._file.read_text("utf-8").splitlines() if self._file.exists() else []
         for line in lines:
             entry = json.loads(line)
@@ -121,7 +126,7 @@ class Store:
         key = cell, self._digest(cell)
         if key not in self._known:
             start = time.monotonic()
-            found = measured(cell, self._sources, self._network(cell.network), self._objects)
+            found = _measured(cell, self._sources, self._network(cell.network), self._objects)
             self._known[key] = found
             self._folder.mkdir(parents=True, exist_ok=True)
             with self._file.open("a", encoding="utf-8") as file:
@@ -137,21 +142,41 @@ class Store:
 
     def _digest(self, cell: Cell) -> str:
         """Return a digest of what a cell is made of."""
-        compiler = kit_of(cell.compiler, cell.level, resolve(cell.core).soc).compiler
-        if cell.by == OURS:
-            return f"{compiler.name} {_code()}"
-        return hashlib.sha256(repr((compiler.name, self._sources.versions)).encode()).hexdigest()
+        compiler = _kit(cell.compiler, cell.level, cell.core).compiler
+        parts = _code() if cell.by == OURS else repr(self.versions)
+        return hashlib.sha256(f"{compiler.name} {parts}".encode()).hexdigest()[:20]
+
+
+@lru_cache(maxsize=64)
+def _kit(compiler: str, level: str, core: str) -> Kit:
+    return kit_of(compiler, level, resolve(core).soc)
 
 
 @lru_cache(maxsize=1)
 def _code() -> str:
-    """Return a digest of everything that our firmware is made of."""
-    found = hashlib.sha256()
+    """Return a digest of everything that our figures are made of."""
+    found = hashlib.sha256(Path(__file__).with_name("run.py").read_bytes())
     for package in ("htvm", "byoc_dory", "patterns", "runtime_c"):
         for path in sorted((_ROOT / package).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 found.update(path.relative_to(_ROOT).as_posix().encode() + path.read_bytes())
     return found.hexdigest()
+
+
+def data_of(results: Mapping[Cell, Counted], versions: Sequence[str]) -> str:
+    """Return results as JSON, a line for each cell."""
+    lines = [
+        json.dumps({"cell": asdict(cell), "counted": asdict(one)}) for cell, one in results.items()
+    ]
+    rows = ",\n".join(lines)
+    return f'{{"versions": {json.dumps(versions)},\n"rows": [\n{rows}\n]}}\n'
+
+
+def results_of(text: str) -> tuple[dict[Cell, Counted], list[str]]:
+    """Return the results and versions that `data_of` made a text of."""
+    data = json.loads(text)
+    rows = {Cell(**row["cell"]): _counted(row["counted"]) for row in data["rows"]}
+    return rows, data["versions"]
 
 
 def _counted(data: dict[str, Any]) -> Counted:

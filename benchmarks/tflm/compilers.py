@@ -89,9 +89,7 @@ def kit_of(name: str, level: str, soc: Soc) -> Kit:
         raise ToolchainError(f"{GCC} is not installed", where=_WHERE)
     libraries = (Path(_said(GCC, *flags, "-print-file-name=libm.a")),)
     if name == "gcc":
-        gcc = user_compiler(GCC, soc)
-        _probe(gcc, flags, cpu)
-        return Kit(replace(gcc, kernel_flags=(level,)), libraries=libraries)
+        return Kit(replace(user_compiler(GCC, soc), kernel_flags=(level,)), libraries=libraries)
     # The driver would look for a library in folders of its own.
     found = shutil.which(name)
     if found is None:

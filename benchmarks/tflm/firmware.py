@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +51,7 @@ _UNUSED = re.compile(r"_test\.cc$|^test_|^testing_|^mock_|^fake_|^recording_|_te
 _OTHER_TYPES = re.compile(r"_(f16|f32|flt)\.c$")
 _OTHER_KERNELS = {
     "Bindings", "ConcatenationFunctions", "LSTMFunctions", "PadFunctions", "ReshapeFunctions",
-    "SVDFunctions", "TransposeFunctions",
+    "SVDFunctions",
 }  # fmt: skip
 
 _CXX = (
@@ -62,6 +62,8 @@ _DEFINED = (
     "-DTF_LITE_DISABLE_X86_NEON", "-DFLATBUFFERS_LOCALE_INDEPENDENT=0",
     "-DARM_NN_ENABLE_F16=0", "-DARM_NN_ENABLE_F32=0",
 )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Sources:
     """Folders of the sources, as their projects publish them.
@@ -101,11 +103,6 @@ class Sources:
             found[name] = places[-1].resolve()
         versions = (path.name.replace("@", " ") for path in found.values())
         return cls(**found, versions=tuple(versions))
-
-    @property
-    def plain(self) -> Sources:
-        """The same without CMSIS-NN."""
-        return replace(self, cmsis_nn=None, cmsis=None)
 
 
 def build(

@@ -1,167 +1,251 @@
-"""The page: what is worse than TFLite Micro first, then one table."""
+"""The page: where ours is worse than TFLite Micro, each side's best, then all figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-__all__ = ["FAST", "GOALS", "OURS", "Row", "page"]
+from benchmarks.boards_text import PUBLISHED
+from benchmarks.tflm.cells import FAST, OURS, Cell
+from benchmarks.tflm.layers import Pair, best, middle
+from benchmarks.tflm.run import Counted
 
-OURS, FAST = "this project", "TFLite Micro, CMSIS-NN"
+__all__ = ["FLASH_GOAL", "RAM_GOAL", "headline", "page"]
 
-GOALS: Mapping[str, float] = {"instructions": 1.0, "flash": 0.6, "ram": 0.8}
-"""The largest share of the figures of TFLite Micro with CMSIS-NN that we aim at."""
+FLASH_GOAL, RAM_GOAL = 0.6, 0.8
+"""The largest share of the flash and RAM of TFLite Micro with CMSIS-NN that we aim at."""
 
-PUBLISHED: Mapping[str, float] = {
+MICROTVM: Mapping[str, float] = {
     "ResNet-8": 389.6, "DS-CNN": 99.8, "MobileNet": 300.8, "autoencoder": 8.6,
 }  # fmt: skip
 """Milliseconds of microTVM with CMSIS-NN on the STM32L4R5 at 120 MHz (MLPerf Tiny v1.1)."""
 
 _CYCLES_PER_MS = 120_000
 
-_ESTIMATES = """
-## Estimates of cycles, and how far off they may be
+_HEAD = """# Beside TFLite Micro with CMSIS-NN
 
-Estimates, not measured: the cycles that the Cortex-M4's manual gives for the executed instructions,
-from memory without wait states. We know of no published run of exactly one of these programs on a
-chip. The nearest is microTVM with CMSIS-NN, another version and another compiler, on the STM32L4R5
-at 120 MHz, where flash has wait states: what was measured there, relative to the estimate of TFLite
-Micro with CMSIS-NN, is in the last column.
-"""
-_HEADS = (
-    "network", OURS, FAST, "microTVM, CMSIS-NN, published", "published / estimate of TFLite Micro",
-)  # fmt: skip
+The same four files, on the same emulated cores, by the compilers that people use: TFLite Micro
+with CMSIS-NN's kernels, and this project. `python -m benchmarks.tflm SOURCES` measures both and
+writes this page; SOURCES has TFLite Micro's sources and those that it needs, which this repository
+does not have. With `-n DS-CNN -c cortex_m4 -C gcc:-O2` it prints the kernels of these cells only.
 
-_UNITS = {"instructions": "instructions", "flash": "B of flash", "ram": "B of RAM"}
-
-_HEAD = """# Beside TFLite Micro on a Cortex-M4
-
-The same four files, the same compiler (clang of the package ziglang), the same emulator: TFLite
-Micro with CMSIS-NN's kernels, with its reference kernels, and this project. Counts are
-**instructions of one inference, not cycles**. `python -m benchmarks.tflm` measures them; it takes
-the folders of TFLite Micro's sources and of what these need, which this repository does not have,
-and writes this page.
-
-- Kernels are compiled with `-O2`, the interpreter with `-Os` as in TFLite Micro's own build,
-  without error texts, with only the operators that a network has, in their int8 variants.
+- **Cycles are estimates, not measured**: the middle of what Arm's manual of the core gives for the
+  executed instructions, from memory without wait states (M0+ and M4; the M55's manual gives none,
+  so that instructions are compared there).
+- *Best* is what takes the fewest cycles (on the M55, instructions): each side by the compiler, the
+  level of optimization and, for CMSIS-NN, the option that suits it, per core and network. CMSIS-NN
+  is built with and without `CMSIS_NN_USE_REQUANTIZE_INLINE_ASSEMBLY`, which it recommends
+  ("assembly" below; it is not for the M0+).
+- Kernels are compiled with the level in the table, TFLite Micro's interpreter and the wrappers of
+  its kernels with `-Os` and `-O2` as in its own build, without error texts, with only the operators
+  that a network has, in their int8 variants. All outputs are equal to the goldens.
 - Floating point is in software everywhere; TFLite Micro needs it to prepare, not in an inference.
 - Flash: the linked firmware, with the network. RAM: the arena as used (inputs and outputs are in
   it; ours are apart and counted), all other variables, and the stack as measured by painting it.
-- Another compiler would give other counts: this one keeps some of the sums of CMSIS-NN's inner
-  loops on the stack.
+- A kernel's padding is counted with it.
+"""
+
+_BOUND = """
+Of the inner loops on the M4: two pixels by two channels take at least 20 cycles for 16 products (8
+`SMLAD`, 4 `SXTB16`, loads of 4 and 2 words), 1.25 a product; two by three take 28 for 24, 1.17. No
+loop with `SMLAD` takes fewer than 0.5. Requantization, columns and padding come on top.
 """
 
 
-@dataclass(frozen=True)
-class Row:
-    """One network by one of the three.
-
-    Attributes:
-        network, by: names.
-        equal: whether every element of the output was equal to the golden.
-        instructions: of one inference.
-        macs: of one inference.
-        flash, ram: bytes.
-        arena, stack: bytes of the RAM that these are.
-        estimate: the fewest and the most cycles that the core's manual gives for the instructions.
-        layers: (name, instructions) of each layer.
-        constants: bytes of the flash that are weights, biases and factors; 0 if unknown.
-    """
-
-    network: str
-    by: str
-    equal: bool
-    instructions: int
-    macs: int
-    flash: int
-    ram: int
-    arena: int
-    stack: int
-    estimate: tuple[int, int]
-    layers: tuple[tuple[str, int], ...]
-    constants: int = 0
-
-    @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Row:
-        """Return the row that `dataclasses.asdict` made this of."""
-        layers = tuple((name, count) for name, count in data["layers"])
-        return cls(**{**data, "layers": layers, "estimate": tuple(data["estimate"])})
-
-
-def page(rows: Sequence[Row], versions: Sequence[str]) -> str:
+def page(results: Mapping[Cell, Counted], versions: Sequence[str]) -> str:
     """Return the page as Markdown.
 
     Args:
-        rows: for each network ours and the two others.
+        results: of both sides, for each network, core and compiler.
         versions: of what was compiled and what compiled it.
     """
-    beside = {row.network: row for row in rows if row.by == FAST}
-    ours = [row for row in rows if row.by == OURS]
-    parts = [_HEAD, "## Where ours is worse, or misses its goal\n"]
-    parts += list(_short(ours, beside)) or ["Nowhere."]
+    places = [*dict.fromkeys((cell.core, cell.network) for cell in results)]
+    chosen = [best(results, core, network) for core, network in places]
+    parts = [_HEAD, "## Where ours is worse, or misses its goal\n", headline(results), ""]
+    parts += list(_worse(chosen)) or ["No kernel is slower."]
+    parts += [f"- {line}" for line in _sizes(chosen, results)]
     parts.append(
-        "\nThe goals are fewer instructions than with CMSIS-NN, at most "
-        f"{GOALS['flash']:.0%} of its flash and {GOALS['ram']:.0%} of its RAM.\n"
+        f"\nThe goals are no kernel slower than CMSIS-NN's, at most {FLASH_GOAL:.0%} of its flash "
+        f"and {RAM_GOAL:.0%} of its RAM.\n"
     )
-    parts.append("## All figures\n")
-    parts += _table(rows, beside)
-    parts.append(_ESTIMATES)
-    parts.append(f"| {' | '.join(_HEADS)} |\n|---|--:|--:|--:|--:|")
-    parts += [_estimates(row, beside[row.network]) for row in ours]
+    parts += ["## Each side's best\n", *_bests(chosen)]
+    parts += ["\n## By compiler\n", *_compilers(results, places)]
+    parts += ["\n## Flash and RAM\n", *_memories(chosen)]
+    parts += ["\n## Kernel by kernel\n", "Each side's best of the network.", _BOUND]
+    parts += _kernels(chosen)
+    parts += _published(chosen)
     parts.append(f"\nVersions: {', '.join(versions)}.\n")
     return "\n".join(parts)
 
 
-def _short(ours: Sequence[Row], beside: Mapping[str, Row]) -> Iterator[str]:
-    for row in ours:
-        other = beside[row.network]
-        for name, goal in GOALS.items():
-            mine, theirs = getattr(row, name), getattr(other, name)
-            if mine > goal * theirs:
-                word = "**worse**" if mine > theirs else "misses the goal"
-                yield (
-                    f"- {row.network}: {mine:,} {_UNITS[name]}, with CMSIS-NN {theirs:,}: "
-                    f"{mine / theirs:.0%}, {word}{_reason(name, row, other)}"
-                )
-
-
-def _reason(name: str, row: Row, other: Row) -> str:
-    """Say how much of the flash no code can save: TFLite Micro has the same weights."""
-    if name != "flash" or not row.constants:
-        return ""
-    room = int(GOALS["flash"] * other.flash) - row.constants
-    left = f"leave {room:,} B for code" if room > 0 else "exceed the goal without any code"
+def headline(results: Mapping[Cell, Counted]) -> str:
+    """Return one sentence: the largest shares of CMSIS-NN's figures, by each side's best."""
+    places = [*dict.fromkeys((cell.core, cell.network) for cell in results)]
+    chosen = [best(results, core, network) for core, network in places]
+    texts = []
+    for core in dict.fromkeys(core for core, _ in places):
+        pair = max((each for each in chosen if each.core == core), key=lambda each: each.share)
+        texts.append(f"{pair.share:.0%} on the {_short(core)} ({pair.network})")
     return (
-        f"; its constants (weights, biases, factors), {row.constants:,} B or "
-        f"{row.constants / other.flash:.1%}, {left}, which takes {row.flash - row.constants:,} B"
+        "Beside TFLite Micro with CMSIS-NN, each side by its best compiler and options, this "
+        f"project's worst network of MLPerf Tiny takes {', '.join(texts[:-1])} and {texts[-1]} of "
+        "its estimated cycles (M55: instructions)."
     )
 
 
-def _table(rows: Sequence[Row], beside: Mapping[str, Row]) -> Iterator[str]:
+def _short(core: str) -> str:
+    return core.removeprefix("cortex_").replace("m", "M").replace("plus", "+")
+
+
+def _worse(chosen: Sequence[Pair]) -> Iterator[str]:
+    for pair in chosen:
+        slower = [f"{one.name} {ratio:.2f}" for one, _, ratio in pair.kernels() if ratio > 1]
+        if slower:
+            yield f"- {pair.network}, {_short(pair.core)}: slower kernels: {', '.join(slower)}"
+
+
+def _sizes(chosen: Sequence[Pair], results: Mapping[Cell, Counted]) -> Iterator[str]:
+    """What misses the goals of flash and RAM, by the compiler with the least flash for each."""
+    for pair in chosen:
+        of = [(cell, one) for cell, one in results.items() if pair.covers(cell)]
+        mine = min(one.flash for cell, one in of if cell.by == OURS)
+        other = min(one.flash for cell, one in of if cell.by == FAST)
+        if mine > FLASH_GOAL * other:
+            constants = pair.mine.constants
+            room = int(FLASH_GOAL * other) - constants
+            left = f"leave {room:,} B for code" if room > 0 else "exceed the goal without any code"
+            yield (
+                f"{pair.network}, {_short(pair.core)}: {mine:,} B of flash, with CMSIS-NN "
+                f"{other:,}: {mine / other:.0%}; constants (weights, biases, factors), "
+                f"{constants:,} B or {constants / other:.0%}, {left}"
+            )
+        if pair.mine.ram > RAM_GOAL * pair.other.ram:
+            yield (
+                f"{pair.network}, {_short(pair.core)}: {pair.mine.ram:,} B of RAM, with CMSIS-NN "
+                f"{pair.other.ram:,}: {pair.mine.ram / pair.other.ram:.0%}"
+            )
+
+
+def _bests(chosen: Sequence[Pair]) -> Iterator[str]:
     yield (
-        "| network | by | equal | instructions | per MAC | flash B | RAM B | of it arena B | "
-        "stack B | instructions, flash, RAM of those with CMSIS-NN |"
+        "| core | network | cycles, ours | CMSIS-NN | of it | instructions, ours | CMSIS-NN "
+        "| of it | ours by | CMSIS-NN by |"
+    )
+    yield "|---|---|--:|--:|--:|--:|--:|--:|---|---|"
+    for pair in chosen:
+        mine, other = pair.mine, pair.other
+        cells = [
+            _short(pair.core), pair.network, *_cycles(mine, other),
+            f"{mine.instructions:,}", f"{other.instructions:,}",
+            f"{mine.instructions / other.instructions:.0%}",
+            pair.ours.setting, pair.theirs.setting,
+        ]  # fmt: skip
+        yield _row(cells)
+
+
+def _cycles(mine: Counted, other: Counted) -> list[str]:
+    own, its = middle(mine.estimate), middle(other.estimate)
+    if own is None or its is None:
+        return ["-", "-", "-"]
+    return [f"{own:,}", f"{its:,}", f"{own / its:.0%}"]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _compilers(results: Mapping[Cell, Counted], places: Sequence[tuple[str, str]]) -> Iterator[str]:
+    settings = [*dict.fromkeys((cell.compiler, cell.level) for cell in results)]
+    yield "Million cycles (M55: million instructions), ours of CMSIS-NN's better option.\n"
+    yield _row(["core", "network", *(" ".join(each) for each in settings)])
+    yield f"|---|---|{'--:|' * len(settings)}"
+    for core, network in places:
+        texts = []
+        for compiler, level in settings:
+            pair = best(results, core, network, (compiler, level))
+            figures = (_figure(pair.mine) / 1e6, _figure(pair.other) / 1e6)
+            texts.append(f"{figures[0]:.3g} of {figures[1]:.3g}: {pair.share:.0%}")
+        yield _row([_short(core), network, *texts])
+
+
+def _figure(counted: Counted) -> int:
+    return middle(counted.estimate) or counted.instructions
+
+
+def _memories(chosen: Sequence[Pair]) -> Iterator[str]:
+    yield "By each side's best of the network.\n"
+    yield (
+        "| core | network | by | flash B | of it | constants B | RAM B | of it | of it arena B | "
+        "stack B |"
     )
     yield "|---|---|---|--:|--:|--:|--:|--:|--:|--:|"
-    for row in rows:
-        other = beside[row.network]
-        shares = (f"{getattr(row, name) / getattr(other, name):.0%}" for name in GOALS)
-        cells = [
-            row.network, row.by, "yes" if row.equal else "NO",
-            f"{row.instructions:,}", f"{row.instructions / row.macs:.2f}",
-            f"{row.flash:,}", f"{row.ram:,}", f"{row.arena:,}", f"{row.stack:,}",
-            ", ".join(shares),
-        ]  # fmt: skip
-        yield "| " + " | ".join(cells) + " |"
+    for pair in chosen:
+        for cell, one in ((pair.ours, pair.mine), (pair.theirs, pair.other)):
+            yield _row(
+                [
+                    _short(pair.core),
+                    pair.network,
+                    f"{cell.by}, {cell.setting}",
+                    f"{one.flash:,}",
+                    f"{one.flash / pair.other.flash:.0%}",
+                    f"{one.constants:,}" if one.constants else "-",
+                    f"{one.ram:,}",
+                    f"{one.ram / pair.other.ram:.0%}",
+                    f"{one.arena:,}",
+                    f"{one.stack:,}",
+                ]  # fmt: skip
+            )
 
 
-def _estimates(row: Row, other: Row) -> str:
-    published = PUBLISHED.get(row.network)
-    shown = share = "-"
-    if published is not None:
-        cycles = published * _CYCLES_PER_MS
-        low, high = (cycles / number for number in reversed(other.estimate))
-        shown, share = f"{cycles:,.0f}", f"{low:.2f} to {high:.2f}"
-    spans = ("{:,} to {:,}".format(*each.estimate) for each in (row, other))
-    return f"| {row.network} | {' | '.join(spans)} | {shown} | {share} |"
+def _kernels(chosen: Sequence[Pair]) -> Iterator[str]:
+    for network in dict.fromkeys(pair.network for pair in chosen):
+        of = [pair for pair in chosen if pair.network == network]
+        yield f"\n### {network}\n"
+        head = ["kernel", "products"]
+        for pair in of:
+            unit = "instructions" if pair.mine.estimate is None else "cycles"
+            head += [f"{_short(pair.core)} {unit}", "a product", "CMSIS-NN", "of it"]
+        yield _row(head)
+        yield f"|---|--:|{'--:|' * (len(head) - 2)}"
+        columns = [pair.kernels() for pair in of]
+        for together in zip(*columns, strict=True):
+            one = together[0][0]
+            texts = [one.name, f"{one.macs:,}" if one.macs else "-"]
+            for mine, other, ratio in together:
+                number = middle(mine.estimate) or mine.instructions
+                its = middle(other.estimate) or other.instructions
+                rate = f"{number / mine.macs:.2f}" if mine.macs else "-"
+                texts += [f"{number:,}", rate, f"{its:,}", f"{ratio:.2f}"]
+            yield _row(texts)
+
+
+def _published(chosen: Sequence[Pair]) -> Iterator[str]:
+    of = [pair for pair in chosen if pair.core == "cortex_m4"]
+    if not of:
+        return
+    yield """
+## Estimates of cycles, and how far off they may be
+
+On the M4. We know of no published run of exactly one of these programs on a chip. The nearest are
+MLPerf Tiny's results on the STM32L4R5 at 120 MHz, whose flash has wait states, by other compilers:
+microTVM with CMSIS-NN (v1.1), and X-CUBE-AI (v1.2), ST's closed software.
+"""
+    yield (
+        "| network | this project | TFLite Micro, CMSIS-NN | microTVM, CMSIS-NN, published "
+        "| of the estimate of TFLite Micro | X-CUBE-AI, published | ours of it |"
+    )
+    yield "|---|--:|--:|--:|--:|--:|--:|"
+    for pair in of:
+        assert pair.mine.estimate is not None and pair.other.estimate is not None
+        cube = _CYCLES_PER_MS * PUBLISHED[pair.core][-1][pair.network]
+        microtvm = _CYCLES_PER_MS * MICROTVM[pair.network]
+        low, high = (microtvm / number for number in reversed(pair.other.estimate))
+        yield _row(
+            [
+                pair.network,
+                *("{:,} to {:,}".format(*each.estimate) for each in (pair.mine, pair.other)),
+                f"{microtvm:,.0f}",
+                f"{low:.2f} to {high:.2f}",
+                f"{cube:,.0f}",
+                "{:.2f} to {:.2f}".format(*(number / cube for number in pair.mine.estimate)),
+            ]  # fmt: skip
+        )

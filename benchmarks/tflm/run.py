@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,12 +21,13 @@ from htvm.firmware.build import build_arm, build_qemu
 from htvm.firmware.elf import Symbol
 from htvm.firmware.linked import Firmware
 from htvm.frontend.tflite.file import TfliteFile, read_file
+from htvm.result import LayerResult
 from htvm.sim.arm import run_arm
 from htvm.sim.qemu import run_qemu
 from htvm.sim.runner import outcome, run
 from htvm.sim.thumb import Executed, estimate
 
-__all__ = ["Counted", "Layer", "Network", "Span", "ours", "theirs"]
+__all__ = ["Counted", "Layer", "Network", "Span", "of_operators", "ours", "theirs"]
 
 _INVOKE = "_ZN6tflite21MicroInterpreterGraph14InvokeSubgraphEi"
 _KERNEL = "EP13TfLiteContextP10TfLiteNode"
@@ -75,11 +75,13 @@ class Layer:
             where one kernel computes them.
         instructions: with those of the padding before it.
         estimate: the fewest and the most cycles by the core's manual; None if it gives none.
+        macs: multiply-accumulates; 0 if unknown.
     """
 
     name: str
     instructions: int
     estimate: Span | None
+    macs: int = 0
 
 
 @dataclass(frozen=True)
@@ -142,13 +144,12 @@ def ours(network: Network, core: str, kit: Kit) -> Counted:
     raw = run(built, [np.asarray(network.given).reshape(tuple(info.shape))])
     result = outcome(raw, compiled.program.steps, soc)
     assert raw.instructions is not None and raw.stack_used is not None
-    steps = [(each.name, each.instructions or 0, each.estimated_cycles) for each in result.layers]
     sizes = built.sizes
     return Counted(
         equal=bool(np.array_equal(np.ravel(result.outputs[0]), np.ravel(network.wanted))),
         instructions=raw.instructions,
         estimate=raw.estimated_cycles,
-        layers=tuple(_of_operators(steps, network.file)),
+        layers=of_operators(result.layers, network.file),
         macs=sum(step.macs for step in compiled.program.steps),
         flash=sizes.code + sizes.constants,
         constants=sizes.constants,
@@ -158,26 +159,43 @@ def ours(network: Network, core: str, kit: Kit) -> Counted:
     )
 
 
-def _of_operators(
-    steps: Sequence[tuple[str, int, Span | None]], file: TfliteFile
-) -> Iterator[Layer]:
-    """Add steps up to the operators of a file; what has another name is part of the next step."""
+def of_operators(steps: Sequence[LayerResult], file: TfliteFile) -> tuple[Layer, ...]:
+    """Return our steps as operators of a file; what has another name is part of the next one.
+
+    Args:
+        steps: of a run.
+        file: the network's.
+
+    Raises:
+        ValueError: an operator of the file has no step.
+    """
     names = {f"{_STEMS[kind]}_{name.rpartition(' ')[2]}": name for kind, name in _operators(file)}
-    found: dict[str, tuple[int, Span | None]] = {}
-    instructions, cycles = 0, (0, 0)
-    for step, count, span in steps:
-        instructions += count
-        cycles = (cycles[0] + span[0], cycles[1] + span[1]) if span else cycles
-        known = [names[part] for part in re.split(r"\+", step) if part in names]
+    found: dict[str, list[LayerResult]] = {}
+    waiting: list[LayerResult] = []
+    for step in steps:
+        waiting.append(step)
+        known = [names[part] for part in step.name.split("+") if part in names]
         if known:
-            key = "+".join(known)
-            before, sums = found.get(key, (0, (0, 0)))
-            sums = sums or (0, 0)
-            total = (sums[0] + cycles[0], sums[1] + cycles[1])
-            found[key] = (before + instructions, total if span else None)
-            instructions, cycles = 0, (0, 0)
-    for name, (count, each) in found.items():
-        yield Layer(name, count, each)
+            found.setdefault("+".join(known), []).extend(waiting)
+            waiting = []
+    missing = {*names.values()} - {part for name in found for part in name.split("+")}
+    if missing:
+        raise ValueError(f"no step computes {', '.join(sorted(missing))}")
+    return tuple(
+        Layer(
+            name,
+            sum(step.instructions or 0 for step in its),
+            _total([step.estimated_cycles for step in its]),
+            sum(step.macs for step in its),
+        )
+        for name, its in found.items()
+    )
+
+
+def _total(spans: Sequence[Span | None]) -> Span | None:
+    """Return the sum of estimates; copies have none, and belong to no kernel."""
+    known = [span for span in spans if span is not None]
+    return (sum(low for low, _ in known), sum(high for _, high in known)) if known else None
 
 
 def _operators(file: TfliteFile) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,15 @@ import numpy as np
 from byoc_dory.errors import DependencyError, SimulationError
 from htvm.firmware.arm import ArmFirmware, core_of
 from htvm.firmware.paths import runtime_c
-from htvm.sim.arm_run import MAX_INSTRUCTIONS, PAINT, ArmRun, Place, StepCounts, flash_image
+from htvm.sim.arm_run import (
+    MAX_INSTRUCTIONS,
+    PAINT,
+    ArmRun,
+    Place,
+    Reached,
+    StepCounts,
+    flash_image,
+)
 from htvm.sim.thumb import Executed, executed
 
 if TYPE_CHECKING:
@@ -95,8 +103,10 @@ class _Run:
         self.steps = StepCounts(firmware, entry, kernels)
         self.code = self._load()
         self.entered = np.zeros(len(self.code) // 2 + 2, np.int64)
-        # When the entry function was called, each step began and ended, and it returned.
-        self.seen: list[tuple[Any, int]] = []
+        # What was counted when the entry function, and the step that is under way, was called.
+        self.called = self.step_called = (self.entered, 0)
+        self.executed: Executed | None = None
+        self.step_executed: list[Executed] = []
         # The steps are noted before the block that ends or begins them is counted.
         self._note_steps()
         self.count, self._kept = self._count(compiler, limit)
@@ -160,10 +170,9 @@ class _Run:
 
         def add(place: Place, first: int, end: int) -> None:
             def noted(_emulator: Any, address: int, _size: int, _data: Any) -> None:
-                before = self.steps.marks
+                before = self.steps.reached
                 self.steps.note(place, address, self.count.instructions)
-                if self.steps.marks != before:
-                    self.seen.append((self.entered.copy(), self.count.taken))
+                self._classify(before, self.steps.reached)
 
             self.emulator.hook_add(UC_HOOK_BLOCK, noted, None, first, end - 2)
 
@@ -171,6 +180,24 @@ class _Run:
             add("kernel", address, address + 2)
         for first, end, place in self.steps.ranges:
             add(place, first, end)
+
+    def _classify(self, before: Reached, after: Reached) -> None:
+        """Classify what was executed, if the run or a step has ended."""
+        if before == after:
+            return
+        now = (self.entered.copy(), self.count.taken)
+
+        def since(begin: tuple[Any, int]) -> Executed:
+            return executed(self.code, now[0] - begin[0], now[1] - begin[1])
+
+        if after.begun and not before.begun:
+            self.called = now
+        if after.steps > before.steps:
+            self.step_executed.append(since(self.step_called))
+        if after.inside:
+            self.step_called = now
+        if after.ended and not before.ended:
+            self.executed = since(self.called)
 
     # ------------------------------------------------------------------ running
 
@@ -180,21 +207,15 @@ class _Run:
         places = {name: self.firmware.symbol(name, size) for name, size in outputs.items()}
         self._execute()
         low, top = self.steps.low, self.steps.top
-        what, steps = None, self.seen[1:-1]
-        if self.steps.end is not None:
-            what = self._between(self.seen[0], self.seen[-1])
         return self.steps.result(
             {
                 name: bytes(self.emulator.mem_read(place.address, outputs[name]))
                 for name, place in places.items()
             },
             bytes(self.emulator.mem_read(low, top - low)),
-            what,
-            [self._between(*pair) for pair in zip(steps[::2], steps[1::2], strict=False)],
+            self.executed,
+            self.step_executed,
         )
-
-    def _between(self, begin: tuple[Any, int], end: tuple[Any, int]) -> Executed:
-        return executed(self.code, end[0] - begin[0], end[1] - begin[1])
 
     def _execute(self) -> None:
         from unicorn import UcError

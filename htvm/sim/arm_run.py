@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 from htvm.firmware.elf import read_segments
 from htvm.sim.thumb import Executed
@@ -49,6 +49,15 @@ class ArmRun:
     stack_used: int
     executed: Executed | None = None
     step_executed: tuple[Executed, ...] = ()
+
+
+class Reached(NamedTuple):
+    """How far a run has come: begun, steps that have ended, whether inside of one, ended."""
+
+    begun: bool
+    steps: int
+    inside: bool
+    ended: bool
 
 
 class StepCounts:
@@ -99,10 +108,10 @@ class StepCounts:
             self.end = now
 
     @property
-    def marks(self) -> int:
-        """How many beginnings and ends, of steps and of the run, were noted."""
-        ends = sum(mark is not None for mark in (self.begin, self.end))
-        return ends + 2 * len(self._steps) + (self._open is not None)
+    def reached(self) -> Reached:
+        """How far the run has come."""
+        begun, ended = self.begin is not None, self.end is not None
+        return Reached(begun, len(self._steps), self._open is not None, ended)
 
     def result(
         self,
