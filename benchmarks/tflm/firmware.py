@@ -2,8 +2,8 @@
 
 Core, start-up code and linker script are those of our own firmware.  As in TFLite Micro's own
 build, its interpreter is compiled with ``-Os``, without exceptions and without error texts; its
-kernels and CMSIS-NN with the level of optimization that is asked for.  Object files are kept, as
-networks share all but one of them.
+kernels and CMSIS-NN with the level of optimization that is asked for.  The interpreter's files are
+compiled as one, in a tenth of the time.  Object files are kept, as networks share all but one.
 """
 
 from __future__ import annotations
@@ -141,8 +141,10 @@ def build(
     core = [*_core(soc, kit), *_DEFINED]
     compiler, level = kit.compiler, kit.compiler.kernel_flags[-1]
     own = [f"-D{name}" for name in defined]
-    jobs = [(_MAIN, folder, ["-Os", *nn, f"-I{folder}"])]
-    jobs += [(path, kept, ["-Os"]) for path in (*slow, _LIBC)]
+    together = folder / "interpreter.cc"
+    together.write_text("".join(f'#include "{path}"\n' for path in slow))
+    jobs = [(_MAIN, folder, ["-Os", *nn, f"-I{folder}"]), (together, kept, ["-Os"])]
+    jobs.append((_LIBC, kept, ["-Os"]))
     for path in fast:
         # Wrappers hardly compute, and without CMSIS-NN they are the kernels.
         follows = path.suffix == ".c" or not nn
