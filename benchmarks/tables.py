@@ -69,7 +69,7 @@ TABLES = (
         for name in BENCHMARKS
     ),
     Table(
-        "tflm", 5, "benchmarks.tflm ...", "benchmarks.tflm.__main__"
+        "tflm", 12, "benchmarks.tflm SOURCES", "benchmarks.tflm.__main__"
     ),
     Table("peers", 5, "benchmarks.peers", "benchmarks.peers.__main__"),
     Table("estimators", 6, "benchmarks.estimators", "benchmarks.estimators.__main__"),

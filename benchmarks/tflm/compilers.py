@@ -28,7 +28,7 @@ _WHERE = "benchmarks.tflm"
 GCC = "arm-none-eabi-gcc"
 NAMES = ("gcc", "clang", "zig")
 LEVELS = ("-O2", "-O3")
-_OLD_CPU = re.compile(r"unrecognized -mcpu|unsupported argument|unknown target CPU|bad value")
+_OLD_CPU = re.compile(r"does not support '-mcpu|unsupported argument '[^']*' to option '-mcpu")
 
 # What the compiler's package would say of its C++ headers if it built their library.
 _ZIG_CXX = (

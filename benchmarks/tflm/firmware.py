@@ -134,33 +134,34 @@ def build(
     names = sorted({operator.kind for operator in file.operators})
     slow, fast = compiled_sources(sources, names)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "network.h").write_text(_header(names, file))
+    header = _header(names, file)
+    (folder / "network.h").write_text(header)
     (folder / "network.S").write_text(_assembly(network))
     nn = ["-DCMSIS_NN"] if sources.cmsis_nn is not None else []
     kept = folder if objects is None else objects
     core = [*_core(soc, kit), *_DEFINED]
     compiler, level = kit.compiler, kit.compiler.kernel_flags[-1]
-    own = [f"-D{name}" for name in defined]
+    macros = [f"-D{name}" for name in defined]
     together = folder / "interpreter.cc"
     together.write_text("".join(f'#include "{path}"\n' for path in slow))
-    jobs = [(_MAIN, folder, ["-Os", *nn, f"-I{folder}"]), (together, kept, ["-Os"])]
-    jobs.append((_LIBC, kept, ["-Os"]))
+    jobs = [(_MAIN, ["-Os", *nn]), (together, ["-Os"]), (_LIBC, ["-Os"])]
     for path in fast:
         # Wrappers hardly compute, and without CMSIS-NN they are the kernels.
         follows = path.suffix == ".c" or not nn
-        jobs.append((path, kept, [level, *nn, *own] if follows else ["-O2", *nn]))
+        jobs.append((path, [level, *nn, *macros] if follows else ["-O2", *nn]))
 
-    def compiled(job: tuple[Path, Path, list[str]]) -> Path:
-        path, place, more = job
+    def compiled(job: tuple[Path, list[str]]) -> Path:
+        path, more = job
         cxx = path.suffix == ".cc"
         flags = [*core, *more, *((*_CXX, *kit.cxx_flags) if cxx else ("-std=c11",))]
-        includes = _includes(sources, cxx, kit)
-        key = repr((compiler.name, flags, sources.versions, path.read_bytes()))
-        name = f"{path.stem}-{hashlib.sha256(key.encode()).hexdigest()[:20]}.o"
-        if (place / name).is_file():
-            return place / name
+        own = header if path == _MAIN else ""
+        key = repr((compiler.name, flags, sources.versions, path.read_bytes())) + own
+        out = kept / f"{path.stem}-{hashlib.sha256(key.encode()).hexdigest()[:20]}.o"
+        if out.is_file():
+            return out
+        includes = [*_includes(sources, cxx, kit), *([folder] if own else [])]
         tail = ["-c", "-Wl,--no-gc-sections"] if not compiler.is_gcc else ["-c"]
-        return compiler.compile_cross([path], place / name, includes, flags, None, tail)
+        return compiler.compile_cross([path], out, includes, flags, None, tail)
 
     with ThreadPoolExecutor(2) as pool:
         made = list(pool.map(compiled, jobs))

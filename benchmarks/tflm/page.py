@@ -37,7 +37,7 @@ does not have. With `-n DS-CNN -c cortex_m4 -C gcc:-O2` it prints the kernels of
   ("assembly" below; it is not for the M0+).
 - Kernels are compiled with the level in the table, TFLite Micro's interpreter and the wrappers of
   its kernels with `-Os` and `-O2` as in its own build, without error texts, with only the operators
-  that a network has, in their int8 variants. All outputs are equal to the goldens.
+  that a network has, in their int8 variants.
 - Floating point is in software everywhere; TFLite Micro needs it to prepare, not in an inference.
 - Flash: the linked firmware, with the network. RAM: the arena as used (inputs and outputs are in
   it; ours are apart and counted), all other variables, and the stack as measured by painting it.
@@ -61,6 +61,9 @@ def page(results: Mapping[Cell, Counted], versions: Sequence[str]) -> str:
     places = [*dict.fromkeys((cell.core, cell.network) for cell in results)]
     chosen = [best(results, core, network) for core, network in places]
     parts = [_HEAD, "## Where ours is worse, or misses its goal\n", headline(results), ""]
+    parts += [
+        f"- **not equal to the golden**: {cell}" for cell, one in results.items() if not one.equal
+    ]
     parts += list(_worse(chosen)) or ["No kernel is slower."]
     parts += [f"- {line}" for line in _sizes(chosen, results)]
     parts.append(
@@ -87,8 +90,8 @@ def headline(results: Mapping[Cell, Counted]) -> str:
         texts.append(f"{pair.share:.0%} on the {_short(core)} ({pair.network})")
     return (
         "Beside TFLite Micro with CMSIS-NN, each side by its best compiler and options, this "
-        f"project's worst network of MLPerf Tiny takes {', '.join(texts[:-1])} and {texts[-1]} of "
-        "its estimated cycles (M55: instructions)."
+        f"project's worst network of MLPerf Tiny takes {', '.join(texts)} of its "
+        "estimated cycles (M55: instructions)."
     )
 
 
