@@ -36,7 +36,7 @@ __all__ = ["BLOCK", "QUOTING", "main", "made_of"]
 
 ROOT = Path(__file__).parents[2]
 CORES = ("cortex_m0plus", "cortex_m4", "cortex_m55")
-_OTHER_CORES = ("cortex_m3", "cortex_m7", "cortex_m33")
+_OTHER_CORES = ("cortex_m3", "cortex_m7", "cortex_m33", "cortex_m52", "cortex_m85")
 SETTINGS = ("gcc:-O2", "gcc:-O3", "clang:-O2", "zig:-O2")
 
 QUOTING = ("README.md", "docs/guides/boards.md")

@@ -18,6 +18,7 @@ import ziglang
 
 from byoc_dory.errors import ToolchainError
 from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cores import ArmCore
 from htvm.firmware.arm import arm_flags, core_of
 from htvm.firmware.toolchain import Compiler
 from htvm.firmware.user_compiler import user_compiler
@@ -28,7 +29,6 @@ _WHERE = "benchmarks.tflm"
 GCC = "arm-none-eabi-gcc"
 NAMES = ("gcc", "clang", "zig")
 LEVELS = ("-O2", "-O3")
-_OLD_CPU = re.compile(r"does not support '-mcpu|unsupported argument '[^']*' to option '-mcpu")
 
 # What the compiler's package would say of its C++ headers if it built their library.
 _ZIG_CXX = (
@@ -71,10 +71,10 @@ def kit_of(name: str, level: str, soc: Soc) -> Kit:
         soc: a microcontroller with a Cortex-M core.
 
     Raises:
-        ToolchainError: it is not installed, or too old for the core; the message says which
-            version there is.
+        ToolchainError: it is not installed, or too old for the core and for the older one with
+            the same instructions; the message says which version there is.
     """
-    cpu = core_of(soc).cpu
+    core = core_of(soc)
     if name == "zig":
         package = Path(ziglang.__file__).parent / "lib"
         libc = package / "libc" / "include"
@@ -84,40 +84,43 @@ def kit_of(name: str, level: str, soc: Soc) -> Kit:
             (package / "libcxx" / "include", package / "libcxxabi" / "include"),
             _ZIG_CXX,
         )
-    flags = arm_flags(core_of(soc), gcc=True)
     if shutil.which(GCC) is None:
         raise ToolchainError(f"{GCC} is not installed", where=_WHERE)
+    gcc = user_compiler(GCC, soc)
+    flags = arm_flags(core, gcc=True, cpu=gcc.cpu)
     libraries = (Path(_said(GCC, *flags, "-print-file-name=libm.a")),)
     if name == "gcc":
-        return Kit(replace(user_compiler(GCC, soc), kernel_flags=(level,)), libraries=libraries)
-    # The driver would look for a library in folders of its own.
+        return Kit(replace(gcc, kernel_flags=(level,)), libraries=libraries)
     found = shutil.which(name)
     if found is None:
         raise ToolchainError(f"there is no program {name!r}", where=_WHERE)
+    # The driver would look for a library in folders of its own.
     library = Path(_said(GCC, *flags, "-print-libgcc-file-name")).parent
     version = re.search(r"version (\d+\.\d+\.\d+)", _said(found, "--version"))
-    command = (found, "--target=arm-none-eabi", "-fuse-ld=lld", f"-L{library}", "-w")
     clang = replace(
         Compiler.zig(),
-        cross=command,
+        cross=(found, "--target=arm-none-eabi", "-fuse-ld=lld", f"-L{library}", "-w"),
         gcc=f"{name} {version[1] if version else ''}".strip(),
         # Its loops may call memcpy, and copies of a few bytes must not.
         kernel_flags=("-fhosted", level),
     )
-    _probe(clang, flags, cpu)
+    said = _said_of_core(clang, core)
+    if said and core.like:
+        clang = replace(clang, cpu=core.like)
+        said = _said_of_core(clang, core)
+    if said:
+        raise ToolchainError(f"{clang.gcc} does not compile for {core.cpu}: {said}", where=_WHERE)
     newlib = _headers(flags, "c")
     cxx = tuple(folder for folder in _headers(flags, "c++") if "c++" in folder.parts)
     return Kit(clang, newlib[-1:], cxx, ("-nostdinc++",), libraries)
 
 
-def _probe(compiler: Compiler, flags: tuple[str, ...], cpu: str) -> None:
-    """Raise an error if a compiler does not know a core."""
+def _said_of_core(compiler: Compiler, core: ArmCore) -> str:
+    """Return what a compiler says of a core that it does not know."""
+    flags = arm_flags(core, gcc=True, cpu=compiler.cpu)
     line = [*compiler.cross, *flags, "-x", "c", "-c", "/dev/null", "-o", "/dev/null"]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
-    if done.returncode == 0:
-        return
-    what = "does not know the core" if _OLD_CPU.search(done.stderr) else "does not compile for"
-    raise ToolchainError(f"{compiler.gcc} {what} {cpu}: {done.stderr.strip()[:200]}")
+    return "" if done.returncode == 0 else done.stderr.strip()[:200]
 
 
 @lru_cache(maxsize=64)

@@ -182,7 +182,8 @@ def compiled_sources(sources: Sources, operators: Sequence[str]) -> tuple[list[P
 
 def _core(soc: Soc, kit: Kit) -> list[str]:
     """The flags of our firmware without those that TFLite Micro's own build sets otherwise."""
-    ours = arm.arm_flags(arm.core_of(soc), gcc=kit.compiler.is_gcc)
+    compiler = kit.compiler
+    ours = arm.arm_flags(arm.core_of(soc), gcc=compiler.is_gcc, cpu=compiler.cpu)
     kept = [flag for flag in ours if flag not in ("-std=c11", "-O2", "-ffreestanding")]
     # Without it, memcpy of four bytes, which CMSIS-NN's inner loops have, would be a call.
     return [*kept, "-fhosted"]
