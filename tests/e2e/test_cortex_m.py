@@ -69,9 +69,13 @@ def test_digits_equal_the_reference(core: str) -> None:
     low, high = result.estimated_cycles or (0, 0)
     if core in ("cortex_m0plus", "cortex_m3", "cortex_m4"):
         assert result.instructions < low <= high < 3 * result.instructions
+        spans = [layer.estimated_cycles or (0, 0) for layer in result.layers]
+        assert 0.99 < sum(low for low, _ in spans) / low < 1
+        assert 0.99 < sum(high for _, high in spans) / high < 1
         said = f"Estimate, not measured: {low:,} to {high:,} cycles"
     else:
         assert result.estimated_cycles is None
+        assert all(layer.estimated_cycles is None for layer in result.layers)
         said = "No estimate of cycles"
     assert said in text
     assert text.replace("no cycles: an emulator ran it", "").count("cycles") == 1
