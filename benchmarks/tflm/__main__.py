@@ -5,8 +5,9 @@
 
 SOURCES is a folder with the projects as they are published, one folder each: ``tflm``,
 ``cmsis_nn``, ``cmsis``, ``flatbuffers``, ``gemmlowp``, ``ruy``; ``tflm@VERSION`` says a version.
-Results are kept in ``build/tflm``: what is interrupted goes on where it stopped.  Ours are measured
-anew after any change of the code, theirs if their sources or compilers have other versions.
+Results are kept in ``build/tflm``: what is interrupted goes on where it stopped, and with
+``--known`` the page is written of what there is.  Ours are measured anew after any change of the
+code, theirs if their sources or compilers have other versions.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from benchmarks.tflm.cells import OURS, Store, cells, data_of, network_of
 from benchmarks.tflm.compilers import LEVELS, NAMES, kit_of
 from benchmarks.tflm.firmware import Sources
 from benchmarks.tflm.layers import side_by_side
-from benchmarks.tflm.page import headline, page
+from benchmarks.tflm.page import LEFT, headline, page
 from byoc_dory.errors import ToolchainError
 from byoc_dory.soc.registry import resolve
 from htvm.progress_bar import shown_progress
@@ -66,6 +67,7 @@ BLOCK = re.compile(r"(<!-- python -m benchmarks.tflm -->\n).*?(\n<!-- end -->)",
     default=ROOT / "build" / "tflm",
     help="Folder of results and object files.",
 )
+@click.option("--known", is_flag=True, help="Measure nothing, and leave out what is not kept.")
 def main(
     sources: Path,
     network: tuple[str, ...],
@@ -73,6 +75,7 @@ def main(
     compiler: tuple[str, ...],
     models: Path,
     store: Path,
+    known: bool,
 ) -> None:
     """Measure; show kernels, or write the page and its data."""
     kept = Store(store, Sources.below(sources), lambda name: network_of(name, models))
@@ -88,8 +91,12 @@ def main(
                     continue
                 versions[kit.compiler.name] = None
                 for each in network or FILES:
+                    wanted = [*cells([each], [target], [(name, level)])]
+                    if known and not all(kept.is_known(cell) for cell in wanted):
+                        left.append(f"{each} on {target} by {setting}, not measured yet")
+                        continue
                     with progress.stage(f"{each}, {target}, {setting}"):
-                        for cell in cells([each], [target], [(name, level)]):
+                        for cell in wanted:
                             kept.measure(cell)
     if network or core or compiler:
         shown = [side_by_side(cell, kept.results) for cell in kept.results if cell.by == OURS]
@@ -97,7 +104,7 @@ def main(
         return
     said = [*kept.versions, *versions]
     said += [f"{name} {version(name)}" for name in ("unicorn", "htvm")]
-    said += [f"left out: {line}" for line in left]
+    said += [f"{LEFT}{line}" for line in left]
     place = ROOT / "docs" / "results" / "tflm.json"
     place.write_text(data_of(kept.results, said), "utf-8")
     (ROOT / "docs" / "tflm.md").write_text(page(kept.results, said), "utf-8")

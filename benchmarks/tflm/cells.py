@@ -121,6 +121,10 @@ class Store:
             entry = json.loads(line)
             self._known[Cell(**entry["cell"]), entry["of"]] = _counted(entry["counted"])
 
+    def is_known(self, cell: Cell) -> bool:
+        """Return whether a cell's result is kept."""
+        return (cell, self._digest(cell)) in self._known
+
     def measure(self, cell: Cell) -> Counted:
         """Return a cell's result; measure it unless it is known."""
         key = cell, self._digest(cell)

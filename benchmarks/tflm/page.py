@@ -9,7 +9,10 @@ from benchmarks.tflm.cells import FAST, OURS, Cell
 from benchmarks.tflm.layers import Pair, best, middle
 from benchmarks.tflm.run import Counted
 
-__all__ = ["FLASH_GOAL", "RAM_GOAL", "headline", "page"]
+__all__ = ["FLASH_GOAL", "LEFT", "RAM_GOAL", "headline", "page"]
+
+LEFT = "left out: "
+"""How a version begins that is none, but says what was not measured."""
 
 FLASH_GOAL, RAM_GOAL = 0.6, 0.8
 """The largest share of the flash and RAM of TFLite Micro with CMSIS-NN that we aim at."""
@@ -76,7 +79,9 @@ def page(results: Mapping[Cell, Counted], versions: Sequence[str]) -> str:
     parts += ["\n## Kernel by kernel\n", "Each side's best of the network.", _BOUND]
     parts += _kernels(chosen)
     parts += _published(chosen)
-    parts.append(f"\nVersions: {', '.join(versions)}.\n")
+    left = [text for text in versions if text.startswith(LEFT)]
+    parts.append(f"\nVersions: {', '.join(text for text in versions if text not in left)}.\n")
+    parts += [f"- {text}" for text in left] + ([""] if left else [])
     return "\n".join(parts)
 
 
@@ -164,6 +169,9 @@ def _compilers(results: Mapping[Cell, Counted], places: Sequence[tuple[str, str]
     for core, network in places:
         texts = []
         for compiler, level in settings:
+            if Cell(network, core, OURS, compiler, level) not in results:
+                texts.append("-")
+                continue
             pair = best(results, core, network, (compiler, level))
             figures = (_figure(pair.mine) / 1e6, _figure(pair.other) / 1e6)
             texts.append(f"{figures[0]:.3g} of {figures[1]:.3g}: {pair.share:.0%}")

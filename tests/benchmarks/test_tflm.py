@@ -57,10 +57,13 @@ def test_the_committed_page_is_of_the_committed_data() -> None:
     for name in QUOTING:
         quoted = BLOCK.search((ROOT / name).read_text("utf-8"))
         assert quoted is not None and headline(results) in quoted[0], name
-    settings = [setting.split(":") for setting in SETTINGS]
-    names = dict.fromkeys(each.network for each in results)
-    assert [*names] == ["ResNet-8", "DS-CNN", "MobileNet", "autoencoder"]
-    assert {*results} == {*cells([*names], CORES, [(name, level) for name, level in settings])}
+    for core in CORES:
+        for setting in SETTINGS:
+            name, _, level = setting.partition(":")
+            for network in ("ResNet-8", "DS-CNN", "MobileNet", "autoencoder"):
+                wanted = {*cells([network], [core], [(name, level)])}
+                said = f"left out: {network} on {core} by {setting}, not measured yet"
+                assert wanted <= {*results} or said in versions
     for each, one in results.items():
         assert one.equal, each
         assert 0.97 < sum(layer.instructions for layer in one.layers) / one.instructions <= 1, each
@@ -157,6 +160,7 @@ def test_what_is_known_is_not_measured_again(
     monkeypatch.setattr(cells_module, "_code", lambda: "changed")
     store = Store(tmp_path, sources, lambda name: Network(name, tmp_path, None, None))
     store.measure(cell(OURS, "zig:-O2"))
+    assert store.is_known(cell(OURS, "zig:-O2")) and not store.is_known(cell(OURS))
     store.measure(cell(FAST, "zig:-O2"))
     assert len(measured) == 3
     other = Store(tmp_path, replace(sources, versions=("tflm 2",)), store._network)
