@@ -7,15 +7,18 @@ import pytest
 from tvm import tirx
 
 from byoc_dory.layers import TfliteRequant
+from byoc_dory.soc.registry import resolve
 from htvm.aot.intrinsics import KERNELS, Column
 from htvm.aot.scaled import scaled_of
 from htvm.aot.schedules.packing import WeightTaps, WeightWords
+from htvm.firmware.user_compiler import user_compiler
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import dense_of
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import Case, bias_of, conv_case, int8, module, requantized, tflite
 from tests.aot.cpu.on_the_core import on_the_core
 from tests.reference import cpu_kernels as reference
+from tests.tools import tool
 
 CORE = "cortex_m4"
 NO_PADDING = (0, 0, 0, 0)
@@ -73,6 +76,22 @@ def test_one_factor_for_all_channels(c, tmp_path, compiler):
     case = Case(built, {"x": data}, expected)
     check_on_the_core(case, "htvm_scaled_one_alike", tmp_path, compiler)
     check_natively(case, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("kind", ["products", "one pixel", "depthwise"])
+def test_the_users_gcc(kind, tmp_path):
+    """The same with GCC, which gives statements other registers than clang."""
+    tool("arm-none-eabi-gcc")
+    case, call = {
+        "products": (conv_case(3, 3, 12, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_two"),
+        "one pixel": (conv_case(1, 1, 36, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_one"),
+        "depthwise": (
+            conv_case(4, 6, 5, 5, (3, 3), (1, 1), NO_PADDING, "tflite", groups=5),
+            "depthwise_4_1",
+        ),
+    }[kind]
+    gcc = user_compiler("arm-none-eabi-gcc", resolve(CORE).soc)
+    check_on_the_core(case, f"htvm_{call}", tmp_path, gcc)
 
 
 def test_channels_first_stay_as_they_were():
