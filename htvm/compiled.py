@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from byoc_dory.region import Kernel, RegionCode
     from byoc_dory.soc.base import Accelerator, Soc, Target
     from byoc_dory.state import StatePlan
+    from htvm.aot.assembler import Assembly
+    from htvm.aot.constants import ConstantPool
     from htvm.aot.cpu import CpuCode, CpuKernel
     from htvm.aot.program import Program
     from htvm.model import Model
@@ -47,6 +49,8 @@ STAGE_COUNT = 8
 
 
 Platform: TypeAlias = Literal["rv32", "arm", "qemu", "host"]
+Memory: TypeAlias = int | Literal["least"]
+"""The most bytes of an arena, or as few as possible."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,9 @@ class BuildOptions:
             ``None`` for the target's own.
         rewrites: ``"on"``: layers that accelerators refuse are computed by other operators with
             the same results where that is quicker (see `htvm.rewriting`); or ``"off"``.
+        memory: bytes of the arena at most, or ``"least"``: then operators are computed row by row
+            where that is needed (see `htvm.aot.chains`); ``None``: layer after layer.  Only for
+            targets without accelerators.
 
     Raises:
         TargetError: there is no such kind of CPU kernels, or another option is invalid.
@@ -72,6 +79,7 @@ class BuildOptions:
     l2_bytes: int | None = None
     policy: Policy | None = None
     rewrites: Literal["on", "off"] = "on"
+    memory: Memory | None = None
 
     def __post_init__(self) -> None:
         if self.policy is not None:
@@ -95,6 +103,8 @@ class BuildOptions:
             )
         if self.l2_bytes is not None:
             check_count("l2_bytes", self.l2_bytes)
+        if self.memory is not None:
+            check_memory(self.memory)
 
 
 _KEPT = ("regions", "dispatch", "weights", "state", "cpu_kernels", "program")
@@ -137,6 +147,7 @@ class Compiled:
     ) -> None:
         self.target = resolve(target, l2_bytes=options.l2_bytes)
         _check_tiling(options.tiling, self.target)
+        _check_chains(options, self.target)
         self._model = model
         self.options = options
         self._data = data
@@ -277,20 +288,37 @@ class Compiled:
                 self.source.name,
                 kernels=self.options.cpu_kernels,
                 cores=cores_of(target, budget),
-                simd=target.soc.host.simd,
-                scarce=target.soc.code_memory != "L2",
-                symbols=self._symbols,
+                pool=self._pool,
+                **self._cpu_options,
             )
+
+    @property
+    def _cpu_options(self) -> dict[str, Any]:
+        """What kernels of whole tensors and of rows have in common."""
+        soc = self.target.soc
+        return {
+            "simd": soc.host.simd,
+            "scarce": soc.code_memory != "L2",
+            "symbols": self._symbols,
+        }
 
     @cached_property
     def cpu_kernels(self) -> tuple[CpuKernel, ...]:
         """Kernels of the operators outside of regions."""
-        return self._cpu.kernels
+        return tuple(self._assembly.cpu_kernels)
 
     @cached_property
     def program(self) -> Program:
         """C sources, memory plan, entry function."""
-        from htvm.aot.program import Assembly, assemble
+        from htvm.aot.program import assemble
+
+        with self._progress.stage("assembling", (7, STAGE_COUNT)):
+            return assemble(self._assembly)
+
+    @cached_property
+    def _assembly(self) -> Assembly:
+        """What the program is assembled from."""
+        from htvm.aot.assembler import Assembly
         from htvm.aot.steps import Provenance
 
         source, cpu, state, soc = self.source, self._cpu, self.state, self.target.soc
@@ -301,27 +329,46 @@ class Compiled:
             if name in state.offsets
         }
         inputs, outputs = source.interface_with_layouts
-        with self._progress.stage("assembling", (7, STAGE_COUNT)):
-            return assemble(
-                Assembly(
-                    name=source.name,
-                    inputs=inputs,
-                    outputs=outputs,
-                    calls=cpu.calls,
-                    results=cpu.results,
-                    cpu_kernels=cpu.kernels,
-                    regions=self.regions,
-                    constants=cpu.constants,
-                    parameters=parameters,
-                    places=places,
-                    origin=Provenance(__version__, source.source, source.sha256),
-                    stack_bytes=soc.host.stack,
-                )
-            )
+        assembly = Assembly(
+            name=source.name,
+            inputs=inputs,
+            outputs=outputs,
+            calls=cpu.calls,
+            results=cpu.results,
+            cpu_kernels=cpu.kernels,
+            regions=self.regions,
+            constants=cpu.constants,
+            parameters=parameters,
+            places=places,
+            origin=Provenance(__version__, source.source, source.sha256),
+            stack_bytes=soc.host.stack,
+        )
+        return assembly if self.options.memory is None else self._by_rows(assembly)
+
+    def _by_rows(self, assembly: Assembly) -> Assembly:
+        """Return a program whose arena stays within the limit of the options."""
+        from htvm.aot.chains import RowCompiler, by_rows
+
+        options, memory = self.options, self.options.memory
+        assert memory is not None
+        compiler = RowCompiler(
+            self.source.name,
+            kernels=options.cpu_kernels,
+            **self._cpu_options,
+            pool=self._pool,
+        )
+        with self._progress.stage("planning chains of rows", (7, STAGE_COUNT)):
+            return by_rows(self.retargeted.model.graph, assembly, memory, compiler)
 
     @cached_property
     def _symbols(self) -> Symbols:
         return Symbols(self.source.name)
+
+    @cached_property
+    def _pool(self) -> ConstantPool:
+        from htvm.aot.constants import ConstantPool
+
+        return ConstantPool()
 
     def finish(self) -> Compiled:
         """Compute the values of all stages, or take them from the cache."""
@@ -412,6 +459,30 @@ def _check_tiling(options: TilingOptions, target: Target) -> None:
     for objective in (options.objective, *(asked for _, asked in options.layers)):
         if known and objective is not None:
             objective_named(objective, known, f"target '{target.name}'")
+
+
+def check_memory(memory: object) -> None:
+    """Refuse what is no limit of memory.
+
+    Raises:
+        TargetError: it is neither a positive number of bytes nor "least".
+    """
+    if memory != "least" and not (type(memory) is int and memory > 0):
+        raise TargetError(
+            f"{memory!r} is no limit of memory",
+            where="option 'memory'",
+            hint="give the bytes of the arena at most, or 'least'",
+        )
+
+
+def _check_chains(options: BuildOptions, target: Target) -> None:
+    """Refuse a limit of memory where regions of accelerators have their own plans."""
+    if options.memory is not None and target.accelerators:
+        raise TargetError(
+            f"chains of rows are for CPU targets, {target.name} has accelerators",
+            where="option 'memory'",
+            hint=f"leave it out, or build for {target.soc.name}.cpu",
+        )
 
 
 def _check_tiled(options: TilingOptions, known: Collection[str]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from byoc_dory.errors import TargetError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
-from htvm.compiled import STAGE_COUNT, BuildOptions, Compiled, Platform
+from htvm.compiled import STAGE_COUNT, BuildOptions, Compiled, Memory, Platform
 from htvm.integer_io import check_io, with_integer_io
 from htvm.model import Model
 from htvm.progress import Progress
@@ -47,6 +47,7 @@ def build(
     assembly: Literal["ahead", "late"] | None = None,
     l2_bytes: int | None = None,
     rewrites: Literal["on", "off"] = "on",
+    memory: Memory | None = None,
     data: Any = None,
     labels: Labels | None = None,
     io: Literal["source", "int8"] = "source",
@@ -77,6 +78,9 @@ def build(
         l2_bytes: size of L2 in bytes, for targets whose L2 is adjustable.
         rewrites: ``"on"``: layers that accelerators refuse are computed by other operators with
             the same results where that is quicker (see `htvm.rewriting`); or ``"off"``.
+        memory: for CPU targets: bytes of the arena at most, or ``"least"``. Operators are computed
+            row by row where that is needed, in the quickest way that was found; by default, layer
+            after layer.
         data: calibration inputs for retargeting: arrays like the model's input; by default, seeded
             inputs in the file's own ranges are used.
         labels: the right class of each of these inputs (or of the model's calibration inputs):
@@ -93,13 +97,14 @@ def build(
         ModelError: ``model`` is not a model, or has the name of a header of the SoC's driver.
         UnsupportedError: it uses an operator or quantization that is not supported.
         TargetError: the target, the platform, the schedule, the kind of CPU kernels or the choice
-            of rewrites is not known.
+            of rewrites is not known; or there is a limit of memory for a target with accelerators.
         InputError: ``io``, the calibration data or the labels are invalid, or there are labels
             without data.
         PolicyError: there is no such policy, or it names an unknown layer or accelerator, or an
             accelerator that cannot take the layer.
         TilingError: the smallest tile of a layer exceeds L1.
         L2OverflowError: the program exceeds L2.
+        CapacityError: no arena is as small as ``memory``.
         ToolchainError: there is no C compiler, or it failed; ``cc`` is none for the core.
     """
     from htvm.firmware.user_compiler import user_compiler
@@ -124,7 +129,7 @@ def build(
     progress = progress or Progress()
     check_io(io)
     whole = _tiling(tiling, schedule, assembly)
-    options = BuildOptions(cpu_kernels, whole, l2_bytes, policy, rewrites)
+    options = BuildOptions(cpu_kernels, whole, l2_bytes, policy, rewrites, memory)
     if io == "int8":
         model = with_integer_io(model)
     if labels is not None:

@@ -22,13 +22,17 @@ import numpy as np
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.work import Work
 from patterns.fields import check_fields, key_of
+from patterns.rows import RowWindow
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
 
     from byoc_dory.layers import Array, Layer, Layout
 
-__all__ = ["INT8", "Op", "Operands", "Range", "Scale", "TensorType", "Work", "operator", "union"]
+__all__ = [
+    "INT8", "Op", "Operands", "Range", "RowWindow", "Scale", "TensorType", "Work", "operator",
+    "union",
+]  # fmt: skip
 
 Range: TypeAlias = tuple[int, int]
 """Inclusive (low, high) of the elements of a tensor."""
@@ -144,6 +148,24 @@ class Op:
     def elements_read(self, inputs: Sequence[TensorType], output: TensorType) -> int:
         """The number of elements read, counting repeated reads: by default each input once."""
         return sum(int(np.prod(tensor.shape)) for tensor in inputs)
+
+    def row_windows(
+        self, inputs: Sequence[TensorType], output: TensorType
+    ) -> tuple[RowWindow, ...] | None:
+        """The rows of each input that a row of the result is computed from.
+
+        By default ``None``: it reads its inputs as a whole.
+
+        Args:
+            inputs: types of the tensors it reads.
+            output: type of its result.
+        """
+        return None
+
+    @property
+    def unpadded(self) -> Op:
+        """The same for inputs that come with the padding of `row_windows`; itself without any."""
+        return self
 
     @property
     def zero_point(self) -> int | None:

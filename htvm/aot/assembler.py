@@ -190,10 +190,13 @@ class Assembler:
         for value in call.outputs:
             self.define(value)
         spaces = []
-        for number, size in enumerate(kernel.workspaces):
-            space = f"{kernel.symbol}.workspace_{number}.{len(self.steps)}"
-            self.storages[space] = _Storage(None, size, f"{kernel.symbol}_workspace_{number}")
+        names = [name for name, *_ in kernel.params[len(kernel.params) - len(kernel.workspaces) :]]
+        for name, size in zip(names, kernel.workspaces, strict=True):
+            space = f"{kernel.symbol}.{name}.{len(self.steps)}"
+            self.storages[space] = _Storage(None, size, f"{kernel.symbol}_{name}")
             spaces.append(space)
+        for constant in kernel.constants:
+            self.add_constant(constant)
         step = Step(
             symbol=kernel.symbol,
             args=(),

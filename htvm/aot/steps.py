@@ -19,6 +19,7 @@ from byoc_dory.errors import ModelError
 
 if TYPE_CHECKING:
     from byoc_dory.definition import Definition
+    from byoc_dory.region import Constant
     from htvm.aot.overlay import Overlay
 
 OperandKind: TypeAlias = Literal["input", "output", "buffer", "constant"]
@@ -60,6 +61,7 @@ class CpuKernel:
         plain: whether its loops are TVM's, because no schedule is for its operators.
         overlays: inputs over which its output may be written.
         apart: a simpler definition for calls whose output has bytes of its own, if there is one.
+        constants: arrays that the source names, besides those that calls pass.
     """
 
     symbol: str
@@ -76,6 +78,7 @@ class CpuKernel:
     plain: bool = False
     overlays: tuple[Overlay, ...] = ()
     apart: Definition | None = None
+    constants: tuple[Constant, ...] = ()
 
     def of_layers(self, symbol: str, layers: tuple[str, ...]) -> CpuKernel:
         """The same code as the kernel of other layers, under another name."""

@@ -26,6 +26,7 @@ from patterns.ops.requantize import (
 from patterns.ops.scaling import requantized
 from patterns.primitive import dtype_of
 from patterns.relax_op import ComposedOp, Match
+from patterns.rows import RowWindow, matching_rows
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
@@ -62,6 +63,11 @@ class Add(ComposedOp):
             shapes = " and ".join(str(item.shape) for item in inputs)
             raise IntegerFormError(f"a sum of tensors of shapes {shapes}")
         return TensorType(inputs[0].shape, self.dtype)
+
+    def row_windows(
+        self, inputs: Sequence[TensorType], output: TensorType
+    ) -> tuple[RowWindow, ...] | None:
+        return matching_rows([each.shape for each in inputs], output.shape)
 
     def write(self, bb: BlockBuilder, inputs: Sequence[Expr], name: str) -> Var:
         first = emit(bb, R.astype(inputs[0], "int32"), name)

@@ -33,6 +33,12 @@ def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
 class PairOp(PrimitiveOp):
     """Base of functions of two tensors; in a field ``a`` or ``b``, an operand is constant."""
 
+    @property
+    def constant_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of operands that are constant."""
+        constants = (getattr(self, name, None) for name in ("a", "b"))
+        return tuple(each.shape for each in constants if each is not None)
+
     def operands(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.operands`: both, with a constant one in its place."""
         return pair(inputs, getattr(self, "a", None), getattr(self, "b", None))

@@ -36,6 +36,7 @@ from patterns.ops.requantize import (
 from patterns.ops.scaling import requantized, zero_point_of
 from patterns.primitive import Argument, Inputs, PrimitiveOp, dtype_of
 from patterns.relax_op import ComposedOp, Match
+from patterns.rows import ROW_AXIS, RowWindow, matching_rows
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
@@ -114,6 +115,11 @@ class Convert(ComposedOp):
         offset = int(slots["offset"].value.numpy())
         return cls(read_requantize(slots), read_clip(slots), offset, dtype_of(slots["cast"]))
 
+    def row_windows(
+        self, inputs: Sequence[TensorType], output: TensorType
+    ) -> tuple[RowWindow, ...] | None:
+        return matching_rows([each.shape for each in inputs], output.shape)
+
     def table(self) -> Array | None:
         """Return a conversion of int8 as a table: uint8 [256], indexed by the input's byte.
 
@@ -173,6 +179,13 @@ class TableLookup(PrimitiveOp):
     def rows(self) -> int:
         """Number of tables: 1, or one per channel."""
         return int(self.table.size) // _ENTRIES
+
+    def row_windows(
+        self, inputs: Sequence[TensorType], output: TensorType
+    ) -> tuple[RowWindow, ...] | None:
+        if self.rows > 1 and self.axis % len(output.shape) == ROW_AXIS:
+            return None
+        return matching_rows([each.shape for each in inputs], output.shape)
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         shape, table = inputs[0].shape, self.table.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from patterns.ops.requantize import (
 from patterns.ops.scaling import window_counts, windows
 from patterns.ops.weighted import RequantizedOp, SummedOp
 from patterns.primitive import dtype_of
+from patterns.rows import RowWindow, has_rows
 
 if TYPE_CHECKING:
     from tvm.relax import BlockBuilder, Expr, Var
@@ -178,6 +179,19 @@ class _Convolution(SummedOp):
 
     def result_of(self, inputs: Sequence[TensorType]) -> TensorType:
         return TensorType(self.window.result(inputs[0].shape, self.weight), "int32")
+
+    def row_windows(
+        self, inputs: Sequence[TensorType], output: TensorType
+    ) -> tuple[RowWindow, ...] | None:
+        window = self.window
+        if window.layout != "NHWC" or not has_rows(inputs[0].shape):
+            return None
+        size = (self.weight.shape[2] - 1) * window.dilation[0] + 1
+        return (RowWindow(size, window.strides[0], *window.padding),)
+
+    @property
+    def unpadded(self) -> _Convolution:
+        return replace(self, window=replace(self.window, padding=(0, 0, 0, 0)))
 
     def operands(self, x: Array, pad: int = 0) -> Array:
         """See `WeightedOp.operands`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from byoc_dory.layers import Array
 from patterns.op import Range, Scale, TensorType, Work, operator, union
 from patterns.ops.scaling import windows
 from patterns.relax_op import CallOp
+from patterns.rows import RowWindow, has_rows
 
 if TYPE_CHECKING:
     from tvm.relax import Call, Expr
@@ -48,6 +49,21 @@ class MaxPool(CallOp):
     @property
     def prescribed(self) -> Layout:
         return "NHWC" if self.layout == "NHWC" else "NCHW"
+
+    def row_windows(
+        self, inputs: Sequence[TensorType], output: TensorType
+    ) -> tuple[RowWindow, ...] | None:
+        """See `Op.row_windows`; the lowest number, as padding, never wins."""
+        kind = inputs[0]
+        if self.layout != "NHWC" or not has_rows(kind.shape) or "int" not in kind.dtype:
+            return None
+        size = (self.kernel[0] - 1) * self.dilation[0] + 1
+        least = int(np.iinfo(kind.dtype).min)
+        return (RowWindow(size, self.strides[0], *self.padding, least),)
+
+    @property
+    def unpadded(self) -> MaxPool:
+        return replace(self, padding=(0, 0, 0, 0))
 
     def call(self, x: Expr) -> Call:
         return R.nn.max_pool2d(

@@ -31,6 +31,7 @@ from htvm.tools.cli.output import PATH
 from htvm.tools.cli.terminal import log_to_stderr
 from htvm.tools.cli.words import (
     Bytes,
+    Memory,
     ModelName,
     complete_board,
     complete_target,
@@ -295,6 +296,12 @@ rewrites = click.option(
 )
 
 
+memory = click.option(
+    "--memory",
+    type=Memory(),
+    help="For CPU targets: bytes of the arena at most, or 'least': operators row by row where that "
+    "is needed.",
+)
 l2 = click.option("--l2", "l2_bytes", type=Bytes(), help="Bytes of L2, where that is adjustable.")
 tiling = _together(
     "tiling",
@@ -334,13 +341,14 @@ class Build(Placed, total=False):
 
     platform: Literal["rv32", "arm", "qemu", "host"] | None
     l2_bytes: int | None
+    memory: int | Literal["least"] | None
     cc: str | None
     assembly: Literal["ahead", "late"] | None
 
 
 placed = _together("placed", Placed, target, policy, tiling, rewrites)
 """Target, and where layers run, as a `Placed`."""
-build = _together("build", Build, target, policy, tiling, rewrites)
+build = _together("build", Build, target, policy, tiling, rewrites, memory)
 """Target, and how it is built for, as a `Build`."""
 
 platform = click.option(

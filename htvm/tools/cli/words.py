@@ -32,6 +32,16 @@ class Bytes(_Number):
         return found
 
 
+class Memory(Bytes):
+    """A number of bytes, or ``least``."""
+
+    name = "bytes|least"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number of bytes, or "least"."""
+        return value if value == "least" else super().convert(value, param, ctx)
+
+
 _BOARD = "htvm.board"
 _OF_ACCELERATORS = ("policy", "schedule", "objective", "l1_budget", "l1_budgets", "tiling_file")
 """Names of parameters whose options say something about accelerators only."""

@@ -239,6 +239,8 @@ def recipe_of(compiled: Compiled, platform: Platform) -> Recipe:
         digest.update(name.encode() + b"\0" + text.encode() + b"\0")
     options = [("target", compiled.target.name), ("platform", platform), *_options(compiled)]
     options_text = ", ".join(f'{name}="{value}"' for name, value in options[:2])
+    if compiled.options.memory is not None:
+        options_text += f", memory={compiled.options.memory!r}"
     tiling = compiled.options.tiling
     if compiled.target.accelerators:
         options_text += f', policy="{compiled.planned.policy}", schedule="{tiling.schedule}"'
@@ -259,6 +261,8 @@ def _options(compiled: Compiled) -> list[tuple[str, str]]:
     found = [("cpu_kernels", str(options.cpu_kernels))]
     if options.l2_bytes is not None:
         found.append(("l2_bytes", str(options.l2_bytes)))
+    if options.memory is not None:
+        found.append(("memory", str(options.memory)))
     if compiled.target.accelerators:
         found += [("policy", compiled.planned.policy), ("rewrites", str(options.rewrites))]
         found += [

@@ -15,6 +15,7 @@ from patterns.op import Range, TensorType, Work, operator, union
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
 from patterns.ops.moves.base import Move, y_axis
 from patterns.primitive import Argument, Inputs, PrimitiveOp, sizes_of
+from patterns.rows import ROW_AXIS, RowWindow, matching_rows
 
 _IN_A_ROW = 16
 """Parts that are told apart one after the other."""
@@ -43,6 +44,13 @@ class Concat(Move, PrimitiveOp):
             )
         size = sum(shape[axis] for shape in shapes)
         return TensorType((*shapes[0][:axis], size, *shapes[0][axis + 1 :]), inputs[0].dtype)
+
+    def row_windows(
+        self, inputs: Sequence[TensorType], output: TensorType
+    ) -> tuple[RowWindow, ...] | None:
+        if self.axis % len(output.shape) <= ROW_AXIS:
+            return None
+        return matching_rows([each.shape for each in inputs], output.shape)
 
     def operands(self, inputs: Inputs) -> Sequence[Argument]:
         return tuple(Argument(f"part_{at}", part) for at, part in enumerate(inputs))

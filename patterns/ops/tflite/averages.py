@@ -24,6 +24,7 @@ from patterns.ops.requantize import (
 from patterns.ops.scaling import windows
 from patterns.ops.tflite.binary import divided
 from patterns.primitive import PrimitiveOp, sizes_of
+from patterns.rows import RowWindow, has_rows
 
 if TYPE_CHECKING:
     from byoc_dory.layers import Layout
@@ -71,6 +72,14 @@ class AveragePool(PrimitiveOp):
                     f"pads {self.padding}"
                 )
         return TensorType((*shape[:y], *sizes, *shape[y + 2 :]), inputs[0].dtype)
+
+    def row_windows(
+        self, inputs: Sequence[TensorType], output: TensorType
+    ) -> tuple[RowWindow, ...] | None:
+        """See `Op.row_windows`; how many elements of a padded row count depends on its place."""
+        if self.layout != "NHWC" or not has_rows(inputs[0].shape) or any(self.padding[::2]):
+            return None
+        return (RowWindow(self.kernel[0], self.strides[0]),)
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         (source,), y_at = tensors, y_axis(self.layout)

@@ -23,6 +23,7 @@ from patterns.ops.requantize import (
     short_rounding_right_shift,
 )
 from patterns.ops.scaling import tflite_scale
+from patterns.rows import RowWindow, matching_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -198,6 +199,11 @@ class TfliteBinary(PairOp):
             raise IntegerFormError(f"operands of types {first.dtype} and {second.dtype}")
         return TensorType(broadcast(first.shape, second.shape), first.dtype)
 
+    def row_windows(
+        self, inputs: Sequence[TensorType], output: TensorType
+    ) -> tuple[RowWindow, ...] | None:
+        return matching_rows([each.shape for each in inputs], output.shape, self.constant_shapes)
+
     def constants(self) -> Mapping[str, Array]:
         """See `PrimitiveOp.constants`: the multipliers; TVM would multiply out known ones."""
         return {"multiplier": np.asarray(self._multipliers, "int32")}
@@ -293,6 +299,11 @@ class TfliteAdd(PairOp):
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         return TensorType(inputs[0].shape)
+
+    def row_windows(
+        self, inputs: Sequence[TensorType], output: TensorType
+    ) -> tuple[RowWindow, ...] | None:
+        return matching_rows([each.shape for each in inputs], output.shape)
 
     def constants(self) -> Mapping[str, Array]:
         """See `PrimitiveOp.constants`: the multipliers.

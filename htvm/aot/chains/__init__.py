@@ -1,0 +1,21 @@
+"""Chains of rows: consecutive operators that advance together, so that few rows of maps exist.
+
+Layer after layer, two whole maps exist at the peak.  In a chain, each operator computes a row as
+soon as the rows that it reads are there, and a map between two of them is a *strip*: the few rows
+that are still read, contiguous as kernels expect them, which slide.  Every row is computed once.
+A chain is one CPU kernel, its strips are the kernel's workspaces; so arena, entry function and
+reports treat it as any other kernel.
+
+* `network`: the operators and calls of a model as `Unit`s that read rows;
+* `chain`: `Chain` and `Strip`, the order in which rows are computed and the rows a strip needs;
+* `planning`: which units become chains, so that the arena stays within a limit;
+* `kernels`: the units' kernels for one row, generated like any others;
+* `emit`: a chain as C.
+"""
+
+from __future__ import annotations
+
+from htvm.aot.chains.kernels import RowCompiler
+from htvm.aot.chains.planning import by_rows
+
+__all__ = ["RowCompiler", "by_rows"]

@@ -1,0 +1,319 @@
+"""`Chain`: units that advance together; its strips, and the order in which rows are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from patterns.rows import RowWindow
+
+if TYPE_CHECKING:
+    from htvm.aot.chains.network import Network, RowTensor, Unit
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The rows of a tensor that a chain keeps: contiguous, with their padding; they slide.
+
+    Attributes:
+        tensor: the tensor.
+        rows: number of rows for which there is room.
+        top: rows of padding above the first row.
+        left, right: pixels of padding beside each row.
+        fill: value of the padding.
+        copied: whether its rows are copied from the whole tensor, to get their padding.
+    """
+
+    tensor: RowTensor
+    rows: int
+    top: int = 0
+    left: int = 0
+    right: int = 0
+    fill: int = 0
+    copied: bool = False
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from one row to the next."""
+        return (self.left + self.tensor.width + self.right) * self.tensor.pixel
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all its rows."""
+        return self.rows * self.pitch
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a unit finds the rows that it reads.
+
+    Attributes:
+        tensor: the tensor.
+        window: the rows.
+        strip: whether they are in the tensor's strip, else in the whole tensor.
+    """
+
+    tensor: str
+    window: RowWindow
+    strip: bool
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What makes a row: a unit, or the copy of a row into a strip.
+
+    Attributes:
+        name: name of the tensor.
+        unit: the unit, by its number in the network; ``None`` copies.
+        strip: whether the row goes into a strip, else into the whole tensor.
+        sources: what it reads.
+    """
+
+    name: str
+    unit: int | None
+    strip: bool
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Consecutive units that are computed row by row.
+
+    Attributes:
+        units: numbers of the first unit and of the one behind the last.
+        inputs: the tensors that it reads as a whole.
+        outputs: the tensors that it computes as a whole; the last unit's comes last.
+        strips: the strips, by tensor.
+        stages: what makes rows.
+        order: the stage that makes the next row, from the first row to the last.
+        below: for each input, how many bytes before it the only output may start at least.
+        kept: by tensor, for each row that goes into its strip, the first one that is still read.
+    """
+
+    units: tuple[int, int]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    strips: Mapping[str, Strip]
+    stages: tuple[Stage, ...]
+    order: tuple[int, ...]
+    below: Mapping[str, int]
+    kept: Mapping[str, tuple[int, ...]]
+
+    @property
+    def copied(self) -> int:
+        """Bytes that are copied from whole tensors into strips."""
+        return sum(strip.tensor.bytes for strip in self.strips.values() if strip.copied)
+
+    @property
+    def moved(self) -> int:
+        """Bytes that strips move when they slide."""
+        return sum(self.moved_by(strip) for strip in self.strips.values())
+
+    def moved_by(self, strip: Strip) -> int:
+        """Return the bytes that a strip moves, given its room."""
+        first, moved = -strip.top, 0
+        for y, kept in enumerate(self.kept[strip.tensor.name], -strip.top):
+            if y - first == strip.rows:
+                moved += max(y - kept, 0) * strip.pitch
+                first = kept
+        return moved
+
+    def with_room(self, tensor: str, rows: int) -> Chain:
+        """Return the chain with room for this many rows in a strip."""
+        strip = replace(self.strips[tensor], rows=rows)
+        return replace(self, strips={**self.strips, tensor: strip})
+
+
+def chain_of(network: Network, first: int, behind: int) -> Chain | None:
+    """Return the chain of consecutive units with the fewest rows in its strips.
+
+    Args:
+        network: the units.
+        first, behind: numbers of the first unit and of the one behind the last.
+
+    Returns:
+        ``None`` if they cannot advance together: one reads a tensor as a whole, or two need
+        different paddings of one.
+    """
+    units = network.units[first:behind]
+    if not all(unit.has_rows for unit in units):
+        return None
+    layout = _Layout(network, first, behind)
+    strips = layout.strips()
+    if strips is None:
+        return None
+    return _Run(network, layout, strips).chain()
+
+
+class _Layout:
+    """What a chain's tensors are: whole, in strips, or both."""
+
+    def __init__(self, network: Network, first: int, behind: int) -> None:
+        self.network = network
+        self.bounds = first, behind
+        self.units = dict(enumerate(network.units))
+        self.numbers = range(first, behind)
+        self.made = {network.units[number].result: number for number in self.numbers}
+        self.outputs = tuple(name for name in self.made if network.dies(name) >= behind)
+        read = [reading.tensor for unit in self._units() for reading in unit.reads]
+        self.inputs = tuple(dict.fromkeys(name for name in read if name not in self.made))
+        self.whole = {*self.inputs, *self.outputs}
+
+    def _units(self) -> Sequence[Unit]:
+        return [self.units[number] for number in self.numbers]
+
+    def windows(self, tensor: str) -> Iterator[RowWindow]:
+        """Yield how the chain's units read a tensor."""
+        for unit in self._units():
+            for reading in unit.reads:
+                if reading.tensor == tensor and reading.window is not None:
+                    yield reading.window
+
+    def strips(self) -> dict[str, Strip] | None:
+        """Return the strips, still without rows; ``None`` if readers contradict each other."""
+        found = {}
+        for name in (*self.inputs, *self.made):
+            windows = [
+                each for each in self.windows(name) if each.is_padded or name not in self.whole
+            ]
+            if not windows:
+                if name not in self.whole:  # nobody reads it
+                    return None
+                continue
+            padded = [each for each in windows if each.is_padded]
+            strip = Strip(
+                self.network.tensors[name],
+                0,
+                max((each.top for each in padded), default=0),
+                max((each.left for each in padded), default=0),
+                max((each.right for each in padded), default=0),
+                padded[0].fill if padded else 0,
+                name in self.whole,
+            )
+            fills = {each.fill for each in padded}
+            wide = [each for each in windows if each.size > 1]
+            sides = (strip.left, strip.right)
+            if len(fills) > 1 or any((each.left, each.right) != sides for each in wide):
+                return None
+            found[name] = strip
+        return found
+
+    def stages(self, strips: Mapping[str, Strip]) -> tuple[Stage, ...]:
+        """Return what makes rows, in the order of the units."""
+        found = [self._copy(name) for name in self.inputs if name in strips]
+        for name, number in self.made.items():
+            sources = []
+            for reading in self.units[number].reads:
+                window = reading.window
+                assert window is not None
+                strip = window.is_padded or reading.tensor not in self.whole
+                sources.append(Source(reading.tensor, window, strip))
+            found.append(Stage(name, number, name not in self.whole, tuple(sources)))
+            if name in self.whole and name in strips:
+                found.append(self._copy(name))
+        return tuple(found)
+
+    @staticmethod
+    def _copy(name: str) -> Stage:
+        return Stage(name, None, True, (Source(name, RowWindow(), False),))
+
+
+class _Run:
+    """Advances a chain row by row, on demand, and notes what that needs."""
+
+    def __init__(
+        self,
+        network: Network,
+        layout: _Layout,
+        strips: Mapping[str, Strip],
+    ) -> None:
+        self.tensors = network.tensors
+        self.layout = layout
+        self.outputs = layout.outputs
+        self.strips = strips
+        self.stages = layout.stages(strips)
+        self.maker = {(stage.name, stage.strip): at for at, stage in enumerate(self.stages)}
+        self.readers: dict[tuple[str, bool], list[tuple[int, RowWindow]]] = {}
+        for at, stage in enumerate(self.stages):
+            for source in stage.sources:
+                key = source.tensor, source.strip
+                self.readers.setdefault(key, []).append((at, source.window))
+        self.next = [-strips[stage.name].top if stage.strip else 0 for stage in self.stages]
+        self.order: list[int] = []
+        self.rows: dict[str, int] = {}
+        self.written: list[tuple[int, dict[str, int]]] = []
+        self.kept: dict[str, list[int]] = {}
+
+    def chain(self) -> Chain:
+        layout = self.layout
+        self._make_outputs()
+        strips = {name: replace(strip, rows=self.rows[name]) for name, strip in self.strips.items()}
+        return Chain(
+            layout.bounds,
+            layout.inputs,
+            layout.outputs,
+            strips,
+            self.stages,
+            tuple(self.order),
+            self._below(),
+            {name: tuple(rows) for name, rows in self.kept.items()},
+        )
+
+    def _make_outputs(self) -> None:
+        """Make all rows of the outputs, always of the one of which the least is there."""
+        waiting = [(self.maker[name, False], self.tensors[name].rows) for name in self.outputs]
+        while waiting:
+            at, rows = min(waiting, key=lambda each: (self.next[each[0]] + 1) / each[1])
+            self._supply(at, self.next[at])
+            waiting = [(at, rows) for at, rows in waiting if self.next[at] < rows]
+
+    def _supply(self, stage: int, last: int) -> None:
+        """Make the rows of a stage up to this one."""
+        while self.next[stage] <= last:
+            self._advance(stage)
+
+    def _advance(self, at: int) -> None:
+        stage, y = self.stages[at], self.next[at]
+        if 0 <= y < self.tensors[stage.name].rows:
+            for source in stage.sources:
+                maker = self.maker.get((source.tensor, source.strip))
+                if maker is not None:
+                    window = source.window
+                    last = y * window.stride - window.top + window.size - 1
+                    self._supply(maker, last)
+        if stage.strip:
+            kept = self.keep(stage.name, strip=True)
+            need = y + 1 - min(kept, y)
+            self.rows[stage.name] = max(self.rows.get(stage.name, 1), need)
+            self.kept.setdefault(stage.name, []).append(min(kept, y))
+        elif len(self.layout.outputs) == 1:
+            reads = {name: self.keep(name, strip=False) for name in self.layout.inputs}
+            self.written.append((y, reads))
+        self.order.append(at)
+        self.next[at] = y + 1
+
+    def keep(self, tensor: str, *, strip: bool) -> int:
+        """Return the first row of a tensor that somebody still reads."""
+        found = [
+            max(self.next[at], 0) * window.stride - window.top
+            if window.stride or self.next[at] < self.tensors[self.stages[at].name].rows
+            else self.tensors[tensor].rows
+            for at, window in self.readers.get((tensor, strip), ())
+        ]
+        return min(found, default=self.tensors[tensor].rows)
+
+    def _below(self) -> dict[str, int]:
+        """Return for each input how far before it the output must start, so that no row of it
+        meets a row of the input that is still read."""
+        if len(self.layout.outputs) != 1:
+            return {}
+        output = self.tensors[self.layout.outputs[0]]
+        found = {}
+        for name in self.layout.inputs:
+            source = self.tensors[name]
+            found[name] = max(
+                (y + 1) * output.row - min(reads[name], source.rows) * source.row
+                for y, reads in self.written
+            )
+        return {name: max(bytes_, 0) for name, bytes_ in found.items()}

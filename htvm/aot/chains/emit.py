@@ -1,0 +1,328 @@
+"""A chain as C: a function for each tensor, which makes a row of it, and one that calls them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byoc_dory.emit.text import c_identifier
+from byoc_dory.sharing import Sharing, share_functions
+from htvm.aot.constants import FreshNames
+from htvm.aot.entry import render
+from htvm.aot.literals import c_array
+from htvm.aot.overlay import Overlay
+from htvm.aot.steps import CpuKernel, Step, parameter_types
+
+if TYPE_CHECKING:
+    from byoc_dory.region import Constant
+    from htvm.aot.chains.chain import Chain, Source, Stage, Strip
+    from htvm.aot.chains.kernels import RowKernels
+    from htvm.aot.chains.network import Network
+
+HEADER = "htvm_chain.h"
+"""Header of what generated chains call."""
+
+
+def chain_kernel(
+    network: Network, chain: Chain, rows: Sequence[RowKernels], symbol: str
+) -> CpuKernel:
+    """Return a chain as a CPU kernel, whose workspaces are its strips.
+
+    Args:
+        network: the units.
+        chain: the chain.
+        rows: the kernels of each of its units.
+        symbol: name of its function.
+    """
+    return _Writer(network, chain, rows, symbol).kernel()
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A strip or a whole map in the chain's structure.
+
+    Attributes:
+        name: of the member.
+        parameter: of the function.
+        comment: what it is.
+        first: number of its first row.
+        next: number of the row that comes next at the beginning.
+    """
+
+    name: str
+    parameter: str
+    comment: str
+    first: int
+    next: int
+
+    @property
+    def start(self) -> str:
+        """The initializer."""
+        return f"{{{self.parameter}, {self.first}, {self.next}}}"
+
+
+class _Writer:
+    def __init__(
+        self, network: Network, chain: Chain, rows: Sequence[RowKernels], symbol: str
+    ) -> None:
+        self.network = network
+        self.chain = chain
+        self.symbol = symbol
+        self.tensors = network.tensors
+        self.programs = dict(zip(range(*chain.units), (each.program for each in rows), strict=True))
+        self.row_kernels = [kernel for each in rows for kernel in each.kernels]
+        self.sharing = share_functions(self.row_kernels, symbol)
+        self.work = max((program.plan.peak for program in self.programs.values()), default=0)
+        self.members = self._members()
+        names = FreshNames()
+        self.functions = [
+            names.fresh(f"{symbol}_{'' if stage.unit is not None else 'copy_'}"
+                        f"{c_identifier(stage.name)}")
+            for stage in chain.stages
+        ]  # fmt: skip
+
+    def kernel(self) -> CpuKernel:
+        chain, members = self.chain, self.members
+        inputs = [(members[name, False].parameter, self.tensors[name]) for name in chain.inputs]
+        outputs = [(members[name, False].parameter, self.tensors[name]) for name in chain.outputs]
+        strips = [
+            (members[name, True].parameter, "int8", (strip.bytes,), strip.bytes)
+            for name, strip in chain.strips.items()
+        ]
+        if self.work:
+            strips.append(("work", "int8", (self.work,), self.work))
+        params = [(name, tensor.dtype, tensor.shape) for name, tensor in (*inputs, *outputs)]
+        params += [(name, dtype, shape) for name, dtype, shape, _ in strips]
+        overlays = tuple(
+            Overlay(number, chain.below[name], self.tensors[name].bytes)
+            for number, name in enumerate(chain.inputs)
+            if name in chain.below and name not in self.network.inputs
+            and chain.below[name] < self.tensors[chain.outputs[0]].bytes
+        )  # fmt: skip
+        units = [self.network.units[number] for number in range(*chain.units)]
+        nodes = [node for unit in units for node in unit.nodes]
+        prototype = f"int32_t {self.symbol}({', '.join(f'int8_t *{name}' for name, *_ in params)})"
+        note = f"{len(units)} kernels advance together, row by row"
+        output = params[len(inputs)][0]
+        headers = [header for program in self.programs.values() for header in program.cpu_headers]
+        return CpuKernel(
+            symbol=self.symbol,
+            source=render(
+                "chain.c.jinja",
+                functions=self._functions(),
+                symbol=self.symbol,
+                members=list(members.values()),
+                work=self.work,
+                stages=[self._stage(at, stage) for at, stage in enumerate(chain.stages)],
+                layers=", ".join(node.name for node in nodes),
+                note=note,
+                said=[each.said(params[each.parameter][0], output) for each in overlays],
+                prototype=prototype,
+                order=c_array(np.asarray(chain.order, "uint8")),
+            ),
+            prototype=prototype,
+            params=tuple(params),
+            n_outputs=len(outputs),
+            workspaces=tuple(size for *_, size in strips),
+            layers=tuple(node.name for node in nodes),
+            operators=tuple(node.kind for node in nodes),
+            schedule=note,
+            headers=tuple(dict.fromkeys([HEADER, *headers])),
+            overlays=overlays,
+            constants=self._constants(),
+        )
+
+    def _constants(self) -> tuple[Constant, ...]:
+        found = {
+            constant.name: constant
+            for program in self.programs.values()
+            for constant in program.constants
+        }
+        return tuple(found.values())
+
+    def _functions(self) -> str:
+        """Return the kernels, which nobody else calls."""
+        text, declared = self.sharing.source, list[str]()
+        for function in self.sharing.functions:
+            if function.symbol in self._outer:
+                declared.append(function.prototype.strip().rstrip("; \n") + ";\n")
+                continue
+            name = re.escape(function.symbol)
+            text = re.sub(rf"^(\w+ {name}\()", r"static \1", text, flags=re.MULTILINE)
+        return "".join(declared) + text
+
+    @property
+    def _outer(self) -> set[str]:
+        """The functions that are not static, because they are quicker.
+
+        Compilers put the addresses of constants into static functions, which leaves too few
+        registers for the sums of a depthwise convolution.
+        """
+        return {
+            self.sharing.function_of[kernel.symbol].symbol
+            for kernel in self.row_kernels
+            if "depthwise" in kernel.operators
+        }
+
+    # --- members -----------------------------------------------------------------------------
+
+    def _members(self) -> dict[tuple[str, bool], _Member]:
+        """Return the members by tensor and whether they are its strip."""
+        fresh = FreshNames(["work", "y", "to", "c"]).fresh
+        found = {}
+        for name in (*self.chain.inputs, *self.chain.outputs):
+            tensor = self.tensors[name]
+            given = name in self.chain.inputs
+            label = fresh(f"{'in' if given else 'out'}_{c_identifier(name)}")
+            comment = f"{name}, {tensor.rows} rows of {tensor.row} B, whole"
+            rows = tensor.rows if given else 0
+            found[name, False] = _Member(label, label, comment, 0, rows)
+        for name, strip in self.chain.strips.items():
+            label = fresh(f"strip_{c_identifier(name)}")
+            comment = (
+                f"{name}, {strip.tensor.rows} rows of {strip.tensor.row} B, "
+                f"{strip.rows} of {strip.pitch} B at a time"
+            )
+            found[name, True] = _Member(label, label, comment, -strip.top, -strip.top)
+        return found
+
+    # --- stages ------------------------------------------------------------------------------
+
+    def _stage(self, at: int, stage: Stage) -> dict[str, Any]:
+        tensor = self.tensors[stage.name]
+        strip = self.chain.strips[stage.name] if stage.strip else None
+        target = self.members[stage.name, stage.strip].name
+        left = 0 if strip is None else strip.left * tensor.pixel
+        reads = ", ".join(self._said(source) for source in stage.sources)
+        verb = f"A row of {stage.name} from" if stage.unit is not None else "Copies"
+        calls = (
+            self._copy(stage, left) if stage.unit is None else self._calls(stage.unit, stage, left)
+        )
+        return {
+            "comment": f"{verb} {reads}.",
+            "function": self.functions[at],
+            "target": target,
+            "rows": tensor.rows,
+            "room": 0 if strip is None else strip.rows,
+            "pitch": tensor.row if strip is None else strip.pitch,
+            "keep": self._keep(stage.name, strip=True) if strip is not None else "",
+            "outside": strip is not None and self._outside(strip),
+            "fill": 0 if strip is None else strip.fill,
+            "borders": [] if strip is None else _borders(strip),
+            "checks": [*self._checks(stage), *self._spares(stage)],
+            "calls": calls,
+        }
+
+    def _outside(self, strip: Strip) -> bool:
+        """Whether rows of padding are made."""
+        made = self.chain.stages.index(
+            next(s for s in self.chain.stages if s.name == strip.tensor.name and s.strip)
+        )
+        return strip.top > 0 or self.chain.order.count(made) > strip.tensor.rows
+
+    def _said(self, source: Source) -> str:
+        size = source.window.size
+        return f"{f'{size} rows' if size > 1 else 'a row'} of {source.tensor}"
+
+    def _keep(self, tensor: str, *, strip: bool) -> str:
+        """Return the first row of a tensor that is still read, as C."""
+        found = []
+        for stage in self.chain.stages:
+            following = self.members[stage.name, stage.strip].name
+            for source in stage.sources:
+                if (source.tensor, source.strip) != (tensor, strip):
+                    continue
+                window = source.window
+                row = f"htvm_strip_from(c->{following}.next, {window.stride}, {window.top})"
+                found.append(row if window.stride else str(-window.top))
+        text = found[0]
+        for other in found[1:]:
+            text = f"htvm_strip_least({text}, {other})"
+        return text
+
+    def _row(self, source: Source) -> str:
+        """Return the number of the first row that is read, as C."""
+        window = source.window
+        number = {0: "0", 1: "y"}.get(window.stride, f"y * {window.stride}")
+        return f"{number} - {window.top}" if window.top else number
+
+    def _checks(self, stage: Stage) -> list[dict[str, str]]:
+        return [
+            {
+                "call": f"htvm_strip_holds(&c->{self.members[source.tensor, source.strip].name}, "
+                f"{self._row(source)}, {source.window.size})",
+                "code": "HTVM_CHAIN_NO_ROW",
+            }
+            for source in stage.sources
+        ]
+
+    def _spares(self, stage: Stage) -> list[dict[str, str]]:
+        """Return what makes sure that an output does not overwrite rows that are still read."""
+        if stage.strip:
+            return []
+        found = []
+        for name in self.chain.below:
+            if name in self.network.inputs:
+                continue
+            tensor, member = self.tensors[name], self.members[name, False].name
+            keep = self._keep(name, strip=False)
+            row = self.tensors[stage.name].row
+            found.append({
+                "call": f"htvm_strip_spares(&c->{member}, {tensor.row}, {keep}, to, {row})",
+                "code": "HTVM_CHAIN_OVERWRITES",
+            })  # fmt: skip
+        return found
+
+    def _place(self, source: Source) -> str:
+        """Return the address of the first pixel that is read, as C."""
+        tensor = self.tensors[source.tensor]
+        strip = self.chain.strips[source.tensor] if source.strip else None
+        pitch = tensor.row if strip is None else strip.pitch
+        member = self.members[source.tensor, source.strip].name
+        aside = 0 if strip is None else (strip.left - source.window.left) * tensor.pixel
+        text = f"htvm_strip_row(&c->{member}, {pitch}, {self._row(source)})"
+        return f"{text} + {aside}" if aside else text
+
+    def _copy(self, stage: Stage, left: int) -> list[str]:
+        (source,) = stage.sources
+        to = f"to + {left}" if left else "to"
+        return [f"htvm_strip_copy({to}, {self._place(source)}, {self.tensors[stage.name].row})"]
+
+    def _calls(self, unit: int, stage: Stage, left: int) -> list[str]:
+        program = self.programs[unit]
+        places = {f"input_{at}": self._place(source) for at, source in enumerate(stage.sources)}
+        places["output_0"] = f"to + {left}" if left else "to"
+        offsets = dict(program.plan.offsets)
+        places |= {
+            name: f"c->work + {offset}" if offset else "c->work" for name, offset in offsets.items()
+        }
+        return [_call(step, places, self.sharing) for step in program.steps]
+
+
+def _call(step: Step, places: dict[str, str], sharing: Sharing) -> str:
+    function = sharing.function_of[step.symbol]
+    values = [slot.value for slot in sharing.values[step.symbol]]
+    types = parameter_types(function.prototype, values=len(values))
+    arguments = []
+    for operand, kind in zip(step.args, types, strict=True):
+        if operand.kind == "constant":
+            plain = kind.removeprefix("const ")
+            cast = "" if kind.startswith("const ") else f"({plain})"
+            arguments.append(f"{cast}{operand.name}")
+            continue
+        text = places[operand.name]
+        if kind.removeprefix("const ") != "int8_t *":
+            text = f"({kind})(void *)({text})"
+        arguments.append(text)
+    return f"{function.symbol}({', '.join([*arguments, *values])})"
+
+
+def _borders(strip: Strip) -> list[dict[str, int]]:
+    """Return the padding beside a row: first byte and number of bytes."""
+    pixel = strip.tensor.pixel
+    sides = [(0, strip.left), (strip.left + strip.tensor.width, strip.right)]
+    return [{"at": at * pixel, "bytes": size * pixel} for at, size in sides if size]

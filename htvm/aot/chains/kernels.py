@@ -1,0 +1,135 @@
+"""The kernels of a chain: each unit's for one row, generated like the kernels of whole tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tvm import relax
+
+from byoc_dory.emit.text import Symbols
+from byoc_dory.memory.arena import written_over
+from htvm.aot.assembler import Assembly
+from htvm.aot.constants import ConstantPool
+from htvm.aot.cpu import Kernels, compile_cpu
+from htvm.aot.program import assemble
+from htvm.model import TensorInfo
+from patterns.rows import ROW_AXIS
+
+if TYPE_CHECKING:
+    from tvm.ir import IRModule
+    from tvm.relax import Expr
+
+    from htvm.aot.chains.network import Network, Unit
+    from htvm.aot.program import Program
+    from htvm.aot.steps import CpuKernel
+
+
+@dataclass(frozen=True, eq=False)
+class RowKernels:
+    """What computes a row of a unit's result.
+
+    Attributes:
+        program: the calls, with the places of what is between them in a workspace.
+        kernels: the kernels that they call.
+    """
+
+    program: Program
+    kernels: tuple[CpuKernel, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class RowCompiler:
+    """Compiles units for one row of their results, each once.
+
+    Attributes:
+        name: of the model.
+        simd: what kernels are built from, as for `compile_cpu`.
+        kernels: how they are scheduled, likewise.
+        scarce: whether memory is, likewise.
+        symbols: names that are in use in the program.
+        pool: its constants.
+    """
+
+    name: str
+    simd: str
+    kernels: Kernels
+    scarce: bool
+    symbols: Symbols
+    pool: ConstantPool
+    _known: dict[str, RowKernels] = field(default_factory=dict)
+
+    def row(self, network: Network, unit: Unit) -> RowKernels:
+        """Return what computes a row from the rows of the unit's readings."""
+        if unit.name not in self._known:
+            self._known[unit.name] = self._compile(network, unit)
+        return self._known[unit.name]
+
+    def _compile(self, network: Network, unit: Unit) -> RowKernels:
+        module, inputs = _module_of(network, unit)
+        code = compile_cpu(
+            module,
+            self.name,
+            kernels=self.kernels,
+            simd=self.simd,
+            scarce=self.scarce,
+            symbols=_RowSymbols(self.name, self.symbols),
+            pool=self.pool,
+        )
+        (result,) = code.results
+        shape = tuple(int(size) for size in module["main"].ret_ty.shape)
+        dtype = network.tensors[unit.result].dtype
+        program = assemble(
+            Assembly(
+                name=self.name,
+                inputs=inputs,
+                outputs=(TensorInfo(unit.result, shape, dtype),),
+                calls=code.calls,
+                results=(result,),
+                cpu_kernels=code.kernels,
+                constants=code.constants,
+                parameters=[str(each.name) for each in code.module["main"].params],
+            )
+        )
+        over = written_over(program.plan, program.buffers)
+        simple = code.kernels if over else tuple(each.without_overlays for each in code.kernels)
+        return RowKernels(program, simple)
+
+
+class _RowSymbols(Symbols):
+    """Names of a program, where those of functions say that they compute a row."""
+
+    def __init__(self, model: str, symbols: Symbols) -> None:
+        super().__init__(model)
+        self._of_program = symbols
+
+    def function(self, preferred: str) -> str:
+        return self._of_program.function(f"{preferred}_row")
+
+    def constant(self, preferred: str) -> str:
+        return self._of_program.constant(preferred)
+
+
+def _module_of(network: Network, unit: Unit) -> tuple[IRModule, tuple[TensorInfo, ...]]:
+    """Return the unit's operators for one row, and what this module takes: one per reading."""
+    builder = relax.BlockBuilder()
+    given, infos = [], []
+    for number, reading in enumerate(unit.reads):
+        tensor, window = network.tensors[reading.tensor], reading.window
+        assert window is not None
+        batch, _, width, channels = tensor.shape
+        shape = (batch, window.size, window.left + width + window.right, channels)
+        infos.append(TensorInfo(f"rows_{number}", shape, tensor.dtype))
+        given.append(relax.Var(f"rows_{number}", relax.TensorType(shape, tensor.dtype)))
+    known: dict[str, Expr] = {}
+    with builder.function("main", given):
+        with builder.dataflow():
+            waiting = iter(given)
+            for node in unit.nodes:
+                inputs = [known[name] if name in known else next(waiting) for name in node.inputs]
+                known[node.name] = node.op.unpadded.write(builder, inputs, node.name)
+            result = builder.emit_output(known[unit.nodes[-1].name])
+        builder.emit_func_output(result)
+    module = builder.get()
+    assert int(module["main"].ret_ty.shape[ROW_AXIS]) == 1, unit.name
+    return module, tuple(infos)

@@ -1,0 +1,342 @@
+"""Which operators become chains: the quickest program whose arena stays within a limit.
+
+Units run in their order, which is cut into segments: a unit as today, or a chain.  What a segment
+needs depends only on its ends, because between two segments only whole tensors are alive.  So the
+quickest cuts within a limit are a shortest path, and the least limit is that of the path whose
+largest segment is smallest: both are exact for the given order and these kernels.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from byoc_dory.emit.text import c_identifier
+from byoc_dory.errors import CapacityError
+from byoc_dory.memory.arena import ALIGNMENT, live_bytes
+from byoc_dory.work import Work
+from htvm.aot.chains.chain import Chain, chain_of
+from htvm.aot.chains.emit import chain_kernel
+from htvm.aot.chains.network import Network, network_of
+from htvm.aot.program import assemble
+from htvm.aot.steps import Alias, CpuKernel, ModelCall, Value
+
+if TYPE_CHECKING:
+    from htvm.aot.assembler import Assembly
+    from htvm.aot.chains.kernels import RowCompiler
+    from htvm.aot.program import Program
+    from patterns.reading.graph import Graph
+
+_log = logging.getLogger(__name__)
+
+_LONGEST = 24
+"""Units of a chain at most."""
+
+_STAGES = 255
+"""Stages of a chain at most: their numbers are bytes."""
+
+_TRIES = 8
+"""Plans of the arena at most; it may have gaps that the sums of bytes do not show."""
+
+# Instructions, estimated from a Cortex-M4: of calling a row's kernel, per byte that is moved, and
+# per multiply-accumulate of a pixel that a block of two pixels computes for nothing.
+_CALL, _BYTE, _MAC = 70, 0.6, 1.0
+
+
+def by_rows(
+    graph: Graph, given: Assembly, memory: int | Literal["least"], compiler: RowCompiler
+) -> Assembly:
+    """Return a program whose arena has at most this many bytes, by chains where that is needed.
+
+    Args:
+        graph: the operators.
+        given: the calls, each operator as a whole.
+        memory: bytes of the arena, or "least".
+        compiler: makes the kernels of rows.
+
+    Raises:
+        CapacityError: the arena of no such program is that small.
+    """
+    whole = assemble(given)
+    if memory != "least" and whole.plan.peak <= memory:
+        return given
+    network = network_of(graph, given)
+    if network is None:
+        if memory == "least":
+            return given
+        raise _too_small(memory, whole.plan.peak, "its operators are computed as a whole")
+    return _Planner(network, given, whole, compiler).plan(memory)
+
+
+def _too_small(limit: int, least: int, why: str) -> CapacityError:
+    return CapacityError(
+        f"an arena of {limit:,} B, and the least is {least:,} B: {why}",
+        where="option 'memory'",
+        hint=f"give at least {least}, or memory='least'",
+        limit=limit,
+        demand=least,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Segment:
+    """Consecutive units that are computed together.
+
+    Attributes:
+        first, behind: numbers of the first unit and of the one behind the last.
+        chain: how; ``None`` for a unit as a whole.
+        bytes: of the arena while it runs.
+        cost: estimated instructions beyond those of the products.
+    """
+
+    first: int
+    behind: int
+    chain: Chain | None
+    bytes: int
+    cost: float
+
+
+class _Planner:
+    def __init__(
+        self, network: Network, given: Assembly, whole: Program, compiler: RowCompiler
+    ) -> None:
+        self.network = network
+        self.given = given
+        self.whole = whole
+        self.compiler = compiler
+        self.kernels: dict[tuple[int, int], CpuKernel] = {}
+
+    def plan(self, memory: int | Literal["least"]) -> Assembly:
+        least = self._least()
+        asked = limit = least if memory == "least" else memory
+        if asked < least:
+            raise self._refusal(asked, least)
+        best: tuple[int, Assembly] | None = None
+        for _ in range(_TRIES):
+            cuts = self._quickest(limit)
+            if cuts is None:
+                break
+            made = self._assembly([self._with_spare(each, limit) for each in cuts])
+            peak = assemble(made).plan.peak
+            if best is None or peak < best[0]:
+                best = peak, made
+            if peak <= asked:
+                break
+            limit -= max(peak - asked, ALIGNMENT)
+        assert best is not None
+        peak, made = best
+        if memory != "least" and peak > memory:
+            raise self._refusal(memory, peak)
+        _log.debug("an arena of %d B, at least %d B by rows", peak, least)
+        return made
+
+    # --- paths -------------------------------------------------------------------------------
+
+    @cached_property
+    def _segments(self) -> Mapping[int, Sequence[_Segment]]:
+        """All segments, by the unit behind their last one."""
+        units = self.network.units
+        found: dict[int, list[_Segment]] = {number + 1: [] for number in range(len(units))}
+        for first, unit in enumerate(units):
+            found[first + 1].append(self._single(first))
+            if not unit.has_rows:
+                continue
+            for behind in range(first + 1, min(first + _LONGEST, len(units)) + 1):
+                if not units[behind - 1].has_rows:
+                    break
+                chain = chain_of(self.network, first, behind)
+                if chain is None or len(chain.stages) > _STAGES:
+                    continue
+                found[behind].append(self._chained(chain))
+        return found
+
+    def _least(self) -> int:
+        best = [0] * (len(self.network.units) + 1)
+        for behind, segments in self._segments.items():
+            best[behind] = min(max(best[each.first], each.bytes) for each in segments)
+        return best[-1]
+
+    def _quickest(self, limit: int) -> list[_Segment] | None:
+        """Return the cuts with the least cost within a limit; ``None`` if there are none."""
+        best: list[tuple[float, _Segment | None] | None] = [(0.0, None)]
+        for segments in self._segments.values():
+            found: tuple[float, _Segment | None] | None = None
+            for each in segments:
+                before = best[each.first]
+                if each.bytes > limit or before is None:
+                    continue
+                if found is None or before[0] + each.cost < found[0]:
+                    found = before[0] + each.cost, each
+            best.append(found)
+        cuts: list[_Segment] = []
+        at = len(best) - 1
+        while at:
+            entry = best[at]
+            if entry is None or entry[1] is None:
+                return None
+            cuts.append(entry[1])
+            at = entry[1].first
+        return cuts[::-1]
+
+    # --- segments ----------------------------------------------------------------------------
+
+    @cached_property
+    def _steps(self) -> Mapping[int, int]:
+        """The number of each call's step in the program without chains, by the call's identity."""
+        calls = [call for call in self.given.calls if isinstance(call, ModelCall)]
+        return {id(call): number for number, call in enumerate(calls)}
+
+    @cached_property
+    def _live(self) -> tuple[int, ...]:
+        return live_bytes(self.whole.buffers, len(self.whole.steps))
+
+    def _single(self, number: int) -> _Segment:
+        """Return a unit as a whole."""
+        unit = self.network.units[number]
+        pads = self._pads(unit.calls)
+        steps = [self._steps[id(call)] for call in (*pads, *unit.calls)]
+        moved = sum(value.bytes for call in pads for value in call.outputs)
+        return _Segment(
+            number, number + 1, None, max(self._live[step] for step in steps), _BYTE * moved
+        )
+
+    def _pads(self, calls: Sequence[ModelCall]) -> list[ModelCall]:
+        pads = self.network.pads
+        return [pads[name] for call in calls for name in call.inputs if name in pads]
+
+    def _chained(self, chain: Chain) -> _Segment:
+        wasted = 0.0
+        for number in range(*chain.units):
+            unit = self.network.units[number]
+            width = self.network.tensors[unit.result].width
+            if unit.nodes[0].op.work is Work.PRODUCT:
+                macs = sum(call.macs for call in unit.calls)
+                wasted += macs * (-(-width // 2) * 2 / width - 1)
+        moved = chain.moved + chain.copied
+        cost = _CALL * len(chain.order) + _BYTE * moved + _MAC * wasted
+        return _Segment(*chain.units, chain, self._bytes(chain), cost)
+
+    def _bytes(self, chain: Chain) -> int:
+        """Return the bytes of the arena while a chain runs."""
+        network, (first, behind) = self.network, chain.units
+        alive = [
+            name
+            for name, number in network.made.items()
+            if number < first <= network.dies(name) and self._in_arena(name)
+        ]
+        total = sum(_rounded(network.tensors[name].bytes) for name in alive)
+        outputs = [name for name in chain.outputs if self._in_arena(name)]
+        total += sum(_rounded(network.tensors[name].bytes) for name in outputs)
+        total += sum(_rounded(strip.bytes) for strip in chain.strips.values())
+        total += _rounded(max(self._work(number) for number in range(first, behind)))
+        return total - max((self._shared(chain, name) for name in outputs), default=0)
+
+    def _shared(self, chain: Chain, output: str) -> int:
+        """Return how many bytes of an input the output may take while the input is read."""
+        new = _rounded(self.network.tensors[output].bytes)
+        saved = 0
+        for name, below in chain.below.items():
+            if not self._in_arena(name) or self.network.dies(name) >= chain.units[1]:
+                continue
+            old = _rounded(self.network.tensors[name].bytes)
+            saved = max(saved, new + old - max(new, _rounded(below) + old))
+        return saved
+
+    def _in_arena(self, tensor: str) -> bool:
+        return tensor not in self.network.inputs and tensor not in self.network.results
+
+    def _work(self, number: int) -> int:
+        unit = self.network.units[number]
+        return self.compiler.row(self.network, unit).program.plan.peak
+
+    def _with_spare(self, segment: _Segment, limit: int) -> _Segment:
+        """Return a chain with more room in its strips, where that fits and saves moving rows."""
+        if segment.chain is None:
+            return segment
+        chain, free = segment.chain, limit - segment.bytes
+        while True:
+            best: tuple[float, int, Chain] | None = None
+            for name, strip in chain.strips.items():
+                for more in (1, 2, 4, 8):
+                    wider = chain.with_room(name, strip.rows + more)
+                    added = _rounded(wider.strips[name].bytes) - _rounded(strip.bytes)
+                    saved = chain.moved_by(strip) - chain.moved_by(wider.strips[name])
+                    if added > free or saved <= 0:
+                        continue
+                    if best is None or saved / max(added, 1) > best[0]:
+                        best = saved / max(added, 1), added, wider
+            if best is None:
+                return replace(segment, chain=chain)
+            free -= best[1]
+            chain = best[2]
+
+    # --- the program -------------------------------------------------------------------------
+
+    def _assembly(self, cuts: Sequence[_Segment]) -> Assembly:
+        """Return the program of these segments."""
+        network, given = self.network, self.given
+        kernels = {kernel.symbol: kernel for kernel in given.cpu_kernels}
+        aliases = [call for call in given.calls if isinstance(call, Alias)]
+        calls: list[ModelCall | Alias] = []
+        there = set(network.inputs) | set(given.constants)
+        made: list[CpuKernel] = []
+
+        def enter(call: ModelCall) -> None:
+            calls.append(call)
+            there.update(value.name for value in call.outputs)
+            for alias in aliases:
+                if alias.source in there and alias.output.name not in there:
+                    calls.append(alias)
+                    there.add(alias.output.name)
+
+        for alias in aliases:
+            if alias.source in there:
+                calls.append(alias)
+                there.add(alias.output.name)
+        for segment in cuts:
+            if segment.chain is not None:
+                kernel = self._kernel(segment.chain)
+                made.append(kernel)
+                enter(self._call(segment.chain, kernel))
+                continue
+            unit = network.units[segment.first]
+            for call in (*self._pads(unit.calls), *unit.calls):
+                if call.outputs[0].name not in there:
+                    made.append(kernels[call.target])
+                    enter(call)
+        return replace(given, calls=calls, cpu_kernels=tuple(dict.fromkeys(made)))
+
+    def _call(self, chain: Chain, kernel: CpuKernel) -> ModelCall:
+        tensors = self.network.tensors
+        outputs = tuple(
+            Value(name, tensors[name].shape, tensors[name].dtype) for name in chain.outputs
+        )
+        units = [self.network.units[number] for number in range(*chain.units)]
+        macs = sum(call.macs for unit in units for call in unit.calls)
+        return ModelCall(kernel.symbol, chain.inputs, outputs, macs)
+
+    def _kernel(self, chain: Chain) -> CpuKernel:
+        units = [self.network.units[number] for number in range(*chain.units)]
+        rows = [self.compiler.row(self.network, unit) for unit in units]
+        named = units[0].name if len(units) == 1 else f"{units[0].name}_to_{units[-1].name}"
+        wish = f"{c_identifier(named)}_rows"
+        symbol = self.compiler.symbols.function_of((chain.units, "chain"), wish)
+        return chain_kernel(self.network, chain, rows, symbol)
+
+    # --- verdicts ----------------------------------------------------------------------------
+
+    def _refusal(self, limit: int, least: int) -> CapacityError:
+        cuts = self._quickest(least)
+        assert cuts is not None
+        worst = max(cuts, key=lambda each: each.bytes)
+        units = self.network.units[worst.first : worst.behind]
+        named = units[0].name if len(units) == 1 else f"{units[0].name} to {units[-1].name}"
+        how = "as a whole" if worst.chain is None else "by rows"
+        return _too_small(limit, least, f"{named} {how} take {worst.bytes:,} B")
+
+
+def _rounded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT

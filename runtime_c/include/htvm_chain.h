@@ -1,0 +1,141 @@
+/* Strips: the rows of a map that a chain of operators still reads, contiguous, with their padding.
+ *
+ * A strip has room for some rows.  When it is full, the rows that nobody reads any more are dropped, and
+ * the others move to its beginning.  Rows are numbered as in the map; padding above the first row has
+ * negative numbers.  A whole map is a strip with room for all of its rows.
+ */
+#ifndef HTVM_CHAIN_H
+#define HTVM_CHAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HTVM_CHAIN_NO_ROOM (-16)    /* all rows of a full strip are still read */
+#define HTVM_CHAIN_NO_ROW (-17)     /* a row is read that is not there yet, or no longer */
+#define HTVM_CHAIN_OVERWRITES (-18) /* an output would overwrite a row that is still read */
+
+typedef struct {
+    int8_t *at;    /* where its first row is */
+    int32_t first; /* the number of this row */
+    int32_t next;  /* the number of the row that comes next */
+} htvm_strip_t;
+
+/* Words at any address, and at addresses of words. */
+typedef struct __attribute__((packed, may_alias)) {
+    uint32_t word;
+} htvm_chain_loose_t;
+typedef uint32_t __attribute__((may_alias)) htvm_chain_word_t;
+
+/* Copies bytes; `to` may lie within what is copied if it begins before it. */
+static __attribute__((unused)) void htvm_strip_copy(int8_t *to, const int8_t *from, int32_t bytes)
+{
+    int32_t at = 0;
+    if ((((uintptr_t)to | (uintptr_t)from) & 3u) == 0u) {
+#if defined(__thumb__)
+        for (; at + 16 <= bytes; at += 16) {
+            __asm__ volatile("ldmia %1!, {r3, r4, r5, r6}\n\tstmia %0!, {r3, r4, r5, r6}"
+                             : "+l"(to), "+l"(from)
+                             :
+                             : "r3", "r4", "r5", "r6", "memory");
+        }
+        to -= at;
+        from -= at;
+#else
+        for (; at + 16 <= bytes; at += 16) {
+            const htvm_chain_word_t *const source = (const htvm_chain_word_t *)(const void *)(from + at);
+            htvm_chain_word_t *const target = (htvm_chain_word_t *)(void *)(to + at);
+            const uint32_t a = source[0], b = source[1], c = source[2], d = source[3];
+            target[0] = a;
+            target[1] = b;
+            target[2] = c;
+            target[3] = d;
+        }
+#endif
+    } else {
+        for (; at + 8 <= bytes; at += 8) {
+            const htvm_chain_loose_t *const source = (const htvm_chain_loose_t *)(const void *)(from + at);
+            htvm_chain_loose_t *const target = (htvm_chain_loose_t *)(void *)(to + at);
+            const uint32_t a = source[0].word, b = source[1].word;
+            target[0].word = a;
+            target[1].word = b;
+        }
+    }
+    for (; at < bytes; at++) {
+        *(volatile int8_t *)(to + at) = from[at]; /* not a call of memmove, which there may not be */
+    }
+}
+
+/* Sets bytes. */
+static __attribute__((unused)) void htvm_strip_fill(int8_t *to, int32_t value, int32_t bytes)
+{
+    const uint32_t word = ((uint32_t)value & 0xffu) * 0x01010101u;
+    int32_t at = 0;
+    for (; at + 4 <= bytes; at += 4) {
+        ((htvm_chain_loose_t *)(void *)(to + at))->word = word;
+    }
+    for (; at < bytes; at++) {
+        *(volatile int8_t *)(to + at) = (int8_t)value;
+    }
+}
+
+/* Returns where the next row goes, and counts it; NULL if there is no room.
+ *
+ *   pitch   bytes from one row to the next
+ *   rows    rows for which there is room
+ *   keep    the first row that is still read
+ */
+static __attribute__((unused)) int8_t *htvm_strip_room(htvm_strip_t *strip, int32_t pitch, int32_t rows,
+                                                       int32_t keep)
+{
+    int32_t held = strip->next - strip->first;
+    if (held == rows) {
+        const int32_t kept = strip->next > keep ? strip->next - keep : 0;
+        if (kept >= rows) {
+            return NULL;
+        }
+        htvm_strip_copy(strip->at, strip->at + (rows - kept) * pitch, kept * pitch);
+        strip->first = strip->next - kept;
+        held = kept;
+    }
+    strip->next++;
+    return strip->at + held * pitch;
+}
+
+/* Whether `count` rows from a row on are there. */
+static inline __attribute__((unused)) int htvm_strip_holds(const htvm_strip_t *strip, int32_t row,
+                                                           int32_t count)
+{
+    return row >= strip->first && row + count <= strip->next;
+}
+
+/* Returns where a row is that is there. */
+static inline __attribute__((unused)) int8_t *htvm_strip_row(const htvm_strip_t *strip, int32_t pitch,
+                                                             int32_t row)
+{
+    return strip->at + (row - strip->first) * pitch;
+}
+
+/* Returns the first row that a reader still needs, given the number of the row that it makes next. */
+static inline __attribute__((unused)) int32_t htvm_strip_from(int32_t next, int32_t stride, int32_t top)
+{
+    return (next > 0 ? next : 0) * stride - top;
+}
+
+/* Returns the smaller of two numbers of rows. */
+static inline __attribute__((unused)) int32_t htvm_strip_least(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Whether bytes lie apart from the rows of a whole map that are still read, from row `keep` on. */
+static inline __attribute__((unused)) int htvm_strip_spares(const htvm_strip_t *map, int32_t pitch,
+                                                            int32_t keep, const int8_t *to, int32_t bytes)
+{
+    const uintptr_t low = (uintptr_t)to, high = low + (uintptr_t)bytes;
+    const int32_t from = keep < map->next ? (keep > 0 ? keep : 0) : map->next;
+    const uintptr_t start = (uintptr_t)map->at + (uintptr_t)(from * pitch);
+    const uintptr_t end = (uintptr_t)map->at + (uintptr_t)(map->next * pitch);
+    return high <= start || low >= end || start == end;
+}
+
+#endif
