@@ -162,6 +162,17 @@ class Op:
         """
         return None
 
+    def of_sums(self, inputs: Sequence[TensorType], output: TensorType) -> Op | None:
+        """The operator that computes the result from int32 sums of each channel over a whole map.
+
+        Args:
+            inputs, output: as for `row_windows`.
+
+        Returns:
+            ``None`` if the result is no function of these sums, or if they may not fit int32.
+        """
+        return None
+
     @property
     def unpadded(self) -> Op:
         """The same for inputs that come with the padding of `row_windows`; itself without any."""

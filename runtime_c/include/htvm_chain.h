@@ -78,6 +78,30 @@ static __attribute__((unused)) void htvm_strip_fill(int8_t *to, int32_t value, i
     }
 }
 
+/* Copies pixels to wider ones, whose other channels are 0. */
+static __attribute__((unused)) void htvm_strip_widen(int8_t *to, const int8_t *from, int32_t pixels,
+                                                     int32_t channels, int32_t wide)
+{
+    for (; pixels > 0; pixels--, from += channels, to += wide) {
+        for (int32_t c = 0; c < wide; c++) {
+            to[c] = c < channels ? from[c] : 0;
+        }
+    }
+}
+
+/* Adds the pixels of a row to sums of each channel. */
+static __attribute__((unused)) void htvm_strip_add(int32_t *sums, const int8_t *row, int32_t pixels,
+                                                   int32_t channels)
+{
+    for (int32_t c = 0; c < channels; c++) {
+        int32_t sum = sums[c];
+        for (int32_t x = 0; x < pixels; x++) {
+            sum += row[x * channels + c];
+        }
+        sums[c] = sum;
+    }
+}
+
 /* Returns where the next row goes, and counts it; NULL if there is no room.
  *
  *   pitch   bytes from one row to the next

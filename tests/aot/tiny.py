@@ -24,7 +24,8 @@ def cpu_kernel(
     symbol: str, source: str, prototype: str, workspaces: tuple[int, ...], layers: tuple[str, ...]
 ) -> CpuKernel:
     """A kernel of which the program needs to know no more."""
-    return CpuKernel(symbol, source, prototype, (), 1, workspaces, layers, (), "")
+    params = tuple((f"workspace_{n}", "int8", (size,)) for n, size in enumerate(workspaces))
+    return CpuKernel(symbol, source, prototype, params, 1, workspaces, layers, (), "")
 
 
 def gain() -> np.ndarray:

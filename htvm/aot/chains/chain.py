@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from htvm.aot.chains.network import RowTensor
 from patterns.rows import RowWindow
 
 if TYPE_CHECKING:
-    from htvm.aot.chains.network import Network, RowTensor, Unit
+    from htvm.aot.chains.network import Network, Unit
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Strip:
         left, right: pixels of padding beside each row.
         fill: value of the padding.
         copied: whether its rows are copied from the whole tensor, to get their padding.
+        pixel: bytes of a pixel; copies may get channels of zeros, which make words.
+        summed: whether it is the sum of all rows instead, int32 for each element.
     """
 
     tensor: RowTensor
@@ -32,16 +35,23 @@ class Strip:
     right: int = 0
     fill: int = 0
     copied: bool = False
+    pixel: int = 0
+    summed: bool = False
+
+    @property
+    def row(self) -> int:
+        """Bytes of a row with its padding."""
+        return (self.left + self.tensor.width + self.right) * self.pixel
 
     @property
     def pitch(self) -> int:
         """Bytes from one row to the next."""
-        return (self.left + self.tensor.width + self.right) * self.tensor.pixel
+        return 0 if self.summed else self.row
 
     @property
     def bytes(self) -> int:
         """Bytes of all its rows."""
-        return self.rows * self.pitch
+        return self.row if self.summed else self.rows * self.row
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,7 @@ class Stage:
 
     Attributes:
         name: name of the tensor.
-        unit: the unit, by its number in the network; ``None`` copies.
+        unit: the unit, by its number in the network; ``None`` copies, or adds to sums.
         strip: whether the row goes into a strip, else into the whole tensor.
         sources: what it reads.
     """
@@ -125,12 +135,15 @@ class Chain:
         return replace(self, strips={**self.strips, tensor: strip})
 
 
-def chain_of(network: Network, first: int, behind: int) -> Chain | None:
+def chain_of(
+    network: Network, first: int, behind: int, wide: Mapping[str, int] | None = None
+) -> Chain | None:
     """Return the chain of consecutive units with the fewest rows in its strips.
 
     Args:
         network: the units.
         first, behind: numbers of the first unit and of the one behind the last.
+        wide: by name of a unit, bytes of the pixels that it reads with channels of zeros.
 
     Returns:
         ``None`` if they cannot advance together: one reads a tensor as a whole, or two need
@@ -139,18 +152,25 @@ def chain_of(network: Network, first: int, behind: int) -> Chain | None:
     units = network.units[first:behind]
     if not all(unit.has_rows for unit in units):
         return None
-    layout = _Layout(network, first, behind)
+    layout = _Layout(network, first, behind, wide or {})
     strips = layout.strips()
     if strips is None:
         return None
     return _Run(network, layout, strips).chain()
 
 
+def sums_of(unit: Unit) -> str:
+    """Return the name of the sums of all rows that a unit reads; operators have no such names."""
+    return f"{unit.result} (sums)"
+
+
 class _Layout:
     """What a chain's tensors are: whole, in strips, or both."""
 
-    def __init__(self, network: Network, first: int, behind: int) -> None:
+    def __init__(self, network: Network, first: int, behind: int, wide: Mapping[str, int]) -> None:
         self.network = network
+        self.wide = wide
+        self.tensors = dict(network.tensors)
         self.bounds = first, behind
         self.units = dict(enumerate(network.units))
         self.numbers = range(first, behind)
@@ -163,33 +183,42 @@ class _Layout:
     def _units(self) -> Sequence[Unit]:
         return [self.units[number] for number in self.numbers]
 
-    def windows(self, tensor: str) -> Iterator[RowWindow]:
-        """Yield how the chain's units read a tensor."""
+    def readers(self, tensor: str) -> Iterator[tuple[Unit, RowWindow]]:
+        """Yield the chain's units that read a tensor, and how."""
         for unit in self._units():
             for reading in unit.reads:
                 if reading.tensor == tensor and reading.window is not None:
-                    yield reading.window
+                    # Sums are of one row at a time.
+                    yield unit, RowWindow() if unit.of_sums else reading.window
 
     def strips(self) -> dict[str, Strip] | None:
         """Return the strips, still without rows; ``None`` if readers contradict each other."""
         found = {}
         for name in (*self.inputs, *self.made):
-            windows = [
-                each for each in self.windows(name) if each.is_padded or name not in self.whole
+            readers = [
+                (unit, window)
+                for unit, window in self.readers(name)
+                if window.is_padded or name not in self.whole
             ]
+            windows = [window for _, window in readers]
             if not windows:
                 if name not in self.whole:  # nobody reads it
                     return None
                 continue
             padded = [each for each in windows if each.is_padded]
+            tensor = self.tensors[name]
+            pixel = tensor.pixel
+            if len(readers) == 1 and name in self.whole:
+                pixel = self.wide.get(readers[0][0].name, pixel)
             strip = Strip(
-                self.network.tensors[name],
+                tensor,
                 0,
                 max((each.top for each in padded), default=0),
                 max((each.left for each in padded), default=0),
                 max((each.right for each in padded), default=0),
                 padded[0].fill if padded else 0,
                 name in self.whole,
+                pixel,
             )
             fills = {each.fill for each in padded}
             wide = [each for each in windows if each.size > 1]
@@ -197,18 +226,29 @@ class _Layout:
             if len(fills) > 1 or any((each.left, each.right) != sides for each in wide):
                 return None
             found[name] = strip
+        for unit in self._units():
+            if unit.of_sums is not None:
+                source = self.tensors[unit.reads[0].tensor]
+                sums = RowTensor.of(sums_of(unit), (1, source.rows, 1, source.shape[3]), "int32")
+                self.tensors[sums.name] = sums
+                found[sums.name] = Strip(sums, 0, pixel=sums.pixel, summed=True)
         return found
 
     def stages(self, strips: Mapping[str, Strip]) -> tuple[Stage, ...]:
         """Return what makes rows, in the order of the units."""
         found = [self._copy(name) for name in self.inputs if name in strips]
         for name, number in self.made.items():
-            sources = []
-            for reading in self.units[number].reads:
+            unit, sources = self.units[number], []
+            for reading in unit.reads:
                 window = reading.window
                 assert window is not None
                 strip = window.is_padded or reading.tensor not in self.whole
                 sources.append(Source(reading.tensor, window, strip))
+            if unit.of_sums is not None:
+                sums = sums_of(unit)
+                found.append(Stage(sums, None, True, (replace(sources[0], window=RowWindow()),)))
+                rows = self.tensors[sums].rows
+                sources = [Source(sums, RowWindow(rows, rows), True)]
             found.append(Stage(name, number, name not in self.whole, tuple(sources)))
             if name in self.whole and name in strips:
                 found.append(self._copy(name))
@@ -228,7 +268,7 @@ class _Run:
         layout: _Layout,
         strips: Mapping[str, Strip],
     ) -> None:
-        self.tensors = network.tensors
+        self.tensors = layout.tensors
         self.layout = layout
         self.outputs = layout.outputs
         self.strips = strips

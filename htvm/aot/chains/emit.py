@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from htvm.aot.chains.chain import Chain, Source, Stage, Strip
     from htvm.aot.chains.kernels import RowKernels
     from htvm.aot.chains.network import Network
+    from htvm.aot.program import Program
 
 HEADER = "htvm_chain.h"
 """Header of what generated chains call."""
@@ -65,6 +66,21 @@ class _Member:
         return f"{{{self.parameter}, {self.first}, {self.next}}}"
 
 
+def program_of(chain: Chain, number: int, rows: RowKernels) -> Program:
+    """Return what computes a row of a unit in a chain, whose strips may have wide pixels.
+
+    Args:
+        chain: the chain.
+        number: of the unit.
+        rows: its kernels.
+    """
+    (stage,) = (each for each in chain.stages if each.unit == number)
+    strips = [chain.strips[source.tensor] for source in stage.sources if source.strip]
+    if rows.of_wide is not None and any(strip.pixel == rows.wide for strip in strips):
+        return rows.of_wide
+    return rows.program
+
+
 class _Writer:
     def __init__(
         self, network: Network, chain: Chain, rows: Sequence[RowKernels], symbol: str
@@ -72,9 +88,16 @@ class _Writer:
         self.network = network
         self.chain = chain
         self.symbol = symbol
-        self.tensors = network.tensors
-        self.programs = dict(zip(range(*chain.units), (each.program for each in rows), strict=True))
-        self.row_kernels = [kernel for each in rows for kernel in each.kernels]
+        self.tensors = {strip.tensor.name: strip.tensor for strip in chain.strips.values()}
+        self.tensors |= network.tensors
+        self.programs = {
+            number: program_of(chain, number, each)
+            for number, each in zip(range(*chain.units), rows, strict=True)
+        }
+        called = {step.symbol for program in self.programs.values() for step in program.steps}
+        self.row_kernels = [
+            kernel for each in rows for kernel in each.kernels if kernel.symbol in called
+        ]
         self.sharing = share_functions(self.row_kernels, symbol)
         self.work = max((program.plan.peak for program in self.programs.values()), default=0)
         self.members = self._members()
@@ -187,6 +210,8 @@ class _Writer:
                 f"{name}, {strip.tensor.rows} rows of {strip.tensor.row} B, "
                 f"{strip.rows} of {strip.pitch} B at a time"
             )
+            if strip.summed:
+                comment = f"{name}, {strip.bytes} B"
             found[name, True] = _Member(label, label, comment, -strip.top, -strip.top)
         return found
 
@@ -196,12 +221,14 @@ class _Writer:
         tensor = self.tensors[stage.name]
         strip = self.chain.strips[stage.name] if stage.strip else None
         target = self.members[stage.name, stage.strip].name
-        left = 0 if strip is None else strip.left * tensor.pixel
+        left = 0 if strip is None else strip.left * strip.pixel
         reads = ", ".join(self._said(source) for source in stage.sources)
-        verb = f"A row of {stage.name} from" if stage.unit is not None else "Copies"
-        calls = (
-            self._copy(stage, left) if stage.unit is None else self._calls(stage.unit, stage, left)
-        )
+        if stage.unit is not None:
+            verb, calls = f"A row of {stage.name} from", self._calls(stage.unit, stage, left)
+        elif strip is not None and strip.summed:
+            verb, calls = f"{stage.name}: adds", self._add(stage)
+        else:
+            verb, calls = "Copies", self._copy(stage, left)
         return {
             "comment": f"{verb} {reads}.",
             "function": self.functions[at],
@@ -212,7 +239,9 @@ class _Writer:
             "keep": self._keep(stage.name, strip=True) if strip is not None else "",
             "outside": strip is not None and self._outside(strip),
             "fill": 0 if strip is None else strip.fill,
+            "summed": 0 if strip is None or not strip.summed else strip.bytes,
             "borders": [] if strip is None else _borders(strip),
+            "filled": 0 if strip is None else strip.rows - strip.top,
             "checks": [*self._checks(stage), *self._spares(stage)],
             "calls": calls,
         }
@@ -283,14 +312,24 @@ class _Writer:
         strip = self.chain.strips[source.tensor] if source.strip else None
         pitch = tensor.row if strip is None else strip.pitch
         member = self.members[source.tensor, source.strip].name
-        aside = 0 if strip is None else (strip.left - source.window.left) * tensor.pixel
+        aside = 0 if strip is None else (strip.left - source.window.left) * strip.pixel
         text = f"htvm_strip_row(&c->{member}, {pitch}, {self._row(source)})"
         return f"{text} + {aside}" if aside else text
 
     def _copy(self, stage: Stage, left: int) -> list[str]:
         (source,) = stage.sources
         to = f"to + {left}" if left else "to"
-        return [f"htvm_strip_copy({to}, {self._place(source)}, {self.tensors[stage.name].row})"]
+        tensor, wide = self.tensors[stage.name], self.chain.strips[stage.name].pixel
+        if wide != tensor.pixel:
+            sizes = f"{tensor.width}, {tensor.pixel}, {wide}"
+            return [f"htvm_strip_widen({to}, {self._place(source)}, {sizes})"]
+        return [f"htvm_strip_copy({to}, {self._place(source)}, {tensor.row})"]
+
+    def _add(self, stage: Stage) -> list[str]:
+        (source,) = stage.sources
+        tensor = self.tensors[source.tensor]
+        sums = "(int32_t *)(void *)to"
+        return [f"htvm_strip_add({sums}, {self._place(source)}, {tensor.width}, {tensor.pixel})"]
 
     def _calls(self, unit: int, stage: Stage, left: int) -> list[str]:
         program = self.programs[unit]
@@ -323,6 +362,6 @@ def _call(step: Step, places: dict[str, str], sharing: Sharing) -> str:
 
 def _borders(strip: Strip) -> list[dict[str, int]]:
     """Return the padding beside a row: first byte and number of bytes."""
-    pixel = strip.tensor.pixel
+    pixel = strip.pixel
     sides = [(0, strip.left), (strip.left + strip.tensor.width, strip.right)]
     return [{"at": at * pixel, "bytes": size * pixel} for at, size in sides if size]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tvm import relax
 
 from byoc_dory.emit.text import Symbols
-from byoc_dory.memory.arena import written_over
+from byoc_dory.memory.arena import plan_memory, written_over
 from htvm.aot.assembler import Assembly
 from htvm.aot.constants import ConstantPool
 from htvm.aot.cpu import Kernels, compile_cpu
 from htvm.aot.program import assemble
 from htvm.model import TensorInfo
-from patterns.rows import ROW_AXIS
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -32,10 +31,16 @@ class RowKernels:
     Attributes:
         program: the calls, with the places of what is between them in a workspace.
         kernels: the kernels that they call.
+        wide: bytes of the pixels of rows with channels of zeros, 0 if it reads none: then
+            `of_wide` computes the same from such rows, which need not be made for each row of the
+            result again.
+        of_wide: that program.
     """
 
     program: Program
     kernels: tuple[CpuKernel, ...]
+    wide: int = 0
+    of_wide: Program | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +98,33 @@ class RowCompiler:
         )
         over = written_over(program.plan, program.buffers)
         simple = code.kernels if over else tuple(each.without_overlays for each in code.kernels)
-        return RowKernels(program, simple)
+        return _with_wide(RowKernels(program, simple), inputs)
+
+
+def _with_wide(rows: RowKernels, inputs: tuple[TensorInfo, ...]) -> RowKernels:
+    """Enter the program for rows with channels of zeros, if the first step adds these."""
+    program = rows.program
+    kernels = {kernel.symbol: kernel for kernel in rows.kernels}
+    first = kernels[program.steps[0].symbol]
+    source, target = program.steps[0].args[0], program.steps[0].args[-1]
+    if len(inputs) != 1 or first.operators != ("pad",) or target.kind != "buffer":
+        return rows
+    (*frame, channels), (*widened, wide) = inputs[0].shape, first.params[-1][2]
+    if frame != widened or wide <= channels or inputs[0].dtype != "int8":
+        return rows
+    steps = tuple(
+        replace(step, args=tuple(source if arg == target else arg for arg in step.args))
+        for step in program.steps[1:]
+    )
+    buffers = tuple(
+        replace(use, first=use.first - 1, last=use.last - 1, over="", below=0, above=0)
+        for use in program.buffers
+        if use.name != target.name
+    )
+    plan = plan_memory(buffers)
+    return replace(
+        rows, wide=wide, of_wide=replace(program, steps=steps, buffers=buffers, plan=plan)
+    )
 
 
 class _RowSymbols(Symbols):
@@ -119,17 +150,20 @@ def _module_of(network: Network, unit: Unit) -> tuple[IRModule, tuple[TensorInfo
         assert window is not None
         batch, _, width, channels = tensor.shape
         shape = (batch, window.size, window.left + width + window.right, channels)
-        infos.append(TensorInfo(f"rows_{number}", shape, tensor.dtype))
-        given.append(relax.Var(f"rows_{number}", relax.TensorType(shape, tensor.dtype)))
+        dtype = tensor.dtype
+        if unit.of_sums is not None:
+            shape, dtype = (batch, 1, 1, channels), "int32"
+        infos.append(TensorInfo(f"rows_{number}", shape, dtype))
+        given.append(relax.Var(f"rows_{number}", relax.TensorType(shape, dtype)))
     known: dict[str, Expr] = {}
     with builder.function("main", given):
         with builder.dataflow():
             waiting = iter(given)
             for node in unit.nodes:
                 inputs = [known[name] if name in known else next(waiting) for name in node.inputs]
-                known[node.name] = node.op.unpadded.write(builder, inputs, node.name)
+                op = node.op.unpadded if unit.of_sums is None else unit.of_sums
+                known[node.name] = op.write(builder, inputs, node.name)
             result = builder.emit_output(known[unit.nodes[-1].name])
         builder.emit_func_output(result)
     module = builder.get()
-    assert int(module["main"].ret_ty.shape[ROW_AXIS]) == 1, unit.name
     return module, tuple(infos)

@@ -16,6 +16,7 @@ from patterns.rows import RowWindow, has_rows
 
 if TYPE_CHECKING:
     from htvm.aot.assembler import Assembly
+    from patterns.op import Op
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
 
@@ -76,12 +77,14 @@ class Unit:
         calls: the calls that compute them as a whole.
         reads: what they read, paddings included.
         result: the tensor that they compute.
+        of_sums: what computes the result of the sums over all rows, if it is a function of these.
     """
 
     nodes: tuple[Node, ...]
     calls: tuple[ModelCall, ...]
     reads: tuple[Reading, ...]
     result: str
+    of_sums: Op | None = None
 
     @property
     def name(self) -> str:
@@ -225,7 +228,12 @@ class _Reader:
         if values[0].name != last.name or values[0].shape != last.output_shape:
             return None
         self._enter(last.name, last.output_shape, last.output_dtype)
-        return Unit(nodes, tuple(calls), self._readings(nodes, inner), last.name)
+        reads = self._readings(nodes, inner)
+        of_sums = last.op.of_sums([kind for _, kind in last.read], last.result)
+        padded = [each for each in reads if each.window is None or each.window.is_padded]
+        if len(nodes) > 1 or padded:
+            of_sums = None
+        return Unit(nodes, tuple(calls), reads, last.name, of_sums)
 
     def _readings(self, nodes: Sequence[Node], inner: set[str]) -> tuple[Reading, ...]:
         """Return what a unit reads from outside, each operand of each operator in order."""

@@ -19,7 +19,7 @@ from byoc_dory.errors import CapacityError
 from byoc_dory.memory.arena import ALIGNMENT, live_bytes
 from byoc_dory.work import Work
 from htvm.aot.chains.chain import Chain, chain_of
-from htvm.aot.chains.emit import chain_kernel
+from htvm.aot.chains.emit import chain_kernel, program_of
 from htvm.aot.chains.network import Network, network_of
 from htvm.aot.program import assemble
 from htvm.aot.steps import Alias, CpuKernel, ModelCall, Value
@@ -147,7 +147,7 @@ class _Planner:
             for behind in range(first + 1, min(first + _LONGEST, len(units)) + 1):
                 if not units[behind - 1].has_rows:
                     break
-                chain = chain_of(self.network, first, behind)
+                chain = chain_of(self.network, first, behind, self._wide)
                 if chain is None or len(chain.stages) > _STAGES:
                     continue
                 found[behind].append(self._chained(chain))
@@ -231,7 +231,7 @@ class _Planner:
         outputs = [name for name in chain.outputs if self._in_arena(name)]
         total += sum(_rounded(network.tensors[name].bytes) for name in outputs)
         total += sum(_rounded(strip.bytes) for strip in chain.strips.values())
-        total += _rounded(max(self._work(number) for number in range(first, behind)))
+        total += _rounded(max(self._work(chain, number) for number in range(first, behind)))
         return total - max((self._shared(chain, name) for name in outputs), default=0)
 
     def _shared(self, chain: Chain, output: str) -> int:
@@ -248,9 +248,18 @@ class _Planner:
     def _in_arena(self, tensor: str) -> bool:
         return tensor not in self.network.inputs and tensor not in self.network.results
 
-    def _work(self, number: int) -> int:
-        unit = self.network.units[number]
-        return self.compiler.row(self.network, unit).program.plan.peak
+    def _work(self, chain: Chain, number: int) -> int:
+        rows = self.compiler.row(self.network, self.network.units[number])
+        return program_of(chain, number, rows).plan.peak
+
+    @cached_property
+    def _wide(self) -> Mapping[str, int]:
+        """By name of a unit, bytes of the pixels that it reads with channels of zeros."""
+        found = {}
+        for unit in self.network.units:
+            if unit.has_rows:
+                found[unit.name] = self.compiler.row(self.network, unit).wide
+        return {name: wide for name, wide in found.items() if wide}
 
     def _with_spare(self, segment: _Segment, limit: int) -> _Segment:
         """Return a chain with more room in its strips, where that fits and saves moving rows."""

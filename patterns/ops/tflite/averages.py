@@ -13,7 +13,7 @@ from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import Array
-from patterns.op import INT8, Range, Scale, TensorType, Work, operator, union
+from patterns.op import INT8, Op, Range, Scale, TensorType, Work, operator, union
 from patterns.ops.moves.base import y_axis
 from patterns.ops.requantize import (
     fixed_point,
@@ -81,6 +81,13 @@ class AveragePool(PrimitiveOp):
             return None
         return (RowWindow(self.kernel[0], self.strides[0]),)
 
+    def of_sums(self, inputs: Sequence[TensorType], output: TensorType) -> Op | None:
+        (kind,) = inputs
+        alone = self.row_windows(inputs, output) is not None and not any(self.padding)
+        if not alone or self.kernel != kind.shape[1:3] or kind.dtype != "int8":
+            return None
+        return AverageOfSums(prod(self.kernel), self.clip)
+
     def body(self, *tensors: te.Tensor) -> te.Tensor:
         (source,), y_at = tensors, y_axis(self.layout)
         kernel, padding = self.kernel, self.padding
@@ -109,11 +116,8 @@ class AveragePool(PrimitiveOp):
         total = te.compute(out, window, name="total")
 
         def average(*index: Any) -> Any:
-            count, value = covered(index, 0) * covered(index, 1), total(*index)
-            half = tirx.truncdiv(count, tirx.const(2, "int32"))
-            nudged = value + tirx.Select(value >= 0, half, -half)
-            result = tirx.truncdiv(nudged, count)
-            return tirx.Cast(source.dtype, tirx.max(tirx.min(result, self.clip[1]), self.clip[0]))
+            count = covered(index, 0) * covered(index, 1)
+            return _averaged(total(*index), count, self.clip, source.dtype)
 
         return te.compute(out, average, name="average")
 
@@ -132,6 +136,41 @@ class AveragePool(PrimitiveOp):
     def elements_read(self, inputs: Sequence[TensorType], output: TensorType) -> int:
         """See `Op.elements_read`: all elements of each window."""
         return prod(self.kernel) * prod(output.shape)
+
+
+def _averaged(total: Any, count: Any, clip: Range, dtype: str) -> Any:
+    """Return a sum divided by the number of elements, rounded half away from zero and clipped."""
+    half = tirx.truncdiv(count, tirx.const(2, "int32"))
+    nudged = total + tirx.Select(total >= 0, half, -half)
+    result = tirx.truncdiv(nudged, count)
+    return tirx.Cast(dtype, tirx.max(tirx.min(result, clip[1]), clip[0]))
+
+
+@operator
+@dataclass(frozen=True, eq=False)
+class AverageOfSums(PrimitiveOp):
+    """The last part of an `AveragePool` over a whole map of int8, whose elements are summed.
+
+    Attributes:
+        count: number of elements of each sum.
+        clip: inclusive range of the output.
+    """
+
+    kind = "average_of_sums"
+    work = Work.WINDOW
+    scale = Scale.OWN
+
+    count: int
+    clip: Range = INT8
+
+    def result(self, inputs: Sequence[TensorType]) -> TensorType:
+        if inputs[0].dtype != "int32":
+            raise IntegerFormError(f"sums of type {inputs[0].dtype}")
+        return TensorType(inputs[0].shape)
+
+    def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
+        (sums,) = tensors
+        return _averaged(sums(*index), tirx.const(self.count, "int32"), self.clip, "int8")
 
 
 _MOST = {"int8": 1 << 22, "int16": 1 << 15}
