@@ -82,6 +82,15 @@ static __attribute__((unused)) void htvm_strip_fill(int8_t *to, int32_t value, i
 static __attribute__((unused)) void htvm_strip_widen(int8_t *to, const int8_t *from, int32_t pixels,
                                                      int32_t channels, int32_t wide)
 {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (channels == 3 && wide == 4) {
+        /* A word has the first byte of the next pixel, too: not the last one's. */
+        for (; pixels > 1; pixels--, from += 3, to += 4) {
+            const uint32_t word = ((const htvm_chain_loose_t *)(const void *)from)->word;
+            ((htvm_chain_loose_t *)(void *)to)->word = word & 0xffffffu;
+        }
+    }
+#endif
     for (; pixels > 0; pixels--, from += channels, to += wide) {
         for (int32_t c = 0; c < wide; c++) {
             to[c] = c < channels ? from[c] : 0;

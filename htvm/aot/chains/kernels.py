@@ -13,6 +13,7 @@ from htvm.aot.assembler import Assembly
 from htvm.aot.constants import ConstantPool
 from htvm.aot.cpu import Kernels, compile_cpu
 from htvm.aot.program import assemble
+from htvm.aot.steps import Alias, ModelCall
 from htvm.model import TensorInfo
 
 if TYPE_CHECKING:
@@ -98,10 +99,12 @@ class RowCompiler:
         )
         over = written_over(program.plan, program.buffers)
         simple = code.kernels if over else tuple(each.without_overlays for each in code.kernels)
-        return _with_wide(RowKernels(program, simple), inputs)
+        return _with_wide(RowKernels(program, simple), inputs, code.calls[0])
 
 
-def _with_wide(rows: RowKernels, inputs: tuple[TensorInfo, ...]) -> RowKernels:
+def _with_wide(
+    rows: RowKernels, inputs: tuple[TensorInfo, ...], call: ModelCall | Alias
+) -> RowKernels:
     """Enter the program for rows with channels of zeros, if the first step adds these."""
     program = rows.program
     kernels = {kernel.symbol: kernel for kernel in rows.kernels}
@@ -109,7 +112,8 @@ def _with_wide(rows: RowKernels, inputs: tuple[TensorInfo, ...]) -> RowKernels:
     source, target = program.steps[0].args[0], program.steps[0].args[-1]
     if len(inputs) != 1 or first.operators != ("pad",) or target.kind != "buffer":
         return rows
-    (*frame, channels), (*widened, wide) = inputs[0].shape, first.params[-1][2]
+    assert isinstance(call, ModelCall)
+    (*frame, channels), (*widened, wide) = inputs[0].shape, call.outputs[0].shape
     if frame != widened or wide <= channels or inputs[0].dtype != "int8":
         return rows
     steps = tuple(
