@@ -106,7 +106,7 @@ class Network:
         tensors: the tensors that units read or compute, by name.
         inputs: names of those that the caller hands over.
         results: names of those that are returned.
-        pads: the calls that compute a padded tensor as a whole, by its name.
+        pads: the calls that compute a padded tensor as a whole, by its name in the calls.
     """
 
     units: tuple[Unit, ...]
@@ -150,7 +150,7 @@ class _Reader:
         self.given = given
         self.layers = {kernel.symbol: kernel.layers for kernel in given.cpu_kernels}
         self.roots: dict[str, str] = {}  # the tensor whose bytes another one shares
-        self.pads: dict[str, ModelCall] = {}
+        self.padded: dict[str, ModelCall] = {}  # by the padding's name
         self.tensors: dict[str, RowTensor] = {}
         names = given.parameters or [info.name for info in given.inputs]
         self.inputs = tuple(names)
@@ -165,14 +165,15 @@ class _Reader:
         for layers, calls in groups:
             pad = self._pad(layers, calls)
             if pad:
-                self.pads[pad] = calls[0]
+                self.padded[pad] = calls[0]
                 continue
             unit = self._unit(layers, calls)
             if unit is None:
                 return None
             units.append(unit)
         results = tuple(self._root(name) for name in self.given.results)
-        return Network(tuple(units), self.tensors, self.inputs, results, self.pads)
+        pads = {call.outputs[0].name: call for call in self.padded.values()}
+        return Network(tuple(units), self.tensors, self.inputs, results, pads)
 
     def _groups(self) -> list[tuple[list[str], list[ModelCall]]] | None:
         """Return runs of calls that share operators: the operators and the calls of each."""
@@ -216,7 +217,7 @@ class _Reader:
         return node.name
 
     def _is_padding(self, tensor: str) -> bool:
-        return tensor in self.pads
+        return tensor in self.padded
 
     def _unit(self, layers: Sequence[str], calls: Sequence[ModelCall]) -> Unit | None:
         nodes = tuple(node for node in self.graph.in_order if node.name in set(layers))

@@ -1,0 +1,115 @@
+"""Helper: random networks that can be computed by rows: branches, strides, odd heights, averages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+import htvm
+from htvm.model import TensorInfo
+from patterns.op import TensorType
+from patterns.ops.convert import TableLookup
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.max_pool import MaxPool
+from patterns.ops.moves.concat import Concat
+from patterns.ops.moves.pad import Pad
+from patterns.ops.tflite.averages import AveragePool
+from patterns.ops.tflite.binary import AddFactors, TfliteAdd
+from patterns.reading.building import GraphBuilder
+from tests.e2e.draws import Array, Draws
+
+
+class _Sketch:
+    """Writes operators one after another; the last tensor is read by most."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = Draws(seed, "tflite")
+        shape = (1, self.draw.between(5, 17), self.draw.between(3, 12), self.draw.pick([1, 3, 4, 8]))
+        self.graph = GraphBuilder([("x", TensorType(shape))])
+        self.last = "x"
+        self.count = 0
+
+    def shape(self, tensor: str) -> tuple[int, ...]:
+        return self.graph.types[tensor].shape
+
+    def apply(self, op: object, *inputs: str) -> str:
+        self.count += 1
+        self.last = self.graph.apply(op, inputs, f"op_{self.count}")  # type: ignore[arg-type]
+        return self.last
+
+    def convolution(self, source: str, depthwise: bool, stride: int | None = None) -> str:
+        """A convolution, mostly with padding of its own or before it, that keeps every size."""
+        draw, (_, y, x, channels) = self.draw, self.shape(source)
+        size = draw.pick([1, 3, 3, 3, 5])
+        stride = draw.pick([1, 1, 2]) if stride is None else stride
+        count = channels if depthwise else draw.pick([4, 8, 6, 5, 16])
+        weight = draw.weights((count, 1 if depthwise else channels, size, size))
+        bias, requant, clip, _ = draw.ending(weight)
+        pad = (size // 2, size // 2, (size - 1) // 2 + draw.between(0, 1), size // 2)
+        pad = (pad[0], pad[1], min(pad[2], size - 1), pad[3])
+        window = Window((stride, stride), groups=channels if depthwise else 1)
+        if draw.chance(0.6):
+            if any(pad):
+                source = self.apply(Pad(draw.between(-128, 127), pad), source)
+        else:
+            window = replace(window, padding=pad)
+        return self.apply(conv2d_of(weight, bias, window, requant, clip), source)
+
+    def add(self, a: str, b: str) -> str:
+        zeros = tuple(self.draw.zero() for _ in range(3))
+        factors = AddFactors.from_scales((0.02, 0.03, 0.04), zeros)  # type: ignore[arg-type]
+        return self.apply(TfliteAdd(factors, self.draw.clip(zeros[2])), a, b)
+
+    def block(self) -> None:
+        """One of the usual parts of networks of maps."""
+        draw, start = self.draw, self.last
+        kind = draw.pick(["plain", "plain", "separable", "residual", "pool", "table", "concat"])
+        _, y, x, _ = self.shape(start)
+        if kind == "plain":
+            self.convolution(start, depthwise=False)
+        elif kind == "separable":
+            self.convolution(self.convolution(start, depthwise=True), depthwise=False)
+        elif kind == "residual":
+            inner = self.convolution(start, depthwise=draw.chance(0.5), stride=1)
+            if self.shape(inner) == self.shape(start):
+                self.add(start, inner)
+        elif kind == "pool" and min(y, x) > 2:
+            self.apply(MaxPool((2, 2), (draw.pick([1, 2]),) * 2), start)
+        elif kind == "table":
+            table = draw.rng.integers(-128, 128, 256).astype("int8")
+            self.apply(TableLookup(table), start)
+        elif kind == "concat":
+            a = self.convolution(start, depthwise=False, stride=1)
+            b = self.convolution(start, depthwise=False, stride=1)
+            if self.shape(a)[1:3] == self.shape(b)[1:3]:
+                self.apply(Concat(3), a, b)
+
+
+def chained_network(seed: int) -> htvm.Model:
+    """The network of a seed: int8 maps in NHWC, three to six blocks, often a global average."""
+    sketch = _Sketch(seed)
+    for _ in range(sketch.draw.between(3, 6)):
+        sketch.block()
+    if sketch.last == "x":
+        sketch.convolution("x", depthwise=False)
+    _, y, x, _ = sketch.shape(sketch.last)
+    if sketch.draw.chance(0.4):
+        sketch.apply(AveragePool((y, x), (1, 1)), sketch.last)
+    graph = sketch.graph.graph([sketch.last])
+    return htvm.load(graph.module, name=f"rows{seed}")
+
+
+def inputs_of(model: htvm.Model, seed: int) -> list[Array]:
+    """Random inputs, with seed 0 only of the ends of the range."""
+    rng = np.random.default_rng([seed, 3])
+    ends = np.array([-128, 127], "int8")
+    return [_draw(rng, ends, seed, info) for info in model.inputs]
+
+
+def _draw(rng: np.random.Generator, ends: Array, seed: int, info: TensorInfo) -> Array:
+    if seed == 0:
+        return rng.choice(ends, info.shape)
+    return rng.integers(-128, 128, info.shape).astype("int8")
+
+
