@@ -100,11 +100,11 @@ class StepCounts:
         elif place == "entry":
             if self.begin is None:
                 self.begin = now
-            elif self._open is not None:
-                kernel, start = self._open
-                self._steps.append((kernel, start - self.begin, now - self.begin))
-                self._open = None
+            else:
+                self._close(self.begin, now)
         elif self.begin is not None and self.end is None:
+            # A last kernel whose code is the entry function's, too, returns to main.
+            self._close(self.begin, now)
             self.end = now
 
     @property
@@ -112,6 +112,13 @@ class StepCounts:
         """How far the run has come."""
         begun, ended = self.begin is not None, self.end is not None
         return Reached(begun, len(self._steps), self._open is not None, ended)
+
+    def _close(self, begin: int, now: int) -> None:
+        """Note that the kernel has returned that was called last, if it has not before."""
+        if self._open is not None:
+            kernel, start = self._open
+            self._steps.append((kernel, start - begin, now - begin))
+            self._open = None
 
     def result(
         self,

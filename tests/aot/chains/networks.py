@@ -25,7 +25,12 @@ class _Sketch:
 
     def __init__(self, seed: int) -> None:
         self.draw = Draws(seed, "tflite")
-        shape = (1, self.draw.between(5, 17), self.draw.between(3, 12), self.draw.pick([1, 3, 4, 8]))
+        shape = (
+            1,
+            self.draw.between(5, 17),
+            self.draw.between(3, 12),
+            self.draw.pick([1, 3, 4, 8]),
+        )
         self.graph = GraphBuilder([("x", TensorType(shape))])
         self.last = "x"
         self.count = 0
@@ -111,5 +116,3 @@ def _draw(rng: np.random.Generator, ends: Array, seed: int, info: TensorInfo) ->
     if seed == 0:
         return rng.choice(ends, info.shape)
     return rng.integers(-128, 128, info.shape).astype("int8")
-
-

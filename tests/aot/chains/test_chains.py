@@ -1,0 +1,191 @@
+"""Chains by themselves: rows in order, strips as small as they can be, and guards that notice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from byoc_dory.errors import SimulationError
+from htvm.aot.chains.chain import Chain, chain_of
+from htvm.aot.chains.emit import chain_kernel
+from htvm.aot.chains.kernels import RowCompiler
+from htvm.aot.chains.network import Network, network_of
+from htvm.aot.program import assemble
+from htvm.aot.steps import ModelCall, Value
+from htvm.compiled import BuildOptions, Compiled
+from htvm.firmware.build import build_host
+from htvm.sim.runner import run
+from tests.aot.chains.networks import chained_network, inputs_of
+
+MUTANTS = 200
+
+
+def planned(seed: int) -> tuple[Compiled, Network]:
+    """A network and its units."""
+    compiled = Compiled(chained_network(seed), "generic.cpu", BuildOptions())
+    network = network_of(compiled.retargeted.model.graph, compiled._assembly)
+    assert network is not None
+    return compiled, network
+
+
+def chains_of(network: Network) -> list[Chain]:
+    """Every chain of at least two units, and those of one that read padding."""
+    count = len(network.units)
+    found = [
+        chain_of(network, first, behind)
+        for first in range(count)
+        for behind in range(first + 1, count + 1)
+    ]
+    return [chain for chain in found if chain is not None and chain.strips]
+
+
+def play(network: Network, chain: Chain) -> Counter[str]:
+    """Follow the order of a chain with numbers of rows only; return how often each was made.
+
+    Raises:
+        AssertionError: a row is read that is not there, or dropped while it is still read.
+    """
+    held: dict[tuple[str, bool], list[int]] = {}
+    following: dict[int, int] = {}
+    made: Counter[str] = Counter()
+    for name in chain.inputs:
+        held[name, False] = list(range(network.tensors[name].rows))
+    for number in chain.order:
+        stage = chain.stages[number]
+        strip = chain.strips[stage.name] if stage.strip else None
+        y = following.get(number, -strip.top if strip else 0)
+        rows = strip.tensor.rows if strip else network.tensors[stage.name].rows
+        if 0 <= y < rows:
+            made[f"{stage.name} {stage.unit}"] += 1
+            for source in stage.sources:
+                window = source.window
+                first = y * window.stride - window.top
+                there = held.get((source.tensor, source.strip), [])
+                assert set(range(first, first + window.size)) <= set(there), (stage, y, there)
+        target = held.setdefault((stage.name, stage.strip), [])
+        if strip is not None and not strip.summed and len(target) == strip.rows:
+            target.pop(0)  # the oldest row; more may go, but none needs to stay
+        target.append(y)
+        following[number] = y + 1
+    return made
+
+
+@pytest.mark.parametrize("seed", [1, 3, 7])
+def test_each_row_is_made_once_and_is_there_when_it_is_read(seed: int) -> None:
+    _, network = planned(seed)
+    chains = chains_of(network)
+    assert chains
+    for chain in chains:
+        made = play(network, chain)
+        for stage in chain.stages:
+            strip = chain.strips.get(stage.name)
+            rows = strip.tensor.rows if stage.strip and strip else network.tensors[stage.name].rows
+            count = made[f"{stage.name} {stage.unit}"]
+            # Rows that no stride reaches need not be made.
+            assert count <= rows if stage.strip else count == rows, stage
+
+
+def test_a_strip_has_no_row_too_many() -> None:
+    _, network = planned(3)
+    for chain in chains_of(network):
+        for name, strip in chain.strips.items():
+            if strip.summed or strip.rows == 1:
+                continue
+            with pytest.raises(AssertionError):
+                play(network, chain.with_room(name, strip.rows - 1))
+
+
+class Mutants:
+    """Chains of a network, built natively with one thing wrong."""
+
+    def __init__(self, seed: int) -> None:
+        self.compiled, self.network = planned(seed)
+        self.inputs = inputs_of(self.compiled.source, seed)
+        soc = self.compiled.target.soc
+        self.compiler = RowCompiler(
+            self.compiled.source.name, soc.host.simd, "scheduled", scarce=True,
+            symbols=self.compiled._symbols, pool=self.compiled._pool,
+        )  # fmt: skip
+        self.count = 0
+
+    def program(self, chain: Chain) -> Any:
+        """The program in which a chain takes the place of its units."""
+        network, given = self.network, self.compiled._assembly
+        units = network.units[slice(*chain.units)]
+        rows = [self.compiler.row(network, unit) for unit in units]
+        self.count += 1
+        symbol = f"{self.compiled.source.name}_chain_{self.count}"
+        kernel = chain_kernel(network, chain, rows, symbol)
+        outputs = tuple(
+            Value(name, network.tensors[name].shape, network.tensors[name].dtype)
+            for name in chain.outputs
+        )
+        gone = [call for unit in units for call in unit.calls]
+        calls = [call for call in given.calls if call not in gone]
+        at = given.calls.index(gone[0])
+        before = sum(call not in gone for call in given.calls[:at])
+        calls.insert(before, ModelCall(symbol, chain.inputs, outputs))
+        return assemble(replace(given, calls=calls, cpu_kernels=(*given.cpu_kernels, kernel)))
+
+    def outputs(self, program: Any) -> list[np.ndarray]:
+        return run(build_host(program, self.compiled.target.soc), self.inputs).outputs
+
+    def small(self) -> list[tuple[Chain, Chain]]:
+        """Chains, each also with one of its strips a row too small."""
+        return [
+            (chain, chain.with_room(name, strip.rows - 1))
+            for chain in chains_of(self.network)
+            for name, strip in chain.strips.items()
+            if not strip.summed and strip.rows > 1
+        ]
+
+    def early(self, chain: Chain) -> Any:
+        """The program whose output begins one row too late, over an input that is still read."""
+        program = self.program(chain)
+        uses = {use.name: use for use in program.buffers}
+        for use in program.buffers:
+            if (
+                use.over
+                and use.below < uses[use.over].bytes
+                and "_chain_" in program.steps[use.first].symbol
+            ):
+                row = self.network.tensors[chain.outputs[0]].row
+                offsets = dict(program.plan.offsets)
+                offsets[use.name] = offsets[use.over] - use.below + -(-row // 16) * 16
+                plan = replace(program.plan, offsets=tuple(offsets.items()),
+                               peak=program.plan.peak + 2 * row + use.bytes)  # fmt: skip
+                return replace(program, plan=plan)
+        return None
+
+
+@pytest.mark.parametrize("seed", [3])
+def test_a_strip_one_row_too_small_is_found(seed: int) -> None:
+    mutants = Mutants(seed)
+    whole, small = mutants.small()[-1]
+    found = mutants.outputs(mutants.program(whole))
+    np.testing.assert_array_equal(found[0], mutants.outputs(mutants.compiled.program)[0])
+    with pytest.raises(SimulationError, match=r"-16|-17"):
+        mutants.outputs(mutants.program(small))
+
+
+@pytest.mark.slow
+def test_all_mutants_are_found() -> None:
+    count, late, seed = 0, 0, 0
+    while count < MUTANTS:
+        seed += 1
+        mutants = Mutants(seed)
+        for _, small in mutants.small()[:: max(len(mutants.small()) // 8, 1)]:
+            with pytest.raises(SimulationError, match=r"-16|-17"):
+                mutants.outputs(mutants.program(small))
+            count += 1
+        for chain in chains_of(mutants.network):
+            wrong = mutants.early(chain) if chain.below and late < count // 4 else None
+            if wrong is not None:
+                with pytest.raises(SimulationError, match="-18"):
+                    mutants.outputs(wrong)
+                count, late = count + 1, late + 1
+    assert late > MUTANTS // 10
