@@ -178,7 +178,6 @@ class _Reader:
     def _groups(self) -> list[tuple[list[str], list[ModelCall]]] | None:
         """Return runs of calls that share operators: the operators and the calls of each."""
         groups: list[tuple[list[str], list[ModelCall]]] = []
-        known: set[str] = set()
         for call in self.given.calls:
             if isinstance(call, Alias):
                 self.roots[call.output.name] = call.source
@@ -187,14 +186,17 @@ class _Reader:
             layers = self.layers.get(call.target)
             if layers is None or any(layer not in self.graph.nodes for layer in layers):
                 return None
-            if groups and set(layers) & set(groups[-1][0]):
-                groups[-1][0].extend(each for each in layers if each not in groups[-1][0])
-                groups[-1][1].append(call)
-            elif set(layers) & known:
+            of_same = [group for group in groups if set(group[0]) & set(layers)]
+            names = [name for group in of_same for name in group[0]]
+            calls = [each for group in of_same for each in group[1]]
+            between = groups[groups.index(of_same[0]) :] if of_same else []
+            read = {name for group in between if group not in of_same for each in group[1]
+                    for name in each.inputs}  # fmt: skip
+            if read & {value.name for each in calls for value in each.outputs}:
                 return None
-            else:
-                groups.append((list(layers), [call]))
-            known.update(layers)
+            groups = [group for group in groups if group not in of_same]
+            groups.append(([*names, *(each for each in layers if each not in names)],
+                           [*calls, call]))  # fmt: skip
         return groups
 
     def _enter(self, name: str, shape: Sequence[int], dtype: str) -> None:

@@ -1,4 +1,4 @@
-"""Helper: random networks that can be computed by rows: branches, strides, odd heights, averages."""
+"""Helper: random networks that can be computed by rows: branches, strides, odd heights."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Sketch:
 
     def convolution(self, source: str, depthwise: bool, stride: int | None = None) -> str:
         """A convolution, mostly with padding of its own or before it, that keeps every size."""
-        draw, (_, y, x, channels) = self.draw, self.shape(source)
+        draw, channels = self.draw, self.shape(source)[3]
         size = draw.pick([1, 3, 3, 3, 5])
         stride = draw.pick([1, 1, 2]) if stride is None else stride
         count = channels if depthwise else draw.pick([4, 8, 6, 5, 16])

@@ -1,4 +1,4 @@
-"""Chains of rows compute what the integer form says, whatever the network, the limit and the core."""
+"""Chains of rows compute what the integer form says, for any network, limit and core."""
 
 from __future__ import annotations
 
