@@ -109,7 +109,7 @@ class BuildOptions:
 
 _KEPT = ("regions", "dispatch", "weights", "state", "cpu_kernels", "program")
 """The values that the cache keeps together; the first one leads to the second in its own stage."""
-_MODULES = ("partition", "_generated", "_cpu")
+_MODULES = ("partition", "_generated", "_cpu", "_assembly", "_pool")
 """Values that lead to these, with the weights as constants of TVM."""
 
 

@@ -186,17 +186,20 @@ class _Reader:
             layers = self.layers.get(call.target)
             if layers is None or any(layer not in self.graph.nodes for layer in layers):
                 return None
-            of_same = [group for group in groups if set(group[0]) & set(layers)]
-            names = [name for group in of_same for name in group[0]]
-            calls = [each for group in of_same for each in group[1]]
-            between = groups[groups.index(of_same[0]) :] if of_same else []
-            read = {name for group in between if group not in of_same for each in group[1]
-                    for name in each.inputs}  # fmt: skip
-            if read & {value.name for each in calls for value in each.outputs}:
-                return None
-            groups = [group for group in groups if group not in of_same]
-            groups.append(([*names, *(each for each in layers if each not in names)],
-                           [*calls, call]))  # fmt: skip
+            names, calls, others = list(layers), [call], []
+            for group in reversed(groups):
+                if set(group[0]) & set(names):
+                    names = [*group[0], *(name for name in names if name not in group[0])]
+                    calls = [*group[1], *calls]
+                else:
+                    others.append(group)
+            if len(calls) > 1:
+                # Calls between these stay before them, so they must not read their results.
+                made = {value.name for each in calls for value in each.outputs}
+                read = {name for _, group in others for each in group for name in each.inputs}
+                if made & read:
+                    return None
+            groups = [*reversed(others), (names, calls)]
         return groups
 
     def _enter(self, name: str, shape: Sequence[int], dtype: str) -> None:

@@ -107,7 +107,6 @@ class _Planner:
         self.given = given
         self.whole = whole
         self.compiler = compiler
-        self.kernels: dict[tuple[int, int], CpuKernel] = {}
 
     def plan(self, memory: int | Literal["least"]) -> Assembly:
         least = self._least()
@@ -128,6 +127,8 @@ class _Planner:
             limit -= max(peak - asked, ALIGNMENT)
         assert best is not None
         peak, made = best
+        if peak >= self.whole.plan.peak:
+            peak, made = self.whole.plan.peak, self.given
         if memory != "least" and peak > memory:
             raise self._refusal(memory, peak)
         _log.debug("an arena of %d B, at least %d B by rows", peak, least)
