@@ -116,3 +116,44 @@ def _draw(rng: np.random.Generator, ends: Array, seed: int, info: TensorInfo) ->
     if seed == 0:
         return rng.choice(ends, info.shape)
     return rng.integers(-128, 128, info.shape).astype("int8")
+
+
+def mobilenet_v2(side: int, width: float) -> htvm.Model:
+    """The layers of MobileNetV2 for images of ``side`` x ``side``, with random weights, in NHWC."""
+    sketch = _Sketch(1)
+    sketch.graph = GraphBuilder([("x", TensorType((1, side, side, 3)))])
+    draw = sketch.draw
+
+    def count(channels: float) -> int:
+        """Channels of this width, rounded like Keras."""
+        wanted = channels * width
+        rounded = max(8, int(wanted + 4) // 8 * 8)
+        return rounded + 8 * (rounded < 0.9 * wanted)
+
+    def convolution(source: str, k: int, size: int, stride: int = 1, groups: int = 1) -> str:
+        _, y, x, channels = sketch.shape(source)
+        needed = [max((-(-n // stride) - 1) * stride + size - n, 0) for n in (y, x)]
+        pad = (needed[0] // 2, needed[1] // 2, -(-needed[0] // 2), -(-needed[1] // 2))
+        if any(pad):
+            source = sketch.apply(Pad(-128, pad), source)
+        weight = draw.weights((k, channels // groups, size, size))
+        bias, requant, clip, _ = draw.ending(weight)
+        window = Window((stride, stride), groups=groups)
+        return sketch.apply(conv2d_of(weight, bias, window, requant, clip), source)
+
+    last = convolution("x", count(32), 3, 2)
+    stages = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1))
+    for factor, k, blocks, first in (*stages, (6, 160, 3, 2), (6, 320, 1, 1)):
+        for index in range(blocks):
+            before, stride = last, first if index == 0 else 1
+            wide = sketch.shape(last)[3] * factor
+            if factor > 1:
+                last = convolution(last, wide, 1)
+            last = convolution(last, wide, 3, stride, groups=wide)
+            last = convolution(last, count(k), 1)
+            if sketch.shape(before) == sketch.shape(last):
+                last = sketch.add(before, last)
+    last = convolution(last, max(1280, count(1280)), 1)
+    _, y, x, _ = sketch.shape(last)
+    sketch.apply(AveragePool((y, x), (1, 1)), last)
+    return htvm.load(sketch.graph.graph([sketch.last]).module, name="mobilenet")

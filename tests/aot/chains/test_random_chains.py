@@ -7,7 +7,7 @@ import pytest
 
 import htvm
 from htvm.compiled import BuildOptions, Compiled
-from tests.aot.chains.networks import chained_network, inputs_of
+from tests.aot.chains.networks import chained_network, inputs_of, mobilenet_v2
 from tests.reference.interpreter import interpret
 
 EVERYDAY = (("generic.cpu", "host", 1), ("generic.cpu", "host", 12), ("cortex_m4", "arm", 103))
@@ -50,6 +50,16 @@ def check(target: str, platform: str, seed: int) -> int:
 @pytest.mark.parametrize(("target", "platform", "seed"), EVERYDAY)
 def test_chains_equal_the_interpreter(target: str, platform: str, seed: int) -> None:
     assert check(target, platform, seed)
+
+
+@pytest.mark.slow
+def test_mobilenet_v2_needs_less_than_a_board_with_256_kib() -> None:
+    model = mobilenet_v2(224, 1.0)
+    inputs = inputs_of(model, 1)
+    module = htvm.build(model, "cortex_m4", "arm", memory=135_000)
+    wanted = htvm.build(model, "cortex_m4", "host").run(inputs).outputs
+    np.testing.assert_array_equal(module.run(inputs).outputs[0], wanted[0])
+    assert module.l2_peak <= 135_000
 
 
 @pytest.mark.slow
