@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
 
 import htvm
@@ -13,6 +14,7 @@ from htvm.aot.entry import model_sources
 from htvm.compiled import BuildOptions, Compiled
 from htvm.errors import CapacityError, TargetError
 from htvm.tools.cli.app import main
+from htvm.tools.cli.words import Memory
 from patterns.op import TensorType
 from patterns.ops.moves.reshape import Reshape, Transpose
 from patterns.reading.building import GraphBuilder
@@ -64,6 +66,15 @@ def test_accelerators_have_plans_of_their_own() -> None:
         Compiled(chained_network(3), "diana", BuildOptions(memory="least"))
 
 
+def test_a_word_is_a_limit() -> None:
+    word = Memory()
+    assert word.convert("least", None, None) == "least"
+    assert word.convert("16k", None, None) == 16 << 10
+    with pytest.raises(click.UsageError, match="is no size"):
+        word.convert("little", None, None)
+
+
+@pytest.mark.slow
 def test_the_command_takes_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = ["compile", "zoo:ds_cnn", "-t", "cortex_m4", "--json", "--out", str(tmp_path / "ds")]
     assert main([*line, "--memory", "10k"]) == 0
