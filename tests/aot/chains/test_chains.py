@@ -193,4 +193,4 @@ def test_all_mutants_are_found() -> None:
                 else:  # the input was read by then: no mutant
                     right = mutants.outputs(mutants.compiled.program)
                     np.testing.assert_array_equal(found[0], right[0])
-    assert late > MUTANTS // 10
+    assert late >= 5
