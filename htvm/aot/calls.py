@@ -58,6 +58,9 @@ RESCALED = "htvm_rescaled"
 """Annotation of the loop over fours of channels that requantizes the sums of some pixels: their
 number.  It becomes one call, if it computes what `htvm.aot.rescale` reads."""
 
+WINDOWS = "htvm_windows"
+"""Annotation of the outermost loop that requantizes whole rows of depthwise sums: the stride."""
+
 RUN = "htvm_run"
 """Annotation of a loop that copies a run of bytes, or fills it with a constant."""
 
@@ -100,15 +103,9 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
             return _runs(loop)
         if LANES in notes:
             return lanes_of(loop, core.lanes)
-        if PRODUCTS not in notes and SCALED not in notes:
-            return loop
-        try:
-            if SCALED in notes:
-                return _scaled_block(loop, core, starts, where)
-            return products(loop, str(notes[PRODUCTS]))
-        except UnsupportedError as error:  # TVM would make it an error of its own
-            refused.append(error)
-            return loop
+        if SCALED in notes:
+            return _scaled_block(loop, core, starts, where)
+        return products(loop, str(notes[PRODUCTS])) if PRODUCTS in notes else loop
 
     def products(loop: Any, mark: str) -> Any:
         name, *block = mark.split(":")
@@ -124,13 +121,37 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
             return _Sums(loop, where).whole(row, row.column, starts, channels)
         return _in_blocks(loop, row, row.column, pixels, channels, where)
 
+    windows: dict[Any, _Sums] = {}
+
+    def collect(loop: Any) -> Any:
+        name = str((loop.annotations or {}).get(PRODUCTS, "")).partition(":")[0]
+        if not name or getattr(core.row(name), "window", None) is None:
+            return loop
+        sums = _Sums(loop, where)
+        windows[sums.total.buffer.name] = sums
+        return Evaluate(tirx.const(0, "int32"))
+
     def rescale(loop: Any) -> Any:
-        return _rescale(loop, core.lanes) if RESCALED in (loop.annotations or {}) else loop
+        notes = loop.annotations or {}
+        if WINDOWS in notes:
+            return _windows(loop, windows, where)
+        return _rescale(loop, core.lanes) if RESCALED in notes else loop
+
+    def kept(visit: Any) -> Any:
+        def visited(loop: Any) -> Any:
+            try:
+                return visit(loop)
+            except UnsupportedError as error:  # TVM would make it an error of its own
+                refused.append(error)
+                return loop
+
+        return visited
 
     inner = _runs_within(func.body)
     body = tvm_ffi.structural_map(func.body, (For, begin))
-    body = tvm_ffi.structural_map(body, (For, rescale))
-    body = tvm_ffi.structural_map(body, (For, visit))
+    body = tvm_ffi.structural_map(body, (For, kept(collect)))
+    body = tvm_ffi.structural_map(body, (For, kept(rescale)))
+    body = tvm_ffi.structural_map(body, (For, kept(visit)))
     if refused:
         raise refused[0]
     return func.with_body(SeqStmt([*first, body]) if first else body)
@@ -212,6 +233,39 @@ def _runs(loop: Any) -> Any:
     store = copied.body
     operands = [address_of(store, first), address_of(store.value, first)]
     return call("htvm_copy_runs", *operands, *sizes, filled.body.value)
+
+
+def _windows(loop: Any, windows: Mapping[Any, _Sums], where: str) -> Any:
+    """Return the call that computes whole rows of depthwise sums and requantizes them."""
+    stride, found = int(loop.annotations[WINDOWS]), rescaled_loops(loop)
+    sums = None if found is None else windows.get(found[1].total.source.name)
+    if found is None or sums is None or found[1].bias is None:
+        raise _error(where)
+    loops, made = found
+    pixels = [axis for axis in sums.axes if axis.total and axis.weights == 0]
+    channels, width = (int(each.extent) for each in reversed(loops[-2:]))
+    row = {1: 2, 2: 1}[stride]
+    # Outer loops of the sums: of rows at stride 1, and of columns.
+    steps = [axis.data for axis in pixels]
+    pitch = next(axis.data for axis in sums.summed if axis.weights == 3 * channels)
+    wanted = [pitch, stride * channels][2 - len(pixels) :]
+    places = [made.steps(each.loop_var) for each in loops]
+    rows = [(width * channels, width * channels, 0, 0, 0)][: row - 1]
+    if (
+        steps != wanted
+        or places != [*rows, (channels, channels, 0, 0, 0), (1, 1, 1, 1, 1)]
+        or (made.low, made.high) != (-128, 127)
+        or pitch is None
+    ):
+        raise _error(where)
+    quads = tirx.decl_buffer(((width * stride + 2) * channels,), "uint32", name="quads")
+    zeros = {each.loop_var: 0 for each in loops}
+    operands = [address_of(made.out, zeros), sums.place(sums.data), _first(quads)]
+    operands.append(sums.place(sums.weights))
+    operands += [address_of(each, zeros) for each in (made.bias, made.multiplier, made.left)]
+    numbers = [_number(each) for each in (pitch, channels, width, stride)]
+    zero_point = tirx.const(made.zero_point, "int32")
+    return SeqStmt([AllocBuffer(quads), call("htvm_nines", *operands, *numbers, zero_point)])
 
 
 def _error(where: str) -> UnsupportedError:
@@ -323,7 +377,7 @@ class _Sums:
         function = row.name + BLOCK_ENDINGS[pixels, channels]
         if column.long is not None and int(number) >= column.long and (pixels, channels) == (2, 2):
             function += "_long"
-        return before, call(function, self._address(self.total), *operands, number)
+        return before, call(function, self.place(self.total), *operands, number)
 
     def columns(
         self, row: Products, column: Column, pixels: int, channels: int
@@ -351,7 +405,7 @@ class _Sums:
         buffer = tirx.decl_buffer((size + extra,), column.dtype, name="column")
         tail = [_number(words), *([_first(buffer, size)] if extra else [])]
         fill = self._fill(buffer, outer, words * each, column.fill[pixels - 1], range(pixels), tail)
-        operands = [_first(buffer), self._address(self.weights)]
+        operands = [_first(buffer), self.place(self.weights)]
         clear = [
             BufferStore(buffer, tirx.const(0, column.dtype), [tirx.const(size + at, "int32")])
             for at in range(extra)
@@ -370,21 +424,55 @@ class _Sums:
         if len(self.pixel) > 1 or len(self.channel) > 1 or len(self.axes) != len(known):
             raise _error(self.where)
         pixels, channels = (axes[0].extent if axes else 1 for axes in (self.pixel, self.channel))
+        if self.bias(starts):
+            raise _error(self.where)
         run, outer = _run_of(self.summed)
         steps = -(-run * math.prod(axis.extent for axis in outer) // row.width)
         each = steps * column.words
-        buffer = tirx.decl_buffer((pixels * each + column.words,), column.dtype, name="column")
-        fills = [
-            self._fill(buffer, outer, run, column.fill[0], [pixel], [_number(run)], pixel * each)
+        counts = [_number(n) for n in (steps, pixels, channels, block)]
+        function = f"{row.name}products"
+        if not outer and run == each and (pixels == 1 or self.pixel[0].data == run):
+            # The input is such a column.
+            operands = [self.place(place) for place in (self.total, self.data, self.weights)]
+            return call(function, *operands, *counts)
+        buffer = tirx.decl_buffer((pixels * each,), column.dtype, name="column")
+        fill = self._windows(buffer, outer, run, each, column.fill[pixels - 1], pixels)
+        operands = [self.place(self.total), _first(buffer), self.place(self.weights)]
+        return SeqStmt([AllocBuffer(buffer), fill, call(function, *operands, *counts)])
+
+    def _windows(
+        self, column: Any, outer: Sequence[Axis], run: int, each: int, function: str, pixels: int
+    ) -> Any:
+        """Return the call that copies the windows of some pixels into a column, maybe in loops.
+
+        Args:
+            column: the buffer.
+            outer: the loops around a run of the data, outermost first; the call has the last one.
+            run: elements that are side by side.
+            each: elements of the column for each pixel.
+            function: copies.
+            pixels: whose windows are copied at once.
+        """
+        around, last = outer[:-1], outer[-1] if outer else None
+        rows, pitch = (1, 0) if last is None else (last.extent, last.data)
+        if pitch is None:
+            raise _error(self.where)
+        fresh = {axis.variable: tirx.Var(f"f{at}", "int32") for at, axis in enumerate(around)}
+        place, size = tirx.const(0, "int32"), rows * run
+        for axis in reversed(around):
+            place = place + fresh[axis.variable] * tirx.const(size, "int32")
+            size *= axis.extent
+        sources = [
+            self.place(self.data, {axis.variable: pixel for axis in self.pixel} | fresh)
             for pixel in range(pixels)
         ]
-        counts = [_number(n) for n in (steps, pixels, channels, block)]
-        operands = [self._address(self.total), _first(buffer), self._address(self.weights)]
-        if self.bias(starts):
-            raise _error(self.where)
-        return SeqStmt(
-            [AllocBuffer(buffer), *fills, call(f"{row.name}products", *operands, *counts)]
-        )
+        room = tirx.Cast("uint32", tirx.const(each, "int32") - place)
+        numbers = [*map(_number, (rows, pitch, run, each)), room]
+        body: Any = call(function, tirx.address_of(column[place]), *sources, *numbers)
+        for axis in reversed(around):
+            variable, notes = fresh[axis.variable], axis.notes
+            body = For(variable, 0, axis.extent, ForKind.SERIAL, body, annotations=notes)
+        return body
 
     def in_place(self, row: Products, starts: Mapping[Any, Any], first: list[Any]) -> Any:
         """Return the statements that multiply the windows of some pixels with all channels.
@@ -424,10 +512,10 @@ class _Sums:
                 place = tirx.Cast("int32", place)
             fill.append(BufferStore(places, place, [tirx.const(at, "int32")]))
         operands = [
-            self._address(self.total),
+            self.place(self.total),
             _first(self.data.source),
             _first(places),
-            self._address(self.weights),
+            self.place(self.weights),
             _array("starts", begins, first),
         ]
         counts = [_number(n) for n in (len(begins), run, pixels, channels)]
@@ -443,7 +531,6 @@ class _Sums:
         function: str,
         pixels: Sequence[int],
         tail: Sequence[Any],
-        offset: int = 0,
     ) -> Any:
         """Return the loops that copy operands into a column.
 
@@ -454,15 +541,14 @@ class _Sums:
             function: copies.
             pixels: whose operands are copied at once.
             tail: arguments of the function behind the addresses.
-            offset: the first place in the column.
         """
         fresh = {axis.variable: tirx.Var(f"f{at}", "int32") for at, axis in enumerate(outer)}
-        place: Any = tirx.const(offset, "int32")
+        place: Any = tirx.const(0, "int32")
         for axis in reversed(outer):
             place = place + fresh[axis.variable] * tirx.const(size, "int32")
             size *= axis.extent
         sources = [
-            self._address(self.data, {each.variable: pixel for each in self.pixel} | fresh)
+            self.place(self.data, {each.variable: pixel for each in self.pixel} | fresh)
             for pixel in pixels
         ]
         body: Any = call(function, tirx.address_of(column[place]), *sources, *tail)
@@ -494,8 +580,8 @@ class _Sums:
             places = [at + axis.data * step for at in places for step in range(axis.extent)]
         place = _array("places", places, first)
         bias = self.bias(starts) or [_array("zeros", [0] * channels, first)]
-        operands = [self._address(self.total), self._address(self.data), place]
-        operands += [self._address(self.weights), *bias]
+        operands = [self.place(self.total), self.place(self.data), place]
+        operands += [self.place(self.weights), *bias]
         line = [1, channels] if not pixel else [pixel[0].extent, pixel[0].data]
         numbers = [len(places), *([] if row.group else line), channels]
         return call(row.name, *operands, *map(_number, numbers))
@@ -512,7 +598,7 @@ class _Sums:
         whole = [axis.extent for axis in axes] == [pixels, 3, 3]
         if not whole or row is None or channels is None or step != stride * channels:
             raise _error(self.where)
-        operands = [self._address(each, {channel: 0}) for each in (self.data, self.weights)]
+        operands = [self.place(each, {channel: 0}) for each in (self.data, self.weights)]
         return [*operands, _number(channels), _number(row)]
 
     def bias(self, starts: Mapping[Any, Any]) -> list[Any]:
@@ -524,7 +610,7 @@ class _Sums:
             return []
         raise _error(self.where)
 
-    def _address(self, place: Any, values: Mapping[Any, Any] | None = None) -> Any:
+    def place(self, place: Any, values: Mapping[Any, Any] | None = None) -> Any:
         """Return the address of an element, at 0 of all loops without a value."""
         return address_of(place, {axis.variable: 0 for axis in self.axes} | dict(values or {}))
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 import tvm
 import tvm_ffi
 from tvm import relax, tirx
@@ -181,6 +183,15 @@ class _Geometry:
         return cls(key, operators, tuple(names), outputs, over, small)
 
 
+def _largest_tensor(main: Any) -> int:
+    """Return the bytes of the largest tensor between operators."""
+    found = [*main.params, *(b.var for block in main.body.blocks for b in block.bindings)]
+    types = [ty for var in found for ty in getattr(var.ty, "fields", [var.ty])]
+    tensors = [ty for ty in types if isinstance(ty, relax.TensorType)]
+    sizes = (prod(map(int, ty.shape)) * np.dtype(str(ty.dtype.dtype)).itemsize for ty in tensors)
+    return max(sizes, default=0)
+
+
 class _Compiler:
     """Walks ``main`` once; every called PrimFunc becomes a kernel."""
 
@@ -202,6 +213,8 @@ class _Compiler:
         self.mode = kernels
         self.cores = cores if kernels == "scheduled" else None
         self.core = core
+        # Elsewhere memory is not scarce.
+        self.room = _largest_tensor(fused.module["main"]) if self.overlay else None
         self.constants = _constants(fused.module)
         self.pool = pool
         self.kernels: dict[str, CpuKernel] = {}
@@ -387,6 +400,7 @@ class _Compiler:
             constants=constants,
             runs=self.overlay,
             backward=backward,
+            room=self.room,
         )
         func = call_clip(scheduled.func) if self.core.header else scheduled.func
         return replace(scheduled, func=name_wide_operands(func))

@@ -43,7 +43,8 @@ class Column:
     Attributes:
         dtype: type of a column's elements.
         words: of them for each word of the row.
-        fill: functions that fill one column, two side by side, and so on.
+        fill: functions that fill one column, two side by side, and so on; empty without blocks of
+            so many pixels.
         lifted: whether 128 is added to weights, which are then unsigned; a column ends with an
             element for each pixel that takes the difference, to which filling it adds.
         whole: whether a column is multiplied with all channels by one call, which does not begin
@@ -186,6 +187,9 @@ class Depthwise:
         scaled: pixels of blocks whose sums one call requantizes as TFLite does
             (`htvm.aot.scaled`), for filters of 3x3 at strides 1 and 2; the function's name ends in
             the block's pixels and the stride.
+        window: rows and columns of the only filter that the function computes, with all that
+            follows: whole rows of the output at strides 1 and 2, if they are requantized to int8
+            as `htvm.aot.rescale` reads it and nothing else limits them.
         adds, least, native: as for `Products`.
 
     Raises:
@@ -197,6 +201,7 @@ class Depthwise:
     width: int = 1
     group: int = 16
     scaled: tuple[int, ...] = ()
+    window: tuple[int, int] | None = None
     adds: Adds | None = field(default=None, compare=False)
     least: int = -128
     native: str = ""
@@ -403,9 +408,10 @@ VECTORS = Products(
     {(3, 4): (0, 1), (1, 4): (0, 1), (1, 1): (0, 1)},
     "columns of {0} {1}, sums of {0} x {2} channels side by side",
     width=16,
-    column=Column("int8", 16, ("htvm_rows_fill",), whole=True),
+    column=Column("int8", 16, ("htvm_rows_window", "", "htvm_rows_windows"), whole=True),
     adds=_all_products,
 )
+NINES = Depthwise("htvm_nines", width=9, window=(3, 3), adds=_all_products)
 TAPS = Depthwise("htvm_taps_sum", width=2, adds=_pairs_of_16_bits, least=-127)
 
 # For cores with vectors of any length (RISC-V), output channels are side by side in a vector, and
@@ -440,7 +446,7 @@ KERNELS: Mapping[str, CoreKernels] = {
     "corev": CoreKernels((DOT4, SCALAR), (_FOUR_PIXELS,)),
     "dsp": CoreKernels((HALFWORDS, SCALAR), (THREE_BY_THREE, _FIVE_PIXELS), large=True),
     "thumb": CoreKernels((SPREAD, SCALAR), (_FOUR_PIXELS,), large=True),
-    "mve": CoreKernels((VECTORS, SCALAR), (TAPS, _FOUR_PIXELS), lanes=4),
+    "mve": CoreKernels((VECTORS, SCALAR), (NINES, TAPS, _FOUR_PIXELS), lanes=4),
     "rvv": CoreKernels(
         (CHANNELS, SCALAR), (CHANNEL_TAPS, _FOUR_PIXELS), header="htvm_vectors.h", lanes=16
     ),

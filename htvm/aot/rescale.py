@@ -43,7 +43,7 @@ class Rescaling:
         """Read a store; ``None`` if it computes something else."""
         if not isinstance(store, BufferStore) or not isinstance(store.value, tirx.Cast):
             return None
-        clipped = _called(store.value.value, _CLIP)
+        clipped = _limited(store.value.value)
         if clipped is None or str(store.value.ty.dtype) != "int8":
             return None
         value, low, high = clipped
@@ -80,6 +80,13 @@ def rescaled_loops(loop: Any) -> tuple[Sequence[Any], Rescaling] | None:
     loops, store = nest_of(loop)
     found = Rescaling.of(store)
     return None if found is None else (loops, found)
+
+
+def _limited(value: Any) -> Sequence[Any] | None:
+    """Return what is limited, and both limits; ``None`` if nothing is."""
+    if isinstance(value, tirx.Max) and isinstance(value.a, tirx.Min):
+        return value.a.a, value.b, value.a.b
+    return _called(value, _CLIP)
 
 
 def _called(value: Any, name: str) -> Sequence[Any] | None:

@@ -1,7 +1,7 @@
 /* Sums of products of int8 on cores with vectors of 16 bytes (Helium, MVE).
  *
- * Operands are copied into a column: for each pixel the elements of its window, followed by zeros up
- * to a multiple of 16.  Weights are packed alike, some channels side by side (`htvm_rows_side`):
+ * Operands are copied into a column: for each pixel the elements of its window, filled up to a
+ * multiple of 16, where weights are 0.  Weights are packed alike, some channels side by side (`htvm_rows_side`):
  * [channels / side][steps][side][16].  With MVE, a step of three pixels and two channels is 11 or 12
  * instructions for 96 products; elsewhere everything is plain C with the same results.  Sums wrap
  * around.
@@ -23,24 +23,60 @@
 #endif
 #endif
 
-/* Copies `bytes` elements, followed by zeros: whole vectors of 16 are written. */
-HTVM_INLINE void htvm_rows_fill(int8_t *column, const int8_t *from, uint32_t bytes)
+/* Copies `rows` runs of `run` elements, each `pitch` behind the other in `from`, to neighbours in a
+ * column, followed by zeros up to `room`. */
+HTVM_INLINE void htvm_rows_copy(int8_t *column, const int8_t *from, uint32_t rows, uint32_t pitch,
+                                uint32_t run, uint32_t room)
 {
-#if HTVM_MVE
-    for (uint32_t i = 0; i < bytes / 16; i++) {
-        /* In C this would become a call of memcpy. */
-        __asm__ volatile("vldrb.8 q0, [%[from]], #16\n vstrb.8 q0, [%[to]], #16"
-                         : [from] "+r"(from), [to] "+r"(column)
-                         :
-                         : "q0", "memory");
+    for (uint32_t i = 0; i < room; i++) {
+        column[i] = i < rows * run ? from[i / run * pitch + i % run] : 0;
     }
-    if (bytes % 16 != 0) {
-        vstrbq_s8(column, vldrbq_z_s8(from, vctp8q(bytes % 16)));
-    }
+}
+
+/* The window of one pixel.  What follows it has weights of 0, so that only plain C sets it to 0. */
+HTVM_INLINE void htvm_rows_window(int8_t *column, const int8_t *x, uint32_t rows, uint32_t pitch,
+                                  uint32_t run, uint32_t each, uint32_t room)
+{
+    (void)each;
+#if HTVM_MVE_LOOPS
+    (void)room;
+    const uint32_t whole = (run + 15) / 16 * 16;
+    __asm__ volatile("1:\n dlstp.8 lr, %[run]\n"
+                     "2:\n vldrb.8 q0, [%[x]], #16\n vstrb.8 q0, [%[u]], #16\n letp lr, 2b\n"
+                     "add %[x], %[x], %[on]\n add %[u], %[u], %[back]\n"
+                     "subs %[rows], %[rows], #1\n bne 1b\n"
+                     : [x] "+r"(x), [u] "+r"(column), [rows] "+r"(rows)
+                     : [run] "r"(run), [on] "r"(pitch - whole), [back] "r"(run - whole)
+                     : "lr", "cc", "q0", "memory");
 #else
-    for (uint32_t i = 0; i < (bytes + 15) / 16 * 16; i++) {
-        column[i] = i < bytes ? from[i] : 0;
-    }
+    htvm_rows_copy(column, x, rows, pitch, run, room);
+#endif
+}
+
+/* The windows of three pixels, each `each` elements behind the other. */
+HTVM_INLINE void htvm_rows_windows(int8_t *column, const int8_t *x, const int8_t *y, const int8_t *z,
+                                   uint32_t rows, uint32_t pitch, uint32_t run, uint32_t each,
+                                   uint32_t room)
+{
+    int8_t *second = column + each, *third = second + each;
+#if HTVM_MVE_LOOPS
+    (void)room;
+    const uint32_t whole = (run + 15) / 16 * 16;
+    __asm__ volatile("1:\n dlstp.8 lr, %[run]\n"
+                     "2:\n vldrb.8 q0, [%[x]], #16\n vldrb.8 q1, [%[y]], #16\n"
+                     "vldrb.8 q2, [%[z]], #16\n vstrb.8 q0, [%[u]], #16\n"
+                     "vstrb.8 q1, [%[v]], #16\n vstrb.8 q2, [%[w]], #16\n letp lr, 2b\n"
+                     "add %[x], %[x], %[on]\n add %[y], %[y], %[on]\n add %[z], %[z], %[on]\n"
+                     "add %[u], %[u], %[back]\n add %[v], %[v], %[back]\n"
+                     "add %[w], %[w], %[back]\n subs %[rows], %[rows], #1\n bne 1b\n"
+                     : [x] "+r"(x), [y] "+r"(y), [z] "+r"(z), [u] "+r"(column), [v] "+r"(second),
+                       [w] "+r"(third), [rows] "+r"(rows)
+                     : [run] "r"(run), [on] "r"(pitch - whole), [back] "r"(run - whole)
+                     : "lr", "cc", "q0", "q1", "q2", "memory");
+#else
+    htvm_rows_copy(column, x, rows, pitch, run, room);
+    htvm_rows_copy(second, y, rows, pitch, run, room);
+    htvm_rows_copy(third, z, rows, pitch, run, room);
 #endif
 }
 
@@ -175,17 +211,39 @@ HTVM_INLINE void htvm_rows_one(int32_t *sums, const int8_t *column, const int8_t
                      : [more] "r"(more)
                      : "lr", "cc", "q0", "q1", "memory");
 }
+
+/* One pixel, where channels are no fours. */
+HTVM_INLINE void htvm_rows_single(int32_t *sums, const int8_t *column, const int8_t *weights,
+                                  uint32_t steps, uint32_t channels)
+{
+    register int32_t a __asm__("r0");
+    const uint32_t more = 16 * (steps - 1);
+    __asm__ volatile("1:\n vldrb.8 q0, [%[x]]\n vldrb.8 q1, [%[w]], #16\n lsr lr, %[more], #4\n"
+                     "vmladav.s8 %[a], q0, q1\n wls lr, lr, 3f\n"
+                     "2:\n vldrb.8 q0, [%[x], #16]!\n vldrb.8 q1, [%[w]], #16\n"
+                     "vmladava.s8 %[a], q0, q1\n le lr, 2b\n"
+                     "3:\n str %[a], [%[s]], #4\n sub %[x], %[x], %[more]\n"
+                     "subs %[k], %[k], #1\n bne 1b\n"
+                     : [a] "=&r"(a), [x] "+r"(column), [w] "+r"(weights), [s] "+r"(sums),
+                       [k] "+r"(channels)
+                     : [more] "r"(more)
+                     : "lr", "cc", "q0", "q1", "memory");
+}
 #endif
 
 /* Products of the column of `pixels` (1 or 3) with all channels, in blocks of 1 or 4.  The four sums of
  * a block and a pixel are neighbours: sums[(k / block * pixels + p) * block + k % block]. */
-HTVM_SHARED void htvm_rows_products(int32_t *sums, const int8_t *column, const int8_t *weights,
+HTVM_INLINE void htvm_rows_products(int32_t *sums, const int8_t *column, const int8_t *weights,
                                     uint32_t steps, uint32_t pixels, uint32_t channels,
                                     uint32_t block)
 {
 #if HTVM_MVE_LOOPS
     if (block == 4 && pixels == 1) {
         htvm_rows_one(sums, column, weights, steps, channels / 4);
+        return;
+    }
+    if (block == 1 && pixels == 1) {
+        htvm_rows_single(sums, column, weights, steps, channels);
         return;
     }
     if (block == 4 && pixels == 3) {

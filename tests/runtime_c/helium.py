@@ -15,7 +15,8 @@ PROGRAM = f"""
 #define OUTSIDE __attribute__((section(".noinit"), aligned(16)))
 OUTSIDE uint32_t given[{GIVEN // 4}];
 OUTSIDE uint32_t result[{RESULT // 4}];
-static int8_t column[3 * 160 + 16];
+static int8_t column[3 * 160];
+static uint32_t quads[4096];
 
 static void rows(int32_t *to, const uint32_t *from)
 {{
@@ -23,12 +24,29 @@ static void rows(int32_t *to, const uint32_t *from)
     const uint32_t steps = (run * lines + 15) / 16;
     const int8_t *const x = (const int8_t *)(from + 16);
     const int8_t *const weights = x + from[5];
-    for (uint32_t p = 0; p < pixels; p++) {{
-        for (uint32_t line = 0; line < lines; line++) {{
-            htvm_rows_fill(column + 16 * steps * p + run * line, x + (p * lines + line) * run, run);
-        }}
+    const uint32_t pixel = lines * run, each = 16 * steps;
+    if (pixels == 3) {{
+        htvm_rows_windows(column, x, x + pixel, x + 2 * pixel, lines, run, run, each, each);
+    }} else {{
+        htvm_rows_window(column, x, lines, run, run, each, each);
     }}
     htvm_rows_products(to, column, weights, steps, pixels, channels, from[4]);
+}}
+
+static void nines(int32_t *to, const uint32_t *from)
+{{
+    const uint32_t pitch = from[0], channels = from[1], width = from[2], stride = from[3];
+    const int32_t *const bias = (const int32_t *)(from + 16);
+    const int32_t *const multipliers = bias + channels;
+    const int8_t *const left = (const int8_t *)(multipliers + channels);
+    const int8_t *const weights = left + from[5], *const x = weights + from[6];
+    const uint32_t bytes = (3 - stride) * width * channels;
+    int8_t *const out = (int8_t *)to;
+    for (uint32_t i = bytes; i % 4 != 0; i++) {{
+        out[i] = 0;
+    }}
+    htvm_nines(out, x, quads, weights, bias, multipliers, left, pitch, channels, width, stride,
+               (int32_t)from[4]);
 }}
 
 static void rescaled(int32_t *to, const uint32_t *from)
@@ -103,6 +121,8 @@ void first(uint32_t *to, const uint32_t *from)
             taps(here, from + 3);
         }} else if (from[0] == 4) {{
             rescaled(here, from + 3);
+        }} else if (from[0] == 5) {{
+            nines(here, from + 3);
         }} else {{
             lanes(here, from + 3);
         }}
@@ -180,6 +200,44 @@ def rows(pixels: int, channels: int, run: int, lines: int, seed: int) -> Section
     # The sums of a block and a pixel are neighbours.
     laid = sums.reshape(pixels, -1, block).transpose(1, 0, 2)
     return Section(given, laid.astype("int32").ravel())
+
+
+def nines(channels: int, width: int, stride: int, more: int, seed: int) -> Section:
+    """Two rows of depthwise 3x3 sums at stride 1, one at stride 2, requantized."""
+    rng = np.random.default_rng(seed)
+    width = max(width, {1: 2, 2: 4}[stride])
+    columns, rows = (width - 1) * stride + 3, 3 - stride
+    columns += more + max(0, -(-16 // channels) - columns)
+    x = _extreme(rng, -128, ((rows - 1) * stride + 3, columns, channels))
+    width += (columns - (width - 1) * stride - 3) // stride if more == 0 else 0
+    filters = _extreme(rng, -128, (3, 3, channels))
+    bias, multipliers = rng.integers(-(2**20), 2**20, channels), rng.integers(0, 2**31, channels)
+    right, zero = rng.integers(1, 14, channels), int(rng.integers(-128, 128))
+    packed = np.zeros((channels, 3, 4), "int8")
+    packed[:, :, :3] = filters.transpose(2, 1, 0)
+    packing, shifts = _whole(np.pad(packed.ravel(), (0, 4))), _whole(-right)
+    sizes = [int(np.uint32(np.int32(zero))), len(shifts), len(packing)]
+    words = np.concatenate([bias, multipliers]).astype("int32")
+    results = -(-rows * width * channels // 4)
+    given = _words(
+        5,
+        [columns * channels, channels, width, stride, *sizes],
+        [words, shifts, packing, _whole(x)],
+        results,
+    )
+    out = np.zeros((rows, width, channels), "int64")
+    for fy in range(3):
+        for fx in range(3):
+            last = fx + stride * (width - 1) + 1
+            part = x[fy : fy + rows, fx:last:stride].astype("int64")
+            out += part * filters[fy, fx]
+    sums = (out + bias).reshape(-1, channels)
+    rows_made = [
+        [_scaled(*(int(n) for n in part)) for part in zip(row, multipliers, right + 1, strict=True)]
+        for row in sums
+    ]
+    made = np.clip(np.array(rows_made) + zero, -128, 127).astype("int8")
+    return Section(given, _whole(made).view("int32"))
 
 
 def rescaled(pixels: int, fours: int, seed: int) -> Section:

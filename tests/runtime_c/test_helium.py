@@ -33,7 +33,15 @@ ROWS = st.builds(
 TAPS = st.builds(helium.taps, st.integers(1, 5), st.just(8), st.integers(1, 10), SEEDS)
 LANES = st.builds(helium.lanes, SEEDS)
 RESCALED = st.builds(helium.rescaled, st.sampled_from([1, 3]), st.integers(1, 9), SEEDS)
-SECTIONS = st.tuples(ROWS, TAPS, LANES, ROWS, TAPS, RESCALED)
+NINES = st.builds(
+    helium.nines,
+    st.integers(1, 20),
+    st.integers(2, 9),
+    st.sampled_from([1, 2]),
+    st.integers(0, 2),
+    SEEDS,
+)
+SECTIONS = st.tuples(ROWS, TAPS, LANES, ROWS, TAPS, RESCALED, NINES)
 
 WITHOUT_LOOPS = "#undef __OPTIMIZE__\n"
 """Leaves the loops of assembly out."""

@@ -29,6 +29,7 @@ def schedule(
     constants: Constants,
     runs: bool = False,
     backward: bool = False,
+    room: int | None = None,
 ) -> Scheduled:
     """Schedule a fused PrimFunc.
 
@@ -40,6 +41,8 @@ def schedule(
         runs: whether what paddings copy and fill are calls.
         backward: whether paddings begin with the last element, so that their output may take the
             bytes of their input.
+        room: bytes of the largest tensor, which a kernel's larger one and what it needs besides
+            should not exceed, so that the arena does not grow; ``None``: any.
     """
     for operator in operators:
         special = None
@@ -47,7 +50,9 @@ def schedule(
             ways = (schedule_products(func, constants, row, core.lanes) for row in core.products)
             special = next(filter(None, ways), None)
         elif operator == "depthwise":
-            taps = (schedule_depthwise(func, constants, row, core.lanes) for row in core.depthwise)
+            taps = (
+                schedule_depthwise(func, constants, row, core.lanes, room) for row in core.depthwise
+            )
             special = next(filter(None, taps), None)
         elif operator == "pad":
             special = schedule_pad(func, runs=runs, backward=backward)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from htvm.aot.calls import PRODUCTS, RESCALED, SCALED, START, SUMS
+from htvm.aot.calls import PRODUCTS, RESCALED, SCALED, START, SUMS, WINDOWS
+from htvm.aot.loops import bytes_of, factors_of, step_of
 from htvm.aot.native import native_conv
+from htvm.aot.rescale import Rescaling
 from htvm.aot.scaled import ends_scaled
 from htvm.aot.schedules.blocks import (
     Constants,
@@ -20,7 +22,7 @@ from htvm.aot.schedules.blocks import (
     start,
     weights_of,
 )
-from htvm.aot.schedules.packing import WeightTaps
+from htvm.aot.schedules.packing import WeightColumns, WeightTaps
 from htvm.aot.schedules.tiles import overlap_tiles
 
 if TYPE_CHECKING:
@@ -33,7 +35,11 @@ if TYPE_CHECKING:
 
 
 def schedule_depthwise(
-    func: PrimFunc, constants: Constants, how: Depthwise, lanes: int
+    func: PrimFunc,
+    constants: Constants,
+    how: Depthwise,
+    lanes: int,
+    room: int | None = None,
 ) -> Scheduled | None:
     """Schedule a depthwise convolution without padding; ``None`` for any other function.
 
@@ -42,6 +48,7 @@ def schedule_depthwise(
         constants: its parameters that are constants.
         how: the core computes it.
         lanes: elements that the core requantizes at once.
+        room: bytes that its larger tensor and a workspace may take; ``None``: any.
     """
     sch = start(func)
     inline_all(sch)
@@ -50,9 +57,76 @@ def schedule_depthwise(
         return None
     if how.scaled:
         return _requantized(sch, *blocks, func, constants, how)
+    if how.window is not None:
+        return _whole_rows(sch, *blocks, func, constants, how, room)
     if how.name:
         return _all_channels(sch, *blocks, func, constants, how, lanes)
     return _some_pixels(sch, *blocks, func, how)
+
+
+_LEAST_WIDTH = {1: 4, 2: 7}
+"""Stride -> pixels of a row from which on two rows, or one, are fewer instructions than pixels."""
+
+
+def _whole_rows(
+    sch: s_tir.Schedule,
+    conv: Any,
+    out: Any,
+    func: PrimFunc,
+    constants: Constants,
+    how: Depthwise,
+    room: int | None,
+) -> Scheduled | None:
+    """Schedule two rows of the output at a time at stride 1, one at stride 2: int8, NHWC.
+
+    ``None`` for another filter, if the rows are not only requantized, or without room for the rows
+    of the input.
+    """
+    if is_nchw(sch, conv):
+        return None
+    weights = weights_of(sch, conv, func, constants)
+    _, y, x, c = loops_of(sch, out)
+    *_, ry, rx, one = loops_of(sch, conv)
+    window = extent(sch, ry), extent(sch, rx)
+    height, width, channels = (extent(sch, loop) for loop in (y, x, c))
+    pitch, made = int(func.params[0].ty.shape[-2]), Rescaling.of(sch.get(out).body)
+    if weights is None or made is None or made.bias is None or window != how.window:
+        return None
+    if extent(sch, one) != 1 or int(func.params[0].ty.shape[-1]) != channels:
+        return None
+    stride = _stride(sch, conv)
+    rows, span = {1: 2, 2: 1}.get(stride, 0), (width - 1) * stride + window[1]
+    if not rows or height < rows or width < _LEAST_WIDTH[stride] or span > pitch:
+        return None
+    quads = 4 * (width * stride + 2) * channels
+    largest = max(bytes_of(func.params[at]) for at in (0, -1))
+    if span * channels < 16 or (room is not None and largest + quads > room):
+        return None
+    if (made.low, made.high) != (-128, 127):
+        return None
+    yb, yi = sch.split(y, [None, rows])
+    sch.compute_at(conv, yb, preserve_unit_loops=True)
+    sums = loops_of(sch, conv)[-7]
+    zero = sch.decompose_reduction(conv, sums)
+    sch.annotate(sums, PRODUCTS, f"{how.name}:{stride}:{channels}")
+    sch.annotate(loops_of(sch, zero)[2], START, 1)
+    sch.annotate(yi if rows > 1 else x, WINDOWS, stride)
+    name_loop(sch, yb, "y")
+    note = f"sums of {'2 x 2' if rows > 1 else '1 x 4'} pixels of a channel in registers"
+    packing = WeightColumns(weights)
+    return Scheduled(overlap_tiles(sch.mod["main"]), note, packing, biased=False)
+
+
+def _stride(sch: s_tir.Schedule, conv: Any) -> int:
+    """Return the stride of an NHWC convolution without dilation; 0 if there are several."""
+    block = sch.get(conv)
+    loads = factors_of(block.body)
+    if loads is None:
+        return 0
+    (_, y, x, _), (_, ay, ax, _, ty, tx, _) = loads[0].indices, (it.var for it in block.iter_vars)
+    steps = {step_of(y, ay), step_of(x, ax)}
+    dilation = {step_of(y, ty), step_of(x, tx)}
+    return steps.pop() or 0 if len(steps) == 1 and dilation == {1} else 0
 
 
 def _some_pixels(

@@ -81,7 +81,25 @@ class WeightTaps:
         return np.asarray(split.transpose(1, 0, 2), order="C")
 
 
-Packing: TypeAlias = WeightWords | WeightTaps
+@dataclass(frozen=True)
+class WeightColumns:
+    """Depthwise weights (fy, fx, C) packed as [C][fx][fy, then zeros up to 4], and a word of zeros.
+
+    Attributes:
+        parameter: the PrimFunc's parameter with the weights.
+    """
+
+    parameter: int
+
+    def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the packed weights."""
+        rows, columns = weight.shape[:2]
+        split = weight.reshape(rows, columns, -1).transpose(2, 1, 0)
+        words = np.pad(split, ((0, 0), (0, 0), (0, 4 - rows))).ravel()
+        return np.pad(words, (0, 4))
+
+
+Packing: TypeAlias = WeightWords | WeightTaps | WeightColumns
 
 
 def packed_words(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from htvm.aot.schedules.packing import WeightTaps, WeightWords
+from htvm.aot.schedules.packing import WeightColumns, WeightTaps, WeightWords
 from htvm.sim.qemu import PROGRAM
 from tests.aot.cpu import modules, native
 from tests.aot.cpu.modules import conv_case
@@ -114,6 +114,15 @@ def test_packed_weights_of_taps():
         assert packed[c // 16, fy * 3 + fx, c % 16] == weight[fy, fx, c, 0]
 
 
+def test_packed_weights_of_columns():
+    weight = np.arange(1, 46, dtype="int8").reshape(3, 3, 5, 1)
+    packed = WeightColumns(1).apply(weight)
+    assert packed.shape == (5 * 12 + 4,)
+    for c, fx, fy in np.ndindex(5, 3, 4):
+        wanted = weight[fy, fx, c, 0] if fy < 3 else 0
+        assert packed[12 * c + 4 * fx + fy] == wanted
+
+
 # 21 instructions for 24 products, and 3 for every fourth of these steps (four of 64 channels take
 # 14 for 16); 12 for 4, and 3 for 16.
 @pytest.mark.rotating(1)
@@ -137,11 +146,15 @@ def test_instructions_of_an_inner_loop(core, per_mac, per_element, tmp_path, com
 @pytest.mark.parametrize(
     ("shape", "filters", "stride", "groups", "call"),
     [
-        ((5, 5, 8, 6), (3, 3), (1, 1), 1, "(uint32_t)5, (uint32_t)3, (uint32_t)6, (uint32_t)2)"),
-        ((4, 5, 3, 7), (3, 2), (1, 2), 1, "(uint32_t)2, (uint32_t)3, (uint32_t)7, (uint32_t)1)"),
-        ((6, 2, 5, 8), (3, 2), (1, 1), 1, "(uint32_t)2, (uint32_t)3, (uint32_t)8, (uint32_t)2)"),
+        ((5, 5, 8, 8), (3, 3), (1, 1), 1, "(uint32_t)5, (uint32_t)3, (uint32_t)8, (uint32_t)4)"),
+        ((4, 5, 3, 7), (3, 2), (1, 2), 1, "(uint32_t)2, (uint32_t)1, (uint32_t)7, (uint32_t)1)"),
+        ((6, 2, 5, 8), (3, 2), (1, 1), 1, "(uint32_t)2, (uint32_t)3, (uint32_t)8, (uint32_t)4)"),
+        ((6, 7, 16, 20), (1, 1), (1, 1), 1, "(uint32_t)1, (uint32_t)3, (uint32_t)20, (uint32_t)4)"),
         ((3, 3, 4, 12), (3, 3), (1, 1), 1, "(uint32_t)3, (uint32_t)1, (uint32_t)12, (uint32_t)4)"),
-        ((4, 3, 4, 6), (3, 3), (1, 1), 1, "(uint32_t)3, (uint32_t)1, (uint32_t)6, (uint32_t)2)"),
+        ((4, 3, 4, 6), (3, 3), (1, 1), 1, "(uint32_t)3, (uint32_t)1, (uint32_t)6, (uint32_t)1)"),
+        ((5, 7, 12, 12), (3, 3), (1, 1), 12, "htvm_nines("),
+        ((6, 6, 3, 3), (3, 3), (1, 1), 3, "htvm_nines("),
+        ((7, 17, 5, 5), (3, 3), (2, 2), 5, "htvm_nines("),
         ((5, 5, 16, 16), (3, 3), (2, 1), 16, "htvm_taps_sum("),
         ((5, 5, 24, 24), (2, 3), (1, 1), 24, "htvm_taps_sum("),
         ((4, 3, 32, 32), (1, 1), (1, 1), 32, "htvm_taps_sum("),
@@ -151,7 +164,7 @@ def test_instructions_of_an_inner_loop(core, per_mac, per_element, tmp_path, com
 def test_each_block_of_rows_equals_numpy(
     shape, filters, stride, groups, call, tmp_path, compiler, monkeypatch
 ):
-    """Columns of three pixels or one, blocks of one to four channels, groups of 8 and 16."""
+    """Columns of three pixels or one, blocks of channels, groups of 8 and 16, whole rows."""
     need_emulator(MVE)
     y, x, c, k = shape
     monkeypatch.setattr(modules, "int8", without_least)
