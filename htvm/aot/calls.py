@@ -61,6 +61,9 @@ number.  It becomes one call, if it computes what `htvm.aot.rescale` reads."""
 WINDOWS = "htvm_windows"
 """Annotation of the outermost loop that requantizes whole rows of depthwise sums: the stride."""
 
+POOL = "htvm_pool"
+"""Annotation of the outermost loop that sums the window of a pool, for all channels of a pixel."""
+
 RUN = "htvm_run"
 """Annotation of a loop that copies a run of bytes, or fills it with a constant."""
 
@@ -97,6 +100,8 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
         notes = loop.annotations or {}
         if RESCALED in notes:
             return without_note(loop, RESCALED)
+        if POOL in notes:
+            return _pool(loop, where)
         if RUN in notes:
             return loop if loop.loop_var in inner else _run(loop)
         if RUNS in notes:
@@ -270,6 +275,31 @@ def _windows(loop: Any, windows: Mapping[Any, _Sums], where: str) -> Any:
 
 def _error(where: str) -> UnsupportedError:
     return UnsupportedError("a loop is no sum of the products that it is marked for", where=where)
+
+
+def _pool(loop: Any, where: str) -> Any:
+    """Return the call that sums a window, for all channels of a pixel."""
+    loops, store = nest_of(loop)
+    added = getattr(getattr(store, "value", None), "b", None)
+    load = getattr(added, "value", None)
+    if not isinstance(store, BufferStore) or not isinstance(load, TensorLoad):
+        raise _error(where)
+    steps = {
+        each.loop_var: tuple(step_of(p.indices[0], each.loop_var) for p in (store, load))
+        for each in loops
+        if int(each.extent) > 1
+    }
+    extents = {each.loop_var: int(each.extent) for each in loops}
+    channel = [variable for variable, step in steps.items() if step == (1, 1)]
+    summed = [variable for variable, step in steps.items() if step[0] == 0 and step[1]]
+    if len(channel) != 1 or len(summed) > 2 or len(steps) != 1 + len(summed):
+        raise _error(where)
+    # (pixels, elements to the next) of rows and of columns.
+    sides = [(1, 0)] * (2 - len(summed)) + [(extents[each], steps[each][1]) for each in summed]
+    numbers = [number for side in sides for number in side] + [extents[channel[0]]]
+    zeros = dict.fromkeys(extents, 0)
+    operands = [address_of(place, zeros) for place in (store, load)]
+    return call("htvm_pool_sums", *operands, *map(_number, numbers))
 
 
 def _in_blocks(

@@ -42,6 +42,9 @@ _CALLED = {RESCALE: "rescale", "htvm_clip": "clip", FLOAT_PRODUCT: "float_produc
 _WITH_NUMBERS = {*_BINARY.values(), "rescale", "clip"}
 """Operations that also have a form with the same further operands for all lanes."""
 
+_FOUR_WITH_NUMBERS = {"add", "sub", "mul", "right", "rescale"}
+"""Those of them with four lanes: the others have no instruction with a scalar register."""
+
 _LOADS = {"int32": "load32", "int8": "load8", "uint8": "load8u"}
 _STORES = {"int32": "store32", "int8": "store8"}
 _SCATTERS = {"int32": "scatter32", "int8": "scatter8"}
@@ -101,6 +104,26 @@ def call_clip(func: PrimFunc) -> PrimFunc:
         return tirx.Cast("int8", tirx.call_extern("int32", "htvm_clip", limited.a.a, *limits))
 
     return func.with_body(tvm_ffi.structural_map(func.body, (tirx.Cast, visit)))
+
+
+def magic(divisor: int) -> tuple[int, int]:
+    """Return what a 32-bit number is divided with: a multiplier and a right shift.
+
+    The multiplier is the next number above 2^(32 + shift) / divisor, which may have wrapped around
+    in 32 bits; its error is below a quotient's step for every number (Warren, Hacker's Delight,
+    10-1).
+
+    Args:
+        divisor: from 2 to 2^31 - 1.
+    """
+    if divisor < 2:
+        raise _NoForm
+    for shift in range(31):
+        multiplier = (1 << (32 + shift)) // divisor + 1
+        # Numbers are of 31 bits and a sign.
+        if (multiplier * divisor - (1 << (32 + shift))) << 31 <= 1 << (32 + shift):
+            return multiplier - (multiplier >> 31 << 32), shift
+    raise _NoForm
 
 
 class _Lanes:
@@ -176,6 +199,12 @@ class _Lanes:
             return self._load(value.value)
         if isinstance(value, TensorLoad):
             return self._load(value)
+        if self.most == FOUR and isinstance(value, tirx.Div) and isinstance(value.b, tirx.IntImm):
+            numbers = (int(value.b), *magic(int(value.b)))
+            constants = [tirx.const(number, "int32") for number in numbers]
+            return self._call("divide", self._lanes(value.a), *constants)
+        if self.most == FOUR and isinstance(value, tirx.Select):
+            return self._by_sign(value)
         if type(value) in _BINARY and dtype == "int32":
             first, second = value.a, value.b
             if isinstance(value, (tirx.Add, tirx.Mul)) and not self._varies(first):
@@ -200,14 +229,22 @@ class _Lanes:
 
     def _operation(self, name: str, first: Any, *others: Any) -> Any:
         """Return the call for an operation; further operands may be the same for all lanes."""
-        same = name in _WITH_NUMBERS and not any(map(self._varies, others))
-        if self.most == FOUR or not same:
+        known = _FOUR_WITH_NUMBERS if self.most == FOUR else _WITH_NUMBERS
+        if name not in known or any(map(self._varies, others)):
             return self._call(name, *map(self._lanes, (first, *others)))
         numbers = [
             other if str(other.ty.dtype) == "int32" else tirx.Cast("int32", other)
             for other in others
         ]
         return self._call(f"{name}_x", self._lanes(first), *numbers)
+
+    def _by_sign(self, value: Any) -> Any:
+        """Return the call that chooses between two numbers by a third one's sign."""
+        condition, choices = value.condition, (value.true_value, value.false_value)
+        zero = isinstance(condition, tirx.LE) and isinstance(condition.a, tirx.IntImm)
+        if not zero or int(condition.a) != 0 or any(map(self._varies, choices)):
+            raise _NoForm
+        return self._call("by_sign", self._lanes(condition.b), *choices)
 
     def _call(self, name: str, *arguments: Any) -> Any:
         # The type is that of a lane; calls are only nested, so no variable is declared with it.

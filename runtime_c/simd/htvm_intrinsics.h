@@ -103,6 +103,7 @@ HTVM_INLINE int32_t htvm_clip(int32_t value, int32_t low, int32_t high)
 
 #include "htvm_depthwise.h"
 #include "htvm_nines.h"
+#include "htvm_pool.h"
 #include "htvm_rescale.h"
 #include "htvm_rows.h"
 #include "htvm_scaled.h"

@@ -118,6 +118,74 @@ HTVM_INLINE void htvm_lanes_scatter8(int8_t *at, uint32_t stride, htvm_lanes_t v
 #endif
 }
 
+/* With the same number for all lanes, which stays in a scalar register. */
+HTVM_INLINE htvm_lanes_t htvm_lanes_add_x(htvm_lanes_t a, int32_t b)
+{
+#if HTVM_MVE
+    return vaddq_n_s32(a, b);
+#else
+    HTVM_EACH_LANE((int32_t)((uint32_t)a.lane[i] + (uint32_t)b));
+#endif
+}
+
+HTVM_INLINE htvm_lanes_t htvm_lanes_sub_x(htvm_lanes_t a, int32_t b)
+{
+#if HTVM_MVE
+    return vsubq_n_s32(a, b);
+#else
+    HTVM_EACH_LANE((int32_t)((uint32_t)a.lane[i] - (uint32_t)b));
+#endif
+}
+
+HTVM_INLINE htvm_lanes_t htvm_lanes_mul_x(htvm_lanes_t a, int32_t b)
+{
+#if HTVM_MVE
+    return vmulq_n_s32(a, b);
+#else
+    HTVM_EACH_LANE((int32_t)((uint32_t)a.lane[i] * (uint32_t)b));
+#endif
+}
+
+/* Arithmetic shift to the right by 0 to 31. */
+HTVM_INLINE htvm_lanes_t htvm_lanes_right_x(htvm_lanes_t a, int32_t shift)
+{
+#if HTVM_MVE
+    return vshlq_r_s32(a, -shift);
+#else
+    HTVM_EACH_LANE(a.lane[i] >> shift);
+#endif
+}
+
+/* a / divisor, rounded towards 0: the high half of the product with `magic` (plus a, if that is
+ * negative), 2^shift times the quotient or less than that below it. */
+HTVM_INLINE htvm_lanes_t htvm_lanes_divide(htvm_lanes_t a, int32_t divisor, int32_t magic,
+                                           int32_t shift)
+{
+    (void)divisor;
+    (void)magic;
+    (void)shift;
+#if HTVM_MVE
+    int32x4_t high = vmulhq_s32(a, vdupq_n_s32(magic));
+    if (magic < 0) {
+        high = vaddq_s32(high, a);
+    }
+    high = vshlq_r_s32(high, -shift);
+    return vsubq_s32(high, vshrq_n_s32(a, 31));
+#else
+    HTVM_EACH_LANE(a.lane[i] / divisor);
+#endif
+}
+
+/* `plus` where a number is not negative, else `minus`. */
+HTVM_INLINE htvm_lanes_t htvm_lanes_by_sign(htvm_lanes_t a, int32_t plus, int32_t minus)
+{
+#if HTVM_MVE
+    return vpselq_s32(vdupq_n_s32(minus), vdupq_n_s32(plus), vcmpltq_n_s32(a, 0));
+#else
+    HTVM_EACH_LANE(a.lane[i] < 0 ? minus : plus);
+#endif
+}
+
 HTVM_INLINE htvm_lanes_t htvm_lanes_add(htvm_lanes_t a, htvm_lanes_t b)
 {
 #if HTVM_MVE

@@ -32,6 +32,17 @@ HTVM_INLINE htvm_lanes_t htvm_lanes_rescale(htvm_lanes_t sum, htvm_lanes_t multi
 #endif
 }
 
+/* The same for all lanes. */
+HTVM_INLINE htvm_lanes_t htvm_lanes_rescale_x(htvm_lanes_t sum, int32_t multiplier, int32_t left)
+{
+#if HTVM_MVE
+    const int32x4_t first = vqrdmulhq_n_s32(sum, multiplier);
+    return vrshlq_n_s32(vaddq_s32(first, vshrq_n_s32(first, 31)), left);
+#else
+    HTVM_EACH_LANE(htvm_rescale(sum.lane[i], multiplier, left));
+#endif
+}
+
 #if HTVM_MVE && defined(__OPTIMIZE__)
 /* One pixel's four sums (a narrow load or store has its address in a low register), whose results are stored at `out`. */
 #define HTVM_FOUR_SUMS(out)                                                                        \

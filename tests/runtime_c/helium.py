@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from htvm.aot.lanes import magic
+
 GIVEN, RESULT = 8192, 4096
 """Bytes that the program reads and writes."""
 
@@ -47,6 +49,11 @@ static void nines(int32_t *to, const uint32_t *from)
     }}
     htvm_nines(out, x, quads, weights, bias, multipliers, left, pitch, channels, width, stride,
                (int32_t)from[4]);
+}}
+
+static void pool(int32_t *to, const uint32_t *from)
+{{
+    htvm_pool_sums(to, (const int8_t *)(from + 16), from[0], from[1], from[2], from[3], from[4]);
 }}
 
 static void rescaled(int32_t *to, const uint32_t *from)
@@ -104,6 +111,13 @@ static void lanes(int32_t *to, const uint32_t *from)
     for (uint32_t i = 57; i < 71; i++) {{
         to[i] = 0;
     }}
+    htvm_lanes_store32(to + 71, htvm_lanes_add_x(a, words[4]));
+    htvm_lanes_store32(to + 75, htvm_lanes_sub_x(a, words[4]));
+    htvm_lanes_store32(to + 79, htvm_lanes_mul_x(a, words[4]));
+    htvm_lanes_store32(to + 83, htvm_lanes_right_x(a, words[8]));
+    htvm_lanes_store32(to + 87, htvm_lanes_rescale_x(a, words[48], words[44]));
+    htvm_lanes_store32(to + 91, htvm_lanes_by_sign(a, words[4], words[5]));
+    htvm_lanes_store32(to + 95, htvm_lanes_divide(a, words[52], words[53], words[54]));
     htvm_lanes_scatter32(to + 57, 3, a);
     htvm_lanes_scatter8((int8_t *)(to + 67), 5, a);
 }}
@@ -123,6 +137,8 @@ void first(uint32_t *to, const uint32_t *from)
             rescaled(here, from + 3);
         }} else if (from[0] == 5) {{
             nines(here, from + 3);
+        }} else if (from[0] == 6) {{
+            pool(here, from + 3);
         }} else {{
             lanes(here, from + 3);
         }}
@@ -240,6 +256,15 @@ def nines(channels: int, width: int, stride: int, more: int, seed: int) -> Secti
     return Section(given, _whole(made).view("int32"))
 
 
+def pool(rows: int, columns: int, channels: int, seed: int) -> Section:
+    """Sums of a window of a map with a further column."""
+    rng = np.random.default_rng(seed)
+    x = _extreme(rng, -128, (rows, columns + 1, channels))
+    sizes = [rows, (columns + 1) * channels, columns, channels, channels]
+    given = _words(6, sizes, [_whole(x)], channels)
+    return Section(given, x[:, :columns].sum(axis=(0, 1), dtype="int32"))
+
+
 def rescaled(pixels: int, fours: int, seed: int) -> Section:
     """Sums of some pixels requantized, and the biases by themselves."""
     rng = np.random.default_rng(seed)
@@ -307,9 +332,11 @@ def lanes(seed: int) -> Section:
     words = np.concatenate([a, b, shift, sums, 2 * multiplier, [low, high, 0, 0], right])
     total, *factors, product = _in_floats(rng)
     words = np.concatenate([words, total, *factors, 1 - right, multiplier])
+    divisor = int(rng.choice([2, 3, 7, 9, 25, 64, 125, 641, 2**30, int(rng.integers(2, 2**31))]))
+    words = np.concatenate([words, [divisor, *magic(divisor), 0]])
     # 64-bit numbers wrap around to the lower half.
     memory = words.astype("int64").astype("uint32")
-    given = _words(3, [], [memory], 71)
+    given = _words(3, [], [memory], 99)
     clipped = np.clip(a, low, high)
     scaled = [
         _scaled(*(int(n) for n in part)) for part in zip(sums, multiplier, right, strict=True)
@@ -324,6 +351,10 @@ def lanes(seed: int) -> Section:
             octets[1:5].view("int8"), octets[3:7], scaled,
             a.astype("uint8").view("uint32"), scaled, clipped, product,
             apart.ravel()[:10], apart8[:16].view("uint32"),
+            a + b[0], a - b[0], a * b[0], a >> shift[0],
+            [_scaled(int(n), int(multiplier[0]), int(right[0])) for n in a],
+            np.where(a < 0, b[1], b[0]),
+            [abs(int(n)) // divisor * (1 if n >= 0 else -1) for n in a],
         ]
     )  # fmt: skip
     return Section(given, expected.astype("int64").astype("uint32").view("int32"))

@@ -41,7 +41,14 @@ NINES = st.builds(
     st.integers(0, 2),
     SEEDS,
 )
-SECTIONS = st.tuples(ROWS, TAPS, LANES, ROWS, TAPS, RESCALED, NINES)
+POOL = st.builds(
+    helium.pool,
+    st.integers(1, 16),
+    st.integers(1, 16),
+    st.sampled_from([1, 3, 4, 8, 12, 13]),
+    SEEDS,
+)
+SECTIONS = st.tuples(ROWS, TAPS, LANES, ROWS, TAPS, RESCALED, NINES, POOL)
 
 WITHOUT_LOOPS = "#undef __OPTIMIZE__\n"
 """Leaves the loops of assembly out."""

@@ -9,9 +9,11 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.s_tir.schedule import ScheduleError
 
+from htvm.aot.calls import POOL, START
 from htvm.aot.lanes import FOUR
 from htvm.aot.schedules.blocks import (
     Scheduled,
+    anchor,
     blocks_of,
     extent,
     inline_all,
@@ -39,6 +41,8 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: int = 0) -> Schedule
     """
     sch = start(func)
     inline_all(sch)
+    if lanes == FOUR and (pool := _pool(sch)) is not None:
+        return pool
     for block in blocks_of(sch)[:-1]:
         if is_reduction(sch, block):
             _compute_where_used(sch, block)
@@ -57,6 +61,36 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: int = 0) -> Schedule
         inner = loops_of(sch, first)[-1]
         name_loop(sch, inner, "i", unroll if extent(sch, inner) % unroll == 0 else 1)
     return Scheduled(sch.mod["main"], "element-wise operators inlined", plain=True)
+
+
+def _pool(sch: s_tir.Schedule) -> Scheduled | None:
+    """Sum windows of int8 with channels last, all channels of a pixel at once; ``None`` if others.
+
+    At most 256 pixels, whose sum has 16 bits.
+    """
+    blocks = anchor(sch, 6, 4)
+    if blocks is None:
+        return None
+    sums, out = blocks
+    *_, ry, rx = loops_of(sch, sums)
+    _, _, x, c = loops_of(sch, out)
+    total = sch.get(sums).body.value
+    source = sch.get(sums).reads[0].source
+    added = isinstance(total, tirx.Add) and isinstance(getattr(total.b, "value", None), TensorLoad)
+    if not added or str(source.ty.dtype) != "int8" or extent(sch, c) < 4:
+        return None
+    if extent(sch, ry) * extent(sch, rx) > 256:
+        return None
+    *_, last = total.b.value.indices
+    if not last.same_as(sch.get(sums).iter_vars[3].var):
+        return None
+    sch.compute_at(sums, x, preserve_unit_loops=True)
+    first = loops_of(sch, sums)[-6]
+    zero = sch.decompose_reduction(sums, first)
+    sch.annotate(first, POOL, 1)
+    sch.annotate(loops_of(sch, zero)[-4], START, 1)
+    lanes_over(sch, FOUR, c)
+    return Scheduled(overlap_tiles(sch.mod["main"]), "windows summed eight channels at once")
 
 
 def _in_lanes(sch: s_tir.Schedule, block: Any, lanes: int) -> Scheduled:
