@@ -178,7 +178,8 @@ def _rescale(loop: Any, lanes: int) -> Any:
         return _rescale_rows(loop, pixels, *found)
     if found is None or found[1].bias is None:
         return loop
-    (fours, *others), made = found
+    (fours, *inner), made = found
+    others = [other for other in inner if int(other.extent) > 1]
     channels = 4 * int(fours.extent)
     # (out, sum, multiplier, left shift, bias) of a step to the next four, lane and pixel.
     wanted = {4: (4, 4 * pixels, 4, 4, 4), 1: (1, 1, 1, 1, 1)}
@@ -456,7 +457,8 @@ class _Sums:
         pixels, channels = (axes[0].extent if axes else 1 for axes in (self.pixel, self.channel))
         if self.bias(starts):
             raise _error(self.where)
-        run, outer = _run_of(self.summed)
+        run, around = _run_of(self.summed)
+        outer = [axis for axis in around if axis.extent > 1]
         steps = -(-run * math.prod(axis.extent for axis in outer) // row.width)
         each = steps * column.words
         counts = [_number(n) for n in (steps, pixels, channels, block)]

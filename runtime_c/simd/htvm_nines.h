@@ -27,7 +27,7 @@ HTVM_INLINE void htvm_nines_vectors(uint32_t *to, const int8_t *a, const int8_t 
                                     const int8_t *d, uint32_t vectors)
 {
     __asm__ volatile("dls lr, %[vectors]\n 1:\n" HTVM_QUADS "le lr, 1b\n"
-                     : [to] "+r"(to), [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d)
+                     : [to] "+&r"(to), [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c), [d] "+&r"(d)
                      : [vectors] "r"(vectors)
                      : "lr", "q0", "q1", "q2", "q3", "memory");
 }
@@ -76,7 +76,7 @@ typedef struct {
     "3:\n subs r9, r9, #1\n bne 1b\n"
 
 #define HTVM_NINES_END                                                                             \
-    : [places] "+r"(places), [count] "+r"(count), "+r"(step), "+r"(moved), "+w"(q0), "+w"(q2),     \
+    : [places] "+&r"(places), [count] "+&r"(count), "+&r"(step), "+&r"(moved), "+w"(q0), "+w"(q2),     \
       "+w"(q3), "+w"(q4), "+w"(q7)                                                                 \
     :                                                                                              \
     : "r0", "r3", "r4", "r6", "r8", "r10", "r11", "lr", "cc", "q1", "q5", "q6", "memory"

@@ -67,16 +67,16 @@ HTVM_SHARED void htvm_rescale_all(int8_t *out, const int32_t *sums, const int32_
         __asm__ volatile("dls lr, %[fours]\n"
                          "1:\n" HTVM_FACTORS HTVM_FOUR_SUMS("x") HTVM_FOUR_SUMS("y")
                          HTVM_FOUR_SUMS("z") "le lr, 1b\n"
-                         : [x] "+l"(out), [y] "+l"(second), [z] "+l"(third), [s] "+r"(sums),
-                           [bias] "+r"(bias), [m] "+r"(multipliers), [left] "+l"(left)
+                         : [x] "+&l"(out), [y] "+&l"(second), [z] "+&l"(third), [s] "+&r"(sums),
+                           [bias] "+&r"(bias), [m] "+&r"(multipliers), [left] "+&l"(left)
                          : [fours] "r"(channels / 4), [zero] "r"(zero), [low] "w"(least),
                            [high] "w"(most)
                          : "lr", "q0", "q1", "q2", "q3", "q4", "memory");
     } else {
         __asm__ volatile("dls lr, %[fours]\n"
                          "1:\n" HTVM_FACTORS HTVM_FOUR_SUMS("x") "le lr, 1b\n"
-                         : [x] "+l"(out), [s] "+r"(sums), [bias] "+r"(bias),
-                           [m] "+r"(multipliers), [left] "+l"(left)
+                         : [x] "+&l"(out), [s] "+&r"(sums), [bias] "+&r"(bias),
+                           [m] "+&r"(multipliers), [left] "+&l"(left)
                          : [fours] "r"(channels / 4), [zero] "r"(zero), [low] "w"(least),
                            [high] "w"(most)
                          : "lr", "q0", "q1", "q2", "q3", "q4", "memory");

@@ -14,6 +14,8 @@
 
 #include "htvm_lanes.h"
 
+/* Operands that a loop changes are early clobbers ("+&r"): two of equal value would share a register. */
+
 /* Without optimization compilers keep registers for themselves.  A build may set it to 0. */
 #ifndef HTVM_MVE_LOOPS
 #if HTVM_MVE && defined(__OPTIMIZE__)
@@ -45,7 +47,7 @@ HTVM_INLINE void htvm_rows_window(int8_t *column, const int8_t *x, uint32_t rows
                      "2:\n vldrb.8 q0, [%[x]], #16\n vstrb.8 q0, [%[u]], #16\n letp lr, 2b\n"
                      "add %[x], %[x], %[on]\n add %[u], %[u], %[back]\n"
                      "subs %[rows], %[rows], #1\n bne 1b\n"
-                     : [x] "+r"(x), [u] "+r"(column), [rows] "+r"(rows)
+                     : [x] "+&r"(x), [u] "+&r"(column), [rows] "+&r"(rows)
                      : [run] "r"(run), [on] "r"(pitch - whole), [back] "r"(run - whole)
                      : "lr", "cc", "q0", "memory");
 #else
@@ -69,8 +71,8 @@ HTVM_INLINE void htvm_rows_windows(int8_t *column, const int8_t *x, const int8_t
                      "add %[x], %[x], %[on]\n add %[y], %[y], %[on]\n add %[z], %[z], %[on]\n"
                      "add %[u], %[u], %[back]\n add %[v], %[v], %[back]\n"
                      "add %[w], %[w], %[back]\n subs %[rows], %[rows], #1\n bne 1b\n"
-                     : [x] "+r"(x), [y] "+r"(y), [z] "+r"(z), [u] "+r"(column), [v] "+r"(second),
-                       [w] "+r"(third), [rows] "+r"(rows)
+                     : [x] "+&r"(x), [y] "+&r"(y), [z] "+&r"(z), [u] "+&r"(column), [v] "+&r"(second),
+                       [w] "+&r"(third), [rows] "+&r"(rows)
                      : [run] "r"(run), [on] "r"(pitch - whole), [back] "r"(run - whole)
                      : "lr", "cc", "q0", "q1", "q2", "memory");
 #else
@@ -135,7 +137,7 @@ HTVM_INLINE void htvm_rows_short(int32_t *sums, const int8_t *x, const int8_t *w
                      "dls lr, %[fours]\n"
                      "1:\n" HTVM_TWO("", "q0", "q1", "q2", "q3", "q4") HTVM_FIRST_TWO
                      HTVM_TWO("", "q0", "q1", "q2", "q3", "q4") HTVM_LAST_TWO "le lr, 1b\n"
-                     : HTVM_SIX, [w] "+r"(weights), [s] "+r"(sums)
+                     : HTVM_SIX, [w] "+&r"(weights), [s] "+&r"(sums)
                      : [x] "r"(x), [fours] "r"(fours)
                      : "lr", "q0", "q1", "q2", "q3", "q4", "memory");
 }
@@ -150,7 +152,7 @@ HTVM_INLINE void htvm_rows_double(int32_t *sums, const int8_t *x, const int8_t *
                      "vldrb.8 q3, [%[x], #48]\n vldrb.8 q4, [%[x], #64]\n vldrb.8 q5, [%[x], #80]\n"
                      "dls lr, %[fours]\n"
                      "1:\n" HTVM_BOTH HTVM_FIRST_TWO HTVM_BOTH HTVM_LAST_TWO "le lr, 1b\n"
-                     : HTVM_SIX, [w] "+r"(weights), [s] "+r"(sums)
+                     : HTVM_SIX, [w] "+&r"(weights), [s] "+&r"(sums)
                      : [x] "r"(x), [fours] "r"(fours)
                      : "lr", "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "memory");
 #undef HTVM_BOTH
@@ -181,8 +183,8 @@ HTVM_INLINE void htvm_rows_long(int32_t *sums, const int8_t *column, const int8_
     __asm__ volatile(HTVM_BORROW "mov r7, %[a]\n mov r9, %[b]\n"
                      "1:\n" HTVM_ALL HTVM_FIRST_TWO HTVM_ALL HTVM_LAST_TWO
                      "subs r9, r9, #1\n bne 1b\n" HTVM_RETURN
-                     : [a] "+r"(a), [b] "+r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e),
-                       [f] "=&r"(f), [x] "+r"(x), [y] "+r"(y), [z] "+r"(z), [w] "+r"(w), [s] "+r"(s)
+                     : [a] "+&r"(a), [b] "+&r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e),
+                       [f] "=&r"(f), [x] "+&r"(x), [y] "+&r"(y), [z] "+&r"(z), [w] "+&r"(w), [s] "+&r"(s)
                      :
                      : "lr", "cc", "q0", "q1", "q2", "q3", "q4", "memory");
 #undef HTVM_ALL
@@ -206,8 +208,8 @@ HTVM_INLINE void htvm_rows_one(int32_t *sums, const int8_t *column, const int8_t
                      "vmladava.s8 %[d], q0, q1\n le lr, 2b\n"
                      "3:\n stm %[s]!, {%[a], %[b], %[c], %[d]}\n sub %[x], %[x], %[more]\n"
                      "subs %[fours], %[fours], #1\n bne 1b\n"
-                     : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [x] "+r"(column),
-                       [w] "+r"(weights), [s] "+r"(sums), [fours] "+r"(fours)
+                     : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [x] "+&r"(column),
+                       [w] "+&r"(weights), [s] "+&r"(sums), [fours] "+&r"(fours)
                      : [more] "r"(more)
                      : "lr", "cc", "q0", "q1", "memory");
 }
@@ -224,8 +226,8 @@ HTVM_INLINE void htvm_rows_single(int32_t *sums, const int8_t *column, const int
                      "vmladava.s8 %[a], q0, q1\n le lr, 2b\n"
                      "3:\n str %[a], [%[s]], #4\n sub %[x], %[x], %[more]\n"
                      "subs %[k], %[k], #1\n bne 1b\n"
-                     : [a] "=&r"(a), [x] "+r"(column), [w] "+r"(weights), [s] "+r"(sums),
-                       [k] "+r"(channels)
+                     : [a] "=&r"(a), [x] "+&r"(column), [w] "+&r"(weights), [s] "+&r"(sums),
+                       [k] "+&r"(channels)
                      : [more] "r"(more)
                      : "lr", "cc", "q0", "q1", "memory");
 }

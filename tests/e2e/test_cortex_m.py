@@ -20,14 +20,24 @@ from tests.models import MODELS, golden
 from tests.tools import tool
 
 MVE = "cortex_m55"
-CORES = ("cortex_m0plus", "cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33", MVE)
+CORES = (
+    "cortex_m0plus", "cortex_m3", "cortex_m4", "cortex_m7", "cortex_m33", MVE, "cortex_m85",
+    "cortex_m52",
+)  # fmt: skip
+HELIUM = {
+    "ad01_int8": 0.20,
+    "kws_ref_model": 0.36,
+    "pretrainedResnet_quant": 0.20,
+    "vww_96_int8": 0.31,
+}
+"""Instructions of each network's products that no compiler exceeds."""
 
 
 @pytest.fixture(autouse=True)
 def emulator(request: pytest.FixtureRequest) -> None:
     parameters = getattr(request.node, "callspec", None)
     core = parameters.params.get("core") if parameters is not None else None
-    if core == MVE:
+    if core in (MVE, "cortex_m85", "cortex_m52"):
         tool(qemu.PROGRAM)
 
 
@@ -156,6 +166,21 @@ def test_resnet8_takes_half_an_instruction_for_each_mac_with_helium() -> None:
     result = module.run(seeded_inputs(module.compiled.source.inputs))
     macs = sum(step.macs for step in module.compiled.program.steps)
     assert (result.instructions or 0) / macs < 0.25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HELIUM)
+def test_compilers_take_as_many_instructions_with_helium(name: str) -> None:
+    tool(qemu.PROGRAM)
+    case, counts = golden(name), []
+    for cc in (None, tool("arm-none-eabi-gcc")):
+        module = htvm.build(case.path, MVE, cc=cc)
+        result = module.run(case.inputs[0])
+        np.testing.assert_array_equal(result.outputs[0].ravel(), case.outputs[0].ravel())
+        counts.append(result.instructions or 0)
+    macs = sum(step.macs for step in module.compiled.program.steps)
+    assert max(counts) / macs < HELIUM[name]
+    assert max(counts) < 1.1 * min(counts)
 
 
 def test_small_convolutions_in_nchw_compile_for_helium() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from htvm.aot.cpu import compile_cpu
 from htvm.aot.schedules.packing import WeightColumns, WeightTaps, WeightWords
 from htvm.sim.qemu import PROGRAM
 from tests.aot.cpu import modules, native
@@ -151,6 +152,8 @@ def test_instructions_of_an_inner_loop(core, per_mac, per_element, tmp_path, com
         ((6, 2, 5, 8), (3, 2), (1, 1), 1, "(uint32_t)2, (uint32_t)3, (uint32_t)8, (uint32_t)4)"),
         ((6, 7, 16, 20), (1, 1), (1, 1), 1, "(uint32_t)1, (uint32_t)3, (uint32_t)20, (uint32_t)4)"),
         ((3, 3, 4, 12), (3, 3), (1, 1), 1, "(uint32_t)3, (uint32_t)1, (uint32_t)12, (uint32_t)4)"),
+        # As many rows as elements of one: operands of the assembly that are equal.
+        ((5, 5, 1, 4), (3, 3), (1, 1), 1, "(uint32_t)1, (uint32_t)3, (uint32_t)4, (uint32_t)4)"),
         ((4, 3, 4, 6), (3, 3), (1, 1), 1, "(uint32_t)3, (uint32_t)1, (uint32_t)6, (uint32_t)1)"),
         ((5, 7, 12, 12), (3, 3), (1, 1), 12, "htvm_nines("),
         ((6, 6, 3, 3), (3, 3), (1, 1), 3, "htvm_nines("),
@@ -172,6 +175,17 @@ def test_each_block_of_rows_equals_numpy(
     assert call in native.source_of(native.compiled(case.module, "net", "mve"))
     result = on_the_core(case.module, case.inputs["x"], compiler, tmp_path, MVE)
     np.testing.assert_array_equal(result.outputs[0], case.expected.reshape(result.outputs[0].shape))
+
+
+def test_whole_rows_need_room():
+    """Where memory is scarce, a layer that has the largest tensor gets no workspace for rows."""
+    case = conv_case(6, 6, 16, 16, (3, 3), (1, 1), (0, 0, 0, 0), "tflite", 16)
+    called = [
+        "htvm_nines("
+        in native.source_of(compile_cpu(case.module, "net", simd="mve", scarce=scarce))
+        for scarce in (False, True)
+    ]
+    assert called == [True, False]
 
 
 def without_least(rng, *shape):
