@@ -86,18 +86,36 @@ def page(results: Mapping[Cell, Counted], versions: Sequence[str]) -> str:
 
 
 def headline(results: Mapping[Cell, Counted]) -> str:
-    """Return one sentence: the largest shares of CMSIS-NN's figures, by each side's best."""
+    """Return one sentence: the largest shares of CMSIS-NN's figures, best and by one compiler."""
     places = [*dict.fromkeys((cell.core, cell.network) for cell in results)]
     chosen = [best(results, core, network) for core, network in places]
     texts = []
     for core in dict.fromkeys(core for core, _ in places):
         pair = max((each for each in chosen if each.core == core), key=lambda each: each.share)
         texts.append(f"{pair.share:.0%} on the {_short(core)} ({pair.network})")
+    alike = [
+        best(results, core, network, setting)
+        for core, network in places
+        for setting in _settings(results, core, network)
+    ]
+    same = max(alike, key=lambda each: each.share)
     return (
         "Beside TFLite Micro with CMSIS-NN, each side by its best compiler and options, this "
         f"project's worst network of MLPerf Tiny takes {', '.join(texts)} of its "
-        "estimated cycles (M55: instructions)."
+        "estimated cycles (M55: instructions); by the same compiler for both, the worst takes "
+        f"{same.share:.0%} ({same.network}, {_short(same.core)}, {same.ours.setting})."
     )
+
+
+def _settings(
+    results: Mapping[Cell, Counted], core: str, network: str
+) -> dict[tuple[str, str], None]:
+    """Return the compilers and levels that a network was measured with."""
+    return {
+        (cell.compiler, cell.level): None
+        for cell in results
+        if (cell.core, cell.network) == (core, network)
+    }
 
 
 def _short(core: str) -> str:
