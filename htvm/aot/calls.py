@@ -18,6 +18,7 @@ from tvm.ir import TensorLoad
 from tvm.tirx.stmt import AllocBuffer, BufferStore, Evaluate, For, ForKind, SeqStmt
 
 from byoc_dory.errors import UnsupportedError
+from htvm.aot.fixed_point import SCALE
 from htvm.aot.intrinsics import BLOCK_ENDINGS, PIXELS, Column, Depthwise, Products
 from htvm.aot.lanes import FOUR, LANES, lanes_of
 from htvm.aot.loops import (
@@ -32,7 +33,6 @@ from htvm.aot.loops import (
     without_note,
 )
 from htvm.aot.rescale import Rescaling, rescaled_loops
-from htvm.aot.scaled import scaled_of
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -190,7 +190,7 @@ def _rescale(loop: Any, lanes: int) -> Any:
     if steps != wanted:
         return loop
     zeros = {other.loop_var: 0 for other in found[0]}
-    places = (made.out, made.total, made.bias, made.multiplier, made.left)
+    places = (made.out, made.total, made.bias, made.multiplier, made.shift)
     numbers = [_number(pixels), _number(channels)]
     limits = [tirx.const(limit, "int32") for limit in (made.zero_point, made.low, made.high)]
     operands = [address_of(place, zeros) for place in places]
@@ -212,7 +212,7 @@ def _rescale_rows(loop: Any, pixels: int, loops: Sequence[Any], made: Rescaling)
             return loop
     zeros = {each.loop_var: 0 for each in loops}
     operands = [
-        address_of(place, zeros) for place in (made.out, made.total, made.multiplier, made.left)
+        address_of(place, zeros) for place in (made.out, made.total, made.multiplier, made.shift)
     ]
     numbers = [_number(pixels), _number(channels)]
     limits = [tirx.const(limit, "int32") for limit in (made.zero_point, made.low, made.high)]
@@ -268,7 +268,7 @@ def _windows(loop: Any, windows: Mapping[Any, _Sums], where: str) -> Any:
     zeros = {each.loop_var: 0 for each in loops}
     operands = [address_of(made.out, zeros), sums.place(sums.data), _first(quads)]
     operands.append(sums.place(sums.weights))
-    operands += [address_of(each, zeros) for each in (made.bias, made.multiplier, made.left)]
+    operands += [address_of(each, zeros) for each in (made.bias, made.multiplier, made.shift)]
     numbers = [_number(each) for each in (pitch, channels, width, stride)]
     zero_point = tirx.const(made.zero_point, "int32")
     return SeqStmt([AllocBuffer(quads), call("htvm_nines", *operands, *numbers, zero_point)])
@@ -322,13 +322,13 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
     row, block = core.row(name), (int(numbers[0]), int(numbers[1]))
     sums = _Sums(_sums_in(loop, where), where)
     loops, store = nest_of(list(statements_of(loop.body))[-1])
-    found = scaled_of(store)
+    found = Rescaling.of(store, SCALE)
     if found is None:
         raise _error(where)
     around = [loop] if isinstance(row, Depthwise) else []  # the loop over channels
     zeros = {each.loop_var: 0 for each in (*loops, *around)}
     factors = [address_of(load, zeros) for load in (found.multiplier, found.shift)]
-    out, zero = address_of(store, zeros), tirx.const(found.zero)
+    out, zero = address_of(store, zeros), tirx.const(found.zero_point)
     if isinstance(row, Depthwise):
         function = f"{row.name}{block[0]}_{block[1]}"
         x, weights, *sizes = sums.of_channel(loop.loop_var, *block)

@@ -41,6 +41,9 @@ NORMALIZED = 1 << 30
 """It takes Q31 multipliers from this on, which all are that TFLite makes, except 0."""
 
 
+SCALE = "htvm_scale"
+"""Function that kernels call: doubled multipliers, shifts to the right from 1 on."""
+
 RESCALE = "htvm_rescale"
 """Function that kernels of cores with lanes call: Q31 multipliers, int8 left shifts, any sums."""
 
@@ -193,7 +196,7 @@ def _short_fixed_point(
             return tirx.call_extern("int32", RESCALE, value, factor, tirx.Cast("int32", drop))
         if called:
             numbers = tirx.Cast("uint32", factor), tirx.Cast("uint32", drop)
-            return tirx.call_extern("int32", "htvm_scale", value, *numbers)
+            return tirx.call_extern("int32", SCALE, value, *numbers)
         less_one = tirx.Cast("int32", drop) if narrow else drop
         return _rounded(_high_product(value, factor), less_one)
 
@@ -256,7 +259,7 @@ def _short_sum(module: IRModule, call: Call, simd: bool, lanes: bool) -> _Short:
             # Operands are below 2**28, and factors of both at most 1/2.
             drop = tirx.const(1 - shifts[index], "uint32")
             doubled = tirx.Cast("uint32", factor(index))
-            return tirx.call_extern("int32", "htvm_scale", value, doubled, drop)
+            return tirx.call_extern("int32", SCALE, value, doubled, drop)
         product = _high_product(value, factor(index))
         return _rounded(product, -shifts[index] - 1) if shifts[index] < 0 else product
 

@@ -53,7 +53,7 @@ class Column:
         long: words from which on the call of the largest block is to the function with the ending
             ``_long``, which takes flash once; ``None``: never.
         scaled: by pixels of a block, how many channels' words alternate where one call multiplies a
-            column with all channels and requantizes the sums as TFLite does (`htvm.aot.scaled`),
+            column with all channels and requantizes the sums as TFLite does (`htvm.aot.rescale`),
             and how many do behind those if some are left, or 0: then none may be left.  The
             function's name ends in ``scaled_`` and the number of pixels.
         alike: for which of these pixels there is another function, with the ending ``_alike``, for
@@ -185,7 +185,7 @@ class Depthwise:
         group: channels whose weights are side by side, 8 where they are no multiple of it; 0: all,
             and the function computes a row of pixels.
         scaled: pixels of blocks whose sums one call requantizes as TFLite does
-            (`htvm.aot.scaled`), for filters of 3x3 at strides 1 and 2; the function's name ends in
+            (`htvm.aot.rescale`), for filters of 3x3 at strides 1 and 2; the function's name ends in
             the block's pixels and the stride.
         window: rows and columns of the only filter that the function computes, with all that
             follows: whole rows of the output at strides 1 and 2, if they are requantized to int8

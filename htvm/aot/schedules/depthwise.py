@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from htvm.aot.calls import PRODUCTS, RESCALED, SCALED, START, SUMS, WINDOWS
 from htvm.aot.loops import bytes_of, factors_of, step_of
 from htvm.aot.native import native_conv
-from htvm.aot.rescale import Rescaling
-from htvm.aot.scaled import ends_scaled
+from htvm.aot.rescale import Rescaling, ends_scaled
 from htvm.aot.schedules.blocks import (
     Constants,
     Scheduled,

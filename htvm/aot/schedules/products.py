@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from htvm.aot.calls import PRODUCTS, RESCALED, SCALED, START, SUMS
 from htvm.aot.intrinsics import Products
 from htvm.aot.native import native_conv
-from htvm.aot.scaled import ends_scaled
+from htvm.aot.rescale import ends_scaled
 from htvm.aot.schedules.blocks import (
     Constants,
     Scheduled,

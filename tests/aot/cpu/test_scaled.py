@@ -8,8 +8,9 @@ from tvm import tirx
 
 from byoc_dory.layers import TfliteRequant
 from byoc_dory.soc.registry import resolve
+from htvm.aot.fixed_point import SCALE
 from htvm.aot.intrinsics import KERNELS, Column
-from htvm.aot.scaled import scaled_of
+from htvm.aot.rescale import Rescaling
 from htvm.aot.schedules.packing import WeightTaps, WeightWords
 from htvm.firmware.user_compiler import user_compiler
 from patterns.ops.convolution import Window, conv2d_of
@@ -172,8 +173,11 @@ def test_large_sums_natively(tmp_path, compiler):
 def test_a_store_of_another_form_has_no_parts():
     buffer = tirx.decl_buffer((4,), "int8", name="out")
     value = tirx.Cast("int8", tirx.const(3, "int32"))
-    assert scaled_of(tirx.stmt.BufferStore(buffer, value, [tirx.const(0, "int32")])) is None
-    assert scaled_of(tirx.stmt.Evaluate(value)) is None
+    for store in (
+        tirx.stmt.BufferStore(buffer, value, [tirx.const(0, "int32")]),
+        tirx.stmt.Evaluate(value),
+    ):
+        assert Rescaling.of(store, SCALE) is None
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 6, 7, 8])
