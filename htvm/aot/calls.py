@@ -101,7 +101,7 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
         if RESCALED in notes:
             return without_note(loop, RESCALED)
         if POOL in notes:
-            return _pool(loop, where)
+            return _pool(loop, starts, where)
         if RUN in notes:
             return loop if loop.loop_var in inner else _run(loop)
         if RUNS in notes:
@@ -139,7 +139,7 @@ def call_intrinsics(func: PrimFunc, core: CoreKernels) -> PrimFunc:
     def rescale(loop: Any) -> Any:
         notes = loop.annotations or {}
         if WINDOWS in notes:
-            return _windows(loop, windows, where)
+            return _windows(loop, windows, starts, where)
         return _rescale(loop, core.lanes) if RESCALED in notes else loop
 
     def kept(visit: Any) -> Any:
@@ -241,11 +241,11 @@ def _runs(loop: Any) -> Any:
     return call("htvm_copy_runs", *operands, *sizes, filled.body.value)
 
 
-def _windows(loop: Any, windows: Mapping[Any, _Sums], where: str) -> Any:
+def _windows(loop: Any, windows: Mapping[Any, _Sums], starts: Mapping[Any, Any], where: str) -> Any:
     """Return the call that computes whole rows of depthwise sums and requantizes them."""
     stride, found = int(loop.annotations[WINDOWS]), rescaled_loops(loop)
     sums = None if found is None else windows.get(found[1].total.source.name)
-    if found is None or sums is None or found[1].bias is None:
+    if found is None or sums is None or found[1].bias is None or sums.bias(starts):
         raise _error(where)
     loops, made = found
     pixels = [axis for axis in sums.axes if axis.total and axis.weights == 0]
@@ -260,7 +260,7 @@ def _windows(loop: Any, windows: Mapping[Any, _Sums], where: str) -> Any:
     if (
         steps != wanted
         or places != [*rows, (channels, channels, 0, 0, 0), (1, 1, 1, 1, 1)]
-        or (made.low, made.high) != (-128, 127)
+        or not made.is_unlimited
         or pitch is None
     ):
         raise _error(where)
@@ -278,12 +278,15 @@ def _error(where: str) -> UnsupportedError:
     return UnsupportedError("a loop is no sum of the products that it is marked for", where=where)
 
 
-def _pool(loop: Any, where: str) -> Any:
+def _pool(loop: Any, starts: Mapping[Any, Any], where: str) -> Any:
     """Return the call that sums a window, for all channels of a pixel."""
     loops, store = nest_of(loop)
     added = getattr(getattr(store, "value", None), "b", None)
     load = getattr(added, "value", None)
     if not isinstance(store, BufferStore) or not isinstance(load, TensorLoad):
+        raise _error(where)
+    begin = starts.get(store.buffer.name)
+    if not isinstance(begin, tirx.IntImm) or int(begin):
         raise _error(where)
     steps = {
         each.loop_var: tuple(step_of(p.indices[0], each.loop_var) for p in (store, load))
@@ -323,7 +326,8 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
     sums = _Sums(_sums_in(loop, where), where)
     loops, store = nest_of(list(statements_of(loop.body))[-1])
     found = Rescaling.of(store, SCALE)
-    if found is None:
+    bias = sums.bias(starts)
+    if found is None or found.bias is not None or not bias:
         raise _error(where)
     around = [loop] if isinstance(row, Depthwise) else []  # the loop over channels
     zeros = {each.loop_var: 0 for each in (*loops, *around)}
@@ -332,7 +336,7 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
     if isinstance(row, Depthwise):
         function = f"{row.name}{block[0]}_{block[1]}"
         x, weights, *sizes = sums.of_channel(loop.loop_var, *block)
-        return call(function, out, x, weights, *sums.bias(starts), *factors, *sizes, zero)
+        return call(function, out, x, weights, *bias, *factors, *sizes, zero)
     apart = [step_of(store.indices[0], each.loop_var) for each in loops]
     if row.column is None or len(apart) != (2 if block[0] > 1 else 1) or apart[-1] != 1:
         raise _error(where)
@@ -340,7 +344,7 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
     before, words, operands = sums.columns(row, row.column, block[0], channels)
     sizes = [words, *map(_number, (channels, *apart[:-1]))]
     function = f"{row.name}scaled_{PIXELS[block[0]]}{'_alike' if found.alike else ''}"
-    made = call(function, out, *operands, *sums.bias(starts), *factors, *sizes, zero)
+    made = call(function, out, *operands, *bias, *factors, *sizes, zero)
     return without_note(loop, SCALED, SeqStmt([*before, made]))
 
 

@@ -181,6 +181,7 @@ def _short_fixed_point(
     axis, magnitude = int(str(parameters_of(module, call)["axis"])), bounds.get(acc)
     if shift.size != multiplier.size or shift.max() >= 0 or multiplier.min() < 0:
         return None
+    lanes = lanes and int(shift.min()) >= -LARGE_SHIFT
     sums, most = (LARGE_SUMS, LARGE_SHIFT) if large else (SCALE_SUMS, SCALE_SHIFT)
     small = magnitude is not None and magnitude < sums
     if large and small:
@@ -247,7 +248,9 @@ def _short_sum(module: IRModule, call: Call, simd: bool, lanes: bool) -> _Short:
     shape = extents(shape_of(a))
     # Exactly half of a multiple of 2**20 is a shift.
     halves = [multipliers[at] == 1 << 30 and shifts[at] == 0 and at < 2 for at in range(3)]
-    lanes = lanes and all(half or shift < 0 for half, shift in zip(halves, shifts, strict=True))
+    lanes = lanes and all(
+        half or -LARGE_SHIFT <= shift < 0 for half, shift in zip(halves, shifts, strict=True)
+    )
 
     def scaled(value: Any, index: int) -> Any:
         if halves[index]:

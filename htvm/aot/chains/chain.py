@@ -225,6 +225,8 @@ class _Layout:
             sides = (strip.left, strip.right)
             if len(fills) > 1 or any((each.left, each.right) != sides for each in wide):
                 return None
+            if padded and not tensor.is_of_one_byte(strip.fill):
+                return None  # rows are filled byte by byte
             found[name] = strip
         for unit in self._units():
             if unit.of_sums is not None:
@@ -337,8 +339,6 @@ class _Run:
         """Return the first row of a tensor that somebody still reads."""
         found = [
             max(self.next[at], 0) * window.stride - window.top
-            if window.stride or self.next[at] < self.tensors[self.stages[at].name].rows
-            else self.tensors[tensor].rows
             for at, window in self.readers.get((tensor, strip), ())
         ]
         return min(found, default=self.tensors[tensor].rows)

@@ -50,6 +50,11 @@ class RowTensor:
         """Bytes of the whole."""
         return self.rows * self.row
 
+    def is_of_one_byte(self, value: int) -> bool:
+        """Whether all bytes of an element of this value are the same."""
+        size = int(np.dtype(self.dtype).itemsize)
+        return len(set((value % (1 << 8 * size)).to_bytes(size, "little"))) == 1
+
     @classmethod
     def of(cls, name: str, shape: Sequence[int], dtype: str) -> RowTensor:
         """Return a tensor of this shape and type."""

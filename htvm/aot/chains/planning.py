@@ -1,6 +1,6 @@
 """Which operators become chains: the quickest program whose arena stays within a limit.
 
-Units run in their order, which is cut into segments: a unit as today, or a chain.  What a segment
+Units run in their order, which is cut into segments: a unit as a whole, or a chain.  What a segment
 needs depends only on its ends, because between two segments only whole tensors are alive.  So the
 quickest cuts within a limit are a shortest path, and the least limit is that of the path whose
 largest segment is smallest: both are exact for the given order and these kernels.
@@ -73,7 +73,7 @@ def by_rows(
 
 def _too_small(limit: int, least: int, why: str) -> CapacityError:
     return CapacityError(
-        f"an arena of {limit:,} B, and the least is {least:,} B: {why}",
+        f"an arena of {limit:,} B, and the least that was found is {least:,} B: {why}",
         where="option 'memory'",
         hint=f"give at least {least}, or memory='least'",
         limit=limit,

@@ -101,7 +101,7 @@ def _whole_rows(
     largest = max(bytes_of(func.params[at]) for at in (0, -1))
     if span * channels < 16 or (room is not None and largest + quads > room):
         return None
-    if (made.low, made.high) != (-128, 127):
+    if not made.is_unlimited:
         return None
     yb, yi = sch.split(y, [None, rows])
     sch.compute_at(conv, yb, preserve_unit_loops=True)
@@ -122,9 +122,10 @@ def _stride(sch: s_tir.Schedule, conv: Any) -> int:
     loads = factors_of(block.body)
     if loads is None:
         return 0
-    (_, y, x, _), (_, ay, ax, _, ty, tx, _) = loads[0].indices, (it.var for it in block.iter_vars)
-    steps = {step_of(y, ay), step_of(x, ax)}
-    dilation = {step_of(y, ty), step_of(x, tx)}
+    (_, y, x, _), (_, ay, ax, _, ty, tx, _) = loads[0].indices, block.iter_vars
+    pixels = [(y, ay), (x, ax)]
+    steps = {step_of(index, it.var) for index, it in pixels if int(it.dom.extent) > 1}
+    dilation = {step_of(y, ty.var), step_of(x, tx.var)}
     return steps.pop() or 0 if len(steps) == 1 and dilation == {1} else 0
 
 
@@ -191,11 +192,11 @@ def _requantized(
     shape = [int(size) for size in func.params[0].ty.shape]
     if weights is None or (rows, columns, one) != (3, 3, 1) or shape[-1] != channels or not widths:
         return None
-    strides = {(shape[1] - 3) // max(extent(sch, y) - 1, 1), (shape[2] - 3) // (extent(sch, x) - 1)}
-    if strides not in ({1}, {2}):
+    stride = _stride(sch, conv)
+    if stride not in (1, 2):
         return None
     px = _pixels(extent(sch, x), widths)
-    farthest = ((px - 1) * max(strides) + 2) * channels
+    farthest = ((px - 1) * stride + 2) * channels
     if farthest > _LARGEST_DISTANCE or 2 * shape[2] * channels > _LARGEST_ROWS:
         return None
     xb, xi = sch.split(x, [None, px])
@@ -203,7 +204,7 @@ def _requantized(
     sch.compute_at(conv, c, preserve_unit_loops=True)
     sums = loops_of(sch, conv)[-7]
     zero = sch.decompose_reduction(conv, sums)
-    sch.annotate(c, SCALED, f"{how.name}:{px}:{max(strides)}")
+    sch.annotate(c, SCALED, f"{how.name}:{px}:{stride}")
     sch.annotate(sums, SUMS, 1)
     sch.annotate(loops_of(sch, zero)[4], START, 1)
     for loop, name in ((y, "y"), (xb, "xb")):

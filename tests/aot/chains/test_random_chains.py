@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 import htvm
+from byoc_dory.layers import TfliteRequant
 from htvm.compiled import BuildOptions, Compiled
+from patterns.op import TensorType
+from patterns.ops.convolution import Window, conv2d_of
+from patterns.ops.dense import dense_of
+from patterns.ops.max_pool import MaxPool
+from patterns.ops.moves.reshape import Reshape, Transpose
+from patterns.ops.tflite.binary import MultiplyFactors, TfliteBinary
+from patterns.reading.building import GraphBuilder
 from tests.aot.chains.networks import chained_network, inputs_of, mobilenet_v2
 from tests.reference.interpreter import interpret
 
@@ -50,6 +58,48 @@ def check(target: str, platform: str, seed: int) -> int:
 @pytest.mark.parametrize(("target", "platform", "seed"), EVERYDAY)
 def test_chains_equal_the_interpreter(target: str, platform: str, seed: int) -> None:
     assert check(target, platform, seed)
+
+
+def _by_rows_equals_the_interpreter(graph: GraphBuilder, result: str, chains: int) -> None:
+    model = htvm.load(graph.graph([result]).module, name="rows")
+    module = htvm.build(model, "generic.cpu", "host", memory="least")
+    kernels = module.compiled.cpu_kernels
+    assert sum("htvm_chain.h" in kernel.headers for kernel in kernels) == chains
+    rng = np.random.default_rng(2)
+    inputs = [
+        rng.integers(np.iinfo(info.dtype).min, np.iinfo(info.dtype).max, info.shape, info.dtype)
+        for info in model.inputs
+    ]
+    (found,) = module.run(inputs).outputs
+    np.testing.assert_array_equal(found, interpret(model.module, inputs).outputs[0])
+
+
+def test_an_operand_that_every_row_reads() -> None:
+    """A gate, as in squeeze-and-excitation: nothing may lie over it before the last row."""
+    rng = np.random.default_rng(1)
+    graph = GraphBuilder([("x", TensorType((1, 8, 6, 4))), ("y", TensorType((1, 1, 4, 1)))])
+    graph.apply(Transpose((0, 1, 3, 2)), ["y"], "gate")
+    factors = MultiplyFactors.from_scales((0.02, 0.03, 0.02), (3, -5, 7))
+    graph.apply(TfliteBinary("multiply", factors), ["x", "gate"], "gated")
+    requant = TfliteRequant((1 << 30,) * 4, (-6,) * 4)
+    weight = rng.integers(-127, 128, (4, 4, 3, 3)).astype("int8")
+    window = Window((1, 1), padding=(1, 1, 1, 1))
+    graph.apply(
+        conv2d_of(weight, np.zeros(4, "int32"), window, requant, (-128, 127)), ["gated"], "c"
+    )
+    graph.apply(Reshape((1, 192)), ["c"], "flat")
+    weight = rng.integers(-127, 128, (2, 192)).astype("int8")
+    ending = TfliteRequant((1 << 30,) * 2, (-8,) * 2), (-128, 127)
+    graph.apply(dense_of((1,), weight, np.zeros(2, "int32"), *ending), ["flat"], "dense")
+    _by_rows_equals_the_interpreter(graph, "dense", 1)
+
+
+def test_padding_of_halfwords_is_left_to_whole_maps() -> None:
+    """Strips are filled byte by byte, and -32768 has two different ones."""
+    graph = GraphBuilder([("x", TensorType((1, 9, 6, 4), "int16"))])
+    graph.apply(MaxPool((3, 3), (1, 1), (1, 1, 1, 1)), ["x"], "one")
+    graph.apply(MaxPool((3, 3), (2, 2), (1, 1, 1, 1)), ["one"], "two")
+    _by_rows_equals_the_interpreter(graph, "two", 0)
 
 
 @pytest.mark.slow

@@ -206,3 +206,26 @@ def test_packed_weights_of_a_channel():
 
 def test_only_cores_with_long_products_take_large_sums():
     assert {kind for kind, core in KERNELS.items() if core.large} == {"dsp", "thumb"}
+
+
+def test_a_dilated_depthwise_has_the_other_kernel(tmp_path, compiler):
+    """Whose windows have as many rows between them as those of another stride."""
+    case = conv_case(7, 7, 8, 8, (3, 3), (1, 1), NO_PADDING, "tflite", 8, dilation=2)
+    assert "htvm_depthwise" not in native.source_of(native.compiled(case.module, "net", "dsp"))
+    (made,) = on_the_core(case.module, case.inputs["x"], compiler, tmp_path, CORE).outputs
+    np.testing.assert_array_equal(made, case.expected.reshape(made.shape))
+
+
+def test_a_depthwise_row_alone(tmp_path, compiler):
+    case = conv_case(3, 9, 8, 8, (3, 3), (1, 1), NO_PADDING, "tflite", 8)
+    check_on_the_core(case, "htvm_depthwise_4_1", tmp_path, compiler)
+
+
+@pytest.mark.parametrize("core", ["cortex_m55", "rv32imcv"])
+def test_shifts_beyond_those_of_vectors(core):
+    rng = np.random.default_rng(4)
+    requant = TfliteRequant((1 << 30,) * 4, (-40, -3, -2, -5), 7)
+    op = conv2d_of(int8(rng, 4, 4, 1, 1), bias_of(rng, 4), Window((1, 1)), requant, (-128, 127))
+    built = module({"x": (1, 2, 2, 4)}, lambda bb, v: op.write(bb, [v], "conv2d_0"))
+    kind = resolve(core).soc.host.simd
+    assert "rescale" not in native.source_of(native.compiled(built, "net", kind))
