@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import htvm
+from benchmarks.load_time import convolutions
 from byoc_dory.errors import TargetError
 from byoc_dory.soc.board import boards
 from htvm.inputs import seeded_inputs
@@ -27,6 +29,17 @@ MOST_PER_MAC = {"rv32imcv": 0.25, "rv32imcv:vlen=256": 0.18, "rv64gcv": 0.25} | 
 def emulator() -> None:
     for name in ("qemu-riscv32", "qemu-riscv64"):
         tool(name)
+
+
+@pytest.mark.parametrize("target", ["rv64gcv", "rv32imcv:vlen=256"])
+def test_reals_at_the_borders(target: str, tmp_path: Path) -> None:
+    """Loops over reals that a compiler makes vectors of, too, where it may."""
+    path = tmp_path / "net.onnx"
+    path.write_bytes(convolutions(1))
+    module = htvm.build(path, target)
+    inputs = seeded_inputs(module.compiled.source.inputs)
+    (output,), (reference,) = module.run(inputs).outputs, module.reference(inputs)
+    np.testing.assert_array_equal(output, reference)
 
 
 @cache

@@ -216,6 +216,15 @@ def test_a_dilated_depthwise_has_the_other_kernel(tmp_path, compiler):
     np.testing.assert_array_equal(made, case.expected.reshape(made.shape))
 
 
+def test_columns_of_few_pixels_on_a_small_core(tmp_path, compiler):
+    """Which the compiler died of, with all loops of a kernel in one function."""
+    case = conv_case(5, 5, 4, 4, (3, 5), (2, 1), NO_PADDING, "tflite")
+    (made,) = on_the_core(
+        case.module, case.inputs["x"], compiler, tmp_path, "cortex_m0plus"
+    ).outputs
+    np.testing.assert_array_equal(made, case.expected.reshape(made.shape))
+
+
 def test_a_depthwise_row_alone(tmp_path, compiler):
     case = conv_case(3, 9, 8, 8, (3, 3), (1, 1), NO_PADDING, "tflite", 8)
     check_on_the_core(case, "htvm_depthwise_4_1", tmp_path, compiler)
