@@ -75,7 +75,7 @@ def _too_small(limit: int, least: int, why: str) -> CapacityError:
     return CapacityError(
         f"an arena of {limit:,} B, and the least that was found is {least:,} B: {why}",
         where="option 'memory'",
-        hint=f"give at least {least}, or memory='least'",
+        hint=f"give at least {least:,} B, or memory='least'",
         limit=limit,
         demand=least,
     )

@@ -113,7 +113,8 @@ def test_mobilenet_v2_needs_less_than_a_board_with_256_kib() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 1000 + SEEDS, 25))
 @pytest.mark.parametrize(("target", "platform"), WAYS)
-def test_many_chains_equal_the_interpreter(target: str, platform: str) -> None:
-    chains = [check(target, platform, seed) for seed in range(1000, 1000 + SEEDS)]
-    assert sum(count > 0 for count in chains) > SEEDS // 2
+def test_many_chains_equal_the_interpreter(target: str, platform: str, first: int) -> None:
+    chains = [check(target, platform, seed) for seed in range(first, first + 25)]
+    assert sum(count > 0 for count in chains) > 12
