@@ -25,7 +25,7 @@ uint32_t htvm_iss_bits_expand(uint32_t compressed);
 
 static inline uint32_t rotate_right(uint32_t value, uint32_t amount)
 {
-    return value >> (amount & 31u) | value << (0u - amount & 31u);
+    return value >> (amount & 31u) | value << ((0u - amount) & 31u);
 }
 
 static inline uint32_t count_ones(uint32_t value)

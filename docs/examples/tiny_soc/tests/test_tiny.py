@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import htvm
 from byoc_dory.errors import SimulationError
 from byoc_dory.layers import Array, Shift
 from byoc_dory.options import TilingOptions
-from htvm.compiled import BuildOptions
+from htvm.compiled import BuildOptions, Compiled
 from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
 from htvm.pipeline import compile_model
@@ -195,6 +196,13 @@ def test_tiles_overlap_stay_in_l1_and_are_counted() -> None:
     assert [row.l2_weights for row in rows] == [40 * 28, 33 * 44]
 
 
+def with_layers(work: Compiled, source: str) -> Compiled:
+    """The same build with other C of its layers."""
+    changed = copy(work)
+    vars(changed)["program"] = replace(work.program, layers_source=source)
+    return changed
+
+
 def test_a_wrong_element_is_found_in_its_tile() -> None:
     """The driver is right and the code is not: what is stored of row 7 is one byte off."""
     source = model(pointwise())
@@ -203,7 +211,7 @@ def test_a_wrong_element_is_found_in_its_tile() -> None:
     right = work.program.layers_source
     wrong = right.replace("tiny_store(out +", "tiny_store(out + (step == 4u) +", 1)
     assert wrong != right
-    broken = replace(work, program=replace(work.program, layers_source=wrong))
+    broken = with_layers(work, wrong)
     found = verify(broken, (drawn((1, 12, 10, 24)),)).difference
     assert found is not None and (found.layer, found.place) == ("conv2d_0", "mac")
     assert found.tile is not None and found.tile.number == 3
@@ -215,7 +223,7 @@ def test_a_forgotten_wait_is_found() -> None:
     right = work.program.layers_source
     wrong = right.replace("tiny_wait(", "(void)(", 1)
     assert wrong != right
-    broken = replace(work, program=replace(work.program, layers_source=wrong))
+    broken = with_layers(work, wrong)
     with pytest.raises(SimulationError, match="started while a transfer to"):
         verify(broken, (drawn((1, 12, 10, 24)),))
 
@@ -229,5 +237,5 @@ def test_a_tile_that_stores_too_much_is_found() -> None:
     at = right.rindex("tiny_store(")
     end = right.index(");", at)
     wrong = f"{right[:end]} + 8{right[end:]}"
-    outside = verify(replace(work, program=replace(work.program, layers_source=wrong)), x).stray
+    outside = verify(with_layers(work, wrong), x).stray
     assert outside is not None and outside.place == "mac"
