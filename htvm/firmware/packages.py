@@ -288,6 +288,7 @@ class _Package:
             "board": self.board,
             "console": _console(self.board),
             "gcc_flags": " ".join(flags),
+            "arm": host.arm,
             "bare": self.bare,
             "dcore": core.replace("M0plus", "M0+"),
             "pio": self.pio,

@@ -121,6 +121,29 @@ def test_gcc_links_for_every_board(board: str, digits: htvm.Model, tmp_path: Pat
     assert ("Tag_ABI_VFP_args: VFP registers" in told) == hard
 
 
+@pytest.mark.parametrize(
+    ("known", "chosen"), [("cortex-m85", "cortex-m85"), ("cortex-m55", "cortex-m55")]
+)
+def test_an_older_gcc_compiles_for_the_core_before(
+    known: str, chosen: str, digits: htvm.Model, tmp_path: Path
+) -> None:
+    """The toolchain file asks the compiler whether it knows a core that is newer than most GCCs."""
+    cmake = tool("cmake")
+    package = htvm.build(digits, "ek-ra8m1", platform="arm").export(tmp_path / "p", kind="cmake")
+    gcc = tmp_path / "arm-none-eabi-gcc"
+    gcc.write_text(f"#!/bin/sh\n[ $1 = -mcpu={known} ]\n")
+    gcc.chmod(0o755)
+    (tmp_path / "flags.cmake").write_text(
+        f'include("{package / "toolchain.cmake"}")\nmessage("${{CMAKE_C_FLAGS_INIT}}")\n'
+    )
+    told = subprocess.run(
+        [cmake, "-P", tmp_path / "flags.cmake"],
+        capture_output=True, text=True, check=True,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    ).stderr  # fmt: skip
+    assert told.startswith(f"-mthumb -mcpu={chosen} -mfloat-abi=hard ")
+
+
 def built_by_gcc(board: str, digits: htvm.Model, folder: Path) -> Path:
     """Return the folder where CMake built the package for a board with Arm's GCC, strictly."""
     cmake = tool("cmake")
