@@ -71,6 +71,14 @@ PEERS = (
         note="sizes of its C compiled for RV32IMC with -Os, without a runtime",
     ),
     Peer(
+        "helia",
+        "heliaAOT",
+        ("helia-aot==1.1.0",),
+        ("tflite",),
+        "C for Ambiq's Cortex-M chips, with Arm's kernels of its own version",
+        note="Cortex-M55; by its licence for Ambiq's chips only: not run here",
+    ),
+    Peer(
         "deeploy",
         "Deeploy",
         ("deeploy-pulp==0.2.1",),
