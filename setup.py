@@ -44,6 +44,8 @@ TEST += [*SWEEP, *SEARCH, *CLUSTER]
 # What the notebooks need besides a program to open them with.
 NOTEBOOKS = ["ipykernel>=6.29,<8", "ipywidgets>=8.1,<9", "nbclient>=0.10,<1", *SWEEP, *DIGITS]
 TEST += NOTEBOOKS
+# Quantizers for torch and training in a target's numbers; their graphs differ between versions.
+TORCH = ["torch==2.13.*", "torchao==0.18.*"]
 # The site of the documentation.
 DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=0.27,<2", "nbconvert>=7.16,<8"]
 TEST += DOCS
@@ -108,6 +110,7 @@ setup(
         "cluster": CLUSTER,
         "quantize": QUANTIZE,
         "digits": DIGITS,
+        "torch": TORCH,
         "notebooks": NOTEBOOKS,
         "docs": DOCS,
         "test": TEST,

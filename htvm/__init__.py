@@ -148,7 +148,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("relax", "report", "zoo"):
+    if name in ("relax", "report", "torch", "zoo"):
         return importlib.import_module(f"htvm.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)

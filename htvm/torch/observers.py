@@ -1,0 +1,210 @@
+"""Observers whose scales are powers of two, and the grid that biases lie on.
+
+With power-of-two scales and no offsets, every product and partial sum of a layer is a multiple of
+one power of two, and float32 holds it exactly while it is below 2**24 of these.  A layer's result
+``(sum + bias) / step`` is then rounded as in integers, but for ties: torch rounds these to the even
+neighbour, and a shift that floors does not.  So a bias lies halfway between two multiples of the
+product of scales: then no result is ever a tie, and both round alike.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import torch
+from torchao.quantization.pt2e import FakeQuantizeBase
+from torchao.quantization.pt2e.observer import ObserverBase
+
+from byoc_dory.errors import InputError
+
+_LEAST = 2.0**-40  # of what is all zeros
+_FINER = 5  # powers of two below that of the largest weight, which are tried
+
+
+def power_of_two_above(scale: Any) -> Any:
+    """Return the least powers of two that are not below the scales."""
+    return torch.exp2(torch.ceil(torch.log2(scale.clamp(min=_LEAST))))
+
+
+class ActivationObserver(ObserverBase):  # type: ignore[misc]
+    """Sees the range of a tensor, and gives the power of two that covers it, without an offset.
+
+    Attributes:
+        products: for each layer that computes the tensor, the observers of its input and weights:
+            a result has at least twice the step of the layer's products, because the chip's only
+            scaling is a right shift.
+    """
+
+    def __init__(
+        self,
+        dtype: Any,
+        quant_min: int,
+        quant_max: int,
+        qscheme: Any = torch.per_tensor_symmetric,
+        averaging: float | None = None,
+        is_dynamic: bool = False,
+        **_: Any,
+    ) -> None:
+        """Make an observer.
+
+        Args:
+            dtype: of the integers.
+            quant_min, quant_max: their inclusive range.
+            qscheme: symmetric, per tensor.
+            averaging: share of the newest batch in the ranges; None for the extremes of all.
+            is_dynamic: as torchao gives it: False.
+        """
+        super().__init__(dtype, is_dynamic)
+        self.quant_min, self.quant_max, self.qscheme = quant_min, quant_max, qscheme
+        self.averaging = averaging
+        self.eps = _LEAST  # torchao writes it beside the scale
+        self.products: list[tuple[ActivationObserver, WeightObserver]] = []
+        self.register_buffer("least", torch.tensor(float("inf")))
+        self.register_buffer("most", torch.tensor(float("-inf")))
+
+    def forward(self, x: Any) -> Any:
+        """Widen the range by that of a batch."""
+        least, most = torch.aminmax(x.detach())
+        if self.averaging is not None and torch.isfinite(self.least):
+            least = self.least + self.averaging * (least - self.least)
+            most = self.most + self.averaging * (most - self.most)
+        elif self.averaging is None:
+            least, most = torch.minimum(least, self.least), torch.maximum(most, self.most)
+        self.least.copy_(least)
+        self.most.copy_(most)
+        return x
+
+    @property
+    def has_seen(self) -> bool:
+        """Whether data went through it."""
+        return bool(torch.isfinite(self.most))
+
+    @property
+    def own_scale(self) -> Any:
+        """The power of two that covers what was seen.
+
+        Raises:
+            InputError: nothing was.
+        """
+        if not self.has_seen:
+            raise InputError(
+                "no data went through the module",
+                where="htvm.torch.convert",
+                hint="call the prepared module with inputs, as many and as varied as in use",
+            )
+        scale = self.most.clamp(min=0) / self.quant_max
+        if self.quant_min < 0:
+            scale = torch.maximum(scale, self.least.clamp(max=0) / self.quant_min)
+        return power_of_two_above(scale).reshape(1)
+
+    def calculate_qparams(self) -> Any:
+        """Return scale and zero point."""
+        scale = self.own_scale
+        for read, weight in self.products:
+            # The coarsest channel's: a shift to the right remains for all of them.  In the first
+            # pass, a layer further on has not seen its operands.
+            if read.has_seen:
+                scale = torch.maximum(scale, 2 * read.own_scale * weight.scale.max())
+        return scale, torch.zeros_like(scale, dtype=torch.int32)
+
+
+class WeightObserver(ObserverBase):  # type: ignore[misc]
+    """Gives the powers of two with the least squared error of the weights that it saw last."""
+
+    def __init__(
+        self,
+        dtype: Any,
+        quant_min: int,
+        quant_max: int,
+        qscheme: Any = torch.per_tensor_symmetric,
+        ch_axis: int = 0,
+        is_dynamic: bool = False,
+        **_: Any,
+    ) -> None:
+        """Make an observer; see `ActivationObserver`, and ``ch_axis``: the axis of channels."""
+        super().__init__(dtype, is_dynamic)
+        self.quant_min, self.quant_max, self.qscheme = quant_min, quant_max, qscheme
+        self.ch_axis = ch_axis
+        self.eps = _LEAST
+        self.register_buffer("scale", torch.zeros(1))  # nothing was seen
+
+    def forward(self, x: Any) -> Any:
+        """Choose the scales for these weights, ``[K, ...]``."""
+        per_channel = self.qscheme == torch.per_channel_symmetric
+        rows = x.detach().flatten(1) if per_channel else x.detach().reshape(1, -1)
+        coarsest = power_of_two_above(rows.abs().amax(1) / self.quant_max)
+        candidates = torch.stack([coarsest * 2.0**-finer for finer in range(_FINER)])
+        scale = candidates[..., None]
+        rounded = torch.round(rows / scale).clamp(self.quant_min, self.quant_max) * scale
+        best = ((rounded - rows) ** 2).sum(-1).argmin(0, keepdim=True)
+        chosen = candidates.gather(0, best)[0]
+        self.scale = chosen.clamp(min=_LEAST)
+        return x
+
+    def calculate_qparams(self) -> Any:
+        """Return scales and zero points, one or one for each channel."""
+        return self.scale, torch.zeros_like(self.scale, dtype=torch.int32)
+
+
+def observer_of(module: Any) -> Any:
+    """Return the observer of a fake quantizer, or the observer itself."""
+    return module.activation_post_process if isinstance(module, FakeQuantizeBase) else module
+
+
+class GridBias(ObserverBase):  # type: ignore[misc]
+    """A bias on the grid that the scales around it leave; straight through in training.
+
+    It stays a float parameter: its value on the grid replaces the trained one when the module is
+    converted.
+
+    Attributes:
+        read, weight, result: observers of the layer's input, weights and results.
+    """
+
+    def __init__(
+        self, read: ActivationObserver, weight: WeightObserver, result: ActivationObserver,
+        *, training: bool,
+    ) -> None:  # fmt: skip
+        """Make one; ``training``: whether biases are on the grid while the prepared module runs."""
+        super().__init__(torch.int32)
+        # In a tuple, as a module would register them as its own parts.
+        self._around = (read, weight, result)
+        self._training = training
+
+    def calculate_qparams(self) -> Any:
+        """Return the step of the layer's products, one or one for each channel, and zero points."""
+        read, weight, _ = self._around
+        step = read.calculate_qparams()[0] * weight.calculate_qparams()[0]
+        return step, torch.zeros_like(step, dtype=torch.int32)
+
+    def value(self, bias: Any) -> Any:
+        """Return the bias on its grid."""
+        result = self._around[2]
+        step, _ = self.calculate_qparams()
+        halfway = torch.floor(bias / step) + 0.5
+        if result.has_seen:
+            # Results in the products' own step are exact, and halves would all be ties.
+            coarser = result.calculate_qparams()[0] >= 2 * step
+            halfway = torch.where(coarser, halfway, torch.round(bias / step))
+        return halfway * step
+
+    def forward(self, bias: Any) -> Any:
+        """Return the bias on its grid, with the gradient of the bias itself."""
+        if not self._training or not self._around[0].has_seen:
+            return bias
+        return bias + (self.value(bias) - bias).detach()
+
+    def convert(self, model: Any, node: Any) -> None:
+        """Write the value in place of the bias; torchao calls this instead of quantizing it."""
+        source = node.args[0]
+        owner: Any = model
+        for part in source.target.split("."):
+            owner = getattr(owner, part)
+        name = f"{source.name}_on_grid"
+        model.register_buffer(name, self.value(owner.detach()))
+        with model.graph.inserting_before(node):
+            written = model.graph.get_attr(name)
+        written.meta = copy(source.meta)
+        node.replace_all_uses_with(written)
+        model.graph.erase_node(node)

@@ -1,0 +1,72 @@
+"""How tensors are quantized in torchao's terms: a specification for each kind of tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torchao.quantization.pt2e import FakeQuantize
+from torchao.quantization.pt2e.observer import (
+    MinMaxObserver,
+    MovingAverageMinMaxObserver,
+    PerChannelMinMaxObserver,
+)
+from torchao.quantization.pt2e.quantizer import QuantizationSpec
+
+from htvm.torch.arithmetic import Arithmetic
+from htvm.torch.observers import ActivationObserver, WeightObserver
+
+_AVERAGING = 0.01
+"""Share of the newest batch in the ranges of activations, in training: as torch's own observers."""
+
+
+class Specs:
+    """The specifications of one arithmetic: observers, or fake quantizers for training."""
+
+    def __init__(self, arithmetic: Arithmetic, training: bool) -> None:
+        """Make them."""
+        self.arithmetic = arithmetic
+        self._training = training
+        self.activation = self._activation(arithmetic.activation)
+        self.rectified = (
+            self.activation
+            if arithmetic.rectified == arithmetic.activation
+            else self._activation(arithmetic.rectified)
+        )
+        self.weight = self._weight(arithmetic.per_channel)
+
+    def _activation(self, numbers: tuple[int, int]) -> Any:
+        if self.arithmetic.scales == "free":
+            kind = MovingAverageMinMaxObserver if self._training else MinMaxObserver
+            observer = kind.with_args(eps=2.0**-24)
+        else:
+            averaging = _AVERAGING if self._training else None
+            observer = ActivationObserver.with_args(averaging=averaging)
+        return QuantizationSpec(
+            dtype=torch.uint8 if numbers[1] > torch.iinfo(torch.int8).max else torch.int8,
+            observer_or_fake_quant_ctr=self._made(observer),
+            quant_min=numbers[0],
+            quant_max=numbers[1],
+            qscheme=torch.per_tensor_symmetric,
+        )
+
+    def _weight(self, per_channel: bool) -> Any:
+        low, high = self.arithmetic.weight
+        if self.arithmetic.scales == "power_of_two":
+            observer = WeightObserver.with_args(ch_axis=0)
+        elif per_channel:
+            observer = PerChannelMinMaxObserver.with_args(ch_axis=0, eps=2.0**-24)
+        else:
+            observer = MinMaxObserver.with_args(eps=2.0**-24)
+        return QuantizationSpec(
+            dtype=torch.int8,
+            observer_or_fake_quant_ctr=self._made(observer),
+            quant_min=low,
+            quant_max=high,
+            qscheme=torch.per_channel_symmetric if per_channel else torch.per_tensor_symmetric,
+            ch_axis=0 if per_channel else None,
+        )
+
+    def _made(self, observer: Any) -> Any:
+        """Return what makes the observer, or a fake quantizer with it."""
+        return FakeQuantize.with_args(observer=observer) if self._training else observer

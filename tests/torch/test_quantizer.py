@@ -1,0 +1,166 @@
+"""Quantizers: with power-of-two scales, converted modules compute what the target computes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra torch")
+pytest.importorskip("torchao", reason="needs the extra torch")
+
+import htvm.torch  # noqa: E402
+from htvm.errors import InputError, ModelError, TargetError  # noqa: E402
+from tests.torch.dyadic import Machine, exponent_of  # noqa: E402
+from tests.torch.nets import Chain, Residual, images, random_norms  # noqa: E402
+
+
+@lru_cache
+def calibrated(net: Any, target: str, **options: Any) -> Any:
+    """Return a converted module, calibrated with seeded images."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    prepared = htvm.torch.prepare(random_norms(net()), (images(1),), target, **options)
+    prepared(images(64))
+    return htvm.torch.convert(prepared)
+
+
+@lru_cache
+def program_of(converted: Any) -> Any:
+    return torch.export.export(converted, (images(1),))
+
+
+def called(program: Any, name: str) -> list[Any]:
+    return [node for node in program.graph.nodes if name in str(node.target)]
+
+
+@pytest.mark.parametrize("net", [Residual, Chain])
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [("diana.digital", {}), ("siracusa", {}), ("siracusa", {"weight_bits": 2})],
+)
+def test_torch_equals_shifts_of_integers(net: Any, target: str, options: Any) -> None:
+    converted = calibrated(net, target, **options)
+    machine = Machine(program_of(converted))
+    inputs = images(24, seed=1)
+    with torch.no_grad():
+        wanted = np.concatenate([converted(each[None]).numpy() for each in inputs])
+    found = np.concatenate([machine.run(each[None].numpy()) for each in inputs])
+    assert np.array_equal(found, wanted)
+    assert len(np.unique(wanted)) > 20
+
+
+@pytest.mark.parametrize("target", ["diana.digital", "siracusa"])
+def test_results_of_layers_are_no_ties(target: str) -> None:
+    machine = Machine(program_of(calibrated(Chain, target)))
+    for each in images(8, seed=2):
+        machine.run(each[None].numpy())
+    assert machine.ties == 0
+
+
+def test_a_digital_sum_has_one_scale() -> None:
+    program = program_of(calibrated(Residual, "diana.digital"))
+    (total,) = called(program, "aten.add.Tensor")
+    scales = {operand.args[1] for operand in total.args}
+    (relu,) = total.users
+    (result,) = relu.users
+    assert scales == {result.args[1]}
+
+
+def test_weights_of_a_digital_core_have_one_scale_and_those_of_a_cluster_many() -> None:
+    assert called(program_of(calibrated(Chain, "diana.digital")), "per_channel") == []
+    assert len(called(program_of(calibrated(Chain, "siracusa")), "dequantize_per_channel")) == 4
+
+
+def test_what_is_never_negative_is_unsigned_on_n_eureka() -> None:
+    program = program_of(calibrated(Chain, "siracusa"))
+    relus = called(program, "aten.relu.default")
+    ranges = {next(iter(relu.users)).args[3:5] for relu in relus}
+    assert ranges == {(0, 255)}
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_weights_have_the_bits_asked_for(bits: int) -> None:
+    converted = calibrated(Chain, "siracusa", weight_bits=bits)
+    weights = [value.numpy() for name, value in converted.state_dict().items() if "frozen" in name]
+    assert weights
+    for weight in weights:
+        assert weight.min() >= -(1 << (bits - 1))
+        assert weight.max() < 1 << (bits - 1)
+    assert max(np.abs(weight).max() for weight in weights) >= 1 << (bits - 2)
+
+
+def test_a_host_gets_free_scales_and_clips_in_layers() -> None:
+    program = program_of(calibrated(Residual, "cortex_m4"))
+    (clip,) = called(program, "relu6")
+    assert "conv2d" in str(clip.args[0].target)
+    scales = [node.args[1] for node in called(program, "aten.quantize_per_tensor")]
+    scales += [node.args[1] for node in called(program, "quantized_decomposed.quantize_per")]
+    with pytest.raises(AssertionError, match="no power of two"):
+        for scale in scales:
+            exponent_of(scale)
+
+
+def test_the_target_is_part_of_the_program() -> None:
+    program = program_of(calibrated(Chain, "diana.digital"))
+    assert bytes(program.state_dict["htvm_target"].tolist()).decode() == "diana.digital"
+
+
+def test_stock_torchao_may_use_it() -> None:
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    torch.manual_seed(0)
+    exported = torch.export.export(random_norms(Chain()).eval(), (images(1),)).module()
+    prepared = prepare_pt2e(exported, htvm.torch.Quantizer("diana.digital"))
+    for each in images(16):
+        prepared(each[None])
+    machine = Machine(program_of(convert_pt2e(prepared)))
+    machine.run(images(1).numpy())
+    assert machine.ties == 0
+
+
+def test_the_module_given_stays_as_it_is() -> None:
+    torch.manual_seed(0)
+    net = Residual()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    prepared = htvm.torch.prepare(net, (images(1),), "diana.digital", training=True)
+    prepared(images(4))
+    assert net.training
+    assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+
+
+@pytest.mark.parametrize("bits", [1, 9, 2.0, True, "4"])
+def test_other_bits_are_refused(bits: Any) -> None:
+    with pytest.raises(InputError, match="2"):
+        htvm.torch.Quantizer("siracusa", weight_bits=bits)
+
+
+def test_other_targets_are_refused() -> None:
+    with pytest.raises(TargetError, match="diana.digitall"):
+        htvm.torch.Quantizer("diana.digitall")
+
+
+def test_no_module_and_no_inputs_are_refused() -> None:
+    with pytest.raises(ModelError, match="dict is no module"):
+        htvm.torch.prepare({}, (images(1),), "diana.digital")
+    with pytest.raises(InputError, match="at least one"):
+        htvm.torch.prepare(Chain(), (), "diana.digital")
+
+
+def test_what_torch_cannot_export_is_refused() -> None:
+    class Branches(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x if x.sum() > 0 else -x
+
+    with pytest.raises(ModelError, match="cannot export"):
+        htvm.torch.prepare(Branches(), (images(1),), "diana.digital")
+
+
+def test_converting_without_data_is_refused() -> None:
+    prepared = htvm.torch.prepare(Chain(), (images(1),), "diana.digital")
+    with pytest.raises(InputError, match="no data went through"):
+        htvm.torch.convert(prepared)
+    with pytest.raises(ModelError, match="not prepared"):
+        htvm.torch.convert(Chain())
