@@ -139,7 +139,7 @@ def _check(
         -signal.SIGBUS: "an access outside of flash and RAM",
     }
     if done.returncode in faults:
-        raise firmware.error("the program faulted", faults[done.returncode])
+        raise firmware.error("the program faulted", f"{faults[done.returncode]}; {name}: {said}")
     raise firmware.error(f"{name} ended with code {done.returncode}: {said}")
 
 
