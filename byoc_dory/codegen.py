@@ -73,7 +73,7 @@ class RegionGenerator:
         weights: Mapping[str, str] | None = None,
         state_offsets: Mapping[str, int] | None = None,
     ) -> None:
-        expanded = expand(cost.soc, region, accelerator)
+        expanded = expand(cost, region, accelerator)
         weight_memories = {} if weights is None else weights
         self.region = expanded.region
         self.cost = cost

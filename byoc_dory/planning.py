@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from byoc_dory.cost import Cost
-from byoc_dory.errors import TargetError
+from byoc_dory.errors import TargetError, TilingError
 from byoc_dory.layers import Add, Layer
 from byoc_dory.plan import LayerPlan, PlacedBuffer, RegionPlan, plan_alone
 from byoc_dory.region import Region
 from byoc_dory.residency import plan_jointly
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tiling import Solution, TilingProblem
+from byoc_dory.verdict import Accepted
 
 _LOG = logging.getLogger(__name__)
 
@@ -104,11 +106,11 @@ class Expanded:
     homes: Mapping[str, Accelerator]
 
 
-def expand(soc: Soc, region: Region, accelerator: str | None = None) -> Expanded:
+def expand(cost: Cost, region: Region, accelerator: str | None = None) -> Expanded:
     """Return the layers that a region is executed as.
 
     Args:
-        soc: description of the SoC.
+        cost: cycles on the SoC, with the options of the tiler.
         region: the region.
         accelerator: name of the accelerator for layers without a home in the region; the SoC's
             first one by default.
@@ -116,17 +118,48 @@ def expand(soc: Soc, region: Region, accelerator: str | None = None) -> Expanded
     Raises:
         TargetError: the SoC has no such accelerator.
     """
+    soc = cost.soc
     homes = {layer.name: _accelerator(soc, accelerator) for layer in region.layers}
-    for layer, own in zip(region.layers, region.homes, strict=False):
-        homes[layer.name] = soc.accelerator(own)
+    for layer, name in zip(region.layers, region.homes, strict=False):
+        homes[layer.name] = soc.accelerator(name)
     layers: list[Layer] = []
     accelerators: dict[str, Accelerator] = {}
     for layer in region.layers:
         home = homes[layer.name]
-        for part, name in home.expand(soc, layer):
+        parts = [
+            (part, home if name == home.name else soc.accelerator(name))
+            for part, name in home.expand(soc, layer)
+        ]
+        others = [other for _, other in parts]
+        for part, own in parts:
             layers.append(part)
-            accelerators[part.name] = home if name == home.name else soc.accelerator(name)
+            accelerators[part.name] = _quickest(part, own, others, cost)
     return Expanded(replace(region, layers=tuple(layers), homes=()), accelerators)
+
+
+def _quickest(
+    part: Layer, own: Accelerator, others: Sequence[Accelerator], cost: Cost
+) -> Accelerator:
+    """Return the accelerator of a part of a layer: its own, or a quicker one of another part.
+
+    Only those are asked that compute something else with the same result (`Accelerator.instead`).
+    """
+    if cost.options.schedule == "published":
+        return own
+    answers = {own.name: own}
+    for other in others:
+        if other.instead(part) and isinstance(other.judge(cost.soc, part), Accepted):
+            answers.setdefault(other.name, other)
+    if len(answers) == 1:
+        return own
+    return min(answers.values(), key=lambda each: _cycles_alone(each, part, cost))
+
+
+def _cycles_alone(accelerator: Accelerator, layer: Layer, cost: Cost) -> float:
+    try:
+        return cost.cycles_alone(accelerator, layer)
+    except TilingError:
+        return inf
 
 
 def _accelerator(soc: Soc, name: str | None) -> Accelerator:

@@ -122,7 +122,7 @@ def generate_with_state(
         TilingError: no tile of a layer fits.
     """
 
-    places = _Places(regions, sizes, read_elsewhere, cost.soc, cost.options)
+    places = _Places(regions, sizes, read_elsewhere, cost)
 
     def plan_regions(plan: StatePlan) -> dict[str, RegionGenerator]:
         state_cost, offsets = cost.with_options(plan.options(cost.options)), plan.offsets
@@ -243,11 +243,10 @@ class _Places:
         regions: Mapping[str, Region],
         sizes: Mapping[str, int],
         read_elsewhere: Collection[str],
-        soc: Soc,
-        options: TilingOptions,
+        cost: Cost,
     ) -> None:
-        self._regions, self._soc, self._options = regions, soc, options
-        self._memory, self._sizes = _memory(regions, soc), sizes
+        self._regions, self._cost, options = regions, cost, cost.options
+        self._memory, self._sizes = _memory(regions, cost.soc), sizes
         self._refused: dict[str, str] = {}
         for name in sizes:
             obstacle = self._obstacle(name, name in read_elsewhere)
@@ -283,22 +282,23 @@ class _Places:
             return "the host reads it"
         if self._memory is None:
             return "the host cannot access L1"
-        if self._options.schedule != "overlapped":
-            return f"the schedule '{self._options.schedule}' loads all inputs"
+        schedule = self._cost.options.schedule
+        if schedule != "overlapped":
+            return f"the schedule '{schedule}' loads all inputs"
         obstacles = (self._in_region(name, region) for region in readers)
         return next(filter(None, obstacles), "")
 
     def _in_region(self, name: str, region: Region) -> str:
         """Return what prevents a region from finding an input in L1."""
-        expanded = expand(self._soc, region)
+        expanded = expand(self._cost, region)
         tensor = next(each for each in region.inputs if each.name == name)
         for layer in expanded.region.layers:
             if name not in _names(layer.inputs):
                 continue
             accelerator = expanded.homes[layer.name]
-            if not accelerator.layout(self._soc).native(tensor):
+            if not accelerator.layout(self._cost.soc).native(tensor):
                 return "it is converted to another layout"
-            problem = accelerator.problem(self._soc, layer, self._options)
+            problem = accelerator.problem(self._cost.soc, layer, self._cost.options)
             if not problem.may_find or accelerator.region_runner:
                 return f"layer '{layer.name}' loads it in parts"
         if name in {entry.source for entry in region.maps}:

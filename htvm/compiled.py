@@ -233,7 +233,14 @@ class Compiled:
     @property
     def rewritten(self) -> Mapping[str, str]:
         """Rewritten layer -> what is computed instead, with the same result."""
-        return self.executed.rewritten
+        homes = {entry.name: entry for entry in self.target.accelerators}
+        placed = self.dispatch
+        inside = {
+            name: homes[place].instead(layer)
+            for name, layer in placed.layers.items()
+            if (place := placed.placement[name]) in homes
+        }
+        return {**self.executed.rewritten, **{name: says for name, says in inside.items() if says}}
 
     @cached_property
     def partition(self) -> Partition:

@@ -149,6 +149,13 @@ class Accelerator(ABC):
         """
         return ((layer, self.name),)
 
+    def instead(self, layer: Layer) -> str:
+        """Return what it computes instead of a layer, with the same result; empty if nothing.
+
+        Such layers are not offered to it under the published schedule, nor where rewrites are off.
+        """
+        return ""
+
     # ------------------------------------------------------------------ weights that stay
 
     @property

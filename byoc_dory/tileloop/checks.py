@@ -113,12 +113,18 @@ def _check_result(program: TileProgram) -> None:
 def check_places(program: TileProgram) -> None:
     """Check that no two tensors share bytes of L1; a resident tensor may be several operands.
 
+    Rows of operands that lie beside each other may alternate.
+
     Only for a program from which C is generated: places are unknown during a search for tiles.
 
     Raises:
         TileProgramError: the message names both tensors.
     """
-    tensors = sorted((*program.operands, program.result), key=lambda operand: operand.l1)
+    for operand in program.operands:
+        if operand.beside:
+            _check_beside(program, operand)
+    apart = [each for each in (*program.operands, program.result) if not each.beside]
+    tensors = sorted(apart, key=lambda operand: operand.l1)
     for first, second in zip(tensors, tensors[1:], strict=False):
         same = first.resident and second.resident and first.l1 == second.l1
         if program.end(first) > second.l1 and not same:
@@ -127,6 +133,23 @@ def check_places(program: TileProgram) -> None:
                 f"'{second.name}' begins at {second.l1}",
                 "take the places from the layer's plan",
             )
+
+
+def _check_beside(program: TileProgram, operand: Operand) -> None:
+    """Check that an operand's rows lie in another's buffers, between that one's rows."""
+    others = [each for each in program.operands if operand.beside in (each.name, each.beside)]
+    host = program.tensor[operand.beside]
+    same = (host.l1_bytes, program.buffers(host)) == (operand.l1_bytes, program.buffers(operand))
+    first = program.at((0,) * len(program.axes))
+    runs = sorted((each.l1 - host.l1, program.block(each, first).bytes) for each in others)
+    pitches = {program.block(each, first).l1_row_stride for each in others}
+    starts = [*(place for place, _ in runs[1:]), min(pitches)]
+    meet = any(place + size > start for (place, size), start in zip(runs, starts, strict=True))
+    if not same or len(pitches) > 1 or meet:
+        raise program.error(
+            f"the rows of '{operand.name}' do not lie between those of '{operand.beside}'",
+            "give both one pitch and buffers of one size, and places within a row",
+        )
 
 
 def check_alignment(program: TileProgram, l1_align: int, l2_align: int) -> None:

@@ -54,6 +54,8 @@ class Operand:
         constant: whether it holds the layer's packed weights and tables.
         reloaded: whether every tile loads it, even if unchanged.
         title: description of a tile of it, for a comment; empty for its name.
+        beside: name of the operand in whose buffers it lies, each of its rows behind one of that
+            operand's, so that the device reads both as one row; empty for buffers of its own.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Operand:
     constant: bool = False
     reloaded: bool = False
     title: str = ""
+    beside: str = ""
 
     @cached_property
     def axes(self) -> frozenset[str]:
@@ -291,8 +294,9 @@ class TileProgram:
         return operand.l1 + operand.l1_bytes * (1 if operand.resident else self.buffers(operand))
 
     def reads(self) -> frozenset[str]:
-        """Return the operands whose places the accelerator is given."""
-        return places_of(*values_of(*self.compute.fields.values()))
+        """Return the operands whose places the accelerator is given, and those beside them."""
+        read = places_of(*values_of(*self.compute.fields.values()))
+        return read | {operand.name for operand in self.operands if operand.beside in read}
 
 
 def input_of(

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from patterns.reading.node import Node
 
 
+_AS_IT_IS = "Without rewrites, and under the published schedule, layers are computed as they are."
+
+
 class Offers:
     """The answers of a target's accelerators to layers.
 
@@ -36,16 +39,18 @@ class Offers:
         target: the target whose accelerators answer.
         cost: cycles on accelerators that accept, and on the host.
         final: whether layers are offered unchanged; otherwise in the form retargeting would write.
+        rewrites: whether an accelerator may compute something else with the same result.
 
     Attributes:
         accelerators: the accelerators by name.
         cost: as given.
     """
 
-    def __init__(self, target: Target, cost: Cost, *, final: bool) -> None:
+    def __init__(self, target: Target, cost: Cost, *, final: bool, rewrites: bool) -> None:
         self.accelerators = {entry.name: entry for entry in target.accelerators}
         self.cost = cost
         self._final = final
+        self._otherwise = rewrites and cost.options.schedule != "published"
 
     def candidates(self, layer: Layer, estimates: bool) -> tuple[Candidate, ...]:
         """Return the answer of each accelerator, and the CPU as a candidate.
@@ -75,8 +80,11 @@ class Offers:
         said = self._of(accelerator, layer)
         if isinstance(verdict, Refused):
             return replace(said, reason=verdict.reason, rule=verdict.rule)
+        instead = accelerator.instead(form)
+        if instead and not self._otherwise:
+            return replace(said, reason=f"it would compute {instead}", rule=_AS_IT_IS)
         cycles = self.cost.cycles_alone(accelerator, form) if estimates else None
-        return replace(said, accepted=True, cycles=cycles)
+        return replace(said, accepted=True, cycles=cycles, rewrite=instead)
 
     @staticmethod
     def _of(accelerator: Accelerator, layer: Layer) -> Candidate:

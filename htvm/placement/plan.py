@@ -88,7 +88,7 @@ def place(
     check_policy(chosen)
     final = _is_final(graph, target)
     groups = together_in(graph).groups if target.accelerators else ()
-    asked = Offers(target, cost, final=final)
+    asked = Offers(target, cost, final=final, rewrites=rewrites)
     judge = _Planner(graph, target, asked, groups, chosen, final, rewrites)
     places = settle(graph, groups, judge)
     name, binding = "a function", frozenset(places)

@@ -142,7 +142,7 @@ def _read_outside(main: Function, regions: Collection[str]) -> set[str]:
 
 def weights_of(regions: Iterable[Region], cost: Cost) -> WeightPlan:
     """Decide for all regions together where weights are."""
-    expanded = [expand(cost.soc, region) for region in regions]
+    expanded = [expand(cost, region) for region in regions]
     layers = [
         (layer, found.homes[layer.name]) for found in expanded for layer in found.region.layers
     ]

@@ -9,6 +9,7 @@ import numpy as np
 from byoc_dory.layers import MulShift, Shift
 from byoc_dory.layers.rowwise import ItaGelu
 from tests.soc.rule_layers import (
+    HALF_UP,
     ONE,
     TABLE,
     TFLITE,
@@ -92,7 +93,8 @@ SIRACUSA_CLUSTER = {
 
 ITA = {
     "ITA-1": Cases(
-        (gemm, attend, heads), ((matmul, "operator is matmul"), (conv, "operator is conv2d"))
+        (gemm, attend, heads, lambda: replace(total(), requant=HALF_UP)),
+        ((matmul, "operator is matmul"), (conv, "operator is conv2d")),
     ),
     "ITA-2": Cases(
         (lambda: gemm(bias=-(1 << 23)),),
@@ -109,6 +111,7 @@ ITA = {
             (lambda: gemm(inputs=513), "513 summed elements"),
             (lambda: gemm(outputs=513), "513 columns"),
             (lambda: attend(keys=513), "513 keys"),
+            (lambda: total(9), "576 summed elements"),
         ),
     ),
     "ITA-4": Cases(

@@ -131,6 +131,12 @@ class ItaAccelerator(Ita):
             return heads_of(layer, self.name, _CORES)
         return ((layer, self.name),)
 
+    def instead(self, layer: Layer) -> str:
+        """Return that sums are products; empty for other layers."""
+        if not isinstance(layer, Add):
+            return ""
+        return f"a sum of {len(layer.inputs)} as a product with identities"
+
     @property
     def objectives(self) -> Mapping[str, Objective]:
         """``array`` prefers tiles with many rows, ``none`` takes any that fits."""

@@ -8,14 +8,20 @@ from byoc_dory.definition import slot
 from byoc_dory.emit.staged import call_text
 from byoc_dory.emit.text import Expr, add, mul, part_name, rendered
 from byoc_dory.emit.tile_text import TileWriter
-from byoc_dory.layers import Attend, Gemm, Layer
+from byoc_dory.layers import Add, Attend, Gemm, Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.cluster.emit import row_kernel
 from byoc_dory.soc.snitch_ita.ita_core import Ita
-from byoc_dory.soc.snitch_ita.ita_program import costs_of, ita_program, pack, pitch_of
+from byoc_dory.soc.snitch_ita.ita_program import (
+    costs_of,
+    identities,
+    ita_program,
+    pack,
+    pitch_of,
+)
 from byoc_dory.tileloop.cycles import predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
 
@@ -30,7 +36,7 @@ class ItaEmitter:
 
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
         """Return the function that runs ``layer`` tile by tile."""
-        assert isinstance(layer, Gemm | Attend), layer  # judged before
+        assert isinstance(layer, Gemm | Attend | Add), layer  # judged before
         program = ita_program(self.core, layer, plan)
         writer = TileWriter(program, address="HTVM_L1_BASE + {}")
         running = "running[tile % 2u]" if program.pipelined else "running"
@@ -39,11 +45,11 @@ class ItaEmitter:
             scratch = plan.l1_weights
             compute = self._attend(layer, program, writer, running)
         else:
-            constant = Constant(
-                part_name(symbol, "weights"),
-                pack(self.core, layer, plan.solution.tile.k),
-                f"weights and biases of {layer.name}",
-            )
+            if isinstance(layer, Add):
+                data, what = identities(self.core, layer), "identities that sum the operands"
+            else:
+                data, what = pack(self.core, layer, plan.solution.tile.k), "weights and biases"
+            constant = Constant(part_name(symbol, "weights"), data, f"{what} of {layer.name}")
             compute = call_text(program, writer, "task", running)
         return row_kernel(
             self.core, layer, plan, program, compute, symbol, constant,

@@ -3,15 +3,19 @@
 The sizes of ITA's matrices are multiples of 64.  Other sizes are padded in L1: rows of an operand
 are loaded to rows of a multiple of 64 bytes, weights have zeros there, and results for the padding
 are not stored.  A layer with padding reads and writes its tensors in L2.
+
+A sum is a product, too: rows of 64 elements of its operands, loaded side by side, times identities
+below each other, ``[a b] [I; I]``.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from byoc_dory.layers import Array, Attend, Gemm, Layer
+from byoc_dory.layers import Add, Array, Attend, Gemm, Layer
 from byoc_dory.layers.rowwise import ItaGelu
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc, round_up
@@ -47,8 +51,11 @@ def tiling_problem(soc: Soc, core: Ita, layer: Layer, l1_budget: int) -> TilingP
     """Return a tile's use of L1, with the limit.
 
     Products are tiled by rows and columns; a transposed result has rows where others have columns.
-    Attention is tiled by queries; keys and values are in L1 as a whole.
+    Attention is tiled by queries; keys and values are in L1 as a whole.  Sums are tiled by rows; as
+    their operands are side by side, the first one's buffers are those of all.
     """
+    if isinstance(layer, Add):
+        return _sum_problem(soc, core, layer, l1_budget)
     is_aligned = aligned(core, layer)
     shared_fields: dict[str, Any] = {
         "name": layer.name,
@@ -83,6 +90,31 @@ def tiling_problem(soc: Soc, core: Ita, layer: Layer, l1_budget: int) -> TilingP
     )
 
 
+def _sum_problem(soc: Soc, core: Ita, layer: Add, l1_budget: int) -> TilingProblem:
+    rows, inner = sum_rows(core, layer), len(layer.inputs) * core.tile
+    return TilingProblem(
+        name=layer.name,
+        l1_limit=min(l1_budget, soc.memory(core.l1).size),
+        k=Axis(core.tile, tiled=False),
+        c=Axis(inner, tiled=False),
+        y=Axis(rows, step=core.tile),
+        x=Axis(1, tiled=False),
+        window=InputWindow(rows, 1),
+        rounding=Rounding(k=core.tile, c=core.tile, y=core.tile),
+        weights=TileWeights(block=core.tile * inner, in_l1=True),
+        fixed=FixedBytes((0,) * (len(layer.inputs) - 1)),
+        inputs_once=True,
+        may_find=False,
+        may_stay=rows % core.tile == 0,
+        rows_apart=True,
+    )
+
+
+def sum_rows(core: Ita, layer: Add) -> int:
+    """Return the number of rows of ``tile`` elements that a sum has."""
+    return -(-layer.output.elements // core.tile)
+
+
 def _transposed(layer: Layer) -> bool:
     """Whether the result is stored column by column."""
     return isinstance(layer, Gemm) and layer.transposed
@@ -96,6 +128,12 @@ def block_bytes(core: Ita, layer: Gemm, tile_k: int) -> int:
 def bias_at(core: Ita, layer: Layer, tile_k: int) -> int:
     """Return the byte offset of the biases in a block: after the weights."""
     return round_up(tile_k, core.tile) * round_up(layer.C, core.tile)
+
+
+def identities(core: Ita, layer: Add) -> Array:
+    """Return the weights ``[k][c]`` of a sum: an identity for each operand; uint8."""
+    one = np.eye(core.tile, dtype=np.uint8)
+    return np.hstack([one] * len(layer.inputs)).reshape(-1)
 
 
 def pack(core: Ita, layer: Gemm, tile_k: int) -> Array:
@@ -119,7 +157,9 @@ _IDENTITY = {"mult": 1, "shift": 0, "add": 0}
 
 def ita_program(core: Ita, layer: Layer, plan: LayerPlan) -> TileProgram:
     """Return the tile program of a layer under a plan."""
-    assert isinstance(layer, Gemm | Attend), layer  # judged before
+    assert isinstance(layer, Gemm | Attend | Add), layer  # judged before
+    if isinstance(layer, Add):
+        return _sum_program(core, layer, plan)
     tile = plan.solution.tile
     y = halo_axis("y", "rows", layer.oy, tile.y, layer.oy)
     k = plain_axis("k", "columns", layer.K, tile.k)
@@ -143,6 +183,41 @@ def ita_program(core: Ita, layer: Layer, plan: LayerPlan) -> TileProgram:
     else:
         compute = _attend(core, layer, y, operands)
     return row_program(layer, plan, (y, k), operands, out, compute, ENGINE_IN_TURN, ENGINE_BESIDE)
+
+
+def _sum_program(core: Ita, layer: Add, plan: LayerPlan) -> TileProgram:
+    """Return the tile program of a sum: rows of all operands side by side, times identities."""
+    tile, size = plan.solution.tile, core.tile
+    height, pitch = sum_rows(core, layer), len(layer.inputs) * size
+    y = halo_axis("y", "rows", height, tile.y, height)
+    k = plain_axis("k", "columns", size, tile.k)
+    rows = round_up(tile.y, size)
+    operands = [
+        RowsOf(height, size, pitch, rows * pitch).operand(f"in{number}", y, plan, number)
+        for number in range(len(layer.inputs))
+    ]
+    first = operands[0]
+    operands[1:] = [
+        replace(operand, l1=first.l1 + number * size, beside=first.name)
+        for number, operand in enumerate(operands[1:], 1)
+    ]
+    out = matrix_result(
+        plan, y, k, per_y=1, row_bytes=size, pitch=size, buffer=rows * size, transposed=False
+    )
+    data = (Place(first.name), pitch, rounded(y.out_size, size))
+    weights = (Place("weights"), pitch, size)
+    compute = _task(core, layer, data, weights, pitch, out)
+    block = size * pitch
+    return row_program(
+        layer,
+        plan,
+        (y, k),
+        (*operands, weights_of(plan, 0, Block.run(block), block)),
+        out,
+        compute,
+        ENGINE_IN_TURN,
+        ENGINE_BESIDE,
+    )
 
 
 def _operands(
@@ -179,6 +254,31 @@ def _product(
     inner = round_up(layer.C, core.tile)
     weights = (Place("weights"), inner, rounded(k.out_size, core.tile))
     left, right = (weights, data) if layer.transposed else (data, weights)
+    kind = "SNITCH_ITA_BIAS_ROWS" if layer.transposed else "SNITCH_ITA_BIAS_COLS"
+    bias = Place("weights") + bias_at(core, layer, tile_k)
+    return _task(core, layer, left, right, inner, out, kind, bias)
+
+
+def _task(
+    core: Ita,
+    layer: Gemm | Add,
+    left: tuple[Value, Value, Value],
+    right: tuple[Value, Value, Value],
+    inner: int,
+    out: Operand,
+    bias_kind: str = "SNITCH_ITA_BIAS_NONE",
+    bias: Value | None = None,
+) -> Compute:
+    """Return the task of a product with its requantization and activation.
+
+    Args:
+        core: the accelerator.
+        layer: the layer.
+        left, right: place, bytes from row to row, and number of rows of both matrices.
+        inner: number of elements that are summed.
+        out: the result.
+        bias_kind, bias: whether there are biases, for rows or columns, and their place.
+    """
     requant = mul_shift(layer)
     assert requant is not None
     ita_numbers = ita_requant(requant.mul[0], requant.shift[0], requant.add[0], core.max_shift)
@@ -188,10 +288,10 @@ def _product(
         "cols": right[2],
         "inner": inner,
         "operation": "SNITCH_ITA_OP_LINEAR",
-        "bias_kind": "SNITCH_ITA_BIAS_ROWS" if layer.transposed else "SNITCH_ITA_BIAS_COLS",
+        "bias_kind": bias_kind,
         **requant_fields("requant", ita_numbers),
     }
-    if isinstance(layer.function, ItaGelu):
+    if isinstance(layer, Gemm) and isinstance(layer.function, ItaGelu):
         gelu = layer.function
         fields["activation"] = "SNITCH_ITA_ACT_GELU"
         after = ItaRequant(gelu.mul, gelu.shift, gelu.add)
@@ -207,7 +307,7 @@ def _product(
         "left_stride": left[1],
         "right": right[0],
         "right_stride": right[1],
-        "bias": Place("weights") + bias_at(core, layer, tile_k),
+        **({} if bias is None else {"bias": bias}),
         "out": Place("out"),
         "out_stride": pitch_of(out),
     }

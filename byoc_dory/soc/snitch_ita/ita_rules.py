@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from byoc_dory.layers import (
+    Add,
     Array,
     Attend,
     Attention,
@@ -20,12 +21,13 @@ from byoc_dory.soc.base import Rules, Soc
 from byoc_dory.soc.cluster.requant import mul_shift
 from byoc_dory.soc.rules import ACCEPTED, smallest_tile_fits
 from byoc_dory.soc.snitch_ita.ita_core import Ita, ita_requant
+from byoc_dory.soc.snitch_ita.ita_program import sum_rows
 from byoc_dory.verdict import Refused, Verdict
 
 
 def operator_is_known(soc: Soc, core: Ita, layer: Layer) -> Verdict:
-    """The operator is a product with constant weights, or multi-head attention."""
-    if isinstance(layer, Gemm | MultiHeadAttention | Attend):
+    """The operator is a product with constant weights, multi-head attention, or a sum."""
+    if isinstance(layer, Gemm | MultiHeadAttention | Attend | Add):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
 
@@ -46,7 +48,9 @@ def data_are_int8(soc: Soc, core: Ita, layer: Layer) -> Verdict:
 
 
 def sizes_are_at_most_512(soc: Soc, core: Ita, layer: Layer) -> Verdict:
-    """Rows, columns and summed lengths are at most 512."""
+    """Rows, columns and summed lengths are at most 512; a sum is of rows of 64 of its operands."""
+    if isinstance(layer, Add):
+        return _sum_is_of_rows(core, layer)
     sizes = {"rows": layer.oy, "columns": layer.K, "summed elements": layer.C}
     if isinstance(layer, MultiHeadAttention):
         attention = layer.attention
@@ -58,6 +62,21 @@ def sizes_are_at_most_512(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     for what, size in sizes.items():
         if size > core.max_dim:
             return Refused(f"there are {size} {what}, more than {core.max_dim}")
+    return ACCEPTED
+
+
+def _sum_is_of_rows(core: Ita, layer: Add) -> Verdict:
+    """Check that a sum is a product of rows of all operands side by side."""
+    shapes = {tensor.shape for tensor in (*layer.inputs, layer.output)}
+    rows, inner = sum_rows(core, layer), len(layer.inputs) * core.tile
+    if len(shapes) > 1:
+        return Refused("the operands are " + ", ".join(str(t.shape) for t in layer.inputs))
+    if layer.output.elements % core.tile:
+        return Refused(f"there are {layer.output.elements} elements, no multiple of {core.tile}")
+    if rows > core.max_dim:
+        return Refused(f"there are {rows} rows of {core.tile} elements, more than {core.max_dim}")
+    if inner > core.max_dim:
+        return Refused(f"there are {inner} summed elements, more than {core.max_dim}")
     return ACCEPTED
 
 
@@ -95,9 +114,9 @@ def requantization_is_itas(soc: Soc, core: Ita, layer: Layer) -> Verdict:
 
 def activation_is_known(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     """Behind a product come ReLU or ITA's GELU, not both, and no other clip than to int8."""
-    if not isinstance(layer, Gemm):
+    if not isinstance(layer, Gemm | Add):
         return ACCEPTED
-    if layer.function is not None:
+    if isinstance(layer, Gemm) and layer.function is not None:
         if not isinstance(layer.function, ItaGelu):
             return Refused(f"the activation is {type(layer.function).__name__}")
         if layer.clip != (-128, 127):

@@ -20,7 +20,7 @@ def region_lines(compiled: Compiled) -> Iterator[str]:
     inside, found = set(), compiled.dispatch
     for region in compiled.partition.regions.values():
         yield _head(region)
-        executed = expand(compiled.target.soc, region)
+        executed = expand(compiled.cost, region)
         names = [layer.name for layer in executed.region.layers]
         inside |= set(names)
         for name, parts in found.groups.items():

@@ -203,8 +203,8 @@ int32_t net_mha_head0_context(void)
 
 /* mha.head0.output: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1011 cycles */
-int32_t net_mha_head0_output(void)
+ * predicted: 1274 cycles */
+int32_t net_mha_head0_output(int8_t *out)
 {
     enum { L1_IN = 32768, L1_OUT = 0, L1_WEIGHTS = 8192 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
@@ -241,6 +241,13 @@ int32_t net_mha_head0_output(void)
     if (code != 0) {
         return code;
     }
+    cluster_dma_start(&(cluster_dma_t){ /* result */
+        .to = out,
+        .from = cluster_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    cluster_dma_wait_all();
     return 0;
 }
 
@@ -249,7 +256,7 @@ int32_t net_mha_head0_output(void)
  * predicted: 1189 cycles */
 int32_t net_mha_head1_query(const int8_t *in)
 {
-    enum { L1_IN = 8192, L1_OUT = 16384, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
@@ -298,7 +305,7 @@ int32_t net_mha_head1_query(const int8_t *in)
  * predicted: 1189 cycles */
 int32_t net_mha_head1_key(const int8_t *in)
 {
-    enum { L1_IN = 8192, L1_OUT = 24576, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
+    enum { L1_IN = 0, L1_OUT = 16384, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
@@ -347,7 +354,7 @@ int32_t net_mha_head1_key(const int8_t *in)
  * predicted: 1189 cycles */
 int32_t net_mha_head1_value(const int8_t *in)
 {
-    enum { L1_IN = 8192, L1_OUT = 32768, L1_WEIGHTS = 40960 }; /* byte offsets in L1 */
+    enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
@@ -396,7 +403,7 @@ int32_t net_mha_head1_value(const int8_t *in)
  * predicted: 3959 cycles */
 int32_t net_mha_head1_context(void)
 {
-    enum { L1_QUERY = 16384, L1_KEY = 24576, L1_VALUE = 32768, L1_OUT = 40960, L1_SCRATCH = 8192 }; /* byte offsets in L1 */
+    enum { L1_QUERY = 8192, L1_KEY = 16384, L1_VALUE = 24576, L1_OUT = 32768, L1_SCRATCH = 0 }; /* byte offsets in L1 */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
@@ -449,10 +456,10 @@ int32_t net_mha_head1_context(void)
 
 /* mha.head1.output: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1011 cycles */
-int32_t net_mha_head1_output(void)
+ * predicted: 1274 cycles */
+int32_t net_mha_head1_output(int8_t *out)
 {
-    enum { L1_IN = 40960, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    enum { L1_IN = 32768, L1_OUT = 0, L1_WEIGHTS = 8192 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
@@ -487,35 +494,109 @@ int32_t net_mha_head1_output(void)
     if (code != 0) {
         return code;
     }
-    return 0;
-}
-
-/* mha: add 64x128x1
- * on the cluster of 8 cores; tile k=64, y=128 (1 in all)
- * predicted: 11353 cycles */
-int32_t net_mha(int8_t *out)
-{
-    enum { L1_IN0 = 0, L1_IN1 = 8192, L1_OUT = 16384 }; /* byte offsets in L1 */
-
-    const cluster_add_t args = {
-        .in = {cluster_l1(L1_IN0), cluster_l1(L1_IN1)},
-        .out = cluster_l1(L1_OUT),
-        .operands = 2,
-        .elements = 8192,
-        .flags = 0,
-        .requant.mul = 3,
-        .requant.add = 4,
-        .requant.shift = 3,
-        .requant.low = -128,
-        .requant.high = 127,
-    };
-    cluster_run(cluster_add, &args);
     cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
         .from = cluster_l1(L1_OUT),
         .bytes = 8192,
         .rows = 1,
     });
+    cluster_dma_wait_all();
+    return 0;
+}
+
+/* mha: add 64x128x1
+ * on the integer transformer accelerator 16x64; tile k=64, y=64 (2 in all, two of them in L1)
+ * predicted: 2100 cycles */
+int32_t net_mha(const int8_t *in0, const int8_t *in1, int8_t *out)
+{
+    enum { L1_IN0 = 0, L1_IN1 = 64, L1_OUT = 24576, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    static const struct {
+        uint16_t out_start, out_size, in_start, in_size;
+        int16_t pad;
+    } y_tiles[2] = { /* rows of the result, rows that they read, rows of zeros above */
+        {0, 64, 0, 64, 0},
+        {64, 64, 64, 64, 0},
+    };
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
+    int32_t code;
+
+    /* Several tiles are under way at a time, each at a different stage:
+     *
+     *   step   load     start    finish, store
+     *   0      tile 0   -        -               prologue
+     *   1      tile 1   tile 0   -               prologue
+     *   2      -        tile 1   tile 0          epilogue
+     *   3      -        -        tile 1          epilogue
+     *   There are too few tiles for a steady state.
+     */
+    for (uint32_t step = 0; step < 4u; ++step) {
+        if (step >= 1u && step < 3u) { /* start */
+            const uint32_t tile = step - 1u;
+            const uint32_t y = tile;
+            cluster_dma_wait(ready);
+            const snitch_ita_task_t task = {
+                .rows = 64,
+                .cols = 64,
+                .inner = 128,
+                .operation = SNITCH_ITA_OP_LINEAR,
+                .bias_kind = SNITCH_ITA_BIAS_NONE,
+                .requant.mult = 3,
+                .requant.shift = 3,
+                .requant.add = 0,
+                .activation = SNITCH_ITA_ACT_IDENTITY,
+                .left = HTVM_L1_BASE + L1_IN0 + y % 2u * 8192u,
+                .left_stride = 128,
+                .right = HTVM_L1_BASE + L1_WEIGHTS,
+                .right_stride = 128,
+                .out = HTVM_L1_BASE + L1_OUT + tile % 2u * 4096u,
+                .out_stride = 64,
+            };
+            running[tile % 2u] = snitch_ita_program(&task);
+        }
+        if (step >= 2u) { /* finish, store */
+            const uint32_t tile = step - 2u;
+            const uint32_t y = tile;
+            code = snitch_ita_wait_for(running[tile % 2u]);
+            if (code != 0) {
+                return code;
+            }
+            cluster_dma_start(&(cluster_dma_t){ /* result */
+                .to = out + y_tiles[y].out_start * 64u,
+                .from = cluster_l1(L1_OUT + tile % 2u * 4096u),
+                .bytes = 4096,
+                .rows = 1,
+            });
+        }
+        if (step < 2u) { /* load */
+            const uint32_t tile = step;
+            const uint32_t y = tile;
+            cluster_dma_start(&(cluster_dma_t){ /* rows of in0 */
+                .to = cluster_l1(L1_IN0 + y % 2u * 8192u),
+                .from = in0 + y_tiles[y].in_start * 64u,
+                .bytes = 64,
+                .rows = 64,
+                .to_stride = 128,
+                .from_stride = 64,
+            });
+            ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in1 */
+                .to = cluster_l1(L1_IN1 + y % 2u * 8192u),
+                .from = in1 + y_tiles[y].in_start * 64u,
+                .bytes = 64,
+                .rows = 64,
+                .to_stride = 128,
+                .from_stride = 64,
+            });
+            if (tile == 0u) { /* weights */
+                ready = cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_WEIGHTS),
+                    .from = net_mha_weights,
+                    .bytes = 8192,
+                    .rows = 1,
+                });
+            }
+        }
+    }
     cluster_dma_wait_all();
     return 0;
 }

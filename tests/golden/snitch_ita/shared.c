@@ -2,15 +2,16 @@
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1189 cycles
  * shared by 4 layers: mha.head0.query, mha.head0.key, mha.head1.query, mha.head1.key */
-int32_t net_shared_gemm_1(const int8_t *in, const uint8_t *weights, uint32_t l1_in, uint32_t l1_out,
+int32_t net_shared_gemm_1(const int8_t *in, const uint8_t *weights, uint32_t l1_out,
     uint32_t l1_weights, int32_t mult, int32_t add)
 {
+    enum { L1_IN = 0 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     cluster_dma_start(&(cluster_dma_t){ /* rows of in */
-        .to = cluster_l1(l1_in),
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
         .rows = 1,
@@ -32,7 +33,7 @@ int32_t net_shared_gemm_1(const int8_t *in, const uint8_t *weights, uint32_t l1_
         .requant.shift = 14,
         .requant.add = add,
         .activation = SNITCH_ITA_ACT_IDENTITY,
-        .left = HTVM_L1_BASE + l1_in,
+        .left = HTVM_L1_BASE + L1_IN,
         .left_stride = 64,
         .right = HTVM_L1_BASE + l1_weights,
         .right_stride = 64,
@@ -52,21 +53,21 @@ int32_t net_shared_gemm_1(const int8_t *in, const uint8_t *weights, uint32_t l1_
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 1189 cycles
  * shared by 2 layers: mha.head0.value, mha.head1.value */
-int32_t net_shared_gemm_2(const int8_t *in, const uint8_t *weights, uint32_t l1_in, uint32_t l1_out,
-    uint32_t l1_weights)
+int32_t net_shared_gemm_2(const int8_t *in, const uint8_t *weights)
 {
+    enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     cluster_dma_start(&(cluster_dma_t){ /* rows of in */
-        .to = cluster_l1(l1_in),
+        .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
         .rows = 1,
     });
     ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-        .to = cluster_l1(l1_weights),
+        .to = cluster_l1(L1_WEIGHTS),
         .from = weights,
         .bytes = 4288,
         .rows = 1,
@@ -82,12 +83,12 @@ int32_t net_shared_gemm_2(const int8_t *in, const uint8_t *weights, uint32_t l1_
         .requant.shift = 14,
         .requant.add = -2,
         .activation = SNITCH_ITA_ACT_IDENTITY,
-        .left = HTVM_L1_BASE + l1_weights,
+        .left = HTVM_L1_BASE + L1_WEIGHTS,
         .left_stride = 64,
-        .right = HTVM_L1_BASE + l1_in,
+        .right = HTVM_L1_BASE + L1_IN,
         .right_stride = 64,
-        .bias = HTVM_L1_BASE + l1_weights + 4096,
-        .out = HTVM_L1_BASE + l1_out,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 4096,
+        .out = HTVM_L1_BASE + L1_OUT,
         .out_stride = 128,
     };
     running = snitch_ita_program(&task);
@@ -102,9 +103,9 @@ int32_t net_shared_gemm_2(const int8_t *in, const uint8_t *weights, uint32_t l1_
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 3959 cycles
  * shared by 2 layers: mha.head0.context, mha.head1.context */
-int32_t net_shared_attend_1(uint32_t l1_query, uint32_t l1_key, uint32_t l1_value, uint32_t l1_out,
-    uint32_t l1_scratch)
+int32_t net_shared_attend_1(void)
 {
+    enum { L1_QUERY = 8192, L1_KEY = 16384, L1_VALUE = 24576, L1_OUT = 32768, L1_SCRATCH = 0 }; /* byte offsets in L1 */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
@@ -121,11 +122,11 @@ int32_t net_shared_attend_1(uint32_t l1_query, uint32_t l1_key, uint32_t l1_valu
             .requant.mult = 9,
             .requant.shift = 15,
             .requant.add = -3,
-            .left = HTVM_L1_BASE + l1_query + row * 64u,
+            .left = HTVM_L1_BASE + L1_QUERY + row * 64u,
             .left_stride = 64,
-            .right = HTVM_L1_BASE + l1_key,
+            .right = HTVM_L1_BASE + L1_KEY,
             .right_stride = 64,
-            .out = HTVM_L1_BASE + l1_scratch,
+            .out = HTVM_L1_BASE + L1_SCRATCH,
             .out_stride = 128,
         };
         const snitch_ita_task_t context = {
@@ -138,11 +139,11 @@ int32_t net_shared_attend_1(uint32_t l1_query, uint32_t l1_key, uint32_t l1_valu
             .requant.mult = 183,
             .requant.shift = 15,
             .requant.add = -3,
-            .left = HTVM_L1_BASE + l1_scratch,
+            .left = HTVM_L1_BASE + L1_SCRATCH,
             .left_stride = 128,
-            .right = HTVM_L1_BASE + l1_value,
+            .right = HTVM_L1_BASE + L1_VALUE,
             .right_stride = 128,
-            .out = HTVM_L1_BASE + l1_out + row * 64u,
+            .out = HTVM_L1_BASE + L1_OUT + row * 64u,
             .out_stride = 64,
         };
         (void)snitch_ita_program(&scores);
@@ -157,17 +158,17 @@ int32_t net_shared_attend_1(uint32_t l1_query, uint32_t l1_key, uint32_t l1_valu
 
 /* gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1011 cycles
+ * predicted: 1274 cycles
  * shared by 2 layers: mha.head0.output, mha.head1.output */
-int32_t net_shared_gemm_3(const uint8_t *weights, uint32_t l1_in, uint32_t l1_out,
-    uint32_t l1_weights, int32_t mult, int32_t add)
+int32_t net_shared_gemm_3(int8_t *out, const uint8_t *weights, int32_t mult, int32_t add)
 {
+    enum { L1_IN = 32768, L1_OUT = 0, L1_WEIGHTS = 8192 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
     ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-        .to = cluster_l1(l1_weights),
+        .to = cluster_l1(L1_WEIGHTS),
         .from = weights,
         .bytes = 4288,
         .rows = 1,
@@ -183,12 +184,12 @@ int32_t net_shared_gemm_3(const uint8_t *weights, uint32_t l1_in, uint32_t l1_ou
         .requant.shift = 14,
         .requant.add = add,
         .activation = SNITCH_ITA_ACT_IDENTITY,
-        .left = HTVM_L1_BASE + l1_in,
+        .left = HTVM_L1_BASE + L1_IN,
         .left_stride = 64,
-        .right = HTVM_L1_BASE + l1_weights,
+        .right = HTVM_L1_BASE + L1_WEIGHTS,
         .right_stride = 64,
-        .bias = HTVM_L1_BASE + l1_weights + 4096,
-        .out = HTVM_L1_BASE + l1_out,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 4096,
+        .out = HTVM_L1_BASE + L1_OUT,
         .out_stride = 64,
     };
     running = snitch_ita_program(&task);
@@ -196,29 +197,6 @@ int32_t net_shared_gemm_3(const uint8_t *weights, uint32_t l1_in, uint32_t l1_ou
     if (code != 0) {
         return code;
     }
-    return 0;
-}
-
-/* mha: add 64x128x1
- * on the cluster of 8 cores; tile k=64, y=128 (1 in all)
- * predicted: 11353 cycles */
-int32_t net_mha(int8_t *out)
-{
-    enum { L1_IN0 = 0, L1_IN1 = 8192, L1_OUT = 16384 }; /* byte offsets in L1 */
-
-    const cluster_add_t args = {
-        .in = {cluster_l1(L1_IN0), cluster_l1(L1_IN1)},
-        .out = cluster_l1(L1_OUT),
-        .operands = 2,
-        .elements = 8192,
-        .flags = 0,
-        .requant.mul = 3,
-        .requant.add = 4,
-        .requant.shift = 3,
-        .requant.low = -128,
-        .requant.high = 127,
-    };
-    cluster_run(cluster_add, &args);
     cluster_dma_start(&(cluster_dma_t){ /* result */
         .to = out,
         .from = cluster_l1(L1_OUT),
@@ -229,16 +207,113 @@ int32_t net_mha(int8_t *out)
     return 0;
 }
 
+/* mha: add 64x128x1
+ * on the integer transformer accelerator 16x64; tile k=64, y=64 (2 in all, two of them in L1)
+ * predicted: 2100 cycles */
+int32_t net_mha(const int8_t *in0, const int8_t *in1, int8_t *out)
+{
+    enum { L1_IN0 = 0, L1_IN1 = 64, L1_OUT = 24576, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    static const struct {
+        uint16_t out_start, out_size, in_start, in_size;
+        int16_t pad;
+    } y_tiles[2] = { /* rows of the result, rows that they read, rows of zeros above */
+        {0, 64, 0, 64, 0},
+        {64, 64, 64, 64, 0},
+    };
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
+    int32_t code;
+
+    /* Several tiles are under way at a time, each at a different stage:
+     *
+     *   step   load     start    finish, store
+     *   0      tile 0   -        -               prologue
+     *   1      tile 1   tile 0   -               prologue
+     *   2      -        tile 1   tile 0          epilogue
+     *   3      -        -        tile 1          epilogue
+     *   There are too few tiles for a steady state.
+     */
+    for (uint32_t step = 0; step < 4u; ++step) {
+        if (step >= 1u && step < 3u) { /* start */
+            const uint32_t tile = step - 1u;
+            const uint32_t y = tile;
+            cluster_dma_wait(ready);
+            const snitch_ita_task_t task = {
+                .rows = 64,
+                .cols = 64,
+                .inner = 128,
+                .operation = SNITCH_ITA_OP_LINEAR,
+                .bias_kind = SNITCH_ITA_BIAS_NONE,
+                .requant.mult = 3,
+                .requant.shift = 3,
+                .requant.add = 0,
+                .activation = SNITCH_ITA_ACT_IDENTITY,
+                .left = HTVM_L1_BASE + L1_IN0 + y % 2u * 8192u,
+                .left_stride = 128,
+                .right = HTVM_L1_BASE + L1_WEIGHTS,
+                .right_stride = 128,
+                .out = HTVM_L1_BASE + L1_OUT + tile % 2u * 4096u,
+                .out_stride = 64,
+            };
+            running[tile % 2u] = snitch_ita_program(&task);
+        }
+        if (step >= 2u) { /* finish, store */
+            const uint32_t tile = step - 2u;
+            const uint32_t y = tile;
+            code = snitch_ita_wait_for(running[tile % 2u]);
+            if (code != 0) {
+                return code;
+            }
+            cluster_dma_start(&(cluster_dma_t){ /* result */
+                .to = out + y_tiles[y].out_start * 64u,
+                .from = cluster_l1(L1_OUT + tile % 2u * 4096u),
+                .bytes = 4096,
+                .rows = 1,
+            });
+        }
+        if (step < 2u) { /* load */
+            const uint32_t tile = step;
+            const uint32_t y = tile;
+            cluster_dma_start(&(cluster_dma_t){ /* rows of in0 */
+                .to = cluster_l1(L1_IN0 + y % 2u * 8192u),
+                .from = in0 + y_tiles[y].in_start * 64u,
+                .bytes = 64,
+                .rows = 64,
+                .to_stride = 128,
+                .from_stride = 64,
+            });
+            ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in1 */
+                .to = cluster_l1(L1_IN1 + y % 2u * 8192u),
+                .from = in1 + y_tiles[y].in_start * 64u,
+                .bytes = 64,
+                .rows = 64,
+                .to_stride = 128,
+                .from_stride = 64,
+            });
+            if (tile == 0u) { /* weights */
+                ready = cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_WEIGHTS),
+                    .from = net_mha_weights,
+                    .bytes = 8192,
+                    .rows = 1,
+                });
+            }
+        }
+    }
+    cluster_dma_wait_all();
+    return 0;
+}
+
 /* calls, with what is passed after the tensors:
- * mha.head0.query: net_shared_gemm_1(weights = net_mha_head0_query_weights, l1_in = 0, l1_out = 8192, l1_weights = 16384, mult = 114, add = 0)
- * mha.head0.key: net_shared_gemm_1(weights = net_mha_head0_key_weights, l1_in = 0, l1_out = 16384, l1_weights = 24576, mult = 70, add = -3)
- * mha.head0.value: net_shared_gemm_2(weights = net_mha_head0_value_weights, l1_in = 0, l1_out = 24576, l1_weights = 32768)
- * mha.head0.context: net_shared_attend_1(l1_query = 8192, l1_key = 16384, l1_value = 24576, l1_out = 32768, l1_scratch = 0)
- * mha.head0.output: net_shared_gemm_3(weights = net_mha_head0_output_weights, l1_in = 32768, l1_out = 0, l1_weights = 8192, mult = 112, add = 1)
- * mha.head1.query: net_shared_gemm_1(weights = net_mha_head1_query_weights, l1_in = 8192, l1_out = 16384, l1_weights = 24576, mult = 114, add = 0)
- * mha.head1.key: net_shared_gemm_1(weights = net_mha_head1_key_weights, l1_in = 8192, l1_out = 24576, l1_weights = 32768, mult = 70, add = -3)
- * mha.head1.value: net_shared_gemm_2(weights = net_mha_head1_value_weights, l1_in = 8192, l1_out = 32768, l1_weights = 40960)
- * mha.head1.context: net_shared_attend_1(l1_query = 16384, l1_key = 24576, l1_value = 32768, l1_out = 40960, l1_scratch = 8192)
- * mha.head1.output: net_shared_gemm_3(weights = net_mha_head1_output_weights, l1_in = 40960, l1_out = 8192, l1_weights = 16384, mult = 115, add = -1)
+ * mha.head0.query: net_shared_gemm_1(weights = net_mha_head0_query_weights, l1_out = 8192, l1_weights = 16384, mult = 114, add = 0)
+ * mha.head0.key: net_shared_gemm_1(weights = net_mha_head0_key_weights, l1_out = 16384, l1_weights = 24576, mult = 70, add = -3)
+ * mha.head0.value: net_shared_gemm_2(weights = net_mha_head0_value_weights)
+ * mha.head0.context: net_shared_attend_1()
+ * mha.head0.output: net_shared_gemm_3(weights = net_mha_head0_output_weights, mult = 112, add = 1)
+ * mha.head1.query: net_shared_gemm_1(weights = net_mha_head1_query_weights, l1_out = 8192, l1_weights = 16384, mult = 114, add = 0)
+ * mha.head1.key: net_shared_gemm_1(weights = net_mha_head1_key_weights, l1_out = 16384, l1_weights = 24576, mult = 70, add = -3)
+ * mha.head1.value: net_shared_gemm_2(weights = net_mha_head1_value_weights)
+ * mha.head1.context: net_shared_attend_1()
+ * mha.head1.output: net_shared_gemm_3(weights = net_mha_head1_output_weights, mult = 115, add = -1)
  * mha: net_mha()
  */
