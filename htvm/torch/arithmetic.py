@@ -28,7 +28,7 @@ class Arithmetic:
             integers; ``"free"``: scales are any, as a host multiplies by them.
         activation: inclusive range of the tensors between layers.
         rectified: inclusive range of those that are never negative.
-        weight: inclusive range of weights.
+        weight: inclusive range of weights, except of an array.
         per_channel: whether each output channel has a scale of its own.
         alike: whether the operands of a sum and its result have one scale.
         clips: whether layers clip to any bound, as relu6 does; otherwise to 0 and their range.

@@ -13,7 +13,7 @@ from copy import copy
 from typing import Any
 
 import torch
-from torchao.quantization.pt2e import FakeQuantizeBase
+from torchao.quantization.pt2e import FakeQuantize, FakeQuantizeBase
 from torchao.quantization.pt2e.observer import ObserverBase
 
 from byoc_dory.errors import InputError
@@ -109,6 +109,62 @@ class ActivationObserver(ObserverBase):  # type: ignore[misc]
         return scale, torch.zeros_like(scale, dtype=torch.int32)
 
 
+class ConverterObserver(ActivationObserver):
+    """Gives the step of an array's converters: a power of two for three deviations of their sums.
+
+    What lies beyond is cut off; a range for all sums would leave most of them a few steps.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """Make one; see `ActivationObserver`."""
+        super().__init__(*arguments, **options)
+        self.register_buffer("square", torch.zeros(()))
+        self.register_buffer("batches", torch.zeros(()))
+
+    def forward(self, x: Any) -> Any:
+        """Average the squares of the sums."""
+        super().forward(x)
+        self.batches += 1
+        share = 1 / self.batches if self.averaging is None else self.averaging
+        share = 1.0 if self.batches == 1 else share
+        self.square += share * ((x.detach() ** 2).mean() - self.square)
+        return x
+
+    @property
+    def own_scale(self) -> Any:
+        """The step, at least that of the products: the gain is 1 then."""
+        spread = 3 * torch.sqrt(self.square) / self.quant_max
+        scale = torch.exp2(torch.round(torch.log2(spread.clamp(min=_LEAST)))).reshape(1)
+        for read, weight in self.products:
+            if read.has_seen:
+                scale = torch.maximum(scale, read.own_scale * weight.scale.max())
+        return scale
+
+    def calculate_qparams(self) -> Any:
+        """Return scale and zero point."""
+        scale = self.own_scale
+        return scale, torch.zeros_like(scale, dtype=torch.int32)
+
+
+class NoisyFakeQuantize(FakeQuantize):  # type: ignore[misc]
+    """Adds noise before the converters while a module is trained.
+
+    Attributes:
+        deviation: standard deviation in steps of the converters.
+    """
+
+    def __init__(self, deviation: float, **options: Any) -> None:
+        """Make one; the options are those of torchao's."""
+        super().__init__(**options)
+        self.deviation = deviation
+
+    def forward(self, x: Any) -> Any:
+        """Quantize, in training with noise."""
+        if self.training and self.deviation and self.activation_post_process.has_seen:
+            x = x + self.deviation * self.scale * torch.randn_like(x)
+        return super().forward(x)
+
+
 class WeightObserver(ObserverBase):  # type: ignore[misc]
     """Gives the powers of two with the least squared error of the weights that it saw last."""
 
@@ -159,18 +215,31 @@ class GridBias(ObserverBase):  # type: ignore[misc]
     converted.
 
     Attributes:
-        read, weight, result: observers of the layer's input, weights and results.
+        limit: inclusive range of the biases in steps of the products, half a result included, that
+            the chip adds; None for 32 bits, which none exceeds.
     """
 
     def __init__(
-        self, read: ActivationObserver, weight: WeightObserver, result: ActivationObserver,
-        *, training: bool,
-    ) -> None:  # fmt: skip
-        """Make one; ``training``: whether biases are on the grid while the prepared module runs."""
+        self,
+        read: Any,
+        weight: Any,
+        result: ActivationObserver,
+        *,
+        training: bool,
+        limit: tuple[int, int] | None = None,
+    ) -> None:
+        """Make one.
+
+        Args:
+            read, weight, result: observers of the layer's input, weights and results.
+            training: whether biases are on the grid while the prepared module runs.
+            limit: see the class.
+        """
         super().__init__(torch.int32)
         # In a tuple, as a module would register them as its own parts.
         self._around = (read, weight, result)
         self._training = training
+        self.limit = limit
 
     def calculate_qparams(self) -> Any:
         """Return the step of the layer's products, one or one for each channel, and zero points."""
@@ -182,12 +251,16 @@ class GridBias(ObserverBase):  # type: ignore[misc]
         """Return the bias on its grid."""
         result = self._around[2]
         step, _ = self.calculate_qparams()
-        halfway = torch.floor(bias / step) + 0.5
-        if result.has_seen:
-            # Results in the products' own step are exact, and halves would all be ties.
-            coarser = result.calculate_qparams()[0] >= 2 * step
-            halfway = torch.where(coarser, halfway, torch.round(bias / step))
-        return halfway * step
+        if not result.has_seen:
+            return (torch.floor(bias / step) + 0.5) * step
+        half = result.calculate_qparams()[0] / step / 2
+        whole = torch.floor(bias / step)
+        if self.limit is not None:
+            low, high = self.limit
+            whole = torch.minimum(whole.clamp(min=low), high - half)
+        # Results in the products' own step are exact, and halves would all be ties.
+        value = torch.where(half >= 1, whole + 0.5, torch.round(bias / step))
+        return value * step
 
     def forward(self, bias: Any) -> Any:
         """Return the bias on its grid, with the gradient of the bias itself."""
@@ -208,3 +281,14 @@ class GridBias(ObserverBase):  # type: ignore[misc]
         written.meta = copy(source.meta)
         node.replace_all_uses_with(written)
         model.graph.erase_node(node)
+
+
+class ConverterOffset(GridBias):
+    """What is added to an array's sums, so that rounding to steps of the converters is a floor."""
+
+    def value(self, bias: Any) -> Any:
+        """Return the offset of each column, whatever the bias is."""
+        step, _ = self.calculate_qparams()
+        gain = self._around[2].calculate_qparams()[0] / step
+        offset = torch.where(gain > 1, (1 - gain) / 2, torch.zeros_like(gain)) * step
+        return offset.expand_as(bias).clone()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import operator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from torchao.quantization.pt2e.quantizer import (
     DerivedQuantizationSpec,
     QuantizationAnnotation,
@@ -13,10 +16,12 @@ from torchao.quantization.pt2e.quantizer import (
 )
 from torchao.quantization.pt2e.quantizer import Quantizer as TorchaoQuantizer
 
+from byoc_dory.errors import InputError, TargetError
 from byoc_dory.soc.base import Target
 from htvm.public import public
-from htvm.torch.arithmetic import arithmetic_of
-from htvm.torch.observers import GridBias, observer_of
+from htvm.torch.arithmetic import Arithmetic, arithmetic_of
+from htvm.torch.array import ArrayLayer, in_passes, takes
+from htvm.torch.observers import ConverterOffset, GridBias, observer_of
 from htvm.torch.specs import Specs
 
 _aten = torch.ops.aten
@@ -111,7 +116,12 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
     """
 
     def __init__(
-        self, target: str | Target, *, training: bool = False, weight_bits: int = 8
+        self,
+        target: str | Target,
+        *,
+        training: bool = False,
+        weight_bits: int = 8,
+        noise: float = 0.0,
     ) -> None:
         """Make a quantizer for a target.
 
@@ -119,38 +129,54 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
             target: a target's name, or what `htvm.soc` returns.
             training: whether for ``prepare_qat_pt2e``: with fake quantizers.
             weight_bits: bits of the weights, 2 to 8.
+            noise: standard deviation of the noise that an analog core's converters see in
+                training, in their steps.
 
         Raises:
-            TargetError: the target is unknown, or has a number scheme without quantizer.
-            InputError: weights cannot have so many bits there.
+            TargetError: the target is unknown, or has a number scheme without quantizer; or there
+                is noise, and no array that could be noisy.
+            InputError: weights cannot have so many bits there, or the noise is no deviation.
         """
         super().__init__()
         self.arithmetic = arithmetic_of(target, weight_bits)
         self.training = training
-        self._specs = Specs(self.arithmetic, training)
-        # Layer -> its last operator, for the scales of biases.
-        self._last: dict[Any, Any] = {}
+        _check_noise(noise, self.arithmetic)
+        self._specs = Specs(self.arithmetic, training, noise)
+        self._ties: list[_Tie] = []
+        self._on_array: list[ArrayLayer] = []
 
     # ------------------------------------------------------------------ what torchao calls
 
     def transform_for_annotation(self, model: Any) -> Any:
-        """Give each layer a bias: results without one may be ties."""
+        """Give each layer a bias, as results without one may be ties; write those of an array."""
+        array = self.arithmetic.array
+        self._on_array = []
         if self.arithmetic.scales == "free":
             return model
         for node in list(model.graph.nodes):
-            if node.target in WEIGHTED and _argument(node, 2) is None:
+            if node.target not in WEIGHTED or node.args[1].op != "get_attr":
+                continue
+            if _argument(node, 2) is None:
                 _add_bias(model, node)
+            weight = model.get_parameter(node.args[1].target)
+            if array is not None and takes(array, node, weight):
+                self._on_array.append(in_passes(model, node, weight, array))
+        model.graph.eliminate_dead_code()
         model.recompile()
+        _infer_types(model)
         return model
 
     def annotate(self, model: Any) -> Any:
         """Write on each operator how its operands and its result are quantized."""
-        self._last = {}
+        self._ties = []
         found: dict[Any, Any] = {}  # tensor -> its specification
+        on_array = {product: layer for layer in self._on_array for product in layer.products}
         for node in model.graph.nodes:
             if node.op != "call_function" or "quantization_annotation" in node.meta:
                 continue
-            if node.target in WEIGHTED:
+            if node in on_array:
+                self._annotate_pass(node, on_array[node], found)
+            elif node.target in WEIGHTED:
                 self._annotate_weighted(node, found)
             elif node.target in SUMS and _operands(node) == 2:
                 self._annotate_sum(node, found)
@@ -170,11 +196,13 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         made = edge_or_node_to_obs_or_fq
         if self.arithmetic.scales == "free":
             return
-        for node, last in self._last.items():
-            read, weight, bias = node.args[:3]
-            observers = [observer_of(made[key]) for key in ((read, node), (weight, node), last)]
-            observers[2].products.append((observers[0], observers[1]))
-            made[(bias, node)] = GridBias(*observers, training=self.training)
+        for tie in self._ties:
+            read, weight, result = (
+                observer_of(made[key]) for key in (tie.read, tie.weight, tie.result)
+            )
+            if (read, weight) not in result.products:
+                result.products.append((read, weight))
+            made[tie.bias] = tie.kind(read, weight, result, training=self.training, limit=tie.limit)
 
     # ------------------------------------------------------------------ one kind of operator each
 
@@ -191,15 +219,48 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         operands = {read: found.get(read, self._specs.activation), weight: self._specs.weight}
         if self.arithmetic.scales == "power_of_two":
             operands[node.args[2]] = _PLACE_OF_BIAS
-            self._last[node] = chain[-1]
+            self._ties.append(_Tie((read, node), (weight, node), chain[-1], (node.args[2], node)))
         for each in chain:
-            each.meta["quantization_annotation"] = QuantizationAnnotation(_annotated=True)
-        node.meta["quantization_annotation"].input_qspec_map = operands
+            _annotate(each, operands if each is node else {})
         last = chain[-1]
         is_rectified = last.target in RECTIFIERS or (last.target in CLIPS and _from_zero(last))
         result = self._specs.rectified if is_rectified else self._specs.activation
         last.meta["quantization_annotation"].output_qspec = result
         found[last] = result
+
+    def _annotate_pass(self, node: Any, layer: ArrayLayer, found: dict[Any, Any]) -> None:
+        """Annotate a pass over an array; the last one, with all that follows the converters."""
+        read, weight, offset = node.args[:3]
+        first = layer.products[0]
+        _annotate(
+            node,
+            {
+                read: found.get(read, self._specs.activation),
+                weight: self._specs.ternary,
+                offset: _PLACE_OF_BIAS,
+            },
+            self._specs.converter if node is first else SharedQuantizationSpec(first),
+        )
+        self._ties.append(
+            _Tie((read, node), (weight, node), first, (offset, node), ConverterOffset)
+        )
+        if node is not layer.products[-1]:
+            return
+        for total in layer.between:
+            _annotate(total, {})
+        (factor,), (bias,) = layer.scaled.args[1:], layer.result.args[1:]
+        _annotate(layer.scaled, {factor: self._specs.factor})
+        _annotate(layer.result, {bias: _PLACE_OF_BIAS})
+        last = layer.result
+        follower = _only_user(last)
+        if follower is not None and follower.target in RECTIFIERS:
+            last = follower
+            _annotate(last, {})
+        last.meta["quantization_annotation"].output_qspec = self._specs.activation
+        found[last] = self._specs.activation
+        self._ties.append(
+            _Tie(first, (factor, layer.scaled), last, (bias, layer.result), limit=_INT16)
+        )
 
     def _annotate_sum(self, node: Any, found: dict[Any, Any]) -> None:
         follower = _only_user(node)
@@ -219,12 +280,9 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         first, *others = dict.fromkeys(operands)
         spec = found.get(first, self._specs.activation)
         shared = SharedQuantizationSpec((first, node))
+        read = {first: spec, **dict.fromkeys(others, shared)}
         for each in chain:
-            each.meta["quantization_annotation"] = QuantizationAnnotation(_annotated=True)
-        node.meta["quantization_annotation"].input_qspec_map = {
-            first: spec,
-            **dict.fromkeys(others, shared),
-        }
+            _annotate(each, read if each is node else {})
         chain[-1].meta["quantization_annotation"].output_qspec = shared
         found[chain[-1]] = spec
 
@@ -236,13 +294,13 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         operands = [each for each in node.args if _is_tensor(each)]
         if not operands:
             return
-        for each in chain:
-            each.meta["quantization_annotation"] = QuantizationAnnotation(_annotated=True)
-        node.meta["quantization_annotation"].input_qspec_map = {
+        read = {
             each: found.get(each, self._specs.activation)
             for each in operands
             if each.op != "get_attr"  # weights of norms
         }
+        for each in chain:
+            _annotate(each, read if each is node else {})
         last = chain[-1]
         keeps_sign = last.target in RECTIFIERS or last.target in _AVERAGES
         spec = self._specs.activation
@@ -252,6 +310,27 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
             spec = self._specs.rectified
         last.meta["quantization_annotation"].output_qspec = spec
         found[last] = spec
+
+
+_INT16 = (-(1 << 15), (1 << 15) - 1)
+
+
+@dataclass(frozen=True)
+class _Tie:
+    """Scales that belong together: of what a layer reads, its weights and its results.
+
+    Attributes:
+        read, weight, result, bias: the edges, or the operators whose results they are.
+        kind: what makes the bias.
+        limit: of the bias (see `GridBias`).
+    """
+
+    read: Any
+    weight: Any
+    result: Any
+    bias: Any
+    kind: type[GridBias] = GridBias
+    limit: tuple[int, int] | None = None
 
 
 _AVERAGES = (
@@ -266,6 +345,36 @@ _AVERAGES = (
 _PLACE_OF_BIAS = DerivedQuantizationSpec(
     [], lambda _: (torch.ones(1), torch.zeros(1)), torch.int32, qscheme=torch.per_tensor_symmetric
 )
+
+
+def _annotate(node: Any, operands: dict[Any, Any], result: Any = None) -> None:
+    node.meta["quantization_annotation"] = QuantizationAnnotation(
+        input_qspec_map=operands, output_qspec=result, _annotated=True
+    )
+
+
+def _check_noise(noise: float, arithmetic: Arithmetic) -> None:
+    if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise < math.inf:
+        raise InputError(
+            f"a noise of {noise!r}", where="option 'noise'", hint="give a standard deviation"
+        )
+    if noise and arithmetic.array is None:
+        raise TargetError(
+            "there is no in-memory array that could be noisy",
+            where=f"target '{arithmetic.target}'",
+            hint="leave out the noise, or quantize for an analog core",
+        )
+
+
+def _infer_types(model: Any) -> None:
+    """Write on each operator the type of its result, which torchao quantizes by."""
+    inputs = [node.meta["val"] for node in model.graph.nodes if node.op == "placeholder"]
+    mode = inputs[0].fake_mode
+    allowed, mode.allow_non_fake_inputs = mode.allow_non_fake_inputs, True
+    try:
+        FakeTensorProp(model, mode).propagate_dont_convert_inputs(*inputs)
+    finally:
+        mode.allow_non_fake_inputs = allowed
 
 
 def _add_bias(model: Any, node: Any) -> None:

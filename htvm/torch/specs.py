@@ -11,10 +11,18 @@ from torchao.quantization.pt2e.observer import (
     MovingAverageMinMaxObserver,
     PerChannelMinMaxObserver,
 )
-from torchao.quantization.pt2e.quantizer import QuantizationSpec
+from torchao.quantization.pt2e.quantizer import (
+    FixedQParamsQuantizationSpec,
+    QuantizationSpec,
+)
 
 from htvm.torch.arithmetic import Arithmetic
-from htvm.torch.observers import ActivationObserver, WeightObserver
+from htvm.torch.observers import (
+    ActivationObserver,
+    ConverterObserver,
+    NoisyFakeQuantize,
+    WeightObserver,
+)
 
 _AVERAGING = 0.01
 """Share of the newest batch in the ranges of activations, in training: as torch's own observers."""
@@ -23,10 +31,11 @@ _AVERAGING = 0.01
 class Specs:
     """The specifications of one arithmetic: observers, or fake quantizers for training."""
 
-    def __init__(self, arithmetic: Arithmetic, training: bool) -> None:
-        """Make them."""
+    def __init__(self, arithmetic: Arithmetic, training: bool, noise: float = 0.0) -> None:
+        """Make them; ``noise``: of an array's converters in training, in their steps."""
         self.arithmetic = arithmetic
         self._training = training
+        self._noise = noise
         self.activation = self._activation(arithmetic.activation)
         self.rectified = (
             self.activation
@@ -34,6 +43,31 @@ class Specs:
             else self._activation(arithmetic.rectified)
         )
         self.weight = self._weight(arithmetic.per_channel)
+
+    @property
+    def ternary(self) -> Any:
+        """Of an array's weights, which are scaled before: -1, 0 and 1 themselves."""
+        return FixedQParamsQuantizationSpec(torch.int8, 1.0, 0, -1, 1, torch.per_tensor_symmetric)
+
+    @property
+    def factor(self) -> Any:
+        """Of the factors behind an array's converters."""
+        observer = WeightObserver.with_args()
+        return QuantizationSpec(
+            torch.int8, self._made(observer), -127, 127, torch.per_tensor_symmetric
+        )
+
+    @property
+    def converter(self) -> Any:
+        """Of what an array's converters read."""
+        assert self.arithmetic.array is not None
+        low, high = self.arithmetic.array.adc_range
+        averaging = _AVERAGING if self._training else None
+        observer = ConverterObserver.with_args(averaging=averaging)
+        made = observer
+        if self._training:
+            made = NoisyFakeQuantize.with_args(observer=observer, deviation=self._noise)
+        return QuantizationSpec(torch.int8, made, low, high, torch.per_tensor_symmetric)
 
     def _activation(self, numbers: tuple[int, int]) -> Any:
         if self.arithmetic.scales == "free":

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Sequence
+from functools import partial
+from types import MethodType
 from typing import Any
 
 import torch
 from torchao.quantization.pt2e import (
     disable_observer,
+    enable_observer,
     move_exported_model_to_eval,
     move_exported_model_to_train,
 )
@@ -29,6 +32,8 @@ from htvm.torch.quantizer import Quantizer
 TARGET_BUFFER = "htvm_target"
 """Name of the buffer of a converted module with the name of its quantizer's target, in UTF-8."""
 
+_FROZEN = "htvm_frozen"
+
 _log = logging.getLogger(__name__)
 
 
@@ -40,12 +45,14 @@ def prepare(
     *,
     training: bool = False,
     weight_bits: int = 8,
+    noise: float = 0.0,
 ) -> Any:
     """Prepare a module for a target: to be calibrated, or trained further in the target's numbers.
 
     Batch norms are folded into the layers before them first, so that the biases that are trained
     are those that are written. Run inputs through the result to calibrate it; for training use it
-    like any module, and `freeze_scales` for the last epochs.
+    like any module, and `freeze_scales` for the last epochs. In evaluation (``.eval()``), scales
+    stay, and it computes what its converted module will.
 
     Args:
         module: a ``torch.nn.Module`` in reals, which is not changed; trained already, as a rule.
@@ -53,6 +60,7 @@ def prepare(
         target: a target's name, or what `htvm.soc` returns.
         training: whether it will be trained, with gradients straight through the rounding.
         weight_bits: bits of the weights, 2 to 8.
+        noise: standard deviation of an analog core's noise in training (see `Quantizer`).
 
     Returns:
         A module that takes batches of any size, if the code of ``module`` does.
@@ -61,7 +69,7 @@ def prepare(
         ModelError: torch cannot export the module.
         TargetError, InputError: as for `Quantizer`; or there are no inputs.
     """
-    quantizer = Quantizer(target, training=training, weight_bits=weight_bits)
+    quantizer = Quantizer(target, training=training, weight_bits=weight_bits, noise=noise)
     exported = _exported(module, tuple(example_inputs))
     _fuse_conv_bn_(exported)
     _fuse_linear_bn_(exported)
@@ -70,14 +78,25 @@ def prepare(
     name = torch.tensor(list(quantizer.arithmetic.target.encode()), dtype=torch.uint8)
     prepared.register_buffer(TARGET_BUFFER, name)
     if training:
-        move_exported_model_to_train(prepared)
+        prepared.train = MethodType(_switch, prepared)
+        prepared.eval = MethodType(partial(_switch, mode=False), prepared)
+        prepared.train()
     return prepared
 
 
 @public
 def freeze_scales(prepared: Any) -> None:
     """Leave the scales of a prepared module as they are: for the last epochs of its training."""
+    prepared.register_buffer(_FROZEN, torch.tensor(True))
     prepared.apply(disable_observer)
+
+
+def _switch(prepared: Any, mode: bool = True) -> Any:
+    """Switch between training and evaluation; graphs of torchao do not by themselves."""
+    (move_exported_model_to_train if mode else move_exported_model_to_eval)(prepared)
+    torch.nn.Module.train(prepared, mode)
+    observes = mode and not hasattr(prepared, _FROZEN)
+    return prepared.apply(enable_observer if observes else disable_observer)
 
 
 @public

@@ -17,12 +17,11 @@ Array = Any
 
 @dataclass
 class Number:
-    """``values * 2**exponent / parts``; ``layer``: whether of a layer that is requantized."""
+    """``values * 2**exponent / parts``."""
 
     values: Array
     exponent: int
     parts: int = 1
-    layer: bool = False
 
 
 def exponent_of(scale: float) -> int:
@@ -129,10 +128,18 @@ class Machine:
         assert x.exponent <= 1
         return Number(np.clip(x.values, 0, int(6 / 2.0**x.exponent)), x.exponent)
 
-    def add_Tensor(self, a: Number, b: Number) -> Number:
+    def add_Tensor(self, a: Number, b: Any) -> Number:
+        if not isinstance(b, Number):  # what is added behind an array
+            return self._biased(a.values, a.exponent, b)
         least = min(a.exponent, b.exponent)
         left, right = (each.values << (each.exponent - least) for each in (a, b))
         return Number(left + right, least)
+
+    def mul_Tensor(self, a: Number, b: Number) -> Number:
+        return Number(a.values * b.values, a.exponent + b.exponent)
+
+    def slice_Tensor(self, x: Number, axis: int, first: int, last: int) -> Number:
+        return Number(x.values.take(range(first, last), axis), x.exponent)
 
     def max_pool2d_default(self, x: Number, size: Any, stride: Any) -> Number:
         windows = np.lib.stride_tricks.sliding_window_view(x.values, tuple(size), axis=(2, 3))

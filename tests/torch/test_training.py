@@ -32,21 +32,49 @@ def trained(net: Any, target: str, steps: int = 6, **options: Any) -> Any:
     return prepared, losses
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("net", [Residual, Chain])
 @pytest.mark.parametrize(
     ("target", "options"),
-    [("diana.digital", {}), ("siracusa", {"weight_bits": 4}), ("cortex_m4", {})],
+    [
+        ("diana.digital", {}),
+        ("diana.analog", {"noise": 0.5}),
+        ("siracusa", {"weight_bits": 4}),
+        ("cortex_m4", {}),
+    ],
 )
 def test_trained_equals_converted(net: Any, target: str, options: Any) -> None:
-    from torchao.quantization.pt2e import move_exported_model_to_eval
-
     prepared, losses = trained(net, target, **options)
     converted = htvm.torch.convert(prepared)
-    move_exported_model_to_eval(prepared)
+    prepared.eval()
     inputs = images(64, seed=1)
     with torch.no_grad():
         assert torch.equal(prepared(inputs), converted(inputs))
     assert losses[-1] < losses[0]
+
+
+def test_in_evaluation_scales_stay_and_there_is_no_noise() -> None:
+    prepared, _ = trained(Chain, "diana.analog", steps=1, noise=2.0)
+    inputs = images(16, seed=2)
+    with torch.no_grad():
+        assert not torch.equal(prepared(inputs), prepared(inputs))
+        prepared.eval()
+        before = prepared(inputs)
+        prepared(100 * inputs)
+        assert torch.equal(prepared(inputs), before)
+        prepared.train()
+        assert not torch.equal(prepared(inputs), prepared(inputs))
+
+
+def test_frozen_scales_stay_in_training() -> None:
+    prepared, _ = trained(Chain, "diana.digital", steps=1)
+    prepared.eval()
+    htvm.torch.freeze_scales(prepared)
+    prepared.train()
+    with torch.no_grad():
+        before = prepared(images(4))
+        prepared(100 * images(4))
+        assert torch.equal(prepared(images(4)), before)
 
 
 def test_biases_are_trained() -> None:
