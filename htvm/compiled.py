@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
 
 from byoc_dory.cost import Cost
 from byoc_dory.emit.text import Symbols
@@ -23,7 +25,7 @@ from htvm.stage_cache import StageCache
 from htvm.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from tvm.ir import IRModule
@@ -51,6 +53,8 @@ STAGE_COUNT = 8
 Platform: TypeAlias = Literal["rv32", "arm", "qemu", "host"]
 Memory: TypeAlias = int | Literal["least"]
 """The most bytes of an arena, or as few as possible."""
+Input: TypeAlias = Literal["kept", "overwritten"]
+"""What a run does with its inputs."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,9 @@ class BuildOptions:
         memory: bytes of the arena at most, or ``"least"``: then operators are computed row by row
             where that is needed (see `htvm.aot.chains`); ``None``: layer after layer.  Only for
             targets without accelerators.
+        input: where inputs are: ``"kept"``: in the caller's memory, and not modified; or
+            ``"overwritten"``: in the arena, which a run overwrites.  Only for targets without
+            accelerators.
 
     Raises:
         TargetError: there is no such kind of CPU kernels, or another option is invalid.
@@ -80,6 +87,7 @@ class BuildOptions:
     policy: Policy | None = None
     rewrites: Literal["on", "off"] = "on"
     memory: Memory | None = None
+    input: Input = "kept"
 
     def __post_init__(self) -> None:
         if self.policy is not None:
@@ -105,6 +113,14 @@ class BuildOptions:
             check_count("l2_bytes", self.l2_bytes)
         if self.memory is not None:
             check_memory(self.memory)
+            if self.memory != "least":
+                object.__setattr__(self, "memory", int(self.memory))  # numpy's are not hashed alike
+        if self.input not in get_args(Input):
+            raise TargetError(
+                f"{self.input!r} is no way to hand over inputs",
+                where="option 'input'",
+                hint=" or ".join(get_args(Input)),
+            )
 
 
 _KEPT = ("regions", "dispatch", "weights", "state", "cpu_kernels", "program")
@@ -349,8 +365,22 @@ class Compiled:
             places=places,
             origin=Provenance(__version__, source.source, source.sha256),
             stack_bytes=soc.host.stack,
+            overwritten=self._overwritten(parameters),
         )
         return assembly if self.options.memory is None else self._by_rows(assembly)
+
+    def _overwritten(self, parameters: Sequence[str]) -> tuple[int, ...]:
+        """Return the numbers of the inputs that lie in the arena."""
+        if self.options.input == "kept":
+            return ()
+        kept = [name for name in parameters if name in self.source.state]
+        if kept:
+            raise TargetError(
+                f"input '{kept[0]}' keeps its contents from run to run, and would be overwritten",
+                where="option 'input'",
+                hint="leave it out",
+            )
+        return tuple(range(len(parameters)))
 
     def _by_rows(self, assembly: Assembly) -> Assembly:
         """Return a program whose arena stays within the limit of the options."""
@@ -474,7 +504,8 @@ def check_memory(memory: object) -> None:
     Raises:
         TargetError: it is neither a positive number of bytes nor "least".
     """
-    if memory != "least" and not (type(memory) is int and memory > 0):
+    number = isinstance(memory, int | np.integer) and not isinstance(memory, bool)
+    if memory != "least" and not (number and int(memory) > 0):  # type: ignore[call-overload]
         raise TargetError(
             f"{memory!r} is no limit of memory",
             where="option 'memory'",
@@ -483,13 +514,18 @@ def check_memory(memory: object) -> None:
 
 
 def _check_chains(options: BuildOptions, target: Target) -> None:
-    """Refuse a limit of memory where regions of accelerators have their own plans."""
-    if options.memory is not None and target.accelerators:
+    """Refuse limits of memory and such inputs where regions of accelerators have their plans."""
+    given = [name for name, plain in _OF_CHAINS.items() if getattr(options, name) != plain]
+    if given and target.accelerators:
         raise TargetError(
             f"chains of rows are for CPU targets, {target.name} has accelerators",
-            where="option 'memory'",
+            where=f"option '{given[0]}'",
             hint=f"leave it out, or build for {target.soc.name}.cpu",
         )
+
+
+_OF_CHAINS = {"memory": None, "input": "kept"}
+"""Options for targets without accelerators, and their defaults."""
 
 
 def _check_tiled(options: TilingOptions, known: Collection[str]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from byoc_dory.errors import TargetError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
-from htvm.compiled import STAGE_COUNT, BuildOptions, Compiled, Memory, Platform
+from htvm.compiled import STAGE_COUNT, BuildOptions, Compiled, Input, Memory, Platform
 from htvm.integer_io import check_io, with_integer_io
 from htvm.model import Model
 from htvm.progress import Progress
@@ -48,6 +48,7 @@ def build(
     l2_bytes: int | None = None,
     rewrites: Literal["on", "off"] = "on",
     memory: Memory | None = None,
+    input: Input = "kept",
     data: Any = None,
     labels: Labels | None = None,
     io: Literal["source", "int8"] = "source",
@@ -81,6 +82,9 @@ def build(
         memory: for CPU targets: bytes of the arena at most, or ``"least"``. Operators are computed
             row by row where that is needed, in the quickest way that was found; by default, layer
             after layer.
+        input: for CPU targets: ``"overwritten"``: inputs lie in the arena, where the program says,
+            and a run overwrites them, so ``memory`` counts them, too; by default, they are the
+            caller's and are kept.
         data: calibration inputs for retargeting: arrays like the model's input; by default, seeded
             inputs in the file's own ranges are used.
         labels: the right class of each of these inputs (or of the model's calibration inputs):
@@ -97,7 +101,8 @@ def build(
         ModelError: ``model`` is not a model, or has the name of a header of the SoC's driver.
         UnsupportedError: it uses an operator or quantization that is not supported.
         TargetError: the target, the platform, the schedule, the kind of CPU kernels or the choice
-            of rewrites is not known; or there is a limit of memory for a target with accelerators.
+            of rewrites is not known; or there is a limit of memory for a target with accelerators,
+            or ``"overwritten"`` for one, or for an input that keeps its contents.
         InputError: ``io``, the calibration data or the labels are invalid, or there are labels
             without data.
         PolicyError: there is no such policy, or it names an unknown layer or accelerator, or an
@@ -129,7 +134,7 @@ def build(
     progress = progress or Progress()
     check_io(io)
     whole = _tiling(tiling, schedule, assembly)
-    options = BuildOptions(cpu_kernels, whole, l2_bytes, policy, rewrites, memory)
+    options = BuildOptions(cpu_kernels, whole, l2_bytes, policy, rewrites, memory, input)
     if io == "int8":
         model = with_integer_io(model)
     if labels is not None:

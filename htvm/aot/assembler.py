@@ -67,6 +67,7 @@ class Assembly:
             names.
         origin: provenance of the program, for the files' heads; ``None`` for none.
         places: address of each input that stays in a memory of its own between runs, by number.
+        overwritten: numbers of the inputs that lie in the arena, where a run overwrites them.
         stack_bytes: reserved on the target for the stack.
     """
 
@@ -81,6 +82,7 @@ class Assembly:
     parameters: Sequence[str] | None = None
     origin: Provenance | None = None
     places: Mapping[int, int] = field(default_factory=dict[int, int])
+    overwritten: Sequence[int] = ()
     stack_bytes: int = 0
 
 
@@ -100,11 +102,17 @@ class Assembler:
         self._over: dict[str, list[tuple[str, Overlay]]] = {}
         self._model_constants = given.constants
         self._results = tuple(given.results)
+        self._overwritten: dict[int, str] = {}
         names = given.parameters
         parameters = [info.name for info in self.inputs] if names is None else names
         for index, (info, parameter) in enumerate(zip(self.inputs, parameters, strict=True)):
             value = Value(parameter, info.shape, info.dtype)
-            self.define(value, StepOperand("input", f"input_{index}"))
+            if index not in given.overwritten:
+                self.define(value, StepOperand("input", f"input_{index}"))
+                continue
+            self.define(value, label=info.name)
+            self.storages[parameter].first = self.storages[parameter].last = 0
+            self._overwritten[index] = parameter
 
     # --- tensors -------------------------------------------------------------------------
 
@@ -273,7 +281,7 @@ class Assembler:
                     where=f"program '{self.name}'",
                 )
             target = StepOperand("output", f"output_{index}")
-            if storage.operand is None:
+            if storage.operand is None and root not in self._overwritten.values():
                 storage.operand = target
                 continue
             step = Step(
@@ -316,6 +324,15 @@ class Assembler:
             storage.operand = StepOperand("buffer", name)
             use = BufferUse(name, storage.bytes, storage.first, storage.last)
             found.append(self._overlaid(use, tensor))
+        return tuple(found)
+
+    def overwritten(self) -> tuple[tuple[int, str], ...]:
+        """Return (number, buffer) of each input that lies in the arena, once there are buffers."""
+        found = []
+        for number, tensor in self._overwritten.items():
+            operand = self.storages[tensor].operand
+            assert operand is not None
+            found.append((number, operand.name))
         return tuple(found)
 
     def _overlaid(self, use: BufferUse, tensor: str) -> BufferUse:

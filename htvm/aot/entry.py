@@ -153,6 +153,7 @@ def template_fields(program: Program) -> dict[str, Any]:
     over = written_over(plan, program.buffers)
     proof = "no smaller one exists" if plan.optimal else f"at least {plan.bound} are needed"
     calls = _Calls(program)
+    sizes_of = {use.name: use.bytes for use in program.buffers}
     sizes = [np.dtype(info.dtype).itemsize for info in (*program.inputs, *program.outputs)]
     return {
         "name": program.name,
@@ -163,7 +164,21 @@ def template_fields(program: Program) -> dict[str, Any]:
         "outputs": outputs,
         "pointers": [tensor["parameter"] for tensor in inputs + outputs],
         "placed": [tensor for tensor in inputs if tensor["place"]],
-        "required": [tensor["parameter"] for tensor in inputs + outputs if not tensor["place"]],
+        "overwritten": [
+            {
+                **tensor,
+                "ctype": tensor["type"],
+                "bytes": sizes_of[tensor["buffer"]],
+                **calls.arena.place(tensor["buffer"]),
+            }
+            for tensor in inputs
+            if tensor["buffer"]
+        ],
+        "required": [
+            tensor["parameter"]
+            for tensor in inputs + outputs
+            if not tensor["place"] and not tensor["buffer"]
+        ],
         "parameters": ", ".join(parameters),
         # Layout conversions move words, and the DMA addresses them.
         "tensor_align": max([4, *sizes]),
@@ -184,7 +199,7 @@ def template_fields(program: Program) -> dict[str, Any]:
             }
             for use in program.buffers
         ],
-        "copies": any(step.kind == "copy" for step in program.steps),
+        "copies": any(step.kind == "copy" for step in program.steps) or bool(program.overwritten),
         "steps": [
             {
                 "index": index,

@@ -27,6 +27,7 @@ def described_tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict
     """Return inputs and outputs as the templates need them."""
     groups = []
     places = {f"input_{number}": f"{address:#010x}u" for number, address in program.places}
+    overwritten = {f"input_{number}": buffer for number, buffer in program.overwritten}
     for kind, infos in (("input", program.inputs), ("output", program.outputs)):
         groups.append(
             [
@@ -42,6 +43,8 @@ def described_tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict
                     "known": _known(info),
                     # Address of its place outside of L2; empty without one.
                     "place": places.get(f"{kind}_{index}", ""),
+                    # The buffer of the arena where it lies; empty without one.
+                    "buffer": overwritten.get(f"{kind}_{index}", ""),
                 }
                 for index, info in enumerate(infos)
             ]

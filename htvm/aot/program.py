@@ -67,6 +67,8 @@ class Program:
         native: (definition in ``cpu_source``, what replaces it in programs of this machine).
         places: (number, address) of each input that stays in a memory besides L2 between runs.
         stack_bytes: reserved on the target for the stack; 0 if unknown.
+        overwritten: (number, buffer) of each input that lies in the arena, where a run overwrites
+            it.
     """
 
     name: str
@@ -87,11 +89,12 @@ class Program:
     native: tuple[tuple[str, str], ...] = ()
     places: tuple[tuple[int, int], ...] = ()
     stack_bytes: int = 0
+    overwritten: tuple[tuple[int, str], ...] = ()
 
     @property
     def l2_inputs(self) -> tuple[TensorInfo, ...]:
-        """The inputs in L2: all but those with a place elsewhere."""
-        elsewhere = dict(self.places)
+        """The caller's inputs in L2: all but those with a place elsewhere or in the arena."""
+        elsewhere = {**dict(self.places), **dict(self.overwritten)}
         return tuple(each for number, each in enumerate(self.inputs) if number not in elsewhere)
 
     @property
@@ -177,6 +180,7 @@ def assemble(given: Assembly) -> Program:
         ),
         places=tuple(sorted(given.places.items())),
         stack_bytes=given.stack_bytes,
+        overwritten=work.overwritten(),
     )
 
 

@@ -33,6 +33,7 @@ from htvm.version import __version__
 FILE = "htvm.json"
 
 SCHEMA = 1
+_IF_ANY = ("overwritten",)
 """Version of the document: raised when a field is removed or redefined, not for new fields."""
 
 PROJECT = "project"
@@ -100,7 +101,7 @@ class Manifest:
         golden_inputs, golden_outputs: inputs and outputs of one inference.
         report: report of the build, without a run, as plain values.
         origin: the provenance that the heads of the files state.
-        places: as in `Program`.
+        places, overwritten: as in `Program`.
     """
 
     htvm: str
@@ -123,6 +124,7 @@ class Manifest:
     report: Mapping[str, Any] = field(repr=False)
     origin: Provenance | None = None
     places: tuple[tuple[int, int], ...] = ()
+    overwritten: tuple[tuple[int, str], ...] = ()
 
     @classmethod
     def of(
@@ -160,6 +162,7 @@ class Manifest:
             report=report,
             origin=program.origin,
             places=program.places,
+            overwritten=program.overwritten,
         )
 
 
@@ -215,7 +218,9 @@ def manifest_text(manifest: Manifest | PackageManifest) -> str:
     # Convert values as reading will: in a float field, 256 becomes 256.0.
     plain = msgspec.convert(msgspec.to_builtins(manifest), type(manifest))
     kind = PROJECT if isinstance(manifest, Manifest) else _PACKAGE
-    data = {"schema": SCHEMA, "kind": kind, **msgspec.to_builtins(plain)}
+    facts = msgspec.to_builtins(plain)
+    facts = {name: value for name, value in facts.items() if value or name not in _IF_ANY}
+    data = {"schema": SCHEMA, "kind": kind, **facts}
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 

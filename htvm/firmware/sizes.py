@@ -164,11 +164,13 @@ def linked_sizes(firmware: Firmware[Any], program: Program, compiler: str) -> Si
     """
     use, symbols = firmware.memory, firmware.symbols
     # Without intermediates the static arena is 16 unused bytes.
-    arena = symbols[f"{program.name}_arena"].size if f"{program.name}_arena" in symbols else 0
+    arena_name = arena_symbol(program)
+    arena = symbols[arena_name].size if arena_name in symbols else 0
+    inside = {f"htvm_run_input_{number}" for number, _ in program.overwritten}
     io = sum(
         symbol.size
         for name, symbol in symbols.items()
-        if name.startswith(("htvm_run_input_", "htvm_run_output_"))
+        if name.startswith(("htvm_run_input_", "htvm_run_output_")) and name not in inside
     )
     return Sizes(
         code=use.code,
@@ -179,6 +181,11 @@ def linked_sizes(firmware: Firmware[Any], program: Program, compiler: str) -> Si
         other=use.data + use.zeroed + use.uninitialised - arena - io,
         compiler=compiler,
     )
+
+
+def arena_symbol(program: Program) -> str:
+    """Return the symbol of the arena in a firmware that runs an inference."""
+    return "htvm_run_arena" if program.overwritten else f"{program.name}_arena"
 
 
 def native_code_bytes(path: Path) -> int:

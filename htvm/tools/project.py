@@ -260,5 +260,6 @@ def _program(folder: Path, manifest: Manifest, known_files: Container[str]) -> P
         files=files,
         origin=manifest.origin,
         places=manifest.places,
+        overwritten=manifest.overwritten,
         stack_bytes=manifest.sizes.stack,
     )

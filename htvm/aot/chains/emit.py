@@ -123,7 +123,7 @@ class _Writer:
         overlays = tuple(
             Overlay(number, chain.below[name], self.tensors[name].bytes)
             for number, name in enumerate(chain.inputs)
-            if name in chain.below and name not in self.network.inputs
+            if name in chain.below and self.network.in_arena(name)
             and chain.below[name] < self.tensors[chain.outputs[0]].bytes
         )  # fmt: skip
         units = [self.network.units[number] for number in range(*chain.units)]
@@ -295,7 +295,7 @@ class _Writer:
             return []
         found = []
         for name in self.chain.below:
-            if name in self.network.inputs:
+            if not self.network.in_arena(name):
                 continue
             tensor, member = self.tensors[name], self.members[name, False].name
             keep = self._keep(name, strip=False)

@@ -110,6 +110,7 @@ class Network:
         units: units of operators.
         tensors: the tensors that units read or compute, by name.
         inputs: names of those that the caller hands over.
+        outside: names of the inputs that do not lie in the arena.
         results: names of those that are returned.
         pads: the calls that compute a padded tensor as a whole, by its name in the calls.
     """
@@ -117,13 +118,19 @@ class Network:
     units: tuple[Unit, ...]
     tensors: Mapping[str, RowTensor]
     inputs: tuple[str, ...]
+    outside: frozenset[str]
     results: tuple[str, ...]
     pads: Mapping[str, ModelCall]
 
     @cached_property
     def made(self) -> Mapping[str, int]:
-        """The number of the unit that computes a tensor."""
-        return {unit.result: number for number, unit in enumerate(self.units)}
+        """The number of the unit that computes a tensor; -1 for inputs."""
+        computed = {unit.result: number for number, unit in enumerate(self.units)}
+        return {**dict.fromkeys(self.inputs, -1), **computed}
+
+    def in_arena(self, tensor: str) -> bool:
+        """Whether a tensor lies in the arena, if it exists as a whole."""
+        return tensor not in self.outside and (tensor in self.inputs or tensor not in self.results)
 
     @cached_property
     def last(self) -> Mapping[str, int]:
@@ -178,7 +185,9 @@ class _Reader:
             units.append(unit)
         results = tuple(self._root(name) for name in self.given.results)
         pads = {call.outputs[0].name: call for call in self.padded.values()}
-        return Network(tuple(units), self.tensors, self.inputs, results, pads)
+        overwritten = {self.inputs[number] for number in self.given.overwritten}
+        outside = frozenset(self.inputs) - overwritten
+        return Network(tuple(units), self.tensors, self.inputs, outside, results, pads)
 
     def _groups(self) -> list[tuple[list[str], list[ModelCall]]] | None:
         """Return runs of calls that share operators: the operators and the calls of each."""

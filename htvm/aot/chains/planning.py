@@ -110,21 +110,20 @@ class _Planner:
 
     def plan(self, memory: int | Literal["least"]) -> Assembly:
         least = self._least()
-        asked = limit = least if memory == "least" else memory
+        asked = low = least if memory == "least" else memory
         if asked < least:
             raise self._refusal(asked, least)
         best: tuple[int, Assembly] | None = None
         for _ in range(_TRIES):
-            cuts = self._quickest(limit)
-            if cuts is None:
-                break
-            made = self._assembly([self._with_spare(each, limit) for each in cuts])
+            cuts = self._quickest(asked, low)
+            assert cuts is not None
+            made = self._assembly([self._with_spare(each, low) for each in cuts])
             peak = assemble(made).plan.peak
             if best is None or peak < best[0]:
                 best = peak, made
             if peak <= asked:
                 break
-            limit -= max(peak - asked, ALIGNMENT)
+            low -= max(peak - asked, ALIGNMENT)
         assert best is not None
         peak, made = best
         if peak >= self.whole.plan.peak:
@@ -160,26 +159,30 @@ class _Planner:
             best[behind] = min(max(best[each.first], each.bytes) for each in segments)
         return best[-1]
 
-    def _quickest(self, limit: int) -> list[_Segment] | None:
-        """Return the cuts with the least cost within a limit; ``None`` if there are none."""
-        best: list[tuple[float, _Segment | None] | None] = [(0.0, None)]
+    def _quickest(self, limit: int, low: int) -> list[_Segment] | None:
+        """Return the cuts with the least cost within a limit; ``None`` if there are none.
+
+        Those come first that need the fewest bytes above ``low``: gaps in the arena need room, too.
+        """
+        best: list[tuple[int, float, _Segment | None] | None] = [(0, 0.0, None)]
         for segments in self._segments.values():
-            found: tuple[float, _Segment | None] | None = None
+            found: tuple[int, float, _Segment | None] | None = None
             for each in segments:
                 before = best[each.first]
                 if each.bytes > limit or before is None:
                     continue
-                if found is None or before[0] + each.cost < found[0]:
-                    found = before[0] + each.cost, each
+                above, cost = before[0] + max(each.bytes - low, 0), before[1] + each.cost
+                if found is None or (above, cost) < found[:2]:
+                    found = above, cost, each
             best.append(found)
         cuts: list[_Segment] = []
         at = len(best) - 1
         while at:
             entry = best[at]
-            if entry is None or entry[1] is None:
+            if entry is None or entry[2] is None:
                 return None
-            cuts.append(entry[1])
-            at = entry[1].first
+            cuts.append(entry[2])
+            at = entry[2].first
         return cuts[::-1]
 
     # --- segments ----------------------------------------------------------------------------
@@ -226,10 +229,10 @@ class _Planner:
         alive = [
             name
             for name, number in network.made.items()
-            if number < first <= network.dies(name) and self._in_arena(name)
+            if number < first <= network.dies(name) and network.in_arena(name)
         ]
         total = sum(_rounded(network.tensors[name].bytes) for name in alive)
-        outputs = [name for name in chain.outputs if self._in_arena(name)]
+        outputs = [name for name in chain.outputs if network.in_arena(name)]
         total += sum(_rounded(network.tensors[name].bytes) for name in outputs)
         total += sum(_rounded(strip.bytes) for strip in chain.strips.values())
         total += _rounded(max(self._work(chain, number) for number in range(first, behind)))
@@ -240,14 +243,11 @@ class _Planner:
         new = _rounded(self.network.tensors[output].bytes)
         saved = 0
         for name, below in chain.below.items():
-            if not self._in_arena(name) or self.network.dies(name) >= chain.units[1]:
+            if not self.network.in_arena(name) or self.network.dies(name) >= chain.units[1]:
                 continue
             old = _rounded(self.network.tensors[name].bytes)
             saved = max(saved, new + old - max(new, _rounded(below) + old))
         return saved
-
-    def _in_arena(self, tensor: str) -> bool:
-        return tensor not in self.network.inputs and tensor not in self.network.results
 
     def _work(self, chain: Chain, number: int) -> int:
         rows = self.compiler.row(self.network, self.network.units[number])
@@ -339,7 +339,7 @@ class _Planner:
     # --- verdicts ----------------------------------------------------------------------------
 
     def _refusal(self, limit: int, least: int) -> CapacityError:
-        cuts = self._quickest(least)
+        cuts = self._quickest(least, least)
         assert cuts is not None
         worst = max(cuts, key=lambda each: each.bytes)
         units = self.network.units[worst.first : worst.behind]

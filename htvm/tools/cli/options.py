@@ -302,6 +302,15 @@ memory = click.option(
     help="For CPU targets: bytes of the arena at most, or 'least': operators row by row where that "
     "is needed.",
 )
+handed_over = click.option(
+    "--input-as",
+    "input",
+    type=click.Choice(["kept", "overwritten"]),
+    default="kept",
+    show_default=True,
+    help="For CPU targets: where inputs are: the caller's, or in the arena, where a run overwrites "
+    "them.",
+)
 l2 = click.option("--l2", "l2_bytes", type=Bytes(), help="Bytes of L2, where that is adjustable.")
 tiling = _together(
     "tiling",
@@ -342,13 +351,14 @@ class Build(Placed, total=False):
     platform: Literal["rv32", "arm", "qemu", "host"] | None
     l2_bytes: int | None
     memory: int | Literal["least"] | None
+    input: Literal["kept", "overwritten"]
     cc: str | None
     assembly: Literal["ahead", "late"] | None
 
 
 placed = _together("placed", Placed, target, policy, tiling, rewrites)
 """Target, and where layers run, as a `Placed`."""
-build = _together("build", Build, target, policy, tiling, rewrites, memory)
+build = _together("build", Build, target, policy, tiling, rewrites, memory, handed_over)
 """Target, and how it is built for, as a `Build`."""
 
 platform = click.option(

@@ -241,6 +241,8 @@ def recipe_of(compiled: Compiled, platform: Platform) -> Recipe:
     options_text = ", ".join(f'{name}="{value}"' for name, value in options[:2])
     if compiled.options.memory is not None:
         options_text += f", memory={compiled.options.memory!r}"
+    if compiled.options.input != "kept":
+        options_text += f', input="{compiled.options.input}"'
     tiling = compiled.options.tiling
     if compiled.target.accelerators:
         options_text += f', policy="{compiled.planned.policy}", schedule="{tiling.schedule}"'
@@ -263,6 +265,8 @@ def _options(compiled: Compiled) -> list[tuple[str, str]]:
         found.append(("l2_bytes", str(options.l2_bytes)))
     if options.memory is not None:
         found.append(("memory", str(options.memory)))
+    if options.input != "kept":
+        found.append(("input", options.input))
     if compiled.target.accelerators:
         found += [("policy", compiled.planned.policy), ("rewrites", str(options.rewrites))]
         found += [

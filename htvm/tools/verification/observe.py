@@ -13,7 +13,7 @@ from byoc_dory.errors import SimulationError
 from byoc_dory.memory.arena import written_over
 from htvm.firmware.build import RUN_MARK, build_rv32
 from htvm.firmware.lines import Lines
-from htvm.firmware.sizes import tensor_bytes
+from htvm.firmware.sizes import arena_symbol, tensor_bytes
 from htvm.sim.look import Look, Range, Seen
 from htvm.sim.runner import failure
 from htvm.sim.rv32 import run_rv32
@@ -82,9 +82,10 @@ class ObservableMachine:
 
     def place(self, operand: StepOperand) -> int:
         """Return the device address of an operand's first byte."""
-        symbols, name = self.firmware.symbols, self.program.name
+        symbols = self.firmware.symbols
         if operand.kind == "buffer":
-            return symbols[f"{name}_arena"].address + dict(self.program.plan.offsets)[operand.name]
+            start = symbols[arena_symbol(self.program)].address
+            return start + dict(self.program.plan.offsets)[operand.name]
         if operand.kind == "constant":
             return symbols[operand.name].address
         return symbols[f"htvm_run_{operand.name}"].address

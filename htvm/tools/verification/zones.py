@@ -17,13 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from htvm.aot.entry import place
-from htvm.firmware.sizes import tensor_bytes
+from htvm.aot.steps import StepOperand
+from htvm.firmware.sizes import arena_symbol, tensor_bytes
 from htvm.sim.look import Range
 from htvm.tools.verification.compare import origins
 from htvm.tools.verification.types import Stray
 
 if TYPE_CHECKING:
-    from htvm.aot.program import Step, StepOperand
+    from htvm.aot.program import Step
     from htvm.compiled import Compiled
     from htvm.tools.verification.observe import ObservableMachine, Observed
 
@@ -93,9 +94,10 @@ class Zones:
             if symbol.size and low <= symbol.address < high
         )
         untouched = [
-            Range(each.start, each.size)
+            area
             for each in self._objects
             if not each.name.startswith("input ")
+            for area in self._without_inputs(each)
         ]
         for each in self._objects:
             at, end = max(low, each.start - _GUARD), min(high, each.end + _GUARD)
@@ -106,6 +108,21 @@ class Zones:
             if at < end:
                 untouched.append(Range(at, end - at))
         return (*dict.fromkeys(untouched), *self._untouched_l1())
+
+    def _without_inputs(self, each: _Place) -> Iterator[Range]:
+        """The bytes of an object where no input lies."""
+        inputs = sorted(
+            (place.start, place.end)
+            for place in (
+                self._place(StepOperand("buffer", name)) for _, name in self._program.overwritten
+            )
+            if each.start <= place.start < each.end
+        )
+        at = each.start
+        for start, end in (*inputs, (each.end, each.end)):
+            if start > at:
+                yield Range(at, start - at)
+            at = end
 
     def _untouched_l1(self) -> Iterator[Range]:
         """L1 as far as layers use it, without inputs that are there from the beginning."""
@@ -141,14 +158,16 @@ class Zones:
 
     def _in_l2(self) -> Iterator[_Place]:
         symbols, program = self._machine.firmware.symbols, self._program
+        apart = {**dict(program.places), **dict(program.overwritten)}
         for side, tensors in (("input", program.inputs), ("output", program.outputs)):
             for number, info in enumerate(tensors):
-                if side == "input" and number in dict(program.places):
+                if side == "input" and number in apart:
                     continue
                 start = symbols[f"htvm_run_{side}_{number}"].address
                 yield _Place(f"{side} {info.name}", start, tensor_bytes((info,)))
         if program.plan.peak:
-            yield _Place("the arena", symbols[f"{program.name}_arena"].address, program.plan.peak)
+            start = symbols[arena_symbol(program)].address
+            yield _Place("the arena", start, program.plan.peak)
 
     def _beyond_used(self) -> Iterator[tuple[str, Range]]:
         """The bytes of L1 behind what each layer's kernel uses, by the kernel's symbol."""

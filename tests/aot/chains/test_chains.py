@@ -16,7 +16,7 @@ from htvm.aot.chains.kernels import RowCompiler
 from htvm.aot.chains.network import Network, network_of
 from htvm.aot.chains.planning import _Planner
 from htvm.aot.program import assemble
-from htvm.compiled import BuildOptions, Compiled
+from htvm.compiled import BuildOptions, Compiled, Input
 from htvm.firmware.build import build_host
 from htvm.sim.runner import run
 from tests.aot.chains.networks import chained_network, inputs_of
@@ -24,9 +24,9 @@ from tests.aot.chains.networks import chained_network, inputs_of
 MUTANTS = 200
 
 
-def planned(seed: int) -> tuple[Compiled, Network]:
+def planned(seed: int, way: Input = "kept") -> tuple[Compiled, Network]:
     """A network and its units."""
-    compiled = Compiled(chained_network(seed), "generic.cpu", BuildOptions())
+    compiled = Compiled(chained_network(seed), "generic.cpu", BuildOptions(input=way))
     network = network_of(compiled.retargeted.model.graph, compiled._assembly)
     assert network is not None
     return compiled, network
@@ -102,8 +102,8 @@ def test_a_strip_has_no_row_too_many() -> None:
 class Mutants:
     """Chains of a network, built natively with one thing wrong."""
 
-    def __init__(self, seed: int) -> None:
-        self.compiled, self.network = planned(seed)
+    def __init__(self, seed: int, way: Input = "kept") -> None:
+        self.compiled, self.network = planned(seed, way)
         self.inputs = inputs_of(self.compiled.source, seed)
         soc = self.compiled.target.soc
         self.compiler = RowCompiler(

@@ -1,0 +1,124 @@
+"""Inputs that lie in the arena: same numbers, fewer bytes, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import htvm
+from htvm import zoo
+from htvm.aot.entry import model_sources
+from htvm.compiled import BuildOptions, Compiled
+from htvm.errors import SimulationError, TargetError
+from tests.aot.chains.networks import chained_network, inputs_of
+from tests.aot.chains.test_chains import Mutants, chains_of
+from tests.reference.interpreter import interpret
+
+WAYS = (
+    ("generic.cpu", "host"),
+    ("generic.cpu", "rv32"),
+    ("cortex_m4", "arm"),
+    ("cortex_m0plus", "arm"),
+    ("siracusa.cpu", "host"),
+)
+
+
+def check(target: str, platform: str, seed: int) -> None:
+    """Build and run the network of a seed with its input in the arena."""
+    model = chained_network(seed)
+    memory = "least" if seed % 2 else None
+    module = htvm.build(model, target, platform, memory=memory, input="overwritten")  # type: ignore[arg-type]
+    kept = htvm.build(model, target, "host", memory=memory)  # type: ignore[arg-type]
+    size = int(np.prod(model.inputs[0].shape))
+    assert module.l2_peak <= kept.l2_peak + -(-size // 16) * 16
+    assert module.compiled.program.l2_inputs == ()
+    for number in range(2):
+        inputs = inputs_of(model, number)
+        wanted = interpret(model.module, inputs).outputs
+        np.testing.assert_array_equal(module.run(inputs).outputs[0], wanted[0])
+
+
+@pytest.mark.parametrize(("target", "platform", "seed"), [(*way, 3) for way in WAYS[:3]])
+def test_an_overwritten_input_gives_the_same_outputs(target: str, platform: str, seed: int) -> None:
+    check(target, platform, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "platform"), WAYS)
+def test_many_overwritten_inputs_give_the_same_outputs(target: str, platform: str) -> None:
+    for seed in range(2000, 2010):
+        check(target, platform, seed)
+
+
+def test_the_header_says_where_the_input_lies() -> None:
+    options = BuildOptions(memory="least", input="overwritten")
+    program = Compiled(chained_network(3), "generic.cpu", options).program
+    ((number, buffer),) = program.overwritten
+    offset = program.plan.offset(buffer)
+    header = model_sources(program)["rows3.h"]
+    assert number == 0 and f"input_0 lies in the arena, at byte {offset}," in header
+    assert f"return &arena->i8[{offset}];" in header
+    assert "int8_t *rows3_input_0(void);" in header
+
+
+def test_red_zones_hold_around_an_overwritten_input() -> None:
+    model = chained_network(3)
+    module = htvm.build(model, "generic.cpu", "rv32", memory="least", input="overwritten")
+    found = module.verify(inputs_of(model, 1))
+    assert found.difference is None and found.stray is None
+
+
+def test_an_export_keeps_its_input_in_the_arena(tmp_path: object) -> None:
+    model = chained_network(3)
+    module = htvm.build(model, "generic.cpu", "host", memory="least", input="overwritten")
+    module.export(f"{tmp_path}/export")
+    opened = htvm.open(f"{tmp_path}/export", trust=True)
+    inputs = inputs_of(model, 1)
+    np.testing.assert_array_equal(opened.run(inputs).outputs[0], module.run(inputs).outputs[0])
+
+
+@pytest.mark.slow
+def test_an_output_that_overwrites_the_input_too_early_is_found() -> None:
+    found, seed = 0, 0
+    while found < 10:
+        seed += 1
+        mutants = Mutants(seed, "overwritten")
+        for chain in chains_of(mutants.network):
+            if chain.units[0] > 0 or not chain.below:
+                continue
+            wrong = mutants.early(chain)
+            if wrong is None:
+                continue
+            try:
+                outputs = mutants.outputs(wrong)
+            except SimulationError as error:
+                assert "-18" in str(error)
+                found += 1
+            else:  # the input was read by then: no mutant
+                right = mutants.outputs(mutants.compiled.program)
+                np.testing.assert_array_equal(outputs[0], right[0])
+
+
+@pytest.mark.slow
+def test_a_camera_network_takes_little_more_than_its_image() -> None:
+    options = BuildOptions(memory=29_500, input="overwritten")
+    assert Compiled(zoo.build("mobilenet_v1"), "cortex_m4", options).program.plan.peak <= 29_500
+
+
+def test_numbers_of_numpy_are_limits() -> None:
+    assert BuildOptions(memory=np.int64(4096)) == BuildOptions(memory=4096)  # type: ignore[arg-type]
+
+
+def test_what_is_no_way_to_hand_over_inputs_is_refused() -> None:
+    with pytest.raises(TargetError, match="kept or overwritten"):
+        BuildOptions(input="lost")  # type: ignore[arg-type]
+    with pytest.raises(TargetError, match="option 'input'"):
+        Compiled(chained_network(3), "diana", BuildOptions(input="overwritten"))
+
+
+def test_an_input_that_keeps_its_contents_is_refused() -> None:
+    model = replace(chained_network(3), state=("x",))
+    with pytest.raises(TargetError, match="keeps its contents"):
+        assert Compiled(model, "generic.cpu", BuildOptions(input="overwritten")).program
