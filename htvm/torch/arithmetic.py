@@ -12,7 +12,6 @@ from byoc_dory.soc.registry import resolve
 from byoc_dory.soc.schemes import MulShiftScheme, NumberScheme, ShiftScheme, TernaryScheme
 
 INT8 = (-128, 127)
-UINT8 = (0, 255)
 
 _WEIGHT_BITS = (2, 8)
 
@@ -27,7 +26,6 @@ class Arithmetic:
             biases lie on grids where no result is a tie, so that torch's reals equal the target's
             integers; ``"free"``: scales are any, as a host multiplies by them.
         activation: inclusive range of the tensors between layers.
-        rectified: inclusive range of those that are never negative.
         weight: inclusive range of weights, except of an array.
         per_channel: whether each output channel has a scale of its own.
         alike: whether the operands of a sum and its result have one scale.
@@ -38,7 +36,6 @@ class Arithmetic:
     target: str
     scales: Literal["power_of_two", "free"]
     activation: tuple[int, int] = INT8
-    rectified: tuple[int, int] = INT8
     weight: tuple[int, int] = (-127, 127)
     per_channel: bool = False
     alike: bool = False
@@ -85,14 +82,12 @@ def arithmetic_of(target: str | Target, weight_bits: int = 8) -> Arithmetic:
                 hint="leave it out",
             )
         numbers = scheme.activation_range
-        return Arithmetic(name, "power_of_two", numbers, numbers, (-1, 1), array=scheme, alike=True)
+        return Arithmetic(name, "power_of_two", numbers, weight, alike=True, array=scheme)
     if isinstance(scheme, ShiftScheme):
         return Arithmetic(name, "power_of_two", weight=weight, alike=True)
     if isinstance(scheme, MulShiftScheme):
         channels = all(entry.per_channel for entry in schemes if isinstance(entry, MulShiftScheme))
-        return Arithmetic(
-            name, "power_of_two", rectified=UINT8, weight=weight, per_channel=channels
-        )
+        return Arithmetic(name, "power_of_two", weight=weight, per_channel=channels)
     raise TargetError(
         f"{name} has accelerators of the number scheme {scheme.name!r}",
         where="htvm.torch",

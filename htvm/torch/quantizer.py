@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -223,10 +222,8 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         for each in chain:
             _annotate(each, operands if each is node else {})
         last = chain[-1]
-        is_rectified = last.target in RECTIFIERS or (last.target in CLIPS and _from_zero(last))
-        result = self._specs.rectified if is_rectified else self._specs.activation
-        last.meta["quantization_annotation"].output_qspec = result
-        found[last] = result
+        last.meta["quantization_annotation"].output_qspec = self._specs.activation
+        found[last] = self._specs.activation
 
     def _annotate_pass(self, node: Any, layer: ArrayLayer, found: dict[Any, Any]) -> None:
         """Annotate a pass over an array; the last one, with all that follows the converters."""
@@ -302,14 +299,8 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         for each in chain:
             _annotate(each, read if each is node else {})
         last = chain[-1]
-        keeps_sign = last.target in RECTIFIERS or last.target in _AVERAGES
-        spec = self._specs.activation
-        if last.target in RECTIFIERS or (
-            keeps_sign and found.get(operands[0]) is self._specs.rectified
-        ):
-            spec = self._specs.rectified
-        last.meta["quantization_annotation"].output_qspec = spec
-        found[last] = spec
+        last.meta["quantization_annotation"].output_qspec = self._specs.activation
+        found[last] = self._specs.activation
 
 
 _INT16 = (-(1 << 15), (1 << 15) - 1)
@@ -332,14 +323,6 @@ class _Tie:
     kind: type[GridBias] = GridBias
     limit: tuple[int, int] | None = None
 
-
-_AVERAGES = (
-    _aten.adaptive_avg_pool1d.default,
-    _aten.adaptive_avg_pool2d.default,
-    _aten.avg_pool1d.default,
-    _aten.avg_pool2d.default,
-    _aten.mean.dim,
-)
 
 # The observer that torchao makes of it is replaced by one that knows the scales around the bias.
 _PLACE_OF_BIAS = DerivedQuantizationSpec(
@@ -406,10 +389,3 @@ def _operands(node: Any) -> int:
 
 def _only_user(node: Any) -> Any:
     return next(iter(node.users)) if len(node.users) == 1 else None
-
-
-def _from_zero(clip: Any) -> bool:
-    if clip.target in (_aten.relu6.default, _aten.relu6_.default):
-        return True
-    low = _argument(clip, 1)
-    return low is not None and not _is_tensor(low) and operator.ge(low, 0)

@@ -37,11 +37,6 @@ class Specs:
         self._training = training
         self._noise = noise
         self.activation = self._activation(arithmetic.activation)
-        self.rectified = (
-            self.activation
-            if arithmetic.rectified == arithmetic.activation
-            else self._activation(arithmetic.rectified)
-        )
         self.weight = self._weight(arithmetic.per_channel)
 
     @property
@@ -77,7 +72,7 @@ class Specs:
             averaging = _AVERAGING if self._training else None
             observer = ActivationObserver.with_args(averaging=averaging)
         return QuantizationSpec(
-            dtype=torch.uint8 if numbers[1] > torch.iinfo(torch.int8).max else torch.int8,
+            dtype=torch.int8,
             observer_or_fake_quant_ctr=self._made(observer),
             quant_min=numbers[0],
             quant_max=numbers[1],
