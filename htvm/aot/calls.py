@@ -327,6 +327,10 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
     zeros = {each.loop_var: 0 for each in (*loops, *around)}
     factors = [address_of(load, zeros) for load in (found.multiplier, found.shift)]
     out, zero = address_of(store, zeros), tirx.const(found.zero_point)
+    if isinstance(row, Depthwise) and row.band:
+        pairs, x, weights, *sizes = sums.of_band(row, loop.loop_var, *block)
+        operands = [out, x, first_of(pairs), weights, *bias, *factors, *sizes, zero]
+        return SeqStmt([AllocBuffer(pairs), call(f"{row.name}{block[1]}", *operands)])
     if isinstance(row, Depthwise):
         function = f"{row.name}{block[0]}_{block[1]}"
         x, weights, *sizes = sums.of_channel(loop.loop_var, *block)

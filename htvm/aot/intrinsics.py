@@ -187,6 +187,10 @@ class Depthwise:
         scaled: pixels of blocks whose sums one call requantizes as TFLite does
             (`htvm.aot.rescale`), for filters of 3x3 at strides 1 and 2; the function's name ends in
             the block's pixels and the stride.
+        band: channels that it reads as a whole before it writes them, where one call computes a
+            band of rows with all channels, requantized as above; multiples of them only.  The
+            function's name ends in the stride.
+        strides: of such a function.
         window: rows and columns of the only filter that the function computes, with all that
             follows: whole rows of the output at strides 1 and 2, if they are requantized to int8
             as `htvm.aot.rescale` reads it and nothing else limits them.
@@ -201,6 +205,8 @@ class Depthwise:
     width: int = 1
     group: int = 16
     scaled: tuple[int, ...] = ()
+    band: int = 0
+    strides: tuple[int, ...] = ()
     window: tuple[int, int] | None = None
     adds: Adds | None = field(default=None, compare=False)
     least: int = -128
@@ -209,6 +215,11 @@ class Depthwise:
     def __post_init__(self) -> None:
         check_pattern(self)
         _check_names(self.name)
+
+    def pairs(self, rows: int, columns: int, stride: int) -> int:
+        """Return the words that a band of the output needs: pairs of the input's columns."""
+        high, wide = ((number - 1) * stride + 3 for number in (rows, columns))
+        return self.band * high * ((wide + 1) // 2)
 
 
 @dataclass(frozen=True)
@@ -437,6 +448,7 @@ CHANNELS = Products(
 CHANNEL_TAPS = Depthwise("htvm_vectors_sums", group=0, adds=_all_products)
 
 _FOUR_PIXELS = Depthwise(pixels=4, native="htvm_native_depthwise")
+BAND = Depthwise("htvm_band_", band=4, strides=(1,), width=3, adds=_all_products)
 THREE_BY_THREE = Depthwise("htvm_depthwise_", scaled=(3, 4, 5), adds=_all_products)
 # With the DSP extension all sums of five pixels stay in registers (of six, MobileNet's do not).
 _FIVE_PIXELS = replace(_FOUR_PIXELS, pixels=5)
@@ -444,7 +456,7 @@ _FIVE_PIXELS = replace(_FOUR_PIXELS, pixels=5)
 KERNELS: Mapping[str, CoreKernels] = {
     "": CoreKernels((SCALAR,), (_FOUR_PIXELS,), header=""),
     "corev": CoreKernels((DOT4, SCALAR), (_FOUR_PIXELS,)),
-    "dsp": CoreKernels((HALFWORDS, SCALAR), (THREE_BY_THREE, _FIVE_PIXELS), large=True),
+    "dsp": CoreKernels((HALFWORDS, SCALAR), (BAND, THREE_BY_THREE, _FIVE_PIXELS), large=True),
     "thumb": CoreKernels((SPREAD, SCALAR), (_FOUR_PIXELS,), large=True),
     "mve": CoreKernels((VECTORS, SCALAR), (NINES, TAPS, _FOUR_PIXELS), lanes=4),
     "rvv": CoreKernels(

@@ -282,6 +282,27 @@ class Sums:
         operands = [self.place(each, {channel: 0}) for each in (self.data, self.weights)]
         return [*operands, number(channels), number(row)]
 
+    def of_band(self, how: Depthwise, group: Any, rows: int, stride: int) -> list[Any]:
+        """Return a buffer for pairs of columns, the addresses of operands at the first channel, the
+        channels, a row's elements, and the output's rows and columns.
+
+        Args:
+            how: computes it.
+            group: variable of the loop over groups of channels.
+            rows, stride: of the band.
+        """
+        axes = [axis for axis in self.axes if axis.extent > 1]
+        down, across, own, row, channels = ([axis.data for axis in axes] + [None] * 5)[:5]
+        extents = [axis.extent for axis in axes]
+        if extents[:1] + extents[2:] != [rows, how.band, 3, 3] or row is None or channels is None:
+            raise wrong_loop(self.where)
+        if (down, across, own) != (stride * row, stride * channels, 1):
+            raise wrong_loop(self.where)
+        width = extents[1]
+        pairs = tirx.decl_buffer((how.pairs(rows, width, stride),), "uint32", name="pairs")
+        operands = [self.place(each, {group: 0}) for each in (self.data, self.weights)]
+        return [pairs, *operands, *map(number, (channels, row, rows, width))]
+
     def bias(self, starts: Mapping[Any, Any]) -> list[Any]:
         """Return the address of the bias that the sums begin with; nothing if that is 0."""
         bias = starts.get(self.total.buffer.name)

@@ -101,6 +101,7 @@ HTVM_INLINE int32_t htvm_clip(int32_t value, int32_t low, int32_t high)
     return htvm_min(htvm_max(value, low), high);
 }
 
+#include "htvm_band.h"
 #include "htvm_depthwise.h"
 #include "htvm_nines.h"
 #include "htvm_pool.h"

@@ -38,9 +38,10 @@ typedef struct {
     "add " scaled ", " scaled ", " round "\n ssat " scaled ", #8, " scaled ", asr #1\n"
 
 /* Repeats a step r6 times: singly until four at once are left; then goes on at label 5. */
+#define HTVM_FOUR_TIMES(step) step step step step
 #define HTVM_IN_FOURS(step)                                                                        \
     "tst r6, #3\n beq 4f\n 3:\n" step "subs r6, r6, #1\n tst r6, #3\n bne 3b\n"                    \
-    "cmp r6, #0\n beq 5f\n 4:\n" step step step step "subs r6, r6, #4\n bne 4b\n 5:\n"
+    "cmp r6, #0\n beq 5f\n 4:\n" HTVM_FOUR_TIMES(step) "subs r6, r6, #4\n bne 4b\n 5:\n"
 
 #define HTVM_ALL_OTHERS                                                                            \
     "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r10", "r11", "r12", "lr", "cc", "memory"
@@ -93,13 +94,14 @@ HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8
         /* Behind the record's address, that of the end of the columns is on the stack, too. */
         "push {r0, r7, r9}\n ldr r1, [r0, #36]\n ldrd r3, r2, [r0, #28]\n"
         "add r3, r3, r2, lsl #4\n push {r3}\n"
-        /* Of four steps at once, the first ones are left out where words are no multiple of four. */
-        "rsb r2, r2, #0\n and r2, r2, #3\n mov r3, #84\n mul r2, r2, r3\n adr.w r3, 4f\n"
+        /* Of 16 steps at once, the first ones are left out where words are no multiple of 16. */
+        "rsb r2, r2, #0\n and r2, r2, #15\n mov r3, #84\n mul r2, r2, r3\n adr.w r3, 4f\n"
         "add r2, r2, r3\n orr r2, r2, #1\n str r2, [r0, #44]\n"
         "ldr r2, [r0]\n ldr r3, [r0, #40]\n cmp r2, r3\n beq 6f\n"
         "2:\n ldm r2!, {r5, r6, r7}\n str r2, [r0]\n mov r8, r5\n mov r9, r6\n mov r10, r7\n"
         "ldr r3, [r0, #44]\n ldr r0, [r0, #28]\n bx r3\n .balign 4\n"
-        "4:\n" HTVM_THREES HTVM_THREES HTVM_THREES HTVM_THREES
+        "4:\n" HTVM_FOUR_TIMES(HTVM_THREES) HTVM_FOUR_TIMES(HTVM_THREES)
+        HTVM_FOUR_TIMES(HTVM_THREES) HTVM_FOUR_TIMES(HTVM_THREES)
         "ldr lr, [sp]\n cmp r0, lr\n bne 4b\n"
         "ldr r0, [sp, #4]\n ldrd r2, r3, [r0, #4]\n ldr r12, [r0, #20]\n"
         HTVM_BOTH("r5", "r8") HTVM_BOTH("r6", "r9") HTVM_BOTH("r7", "r10")

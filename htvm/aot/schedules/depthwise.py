@@ -54,6 +54,8 @@ def schedule_depthwise(
     blocks = anchor(sch, 7, 4)
     if blocks is None:
         return None
+    if how.band:
+        return _in_bands(sch, *blocks, func, constants, how, room)
     if how.scaled:
         return _requantized(sch, *blocks, func, constants, how)
     if how.window is not None:
@@ -211,6 +213,92 @@ def _requantized(
         name_loop(sch, loop, name)
     note = f"{px} pixels of a channel at a time, requantized there"
     return Scheduled(overlap_tiles(sch.mod["main"]), note, WeightTaps(weights, 1))
+
+
+def _in_bands(
+    sch: s_tir.Schedule,
+    conv: Any,
+    out: Any,
+    func: PrimFunc,
+    constants: Constants,
+    how: Depthwise,
+    room: int | None,
+) -> Scheduled | None:
+    """Schedule some rows of all channels, which one call also requantizes.
+
+    ``None`` as for `_requantized`, for channels that are no multiple of a group, if blocks of
+    pixels take fewer cycles, or without room for the rows of the input.
+    """
+    found, stride = ends_scaled(sch, out), _stride(sch, conv)
+    if is_nchw(sch, conv) or found is None or found.alike or stride not in how.strides:
+        return None
+    weights = weights_of(sch, conv, func, constants)
+    _, y, x, c = loops_of(sch, out)
+    shape = [extent(sch, loop) for loop in (y, x, c)]
+    filters = [extent(sch, loop) for loop in loops_of(sch, conv)[-3:]]
+    if weights is None or filters != [3, 3, 1] or shape[-1] % how.band:
+        return None
+    if int(func.params[0].ty.shape[-1]) != shape[-1]:
+        return None
+    rows = _band_rows(shape, stride, how, bytes_of(func.params[0]), room)
+    if rows is None:
+        return None
+    yb, yi = sch.split(y, [None, rows])
+    cb, ci = sch.split(c, [None, how.band])
+    sch.reorder(yb, cb, yi, x, ci)
+    sch.compute_at(conv, cb, preserve_unit_loops=True)
+    sums = loops_of(sch, conv)[-7]
+    zero = sch.decompose_reduction(conv, sums)
+    sch.annotate(cb, SCALED, f"{how.name}:{rows}:{stride}")
+    sch.annotate(sums, SUMS, 1)
+    sch.annotate(loops_of(sch, zero)[3], START, 1)
+    name_loop(sch, yb, "y")
+    note = f"bands of {rows} rows, requantized there"
+    return Scheduled(overlap_tiles(sch.mod["main"]), note, WeightTaps(weights, 1))
+
+
+_PIXEL_CYCLES = 30
+"""Of an output in blocks of pixels."""
+
+
+def _band_rows(
+    shape: Sequence[int], stride: int, how: Depthwise, before: int, room: int | None
+) -> int | None:
+    """Return how many rows to compute at once; ``None`` if blocks of pixels are better.
+
+    Cycles are estimated from the function's instructions.
+
+    Args:
+        shape: rows, columns and channels of the output.
+        stride: of the convolution.
+        how: the core computes it.
+        before: bytes of the input.
+        room: bytes that there should be for tensors and pairs together; ``None``: any.
+    """
+    height, width, channels = shape
+    twos, single = divmod(width, 2)
+
+    def cycles(rows: int) -> int:
+        transposed = 17 * how.pairs(rows, width, stride) // how.band
+        channel = 60 + twos * (20 + 80 * -(-rows // 2)) + single * (20 + 86 * -(-rows // 4))
+        return -(-height // rows) * (transposed + how.band * channel)
+
+    def taken(rows: int) -> int:
+        """Return the bytes of the input, the pairs, and the output before all is read."""
+        return before + rows * width * channels + 4 * how.pairs(rows, width, stride)
+
+    several = [
+        rows
+        for rows in range(4 if single else 2, height + 1)
+        if twos and (room is None or taken(rows) <= room)
+    ]
+    best = min(several, key=lambda rows: (cycles(rows), rows), default=None)
+    if best is None or cycles(best) >= _PIXEL_CYCLES * height * width * how.band:
+        return None
+    if room is None or taken(best) + (height - best) * width * channels <= room:
+        return best
+    # The output has to lie over the input: the fewer rows, the closer.
+    return next(rows for rows in several if cycles(rows) <= 1.2 * cycles(best))
 
 
 def _pixels(width: int, of: Sequence[int]) -> int:

@@ -1,0 +1,94 @@
+"""Depthwise convolutions by bands of rows equal numpy, on the core and natively."""
+
+from __future__ import annotations
+
+import pytest
+
+from htvm.aot import cpu
+from htvm.aot.intrinsics import BAND
+from htvm.aot.schedules import depthwise
+from htvm.firmware.user_compiler import user_compiler
+from tests.aot.cpu import native
+from tests.aot.cpu.modules import conv_case
+from tests.aot.cpu.test_scaled import CORE, NO_PADDING, check_natively, check_on_the_core, resolve
+from tests.tools import tool
+
+
+def band_case(height, width, channels, stride=1):
+    """A convolution with an output of so many rows and columns."""
+    shape = ((height - 1) * stride + 3, (width - 1) * stride + 3)
+    strides = (stride, stride)
+    return conv_case(*shape, channels, channels, (3, 3), strides, NO_PADDING, "tflite", channels)
+
+
+def in_bands(monkeypatch, rows):
+    """Let bands have so many rows."""
+    monkeypatch.setattr(depthwise, "_band_rows", lambda *_: rows)
+
+
+@pytest.mark.rotating(4)
+@pytest.mark.parametrize("channels", [4, 12])
+@pytest.mark.parametrize(
+    ("height", "width", "rows"),
+    [
+        (2, 2, 2),
+        (6, 6, 6),
+        (3, 4, 3),
+        (7, 8, 5),
+        (9, 2, 4),
+        (4, 3, 4),
+        (5, 5, 5),
+        (13, 5, 7),
+        (25, 5, 25),
+        (11, 7, 6),
+        (8, 9, 8),
+    ],
+)
+def test_bands(height, width, rows, channels, tmp_path, compiler, monkeypatch):
+    """Odd and even numbers of rows and columns; the last band over its neighbour."""
+    in_bands(monkeypatch, rows)
+    case = band_case(height, width, channels)
+    check_on_the_core(case, "htvm_band_1", tmp_path, compiler)
+    check_natively(case, tmp_path, compiler)
+
+
+def test_the_users_gcc(tmp_path, monkeypatch):
+    tool("arm-none-eabi-gcc")
+    in_bands(monkeypatch, 5)
+    gcc = user_compiler("arm-none-eabi-gcc", resolve(CORE).soc)
+    check_on_the_core(band_case(7, 5, 8), "htvm_band_1", tmp_path, gcc)
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "channels"),
+    [(6, 6, 6), (1, 8, 8), (3, 3, 8), (8, 1, 8)],
+)
+def test_other_shapes_stay_in_blocks_of_pixels(height, width, channels, monkeypatch):
+    """Channels that make no fours, and few pixels."""
+    monkeypatch.setattr(cpu, "_largest_tensor", lambda main: 1 << 20)
+    case = band_case(height, width, channels)
+    assert "htvm_band_" not in native.source_of(native.compiled(case.module, "net", "dsp"))
+
+
+def test_bands_need_room(monkeypatch):
+    """A layer alone has the largest tensor."""
+    module = band_case(12, 12, 8).module
+    assert "htvm_band_" not in native.source_of(native.compiled(module, "net", "dsp"))
+    monkeypatch.setattr(cpu, "_largest_tensor", lambda main: 1 << 20)
+    assert "htvm_band_1(" in native.source_of(native.compiled(module, "net", "dsp"))
+
+
+def test_rows_of_a_band():
+    rows = depthwise._band_rows
+    assert rows((6, 6, 128), 1, BAND, 8192, None) == 6
+    assert rows((12, 12, 64), 1, BAND, 12544, 38416) == 12
+    # The output must lie over the input, and few rows behind it.
+    assert rows((48, 48, 8), 1, BAND, 20000, 38416) == 4
+    assert rows((25, 5, 64), 1, BAND, 12096, 12096) is None
+    assert rows((3, 3, 256), 1, BAND, 6400, None) is None
+
+
+def test_the_words_of_a_band():
+    assert BAND.pairs(6, 6, 1) == 4 * 8 * 4
+    assert BAND.pairs(6, 5, 1) == 4 * 8 * 4
+    assert BAND.pairs(3, 3, 2) == 4 * 7 * 4
